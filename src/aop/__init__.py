@@ -1,0 +1,1 @@
+"""AOP: a deterministic control plane for AI software engineers."""

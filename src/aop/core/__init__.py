@@ -1,0 +1,1 @@
+"""Words that every room shares: ids, errors, time, text formats, redaction rules. No I/O."""

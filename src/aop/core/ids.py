@@ -1,0 +1,39 @@
+"""Typed ids, and the only functions that make one from text."""
+
+from __future__ import annotations
+
+import re
+from typing import NewType
+
+from aop.core.errors import InvalidFeatureSlug
+
+FeatureId = NewType("FeatureId", str)
+OperationId = NewType("OperationId", str)
+GateRunId = NewType("GateRunId", str)
+ApprovalId = NewType("ApprovalId", str)
+ObjectId = NewType("ObjectId", str)
+TreeId = NewType("TreeId", ObjectId)
+CommitId = NewType("CommitId", ObjectId)
+
+FEATURE_ID_PATTERN = "^[a-z0-9_][a-z0-9_-]{0,62}$"
+OPERATION_ID_PATTERN = "^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
+
+_FEATURE_ID = re.compile(r"[a-z0-9_][a-z0-9_-]{0,62}")
+
+# Names that git, or a file system that a worktree may lie on, gives a meaning of its own.
+_RESERVED = frozenset(
+    ["head", "fetch_head", "orig_head", "merge_head", "stash", "main", "master", "con", "prn", "aux", "nul"]
+    + [f"{device}{number}" for device in ("com", "lpt") for number in range(1, 10)]
+)
+
+
+def feature_id(text: str) -> FeatureId:
+    """Return the text as a feature id.
+
+    Raises: InvalidFeatureSlug.
+    """
+    if not _FEATURE_ID.fullmatch(text):
+        raise InvalidFeatureSlug(text, f"it must match `{FEATURE_ID_PATTERN}`")
+    if text in _RESERVED:
+        raise InvalidFeatureSlug(text, "git or the file system gives this name another meaning")
+    return FeatureId(text)

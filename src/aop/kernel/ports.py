@@ -1,0 +1,286 @@
+"""What the kernel needs from the world, as protocols. The implementations live in `adapters`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import Struct
+
+from aop.core.ids import CommitId, FeatureId, ObjectId, TreeId
+
+# --- git -----------------------------------------------------------------------------------------
+
+
+class FileMode(StrEnum):
+    """The modes that a git tree can hold."""
+
+    FILE = "100644"
+    EXECUTABLE = "100755"
+    SYMLINK = "120000"
+    GITLINK = "160000"
+    TREE = "040000"
+
+
+class TreeEntry(Struct, frozen=True, kw_only=True):
+    """One name in a tree."""
+
+    path: str
+    mode: FileMode
+    oid: ObjectId
+
+
+class TreeChange(Struct, frozen=True, kw_only=True):
+    """One path that differs between two trees, as `git diff-tree --raw` says. A side that is absent is None."""
+
+    path: str
+    old: TreeEntry | None
+    new: TreeEntry | None
+
+    @property
+    def kind(self) -> str:
+        """Return `create`, `delete` or `modify`."""
+        if self.old is None:
+            return "create"
+        return "delete" if self.new is None else "modify"
+
+
+class MergedTree(Struct, frozen=True, kw_only=True):
+    """A merge without conflicts."""
+
+    tree: TreeId
+
+
+class ConflictedPaths(Struct, frozen=True, kw_only=True):
+    """A merge that a person or an agent must resolve."""
+
+    paths: tuple[str, ...]
+
+
+class Author(Struct, frozen=True, kw_only=True):
+    """Who a commit names as its author."""
+
+    name: str
+    email: str
+
+
+class WorktreeStatus(Struct, frozen=True, kw_only=True):
+    """How a worktree on disk differs from HEAD and from the tree that the record holds."""
+
+    porcelain: str
+    """`git status --porcelain` with the recorded tree as the index: accepted changes are staged, drift is not."""
+    strays: tuple[str, ...]
+    """Paths on disk that are not ignored and are not what the recorded tree says."""
+
+
+class Git(Protocol):
+    """The managed repository. Nothing here writes the user's checkout, its index or its HEAD."""
+
+    def branch_head(self, branch: str) -> CommitId | None:
+        """Return the commit of a local branch, or None if there is none (absent or unborn)."""
+
+    def tree_of(self, commit: CommitId) -> TreeId:
+        """Return the tree of a commit."""
+
+    def is_ancestor(self, older: CommitId, newer: CommitId) -> bool:
+        """Tell whether one commit is contained in another (a commit contains itself)."""
+
+    def author(self) -> Author | None:
+        """Return `user.name` and `user.email` of the repository's own config, or None."""
+
+    def entry(self, tree: TreeId, path: str) -> TreeEntry | None:
+        """Return what a tree holds at a path, or None. Never follows a symlink."""
+
+    def entries(self, tree: TreeId, under: str = "") -> tuple[TreeEntry, ...]:
+        """Return all files below a folder of a tree, recursively, in git's order."""
+
+    def blob(self, oid: ObjectId) -> bytes:
+        """Return the bytes of a blob."""
+
+    def blob_size(self, oid: ObjectId) -> int:
+        """Return the size of a blob without reading it."""
+
+    def apply_to_tree(self, tree: TreeId, patch: bytes) -> TreeId:
+        """Apply a checked patch to a tree through a private index; write and return the new tree.
+
+        Raises: PatchDoesNotApply.
+        """
+
+    def changes(self, old: TreeId, new: TreeId) -> tuple[TreeChange, ...]:
+        """Return every path that differs, without rename detection, sorted by path."""
+
+    def diff(self, old: TreeId, new: TreeId, *, context_lines: int = 3, paths: Sequence[str] = ()) -> bytes:
+        """Return the unified diff of two trees, new files included; no external diff, no textconv."""
+
+    def diff_stat(self, old: TreeId, new: TreeId) -> str:
+        """Return `git diff --stat` of two trees, for people."""
+
+    def create_branch(self, branch: str, at: CommitId) -> None:
+        """Make a branch at a commit; fine if it is there already.
+
+        Raises: BranchExists if it is elsewhere.
+        """
+
+    def ensure_worktree(self, feature_id: FeatureId, branch: str) -> Path:
+        """Make the feature's worktree, checked out on its branch, if it is not there; return its folder."""
+
+    def worktree_path(self, feature_id: FeatureId) -> Path:
+        """Return the folder of the feature's worktree, whether or not it exists."""
+
+    def show_tree(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
+        """Make the tracked files of the worktree be exactly this tree; can be repeated after a crash.
+
+        A file in the way that git does not know is moved to quarantine; returns the quarantined paths.
+        """
+
+    def clear_strays(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
+        """Move every file that is neither ignored nor in the tree to quarantine; return their paths."""
+
+    def status(self, feature_id: FeatureId, tree: TreeId) -> WorktreeStatus:
+        """Compare the worktree on disk with its HEAD and with the recorded tree."""
+
+    def keep(self, feature_id: FeatureId, tree: TreeId) -> None:
+        """Keep a tree from being collected as garbage, as long as the feature lives."""
+
+    def merge(self, ours: CommitId, theirs: CommitId) -> MergedTree | ConflictedPaths:
+        """Merge two commits without a worktree (`git merge-tree --write-tree`)."""
+
+    def commit(self, tree: TreeId, parents: Sequence[CommitId], message: str, *, when: datetime) -> CommitId:
+        """Write a commit object; the same arguments give the same id."""
+
+    def move_branch(self, branch: str, *, to: CommitId, old: CommitId) -> bool:
+        """Move a branch if it still is at `old`; tell whether it was."""
+
+    def follow_branch(self, branch: str, *, old: CommitId, new: CommitId) -> str | None:
+        """Let a clean user checkout of `branch` follow it after a move; return why not, or None.
+
+        A checkout with changes of its own is left alone, and the reason says how to bring it up to date.
+        """
+
+    def scratch_checkout(self, commit: CommitId) -> AbstractContextManager[Path]:
+        """Check a commit out into a worktree of its own, which is gone afterwards."""
+
+
+# --- processes -----------------------------------------------------------------------------------
+
+
+class Ending(StrEnum):
+    """How a process ended."""
+
+    EXITED = "exited"
+    TIMED_OUT = "timed_out"
+    NOT_STARTED = "not_started"
+    OUT_OF_MEMORY = "out_of_memory"
+
+
+class Command(Struct, frozen=True, kw_only=True):
+    """One process to run, without a shell."""
+
+    argv: tuple[str, ...]
+    cwd: Path
+    worktree: Path
+    """The only folder of the repository that the process may write."""
+    env: tuple[tuple[str, str], ...]
+    """What the step adds to the allow-listed environment."""
+    env_allowlist: tuple[str, ...]
+    timeout_seconds: float
+    log_path: Path
+    sandbox: str = "auto"
+    """`auto`, `require` or `off` (`execution.sandbox`)."""
+    network: str = "none"
+    """`none` or `host` (`execution.network`)."""
+    readable: tuple[str, ...] = ()
+    writable: tuple[str, ...] = ()
+
+
+class Ended(Struct, frozen=True, kw_only=True):
+    """What is known of a process that has ended. The verdict never comes from what it printed."""
+
+    ending: Ending
+    exit_code: int | None
+    seconds: float
+    sandbox_level: str
+    """`bubblewrap` or `none`."""
+    log_bytes: int
+    log_truncated: bool
+    problem: str = ""
+
+
+class Processes(Protocol):
+    """Runs gate steps."""
+
+    def sandbox_level(self, sandbox: str) -> str:
+        """Return the level that the self-test proves for this setting.
+
+        Raises: SandboxUnavailable under `require` where there is none.
+        """
+
+    def run(self, command: Command) -> Ended:
+        """Run one command to its end, within its time limit; its redacted output goes to the log file."""
+
+
+# --- files that people and agents read -----------------------------------------------------------
+
+
+class Files(Protocol):
+    """The files under the repository's root that AOP owns; paths are relative to that root."""
+
+    @property
+    def root(self) -> Path:
+        """Return the root of the managed repository."""
+
+    def read(self, path: str, *, limit: int) -> bytes | None:
+        """Read a plain file; None if it is absent. Never follows a symlink.
+
+        Raises: Refusal if it is not a plain file or larger than the limit.
+        """
+
+    def read_tail(self, path: str, *, limit: int) -> bytes:
+        """Read the last bytes of a plain file; empty if it is absent."""
+
+    def write(self, path: str, content: bytes) -> None:
+        """Put the content there as a whole: written beside, fsynced, renamed, folder fsynced."""
+
+    def set_aside(self, path: str) -> str:
+        """Move a file that is not AOP's to `.aop/quarantine/`, and return where it is now."""
+
+
+class Locks(Protocol):
+    """Locks between processes that end with their holder."""
+
+    def worktree(self, feature_id: FeatureId, *, wait_seconds: float) -> AbstractContextManager[None]:
+        """Hold the feature's worktree alone.
+
+        Raises: WorktreeBusy.
+        """
+
+    def files(self) -> AbstractContextManager[None]:
+        """Hold the files that are written from the record alone."""
+
+    def base_branch(self) -> AbstractContextManager[None]:
+        """Hold the base branch against other merges of this machine."""
+
+    def gate_slot(self, limit: int) -> AbstractContextManager[None]:
+        """Hold one of `limit` places for gate runs; waits for one."""
+
+
+class Signer(Protocol):
+    """Signs with a key that never leaves the adapter."""
+
+    def sign(self, text: bytes) -> str:
+        """Return the signature, as URL-safe text."""
+
+    def verify(self, text: bytes, signature: str) -> bool:
+        """Compare in constant time."""
+
+
+Redact = Callable[[str], str]
+NewId = Callable[[str], str]
+"""Makes an id that was never used before, with the given prefix."""
+Report = Callable[[str], None]
+"""Tells a person or a client what a long call is doing now."""
+Lines = Iterable[str]
