@@ -1,0 +1,52 @@
+# Each target makes `.venv` from a bare python3 on first use, and again when the lock or pyproject.toml changed.
+
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check format bench lock
+
+help: ## list the targets
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
+
+setup: $(INSTALLED) ## make .venv with everything that the other targets need
+	@echo "Ready: $(BIN)"
+
+demo: $(INSTALLED) ## run AOP on a small repository, with no account and no network
+	$(BIN)/aop demo
+
+test: $(INSTALLED) ## run the tests with branch coverage, then say which requirements they claim
+	$(BIN)/coverage erase
+	$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term
+	@$(BIN)/coverage report --format=total | awk '{printf "coverage %s %%, %.2f points short of 100 %%\n", $$1, 100 - $$1}'
+	@$(BIN)/python tests/requirements_covered.py
+
+check: $(INSTALLED) ## check format, style, types, the import stack and the claimed requirement ids
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python tests/requirements_covered.py
+
+format: $(INSTALLED) ## rewrite the files as `make check` wants them, as far as a machine can
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: $(INSTALLED) ## measure start-up, tool calls and patches against their floors
+	$(BIN)/python -m bench
+
+lock: $(INSTALLED) ## write requirements/dev.lock from pyproject.toml (LOCK_ARGS=--upgrade takes newer versions)
+	UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile pyproject.toml --extra dev --extra sandbox \
+		--universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --quiet \
+		$(LOCK_ARGS) --output-file requirements/dev.lock
+
+$(INSTALLED): requirements/dev.lock pyproject.toml | $(BIN)/pip
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(BIN)/pip:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "AOP needs Python 3.11 or newer, and \`$(PYTHON)\` is not. Name one: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
+	$(PYTHON) -m venv --clear .venv
