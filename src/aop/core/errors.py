@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Self, TypeAlias
 
 Json: TypeAlias = "Mapping[str, Json] | Sequence[Json] | str | int | float | bool | None"
 
@@ -49,6 +49,12 @@ class Refusal(Exception):
         self.message = message
         self.next_action = hint or self.hint
         self.facts = facts
+        self.evidence: dict[str, Json] = {}
+
+    def with_evidence(self, **pointers: Json) -> Self:
+        """Add pointers to the proof: log paths, command, exit code (AOP-149)."""
+        self.evidence.update(pointers)
+        return self
 
     def as_error(self) -> dict[str, Json]:
         """Return the `error` object of the envelope (AOP-318, AOP-322)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NewType
 
-from aop.core.errors import InvalidFeatureSlug
+from aop.core.errors import InvalidArguments, InvalidFeatureSlug
 
 FeatureId = NewType("FeatureId", str)
 OperationId = NewType("OperationId", str)
@@ -18,6 +18,7 @@ CommitId = NewType("CommitId", ObjectId)
 FEATURE_ID_PATTERN = "^[a-z0-9_][a-z0-9_-]{0,62}$"
 OPERATION_ID_PATTERN = "^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
 
+_OPERATION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 _FEATURE_ID = re.compile(r"[a-z0-9_][a-z0-9_-]{0,62}")
 
 # Names that git, or a file system that a worktree may lie on, gives a meaning of its own.
@@ -37,3 +38,13 @@ def feature_id(text: str) -> FeatureId:
     if text in _RESERVED:
         raise InvalidFeatureSlug(text, "git or the file system gives this name another meaning")
     return FeatureId(text)
+
+
+def operation_id(text: str) -> OperationId:
+    """Return the text as an operation id.
+
+    Raises: InvalidArguments.
+    """
+    if not _OPERATION_ID.fullmatch(text):
+        raise InvalidArguments(f"An operation id must match `{OPERATION_ID_PATTERN}`.", operation_id=text[:80])
+    return OperationId(text)

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from aop.core.ids import CommitId, FeatureId, ObjectId, TreeId
+from aop.core.ids import CommitId, FeatureId, ObjectId, OperationId, TreeId
 
 # --- git -----------------------------------------------------------------------------------------
 
@@ -239,6 +239,9 @@ class Files(Protocol):
         Raises: Refusal if it is not a plain file or larger than the limit.
         """
 
+    def fingerprint(self, path: str) -> str | None:
+        """Return the SHA-256 of what is at a path; None if nothing is there, a made-up one if it is no plain file."""
+
     def read_tail(self, path: str, *, limit: int) -> bytes:
         """Read the last bytes of a plain file; empty if it is absent."""
 
@@ -251,6 +254,12 @@ class Files(Protocol):
 
 class Locks(Protocol):
     """Locks between processes that end with their holder."""
+
+    def operation(self, operation_id: OperationId, *, wait_seconds: float) -> AbstractContextManager[None]:
+        """Hold an operation id alone: whoever gets it while the ledger says pending has found a dead holder's.
+
+        Raises: OperationInProgress.
+        """
 
     def worktree(self, feature_id: FeatureId, *, wait_seconds: float) -> AbstractContextManager[None]:
         """Hold the feature's worktree alone.

@@ -1,0 +1,64 @@
+"""The numbered changes of the database's shape; a number, once released, never changes."""
+
+from __future__ import annotations
+
+import sqlite3
+
+MIGRATIONS: tuple[str, ...] = (
+    """
+    CREATE TABLE journal (
+        seq INTEGER PRIMARY KEY,
+        kind TEXT NOT NULL,
+        at TEXT NOT NULL,
+        actor TEXT NOT NULL,
+        operation_id TEXT NOT NULL,
+        feature_id TEXT,
+        payload TEXT NOT NULL,
+        previous_hash TEXT NOT NULL,
+        hash TEXT NOT NULL
+    );
+    CREATE INDEX journal_by_feature ON journal (feature_id, seq);
+    CREATE TABLE documents (
+        kind TEXT NOT NULL,
+        key TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        body TEXT NOT NULL,
+        PRIMARY KEY (kind, key)
+    ) WITHOUT ROWID;
+    CREATE TABLE operations (
+        operation_id TEXT PRIMARY KEY,
+        tool TEXT NOT NULL,
+        payload_hash TEXT NOT NULL,
+        actor TEXT NOT NULL,
+        intent TEXT,
+        answer TEXT
+    );
+    CREATE INDEX operations_pending ON operations (rowid) WHERE answer IS NULL;
+    CREATE TABLE claims (
+        kind TEXT NOT NULL,
+        key TEXT NOT NULL,
+        feature_id TEXT NOT NULL,
+        text TEXT NOT NULL,
+        is_pattern INTEGER NOT NULL,
+        PRIMARY KEY (kind, is_pattern, key, feature_id)
+    ) WITHOUT ROWID;
+    CREATE INDEX claims_by_feature ON claims (feature_id);
+    CREATE TABLE unshown (
+        kind TEXT NOT NULL,
+        key TEXT NOT NULL,
+        stamp INTEGER NOT NULL,
+        PRIMARY KEY (kind, key)
+    ) WITHOUT ROWID;
+    CREATE TABLE shown (
+        path TEXT PRIMARY KEY,
+        sha256 TEXT NOT NULL
+    ) WITHOUT ROWID;
+    """,
+)
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Bring a database to the newest shape, one numbered change after the other."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
+        connection.executescript(f"BEGIN IMMEDIATE; {script}; PRAGMA user_version = {number}; COMMIT;")

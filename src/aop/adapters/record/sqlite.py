@@ -1,0 +1,248 @@
+"""The record in one SQLite file: WAL, synchronous writes, one writer at a time in fair order."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from aop.adapters.file_locks import locked_file
+from aop.adapters.record.migrations import MIGRATIONS, migrate
+from aop.core.errors import Fault, Json
+from aop.core.ids import FeatureId, OperationId
+from aop.core.jsontext import canonical_json
+from aop.kernel.documents import Document
+from aop.kernel.record import Claim, Event, JournalEntry, Operation, Snapshot, Transaction, Unshown, UnshownKind
+
+D = TypeVar("D", bound=Document)
+
+FIRST_HASH = "0" * 64
+
+
+class SqliteRecord:
+    """Implements `aop.kernel.record.Record`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock_path = path.with_name(path.name + ".lock")
+        self._own = threading.local()
+        self._opened: list[sqlite3.Connection] = []
+        self._writer = threading.Lock()
+
+    @contextmanager
+    def read(self) -> Iterator[Snapshot]:
+        connection = self._connection()
+        connection.execute("BEGIN")
+        try:
+            yield _View(connection)
+        finally:
+            connection.rollback()
+
+    @contextmanager
+    def write(self) -> Iterator[Transaction]:
+        # SQLite's own busy wait starves some writers; a file lock is handed on in order.
+        with self._writer, locked_file(self._lock_path):
+            connection = self._connection()
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield _View(connection)
+                connection.commit()
+            finally:
+                if connection.in_transaction:
+                    connection.rollback()
+
+    def close(self) -> None:
+        """Close every connection that was opened, whichever thread opened it."""
+        for connection in self._opened:
+            connection.close()
+        self._opened.clear()
+        self._own = threading.local()
+
+    def _connection(self) -> sqlite3.Connection:
+        existing: sqlite3.Connection | None = getattr(self._own, "connection", None)
+        if existing is not None:
+            return existing
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(self._path, isolation_level=None, timeout=30.0, check_same_thread=False)
+        connection.execute("PRAGMA synchronous = FULL")
+        if connection.execute("PRAGMA user_version").fetchone() != (len(MIGRATIONS),):
+            with locked_file(self._lock_path):
+                connection.execute("PRAGMA journal_mode = WAL")
+                migrate(connection)
+        self._own.connection = connection
+        self._opened.append(connection)
+        return connection
+
+
+class _View:
+    """Implements both `Snapshot` and `Transaction`; the caller's type says which of the two it may be used as."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._sql = connection
+
+    def get(self, shape: type[D], key: str) -> D | None:
+        row = self._sql.execute("SELECT body FROM documents WHERE kind = ? AND key = ?", (shape.kind, key)).fetchone()
+        return None if row is None else _document(shape, key, row[0])
+
+    def all(self, shape: type[D]) -> Iterator[D]:
+        rows = self._sql.execute("SELECT key, body FROM documents WHERE kind = ? ORDER BY key", (shape.kind,))
+        return (_document(shape, key, body) for key, body in rows.fetchall())
+
+    def put(self, document: Document, key: str) -> None:
+        body = msgspec.json.encode(document).decode()
+        if document.version == 1:
+            sql = "INSERT INTO documents (version, body, kind, key) VALUES (?, ?, ?, ?)"
+            self._sql.execute(sql, (1, body, document.kind, key))
+            return
+        sql = "UPDATE documents SET version = ?, body = ? WHERE kind = ? AND key = ? AND version = ?"
+        done = self._sql.execute(sql, (document.version, body, document.kind, key, document.version - 1))
+        if done.rowcount != 1:
+            raise Fault(f"The {document.kind} `{key}` is not at version {document.version - 1}.")
+
+    def operation(self, operation_id: OperationId) -> Operation | None:
+        row = self._sql.execute(f"{_OPERATION} WHERE operation_id = ?", (operation_id,)).fetchone()
+        return None if row is None else _operation(row)
+
+    def pending_operations(self) -> tuple[Operation, ...]:
+        return tuple(_operation(row) for row in self._sql.execute(f"{_OPERATION} WHERE answer IS NULL ORDER BY rowid"))
+
+    def enter_operation(self, operation: Operation) -> None:
+        sql = "INSERT INTO operations (operation_id, tool, payload_hash, actor) VALUES (?, ?, ?, ?)"
+        self._sql.execute(sql, (operation.operation_id, operation.tool, operation.payload_hash, operation.actor))
+
+    def intend(self, operation_id: OperationId, intent: Mapping[str, Json]) -> None:
+        self._change_pending("UPDATE operations SET intent = ?", (_text(intent),), operation_id)
+
+    def finish_operation(self, operation_id: OperationId, answer: Mapping[str, Json]) -> None:
+        self._change_pending("UPDATE operations SET answer = ?", (_text(answer),), operation_id)
+
+    def withdraw_operation(self, operation_id: OperationId) -> None:
+        self._change_pending("DELETE FROM operations", (), operation_id)
+
+    def _change_pending(self, change: str, values: tuple[str, ...], operation_id: OperationId) -> None:
+        done = self._sql.execute(f"{change} WHERE operation_id = ? AND answer IS NULL", (*values, operation_id))
+        if done.rowcount != 1:
+            raise Fault(f"The operation `{operation_id}` is not pending.")
+
+    def append(self, event: Event) -> JournalEntry:
+        last = self._sql.execute("SELECT seq, hash FROM journal ORDER BY seq DESC LIMIT 1").fetchone()
+        seq, previous = (last[0] + 1, last[1]) if last else (1, FIRST_HASH)
+        entry = JournalEntry(seq=seq, event=event, previous_hash=previous, hash=chained_hash(seq, event, previous))
+        self._sql.execute(
+            "INSERT INTO journal (seq, kind, at, actor, operation_id, feature_id, payload, previous_hash, hash)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                *(seq, event.kind, event.at, event.actor, event.operation_id, event.feature_id),
+                *(_text(event.payload), previous, entry.hash),
+            ),
+        )
+        return entry
+
+    def journal(
+        self, *, after: int = 0, feature_id: FeatureId | None = None, kinds: Sequence[str] = ()
+    ) -> Iterator[JournalEntry]:
+        sql, values = f"{_ENTRY} WHERE seq > ?", [after]
+        if feature_id is not None:
+            sql, values = f"{sql} AND feature_id = ?", [*values, feature_id]
+        if kinds:
+            sql, values = f"{sql} AND kind IN ({', '.join('?' * len(kinds))})", [*values, *kinds]
+        return (_entry(row) for row in self._sql.execute(f"{sql} ORDER BY seq", values).fetchall())
+
+    def set_claims(self, feature_id: FeatureId, claims: Sequence[Claim]) -> None:
+        self._sql.execute("DELETE FROM claims WHERE feature_id = ?", (feature_id,))
+        self._sql.executemany(
+            "INSERT OR IGNORE INTO claims (kind, key, feature_id, text, is_pattern) VALUES (?, ?, ?, ?, ?)",
+            [(claim.kind, claim.key, claim.feature_id, claim.text, claim.is_pattern) for claim in claims],
+        )
+
+    def claims_near(self, kind: str, keys: Sequence[str]) -> tuple[Claim, ...]:
+        found = set(self._sql.execute(f"{_CLAIM} WHERE kind = ? AND is_pattern = 1", (kind,)))
+        at = f"{_CLAIM} WHERE kind = ? AND is_pattern = 0 AND key = ?"
+        # `/` is followed by `0` in ASCII: the half-open range holds exactly what lies below the folder.
+        below = f"{_CLAIM} WHERE kind = ? AND is_pattern = 0 AND key >= ? || '/' AND key < ? || '0'"
+        for key in keys:
+            found.update(self._sql.execute(below, (kind, key, key)) if key else self._all_plain(kind))
+            for folder in _with_folders_above(key):
+                found.update(self._sql.execute(at, (kind, folder)))
+        return tuple(
+            Claim(kind=row[0], key=row[1], feature_id=row[2], text=row[3], is_pattern=bool(row[4]))
+            for row in sorted(found)
+        )
+
+    def _all_plain(self, kind: str) -> sqlite3.Cursor:
+        return self._sql.execute(f"{_CLAIM} WHERE kind = ? AND is_pattern = 0", (kind,))
+
+    def unshown(self) -> tuple[Unshown, ...]:
+        rows = self._sql.execute("SELECT kind, key, stamp FROM unshown ORDER BY kind, key").fetchall()
+        return tuple(Unshown(kind=kind, key=key, stamp=stamp) for kind, key, stamp in rows)
+
+    def mark_unshown(self, kind: UnshownKind, key: str) -> None:
+        stamp = "(SELECT coalesce(max(seq), 0) FROM journal)"
+        self._sql.execute(f"INSERT OR REPLACE INTO unshown (kind, key, stamp) VALUES (?, ?, {stamp})", (kind, key))
+
+    def mark_shown(self, what: Unshown, hashes: Mapping[str, str]) -> None:
+        sql = "DELETE FROM unshown WHERE kind = ? AND key = ? AND stamp = ?"
+        self._sql.execute(sql, (what.kind, what.key, what.stamp))
+        self._sql.executemany("INSERT OR REPLACE INTO shown (path, sha256) VALUES (?, ?)", sorted(hashes.items()))
+
+    def shown_hash(self, path: str) -> str | None:
+        row = self._sql.execute("SELECT sha256 FROM shown WHERE path = ?", (path,)).fetchone()
+        return None if row is None else str(row[0])
+
+
+def chained_hash(seq: int, event: Event, previous: str) -> str:
+    """Return the hash that ties an entry to all entries before it."""
+    body = canonical_json({"seq": seq, "previous": previous, "event": msgspec.to_builtins(event)})
+    return hashlib.sha256(body).hexdigest()
+
+
+_OPERATION = "SELECT operation_id, tool, payload_hash, actor, intent, answer FROM operations"
+_ENTRY = "SELECT seq, kind, at, actor, operation_id, feature_id, payload, previous_hash, hash FROM journal"
+_CLAIM = "SELECT kind, key, feature_id, text, is_pattern FROM claims"
+
+
+def _text(value: Json) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _document(shape: type[D], key: str, body: str) -> D:
+    try:
+        return msgspec.json.decode(body, type=shape)
+    except msgspec.ValidationError as error:
+        raise Fault(f"The {shape.kind} `{key}` in the record does not have its shape: {error}") from error
+
+
+def _operation(row: tuple[str, str, str, str, str | None, str | None]) -> Operation:
+    operation_id, tool, payload_hash, actor, intent, answer = row
+    return Operation(
+        operation_id=OperationId(operation_id),
+        tool=tool,
+        payload_hash=payload_hash,
+        actor=actor,
+        intent=None if intent is None else msgspec.json.decode(intent),
+        answer=None if answer is None else msgspec.json.decode(answer),
+    )
+
+
+def _entry(row: tuple[int, str, str, str, str, str | None, str, str, str]) -> JournalEntry:
+    seq, kind, at, actor, operation_id, feature_id, payload, previous, own = row
+    event = Event(
+        kind=kind,
+        at=at,
+        actor=actor,
+        operation_id=OperationId(operation_id),
+        feature_id=None if feature_id is None else FeatureId(feature_id),
+        payload=msgspec.json.decode(payload),
+    )
+    return JournalEntry(seq=seq, event=event, previous_hash=previous, hash=own)
+
+
+def _with_folders_above(key: str) -> Iterator[str]:
+    parts = key.split("/")
+    return ("/".join(parts[:depth]) for depth in range(1, len(parts) + 1))

@@ -1,0 +1,167 @@
+"""One tool call on its way through the gateway, and what a tool gets to work with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, TypeAlias
+
+import msgspec
+from msgspec import Meta, Struct
+
+from aop.core.clock import Clock, timestamp
+from aop.core.errors import Fault, Json, Refusal, UnknownFeature, VersionConflict
+from aop.core.ids import FEATURE_ID_PATTERN, FeatureId, OperationId
+from aop.core.redaction import Redactor
+from aop.core.roles import Role
+from aop.kernel.config import Config
+from aop.kernel.documents import FeatureState
+from aop.kernel.ports import Files, Git, Locks, NewId, Processes, Report, Signer
+from aop.kernel.principals import Principal
+from aop.kernel.record import Event, Record, Snapshot, Transaction
+
+
+class Arguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What every tool accepts; a caller that names itself must name itself rightly (C-51)."""
+
+    actor_type: Role | None = None
+    actor_id: str | None = None
+
+
+class FeatureArguments(Arguments, frozen=True, kw_only=True):
+    """Arguments of a tool that works on one feature."""
+
+    feature_id: Annotated[str, Meta(pattern=FEATURE_ID_PATTERN)]
+
+
+class ChangeArguments(FeatureArguments, frozen=True, kw_only=True):
+    """Arguments of a tool that changes one feature (C-52)."""
+
+    expected_version: Annotated[int, Meta(ge=1)] | None = None
+
+
+class Answered(Struct, frozen=True, kw_only=True):
+    """An output together with pointers to its proof."""
+
+    data: Struct
+    evidence: Mapping[str, Json]
+
+
+Outcome: TypeAlias = Struct | Answered | Refusal
+"""What a tool answers. A refusal that is *returned* is a recorded verdict; one that is raised changed nothing."""
+
+
+class Envelope(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What every caller gets back (AOP-149, AOP-318)."""
+
+    ok: bool
+    data: Any = None
+    error: Mapping[str, Json] | None = None
+    evidence: Mapping[str, Json] = {}
+
+    def as_json(self) -> dict[str, Json]:
+        """Return the envelope as the plain object that goes over the wire."""
+        plain: dict[str, Json] = msgspec.to_builtins(self)
+        return plain
+
+
+class Tool(Struct, frozen=True, kw_only=True):
+    """One row of the catalogue."""
+
+    name: str
+    summary: str
+    arguments: type[Arguments]
+    output: type[Struct]
+    roles: frozenset[Role]
+    run: Callable[[Call, Any], Outcome]
+    mutates: bool = False
+    person_only: bool = False
+    """Never for a token that a model or a worker holds, whatever its role (C-53)."""
+    reveal: Callable[[Kernel, Any], Struct] | None = None
+    """Adds what must be in the answer but never in the record, such as a token."""
+    resolve: Callable[[Call, Mapping[str, Json]], Outcome | None] | None = None
+    """Given what a dead caller was about to do: finishes it and answers, or undoes it and returns None."""
+
+
+class Kernel(Struct, frozen=True, kw_only=True):
+    """The ports, and the configuration as it is now."""
+
+    record: Record
+    git: Git
+    files: Files
+    processes: Processes
+    locks: Locks
+    clock: Clock
+    signer: Signer
+    redact: Redactor
+    new_id: NewId
+    config: Callable[[], Config]
+
+    def now(self) -> str:
+        """Return the time of day as AOP writes it."""
+        return timestamp(self.clock.now())
+
+
+class Call(Struct, frozen=True, kw_only=True):
+    """A call that passed who, may and well-formed."""
+
+    kernel: Kernel
+    principal: Principal
+    tool: Tool
+    operation_id: OperationId | None
+    report: Report
+
+    def event(self, kind: str, feature_id: FeatureId | None, **payload: Json) -> Event:
+        """Return an event of this call."""
+        return Event(
+            kind=kind,
+            at=self.kernel.now(),
+            actor=self.principal.actor,
+            operation_id=self.operation(),
+            feature_id=feature_id,
+            payload=payload,
+        )
+
+    def operation(self) -> OperationId:
+        """Return the id of this mutating call."""
+        if self.operation_id is None:
+            raise Fault(f"`{self.tool.name}` is not listed as mutating.")
+        return self.operation_id
+
+    def intend(self, intent: Mapping[str, Json]) -> None:
+        """Note what happens next outside the database, so that whoever finds this call dead can settle it."""
+        with self.kernel.record.write() as tx:
+            tx.intend(self.operation(), intent)
+
+    def commit(self, decide: Callable[[Transaction], Outcome]) -> Outcome:
+        """Decide in one transaction that also stores the answer; a refusal raised inside changes nothing."""
+        with self.kernel.record.write() as tx:
+            outcome = decide(tx)
+            tx.finish_operation(self.operation(), envelope(self.tool, outcome).as_json())
+        return outcome
+
+
+def envelope(tool: Tool, outcome: Outcome) -> Envelope:
+    """Wrap an outcome; an output that does not fit the tool's own schema is a fault, not an answer."""
+    if isinstance(outcome, Refusal):
+        return Envelope(ok=False, error=outcome.as_error(), evidence=outcome.evidence)
+    data, evidence = (outcome.data, outcome.evidence) if isinstance(outcome, Answered) else (outcome, {})
+    plain = msgspec.to_builtins(data)
+    try:
+        msgspec.convert(plain, tool.output)
+    except msgspec.ValidationError as error:
+        raise Fault(f"The answer of `{tool.name}` does not fit its schema: {error}") from error
+    return Envelope(ok=True, data=plain, evidence=evidence)
+
+
+def the_feature(view: Snapshot, arguments: FeatureArguments) -> FeatureState:
+    """Return the feature that the arguments name, at the version that they expect.
+
+    Raises: UnknownFeature, VersionConflict.
+    """
+    state = view.get(FeatureState, arguments.feature_id)
+    if state is None:
+        raise UnknownFeature(arguments.feature_id)
+    expected = arguments.expected_version if isinstance(arguments, ChangeArguments) else None
+    if expected is not None and expected != state.version:
+        raise VersionConflict(f"The feature `{state.feature_id}`", expected=expected, current=state.version)
+    return state

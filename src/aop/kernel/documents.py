@@ -1,0 +1,288 @@
+"""The shapes that the record keeps: each document is stored whole, and its version counts up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta, Struct
+
+from aop.core.errors import Json
+from aop.core.ids import ApprovalId, CommitId, FeatureId, GateRunId, OperationId, TreeId
+
+NonEmpty = Annotated[str, Meta(min_length=1)]
+Positive = Annotated[int, Meta(ge=1)]
+
+
+class Document(Struct, frozen=True, kw_only=True):
+    """Something that the record keeps under (kind, key)."""
+
+    kind: ClassVar[str]
+    version: Positive
+
+
+# --- features ------------------------------------------------------------------------------------
+
+
+class Status(StrEnum):
+    """Where a feature is in its life (AOP-086)."""
+
+    PLANNING = "planning"
+    BUILDING = "building"
+    QA = "qa"
+    BLOCKED = "blocked"
+    READY_TO_MERGE = "ready_to_merge"
+    MERGED = "merged"
+    FAILED = "failed"
+
+
+TERMINAL = frozenset({Status.MERGED, Status.FAILED})
+
+
+class Verdict(StrEnum):
+    """What is known of a gate: passed, failed, or not known for the tree as it is now."""
+
+    PASS = "pass"  # noqa: S105 - a verdict, not a password
+    FAIL = "fail"
+    NA = "na"
+
+
+RoleStatus = Literal["ready", "running", "blocked", "done"]
+
+
+class HeldLocks(Struct, frozen=True, kw_only=True):
+    held: tuple[str, ...] = ()
+
+
+class Collisions(Struct, frozen=True, kw_only=True):
+    files: tuple[Mapping[str, Json], ...] = ()
+    areas: tuple[Mapping[str, Json], ...] = ()
+    contracts: tuple[Mapping[str, Json], ...] = ()
+
+
+class Cluster(Struct, frozen=True, kw_only=True):
+    orchestrator_session_id: str = "unknown"
+    planner_session_id: str = "unknown"
+    builder_session_id: str = "unknown"
+    qa_session_id: str = "unknown"
+
+
+class RoleStatuses(Struct, frozen=True, kw_only=True):
+    planner: RoleStatus = "ready"
+    builder: RoleStatus = "ready"
+    qa: RoleStatus = "ready"
+
+
+class MergeEvidence(Struct, frozen=True, kw_only=True):
+    """What a merge leaves behind (AOP-188)."""
+
+    commit: CommitId
+    merge_commit: CommitId
+    strategy: str
+    approval_id: ApprovalId | None
+    gates: Mapping[str, Verdict]
+
+
+class FeatureEvidence(Struct, frozen=True, kw_only=True):
+    """Pointers to the newest proof of a feature."""
+
+    last_gate_run: GateRunId | None = None
+    latest_by_mode: Mapping[str, GateRunId] = {}
+    merge: MergeEvidence | None = None
+
+
+class FeatureState(Document, frozen=True, kw_only=True):
+    """One feature; `state.md` is written from it."""
+
+    kind: ClassVar[str] = "feature"
+
+    feature_id: FeatureId
+    branch: NonEmpty
+    worktree_path: NonEmpty
+    status: Status
+    gate_profile: NonEmpty
+    gates: Mapping[str, Verdict]
+    locks: HeldLocks = HeldLocks()
+    collisions: Collisions = Collisions()
+    cluster: Cluster = Cluster()
+    role_status: RoleStatuses = RoleStatuses()
+    last_updated: NonEmpty
+    status_reason: str = ""
+    evidence: FeatureEvidence = FeatureEvidence()
+    base_commit: CommitId
+    """Where the branch was cut from the base branch."""
+    tree: TreeId
+    """What the feature is, byte for byte; the worktree is made from it."""
+
+
+class Index(Document, frozen=True, kw_only=True):
+    """The list of all features; `index.json` is written from it."""
+
+    kind: ClassVar[str] = "index"
+    key: ClassVar[str] = "features"
+
+    active: tuple[FeatureId, ...] = ()
+    blocked: tuple[FeatureId, ...] = ()
+    merged: tuple[FeatureId, ...] = ()
+    failed: tuple[FeatureId, ...] = ()
+    locks: Mapping[str, FeatureId | None] = {}
+    lock_leases: Mapping[str, Mapping[str, Json]] = {}
+    blocked_queue: tuple[Mapping[str, Json], ...] = ()
+    updated_at: str = ""
+
+
+# --- plans ---------------------------------------------------------------------------------------
+
+
+class PlanPart(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A part of a plan: what the schema does not name is refused."""
+
+
+class PlannedFiles(PlanPart, frozen=True, kw_only=True):
+    create: tuple[NonEmpty, ...]
+    modify: tuple[NonEmpty, ...]
+    delete: tuple[NonEmpty, ...]
+
+
+class ContractChanges(PlanPart, frozen=True, kw_only=True):
+    openapi: Literal["none", "modify"]
+    events: Literal["none", "modify"]
+    db: Literal["none", "migration"]
+
+
+class OverrideStep(PlanPart, frozen=True, kw_only=True):
+    name: NonEmpty
+    cmd: Annotated[tuple[NonEmpty, ...], Meta(min_length=1)]
+    timeout_seconds: Positive | None = None
+
+
+class OverrideMode(PlanPart, frozen=True, kw_only=True):
+    steps: tuple[OverrideStep, ...]
+
+
+class OverrideModes(PlanPart, frozen=True, kw_only=True):
+    fast: OverrideMode | None = None
+    full: OverrideMode | None = None
+
+
+class VerificationOverrides(PlanPart, frozen=True, kw_only=True):
+    modes: OverrideModes
+
+
+class Plan(PlanPart, frozen=True, kw_only=True, omit_defaults=True):
+    """What a planner may submit, and what `plan.json` holds (AOP-066..080)."""
+
+    feature_id: Annotated[str, Meta(pattern="^[a-z0-9_][a-z0-9_-]*$")]
+    plan_version: Positive
+    summary: Annotated[str, Meta(min_length=5)]
+    allowed_areas: Annotated[tuple[NonEmpty, ...], Meta(min_length=1)]
+    forbidden_areas: tuple[NonEmpty, ...]
+    base_ref: NonEmpty
+    files: PlannedFiles
+    contracts: ContractChanges
+    acceptance_criteria: Annotated[tuple[NonEmpty, ...], Meta(min_length=1)]
+    gate_profile: NonEmpty
+    gate_targets: Annotated[tuple[NonEmpty, ...], Meta(min_length=1)] | None = None
+    risk: tuple[str, ...] | None = None
+    revision_of: Positive | None = None
+    revision_reason: NonEmpty | None = None
+    verification_overrides: VerificationOverrides | None = None
+
+
+class AcceptedPlan(Document, frozen=True, kw_only=True):
+    """The plan that a feature's patches are judged by; its version is the plan's."""
+
+    kind: ClassVar[str] = "plan"
+    plan: Plan
+
+
+# --- the QA index --------------------------------------------------------------------------------
+
+
+class QaHunk(Struct, frozen=True, kw_only=True):
+    start_line: int
+    end_line: int
+    change_type: Literal["added", "modified", "deleted"]
+
+
+class QaItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    path: NonEmpty
+    hunks: tuple[QaHunk, ...]
+    required_tests: tuple[str, ...]
+    status: Literal["pending", "running", "passed", "failed", "waived"]
+    last_run_at: str | None = None
+    evidence_refs: tuple[str, ...] = ()
+
+
+class QaIndex(Document, frozen=True, kw_only=True):
+    """What QA must look at; `qa_test_index.json` is written from it (AOP-143)."""
+
+    kind: ClassVar[str] = "qa_index"
+
+    feature_id: FeatureId
+    source_diff_ref: str
+    items: tuple[QaItem, ...]
+
+
+# --- gate runs and approvals ---------------------------------------------------------------------
+
+
+class StepResult(Struct, frozen=True, kw_only=True):
+    """How one gate step ended."""
+
+    name: str
+    command: tuple[str, ...]
+    outcome: Literal["passed", "failed", "timed_out", "not_started", "out_of_memory"]
+    exit_code: int | None
+    seconds: float
+    attempts: int
+    log_path: str
+    problem: str = ""
+
+
+class Subject(Struct, frozen=True, kw_only=True):
+    """What a verdict is about; another byte anywhere, and the verdict is about something else."""
+
+    tree: TreeId
+    base_commit: CommitId
+    definition: str
+    """The hash of the steps, parsers and thresholds that were run."""
+
+
+class GateRun(Document, frozen=True, kw_only=True):
+    """One run of one mode of a gate profile on one tree."""
+
+    kind: ClassVar[str] = "gate_run"
+
+    run_id: GateRunId
+    feature_id: FeatureId
+    profile: str
+    mode: str
+    subject: Subject
+    config_hash: str
+    verdict: Verdict
+    failure_code: str = ""
+    failure: str = ""
+    steps: tuple[StepResult, ...]
+    coverage: Mapping[str, Json] = {}
+    tests: Mapping[str, Json] = {}
+    sandbox_level: str
+    started_at: str
+    finished_at: str
+
+
+class Approval(Document, frozen=True, kw_only=True):
+    """A person's yes to one tree on one base, with the evidence and the policy that they saw."""
+
+    kind: ClassVar[str] = "approval"
+
+    approval_id: ApprovalId
+    feature_id: FeatureId
+    tree: TreeId
+    base: CommitId
+    gate_runs: Mapping[str, GateRunId]
+    config_hash: str
+    approved_by: str
+    approved_at: str
+    spent_by: OperationId | None = None

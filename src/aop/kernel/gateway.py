@@ -1,0 +1,206 @@
+"""The one door for every tool call, from whichever side it comes: eight stations, in this order.
+
+who -> may -> well-formed -> once -> decide -> perform -> commit -> show
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+import msgspec
+
+from aop.core.errors import (
+    ForbiddenToolForRole,
+    IdempotencyMismatch,
+    InvalidArguments,
+    Json,
+    OperationInProgress,
+    Refusal,
+    UnknownTool,
+)
+from aop.core.ids import OperationId, feature_id
+from aop.core.ids import operation_id as operation_id_of
+from aop.core.jsontext import canonical_json
+from aop.core.roles import Role
+from aop.kernel.calls import Arguments, Call, Envelope, FeatureArguments, Kernel, Outcome, Tool, envelope
+from aop.kernel.config import Policy
+from aop.kernel.ports import Report
+from aop.kernel.principals import Principal
+from aop.kernel.record import Operation
+from aop.kernel.showing import show
+
+WAIT_FOR_TWIN_SECONDS = 600.0
+"""How long a second caller of the same operation waits for the first one's answer."""
+
+
+class Gateway:
+    """Takes calls, and answers each with an envelope; only faults leave it as exceptions."""
+
+    def __init__(self, kernel: Kernel, tools: Sequence[Tool]) -> None:
+        self.kernel = kernel
+        self.tools: Mapping[str, Tool] = {tool.name: tool for tool in tools}
+        self._settled = False
+
+    def call(
+        self,
+        principal: Principal,
+        tool_name: str,
+        arguments: Json,
+        *,
+        operation_id: str | None = None,
+        report: Report = lambda _line: None,
+    ) -> Envelope:
+        """Take one call through all stations."""
+        try:
+            return self._call(principal, tool_name, arguments, operation_id=operation_id, report=report)
+        except Refusal as refusal:
+            return Envelope(ok=False, error=refusal.as_error(), evidence=refusal.evidence)
+
+    def tools_for(self, principal: Principal) -> tuple[Tool, ...]:
+        """Return the tools that this caller may use, by name."""
+        policy = self.kernel.config().policy
+        return tuple(tool for _name, tool in sorted(self.tools.items()) if may_use(tool, principal, policy))
+
+    def _call(
+        self, principal: Principal, tool_name: str, arguments: Json, *, operation_id: str | None, report: Report
+    ) -> Envelope:
+        tool = self._permitted_tool(principal, tool_name)
+        parsed = parse_arguments(tool, arguments)
+        check_caller(principal, parsed)
+        self._settle_dead_operations()
+        if not tool.mutates:
+            call = Call(kernel=self.kernel, principal=principal, tool=tool, operation_id=None, report=report)
+            return envelope(tool, tool.run(call, parsed))
+        own_id = operation_id_of(operation_id) if operation_id else OperationId(self.kernel.new_id("op"))
+        call = Call(kernel=self.kernel, principal=principal, tool=tool, operation_id=own_id, report=report)
+        answer = self._once(call, parsed, payload_hash(tool, arguments))
+        set_aside = show(self.kernel)
+        return self._revealed(tool, answer, set_aside)
+
+    def _permitted_tool(self, principal: Principal, tool_name: str) -> Tool:
+        tool = self.tools.get(tool_name)
+        if tool is None:
+            raise UnknownTool(f"There is no tool `{tool_name[:80]}`.", tool=tool_name[:80])
+        if not may_use(tool, principal, self.kernel.config().policy):
+            raise ForbiddenToolForRole(
+                f"The role `{principal.role}` may not call `{tool.name}`"
+                + (" with a token: it is for a person." if tool.person_only and not principal.person else "."),
+                role=principal.role,
+                tool=tool.name,
+            )
+        return tool
+
+    def _once(self, call: Call, arguments: Arguments, payload: str) -> Envelope:
+        with self.kernel.locks.operation(call.operation(), wait_seconds=WAIT_FOR_TWIN_SECONDS):
+            known = self._enter(call, payload)
+            if known is not None and known.answer is not None:
+                return msgspec.convert(known.answer, Envelope)
+            # Pending while its lock is ours: an earlier caller died half-way.
+            finished = None if known is None else _resolved(call, known)
+            if finished is not None:
+                return envelope(call.tool, finished)
+            try:
+                return envelope(call.tool, call.tool.run(call, arguments))
+            except Refusal:
+                with self.kernel.record.write() as tx:
+                    tx.withdraw_operation(call.operation())
+                raise
+
+    def _enter(self, call: Call, payload: str) -> Operation | None:
+        """Enter the operation as pending; return the entry that is already there, if there is one."""
+        operation_id = call.operation()
+        entry = Operation(
+            operation_id=operation_id, tool=call.tool.name, payload_hash=payload, actor=call.principal.actor
+        )
+        with self.kernel.record.write() as tx:
+            known = tx.operation(operation_id)
+            if known is None:
+                tx.enter_operation(entry)
+        if known is not None and known.payload_hash != payload:
+            raise IdempotencyMismatch(
+                f"The operation id `{operation_id}` was used for another request.", operation_id=operation_id
+            )
+        return known
+
+    def _settle_dead_operations(self) -> None:
+        """Finish or undo what died half-way, once in the life of this process."""
+        if self._settled:
+            return
+        self._settled = True
+        with self.kernel.record.read() as view:
+            pending = view.pending_operations()
+        for operation in pending:
+            self._settle(operation)
+        show(self.kernel)
+
+    def _settle(self, operation: Operation) -> None:
+        call = Call(
+            kernel=self.kernel,
+            principal=Principal(role=Role.SYSTEM, actor=operation.actor),
+            tool=self.tools[operation.tool],
+            operation_id=operation.operation_id,
+            report=lambda _line: None,
+        )
+        with suppress(OperationInProgress), self.kernel.locks.operation(operation.operation_id, wait_seconds=0.0):
+            with self.kernel.record.read() as view:
+                now = view.operation(operation.operation_id)
+            if now is not None and now.answer is None and _resolved(call, now) is None:
+                with self.kernel.record.write() as tx:
+                    tx.withdraw_operation(operation.operation_id)
+
+    def _revealed(self, tool: Tool, answer: Envelope, set_aside: tuple[str, ...]) -> Envelope:
+        data = answer.data
+        if answer.ok and tool.reveal is not None:
+            data = msgspec.to_builtins(tool.reveal(self.kernel, msgspec.convert(data, tool.output)))
+        evidence = {**answer.evidence, "set_aside": list(set_aside)} if set_aside else answer.evidence
+        return Envelope(ok=answer.ok, data=data, error=answer.error, evidence=evidence)
+
+
+def _resolved(call: Call, operation: Operation) -> Outcome | None:
+    """Settle what a dead caller was about to do outside the database; None means that nothing of it is left."""
+    if call.tool.resolve is None or operation.intent is None:
+        return None
+    return call.tool.resolve(call, operation.intent)
+
+
+def may_use(tool: Tool, principal: Principal, policy: Policy) -> bool:
+    """Decide by catalogue and policy; what neither names is denied."""
+    if tool.person_only and not (principal.person or principal.role is Role.SYSTEM):
+        return False
+    if principal.role is Role.SYSTEM:
+        return True
+    narrowed = policy.rbac.get(principal.role)
+    return principal.role in tool.roles and (narrowed is None or tool.name in narrowed)
+
+
+def parse_arguments(tool: Tool, arguments: Json) -> Arguments:
+    """Read the arguments strictly against the tool's input schema.
+
+    Raises: InvalidArguments, InvalidFeatureSlug.
+    """
+    try:
+        parsed = msgspec.convert(arguments, tool.arguments)
+    except msgspec.ValidationError as error:
+        raise InvalidArguments(f"The arguments of `{tool.name}` are not valid: {error}.", tool=tool.name) from error
+    if isinstance(parsed, FeatureArguments):
+        feature_id(parsed.feature_id)
+    return parsed
+
+
+def check_caller(principal: Principal, arguments: Arguments) -> None:
+    """Refuse a caller that names itself wrongly, or a feature out of its scope."""
+    if arguments.actor_type not in (None, principal.role) or arguments.actor_id not in (None, principal.actor):
+        raise ForbiddenToolForRole(
+            "`actor_type` and `actor_id` must name the caller itself.", role=principal.role, actor=principal.actor
+        )
+    if isinstance(arguments, FeatureArguments) and not principal.reaches(arguments.feature_id):
+        raise ForbiddenToolForRole(
+            f"This caller may not reach the feature `{arguments.feature_id}`.", feature_id=arguments.feature_id
+        )
+
+
+def payload_hash(tool: Tool, arguments: Json) -> str:
+    """Return what tells one request from another under the same operation id."""
+    return hashlib.sha256(canonical_json({"tool": tool.name, "arguments": arguments})).hexdigest()

@@ -1,0 +1,23 @@
+"""Who is calling: made from a token or by the terminal, never from a call's arguments."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from aop.core.ids import FeatureId
+from aop.core.roles import Role
+
+
+class Principal(Struct, frozen=True, kw_only=True):
+    """An authenticated caller and what it may reach."""
+
+    role: Role
+    actor: str
+    person: bool = False
+    """True for the terminal and the page; false for every token that a model or a worker holds."""
+    features: frozenset[FeatureId] | None = None
+    """The features that it may touch; None means all of this repository."""
+
+    def reaches(self, feature_id: str) -> bool:
+        """Tell whether a feature is in this caller's scope."""
+        return self.features is None or feature_id in self.features

@@ -1,0 +1,94 @@
+"""The files that people and agents read, as text made from documents. Pure: nothing here touches a disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from aop.core.errors import Json
+from aop.core.frontmatter import join_front_matter
+from aop.core.ids import FeatureId
+from aop.core.jsontext import pretty_json
+from aop.kernel.documents import AcceptedPlan, FeatureState, Index, QaIndex
+from aop.kernel.record import JournalEntry
+
+FEATURES = "agentic/features"
+INDEX_PATH = f"{FEATURES}/index.json"
+
+DECISIONS: Mapping[str, str] = {
+    "feature_initialised": "The feature was made on branch `{branch}`, cut at `{base_commit}`.",
+    "plan_accepted": "Plan {plan_version} was accepted: {summary}",
+    "plan_revised": "Plan {plan_version} replaced plan {revision_of}: {summary}",
+    "patch_applied": "A patch changed {files} file(s); the tree is `{tree}`.",
+    "gates_ran": "The `{mode}` gates of profile `{profile}` ended with `{verdict}` on tree `{tree}`.",
+    "approval_granted": "The tree `{tree}` was approved for merging onto `{base}`.",
+    "feature_merged": "Merged by `{strategy}` as `{merge_commit}`.",
+    "status_changed": "The status went from `{old}` to `{new}`: {reason}",
+    "note_added": "{note}",
+}
+"""The events that `decisions.md` tells, and how."""
+
+
+def folder_of(feature_id: FeatureId) -> str:
+    """Return the folder that holds a feature's files, from the repository's root."""
+    return f"{FEATURES}/{feature_id}"
+
+
+def front_matter(state: FeatureState) -> dict[str, Json]:
+    """Return the state as `state.md` shows it (AOP-084..093)."""
+    plain: dict[str, Json] = msgspec.to_builtins(state)
+    return plain
+
+
+def body_of(state: FeatureState) -> str:
+    """Return the part of `state.md` that is for people."""
+    gates = "".join(f"- {name}: {verdict}\n" for name, verdict in sorted(state.gates.items()))
+    reason = f"\n{state.status_reason}\n" if state.status_reason else ""
+    return (
+        f"# {state.feature_id}: {state.status}\n{reason}\n## Gates\n\n{gates or 'None has run.'}\n"
+        "This file is written by AOP from its record; a change made here by hand is set aside, not read.\n"
+    )
+
+
+def feature_files(
+    state: FeatureState, plan: AcceptedPlan | None, qa_index: QaIndex | None, told: Iterable[JournalEntry]
+) -> dict[str, bytes]:
+    """Return every file of a feature, by path."""
+    folder = folder_of(state.feature_id)
+    files = {
+        f"{folder}/state.md": join_front_matter(front_matter(state), body_of(state)).encode(),
+        f"{folder}/decisions.md": decisions_text(state.feature_id, told).encode(),
+    }
+    if plan is not None:
+        files[f"{folder}/plan.json"] = pretty_json(msgspec.to_builtins(plan.plan))
+    if qa_index is not None:
+        files[f"{folder}/qa_test_index.json"] = pretty_json(msgspec.to_builtins(qa_index))
+    return files
+
+
+def index_files(index: Index) -> dict[str, bytes]:
+    """Return the index file, by path."""
+    return {INDEX_PATH: pretty_json(msgspec.to_builtins(index))}
+
+
+def decisions_text(feature_id: FeatureId, told: Iterable[JournalEntry]) -> str:
+    """Tell the events of a feature, one line each."""
+    lines = [
+        f"- {entry.event.at} **{entry.event.actor}** {_told(entry)} (#{entry.seq})"
+        for entry in told
+        if entry.event.kind in DECISIONS
+    ]
+    return f"# Decisions on {feature_id}\n\n" + "\n".join(lines) + "\n"
+
+
+def _told(entry: JournalEntry) -> str:
+    sentence = DECISIONS[entry.event.kind].format_map(_Facts(entry.event.payload))
+    return " ".join(sentence.split())
+
+
+class _Facts(dict[str, Json]):
+    """An event that was written before a fact was kept still has its line."""
+
+    def __missing__(self, key: str) -> str:
+        return "?"

@@ -1,0 +1,76 @@
+"""Brings what is on disk up to the record: the last station of a call, and the repair after a crash."""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import suppress
+
+from aop.core.errors import WorktreeBusy
+from aop.core.ids import feature_id
+from aop.kernel.calls import Kernel
+from aop.kernel.documents import AcceptedPlan, FeatureState, Index, QaIndex
+from aop.kernel.projections import DECISIONS, feature_files, index_files
+from aop.kernel.record import Snapshot, Unshown
+
+WORKTREE_WAIT_SECONDS = 5.0
+LARGEST_SHOWN_FILE = 64 * 1024 * 1024
+
+
+def show(kernel: Kernel) -> tuple[str, ...]:
+    """Write every file and worktree that may be older than the record; return where foreign content was moved to."""
+    with kernel.record.read() as view:
+        if not view.unshown():
+            return ()
+    set_aside: list[str] = []
+    with kernel.locks.files():
+        # Read again: whoever held the lock before may have shown it all.
+        with kernel.record.read() as view:
+            waiting = view.unshown()
+            rendered = {what: _rendered(view, what) for what in waiting if what.kind != "worktree"}
+        for what, files in rendered.items():
+            set_aside += _show_files(kernel, what, files)
+    for what in waiting:
+        if what.kind == "worktree":
+            set_aside += _show_worktree(kernel, what)
+    return tuple(set_aside)
+
+
+def _rendered(view: Snapshot, what: Unshown) -> dict[str, bytes]:
+    if what.kind == "index":
+        index = view.get(Index, Index.key)
+        return {} if index is None else index_files(index)
+    state = view.get(FeatureState, what.key)
+    if state is None:
+        return {}
+    told = view.journal(feature_id=state.feature_id, kinds=tuple(DECISIONS))
+    return feature_files(state, view.get(AcceptedPlan, what.key), view.get(QaIndex, what.key), told)
+
+
+def _show_files(kernel: Kernel, what: Unshown, files: dict[str, bytes]) -> list[str]:
+    hashes = {path: hashlib.sha256(content).hexdigest() for path, content in files.items()}
+    with kernel.record.read() as view:
+        last = {path: view.shown_hash(path) for path in files}
+    set_aside = []
+    for path, content in files.items():
+        found = kernel.files.fingerprint(path)
+        if found == hashes[path]:
+            continue
+        if found is not None and found != last[path]:
+            set_aside.append(kernel.files.set_aside(path))
+        kernel.files.write(path, content)
+    with kernel.record.write() as tx:
+        tx.mark_shown(what, hashes)
+    return set_aside
+
+
+def _show_worktree(kernel: Kernel, what: Unshown) -> list[str]:
+    set_aside: list[str] = []
+    # Whoever holds the worktree shows it itself before working there.
+    with suppress(WorktreeBusy), kernel.locks.worktree(feature_id(what.key), wait_seconds=WORKTREE_WAIT_SECONDS):
+        with kernel.record.read() as view:
+            state = view.get(FeatureState, what.key)
+        if state is not None:
+            set_aside += kernel.git.show_tree(state.feature_id, state.tree)
+        with kernel.record.write() as tx:
+            tx.mark_shown(what, {})
+    return set_aside
