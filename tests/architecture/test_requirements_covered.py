@@ -1,0 +1,40 @@
+"""Which ids the tests claim is counted right, and an id that does not exist is named."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+SCRIPT = Path(__file__).parents[1] / "requirements_covered.py"
+
+
+def test_every_id_that_a_test_claims_exists() -> None:
+    ended = requirements_covered()
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_markers_and_hostile_rows_are_claims(tmp_path: Path) -> None:
+    (tmp_path / "test_seeded.py").write_text(
+        "import pytest\n\n"
+        "@pytest.mark.req('AOP-130', 'AOP-131')\ndef test_one(): ...\n\n"
+        "@pytest.mark.skip(reason='later')\n@pytest.mark.req('AOP-132')\ndef test_two(): ...\n"
+    )
+    (tmp_path / "hostile").mkdir()
+    (tmp_path / "hostile" / "rows.py").write_text("ROWS = [('D001', 'b//abs'), ('D999', 'a row of our own')]\n")
+    claims = json.loads(requirements_covered("--json", "--tests", str(tmp_path)).stdout)
+    assert (claims["req"]["claimed"], claims["hostile"]["claimed"]) == (["AOP-130", "AOP-131"], ["D001"])
+    assert [len(ids["claimed"] + ids["open"]) for ids in claims.values()] == [849, 324]
+
+
+def test_a_claim_of_an_unknown_id_fails_and_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "test_seeded.py"
+    path.write_text("import pytest\n\npytestmark = pytest.mark.req('AOP-999')\n")
+    ended = requirements_covered("--tests", str(tmp_path))
+    assert (ended.returncode, ended.stderr) == (1, f"{path}:3: `AOP-999` is not in the list of requirements.\n")
+
+
+def requirements_covered(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(SCRIPT), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
