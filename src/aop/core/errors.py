@@ -136,7 +136,7 @@ class InvalidFeatureSlug(Refusal):
     hint = "Choose an id of lower-case letters, digits, `_` and `-`, at most 63, that does not begin with `-`."
 
     def __init__(self, text: str, why: str) -> None:
-        super().__init__(f"`{text[:80]!a}` is not a feature id: {why}.", feature_id=text[:80])
+        super().__init__(f"`{text[:80]!a}` is not a feature id: {why}.", feature_id=ascii(text[:80])[1:-1])
 
 
 class FeatureSlugCollision(Refusal):

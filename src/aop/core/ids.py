@@ -23,7 +23,8 @@ _FEATURE_ID = re.compile(r"[a-z0-9_][a-z0-9_-]{0,62}")
 
 # Names that git, or a file system that a worktree may lie on, gives a meaning of its own.
 _RESERVED = frozenset(
-    ["head", "fetch_head", "orig_head", "merge_head", "stash", "main", "master", "con", "prn", "aux", "nul"]
+    ["head", "stash", "main", "master", "con", "prn", "aux", "nul"]
+    + [f"{step}_head" for step in ("fetch", "orig", "merge", "cherry_pick", "revert", "rebase", "bisect")]
     + [f"{device}{number}" for device in ("com", "lpt") for number in range(1, 10)]
 )
 

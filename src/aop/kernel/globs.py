@@ -1,7 +1,8 @@
 """The pattern language of areas and plans: what a pattern matches, and whether two patterns can match one path.
 
 `*` is any run of characters inside a component, `?` is one character, and a component `**` is any number of components
-(also none). Everything else stands for itself, and a leading dot is nothing special. Well-formed patterns only: see `flaw_in`.
+(also none). Everything else stands for itself, and a leading dot is nothing special. The functions below take patterns
+in which `flaw_in` found nothing.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ MAX_WILDCARDS = 16
 
 _CHARACTER = "[^/]"
 _COMPONENT = "(?:[^/]+/)"
+_END = ""
 
 
 def is_glob(text: str) -> bool:
@@ -42,27 +44,28 @@ def flaw_in(parts: Sequence[str]) -> str | None:
 
 
 def matches(pattern: str, path: str) -> bool:
-    """Tell whether the pattern matches the whole path, in time proportional to the product of their lengths at worst."""
+    """Tell whether the pattern matches the whole path; at worst, the time is the product of their lengths."""
     return _expression(pattern).fullmatch(path + "/") is not None
 
 
 def meet(a: str, b: str) -> bool:
     """Tell whether there is a path that both patterns match."""
+    if not is_glob(a) and not is_glob(b):
+        return a == b
     return _meet(a.split("/"), b.split("/"), GAP, _names_meet)
 
 
 @lru_cache(maxsize=1024)
 def _expression(pattern: str) -> re.Pattern[str]:
     """Compile a pattern to an expression over a path in which every component ends with `/`."""
-    segments = (pattern + "/").split(GAP + "/")
-    return re.compile(
-        _gapped(["".join(_name_expression(name) + "/" for name in each.split("/")[:-1]) for each in segments], _COMPONENT)
-    )
+    segments = f"{pattern}/".split(f"{GAP}/")
+    chunks = ["".join(f"{_name_expression(name)}/" for name in segment.split("/")[:-1]) for segment in segments]
+    return re.compile(_gapped(chunks, _COMPONENT))
 
 
 def _name_expression(name: str) -> str:
-    chunks = name.split("*")
-    return _gapped(["".join(_CHARACTER if c == "?" else re.escape(c) for c in chunk) for chunk in chunks], _CHARACTER)
+    chunks = ["".join(_CHARACTER if c == "?" else re.escape(c) for c in chunk) for chunk in name.split("*")]
+    return _gapped(chunks, _CHARACTER)
 
 
 def _gapped(chunks: Sequence[str], filler: str) -> str:
@@ -85,24 +88,20 @@ def _names_meet(a: str, b: str) -> bool:
 
 
 def _meet(a: Sequence[str], b: Sequence[str], gap: str, alike: Callable[[str, str], bool]) -> bool:
-    """Walk both patterns at once; every pair of positions is visited at most once."""
-    seen, waiting = {(0, 0)}, [(0, 0)]
+    """Walk both patterns at once, from start to end; every pair of positions is visited at most once."""
+    left, right = [*a, _END], [*b, _END]
+    seen: set[tuple[int, int]] = set()
+    waiting = [(0, 0)]
     while waiting:
-        i, j = waiting.pop()
-        if (i, j) == (len(a), len(b)):
+        i, j = at = waiting.pop()
+        if at in seen:
+            continue
+        seen.add(at)
+        c, d = left[i], right[j]
+        if gap in (c, d):
+            waiting += [(i + 1, j)] * (c != _END) + [(i, j + 1)] * (d != _END)
+        elif _END not in (c, d):
+            waiting += [(i + 1, j + 1)] * alike(c, d)
+        elif c == d:
             return True
-        steps = [step for step in _steps(a[i : i + 1], b[j : j + 1], gap, alike) if (i + step[0], j + step[1]) not in seen]
-        for di, dj in steps:
-            seen.add((i + di, j + dj))
-            waiting.append((i + di, j + dj))
     return False
-
-
-def _steps(
-    left: Sequence[str], right: Sequence[str], gap: str, alike: Callable[[str, str], bool]
-) -> Sequence[tuple[int, int]]:
-    """Return how far both patterns can move past what stands next in them; empty means that one has ended."""
-    c, d = "".join(left), "".join(right)
-    if gap in (c, d):
-        return [step for step, ahead in (((1, 0), c), ((0, 1), d)) if ahead]
-    return [(1, 1)] if c and d and alike(c, d) else []
