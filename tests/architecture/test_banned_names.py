@@ -31,34 +31,15 @@ BANNED_IN_ROOMS = [
     "from time import time\nnow = time",
     "from unittest.mock import Mock\nmock = Mock",
 ]
-INPUT_OUTPUT_CALLS = frozenset(
-    [
-        "open",
-        "input",
-        "print",
-        "eval",
-        "exec",
-        "cwd",
-        "expanduser",
-        "mkdir",
-        "touch",
-        "unlink",
-        "lstat",
-        "read_text",
-        "read_bytes",
-        "write_text",
-        "write_bytes",
-        "iterdir",
-        "rglob",
-        "is_file",
-        "is_dir",
-    ]
-)
-BANNED_IN_TESTS = frozenset(["monkeypatch.setattr", "time.sleep", "unittest.mock"])
+INPUT_OUTPUT_CALLS = {
+    "open", "input", "print", "eval", "exec", "cwd", "expanduser", "mkdir", "touch", "unlink", "lstat", "read_text",
+    "read_bytes", "write_text", "write_bytes", "iterdir", "rglob", "is_file", "is_dir",
+}  # fmt: skip
+BANNED_IN_TESTS = {"monkeypatch.setattr", "time.sleep", "unittest.mock"}
 
 
 @pytest.mark.parametrize("source", BANNED_IN_ROOMS)
-@pytest.mark.parametrize("room", ["core", "kernel", "brains", "supervisor", "tickets", "web"])
+@pytest.mark.parametrize("room", ["core", "kernel", "tickets"])
 def test_a_room_may_not_reach_for(source: str, room: str) -> None:
     assert "TID251" in ruff_codes(f"src/aop/{room}/seeded.py", source)
 
