@@ -19,7 +19,7 @@ demo: $(INSTALLED) ## run AOP on a small repository, with no account and no netw
 test: $(INSTALLED) ## run the tests with branch coverage, then say which requirements they claim
 	$(BIN)/coverage erase
 	$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term
-	@$(BIN)/coverage report --format=total | awk '{printf "coverage %s %%, %.2f points short of 100 %%\n", $$1, 100 - $$1}'
+	@$(BIN)/coverage report --format=total | awk 'NR == 1 {printf "coverage %s %%, %.2f points short of 100 %%\n", $$1, 100 - $$1}'
 	@$(BIN)/python tests/requirements_covered.py
 
 check: $(INSTALLED) ## check format, style, types, the import stack and the claimed requirement ids
