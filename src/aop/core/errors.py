@@ -119,6 +119,12 @@ class WorktreeBusy(Refusal):
     hint = "Another call works in this feature's worktree. Send this one again when it has ended."
 
 
+class InternalError(Refusal):
+    code = "internal_error"
+    move = Move.RETRY
+    hint = "AOP itself broke; report it with the reference."
+
+
 # --- features ------------------------------------------------------------------------------------
 
 
@@ -345,6 +351,12 @@ class BaseMoved(Refusal):
     code = "base_moved"
     move = Move.RETRY
     hint = "The base branch moved while the merge was prepared. Nothing changed; send the merge again."
+
+
+class FeatureBranchMoved(Refusal):
+    code = "feature_branch_moved"
+    move = Move.ASK_PERSON
+    hint = "Move the commits that were made by hand to another branch; AOP commits the approved tree itself."
 
 
 class BaseBranchUnusable(Refusal):

@@ -98,6 +98,9 @@ class Git(Protocol):
     def entries(self, tree: TreeId, under: str = "") -> tuple[TreeEntry, ...]:
         """Return all files below a folder of a tree, recursively, in git's order."""
 
+    def names(self, tree: TreeId, folder: str) -> tuple[str, ...]:
+        """Return the names that a folder of a tree holds itself (`""` is the root); none if it is no folder."""
+
     def blob(self, oid: ObjectId) -> bytes:
         """Return the bytes of a blob."""
 
@@ -116,7 +119,7 @@ class Git(Protocol):
     def diff(self, old: TreeId, new: TreeId, *, context_lines: int = 3, paths: Sequence[str] = ()) -> bytes:
         """Return the unified diff of two trees, new files included; no external diff, no textconv."""
 
-    def diff_stat(self, old: TreeId, new: TreeId) -> str:
+    def diff_stat(self, old: TreeId, new: TreeId, *, paths: Sequence[str] = ()) -> str:
         """Return `git diff --stat` of two trees, for people."""
 
     def create_branch(self, branch: str, at: CommitId) -> None:
@@ -140,6 +143,9 @@ class Git(Protocol):
     def clear_strays(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
         """Move every file that is neither ignored nor in the tree to quarantine; return their paths."""
 
+    def discard_strays(self, feature_id: FeatureId, tree: TreeId) -> None:
+        """Remove every file that is neither ignored nor in the tree: what a gate run left in a clean worktree."""
+
     def status(self, feature_id: FeatureId, tree: TreeId) -> WorktreeStatus:
         """Compare the worktree on disk with its HEAD and with the recorded tree."""
 
@@ -155,10 +161,10 @@ class Git(Protocol):
     def move_branch(self, branch: str, *, to: CommitId, old: CommitId) -> bool:
         """Move a branch if it still is at `old`; tell whether it was."""
 
-    def follow_branch(self, branch: str, *, old: CommitId, new: CommitId) -> str | None:
-        """Let a clean user checkout of `branch` follow it after a move; return why not, or None.
+    def checkout_behind(self, branch: str, *, old: CommitId, new: CommitId) -> str | None:
+        """Return the sentence that tells a person how to bring a checkout of `branch` up to date after it moved.
 
-        A checkout with changes of its own is left alone, and the reason says how to bring it up to date.
+        None if nobody has it checked out. AOP itself leaves the checkout alone.
         """
 
     def scratch_checkout(self, commit: CommitId) -> AbstractContextManager[Path]:
@@ -189,6 +195,7 @@ class Command(Struct, frozen=True, kw_only=True):
     env_allowlist: tuple[str, ...]
     timeout_seconds: float
     log_path: Path
+    max_log_bytes: int = 8 * 1024 * 1024
     sandbox: str = "auto"
     """`auto`, `require` or `off` (`execution.sandbox`)."""
     network: str = "none"
@@ -244,6 +251,9 @@ class Files(Protocol):
 
     def read_tail(self, path: str, *, limit: int) -> bytes:
         """Read the last bytes of a plain file; empty if it is absent."""
+
+    def remove(self, path: str) -> None:
+        """Remove a file, if it is there."""
 
     def write(self, path: str, content: bytes) -> None:
         """Put the content there as a whole: written beside, fsynced, renamed, folder fsynced."""

@@ -147,7 +147,8 @@ class _View:
     def journal(
         self, *, after: int = 0, feature_id: FeatureId | None = None, kinds: Sequence[str] = ()
     ) -> Iterator[JournalEntry]:
-        sql, values = f"{_ENTRY} WHERE seq > ?", [after]
+        sql = f"{_ENTRY} WHERE seq > ?"
+        values: list[int | str] = [after]
         if feature_id is not None:
             sql, values = f"{sql} AND feature_id = ?", [*values, feature_id]
         if kinds:

@@ -1,0 +1,48 @@
+"""A signing key in a file that only its owner can read, made on first use."""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import os
+import secrets
+from pathlib import Path
+
+KEY_BYTES = 32
+
+
+class FileSigner:
+    """Implements `aop.kernel.ports.Signer` with HMAC-SHA256."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def sign(self, text: bytes) -> str:
+        digest = hmac.new(self._key(), text, "sha256").digest()
+        return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+
+    def verify(self, text: bytes, signature: str) -> bool:
+        return hmac.compare_digest(self.sign(text).encode(), signature.encode())
+
+    def _key(self) -> bytes:
+        try:
+            return self._path.read_bytes()
+        except FileNotFoundError:
+            return self._made_key()
+
+    def _made_key(self) -> bytes:
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        beside = self._path.with_name(f".aop-{secrets.token_hex(8)}.tmp")
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(secrets.token_bytes(KEY_BYTES))
+                file.flush()
+                os.fsync(descriptor)
+            # A link fails where a file is: of two processes that make the key at once, both use the first one's.
+            os.link(beside, self._path)
+        except FileExistsError:
+            pass
+        finally:
+            beside.unlink(missing_ok=True)
+        return self._path.read_bytes()

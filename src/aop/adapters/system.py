@@ -1,0 +1,23 @@
+"""The machine's clock, and ids that were never used before."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from datetime import UTC, datetime
+
+
+class SystemClock:
+    """Implements `aop.core.clock.Clock`."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def boot_seconds(self) -> float:
+        # CLOCK_BOOTTIME counts the time that the machine slept; where there is none, the monotonic clock must do.
+        return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+def new_id(prefix: str) -> str:
+    """Return an id that sorts by the time it was made, and that nobody can guess."""
+    return f"{prefix}-{time.time_ns() // 1_000_000:013d}-{uuid.uuid4().hex[:16]}"

@@ -1,0 +1,44 @@
+"""The exit codes of `aop`, and the one place where a refusal becomes one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import IntEnum
+
+from aop.core.errors import Move, Refusal
+
+
+class Exit(IntEnum):
+    """What a script can act on without reading text."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    NOT_PROVEN = 3
+    NEEDS_PERSON = 4
+    WAITING = 5
+    TRY_AGAIN = 6
+    ESCALATED = 10
+
+
+EXIT_OF_MOVE: Mapping[Move, Exit] = {
+    Move.ADAPT: Exit.FAILED,
+    Move.CORRECT_USAGE: Exit.USAGE,
+    Move.PROVE: Exit.NOT_PROVEN,
+    Move.ASK_PERSON: Exit.NEEDS_PERSON,
+    Move.WAIT: Exit.WAITING,
+    Move.RETRY: Exit.TRY_AGAIN,
+    Move.ESCALATE: Exit.ESCALATED,
+}
+
+
+def exit_of(code: str) -> Exit:
+    """Return the exit code for an error code; an unknown one is a plain failure."""
+    moves = {refusal.code: refusal.move for refusal in _all_refusals(Refusal)}
+    return EXIT_OF_MOVE[moves.get(code, Move.ADAPT)]
+
+
+def _all_refusals(refusal: type[Refusal]) -> Iterator[type[Refusal]]:
+    yield refusal
+    for narrower in refusal.__subclasses__():
+        yield from _all_refusals(narrower)

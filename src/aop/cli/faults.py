@@ -1,0 +1,30 @@
+"""Keeps what is known of a breakage where a developer can find it, and shows a person only a reference."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import traceback
+import uuid
+from pathlib import Path
+
+from aop.core.errors import InternalError
+from aop.core.redaction import Redactor
+from aop.wiring import Settings
+
+
+def kept_fault(fault: Exception, folder: str) -> InternalError:
+    """Write the traceback, redacted, to a file of its own; return the answer that names it."""
+    reference = uuid.uuid4().hex[:12]
+    private = Path(folder).absolute() / ".aop"
+    place = private / "faults" if private.is_dir() else Path(tempfile.gettempdir())
+    place.mkdir(exist_ok=True)
+    path = place / f"aop-fault-{reference}.txt"
+    text = Redactor(Settings.from_env(os.environ).secrets)("".join(traceback.format_exception(fault)))
+    path.write_text(text)
+    return InternalError(
+        f"AOP broke while doing this ({type(fault).__name__}); reference `{reference}`.",
+        hint=f"Nothing half-done is kept: send the call again. If it breaks again, report it with `{path.name}`"
+        f" from `{place.name}`.",
+        reference=reference,
+    )

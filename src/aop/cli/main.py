@@ -1,0 +1,88 @@
+"""The entry point: finds the verb, imports only that one, and turns whatever happens into an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Protocol
+
+from aop.cli.exits import Exit
+from aop.cli.terminal import Terminal
+from aop.core.errors import Refusal
+from aop.core.version import VERSION
+
+VERBS = {
+    "init": "write the configuration of this repository, after showing it",
+    "demo": "watch one feature go from a spec to a merged commit, in a throw-away repository",
+    "status": "list all features of this repository",
+    "call": "call any tool through the gateway, and print its whole answer",
+    "approve": "look at a feature and approve its tree for one merge",
+    "merge": "merge an approved feature into the base branch",
+}
+
+
+class Verb(Protocol):
+    """What each module of a verb has."""
+
+    def arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Say what the verb takes."""
+
+    def run(self, arguments: argparse.Namespace, terminal: Terminal) -> int:
+        """Do it, and return an exit code."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if not words or words[0] not in VERBS:
+        return _without_verb(words)
+    verb: Verb = import_module(f"aop.cli.{words[0]}")
+    parser = argparse.ArgumentParser(prog=f"aop {words[0]}", description=VERBS[words[0]].capitalize() + ".")
+    parser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
+    parser.add_argument("--repo", default=".", metavar="PATH", help="a folder in the managed repository (default: here)")
+    verb.arguments(parser)
+    arguments = parser.parse_args(words[1:])
+    terminal = Terminal(json=arguments.json)
+    try:
+        return verb.run(arguments, terminal)
+    except Refusal as refusal:
+        return terminal.refused(refusal)
+    except KeyboardInterrupt:
+        terminal.say("aop: stopped.")
+        return 130
+    except BrokenPipeError:
+        # The reader of our output is gone; nothing may be written any more, not even while Python shuts down.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.FAILED
+    except Exception as fault:  # noqa: BLE001 - the one place where a breakage is caught
+        return _report_fault(fault, terminal, arguments.repo)
+
+
+def _without_verb(words: Sequence[str]) -> int:
+    verbs = "".join(f"  {name:<10}{text}\n" for name, text in VERBS.items())
+    parser = argparse.ArgumentParser(
+        prog="aop",
+        usage="aop COMMAND [options]",
+        description="A deterministic control plane for AI software engineers: agents propose, plain Python decides.",
+        epilog=f"commands:\n{verbs}\n`aop COMMAND --help` says what each takes.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"aop {VERSION}")
+    if words and not words[0].startswith("-"):
+        parser.error(f"there is no command `{words[0]}`; `aop --help` lists them")
+    parser.parse_args(words)
+    parser.print_help()
+    return Exit.OK
+
+
+def _report_fault(fault: Exception, terminal: Terminal, folder: str) -> int:
+    from aop.cli.faults import kept_fault  # noqa: PLC0415 - only a breakage needs it
+
+    return terminal.refused(kept_fault(fault, folder))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

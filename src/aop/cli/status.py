@@ -1,0 +1,38 @@
+"""`aop status`: every feature of the repository, one line each."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from aop.cli.exits import Exit
+from aop.cli.terminal import Terminal
+from aop.wiring import Settings, build
+
+
+def arguments(_parser: argparse.ArgumentParser) -> None:
+    """Say what the verb takes: nothing of its own."""
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Print the dashboard."""
+    app = build(Path(arguments.repo), Settings.from_env(os.environ))
+    answer = app.gateway.call(app.person, "report.dashboard", {})
+    app.close()
+    if answer.error is not None:
+        return terminal.refuse(answer.error, answer.evidence)
+    if terminal.json:
+        terminal.object(answer.as_json())
+        return Exit.OK
+    features = answer.data["features"]
+    if not features:
+        terminal.say("No features yet. Make one: aop call feature.init '{\"feature_id\": \"my_feature\"}'")
+        return Exit.OK
+    width = max(len(row["feature_id"]) for row in features)
+    for row in features:
+        gates = " ".join(f"{name}:{verdict}" for name, verdict in row["gates"].items() if verdict != "na")
+        terminal.text(f"{row['feature_id']:<{width}}  {row['status']:<14}  {gates}".rstrip())
+        if row["status_reason"]:
+            terminal.text(f"{'':<{width}}  {row['status_reason']}")
+    return Exit.OK

@@ -1,0 +1,97 @@
+"""The life of a feature: which step may follow which, and the index that lists them all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from aop.core.errors import InvalidStatusTransition
+from aop.core.ids import FeatureId
+from aop.kernel.documents import TERMINAL, FeatureState, Index, Status, Verdict
+from aop.kernel.record import Transaction
+
+LEGAL: Mapping[Status, frozenset[Status]] = {
+    Status.PLANNING: frozenset({Status.BUILDING, Status.BLOCKED, Status.FAILED}),
+    Status.BUILDING: frozenset({Status.QA, Status.BLOCKED, Status.FAILED}),
+    Status.QA: frozenset({Status.READY_TO_MERGE, Status.BLOCKED, Status.FAILED}),
+    Status.READY_TO_MERGE: frozenset({Status.MERGED, Status.BLOCKED, Status.FAILED}),
+    Status.BLOCKED: frozenset({Status.PLANNING, Status.BUILDING, Status.QA, Status.FAILED}),
+    Status.MERGED: frozenset(),
+    Status.FAILED: frozenset(),
+}
+"""AOP-248..254 with C-23: what is not here is `invalid_status_transition`."""
+
+NOT_RUN: Mapping[str, Verdict] = {"fast": Verdict.NA, "full": Verdict.NA, "merge": Verdict.NA}
+"""What is known of the gates of a tree that none has run on."""
+
+
+def moved(state: FeatureState, to: Status, *, reason: str = "") -> FeatureState:
+    """Return the feature in another status.
+
+    Raises: InvalidStatusTransition.
+    """
+    if to not in LEGAL[state.status]:
+        raise _no_such_step(state, to)
+    if state.status is Status.BLOCKED and to is not Status.FAILED and not reason:
+        raise InvalidStatusTransition(
+            f"The feature `{state.feature_id}` is blocked; leaving `blocked` needs a reason.",
+            feature_id=state.feature_id,
+            status=state.status,
+        )
+    return msgspec.structs.replace(state, status=to, status_reason=reason)
+
+
+def _no_such_step(state: FeatureState, to: Status) -> InvalidStatusTransition:
+    allowed = sorted(LEGAL[state.status])
+    return InvalidStatusTransition(
+        f"The feature `{state.feature_id}` is `{state.status}` and cannot become `{to}`.",
+        feature_id=state.feature_id,
+        status=state.status,
+        allowed=list(allowed),
+    )
+
+
+def must_be(state: FeatureState, *allowed: Status, to: str) -> None:
+    """Refuse an action that the feature's status does not allow.
+
+    Raises: InvalidStatusTransition.
+    """
+    if state.status not in allowed:
+        wanted = " or ".join(f"`{status}`" for status in allowed)
+        raise InvalidStatusTransition(
+            f"The feature `{state.feature_id}` is `{state.status}`; to {to} it must be {wanted}.",
+            feature_id=state.feature_id,
+            status=state.status,
+        )
+
+
+def store(tx: Transaction, before: FeatureState, after: FeatureState, *, now: str) -> FeatureState:
+    """Put the next version of a feature, and keep the index and the files in step."""
+    stored = msgspec.structs.replace(after, version=before.version + 1, last_updated=now)
+    tx.put(stored, stored.feature_id)
+    tx.mark_unshown("feature", stored.feature_id)
+    if _list_of(before.status) != _list_of(stored.status):
+        relist(tx, stored.feature_id, stored.status, now=now)
+    if stored.status in TERMINAL:
+        tx.set_claims(stored.feature_id, ())
+    return stored
+
+
+def relist(tx: Transaction, feature_id: FeatureId, status: Status, *, now: str) -> None:
+    """Move a feature to the list of the index that its status belongs to."""
+    index = tx.get(Index, Index.key)
+    current = index or Index(version=1)
+    lists = {
+        name: tuple(other for other in getattr(current, name) if other != feature_id)
+        for name in ("active", "blocked", "merged", "failed")
+    }
+    name = _list_of(status)
+    lists[name] = tuple(sorted((*lists[name], feature_id)))
+    version = 1 if index is None else index.version + 1
+    tx.put(msgspec.structs.replace(current, version=version, updated_at=now, **lists), Index.key)
+    tx.mark_unshown("index", Index.key)
+
+
+def _list_of(status: Status) -> str:
+    return {Status.BLOCKED: "blocked", Status.MERGED: "merged", Status.FAILED: "failed"}.get(status, "active")

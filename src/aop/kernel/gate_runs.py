@@ -1,0 +1,247 @@
+"""Runs gate steps on a checked-out tree and turns what happened into a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from aop.core.errors import CoverageBelowMinimum, Fault, GateFailed, GateTimeout, Json, Refusal
+from aop.core.ids import FeatureId, GateRunId
+from aop.kernel.calls import Call
+from aop.kernel.config import Config
+from aop.kernel.config_models import Mode, ParserType, Policy, Profile, Step
+from aop.kernel.coverage import CoverageVerdict, Report, TestReport, UnreadableReport, judge_coverage, parse_report
+from aop.kernel.documents import FeatureState, GateRun, Plan, StepResult, Subject, Verdict
+from aop.kernel.gates import definition_of, effective_steps, profile_named
+from aop.kernel.ports import Command, Ended, Ending
+from aop.kernel.projections import folder_of
+
+LARGEST_REPORT = 64 * 1024 * 1024
+
+OUTCOMES: Mapping[Ending, str] = {
+    Ending.TIMED_OUT: "timed_out",
+    Ending.NOT_STARTED: "not_started",
+    Ending.OUT_OF_MEMORY: "out_of_memory",
+}
+
+
+class GatePlan(Struct, frozen=True, kw_only=True):
+    """What a gate run is going to do, decided before anything runs."""
+
+    feature_id: FeatureId
+    profile_name: str
+    profile: Profile
+    mode: Mode
+    steps: tuple[Step, ...]
+    subject: Subject
+    policy: Policy
+    config_hash: str
+
+
+class Judged(Struct, frozen=True, kw_only=True):
+    """What the report of a run says."""
+
+    coverage: Mapping[str, Json] = {}
+    tests: Mapping[str, Json] = {}
+    failure_code: str = ""
+    failure: str = ""
+
+
+def planned_gates(state: FeatureState, plan: Plan | None, mode: Mode, config: Config) -> GatePlan:
+    """Decide which steps prove a mode for a feature as it is now.
+
+    Raises: UnknownGateProfileOrMode, NoGateSteps, InvalidOverridePrecedence.
+    """
+    profile = profile_named(config.gates, state.gate_profile)
+    steps = effective_steps(state.gate_profile, profile, mode, plan, config.policy)
+    return GatePlan(
+        feature_id=state.feature_id,
+        profile_name=state.gate_profile,
+        profile=profile,
+        mode=mode,
+        steps=steps,
+        subject=Subject(
+            tree=state.tree,
+            base_commit=state.base_commit,
+            definition=definition_of(steps, profile, config.policy),
+        ),
+        policy=config.policy,
+        config_hash=config.hash,
+    )
+
+
+def planned_subjects(state: FeatureState, plan: Plan | None, config: Config) -> dict[str, Subject]:
+    """Return what a run of each mode would be about now; a mode that cannot run is absent."""
+    subjects = {}
+    for mode in Mode:
+        with suppress(Refusal):
+            subjects[mode.value] = planned_gates(state, plan, mode, config).subject
+    return subjects
+
+
+def run_gates(call: Call, plan: GatePlan, checkout: Path) -> GateRun:
+    """Run the steps one after the other in a checkout that holds the plan's tree, up to the first that fails."""
+    kernel = call.kernel
+    run_id = GateRunId(kernel.new_id("gate"))
+    level = kernel.processes.sandbox_level(plan.policy.execution.sandbox)
+    started = kernel.now()
+    _remove_old_report(call, plan, checkout)
+    results: list[StepResult] = []
+    with kernel.locks.gate_slot(plan.policy.supervisor.max_parallel_gate_runs):
+        for number, step in enumerate(plan.steps, start=1):
+            call.report(f"{plan.feature_id}: {plan.mode} gates, step {number} of {len(plan.steps)}: {step.name}")
+            results.append(_run_step(call, plan, step, checkout, f"{run_id}-{step.name}.log"))
+            if results[-1].outcome != "passed":
+                break
+    judged = _judged_report(call, plan, checkout) if results[-1].outcome == "passed" else _judged_step(results[-1])
+    return GateRun(
+        version=1,
+        run_id=run_id,
+        feature_id=plan.feature_id,
+        profile=plan.profile_name,
+        mode=plan.mode,
+        subject=plan.subject,
+        config_hash=plan.config_hash,
+        verdict=Verdict.FAIL if judged.failure_code else Verdict.PASS,
+        failure_code=judged.failure_code,
+        failure=judged.failure,
+        steps=tuple(results),
+        coverage=judged.coverage,
+        tests=judged.tests,
+        sandbox_level=level,
+        started_at=started,
+        finished_at=kernel.now(),
+    )
+
+
+def _run_step(call: Call, plan: GatePlan, step: Step, checkout: Path, log_name: str) -> StepResult:
+    rules = plan.policy.execution
+    log_path = f"{folder_of(plan.feature_id)}/logs/{log_name}"
+    ended = call.kernel.processes.run(
+        Command(
+            argv=step.cmd,
+            cwd=checkout / step.cwd if step.cwd else checkout,
+            worktree=checkout,
+            env=tuple(sorted(step.env.items())),
+            env_allowlist=rules.env_allowlist,
+            timeout_seconds=float(step.timeout_seconds or rules.default_step_timeout_seconds),
+            log_path=call.kernel.files.root / log_path,
+            max_log_bytes=rules.max_log_bytes,
+            sandbox=rules.sandbox,
+            network=rules.network,
+            readable=rules.sandbox_read,
+            writable=rules.sandbox_write,
+        )
+    )
+    return _step_result(step, ended, log_path)
+
+
+def _step_result(step: Step, ended: Ended, log_path: str) -> StepResult:
+    passed = ended.ending is Ending.EXITED and ended.exit_code == 0
+    return msgspec.convert(
+        {
+            "name": step.name,
+            "command": step.cmd,
+            "outcome": "passed" if passed else OUTCOMES.get(ended.ending, "failed"),
+            "exit_code": ended.exit_code,
+            "seconds": round(ended.seconds, 3),
+            "attempts": 1,
+            "log_path": log_path,
+            "problem": ended.problem,
+        },
+        StepResult,
+    )
+
+
+def _judged_step(last: StepResult) -> Judged:
+    what = " ".join(last.command)
+    if last.outcome == "timed_out":
+        return Judged(failure_code=GateTimeout.code, failure=f"The step `{last.name}` passed its time limit: {what}")
+    how = last.problem or f"it ended with exit code {last.exit_code}"
+    return Judged(failure_code=GateFailed.code, failure=f"The step `{last.name}` did not pass: {how}: {what}")
+
+
+def _remove_old_report(call: Call, plan: GatePlan, checkout: Path) -> None:
+    """A report that an earlier run left would speak for this one."""
+    parser = plan.profile.parsers.coverage
+    if parser is not None and parser.path is not None:
+        call.kernel.files.remove(_from_root(call, checkout, parser.path))
+
+
+def _judged_report(call: Call, plan: GatePlan, checkout: Path) -> Judged:
+    parser = plan.profile.parsers.coverage
+    if parser is None or parser.path is None or parser.type is ParserType.NONE:
+        return Judged()
+    data = call.kernel.files.read(_from_root(call, checkout, parser.path), limit=LARGEST_REPORT)
+    if data is None:
+        if parser.optional:
+            return Judged()
+        return Judged(failure_code=GateFailed.code, failure=f"No step wrote the report `{parser.path}`.")
+    try:
+        report = parse_report(parser.type, data)
+    except UnreadableReport as error:
+        return Judged(failure_code=GateFailed.code, failure=f"The report `{parser.path}` cannot be read: {error}")
+    return _judged_tests(report) if isinstance(report, TestReport) else _judged_coverage(report, plan)
+
+
+def _judged_tests(report: TestReport) -> Judged:
+    tests: dict[str, Json] = msgspec.to_builtins(report)
+    if report.failures or report.errors:
+        why = f"The report counts {report.failures} failed tests and {report.errors} errors."
+        return Judged(tests=tests, failure_code=GateFailed.code, failure=why)
+    if report.tests - report.skipped < 1:
+        return Judged(tests=tests, failure_code=GateFailed.code, failure="The report counts no test that ran.")
+    return Judged(tests=tests)
+
+
+def _judged_coverage(report: Report, plan: GatePlan) -> Judged:
+    verdict: CoverageVerdict = judge_coverage(report, plan.profile.thresholds, plan.policy.testing.coverage)
+    coverage: dict[str, Json] = msgspec.to_builtins(verdict.figures)
+    if verdict.problems:
+        return Judged(
+            coverage=coverage, failure_code=CoverageBelowMinimum.code, failure=" ".join(verdict.problems)
+        )
+    return Judged(coverage=coverage)
+
+
+def _from_root(call: Call, checkout: Path, path: str) -> str:
+    return (checkout / path).relative_to(call.kernel.files.root).as_posix()
+
+
+FAILURES: Mapping[str, type[Refusal]] = {
+    failure.code: failure for failure in (GateFailed, GateTimeout, CoverageBelowMinimum)
+}
+
+
+def failure_of(run: GateRun) -> Refusal:
+    """Return the answer to a run that did not pass: its verdict is recorded, and is the answer."""
+    if run.verdict is Verdict.PASS:
+        raise Fault(f"The gate run `{run.run_id}` passed.")
+    return FAILURES[run.failure_code](
+        run.failure,
+        gate_run_id=run.run_id,
+        mode=run.mode,
+        profile=run.profile,
+        steps=step_facts(run.steps),
+    ).with_evidence(**pointers(run))
+
+
+def step_facts(steps: Sequence[StepResult]) -> list[Json]:
+    """Return what each step did, for an answer."""
+    return [msgspec.to_builtins(step) for step in steps]
+
+
+def pointers(run: GateRun) -> dict[str, Json]:
+    """Return where the proof of a run lies (AOP-149)."""
+    last = run.steps[-1]
+    return {
+        "gate_run_id": run.run_id,
+        "log_path": last.log_path,
+        "command": list(last.command),
+        "exit_code": last.exit_code,
+        "sandbox_level": run.sandbox_level,
+    }

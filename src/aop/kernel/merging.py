@@ -1,0 +1,257 @@
+"""Merging one approved tree: prepared beside the repository, proven there, and put in place by one moved ref."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import datetime
+from typing import assert_never
+
+import msgspec
+from msgspec import Struct
+
+from aop.core.errors import (
+    ApprovalInvalid,
+    BaseBranchUnusable,
+    BaseMoved,
+    EvidenceStale,
+    FeatureBranchMoved,
+    MergeConflict,
+    StrategyNotAllowed,
+    UnknownGateProfileOrMode,
+    UserApprovalRequired,
+)
+from aop.core.ids import ApprovalId, CommitId, TreeId
+from aop.kernel.approvals import read_token
+from aop.kernel.calls import Call, Kernel
+from aop.kernel.config import Config
+from aop.kernel.config_models import MergeStrategy, Mode
+from aop.kernel.documents import AcceptedPlan, Approval, FeatureState, GateRun, Plan, Status, Subject, Verdict
+from aop.kernel.features import must_be
+from aop.kernel.gate_runs import GatePlan, failure_of, planned_gates, planned_subjects, run_gates
+from aop.kernel.gates import missing_proof
+from aop.kernel.ports import ConflictedPaths, MergedTree
+from aop.kernel.record import Snapshot
+
+LONGEST_MESSAGE = 10_000
+FORGED_TRAILERS = ("signed-off-by:", "co-authored-by:", "reviewed-by:", "acked-by:", "aop-")
+
+
+class Prepared(Struct, frozen=True, kw_only=True):
+    """A merge that exists as objects, and has moved nothing yet."""
+
+    feature_commit: CommitId
+    merge_commit: CommitId
+    base_branch: str
+    base: CommitId
+    strategy: MergeStrategy
+    approval_id: ApprovalId | None
+
+
+class Ready(Struct, frozen=True, kw_only=True):
+    """A feature that may be merged as it is now."""
+
+    state: FeatureState
+    plan: Plan | None
+    base: CommitId
+    approval: Approval | None
+
+
+def proven_runs(view: Snapshot, state: FeatureState, config: Config) -> dict[str, GateRun]:
+    """Return the passed, current runs of every required mode.
+
+    Raises: EvidenceStale.
+    """
+    accepted = view.get(AcceptedPlan, state.feature_id)
+    subjects = planned_subjects(state, accepted.plan if accepted else None, config)
+    runs: dict[str, GateRun | None] = {
+        mode: view.get(GateRun, state.evidence.latest_by_mode[mode]) if mode in state.evidence.latest_by_mode else None
+        for mode in config.policy.required_modes
+    }
+    problems = missing_proof(config.policy.required_modes, runs, subjects)
+    if problems:
+        raise EvidenceStale(
+            f"The feature `{state.feature_id}` is not proven: {'; '.join(problems)}.", problems=problems
+        )
+    return {mode: run for mode, run in runs.items() if run is not None}
+
+
+def base_head(kernel: Kernel, config: Config) -> CommitId:
+    """Return where the base branch is.
+
+    Raises: BaseBranchUnusable.
+    """
+    branch = config.policy.worktree.base_branch
+    head = kernel.git.branch_head(branch)
+    if head is None:
+        raise BaseBranchUnusable(f"The base branch `{branch}` has no commit.", base_branch=branch)
+    return head
+
+
+def check_ready(
+    kernel: Kernel, view: Snapshot, state: FeatureState, token: str | None, strategy: MergeStrategy
+) -> Ready:
+    """Check everything that a merge needs, before anything is made.
+
+    Raises: InvalidStatusTransition, StrategyNotAllowed, EvidenceStale, UserApprovalRequired,
+    ApprovalInvalid, BaseBranchUnusable.
+    """
+    config = kernel.config()
+    must_be(state, Status.READY_TO_MERGE, to="be merged")
+    if strategy not in config.policy.merge_policy.allowed_strategies:
+        allowed = list(config.policy.merge_policy.allowed_strategies)
+        raise StrategyNotAllowed(f"The policy does not allow the strategy `{strategy}`.", allowed=allowed)
+    runs = proven_runs(view, state, config)
+    base = base_head(kernel, config)
+    approval = _approval(kernel, view, state, token, base, runs)
+    accepted = view.get(AcceptedPlan, state.feature_id)
+    return Ready(state=state, plan=accepted.plan if accepted else None, base=base, approval=approval)
+
+
+def _approval(
+    kernel: Kernel,
+    view: Snapshot,
+    state: FeatureState,
+    token: str | None,
+    base: CommitId,
+    runs: Mapping[str, GateRun],
+) -> Approval | None:
+    config = kernel.config()
+    if not token:
+        if config.policy.merge_policy.require_user_approval:
+            raise UserApprovalRequired(f"No person has approved `{state.feature_id}`.", feature_id=state.feature_id)
+        return None
+    claims = read_token(token, kernel.signer)
+    approval = view.get(Approval, claims.approval_id)
+    if approval is None or approval.feature_id != state.feature_id:
+        raise ApprovalInvalid(f"The approval is not for `{state.feature_id}` in this repository.")
+    void = {
+        "it was used already": approval.spent_by is not None,
+        "the feature was changed after it": approval.tree != state.tree,
+        "the base branch moved after it": approval.base != base,
+        "the gates ran again after it": dict(approval.gate_runs) != {mode: run.run_id for mode, run in runs.items()},
+        "the configuration was changed after it": approval.config_hash != config.hash,
+    }
+    reasons = [reason for reason, holds in void.items() if holds]
+    if reasons:
+        raise ApprovalInvalid(
+            f"The approval of `{state.feature_id}` is void: {', '.join(reasons)}.", reasons=list(reasons)
+        )
+    return approval
+
+
+def prepare(call: Call, ready: Ready, strategy: MergeStrategy, message: str) -> Prepared:
+    """Write the commits of a merge; nothing points to them yet.
+
+    Raises: MergeConflict.
+    """
+    git, state = call.kernel.git, ready.state
+    when = _moment(call.kernel, ready.approval)
+    text = commit_message(message, state, ready.approval)
+    feature_commit = git.commit(state.tree, [state.base_commit], text, when=when)
+    merged = git.merge(ready.base, feature_commit)
+    if isinstance(merged, ConflictedPaths):
+        raise MergeConflict(
+            f"`{state.feature_id}` conflicts with the base branch in {len(merged.paths)} file(s).",
+            paths=list(merged.paths),
+        )
+    return Prepared(
+        feature_commit=feature_commit,
+        merge_commit=_merge_commit(call, ready, merged, feature_commit, strategy, text, when),
+        base_branch=call.kernel.config().policy.worktree.base_branch,
+        base=ready.base,
+        strategy=strategy,
+        approval_id=ready.approval.approval_id if ready.approval else None,
+    )
+
+
+def _merge_commit(
+    call: Call,
+    ready: Ready,
+    merged: MergedTree,
+    feature_commit: CommitId,
+    strategy: MergeStrategy,
+    text: str,
+    when: datetime,
+) -> CommitId:
+    git = call.kernel.git
+    match strategy:
+        case MergeStrategy.MERGE_COMMIT:
+            title = f"Merge feature {ready.state.feature_id}\n\n{text}"
+            return git.commit(merged.tree, [ready.base, feature_commit], title, when=when)
+        case MergeStrategy.SQUASH | MergeStrategy.REBASE:
+            # A feature is one tree and so one commit: putting it on top of the base is both at once.
+            return git.commit(merged.tree, [ready.base], text, when=when)
+        case _:
+            assert_never(strategy)
+
+
+def _moment(kernel: Kernel, approval: Approval | None) -> datetime:
+    """The commits carry the time of the approval, so that a merge that is tried again makes the same commits."""
+    return kernel.clock.now() if approval is None else datetime.fromisoformat(approval.approved_at)
+
+
+def commit_message(message: str, state: FeatureState, approval: Approval | None) -> str:
+    """Return the message with AOP's own trailers, and without any that the caller forged."""
+    printable = "".join(char for char in message.replace("\r\n", "\n") if char in "\n\t" or char.isprintable())
+    lines = [line for line in printable[:LONGEST_MESSAGE].split("\n") if not _is_forged(line)]
+    body = "\n".join(lines).strip() or f"Add feature {state.feature_id}"
+    trailers = [f"AOP-Feature: {state.feature_id}", f"AOP-Tree: {state.tree}"]
+    if approval is not None:
+        trailers.append(f"AOP-Approval: {approval.approval_id}")
+    return f"{body}\n\n" + "\n".join(trailers) + "\n"
+
+
+def _is_forged(line: str) -> bool:
+    return line.strip().lower().startswith(FORGED_TRAILERS)
+
+
+def merge_gates(call: Call, ready: Ready, prepared: Prepared) -> GateRun:
+    """Prove the merged tree itself, in a checkout of its own.
+
+    Raises: UnknownGateProfileOrMode, NoGateSteps; and the failure of the run, with nothing merged.
+    """
+    plan = _merge_plan(call, ready, prepared)
+    with call.kernel.git.scratch_checkout(prepared.merge_commit) as checkout:
+        run = run_gates(call, plan, checkout)
+    if run.verdict is not Verdict.PASS:
+        raise failure_of(run)
+    return run
+
+
+def _merge_plan(call: Call, ready: Ready, prepared: Prepared) -> GatePlan:
+    config = call.kernel.config()
+    mode = config.policy.required_merge_mode
+    merged: TreeId = call.kernel.git.tree_of(prepared.merge_commit)
+    plan = None
+    with suppress(*((UnknownGateProfileOrMode,) if config.policy.merge_mode_optional else ())):
+        plan = planned_gates(ready.state, ready.plan, mode, config)
+    if plan is None:
+        # The policy lets a profile do without the mode; the merged tree is proven all the same, by the full gates.
+        plan = planned_gates(ready.state, ready.plan, Mode.FULL, config)
+    subject = Subject(tree=merged, base_commit=prepared.base, definition=plan.subject.definition)
+    return msgspec.structs.replace(plan, subject=subject)
+
+
+def move_branches(kernel: Kernel, state: FeatureState, prepared: Prepared) -> None:
+    """Put the merge in place: first the feature's branch, then, if it has not moved, the base branch.
+
+    Raises: FeatureBranchMoved, BaseMoved.
+    """
+    git = kernel.git
+    head = git.branch_head(state.branch)
+    if head not in (state.base_commit, prepared.feature_commit) and not _is_our_earlier_try(kernel, state, head):
+        raise FeatureBranchMoved(
+            f"The branch `{state.branch}` has commits that AOP did not make.", branch=state.branch, head=head
+        )
+    if head is not None and not git.move_branch(state.branch, to=prepared.feature_commit, old=head):
+        raise FeatureBranchMoved(f"The branch `{state.branch}` moved just now.", branch=state.branch)
+    if not git.move_branch(prepared.base_branch, to=prepared.merge_commit, old=prepared.base):
+        raise BaseMoved(
+            f"The base branch `{prepared.base_branch}` moved while the merge was prepared.", expected=prepared.base
+        )
+
+
+def _is_our_earlier_try(kernel: Kernel, state: FeatureState, head: CommitId | None) -> bool:
+    """An earlier merge that lost the race for the base branch left a commit of the same tree on the feature's branch."""
+    return head is not None and kernel.git.tree_of(head) == state.tree

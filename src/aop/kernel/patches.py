@@ -1,0 +1,162 @@
+"""Judges a change by the trees that git wrote: old tree, new tree, and what lies between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from aop.core.errors import (
+    AreaNotAllowed,
+    InvalidPatch,
+    PathOutOfBounds,
+    ProtectedPath,
+    SecretDetected,
+    UnplannedFile,
+)
+from aop.core.redaction import Redactor
+from aop.kernel.config_models import PatchPolicy
+from aop.kernel.diffs import FilePatch, Patch, PatchRules
+from aop.kernel.paths import PlannedPath, exact_path, folded
+from aop.kernel.plans import Bounds
+from aop.kernel.ports import FileMode, TreeChange, TreeEntry
+from aop.kernel.placement import Placement, place
+from aop.kernel.territory import Territory
+
+
+def rules_of(policy: PatchPolicy) -> PatchRules:
+    """Return what the text of a patch may be."""
+    return PatchRules(
+        max_bytes=policy.max_patch_bytes,
+        allow_copy=policy.allow_copy,
+        allow_binary=policy.allow_binary,
+        allow_symlinks=policy.allow_symlinks,
+        allow_quoted_names=policy.allow_quoted_names,
+    )
+
+
+def refuse_secrets(patch: Patch, redact: Redactor) -> None:
+    """Refuse a patch that adds a secret; the secret is never repeated.
+
+    Raises: SecretDetected.
+    """
+    for file in patch.files:
+        added = b"\n".join(line[1:] for hunk in file.hunks for line in hunk.lines if line.startswith(b"+"))
+        names = "\n".join(sorted(str(path) for path in file.paths))
+        found = redact.secrets_in(f"{names}\n{added.decode(errors='replace')}")
+        if found:
+            rules = sorted({finding.rule for finding in found})
+            path = file.new_path or file.old_path or ""
+            raise SecretDetected(
+                f"The change of `{path}` adds what looks like a secret ({', '.join(rules)}).", path=path, rules=rules
+            )
+
+
+def placed(file: FilePatch, old: bytes, placement: Placement) -> FilePatch:
+    """Return the file's patch with every hunk at the line where it fits.
+
+    Raises: PatchDoesNotApply.
+    """
+    return msgspec.structs.replace(file, hunks=place(file.hunks, old, mode=placement))
+
+
+def must_agree(patch: Patch, changes: Sequence[TreeChange]) -> None:
+    """Refuse when the text named other paths than the trees show, or changed nothing at all.
+
+    Raises: InvalidPatch.
+    """
+    named = {path for file in patch.files for path in file.paths if not (file.is_copy and path == file.old_path)}
+    changed = {change.path for change in changes}
+    if named != changed:
+        raise InvalidPatch(
+            "The patch names other files than it changes.",
+            named=sorted(named - changed),
+            changed=sorted(changed - named),
+        )
+
+
+def judge_tree_change(changes: Iterable[TreeChange], policy: PatchPolicy) -> None:
+    """Refuse entries that no patch may bring into a tree, however it named them.
+
+    Raises: InvalidPatch, PathOutOfBounds.
+    """
+    for change in changes:
+        exact_path(change.path)
+        _refuse_mode(change, policy)
+        if change.old is not None and change.new is not None and _type(change.old) != _type(change.new):
+            raise InvalidPatch(f"`{change.path}` would change from a file into something else.", path=change.path)
+
+
+def _refuse_mode(change: TreeChange, policy: PatchPolicy) -> None:
+    for entry in (change.old, change.new):
+        if entry is None or entry.mode in (FileMode.FILE, FileMode.EXECUTABLE):
+            continue
+        if entry.mode is FileMode.SYMLINK and policy.allow_symlinks:
+            continue
+        raise InvalidPatch(f"`{change.path}` is a symlink or a submodule.", path=change.path, mode=str(entry.mode))
+
+
+def _type(entry: TreeEntry) -> str:
+    return "file" if entry.mode in (FileMode.FILE, FileMode.EXECUTABLE) else str(entry.mode)
+
+
+def refuse_case_twins(changes: Iterable[TreeChange], names_in: Callable[[str], Sequence[str]]) -> None:
+    """Refuse a new name that some file systems take for one that is there already.
+
+    Raises: PathOutOfBounds.
+    """
+    for change in changes:
+        parts = change.path.split("/") if change.old is None else []
+        for depth, name in enumerate(parts):
+            names = names_in("/".join(parts[:depth]))
+            twins = [other for other in names if other != name and folded(other) == folded(name)]
+            if twins:
+                raise PathOutOfBounds(
+                    f"`{change.path}` differs only in case from `{twins[0]}`.", path=change.path, reason="case twin"
+                )
+
+
+def judge_territory(changes: Iterable[TreeChange], territory: Territory) -> None:
+    """Refuse changes of guarded paths.
+
+    Raises: ProtectedPath.
+    """
+    for change in changes:
+        guard = territory.guard_of(change.path)
+        if guard:
+            raise ProtectedPath(f"`{change.path}` may not be changed: {guard}.", path=change.path, reason=guard)
+
+
+def judge_plan(changes: Iterable[TreeChange], bounds: Bounds, *, areas: bool, files: bool) -> None:
+    """Refuse changes that the accepted plan does not name; `changes` are those against the feature's base.
+
+    Raises: AreaNotAllowed, UnplannedFile.
+    """
+    for change in changes:
+        if areas and not any(area.covers(change.path) for area in bounds.allowed):
+            raise AreaNotAllowed(f"`{change.path}` lies outside the plan's `allowed_areas`.", path=change.path)
+        if areas and any(area.covers(change.path, fold=True) for area in bounds.forbidden):
+            raise AreaNotAllowed(f"`{change.path}` lies in the plan's `forbidden_areas`.", path=change.path)
+        if files and not any(entry.covers(change.path) for entry in _planned_for(change, bounds)):
+            raise UnplannedFile(
+                f"The plan does not name `{change.path}` under `files.{change.kind}`.", path=change.path, kind=change.kind
+            )
+
+
+def _planned_for(change: TreeChange, bounds: Bounds) -> tuple[PlannedPath, ...]:
+    return {"create": bounds.create, "modify": bounds.modify, "delete": bounds.delete}[change.kind]
+
+
+def porcelain(changes: Iterable[TreeChange]) -> str:
+    """Write changes against HEAD as `git status --porcelain` writes staged ones."""
+    letters = {"create": "A", "modify": "M", "delete": "D"}
+    return "".join(f"{letters[change.kind]}  {change.path}\n" for change in changes)
+
+
+COMMENT_MARKS = (b"#", b"//", b"--", b";", b"/*", b"*", b"<!--")
+
+
+def is_thin(file: FilePatch) -> bool:
+    """Tell whether a file's change is nothing but white space and whole-line comments (a guess, by common marks)."""
+    changed = [line[1:].strip() for hunk in file.hunks for line in hunk.lines if line[:1] in (b"+", b"-")]
+    return all(not line or line.startswith(COMMENT_MARKS) for line in changed)

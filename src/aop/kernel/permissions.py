@@ -1,0 +1,11 @@
+"""The default role matrix (AOP-153..159 with C-21), as the sets that catalogue rows name."""
+
+from __future__ import annotations
+
+from aop.core.roles import Role
+
+READERS = frozenset({Role.ORCHESTRATOR, Role.PLANNER, Role.BUILDER, Role.QA, Role.SYSTEM})
+COORDINATORS = frozenset({Role.ORCHESTRATOR, Role.SYSTEM})
+PLANNERS = frozenset({Role.ORCHESTRATOR, Role.PLANNER, Role.SYSTEM})
+PATCHERS = frozenset({Role.BUILDER, Role.QA, Role.SYSTEM})
+GATE_RUNNERS = frozenset({Role.ORCHESTRATOR, Role.BUILDER, Role.QA, Role.SYSTEM})

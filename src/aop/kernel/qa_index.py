@@ -1,0 +1,67 @@
+"""The QA index: what of a feature's diff still has to be looked at by tests."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Literal
+
+from aop.kernel.config_models import Mode, Step
+from aop.kernel.documents import FeatureState, QaHunk, QaIndex, QaItem
+
+
+def next_index(
+    before: QaIndex | None,
+    state: FeatureState,
+    diff: bytes,
+    *,
+    just_changed: Collection[str],
+    steps: Sequence[Step],
+) -> QaIndex:
+    """Return the index of the whole feature; what the last patch touched is pending again, the rest keeps its status."""
+    known = {item.path: item for item in before.items} if before else {}
+    required = tuple(f"{Mode.FULL}:{step.name}" for step in steps)
+    items = []
+    for path, hunks in _hunks_by_file(diff):
+        old = known.get(path)
+        if old is not None and path not in just_changed and old.hunks == hunks:
+            items.append(old)
+        else:
+            items.append(QaItem(path=path, hunks=hunks, required_tests=required, status="pending"))
+    return QaIndex(
+        version=before.version + 1 if before else 1,
+        feature_id=state.feature_id,
+        source_diff_ref=f"{state.base_commit}..{state.tree}",
+        items=tuple(items),
+    )
+
+
+def _hunks_by_file(diff: bytes) -> Iterator[tuple[str, tuple[QaHunk, ...]]]:
+    """Read a diff that git wrote without context lines (and with plain names: the kernel admits no other)."""
+    path, hunks = "", list[QaHunk]()
+    for line in diff.split(b"\n"):
+        if line.startswith(b"diff --git "):
+            if path:
+                yield path, tuple(hunks)
+            # `diff --git a/NAME b/NAME`: both names are the same, for renames are not looked for.
+            names = line[len(b"diff --git ") :]
+            path, hunks = names[len(names) // 2 + 3 :].decode(), []
+        elif line.startswith(b"@@ "):
+            hunks.append(_hunk(line))
+    if path:
+        yield path, tuple(hunks)
+
+
+def _hunk(header: bytes) -> QaHunk:
+    old, new = (part[1:] for part in header.split(b" ")[1:3])
+    (_, old_count), (start, count) = _range(old), _range(new)
+    kind: Literal["added", "modified", "deleted"] = "modified"
+    if not old_count:
+        kind = "added"
+    elif not count:
+        kind = "deleted"
+    return QaHunk(start_line=start, end_line=start + max(count - 1, 0), change_type=kind)
+
+
+def _range(text: bytes) -> tuple[int, int]:
+    start, _, count = text.partition(b",")
+    return int(start), int(count or 1)

@@ -1,0 +1,57 @@
+"""Which parts of the repository are guarded, as the policy of the base branch says."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from aop.kernel.config import Policy
+from aop.kernel.paths import Area, Matching, PlannedPath, area_overlap, parse_area
+
+OWN = tuple(Area(name) for name in ("agentic", ".aop", ".worktrees"))
+"""AOP's own folders: no role that an agent has may change them, whatever the policy says."""
+
+
+class Territory(Struct, frozen=True, kw_only=True):
+    """The guarded areas, parsed."""
+
+    protected: tuple[Area, ...]
+    steering: tuple[Area, ...]
+    """Files that decide what the tests mean, or what git does with other files."""
+    exclusive: tuple[Area, ...]
+    permitted: tuple[Area, ...]
+    """What a person has permitted by name although it is guarded."""
+
+    def guard_of(self, path: str) -> str | None:
+        """Return why a path may not be changed, or None."""
+        if any(area.covers(path, fold=True) for area in OWN):
+            return "it belongs to AOP itself"
+        if any(area.covers(path) for area in self.permitted):
+            return None
+        if any(area.covers(path, fold=True) for area in self.protected):
+            return "it lies in a protected area"
+        if any(area.covers(path, fold=True) for area in self.steering):
+            return "it steers the tests or git itself"
+        return None
+
+    def guard_of_planned(self, entry: PlannedPath) -> str | None:
+        """Return why a plan may not name an entry; a pattern is judged by all that it could match."""
+        if not entry.is_pattern:
+            return self.guard_of(entry.text)
+        if any(area_overlap(area, entry) for area in (*OWN, *self.protected)):
+            return "it reaches into a protected area"
+        return None
+
+    def exclusive_areas_of(self, entry: PlannedPath) -> tuple[Area, ...]:
+        """Return the areas that only one feature at a time may work in, as far as the entry reaches into them."""
+        return tuple(area for area in (*self.exclusive, *self.protected) if area_overlap(area, entry))
+
+
+def territory_of(policy: Policy) -> Territory:
+    """Parse the policy's areas; they were checked when the policy was loaded."""
+    matching = Matching(policy.path_rules.matching)
+    return Territory(
+        protected=tuple(parse_area(text, matching) for text in policy.protected_areas),
+        steering=tuple(parse_area(text, Matching.GLOB) for text in policy.steering_files),
+        exclusive=tuple(parse_area(text, matching) for text in policy.exclusive_areas),
+        permitted=tuple(parse_area(text, Matching.GLOB) for text in policy.permitted_protected_paths),
+    )

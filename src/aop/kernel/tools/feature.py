@@ -1,0 +1,201 @@
+"""Tools on a feature as a whole: making it, and reading where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from aop.core.errors import BaseBranchUnusable, BranchExists, Json
+from aop.core.ids import CommitId, FeatureId, feature_id
+from aop.kernel.calls import Call, ChangeArguments, FeatureArguments, Kernel, Outcome, Tool, the_feature
+from aop.kernel.config import Config
+from aop.kernel.documents import AcceptedPlan, FeatureState, QaIndex, Status, Verdict
+from aop.kernel.features import NOT_RUN, relist
+from aop.kernel.permissions import COORDINATORS, READERS
+from aop.kernel.projections import body_of, folder_of, front_matter
+from aop.kernel.record import Snapshot, Transaction
+from aop.kernel.tools.evidence import RunSummary, latest_runs
+from aop.kernel.tools.repo import WORKTREE_WAIT_SECONDS
+
+LARGEST_SPEC = 256 * 1024
+
+
+# --- feature.init --------------------------------------------------------------------------------
+
+
+class Initialised(Struct, frozen=True, kw_only=True):
+    feature_id: str
+    version: int
+    status: Status
+    branch: str
+    worktree_path: str
+    base_branch: str
+    base_commit: str
+    created: bool
+    """False when the feature was there already, and nothing changed."""
+
+
+def init(call: Call, arguments: ChangeArguments) -> Outcome:
+    """Make a feature: branch, worktree, state. Asked again, it answers with what is there."""
+    kernel, config = call.kernel, call.kernel.config()
+    name = feature_id(arguments.feature_id)
+    with kernel.locks.worktree(name, wait_seconds=WORKTREE_WAIT_SECONDS):
+        with kernel.record.read() as view:
+            known = view.get(FeatureState, name)
+        base = known.base_commit if known else _place_branch(kernel, name, config)
+        worktree = kernel.git.ensure_worktree(name, name)
+        new = FeatureState(
+            version=1,
+            feature_id=name,
+            branch=name,
+            worktree_path=worktree.relative_to(kernel.files.root).as_posix(),
+            status=Status.PLANNING,
+            gate_profile="default",
+            gates={"plan": Verdict.NA, **NOT_RUN},
+            last_updated=kernel.now(),
+            base_commit=base,
+            tree=kernel.git.tree_of(base),
+        )
+
+        def decide(tx: Transaction) -> Outcome:
+            state = tx.get(FeatureState, name)
+            if state is None:
+                _store_new(tx, call, new)
+            else:
+                the_feature(tx, arguments)
+            return _initialised(state or new, config, created=state is None)
+
+        return call.commit(decide)
+
+
+def _place_branch(kernel: Kernel, name: FeatureId, config: Config) -> CommitId:
+    base_branch = config.policy.worktree.base_branch
+    base = kernel.git.branch_head(base_branch)
+    if base is None:
+        raise BaseBranchUnusable(f"The base branch `{base_branch}` has no commit.", base_branch=base_branch)
+    existing = kernel.git.branch_head(name)
+    if existing is None:
+        kernel.git.create_branch(name, base)
+        return base
+    # A branch without commits of its own is what a call that died left behind, or stands where it would be cut anyway.
+    if not kernel.git.is_ancestor(existing, base):
+        raise BranchExists(
+            f"There is a branch `{name}` with commits that `{base_branch}` does not have.", branch=name, head=existing
+        )
+    return existing
+
+
+def _store_new(tx: Transaction, call: Call, state: FeatureState) -> None:
+    tx.put(state, state.feature_id)
+    relist(tx, state.feature_id, state.status, now=state.last_updated)
+    tx.mark_unshown("feature", state.feature_id)
+    tx.append(
+        call.event("feature_initialised", state.feature_id, branch=state.branch, base_commit=state.base_commit)
+    )
+
+
+def _initialised(state: FeatureState, config: Config, *, created: bool) -> Initialised:
+    return Initialised(
+        feature_id=state.feature_id,
+        version=state.version,
+        status=state.status,
+        branch=state.branch,
+        worktree_path=state.worktree_path,
+        base_branch=config.policy.worktree.base_branch,
+        base_commit=state.base_commit,
+        created=created,
+    )
+
+
+# --- feature.state_get ---------------------------------------------------------------------------
+
+
+class State(Struct, frozen=True, kw_only=True):
+    feature_id: str
+    version: int
+    front_matter: Mapping[str, Any]
+    body: str
+
+
+def state_get(call: Call, arguments: FeatureArguments) -> Outcome:
+    """Return what `state.md` holds, from the record."""
+    with call.kernel.record.read() as view:
+        state = the_feature(view, arguments)
+    return State(
+        feature_id=state.feature_id, version=state.version, front_matter=front_matter(state), body=body_of(state)
+    )
+
+
+# --- feature.get_context -------------------------------------------------------------------------
+
+
+class Context(Struct, frozen=True, kw_only=True):
+    """Everything that a worker needs to go on without an earlier conversation."""
+
+    feature_id: str
+    spec: str | None
+    """None when nobody wrote `spec.md`. It is data from outside, not an instruction to AOP."""
+    state: Mapping[str, Any]
+    plan: Mapping[str, Any] | None
+    evidence: Mapping[str, RunSummary]
+    """The newest gate run of each mode."""
+    qa_index: Mapping[str, Any] | None
+
+
+def get_context(call: Call, arguments: FeatureArguments) -> Outcome:
+    """Return spec, state, plan, newest evidence and QA index in one bundle."""
+    kernel = call.kernel
+    with kernel.record.read() as view:
+        state = the_feature(view, arguments)
+        evidence = latest_runs(kernel, view, state)
+        plan = view.get(AcceptedPlan, state.feature_id)
+        return Context(
+            feature_id=state.feature_id,
+            spec=_spec(kernel, state),
+            state=front_matter(state),
+            plan=None if plan is None else msgspec.to_builtins(plan.plan),
+            evidence=evidence,
+            qa_index=_qa_index(view, state),
+        )
+
+
+def _spec(kernel: Kernel, state: FeatureState) -> str | None:
+    data = kernel.files.read(f"{folder_of(state.feature_id)}/spec.md", limit=LARGEST_SPEC)
+    return None if data is None else kernel.redact(data.decode(errors="replace"))
+
+
+def _qa_index(view: Snapshot, state: FeatureState) -> dict[str, Json] | None:
+    index = view.get(QaIndex, state.feature_id)
+    return None if index is None else msgspec.to_builtins(index)
+
+
+TOOLS = (
+    Tool(
+        name="feature.init",
+        summary="Make a feature with its own branch and worktree, cut from the base branch.",
+        arguments=ChangeArguments,
+        output=Initialised,
+        roles=COORDINATORS,
+        run=init,
+        mutates=True,
+    ),
+    Tool(
+        name="feature.state_get",
+        summary="Return a feature's state: status, gates, locks, evidence.",
+        arguments=FeatureArguments,
+        output=State,
+        roles=READERS,
+        run=state_get,
+    ),
+    Tool(
+        name="feature.get_context",
+        summary="Return spec, state, plan, newest evidence and QA index: all that a fresh worker needs.",
+        arguments=FeatureArguments,
+        output=Context,
+        roles=READERS,
+        run=get_context,
+    ),
+)

@@ -1,0 +1,185 @@
+"""Tools on gates: which there are, and running them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from aop.core.errors import InvalidOverridePrecedence
+from aop.core.ids import FeatureId
+from aop.kernel.calls import Answered, Arguments, Call, ChangeArguments, Outcome, Tool, the_feature
+from aop.kernel.config_models import Mode
+from aop.kernel.coverage import PARSERS
+from aop.kernel.documents import TERMINAL, AcceptedPlan, FeatureState, GateRun, Status, StepResult, Verdict
+from aop.kernel.features import moved, must_be, store
+from aop.kernel.gate_runs import GatePlan, failure_of, planned_gates, pointers, run_gates
+from aop.kernel.gates import profile_named, with_verdict
+from aop.kernel.permissions import GATE_RUNNERS, READERS
+from aop.kernel.record import Transaction
+from aop.kernel.tools.repo import WORKTREE_WAIT_SECONDS
+
+ADVANCES: Mapping[tuple[Status, Mode], Status] = {
+    (Status.BUILDING, Mode.FAST): Status.QA,
+    (Status.QA, Mode.FULL): Status.READY_TO_MERGE,
+}
+"""What a pass makes of a feature (AOP-249, AOP-250)."""
+
+
+# --- gates.list ----------------------------------------------------------------------------------
+
+
+class ListGates(Arguments, frozen=True, kw_only=True):
+    profile: str | None = None
+
+
+class GateList(Struct, frozen=True, kw_only=True):
+    profiles: Mapping[str, Any]
+    capabilities: tuple[str, ...]
+    required_modes: tuple[str, ...]
+    required_merge_mode: str
+    sources: Mapping[str, str]
+    warnings: tuple[str, ...]
+
+
+def list_gates(call: Call, arguments: ListGates) -> Outcome:
+    """Return the gate profiles as they are in force."""
+    config = call.kernel.config()
+    profiles = config.gates.profiles
+    if arguments.profile is not None:
+        profiles = {arguments.profile: profile_named(config.gates, arguments.profile)}
+    return GateList(
+        profiles=msgspec.to_builtins(profiles),
+        capabilities=tuple(sorted(PARSERS)),
+        required_modes=config.policy.required_modes,
+        required_merge_mode=config.policy.required_merge_mode,
+        sources=dict(config.sources),
+        warnings=config.warnings,
+    )
+
+
+# --- gates.run -----------------------------------------------------------------------------------
+
+
+class RunGates(ChangeArguments, frozen=True, kw_only=True):
+    mode: Mode
+    profile: str | None = None
+
+
+class GateResult(Struct, frozen=True, kw_only=True):
+    feature_id: str
+    version: int
+    gate_run_id: str
+    profile: str
+    mode: Mode
+    verdict: Verdict
+    status: Status
+    tree: str
+    steps: tuple[StepResult, ...]
+    coverage: Mapping[str, Any]
+    tests: Mapping[str, Any]
+    sandbox_level: str
+
+
+def run(call: Call, arguments: RunGates) -> Outcome:
+    """Run a mode of the feature's gate profile on its tree; a pass moves the feature on."""
+    kernel, config = call.kernel, call.kernel.config()
+    with kernel.locks.worktree(FeatureId(arguments.feature_id), wait_seconds=WORKTREE_WAIT_SECONDS):
+        with kernel.record.read() as view:
+            state = the_feature(view, arguments)
+            accepted = view.get(AcceptedPlan, state.feature_id)
+        must_be(state, *(status for status in Status if status not in TERMINAL), to="run gates")
+        _refuse_other_profile(state, arguments)
+        plan = planned_gates(state, accepted.plan if accepted else None, arguments.mode, config)
+        finished = _run_in_worktree(call, state, plan)
+        return call.commit(lambda tx: _record(tx, call, arguments, finished))
+
+
+def _refuse_other_profile(state: FeatureState, arguments: RunGates) -> None:
+    """A pass under a profile of the caller's choice would prove what the caller likes."""
+    if arguments.profile not in (None, state.gate_profile):
+        raise InvalidOverridePrecedence(
+            f"The gates of `{state.feature_id}` are those of the profile `{state.gate_profile}`,"
+            f" not `{arguments.profile}`.",
+            profile=state.gate_profile,
+            asked_for=arguments.profile,
+        )
+
+
+def _run_in_worktree(call: Call, state: FeatureState, plan: GatePlan) -> GateRun:
+    git = call.kernel.git
+    checkout = git.ensure_worktree(state.feature_id, state.branch)
+    git.show_tree(state.feature_id, state.tree)
+    git.clear_strays(state.feature_id, state.tree)
+    try:
+        return run_gates(call, plan, checkout)
+    finally:
+        # What the steps left behind must not take part in the next run.
+        git.show_tree(state.feature_id, state.tree)
+        git.discard_strays(state.feature_id, state.tree)
+
+
+def _record(tx: Transaction, call: Call, arguments: RunGates, finished: GateRun) -> Outcome:
+    state = the_feature(tx, arguments)
+    after = with_verdict(state, finished)
+    advance = ADVANCES.get((state.status, arguments.mode))
+    if finished.verdict is Verdict.PASS and advance is not None:
+        after = moved(after, advance)
+    tx.put(finished, finished.run_id)
+    stored = store(tx, state, after, now=call.kernel.now())
+    tx.append(
+        call.event(
+            "gates_ran",
+            stored.feature_id,
+            gate_run_id=finished.run_id,
+            profile=finished.profile,
+            mode=finished.mode,
+            verdict=finished.verdict,
+            tree=finished.subject.tree,
+            failure_code=finished.failure_code,
+            sandbox_level=finished.sandbox_level,
+        )
+    )
+    if finished.verdict is not Verdict.PASS:
+        return failure_of(finished)
+    return Answered(data=_result(stored, finished), evidence=pointers(finished))
+
+
+def _result(state: FeatureState, finished: GateRun) -> GateResult:
+    return GateResult(
+        feature_id=state.feature_id,
+        version=state.version,
+        gate_run_id=finished.run_id,
+        profile=finished.profile,
+        mode=Mode(finished.mode),
+        verdict=finished.verdict,
+        status=state.status,
+        tree=finished.subject.tree,
+        steps=finished.steps,
+        coverage=finished.coverage,
+        tests=finished.tests,
+        sandbox_level=finished.sandbox_level,
+    )
+
+
+TOOLS = (
+    Tool(
+        name="gates.list",
+        summary="Return the gate profiles, their modes and steps, and where they were read from.",
+        arguments=ListGates,
+        output=GateList,
+        roles=READERS,
+        run=list_gates,
+    ),
+    Tool(
+        name="gates.run",
+        summary="Run the fast, full or merge gates of the feature's profile on its tree.",
+        arguments=RunGates,
+        output=GateResult,
+        roles=GATE_RUNNERS,
+        run=run,
+        mutates=True,
+    ),
+)

@@ -1,0 +1,192 @@
+"""`repo.apply_patch`: judge the tree that a patch makes, not its text, and move the feature to that tree."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from aop.core.errors import PlanRequired
+from aop.core.ids import FeatureId, TreeId
+from aop.kernel.calls import Call, ChangeArguments, Kernel, Outcome, Tool, the_feature
+from aop.kernel.config import Config
+from aop.kernel.config_models import Mode
+from aop.kernel.diffs import Patch, parse_patch, render
+from aop.kernel.documents import AcceptedPlan, FeatureState, QaIndex, Status
+from aop.kernel.features import NOT_RUN, must_be, store
+from aop.kernel.gates import profile_named, with_overrides
+from aop.kernel.patches import (
+    is_thin,
+    judge_plan,
+    judge_territory,
+    judge_tree_change,
+    must_agree,
+    placed,
+    porcelain,
+    refuse_case_twins,
+    refuse_secrets,
+    rules_of,
+)
+from aop.kernel.permissions import PATCHERS
+from aop.kernel.plans import bounds_of, check_contract_locks
+from aop.kernel.ports import FileMode, TreeChange
+from aop.kernel.qa_index import next_index
+from aop.kernel.record import Transaction
+from aop.kernel.territory import territory_of
+from aop.kernel.tools.repo import WORKTREE_WAIT_SECONDS, ChangedFile, changed_files
+
+
+class ApplyPatch(ChangeArguments, frozen=True, kw_only=True):
+    unified_diff: Annotated[str, Meta(min_length=1)]
+
+
+class AppliedPatch(Struct, frozen=True, kw_only=True):
+    feature_id: str
+    version: int
+    tree: str
+    status: str
+    """`git status --porcelain` of the whole feature against the commit that it was cut from."""
+    changed_files: tuple[ChangedFile, ...]
+    """What this patch changed."""
+    warnings: tuple[str, ...]
+
+
+class Target(Struct, frozen=True, kw_only=True):
+    """The feature that a patch is for, as it is now."""
+
+    state: FeatureState
+    accepted: AcceptedPlan | None
+    qa_index: QaIndex | None
+    base_tree: TreeId
+
+
+class Proposal(Struct, frozen=True, kw_only=True):
+    """A patch, and the tree that it makes of the feature."""
+
+    patch: Patch
+    tree: TreeId
+    changes: tuple[TreeChange, ...]
+    """Against the feature's tree before."""
+    whole: tuple[TreeChange, ...]
+    """Against the commit that the feature was cut from."""
+
+
+def apply_patch(call: Call, arguments: ApplyPatch) -> Outcome:
+    """Move the feature to the tree that the patch makes, if policy and plan allow every path of it."""
+    kernel, config = call.kernel, call.kernel.config()
+    with kernel.locks.worktree(FeatureId(arguments.feature_id), wait_seconds=WORKTREE_WAIT_SECONDS):
+        target = _target(kernel, arguments)
+        _refuse_untimely(target, config)
+        proposal = _proposal(kernel, target, arguments.unified_diff, config)
+        _judge(kernel, target, proposal, config)
+        kernel.git.keep(target.state.feature_id, proposal.tree)
+        after = msgspec.structs.replace(target.state, tree=proposal.tree, gates={**target.state.gates, **NOT_RUN})
+        index = _qa_index(kernel, target, proposal, after, config)
+
+        def decide(tx: Transaction) -> Outcome:
+            stored = store(tx, the_feature(tx, arguments), after, now=kernel.now())
+            tx.put(index, stored.feature_id)
+            tx.mark_unshown("worktree", stored.feature_id)
+            tx.append(
+                call.event(
+                    "patch_applied",
+                    stored.feature_id,
+                    tree=proposal.tree,
+                    before=target.state.tree,
+                    files=len(proposal.changes),
+                )
+            )
+            return AppliedPatch(
+                feature_id=stored.feature_id,
+                version=stored.version,
+                tree=proposal.tree,
+                status=porcelain(proposal.whole),
+                changed_files=changed_files(proposal.changes),
+                warnings=_thin_changes(proposal.patch),
+            )
+
+        return call.commit(decide)
+
+
+def _target(kernel: Kernel, arguments: ApplyPatch) -> Target:
+    with kernel.record.read() as view:
+        state = the_feature(view, arguments)
+        return Target(
+            state=state,
+            accepted=view.get(AcceptedPlan, state.feature_id),
+            qa_index=view.get(QaIndex, state.feature_id),
+            base_tree=kernel.git.tree_of(state.base_commit),
+        )
+
+
+def _refuse_untimely(target: Target, config: Config) -> None:
+    state = target.state
+    if target.accepted is None and config.policy.patch_policy.enforce_plan:
+        raise PlanRequired(f"The feature `{state.feature_id}` has no accepted plan.", feature_id=state.feature_id)
+    unplanned = (Status.PLANNING,) if target.accepted is None else ()
+    must_be(state, *unplanned, Status.BUILDING, Status.QA, to="be patched")
+
+
+def _proposal(kernel: Kernel, target: Target, text: str, config: Config) -> Proposal:
+    git, rules = kernel.git, config.policy.patch_policy
+    patch = parse_patch(text.encode(), rules_of(rules))
+    refuse_secrets(patch, kernel.redact)
+    files = []
+    for file in patch.files:
+        entry = git.entry(target.state.tree, file.old_path) if file.old_path and file.hunks else None
+        is_file = entry is not None and entry.mode in (FileMode.FILE, FileMode.EXECUTABLE)
+        files.append(placed(file, git.blob(entry.oid), rules.placement) if entry and is_file else file)
+    tree = git.apply_to_tree(target.state.tree, render(Patch(files=tuple(files))))
+    return Proposal(
+        patch=patch,
+        tree=tree,
+        changes=git.changes(target.state.tree, tree),
+        whole=git.changes(target.base_tree, tree),
+    )
+
+
+def _judge(kernel: Kernel, target: Target, proposal: Proposal, config: Config) -> None:
+    rules = config.policy.patch_policy
+    must_agree(proposal.patch, proposal.changes)
+    judge_tree_change(proposal.changes, rules)
+    refuse_case_twins(proposal.changes, lambda folder: kernel.git.names(proposal.tree, folder))
+    judge_territory(proposal.changes, territory_of(config.policy))
+    if target.accepted is None:
+        return
+    touched = {change.path for change in proposal.changes}
+    # Judged against the base: a file that the feature made stays one that it creates, however often it is patched.
+    planned = tuple(change for change in proposal.whole if change.path in touched)
+    bounds = bounds_of(target.accepted.plan, config.policy)
+    judge_plan(planned, bounds, areas=rules.enforce_allowed_areas, files=rules.enforce_plan)
+    check_contract_locks(target.accepted.plan, target.state, config.policy)
+
+
+def _qa_index(kernel: Kernel, target: Target, proposal: Proposal, after: FeatureState, config: Config) -> QaIndex:
+    plan = target.accepted.plan if target.accepted else None
+    profile = profile_named(config.gates, after.gate_profile)
+    return next_index(
+        target.qa_index,
+        after,
+        kernel.git.diff(target.base_tree, proposal.tree, context_lines=0),
+        just_changed={change.path for change in proposal.changes},
+        steps=with_overrides(profile.modes.full, Mode.FULL, plan, config.policy),
+    )
+
+
+def _thin_changes(patch: Patch) -> tuple[str, ...]:
+    """Name the files whose change is only white space or comments: a task is not done by those."""
+    return tuple(f"`{file.new_path}` changes only white space or comments." for file in patch.files if is_thin(file))
+
+
+TOOLS = (
+    Tool(
+        name="repo.apply_patch",
+        summary="Apply a unified diff to the feature, if every path that it changes is allowed.",
+        arguments=ApplyPatch,
+        output=AppliedPatch,
+        roles=PATCHERS,
+        run=apply_patch,
+        mutates=True,
+    ),
+)

@@ -1,0 +1,253 @@
+"""Tools that show a feature's tree, and the one that makes its worktree."""
+
+from __future__ import annotations
+
+import base64
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from aop.core.errors import FileNotFound
+from aop.core.ids import FeatureId, TreeId
+from aop.kernel.calls import Call, ChangeArguments, FeatureArguments, Outcome, Tool, the_feature
+from aop.kernel.paths import exact_path
+from aop.kernel.permissions import COORDINATORS, READERS
+from aop.kernel.ports import FileMode, Git, TreeChange
+from aop.kernel.record import Transaction
+
+LARGEST_READ = 1024 * 1024
+LARGEST_DIFF = 4 * 1024 * 1024
+WORKTREE_WAIT_SECONDS = 10.0
+
+
+class ChangedFile(Struct, frozen=True, kw_only=True):
+    path: str
+    kind: Literal["create", "modify", "delete"]
+
+
+def changed_files(changes: tuple[TreeChange, ...]) -> tuple[ChangedFile, ...]:
+    """Return changes as answers show them."""
+    return tuple(msgspec.convert({"path": each.path, "kind": each.kind}, ChangedFile) for each in changes)
+
+
+# --- repo.ensure_worktree ------------------------------------------------------------------------
+
+
+class Worktree(Struct, frozen=True, kw_only=True):
+    feature_id: str
+    branch: str
+    worktree_path: str
+    base_commit: str
+    tree: str
+
+
+def ensure_worktree(call: Call, arguments: ChangeArguments) -> Outcome:
+    """Make the worktree again if it is gone, and make its files be the feature's tree."""
+    kernel = call.kernel
+    with kernel.locks.worktree(FeatureId(arguments.feature_id), wait_seconds=WORKTREE_WAIT_SECONDS):
+        with kernel.record.read() as view:
+            state = the_feature(view, arguments)
+        kernel.git.ensure_worktree(state.feature_id, state.branch)
+
+        def decide(tx: Transaction) -> Outcome:
+            now = the_feature(tx, arguments)
+            tx.append(call.event("worktree_ensured", now.feature_id, tree=now.tree))
+            tx.mark_unshown("worktree", now.feature_id)
+            return Worktree(
+                feature_id=now.feature_id,
+                branch=now.branch,
+                worktree_path=now.worktree_path,
+                base_commit=now.base_commit,
+                tree=now.tree,
+            )
+
+        return call.commit(decide)
+
+
+# --- repo.status, repo.diff, repo.read_file ------------------------------------------------------
+
+
+class RepoStatus(Struct, frozen=True, kw_only=True):
+    feature_id: str
+    branch: str
+    tree: str
+    base_commit: str
+    base_branch: str
+    base_head: str | None
+    """Where the base branch is now; it may have moved since the feature was cut."""
+    porcelain: str
+    changed_files: tuple[ChangedFile, ...]
+    strays: tuple[str, ...]
+    """What lies in the worktree without being part of the feature's tree."""
+
+
+def status(call: Call, arguments: FeatureArguments) -> Outcome:
+    """Tell how the worktree differs from its base and from the record."""
+    git = call.kernel.git
+    with call.kernel.record.read() as view:
+        state = the_feature(view, arguments)
+    on_disk = git.status(state.feature_id, state.tree)
+    base_branch = call.kernel.config().policy.worktree.base_branch
+    return RepoStatus(
+        feature_id=state.feature_id,
+        branch=state.branch,
+        tree=state.tree,
+        base_commit=state.base_commit,
+        base_branch=base_branch,
+        base_head=git.branch_head(base_branch),
+        porcelain=on_disk.porcelain,
+        changed_files=changed_files(git.changes(git.tree_of(state.base_commit), state.tree)),
+        strays=on_disk.strays,
+    )
+
+
+class DiffOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A closed list: nothing that a caller writes becomes an option of git."""
+
+    form: Literal["patch", "stat", "name_only"] = "patch"
+    context_lines: Annotated[int, Meta(ge=0, le=100)] = 3
+    paths: Annotated[tuple[str, ...], Meta(max_length=1000)] = ()
+
+
+class Diff(FeatureArguments, frozen=True, kw_only=True):
+    options: DiffOptions = DiffOptions()
+
+
+class DiffText(Struct, frozen=True, kw_only=True):
+    feature_id: str
+    tree: str
+    base_commit: str
+    form: str
+    text: str
+    changed_files: tuple[ChangedFile, ...]
+    truncated: bool
+
+
+def diff(call: Call, arguments: Diff) -> Outcome:
+    """Show everything that the feature changes, new files included."""
+    git, options = call.kernel.git, arguments.options
+    paths = tuple(exact_path(path) for path in options.paths)
+    with call.kernel.record.read() as view:
+        state = the_feature(view, arguments)
+    base = git.tree_of(state.base_commit)
+    changes = git.changes(base, state.tree)
+    if paths:
+        changes = tuple(each for each in changes if any(_at_or_below(each.path, path) for path in paths))
+    text = _diff_text(git, base, state.tree, changes, options)
+    shown = text[:LARGEST_DIFF].decode(errors="replace")
+    return DiffText(
+        feature_id=state.feature_id,
+        tree=state.tree,
+        base_commit=state.base_commit,
+        form=options.form,
+        text=call.kernel.redact(shown),
+        changed_files=changed_files(changes),
+        truncated=len(text) > LARGEST_DIFF,
+    )
+
+
+def _diff_text(
+    git: Git, base: TreeId, tree: TreeId, changes: tuple[TreeChange, ...], options: DiffOptions
+) -> bytes:
+    names = [each.path for each in changes]
+    if options.form == "name_only" or not names:
+        return "".join(f"{name}\n" for name in names).encode()
+    if options.form == "stat":
+        return git.diff_stat(base, tree, paths=names if options.paths else ()).encode()
+    return git.diff(base, tree, context_lines=options.context_lines, paths=names if options.paths else ())
+
+
+def _at_or_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(f"{folder}/")
+
+
+class ReadFile(FeatureArguments, frozen=True, kw_only=True):
+    path: str
+    offset: Annotated[int, Meta(ge=0)] = 0
+    limit: Annotated[int, Meta(ge=1, le=LARGEST_READ)] = LARGEST_READ
+
+
+class FileText(Struct, frozen=True, kw_only=True):
+    feature_id: str
+    path: str
+    tree: str
+    oid: str
+    mode: str
+    size: int
+    encoding: Literal["utf-8", "base64"]
+    content: str
+    offset: int
+    truncated: bool
+
+
+def read_file(call: Call, arguments: ReadFile) -> Outcome:
+    """Read a file of the feature's tree, as git holds it: no link is followed, and nothing else is reachable."""
+    git, path = call.kernel.git, exact_path(arguments.path)
+    with call.kernel.record.read() as view:
+        state = the_feature(view, arguments)
+    entry = git.entry(state.tree, path)
+    if entry is None or entry.mode not in (FileMode.FILE, FileMode.EXECUTABLE):
+        raise FileNotFound(f"The tree of `{state.feature_id}` has no file `{path}`.", path=path)
+    whole = git.blob(entry.oid)
+    part = whole[arguments.offset : arguments.offset + arguments.limit]
+    content, encoding = _as_text(part)
+    return msgspec.convert(
+        {
+            "feature_id": state.feature_id,
+            "path": path,
+            "tree": state.tree,
+            "oid": entry.oid,
+            "mode": entry.mode,
+            "size": len(whole),
+            "encoding": encoding,
+            "content": call.kernel.redact(content) if encoding == "utf-8" else content,
+            "offset": arguments.offset,
+            "truncated": arguments.offset + len(part) < len(whole),
+        },
+        FileText,
+    )
+
+
+def _as_text(part: bytes) -> tuple[str, str]:
+    try:
+        return part.decode(), "utf-8"
+    except UnicodeDecodeError:
+        return base64.b64encode(part).decode(), "base64"
+
+
+TOOLS = (
+    Tool(
+        name="repo.ensure_worktree",
+        summary="Make the feature's worktree if it is missing, holding exactly the feature's tree.",
+        arguments=ChangeArguments,
+        output=Worktree,
+        roles=COORDINATORS,
+        run=ensure_worktree,
+        mutates=True,
+    ),
+    Tool(
+        name="repo.status",
+        summary="Show what the feature changes, and what lies in its worktree that is not part of it.",
+        arguments=FeatureArguments,
+        output=RepoStatus,
+        roles=READERS,
+        run=status,
+    ),
+    Tool(
+        name="repo.diff",
+        summary="Show everything that the feature changes against its base, as a patch, a stat or names.",
+        arguments=Diff,
+        output=DiffText,
+        roles=READERS,
+        run=diff,
+    ),
+    Tool(
+        name="repo.read_file",
+        summary="Read a file as it is in the feature's tree.",
+        arguments=ReadFile,
+        output=FileText,
+        roles=READERS,
+        run=read_file,
+    ),
+)
