@@ -42,7 +42,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     verb: Verb = import_module(f"aop.cli.{words[0]}")
     parser = argparse.ArgumentParser(prog=f"aop {words[0]}", description=VERBS[words[0]].capitalize() + ".")
     parser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
-    parser.add_argument("--repo", default=".", metavar="PATH", help="a folder in the managed repository (default: here)")
+    parser.add_argument(
+        "--repo", default=".", metavar="PATH", help="a folder of the managed repository (default: here)"
+    )
     verb.arguments(parser)
     arguments = parser.parse_args(words[1:])
     terminal = Terminal(json=arguments.json)
@@ -79,7 +81,7 @@ def _without_verb(words: Sequence[str]) -> int:
 
 
 def _report_fault(fault: Exception, terminal: Terminal, folder: str) -> int:
-    from aop.cli.faults import kept_fault  # noqa: PLC0415 - only a breakage needs it
+    from aop.cli.faults import kept_fault
 
     return terminal.refused(kept_fault(fault, folder))
 

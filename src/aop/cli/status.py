@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         return Exit.OK
     features = answer.data["features"]
     if not features:
-        terminal.say("No features yet. Make one: aop call feature.init '{\"feature_id\": \"my_feature\"}'")
+        terminal.say('No features yet. Make one: aop call feature.init \'{"feature_id": "my_feature"}\'')
         return Exit.OK
     width = max(len(row["feature_id"]) for row in features)
     for row in features:

@@ -29,7 +29,7 @@ class Terminal:
 
     def object(self, value: Json) -> None:
         """Print what the command is for, as one JSON object."""
-        from aop.core.jsontext import pretty_json  # noqa: PLC0415 - most commands print no JSON
+        from aop.core.jsontext import pretty_json
 
         self._out.write(pretty_json(value).decode())
         self._out.flush()

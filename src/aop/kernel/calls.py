@@ -55,8 +55,8 @@ class Envelope(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     ok: bool
     data: Any = None
-    error: Mapping[str, Json] | None = None
-    evidence: Mapping[str, Json] = {}
+    error: Mapping[str, Any] | None = None
+    evidence: Mapping[str, Any] = {}
 
     def as_json(self) -> dict[str, Json]:
         """Return the envelope as the plain object that goes over the wire."""

@@ -95,7 +95,7 @@ def _collision(claim: Claim, other: Claim) -> Collision:
     action = f"Revise the plan so that it leaves `{other.text}` alone, or wait until `{other.feature_id}` is merged."
     if claim.kind == "contract":
         kind = "migration" if claim.key == "db" else "contract"
-        action = f"Acquire the lock for `{claim.key}` after `{other.feature_id}`, or move the change to a shared feature."
+        action = f"Acquire the lock for `{claim.key}` after `{other.feature_id}`, or share one feature for it."
     return Collision(
         kind=kind,
         identifier=claim.key,

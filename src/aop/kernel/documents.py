@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Struct
 
-from aop.core.errors import Json
 from aop.core.ids import ApprovalId, CommitId, FeatureId, GateRunId, OperationId, TreeId
 
 NonEmpty = Annotated[str, Meta(min_length=1)]
@@ -43,7 +42,7 @@ TERMINAL = frozenset({Status.MERGED, Status.FAILED})
 class Verdict(StrEnum):
     """What is known of a gate: passed, failed, or not known for the tree as it is now."""
 
-    PASS = "pass"  # noqa: S105 - a verdict, not a password
+    PASS = "pass"
     FAIL = "fail"
     NA = "na"
 
@@ -56,9 +55,9 @@ class HeldLocks(Struct, frozen=True, kw_only=True):
 
 
 class Collisions(Struct, frozen=True, kw_only=True):
-    files: tuple[Mapping[str, Json], ...] = ()
-    areas: tuple[Mapping[str, Json], ...] = ()
-    contracts: tuple[Mapping[str, Json], ...] = ()
+    files: tuple[Mapping[str, Any], ...] = ()
+    areas: tuple[Mapping[str, Any], ...] = ()
+    contracts: tuple[Mapping[str, Any], ...] = ()
 
 
 class Cluster(Struct, frozen=True, kw_only=True):
@@ -127,8 +126,8 @@ class Index(Document, frozen=True, kw_only=True):
     merged: tuple[FeatureId, ...] = ()
     failed: tuple[FeatureId, ...] = ()
     locks: Mapping[str, FeatureId | None] = {}
-    lock_leases: Mapping[str, Mapping[str, Json]] = {}
-    blocked_queue: tuple[Mapping[str, Json], ...] = ()
+    lock_leases: Mapping[str, Mapping[str, Any]] = {}
+    blocked_queue: tuple[Mapping[str, Any], ...] = ()
     updated_at: str = ""
 
 
@@ -265,8 +264,8 @@ class GateRun(Document, frozen=True, kw_only=True):
     failure_code: str = ""
     failure: str = ""
     steps: tuple[StepResult, ...]
-    coverage: Mapping[str, Json] = {}
-    tests: Mapping[str, Json] = {}
+    coverage: Mapping[str, Any] = {}
+    tests: Mapping[str, Any] = {}
     sandbox_level: str
     started_at: str
     finished_at: str

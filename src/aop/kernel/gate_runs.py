@@ -202,9 +202,7 @@ def _judged_coverage(report: Report, plan: GatePlan) -> Judged:
     verdict: CoverageVerdict = judge_coverage(report, plan.profile.thresholds, plan.policy.testing.coverage)
     coverage: dict[str, Json] = msgspec.to_builtins(verdict.figures)
     if verdict.problems:
-        return Judged(
-            coverage=coverage, failure_code=CoverageBelowMinimum.code, failure=" ".join(verdict.problems)
-        )
+        return Judged(coverage=coverage, failure_code=CoverageBelowMinimum.code, failure=" ".join(verdict.problems))
     return Judged(coverage=coverage)
 
 

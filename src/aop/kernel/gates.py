@@ -35,7 +35,9 @@ def check_overrides(plan: Plan, profile: Profile, policy: Policy) -> None:
         with_overrides(profile.modes.steps(mode) or (), mode, plan, policy)
 
 
-def effective_steps(profile_name: str, profile: Profile, mode: Mode, plan: Plan | None, policy: Policy) -> tuple[Step, ...]:
+def effective_steps(
+    profile_name: str, profile: Profile, mode: Mode, plan: Plan | None, policy: Policy
+) -> tuple[Step, ...]:
     """Return the steps to run: the profile's, then those that the plan adds.
 
     Raises: UnknownGateProfileOrMode, NoGateSteps, InvalidOverridePrecedence.
@@ -104,19 +106,16 @@ def definition_of(steps: Sequence[Step], profile: Profile, policy: Policy) -> st
     return hashlib.sha256(canonical_json(meaning)).hexdigest()
 
 
-def is_current(run: GateRun, subject: Subject) -> bool:
-    """Tell whether a run still says something about what a feature is now."""
-    return run.subject == subject
-
-
-def missing_proof(required: Sequence[str], runs: Mapping[str, GateRun | None], subjects: Mapping[str, Subject]) -> list[str]:
+def missing_proof(
+    required: Sequence[str], runs: Mapping[str, GateRun | None], subjects: Mapping[str, Subject]
+) -> list[str]:
     """Return, for each required mode that is not proven, why it is not."""
     problems = []
     for mode in required:
         run = runs.get(mode)
         if run is None:
             problems.append(f"`{mode}` has not run")
-        elif not is_current(run, subjects[mode]):
+        elif run.subject != subjects.get(mode):
             problems.append(f"`{mode}` ran on something else than what the feature is now")
         elif run.verdict is not Verdict.PASS:
             problems.append(f"`{mode}` did not pass")
@@ -136,7 +135,7 @@ def with_verdict(state: FeatureState, run: GateRun) -> FeatureState:
 
 def _coverage_verdicts(run: GateRun) -> dict[str, Verdict]:
     return {
-        f"coverage_{name}": Verdict(str(run.coverage[name]["verdict"]))  # type: ignore[call-overload, index]
+        f"coverage_{name}": Verdict(run.coverage[name]["verdict"])
         for name in ("line", "branch")
         if name in run.coverage
     }

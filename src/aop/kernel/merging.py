@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
-from typing import assert_never
 
 import msgspec
 from msgspec import Struct
@@ -30,7 +29,7 @@ from aop.kernel.documents import AcceptedPlan, Approval, FeatureState, GateRun, 
 from aop.kernel.features import must_be
 from aop.kernel.gate_runs import GatePlan, failure_of, planned_gates, planned_subjects, run_gates
 from aop.kernel.gates import missing_proof
-from aop.kernel.ports import ConflictedPaths, MergedTree
+from aop.kernel.ports import ConflictedPaths
 from aop.kernel.record import Snapshot
 
 LONGEST_MESSAGE = 10_000
@@ -103,28 +102,28 @@ def check_ready(
         raise StrategyNotAllowed(f"The policy does not allow the strategy `{strategy}`.", allowed=allowed)
     runs = proven_runs(view, state, config)
     base = base_head(kernel, config)
-    approval = _approval(kernel, view, state, token, base, runs)
+    approval = _approval(kernel, view, state, token)
+    if approval is not None:
+        _refuse_void(approval, state, config, base=base, runs=runs)
     accepted = view.get(AcceptedPlan, state.feature_id)
     return Ready(state=state, plan=accepted.plan if accepted else None, base=base, approval=approval)
 
 
-def _approval(
-    kernel: Kernel,
-    view: Snapshot,
-    state: FeatureState,
-    token: str | None,
-    base: CommitId,
-    runs: Mapping[str, GateRun],
-) -> Approval | None:
-    config = kernel.config()
+def _approval(kernel: Kernel, view: Snapshot, state: FeatureState, token: str | None) -> Approval | None:
     if not token:
-        if config.policy.merge_policy.require_user_approval:
+        if kernel.config().policy.merge_policy.require_user_approval:
             raise UserApprovalRequired(f"No person has approved `{state.feature_id}`.", feature_id=state.feature_id)
         return None
     claims = read_token(token, kernel.signer)
     approval = view.get(Approval, claims.approval_id)
     if approval is None or approval.feature_id != state.feature_id:
         raise ApprovalInvalid(f"The approval is not for `{state.feature_id}` in this repository.")
+    return approval
+
+
+def _refuse_void(
+    approval: Approval, state: FeatureState, config: Config, *, base: CommitId, runs: Mapping[str, GateRun]
+) -> None:
     void = {
         "it was used already": approval.spent_by is not None,
         "the feature was changed after it": approval.tree != state.tree,
@@ -137,7 +136,6 @@ def _approval(
         raise ApprovalInvalid(
             f"The approval of `{state.feature_id}` is void: {', '.join(reasons)}.", reasons=list(reasons)
         )
-    return approval
 
 
 def prepare(call: Call, ready: Ready, strategy: MergeStrategy, message: str) -> Prepared:
@@ -155,35 +153,18 @@ def prepare(call: Call, ready: Ready, strategy: MergeStrategy, message: str) -> 
             f"`{state.feature_id}` conflicts with the base branch in {len(merged.paths)} file(s).",
             paths=list(merged.paths),
         )
+    # A feature is one tree and so one commit: squashing it and rebasing it are the same.
+    parents, merge_text = [ready.base], text
+    if strategy is MergeStrategy.MERGE_COMMIT:
+        parents, merge_text = [ready.base, feature_commit], f"Merge feature {state.feature_id}\n\n{text}"
     return Prepared(
         feature_commit=feature_commit,
-        merge_commit=_merge_commit(call, ready, merged, feature_commit, strategy, text, when),
+        merge_commit=git.commit(merged.tree, parents, merge_text, when=when),
         base_branch=call.kernel.config().policy.worktree.base_branch,
         base=ready.base,
         strategy=strategy,
         approval_id=ready.approval.approval_id if ready.approval else None,
     )
-
-
-def _merge_commit(
-    call: Call,
-    ready: Ready,
-    merged: MergedTree,
-    feature_commit: CommitId,
-    strategy: MergeStrategy,
-    text: str,
-    when: datetime,
-) -> CommitId:
-    git = call.kernel.git
-    match strategy:
-        case MergeStrategy.MERGE_COMMIT:
-            title = f"Merge feature {ready.state.feature_id}\n\n{text}"
-            return git.commit(merged.tree, [ready.base, feature_commit], title, when=when)
-        case MergeStrategy.SQUASH | MergeStrategy.REBASE:
-            # A feature is one tree and so one commit: putting it on top of the base is both at once.
-            return git.commit(merged.tree, [ready.base], text, when=when)
-        case _:
-            assert_never(strategy)
 
 
 def _moment(kernel: Kernel, approval: Approval | None) -> datetime:
@@ -253,5 +234,5 @@ def move_branches(kernel: Kernel, state: FeatureState, prepared: Prepared) -> No
 
 
 def _is_our_earlier_try(kernel: Kernel, state: FeatureState, head: CommitId | None) -> bool:
-    """An earlier merge that lost the race for the base branch left a commit of the same tree on the feature's branch."""
+    """An earlier merge that lost the race for the base branch left a commit of this tree on the feature's branch."""
     return head is not None and kernel.git.tree_of(head) == state.tree

@@ -18,9 +18,9 @@ from aop.core.redaction import Redactor
 from aop.kernel.config_models import PatchPolicy
 from aop.kernel.diffs import FilePatch, Patch, PatchRules
 from aop.kernel.paths import PlannedPath, exact_path, folded
+from aop.kernel.placement import Placement, place
 from aop.kernel.plans import Bounds
 from aop.kernel.ports import FileMode, TreeChange, TreeEntry
-from aop.kernel.placement import Placement, place
 from aop.kernel.territory import Territory
 
 
@@ -139,7 +139,9 @@ def judge_plan(changes: Iterable[TreeChange], bounds: Bounds, *, areas: bool, fi
             raise AreaNotAllowed(f"`{change.path}` lies in the plan's `forbidden_areas`.", path=change.path)
         if files and not any(entry.covers(change.path) for entry in _planned_for(change, bounds)):
             raise UnplannedFile(
-                f"The plan does not name `{change.path}` under `files.{change.kind}`.", path=change.path, kind=change.kind
+                f"The plan does not name `{change.path}` under `files.{change.kind}`.",
+                path=change.path,
+                kind=change.kind,
             )
 
 

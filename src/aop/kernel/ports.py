@@ -143,8 +143,8 @@ class Git(Protocol):
     def clear_strays(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
         """Move every file that is neither ignored nor in the tree to quarantine; return their paths."""
 
-    def discard_strays(self, feature_id: FeatureId, tree: TreeId) -> None:
-        """Remove every file that is neither ignored nor in the tree: what a gate run left in a clean worktree."""
+    def discard_strays(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
+        """Remove every file that is neither ignored nor in the tree, as a gate run leaves them; return their paths."""
 
     def status(self, feature_id: FeatureId, tree: TreeId) -> WorktreeStatus:
         """Compare the worktree on disk with its HEAD and with the recorded tree."""

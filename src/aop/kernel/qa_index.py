@@ -17,7 +17,7 @@ def next_index(
     just_changed: Collection[str],
     steps: Sequence[Step],
 ) -> QaIndex:
-    """Return the index of the whole feature; what the last patch touched is pending again, the rest keeps its status."""
+    """Return the index of the whole feature; what the last patch touched is pending, the rest keeps its status."""
     known = {item.path: item for item in before.items} if before else {}
     required = tuple(f"{Mode.FULL}:{step.name}" for step in steps)
     items = []

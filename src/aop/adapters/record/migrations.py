@@ -26,14 +26,15 @@ MIGRATIONS: tuple[str, ...] = (
         PRIMARY KEY (kind, key)
     ) WITHOUT ROWID;
     CREATE TABLE operations (
-        operation_id TEXT PRIMARY KEY,
+        number INTEGER PRIMARY KEY,
+        operation_id TEXT NOT NULL UNIQUE,
         tool TEXT NOT NULL,
         payload_hash TEXT NOT NULL,
         actor TEXT NOT NULL,
         intent TEXT,
         answer TEXT
     );
-    CREATE INDEX operations_pending ON operations (rowid) WHERE answer IS NULL;
+    CREATE INDEX operations_pending ON operations (number) WHERE answer IS NULL;
     CREATE TABLE claims (
         kind TEXT NOT NULL,
         key TEXT NOT NULL,

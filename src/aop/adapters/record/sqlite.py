@@ -46,9 +46,10 @@ class SqliteRecord:
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
+        # Opened before the lock is taken: the first opening takes it itself, to make the tables.
+        connection = self._connection()
         # SQLite's own busy wait starves some writers; a file lock is handed on in order.
         with self._writer, locked_file(self._lock_path):
-            connection = self._connection()
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield _View(connection)
@@ -110,7 +111,7 @@ class _View:
         return None if row is None else _operation(row)
 
     def pending_operations(self) -> tuple[Operation, ...]:
-        return tuple(_operation(row) for row in self._sql.execute(f"{_OPERATION} WHERE answer IS NULL ORDER BY rowid"))
+        return tuple(_operation(row) for row in self._sql.execute(f"{_OPERATION} WHERE answer IS NULL ORDER BY number"))
 
     def enter_operation(self, operation: Operation) -> None:
         sql = "INSERT INTO operations (operation_id, tool, payload_hash, actor) VALUES (?, ?, ?, ?)"
@@ -184,8 +185,8 @@ class _View:
         return tuple(Unshown(kind=kind, key=key, stamp=stamp) for kind, key, stamp in rows)
 
     def mark_unshown(self, kind: UnshownKind, key: str) -> None:
-        stamp = "(SELECT coalesce(max(seq), 0) FROM journal)"
-        self._sql.execute(f"INSERT OR REPLACE INTO unshown (kind, key, stamp) VALUES (?, ?, {stamp})", (kind, key))
+        sql = "INSERT OR REPLACE INTO unshown (kind, key, stamp) SELECT ?, ?, coalesce(max(seq), 0) FROM journal"
+        self._sql.execute(sql, (kind, key))
 
     def mark_shown(self, what: Unshown, hashes: Mapping[str, str]) -> None:
         sql = "DELETE FROM unshown WHERE kind = ? AND key = ? AND stamp = ?"

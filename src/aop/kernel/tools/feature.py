@@ -92,9 +92,7 @@ def _store_new(tx: Transaction, call: Call, state: FeatureState) -> None:
     tx.put(state, state.feature_id)
     relist(tx, state.feature_id, state.status, now=state.last_updated)
     tx.mark_unshown("feature", state.feature_id)
-    tx.append(
-        call.event("feature_initialised", state.feature_id, branch=state.branch, base_commit=state.base_commit)
-    )
+    tx.append(call.event("feature_initialised", state.feature_id, branch=state.branch, base_commit=state.base_commit))
 
 
 def _initialised(state: FeatureState, config: Config, *, created: bool) -> Initialised:

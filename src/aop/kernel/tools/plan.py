@@ -47,9 +47,7 @@ def submit(call: Call, arguments: Submit) -> Outcome:
         check_first(plan, tx.get(AcceptedPlan, state.feature_id))
         must_be(state, Status.PLANNING, to="get its first plan")
         stored = _accept(tx, call, state, plan, config)
-        tx.append(
-            call.event("plan_accepted", stored.feature_id, plan_version=plan.plan_version, summary=plan.summary)
-        )
+        tx.append(call.event("plan_accepted", stored.feature_id, plan_version=plan.plan_version, summary=plan.summary))
         return _accepted(stored, plan)
 
     return call.commit(decide)
@@ -88,9 +86,7 @@ def _accept(tx: Transaction, call: Call, state: FeatureState, plan: Plan, config
         raise collision_refusal(state.feature_id, found)
     tx.set_claims(state.feature_id, claims)
     tx.put(AcceptedPlan(version=plan.plan_version, plan=plan), state.feature_id)
-    after = msgspec.structs.replace(
-        state, gate_profile=plan.gate_profile, gates={**state.gates, "plan": Verdict.PASS}
-    )
+    after = msgspec.structs.replace(state, gate_profile=plan.gate_profile, gates={**state.gates, "plan": Verdict.PASS})
     if after.status is Status.PLANNING:
         after = moved(after, Status.BUILDING)
     return store(tx, state, after, now=call.kernel.now())
@@ -119,9 +115,7 @@ def get(call: Call, arguments: FeatureArguments) -> Outcome:
         accepted = view.get(AcceptedPlan, state.feature_id)
     if accepted is None:
         raise PlanRequired(f"The feature `{state.feature_id}` has no accepted plan.", feature_id=state.feature_id)
-    return PlanText(
-        feature_id=state.feature_id, plan_version=accepted.version, plan=msgspec.to_builtins(accepted.plan)
-    )
+    return PlanText(feature_id=state.feature_id, plan_version=accepted.version, plan=msgspec.to_builtins(accepted.plan))
 
 
 TOOLS = (

@@ -147,9 +147,7 @@ def diff(call: Call, arguments: Diff) -> Outcome:
     )
 
 
-def _diff_text(
-    git: Git, base: TreeId, tree: TreeId, changes: tuple[TreeChange, ...], options: DiffOptions
-) -> bytes:
+def _diff_text(git: Git, base: TreeId, tree: TreeId, changes: tuple[TreeChange, ...], options: DiffOptions) -> bytes:
     names = [each.path for each in changes]
     if options.form == "name_only" or not names:
         return "".join(f"{name}\n" for name in names).encode()
