@@ -1,0 +1,1 @@
+"""Git: the managed repository, its branches and its worktrees, through the `git` program."""

@@ -1,0 +1,169 @@
+"""Runs the `git` program so that nothing but its arguments decides what it does."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Container, Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from aop.core.errors import Fault
+
+GIT_SECONDS = 120.0
+CHECKOUT_SECONDS = 600.0
+# A negative code is the signal that ended git.
+ANY_CODE = range(-64, 256)
+
+_TERMINATION_SECONDS = 5.0
+_MESSAGE_CHARACTERS = 2000
+
+_ENVIRONMENT = {
+    "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_GRAFT_FILE": os.devnull,
+    "GIT_LITERAL_PATHSPECS": "1",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_AUTHOR_NAME": "AOP",
+    "GIT_AUTHOR_EMAIL": "aop@localhost",
+    "GIT_COMMITTER_NAME": "AOP",
+    "GIT_COMMITTER_EMAIL": "aop@localhost",
+    "LC_ALL": "C",
+}
+
+# Settings that the repository's own config cannot win against: first what would start a program or reach out,
+# then what a user may have set for taste and a control plane must not depend on.
+_SETTINGS = (
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.sshCommand=false",
+    "gpg.program=false",
+    "core.protectHFS=true",
+    "core.protectNTFS=true",
+    "safe.bareRepository=explicit",
+    "protocol.allow=never",
+    "advice.graftFileDeprecated=false",
+    "core.attributesFile=/dev/null",
+    "core.autocrlf=false",
+    "core.filesRefLockTimeout=2000",
+    # Git flushes refs but not loose objects; after a power cut a branch would name a commit that is not there.
+    "core.fsync=committed",
+    "core.quotePath=false",
+    "core.splitIndex=false",
+    "core.untrackedCache=false",
+    "submodule.recurse=false",
+    "worktree.useRelativePaths=false",
+)
+
+
+class Ran(Struct, frozen=True, kw_only=True):
+    """What a git command left: its exit code and what it printed."""
+
+    code: int
+    out: bytes
+    err: str
+
+
+class GitProgram:
+    """The one `git` of this process: an absolute path, found once, and the search path that it gets."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        # A relative entry would find programs in whatever folder git happens to work in.
+        folders = [folder for folder in environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(folder)]
+        self._environment = {**_ENVIRONMENT, "PATH": os.pathsep.join(folders)}
+        self._executable = _executable_in(folders)
+
+    def run(
+        self,
+        arguments: Sequence[str],
+        *,
+        cwd: Path,
+        environment: Mapping[str, str],
+        stdin: bytes = b"",
+        seconds: float = GIT_SECONDS,
+    ) -> Ran:
+        """Run git to its end, whatever its exit code."""
+        settings = [word for setting in _SETTINGS for word in ("-c", setting)]
+        with subprocess.Popen(
+            [self._executable, *settings, *arguments],
+            cwd=cwd,
+            env={**self._environment, **environment},
+            stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process:
+            try:
+                out, err = process.communicate(stdin or None, timeout=seconds)
+            except subprocess.TimeoutExpired as expired:
+                _end(process)
+                raise Fault(f"A git command did not end within {seconds:.0f} seconds.") from expired
+        return Ran(code=process.returncode, out=out, err=err.decode("utf-8", "replace"))
+
+
+class GitDir:
+    """One git directory, always named explicitly, with the work tree that goes with it."""
+
+    def __init__(
+        self, program: GitProgram, *, git_dir: Path, work_tree: Path, environment: Mapping[str, str], root: Path
+    ) -> None:
+        self._program = program
+        self._git_dir = git_dir
+        self._work_tree = work_tree
+        self._environment = environment
+        self._root = root
+
+    def run(
+        self,
+        *arguments: str,
+        stdin: bytes = b"",
+        git_dir: Path | None = None,
+        work_tree: Path | None = None,
+        index: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        fine: Container[int] = (0,),
+        seconds: float = GIT_SECONDS,
+    ) -> Ran:
+        """Run git here; an exit code that the caller did not call fine is a fault."""
+        folder = work_tree or self._work_tree
+        more = {**self._environment, **(environment or {})}
+        if index is not None:
+            more["GIT_INDEX_FILE"] = str(index)
+        ran = self._program.run(
+            [f"--git-dir={git_dir or self._git_dir}", f"--work-tree={folder}", *arguments],
+            cwd=folder,
+            environment=more,
+            stdin=stdin,
+            seconds=seconds,
+        )
+        if ran.code not in fine:
+            raise Fault(f"`git {arguments[0]}` ended with {ran.code}: {self.cleaned(ran.err)}")
+        return ran
+
+    def cleaned(self, message: str) -> str:
+        """Return a message of git without this machine's paths and without control characters, cut short."""
+        text = message.replace(str(self._git_dir), ".git").replace(f"{self._root}/", "").replace(str(self._root), ".")
+        printable = "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text)
+        return printable.strip()[:_MESSAGE_CHARACTERS]
+
+
+def _executable_in(folders: Sequence[str]) -> str:
+    for folder in folders:
+        candidate = os.path.join(folder, "git")
+        if os.path.isfile(candidate) and os.access(candidate, os.X_OK):
+            return candidate
+    raise Fault("There is no `git` program in the folders that PATH names.")
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    # Asked politely, git removes its lock files; killed, it leaves them behind.
+    process.terminate()
+    try:
+        process.communicate(timeout=_TERMINATION_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()

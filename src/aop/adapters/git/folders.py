@@ -1,0 +1,184 @@
+"""Folders that AOP owns in the managed repository, and moving files in them without being led outside by a link."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+import shutil
+import stat
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from aop.core.errors import Fault, PathOutOfBounds
+
+_REAL_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NOT_A_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+_HELD_NAME = re.compile(r"[0-9]+-[0-9a-f]{16}")
+# A folder this young may belong to a process that has made it and not yet taken its lock.
+_YOUNG_SECONDS = 60.0
+
+
+def own_folder(root: Path, *names: str) -> Path:
+    """Make a folder below the root if it is not there, and return it.
+
+    Raises: PathOutOfBounds if a link or a file stands in its place.
+    """
+    folder = root
+    for name in names:
+        folder = folder / name
+        with suppress(FileExistsError):
+            folder.mkdir()
+        if not stat.S_ISDIR(os.lstat(folder).st_mode):
+            path = folder.relative_to(root).as_posix()
+            raise PathOutOfBounds(
+                f"`{path}` must be a folder of its own, and is a link or a file.",
+                hint="Move it away; AOP makes the folder itself.",
+                path=path,
+            )
+    return folder
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[int]:
+    """Hold a lock file alone; the lock ends with its holder."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def held_folder(parent: Path) -> Iterator[Path]:
+    """Make a new folder that is gone afterwards; while its maker lives, `abandoned_folders` does not list it."""
+    folder = parent / f"{os.getpid()}-{os.urandom(8).hex()}"
+    folder.mkdir()
+    descriptor = os.open(folder, _REAL_FOLDER)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield folder
+    finally:
+        remove_folder(folder)
+        os.close(descriptor)
+
+
+def abandoned_folders(parent: Path) -> Iterator[Path]:
+    """Yield the folders of `held_folder` whose makers are dead; each is held during its turn."""
+    for folder in sorted(parent.iterdir()) if parent.is_dir() else ():
+        if _HELD_NAME.fullmatch(folder.name):
+            # Its maker, or another sweep, may be removing it right now.
+            with suppress(FileNotFoundError, NotADirectoryError, BlockingIOError), _taken_over(folder):
+                yield folder
+
+
+@contextmanager
+def _taken_over(folder: Path) -> Iterator[None]:
+    descriptor = os.open(folder, _REAL_FOLDER)
+    try:
+        if time.time() - os.fstat(descriptor).st_mtime < _YOUNG_SECONDS:
+            raise BlockingIOError
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder with all that is in it, also where a program took away the right to."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        grant_access(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def grant_access(folder: Path) -> None:
+    """Give the owner back the right to list and to change a folder and all folders below it."""
+    _grant(str(folder))
+    for here, names, _ in os.walk(folder):
+        for name in names:
+            _grant(os.path.join(here, name))
+
+
+def remove_files(folder: Path, paths: Iterable[str]) -> None:
+    """Remove files below a folder, and the folders that they leave empty; never through a link."""
+    top = os.open(folder, _REAL_FOLDER)
+    try:
+        for path in paths:
+            _remove_file(top, path)
+    finally:
+        os.close(top)
+
+
+def files_below(folder: Path, start: str) -> Iterator[str]:
+    """Yield the paths of all that is below `start` and is no folder; a link is never followed."""
+    with os.scandir(folder / start) as found:
+        for entry in found:
+            path = f"{start.rstrip('/')}/{entry.name}"
+            if entry.is_dir(follow_symlinks=False):
+                yield from files_below(folder, path)
+            else:
+                yield path
+
+
+class Quarantine:
+    """Where files go that are in the way and are not AOP's to destroy: `.aop/quarantine/<feature>/<n>/<path>`."""
+
+    def __init__(self, root: Path, feature_id: str) -> None:
+        self._root = root
+        self._feature_id = feature_id
+        self._folder: Path | None = None
+
+    def take(self, folder: Path, path: str) -> None:
+        """Move what is at a path below a folder into quarantine."""
+        target = self._numbered() / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        *parents, name = path.split("/")
+        top = os.open(folder, _REAL_FOLDER)
+        try:
+            for parent in parents:
+                below = os.open(parent, _REAL_FOLDER, dir_fd=top)
+                os.close(top)
+                top = below
+            os.rename(name, target, src_dir_fd=top)
+        except OSError as error:
+            raise Fault(f"`{path}` cannot be moved to quarantine: {error.strerror}.") from error
+        finally:
+            os.close(top)
+
+    def _numbered(self) -> Path:
+        if self._folder is None:
+            above = own_folder(self._root, ".aop", "quarantine", self._feature_id)
+            number = 1 + max((int(name) for name in os.listdir(above) if name.isdigit()), default=0)
+            self._folder = own_folder(above, str(number))
+        return self._folder
+
+
+def _grant(path: str) -> None:
+    mode = os.lstat(path).st_mode
+    if stat.S_ISDIR(mode) and mode & stat.S_IRWXU != stat.S_IRWXU:
+        os.chmod(path, stat.S_IMODE(mode) | stat.S_IRWXU)
+
+
+def _remove_file(top: int, path: str) -> None:
+    name, _, below = path.partition("/")
+    if not below:
+        with suppress(FileNotFoundError, IsADirectoryError):
+            os.unlink(name, dir_fd=top)
+        return
+    try:
+        descriptor = os.open(name, _REAL_FOLDER, dir_fd=top)
+    except OSError as error:
+        if error.errno in _NOT_A_FOLDER:
+            return
+        raise
+    try:
+        _remove_file(descriptor, below)
+    finally:
+        os.close(descriptor)
+    with suppress(OSError):
+        os.rmdir(name, dir_fd=top)

@@ -1,0 +1,309 @@
+"""The managed repository: implements `aop.kernel.ports.Git`."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+
+from aop.adapters.git.checkouts import Checkout
+from aop.adapters.git.command import GitDir, GitProgram
+from aop.adapters.git.discovery import find_checkout
+from aop.adapters.git.excludes import exclude_runtime_files
+from aop.adapters.git.folders import Quarantine, abandoned_folders, held_folder, locked, own_folder, remove_folder
+from aop.adapters.git.neutral import neutral_git_dir
+from aop.adapters.git.records import (
+    is_plain_path,
+    object_id,
+    porcelain,
+    raw_changes,
+    split_names,
+    tree_change,
+    tree_entries,
+)
+from aop.adapters.git.refs import Refs, branch_ref
+from aop.adapters.git.worktrees import Worktrees
+from aop.core import ids
+from aop.core.errors import Fault, InvalidConfiguration, MergeConflict, PatchDoesNotApply
+from aop.core.ids import CommitId, FeatureId, ObjectId, TreeId
+from aop.kernel.ports import Author, ConflictedPaths, FileMode, MergedTree, TreeChange, TreeEntry, WorktreeStatus
+
+_FAILED = 128
+# What git itself would strip from a name, so that nothing is left of it.
+_NOT_IN_A_NAME = dict.fromkeys(map(ord, "<>\n\0"))
+_PLAIN_DIFF = ("-r", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color")
+
+
+class Repository:
+    """One repository with a work tree. Nothing here writes the user's files, index, HEAD or config."""
+
+    def __init__(
+        self, program: GitProgram, *, root: Path, git_dir: Path, object_format: str, worktrees: str = ".worktrees"
+    ) -> None:
+        self._program = program
+        self._root = root
+        self._git_dir = git_dir
+        self._object_format = object_format
+        self._worktrees_folder = worktrees
+        # Refs and single objects are read here. Whatever looks into files runs in the neutral git directory.
+        self._git = GitDir(program, git_dir=git_dir, work_tree=root, environment={}, root=root)
+        self._refs = Refs(self._git, root=root, common=git_dir)
+        self._worktrees = Worktrees(self._git, root=root, common=git_dir)
+
+    @property
+    def root(self) -> Path:
+        """Return the top folder of the user's own checkout."""
+        return self._root
+
+    @property
+    def git_dir(self) -> Path:
+        """Return the git directory that all worktrees share."""
+        return self._git_dir
+
+    # --- objects -------------------------------------------------------------------------------------
+
+    def tree_of(self, commit: CommitId) -> TreeId:
+        out = self._git.run("rev-parse", "--verify", f"{object_id(commit)}^{{commit}}^{{tree}}").out
+        return _tree_id(out)
+
+    def is_ancestor(self, older: CommitId, newer: CommitId) -> bool:
+        arguments = ("merge-base", "--is-ancestor", object_id(older), object_id(newer))
+        return self._git.run(*arguments, fine=(0, 1)).code == 0
+
+    def entry(self, tree: TreeId, path: str) -> TreeEntry | None:
+        # Git would tidy a path like `a/../b` up before it looks; such a path is nowhere.
+        if not is_plain_path(path):
+            return None
+        out = self._git.run("ls-tree", "-z", "--full-tree", object_id(tree), "--", path).out
+        return next(iter(tree_entries(out)), None)
+
+    def entries(self, tree: TreeId, under: str = "") -> tuple[TreeEntry, ...]:
+        folder = self._folder(tree, under)
+        if folder is None:
+            return ()
+        out = self._git.run("ls-tree", "-r", "-z", "--full-tree", folder).out
+        return tree_entries(out, below=f"{under}/" if under else "")
+
+    def names(self, tree: TreeId, folder: str) -> tuple[str, ...]:
+        listed = self._folder(tree, folder)
+        if listed is None:
+            return ()
+        return split_names(self._git.run("ls-tree", "-z", "--name-only", "--full-tree", listed).out)
+
+    def blob(self, oid: ObjectId) -> bytes:
+        return self._git.run("cat-file", "blob", object_id(oid)).out
+
+    def blob_size(self, oid: ObjectId) -> int:
+        return int(self._git.run("cat-file", "-s", object_id(oid)).out)
+
+    def apply_to_tree(self, tree: TreeId, patch: bytes) -> TreeId:
+        with held_folder(self._own("tmp")) as private:
+            index = private / "index"
+            self._neutral.run("read-tree", object_id(tree), index=index)
+            arguments = ("apply", "--cached", "--whitespace=nowarn", "-")
+            ran = self._neutral.run(*arguments, stdin=patch, index=index, fine=(0, 1, _FAILED))
+            if ran.code != 0:
+                raise PatchDoesNotApply(f"The patch does not apply: {self._neutral.cleaned(ran.err)}")
+            return _tree_id(self._neutral.run("write-tree", index=index).out)
+
+    def changes(self, old: TreeId, new: TreeId) -> tuple[TreeChange, ...]:
+        arguments = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", object_id(old), object_id(new))
+        out = self._neutral.run(*arguments, "--").out
+        return tuple(sorted((tree_change(raw) for raw in raw_changes(out)), key=lambda change: change.path))
+
+    def diff(self, old: TreeId, new: TreeId, *, context_lines: int = 3, paths: Sequence[str] = ()) -> bytes:
+        options = ("-p", f"-U{int(context_lines)}", "--full-index", *_PLAIN_DIFF)
+        return self._neutral.run("diff-tree", *options, object_id(old), object_id(new), "--", *paths).out
+
+    def diff_stat(self, old: TreeId, new: TreeId, *, paths: Sequence[str] = ()) -> str:
+        arguments = ("diff-tree", "--stat", *_PLAIN_DIFF, object_id(old), object_id(new), "--", *paths)
+        return self._neutral.run(*arguments).out.decode("utf-8", "replace")
+
+    # --- commits and branches ------------------------------------------------------------------------
+
+    def author(self) -> Author | None:
+        return self._author
+
+    def commit(self, tree: TreeId, parents: Sequence[CommitId], message: str, *, when: datetime) -> CommitId:
+        environment = {"GIT_AUTHOR_DATE": _git_date(when), "GIT_COMMITTER_DATE": _git_date(when)}
+        if self._author is not None:
+            environment |= {"GIT_AUTHOR_NAME": self._author.name, "GIT_AUTHOR_EMAIL": self._author.email}
+        arguments = [word for parent in parents for word in ("-p", object_id(parent))]
+        ran = self._neutral.run(
+            "commit-tree", *arguments, "-F", "-", object_id(tree), stdin=message.encode(), environment=environment
+        )
+        return CommitId(ObjectId(ran.out.decode("ascii").strip()))
+
+    def merge(self, ours: CommitId, theirs: CommitId) -> MergedTree | ConflictedPaths:
+        options = ("--write-tree", "-z", "--name-only", "--no-messages")
+        ran = self._neutral.run("merge-tree", *options, object_id(ours), object_id(theirs), fine=(0, 1, _FAILED))
+        if ran.code == _FAILED:
+            if "unrelated histories" in ran.err:
+                raise MergeConflict(f"`{ours[:12]}` and `{theirs[:12]}` have no commit in common.", paths=[])
+            raise Fault(f"`git merge-tree` ended with {ran.code}: {self._neutral.cleaned(ran.err)}")
+        tree, *conflicts = split_names(ran.out)
+        return ConflictedPaths(paths=tuple(conflicts)) if ran.code else MergedTree(tree=TreeId(ObjectId(tree)))
+
+    def branch_head(self, branch: str) -> CommitId | None:
+        return self._refs.branch_head(branch)
+
+    def create_branch(self, branch: str, at: CommitId) -> None:
+        self._refs.create_branch(branch, at)
+
+    def move_branch(self, branch: str, *, to: CommitId, old: CommitId) -> bool:
+        return self._refs.move_branch(branch, to=to, old=old)
+
+    def keep(self, feature_id: FeatureId, tree: TreeId) -> None:
+        self._refs.keep(ids.feature_id(feature_id), tree)
+
+    def checkout_behind(self, branch: str, *, old: CommitId, new: CommitId) -> str | None:
+        ours = (self._root / self._worktrees_folder, self._root / ".aop")
+        behind = [
+            checkout.folder
+            for checkout in self._worktrees.listed()
+            if checkout.ref == branch_ref(branch) and not any(map(checkout.folder.is_relative_to, ours))
+        ]
+        if old == new or not behind:
+            return None
+        return " ".join(_how_to_follow(folder, branch, object_id(old), object_id(new)) for folder in behind)
+
+    # --- worktrees -----------------------------------------------------------------------------------
+
+    def worktree_path(self, feature_id: FeatureId) -> Path:
+        return self._root / self._worktrees_folder / ids.feature_id(feature_id)
+
+    def ensure_worktree(self, feature_id: FeatureId, branch: str) -> Path:
+        folder = self._made_worktrees_folder() / ids.feature_id(feature_id)
+        quarantine = Quarantine(self._root, feature_id)
+        with locked(self._own("locks") / f"git-{feature_id}"):
+            registration = self._worktrees.registration(folder)
+            if registration is None:
+                registration = self._worktrees.add_on_branch(folder, branch, quarantine)
+            self._worktrees.restore(folder, registration, quarantine)
+            self._worktrees.point_head(registration, branch_ref(branch))
+            if not (registration / "index").exists():
+                self._checkout(folder, registration).show(self._tree_at_head(registration), quarantine)
+        return folder
+
+    def show_tree(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
+        return self._restored(feature_id).show(tree, Quarantine(self._root, feature_id))
+
+    def clear_strays(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
+        return self._restored(feature_id).clear_strays(tree, Quarantine(self._root, feature_id))
+
+    def discard_strays(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
+        return self._restored(feature_id).discard_strays(tree)
+
+    def status(self, feature_id: FeatureId, tree: TreeId) -> WorktreeStatus:
+        folder = self.worktree_path(feature_id)
+        registration = self._registration(folder)
+        drift, untracked = self._checkout(folder, registration).compare(tree)
+        accepted = self.changes(self._tree_at_head(registration), tree)
+        strays = sorted({*untracked, *(change.path for change in drift)})
+        return WorktreeStatus(porcelain=porcelain(accepted, drift, untracked), strays=tuple(strays))
+
+    @contextmanager
+    def scratch_checkout(self, commit: CommitId) -> Iterator[Path]:
+        tree = self.tree_of(commit)
+        with held_folder(self._own("scratch")) as folder:
+            registration = self._worktrees.add_detached(folder, commit)
+            try:
+                self._checkout(folder, registration).show(tree, Quarantine(self._root, "scratch"))
+                yield folder
+            finally:
+                self._worktrees.forget(folder)
+
+    # --- what AOP leaves in the repository -----------------------------------------------------------
+
+    def sweep_leftovers(self) -> None:
+        """Remove what killed processes left behind: scratch checkouts and private indexes."""
+        for folder in abandoned_folders(self._root / ".aop" / "scratch"):
+            self._worktrees.forget(folder)
+            remove_folder(folder)
+        for folder in abandoned_folders(self._root / ".aop" / "tmp"):
+            remove_folder(folder)
+
+    def exclude_runtime_files(self) -> None:
+        """Keep the files that AOP writes out of the user's `git status`, through `info/exclude`."""
+        exclude_runtime_files(self._git_dir / "info" / "exclude", worktrees=self._worktrees_folder)
+
+    # --- below ---------------------------------------------------------------------------------------
+
+    @cached_property
+    def _neutral(self) -> GitDir:
+        return neutral_git_dir(self._program, root=self._root, common=self._git_dir, object_format=self._object_format)
+
+    @cached_property
+    def _author(self) -> Author | None:
+        out = self._git.run("config", "--local", "-z", "--get-regexp", r"^user\.(name|email)$", fine=(0, 1)).out
+        values = dict(line.partition("\n")[::2] for line in split_names(out))
+        name, email = (values.get(key, "").translate(_NOT_IN_A_NAME).strip() for key in ("user.name", "user.email"))
+        return Author(name=name, email=email) if name and email else None
+
+    def _own(self, name: str) -> Path:
+        return own_folder(self._root, ".aop", name)
+
+    def _folder(self, tree: TreeId, path: str) -> str | None:
+        if not path:
+            return object_id(tree)
+        entry = self.entry(tree, path)
+        return entry.oid if entry is not None and entry.mode is FileMode.TREE else None
+
+    def _made_worktrees_folder(self) -> Path:
+        return own_folder(self._root, *self._worktrees_folder.split("/"))
+
+    def _registration(self, folder: Path) -> Path:
+        registration = self._worktrees.registration(folder)
+        if registration is None:
+            raise Fault(f"The worktree of `{folder.name}` is not there.")
+        return registration
+
+    def _restored(self, feature_id: FeatureId) -> Checkout:
+        folder = self._made_worktrees_folder() / ids.feature_id(feature_id)
+        registration = self._registration(folder)
+        self._worktrees.restore(folder, registration, Quarantine(self._root, feature_id))
+        return self._checkout(folder, registration)
+
+    def _checkout(self, folder: Path, registration: Path) -> Checkout:
+        return Checkout(self._neutral, folder=folder, index=registration / "index", tmp=self._own("tmp"))
+
+    def _tree_at_head(self, registration: Path) -> TreeId:
+        return _tree_id(self._worktrees.run_in(registration, "rev-parse", "--verify", "HEAD^{tree}"))
+
+
+def open_repository(path: Path, environ: Mapping[str, str], *, worktrees: str = ".worktrees") -> Repository:
+    """Open the repository that a folder lies in; from a linked worktree, the one that it belongs to.
+
+    Raises: NotARepository, InvalidConfiguration if the worktrees would not lie inside the repository.
+    """
+    if not is_plain_path(worktrees):
+        raise InvalidConfiguration(
+            f"The worktrees must lie in a folder of the repository, and {worktrees[:80]!a} does not name one."
+        )
+    program = GitProgram(environ)
+    found = find_checkout(program, path)
+    return Repository(
+        program, root=found.root, git_dir=found.git_dir, object_format=found.object_format, worktrees=worktrees
+    )
+
+
+def _tree_id(out: bytes) -> TreeId:
+    return TreeId(ObjectId(out.decode("ascii").strip()))
+
+
+def _git_date(when: datetime) -> str:
+    if when.tzinfo is None:
+        raise Fault("A commit needs a time with its zone.")
+    return f"@{int(when.astimezone(UTC).timestamp())} +0000"
+
+
+def _how_to_follow(folder: Path, branch: str, old: str, new: str) -> str:
+    # `read-tree` with two trees takes over what differs between them, and refuses where that would lose local changes.
+    command = f"git -C {shlex.quote(str(folder))} read-tree -m -u {old} {new}"
+    return (
+        f"`{branch}` is checked out at `{folder}`, which was left alone and still shows the files of `{old[:12]}`;"
+        f" bring it up to date with `{command}`."
+    )

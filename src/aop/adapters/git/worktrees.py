@@ -1,0 +1,182 @@
+"""The linked worktrees that AOP registers with the repository: one for each feature, and scratch ones.
+
+What git knows of a worktree is always looked up in the repository's own git directory. The `.git` file inside the
+worktree is only written, never read: the code that runs there can change it.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from msgspec import Struct
+
+from aop.adapters.git.command import GitDir
+from aop.adapters.git.folders import Quarantine, locked, own_folder, remove_folder
+from aop.adapters.git.records import text_of
+from aop.core.errors import BranchExists, Fault
+
+_PAUSES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+_FAILED = 128
+
+
+class ListedCheckout(Struct, frozen=True, kw_only=True):
+    """One checkout that git knows of, and the branch that it is on."""
+
+    folder: Path
+    ref: str
+
+
+class Worktrees:
+    """The registrations below `worktrees/` of the repository's git directory."""
+
+    def __init__(self, git: GitDir, *, root: Path, common: Path) -> None:
+        self._git = git
+        self._root = root
+        self._common = common
+
+    def registration(self, folder: Path) -> Path | None:
+        """Return git's own folder for the worktree at a path, or None if there is no whole one."""
+        likely = self._common / "worktrees" / folder.name
+        if self._points_to(likely, folder):
+            return likely
+        others = sorted((self._common / "worktrees").glob("*/gitdir"))
+        return next((file.parent for file in others if self._points_to(file.parent, folder)), None)
+
+    def add_on_branch(self, folder: Path, branch: str, quarantine: Quarantine) -> Path:
+        """Register a worktree on a branch, without files; return git's own folder for it.
+
+        Raises: BranchExists if the branch is checked out elsewhere.
+        """
+        with self._alone():
+            registration = self.registration(folder) or self._adopt_moved(folder)
+            if registration is None:
+                self._drop_half_made(folder)
+                if os.path.lexists(folder):
+                    quarantine.take(folder.parent, folder.name)
+                registration = self._add(folder, branch)
+            return registration
+
+    def add_detached(self, folder: Path, commit: str) -> Path:
+        """Register a worktree at a commit, without files; return git's own folder for it."""
+        with self._alone():
+            return self._add(folder, "--detach", commit)
+
+    def forget(self, folder: Path) -> None:
+        """Remove the registration of a worktree; fine if there is none."""
+        with self._alone():
+            registration = self.registration(folder)
+            if registration is not None:
+                remove_folder(registration)
+            with suppress(OSError):
+                (self._common / "worktrees").rmdir()
+
+    def restore(self, folder: Path, registration: Path, quarantine: Quarantine) -> None:
+        """Make the folder and the `.git` file in it be what git expects."""
+        if os.path.lexists(folder) and not stat.S_ISDIR(os.lstat(folder).st_mode):
+            quarantine.take(folder.parent, folder.name)
+        folder.mkdir(exist_ok=True)
+        link = folder / ".git"
+        if _plain_content(link) == _link_to(registration):
+            return
+        if os.path.lexists(link):
+            quarantine.take(folder, ".git")
+        with open(link, "xb") as file:
+            file.write(_link_to(registration))
+
+    def point_head(self, registration: Path, ref: str) -> None:
+        """Put a worktree back on its branch, if somebody took it off."""
+        if _plain_content(registration / "HEAD") != os.fsencode(f"ref: {ref}\n"):
+            self.run_in(registration, "symbolic-ref", "HEAD", ref)
+
+    def run_in(self, registration: Path, *arguments: str) -> bytes:
+        """Run git as it runs inside the worktree of a registration."""
+        return self._git.run(*arguments, environment={"GIT_COMMON_DIR": str(self._common)}, git_dir=registration).out
+
+    def listed(self) -> Iterator[ListedCheckout]:
+        """Yield every checkout that is on a branch, the user's own first."""
+        out = self._git.run("worktree", "list", "--porcelain", "-z").out
+        for number, record in enumerate(text_of(out).split("\0\0")):
+            facts = dict(line.partition(" ")[::2] for line in record.split("\0"))
+            if "branch" in facts:
+                folder = Path(facts["worktree"]) if number else self._root
+                yield ListedCheckout(folder=folder, ref=facts["branch"])
+
+    def _add(self, folder: Path, *what: str) -> Path:
+        *options, commit = what
+        arguments = ("worktree", "add", "--quiet", "--no-checkout", *options, "--", str(folder), commit)
+        ran = self._git.run(*arguments, fine=(0, _FAILED))
+        for pause in _PAUSES:
+            if ran.code == 0 or ".lock" not in ran.err:
+                break
+            # Another git of the user holds a lock file of the repository; it does so for moments only.
+            time.sleep(pause)
+            ran = self._git.run(*arguments, fine=(0, _FAILED))
+        registration = self.registration(folder)
+        if ran.code == 0 and registration is not None:
+            return registration
+        if " already " in ran.err and commit in ran.err:
+            raise BranchExists(
+                f"The worktree `{folder.name}` cannot be made: {self._git.cleaned(ran.err)}",
+                hint="Check out another branch there, so that the feature's worktree can have this one.",
+                branch=commit,
+            )
+        raise Fault(f"The worktree `{folder.name}` cannot be made: {self._git.cleaned(ran.err)}")
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        with locked(own_folder(self._root, ".aop", "locks") / "git-worktrees"):
+            yield
+
+    def _points_to(self, registration: Path, folder: Path) -> bool:
+        whole = (registration / "HEAD").is_file() and (registration / "commondir").is_file()
+        return whole and not _is_half_made(registration) and _linked_from(registration) == str(folder / ".git")
+
+    def _drop_half_made(self, folder: Path) -> None:
+        for file in (self._common / "worktrees").glob("*/gitdir"):
+            if _linked_from(file.parent) == str(folder / ".git"):
+                remove_folder(file.parent)
+
+    def _adopt_moved(self, folder: Path) -> Path | None:
+        """Take over the registration that a repository brought along when it was moved, copied or mounted elsewhere."""
+        registration = self._common / "worktrees" / folder.name
+        before = _linked_from(registration)
+        below_root = folder.relative_to(self._root).as_posix()
+        if not before.endswith(f"/{below_root}/.git") or _is_half_made(registration):
+            return None
+        if _plain_content(Path(before)) == _link_to(registration):
+            return None
+        beside = registration / "gitdir.aop"
+        beside.write_bytes(os.fsencode(f"{folder}/.git\n"))
+        os.replace(beside, registration / "gitdir")
+        return registration
+
+
+def _linked_from(registration: Path) -> str:
+    """Return the `.git` file that a registration is for, or nothing."""
+    content = _plain_content(registration / "gitdir")
+    return "" if content is None else os.path.normpath(registration / os.fsdecode(content).rstrip("\n"))
+
+
+def _link_to(registration: Path) -> bytes:
+    return os.fsencode(f"gitdir: {registration}\n")
+
+
+def _is_half_made(registration: Path) -> bool:
+    # Git writes this while it makes a worktree; a killed one leaves it behind.
+    content = _plain_content(registration / "locked")
+    return content is not None and content.strip() == b"initializing"
+
+
+def _plain_content(path: Path) -> bytes | None:
+    """Return what is in a small plain file; None if it is absent or anything else."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with open(descriptor, "rb") as file:
+        return file.read(8192) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
