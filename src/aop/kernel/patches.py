@@ -57,7 +57,8 @@ def placed(file: FilePatch, old: bytes, placement: Placement) -> FilePatch:
 
     Raises: PatchDoesNotApply.
     """
-    return msgspec.structs.replace(file, hunks=place(file.hunks, old, mode=placement))
+    path = file.old_path or "the file"
+    return msgspec.structs.replace(file, hunks=place(file.hunks, old, mode=placement, path=path))
 
 
 def must_agree(patch: Patch, changes: Sequence[TreeChange]) -> None:
@@ -116,15 +117,15 @@ def refuse_case_twins(changes: Iterable[TreeChange], names_in: Callable[[str], S
                 )
 
 
-def judge_territory(changes: Iterable[TreeChange], territory: Territory) -> None:
+def judge_territory(paths: Iterable[str], territory: Territory) -> None:
     """Refuse changes of guarded paths.
 
     Raises: ProtectedPath.
     """
-    for change in changes:
-        guard = territory.guard_of(change.path)
+    for path in paths:
+        guard = territory.guard_of(path)
         if guard:
-            raise ProtectedPath(f"`{change.path}` may not be changed: {guard}.", path=change.path, reason=guard)
+            raise ProtectedPath(f"`{path}` may not be changed: {guard}.", path=path, reason=guard)
 
 
 def judge_plan(changes: Iterable[TreeChange], bounds: Bounds, *, areas: bool, files: bool) -> None:

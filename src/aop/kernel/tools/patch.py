@@ -132,6 +132,8 @@ def _proposal(kernel: Kernel, target: Target, text: str, config: Config) -> Prop
     git, rules = kernel.git, config.policy.patch_policy
     patch = parse_patch(text.encode(), rules_of(rules))
     refuse_secrets(patch, kernel.redact)
+    # Before any file is read: a refusal that shows the nearest lines must not show those of a guarded file.
+    judge_territory(sorted(path for file in patch.files for path in file.paths), territory_of(config.policy))
     files = []
     for file in patch.files:
         entry = git.entry(target.state.tree, file.old_path) if file.old_path and file.hunks else None
@@ -151,7 +153,7 @@ def _judge(kernel: Kernel, target: Target, proposal: Proposal, config: Config) -
     must_agree(proposal.patch, proposal.changes)
     judge_tree_change(proposal.changes, rules)
     refuse_case_twins(proposal.changes, lambda folder: kernel.git.names(proposal.tree, folder))
-    judge_territory(proposal.changes, territory_of(config.policy))
+    judge_territory([change.path for change in proposal.changes], territory_of(config.policy))
     if target.accepted is None:
         return
     touched = {change.path for change in proposal.changes}
