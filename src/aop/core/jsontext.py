@@ -1,6 +1,6 @@
 """JSON as AOP reads and writes it: stricter than the standard library when reading, one form when hashing.
 
-`MalformedText` is the one exception of the text formats (JSON, YAML, front matter); callers turn it into their own refusal.
+`MalformedText` is the one exception of all text formats; callers turn it into a refusal of their own.
 """
 
 from __future__ import annotations
@@ -127,18 +127,16 @@ def _refuse_depth_and_surrogates(value: Json) -> None:
     level: list[Json] = [value]
     depth = 0
     while level:
-        below: list[Json] = []
+        objects = [node for node in level if isinstance(node, dict)]
+        arrays = [node for node in level if isinstance(node, list)]
+        if depth == MAX_JSON_DEPTH and (objects or arrays):
+            raise MalformedText(_TOO_DEEP)
         for node in level:
             if isinstance(node, str):
                 utf8_bytes(node)
-            elif isinstance(node, dict):
-                below += [*node, *node.values(), None]
-            elif isinstance(node, list):
-                below += [*node, None]
+        level = [child for node in objects for child in (*node, *node.values())]
+        level += [child for node in arrays for child in node]
         depth += 1
-        if below and depth > MAX_JSON_DEPTH:
-            raise MalformedText(_TOO_DEEP)
-        level = below
 
 
 def _written(value: Json, *, indent: int | None, separators: tuple[str, str], sort_keys: bool) -> bytes:

@@ -1,0 +1,102 @@
+"""Finds policy.yaml, gates.yaml and agents.yaml: in the tree of the base branch, over AOP's own defaults (C-56).
+
+A feature's own tree is never a source. A file that is not committed yet is taken from the checkout, with a warning.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from aop.adapters.files import RepositoryFiles
+from aop.core.errors import FileNotFound, InvalidConfiguration
+from aop.core.yamltext import MAX_YAML_BYTES
+from aop.kernel import config
+from aop.kernel.config import Config, ConfigText, ConfigTexts, base_branch_named_in, load_config
+from aop.kernel.ports import FileMode, Git
+
+FOLDER = "agentic/orchestrator"
+
+_NAMES = ("policy", "gates", "agents")
+
+
+def read_config(git: Git, root: Path, *, base_branch: str | None = None) -> Config:
+    """Return the configuration of a repository; `base_branch` counts where no policy names one.
+
+    Raises: InvalidConfiguration, InvalidWorkspaceImplementation.
+    """
+    sources = _Sources(git, RepositoryFiles(root))
+    unnamed = base_branch or sources.usual_branch()
+    branch = sources.branch_named_in_checkout() or unnamed
+    texts = sources.texts(branch)
+    named = base_branch_named_in(texts.policy) or unnamed
+    if named != branch:
+        texts = sources.texts(named)
+        other = base_branch_named_in(texts.policy) or unnamed
+        if other != named:
+            raise InvalidConfiguration(
+                f"The policy on `{branch}` says that `{named}` is the base branch, and the one there says `{other}`.",
+                file=texts.policy.source if texts.policy else f"{named}:{FOLDER}/policy.yaml",
+                line=1,
+                key="worktree.base_branch",
+            )
+    return load_config(texts, bundled_texts(), base_branch=unnamed)
+
+
+def bundled_texts() -> ConfigTexts:
+    """Return the defaults that AOP brings along."""
+    folder = Path(config.__file__).with_name("defaults")
+    policy, gates, agents = (
+        ConfigText(source=f"bundled {name}.yaml", content=(folder / f"{name}.yaml").read_bytes()) for name in _NAMES
+    )
+    return ConfigTexts(policy=policy, gates=gates, agents=agents)
+
+
+class _Sources:
+    """Where configuration files are looked for."""
+
+    def __init__(self, git: Git, files: RepositoryFiles) -> None:
+        self._git = git
+        self._files = files
+
+    def usual_branch(self) -> str:
+        """Return the base branch of a repository that names none."""
+        return "main" if self._git.branch_head("main") or not self._git.branch_head("master") else "master"
+
+    def branch_named_in_checkout(self) -> str | None:
+        """Return the base branch that the checkout's policy names; whether that file counts is decided later."""
+        try:
+            return base_branch_named_in(self._loose(f"{FOLDER}/policy.yaml"))
+        except InvalidConfiguration:
+            return None
+
+    def texts(self, branch: str) -> ConfigTexts:
+        """Return the files as a branch has them, or else as the checkout has them."""
+        warnings: list[str] = []
+        policy, gates, agents = (self._text(branch, f"{FOLDER}/{name}.yaml", warnings) for name in _NAMES)
+        return ConfigTexts(policy=policy, gates=gates, agents=agents, warnings=tuple(warnings))
+
+    def _text(self, branch: str, path: str, warnings: list[str]) -> ConfigText | None:
+        committed, loose = self._committed(branch, path), self._loose(path)
+        if committed is None and loose is not None:
+            warnings.append(f"`{path}` is not committed on `{branch}`: the checkout's file is used.")
+        if committed is not None and loose is not None and committed.content != loose.content:
+            warnings.append(f"`{path}` in the checkout differs from the one on `{branch}`, which is used.")
+        return committed or loose
+
+    def _committed(self, branch: str, path: str) -> ConfigText | None:
+        head = self._git.branch_head(branch)
+        entry = self._git.entry(self._git.tree_of(head), path) if head else None
+        if entry is None:
+            return None
+        source = f"{branch}:{path}"
+        if entry.mode not in (FileMode.FILE, FileMode.EXECUTABLE):
+            raise InvalidConfiguration(f"`{source}` is not a plain file.", file=source, line=1, key="")
+        return ConfigText(source=source, content=self._git.blob(entry.oid))
+
+    def _loose(self, path: str) -> ConfigText | None:
+        source = f"checkout:{path}"
+        try:
+            content = self._files.read(path, limit=MAX_YAML_BYTES)
+        except FileNotFound as refusal:
+            raise InvalidConfiguration(refusal.message, file=source, line=1, key="") from refusal
+        return None if content is None else ConfigText(source=source, content=content)

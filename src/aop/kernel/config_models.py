@@ -1,0 +1,384 @@
+"""The shape of policy.yaml, gates.yaml and agents.yaml, to the last key. What the keys mean: docs/configuration.md.
+
+Nothing in `Policy` has a default here: the bundled policy.yaml holds them all, in one place.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from functools import partial
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from aop.core.roles import Role
+from aop.kernel import config_flaws as flaws
+from aop.kernel.config_flaws import Misfit, demand, demand_each
+from aop.kernel.paths import Matching
+from aop.kernel.placement import Placement
+
+Count = Annotated[int, Meta(ge=1)]
+Seconds = Annotated[int, Meta(ge=1, le=86_400)]
+Wait = Annotated[int, Meta(ge=0, le=86_400)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Texts = tuple[str, ...]
+
+
+class Mode(StrEnum):
+    """A set of gate steps that a profile has."""
+
+    FAST = "fast"
+    FULL = "full"
+    MERGE = "merge"
+
+
+class MergeStrategy(StrEnum):
+    """How a feature lands on the base branch."""
+
+    MERGE_COMMIT = "merge_commit"
+    SQUASH = "squash"
+    REBASE = "rebase"
+
+
+class ParserType(StrEnum):
+    """How the report of a gate run is read."""
+
+    NONE = "none"
+    LCOV = "lcov"
+    JUNIT_XML = "junit_xml"
+    JACOCO_XML = "jacoco_xml"
+    COBERTURA_XML = "cobertura_xml"
+    CUSTOM = "custom"
+
+
+class Provider(StrEnum):
+    """A coding agent that AOP can drive."""
+
+    CODEX = "codex"
+    CLAUDE = "claude"
+    GEMINI = "gemini"
+    CUSTOM = "custom"
+
+
+class Section(Struct, frozen=True, forbid_unknown_fields=True):
+    """An object of a configuration file."""
+
+
+# --- policy.yaml ---------------------------------------------------------------------------------
+
+
+class CommitPolicy(Section, frozen=True, kw_only=True):
+    allow_commit: bool
+    allow_merge: bool
+
+
+class PatchPolicy(Section, frozen=True, kw_only=True):
+    enforce_plan: bool
+    enforce_allowed_areas: bool
+    placement: Placement
+    allow_copy: bool
+    allow_binary: bool
+    allow_symlinks: bool
+    allow_quoted_names: bool
+    max_patch_bytes: Count
+
+
+class ContractResources(Section, frozen=True, kw_only=True):
+    openapi: str
+    events: str
+    db: str
+
+
+class Backoff(Section, frozen=True, kw_only=True):
+    initial_seconds: Annotated[float, Meta(gt=0, le=3600)]
+    multiplier: Annotated[float, Meta(ge=1, le=10)]
+    max_seconds: Annotated[float, Meta(gt=0, le=3600)]
+    jitter: Share
+
+    def __post_init__(self) -> None:
+        if self.max_seconds < self.initial_seconds:
+            raise Misfit("it is less than `initial_seconds`", "max_seconds")
+
+
+class LockRules(Section, frozen=True, kw_only=True):
+    resources: Texts
+    contract_to_resource: ContractResources
+    lease_ttl_seconds: Seconds
+    acquire_behavior: Literal["wait", "fail"]
+    default_wait_timeout_seconds: Wait
+    acquire_backoff: Backoff
+
+    def __post_init__(self) -> None:
+        demand_each(flaws.in_word, self.resources, "resources")
+        named = self.contract_to_resource
+        for contract, resource in (("openapi", named.openapi), ("events", named.events), ("db", named.db)):
+            if resource not in self.resources:
+                raise Misfit(f"{resource!a} is not one of `locks.resources`", "contract_to_resource", contract)
+
+
+class ConfigPrecedence(Section, frozen=True, kw_only=True):
+    policy_hard_constraints: Count
+    gates_profile_defaults: Count
+    plan_verification_overrides: Count
+
+    def __post_init__(self) -> None:
+        if not self.policy_hard_constraints < self.gates_profile_defaults < self.plan_verification_overrides:
+            raise Misfit("the order is fixed: policy is 1 (the strongest), gates 2, plan 3")
+
+
+class PathRules(Section, frozen=True, kw_only=True):
+    matching: Matching
+    normalize_paths: Literal[True]
+    allow_symlink_traversal: bool
+
+
+class RetryPolicy(Section, frozen=True, kw_only=True):
+    transient_max_retries: Annotated[int, Meta(ge=0, le=10)]
+    transient_error_codes: Texts
+    non_retryable_error_codes: Texts
+
+    def __post_init__(self) -> None:
+        demand_each(flaws.in_code, self.transient_error_codes, "transient_error_codes")
+        demand_each(flaws.in_code, self.non_retryable_error_codes, "non_retryable_error_codes")
+        for index, code in enumerate(self.transient_error_codes):
+            if code in self.non_retryable_error_codes:
+                raise Misfit(f"`{code}` is under `non_retryable_error_codes` as well", "transient_error_codes", index)
+
+
+class ExecutionRules(Section, frozen=True, kw_only=True):
+    default_step_timeout_seconds: Seconds
+    retry_policy: RetryPolicy
+    env_allowlist: Texts
+    sandbox: Literal["auto", "require", "off"]
+    sandbox_read: Texts
+    sandbox_write: Texts
+    network: Literal["none", "host"]
+    max_log_bytes: Annotated[int, Meta(ge=4096)]
+
+    def __post_init__(self) -> None:
+        demand_each(flaws.in_variable, self.env_allowlist, "env_allowlist")
+        demand_each(flaws.in_folder, self.sandbox_read, "sandbox_read")
+        demand_each(flaws.in_folder, self.sandbox_write, "sandbox_write")
+
+
+class Implementation(Section, frozen=True, kw_only=True):
+    workspace: Literal["uv"]
+
+
+class CoverageShares(Section, frozen=True, kw_only=True):
+    line: Share
+    branch: Share
+
+
+class CoverageRules(Section, frozen=True, kw_only=True):
+    minimums: CoverageShares
+    targets: CoverageShares
+    skip_unsupported_parser: bool
+
+
+class TestingRules(Section, frozen=True, kw_only=True):
+    framework: Literal["pytest"]
+    coverage: CoverageRules
+
+
+class MergePolicy(Section, frozen=True, kw_only=True):
+    require_user_approval: bool
+    allowed_strategies: Annotated[tuple[MergeStrategy, ...], Meta(min_length=1)]
+
+
+class WorktreeRules(Section, frozen=True, kw_only=True):
+    base_branch: str
+
+    def __post_init__(self) -> None:
+        demand(flaws.in_branch(self.base_branch), "base_branch")
+
+
+class SupervisorRules(Section, frozen=True, kw_only=True):
+    max_active_features: Count
+    max_parallel_gate_runs: Count
+    max_iterations_per_phase: Count
+    lock_wait_timeout_seconds: Wait
+
+
+class Policy(Section, frozen=True, kw_only=True):
+    """policy.yaml: the hard constraints."""
+
+    version: Literal[1]
+    commit_policy: CommitPolicy
+    patch_policy: PatchPolicy
+    locks: LockRules
+    protected_areas: Texts
+    exclusive_areas: Texts
+    steering_files: Texts
+    permitted_protected_paths: Texts
+    required_modes: Annotated[tuple[Mode, ...], Meta(min_length=1)]
+    required_merge_mode: Mode
+    merge_mode_optional: bool
+    collision_policy: Literal["reject", "block"]
+    config_precedence: ConfigPrecedence
+    rbac: dict[Role, Texts]
+    path_rules: PathRules
+    execution: ExecutionRules
+    implementation: Implementation
+    testing: TestingRules
+    merge_policy: MergePolicy
+    worktree: WorktreeRules
+    supervisor: SupervisorRules
+    thresholds: dict[str, float]
+
+    def __post_init__(self) -> None:
+        flaw_in = partial(flaws.in_area, matching=self.path_rules.matching)
+        demand_each(flaw_in, self.protected_areas, "protected_areas")
+        demand_each(flaw_in, self.exclusive_areas, "exclusive_areas")
+        demand_each(flaws.in_glob, self.steering_files, "steering_files")
+        demand_each(flaws.in_glob, self.permitted_protected_paths, "permitted_protected_paths")
+        if Role.SYSTEM in self.rbac:
+            raise Misfit("`system` is unrestricted and cannot be narrowed", "rbac", Role.SYSTEM.value)
+        for role, tools in self.rbac.items():
+            demand_each(flaws.in_tool, tools, "rbac", role.value)
+
+
+# --- gates.yaml ----------------------------------------------------------------------------------
+
+
+class Step(Section, frozen=True, kw_only=True):
+    """One process of a gate run; no shell is involved."""
+
+    name: str
+    cmd: Annotated[Texts, Meta(min_length=1)]
+    cwd: str | None = None
+    env: dict[str, str] = {}
+    timeout_seconds: Seconds | None = None
+
+    def __post_init__(self) -> None:
+        demand(flaws.in_stem(self.name), "name")
+        demand_each(flaws.in_argument, self.cmd, "cmd")
+        if self.cwd is not None:
+            demand(flaws.in_path(self.cwd), "cwd")
+        for name, value in self.env.items():
+            demand(flaws.in_variable(name) or ("it has a NUL in it" if "\0" in value else None), "env", name)
+
+
+class Modes(Section, frozen=True, kw_only=True):
+    """The steps of each mode; `merge` is optional."""
+
+    fast: tuple[Step, ...]
+    full: tuple[Step, ...]
+    merge: tuple[Step, ...] | None = None
+
+    def __post_init__(self) -> None:
+        for mode in Mode:
+            seen: set[str] = set()
+            for index, step in enumerate(self.steps(mode) or ()):
+                # Each step has a log file, and some file systems do not tell `Unit` from `unit`.
+                if step.name.casefold() in seen:
+                    raise Misfit(f"two steps of this mode are named `{step.name}`", mode.value, index, "name")
+                seen.add(step.name.casefold())
+
+    def steps(self, mode: Mode) -> tuple[Step, ...] | None:
+        """Return the steps of a mode, or None if the profile does not have it."""
+        return {Mode.FAST: self.fast, Mode.FULL: self.full, Mode.MERGE: self.merge}[mode]
+
+
+class CoverageParser(Section, frozen=True, kw_only=True):
+    """Which report a gate run leaves, and where."""
+
+    type: ParserType
+    path: str | None = None
+    optional: bool = False
+    plugin: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.type is not ParserType.NONE and self.path is None:
+            raise Misfit(f"a parser of type `{self.type}` needs the path of its report", "path")
+        if self.path is not None:
+            demand(flaws.in_path(self.path), "path")
+        if self.plugin is not None and self.type is not ParserType.CUSTOM:
+            raise Misfit("only a parser of type `custom` has a plugin", "plugin")
+
+
+class Parsers(Section, frozen=True, kw_only=True):
+    coverage: CoverageParser | None = None
+
+
+class Thresholds(Section, frozen=True, kw_only=True):
+    """What a profile demands of coverage beyond the policy."""
+
+    coverage_line_min: Share | None = None
+    coverage_branch_min: Share | None = None
+    coverage_line_target: Share | None = None
+    coverage_branch_target: Share | None = None
+
+
+class Profile(Section, frozen=True, kw_only=True):
+    """One way of proving a feature."""
+
+    modes: Modes
+    parsers: Parsers = Parsers()
+    thresholds: Thresholds = Thresholds()
+    capabilities: tuple[ParserType, ...] | None = None
+    parallel: bool = False
+
+
+class Gates(Section, frozen=True, kw_only=True):
+    """gates.yaml: the commands that prove a feature."""
+
+    version: Literal[1]
+    profiles: dict[str, Profile]
+
+    def __post_init__(self) -> None:
+        for name in self.profiles:
+            demand(flaws.in_stem(name), "profiles", name)
+
+
+# --- agents.yaml ---------------------------------------------------------------------------------
+
+
+class AgentRole(Section, frozen=True, kw_only=True):
+    system_prompt_path: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.system_prompt_path is not None:
+            demand(flaws.in_path(self.system_prompt_path), "system_prompt_path")
+
+
+class AgentRoles(Section, frozen=True, kw_only=True):
+    planner: AgentRole = AgentRole()
+    builder: AgentRole = AgentRole()
+    qa: AgentRole = AgentRole()
+
+
+class ProviderOverride(Section, frozen=True, kw_only=True):
+    """What one role uses in place of the runtime's defaults."""
+
+    provider: Provider | None = None
+    model: str | None = None
+    provider_config_env: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.model is not None:
+            demand(flaws.in_word(self.model), "model")
+        if self.provider_config_env is not None:
+            demand(flaws.in_variable(self.provider_config_env), "provider_config_env")
+
+
+class Runtime(Section, frozen=True, kw_only=True):
+    default_provider: Provider | None = None
+    default_model: str | None = None
+    provider_config_env: str | None = None
+    role_provider_overrides: dict[Literal["orchestrator", "planner", "builder", "qa"], ProviderOverride] = {}
+
+    def __post_init__(self) -> None:
+        if self.default_model is not None:
+            demand(flaws.in_word(self.default_model), "default_model")
+        if self.provider_config_env is not None:
+            demand(flaws.in_variable(self.provider_config_env), "provider_config_env")
+
+
+class Agents(Section, frozen=True, kw_only=True):
+    """agents.yaml: who does the work, and what each role is told."""
+
+    version: Literal[1]
+    roles: AgentRoles
+    missing_prompt_behavior: Literal["ignore", "error"]
+    runtime: Runtime
