@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 def _approve(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int:
     which = {"feature_id": arguments.feature}
     status = _ask(app, "repo.status", which)
-    stat = _ask(app, "repo.diff", {**which, "options": {"form": "stat"}})
+    stat = _ask(app, "repo.diff", {**which, "options": {"stat": True}})
     evidence = _ask(app, "evidence.latest", which)
     for answer in (status, stat, evidence):
         if answer.error is not None:

@@ -300,7 +300,6 @@ class TransientExecFailure(Refusal):
 
 class CoverageBelowMinimum(Refusal):
     code = "coverage_below_minimum"
-    move = Move.PROVE
     hint = "Add tests for the lines and branches that the report shows as not covered."
 
 

@@ -10,7 +10,7 @@ from aop.core.errors import Json
 from aop.core.frontmatter import join_front_matter
 from aop.core.ids import FeatureId
 from aop.core.jsontext import pretty_json
-from aop.kernel.documents import AcceptedPlan, FeatureState, Index, QaIndex
+from aop.kernel.documents import AcceptedPlan, FeatureState, GateRun, Index, QaIndex
 from aop.kernel.record import JournalEntry
 
 FEATURES = "agentic/features"
@@ -52,13 +52,19 @@ def body_of(state: FeatureState) -> str:
 
 
 def feature_files(
-    state: FeatureState, plan: AcceptedPlan | None, qa_index: QaIndex | None, told: Iterable[JournalEntry]
+    state: FeatureState,
+    plan: AcceptedPlan | None,
+    qa_index: QaIndex | None,
+    *,
+    runs: Iterable[GateRun],
+    told: Iterable[JournalEntry],
 ) -> dict[str, bytes]:
     """Return every file of a feature, by path."""
     folder = folder_of(state.feature_id)
     files = {
         f"{folder}/state.md": join_front_matter(front_matter(state), body_of(state)).encode(),
         f"{folder}/decisions.md": decisions_text(state.feature_id, told).encode(),
+        **{f"{folder}/evidence/{run.run_id}.json": pretty_json(msgspec.to_builtins(run)) for run in runs},
     }
     if plan is not None:
         files[f"{folder}/plan.json"] = pretty_json(msgspec.to_builtins(plan.plan))

@@ -8,7 +8,7 @@ from contextlib import suppress
 from aop.core.errors import WorktreeBusy
 from aop.core.ids import feature_id
 from aop.kernel.calls import Kernel
-from aop.kernel.documents import AcceptedPlan, FeatureState, Index, QaIndex
+from aop.kernel.documents import AcceptedPlan, FeatureState, GateRun, Index, QaIndex
 from aop.kernel.projections import DECISIONS, feature_files, index_files
 from aop.kernel.record import Snapshot, Unshown
 
@@ -43,7 +43,15 @@ def _rendered(view: Snapshot, what: Unshown) -> dict[str, bytes]:
     if state is None:
         return {}
     told = view.journal(feature_id=state.feature_id, kinds=tuple(DECISIONS))
-    return feature_files(state, view.get(AcceptedPlan, what.key), view.get(QaIndex, what.key), told)
+    # Older runs have their files already, and a run never changes.
+    newest = (view.get(GateRun, run_id) for run_id in state.evidence.latest_by_mode.values())
+    return feature_files(
+        state,
+        view.get(AcceptedPlan, what.key),
+        view.get(QaIndex, what.key),
+        runs=[run for run in newest if run is not None],
+        told=told,
+    )
 
 
 def _show_files(kernel: Kernel, what: Unshown, files: dict[str, bytes]) -> list[str]:

@@ -105,7 +105,8 @@ def status(call: Call, arguments: FeatureArguments) -> Outcome:
 class DiffOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A closed list: nothing that a caller writes becomes an option of git."""
 
-    form: Literal["patch", "stat", "name_only"] = "patch"
+    stat: bool = False
+    name_only: bool = False
     context_lines: Annotated[int, Meta(ge=0, le=100)] = 3
     paths: Annotated[tuple[str, ...], Meta(max_length=1000)] = ()
 
@@ -118,7 +119,6 @@ class DiffText(Struct, frozen=True, kw_only=True):
     feature_id: str
     tree: str
     base_commit: str
-    form: str
     text: str
     changed_files: tuple[ChangedFile, ...]
     truncated: bool
@@ -140,7 +140,6 @@ def diff(call: Call, arguments: Diff) -> Outcome:
         feature_id=state.feature_id,
         tree=state.tree,
         base_commit=state.base_commit,
-        form=options.form,
         text=call.kernel.redact(shown),
         changed_files=changed_files(changes),
         truncated=len(text) > LARGEST_DIFF,
@@ -149,9 +148,9 @@ def diff(call: Call, arguments: Diff) -> Outcome:
 
 def _diff_text(git: Git, base: TreeId, tree: TreeId, changes: tuple[TreeChange, ...], options: DiffOptions) -> bytes:
     names = [each.path for each in changes]
-    if options.form == "name_only" or not names:
+    if options.name_only or not names:
         return "".join(f"{name}\n" for name in names).encode()
-    if options.form == "stat":
+    if options.stat:
         return git.diff_stat(base, tree, paths=names if options.paths else ()).encode()
     return git.diff(base, tree, context_lines=options.context_lines, paths=names if options.paths else ())
 
