@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aop.core.yamltext import MAX_YAML_DEPTH, MalformedText, dump_yaml, parse_yaml
+from aop.core.errors import Json
+from aop.core.jsontext import MalformedText
+from aop.core.yamltext import MAX_YAML_DEPTH, dump_yaml, parse_yaml
 
 TRICKY = st.sampled_from(
     [
@@ -32,7 +34,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-def test_what_is_written_is_read_back_as_the_same_value(value: object) -> None:
+def test_what_is_written_is_read_back_as_the_same_value(value: Json) -> None:
     read = parse_yaml(dump_yaml(value).encode()).value
     assert (read, types(read)) == (value, types(value))
 
@@ -136,7 +138,7 @@ def test_a_document_may_begin_with_its_marker() -> None:
 
 
 def test_nesting_ends_at_its_cap_when_reading_and_when_writing() -> None:
-    deepest: object = []
+    deepest: Json = []
     for _ in range(MAX_YAML_DEPTH - 1):
         deepest = {"a": deepest}
     assert parse_yaml(dump_yaml(deepest).encode()).value == deepest
@@ -147,7 +149,7 @@ def test_nesting_ends_at_its_cap_when_reading_and_when_writing() -> None:
 
 
 def test_the_block_form_is_what_a_person_would_write() -> None:
-    value = {
+    value: Json = {
         "feature_id": "orders",
         "version": 3,
         "gates": {"fast": "pass", "full": "na"},
@@ -183,7 +185,7 @@ def test_the_block_form_is_what_a_person_would_write() -> None:
 
 
 @pytest.mark.parametrize("value", ["\ud800", {"\ud800": 1}, float("nan"), 2**63, {"k" * 2000: 1}])
-def test_what_cannot_be_read_back_is_not_written(value: object) -> None:
+def test_what_cannot_be_read_back_is_not_written(value: Json) -> None:
     with pytest.raises(MalformedText):
         dump_yaml(value)
 

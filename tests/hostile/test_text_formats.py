@@ -13,7 +13,7 @@ from aop.core.errors import InvalidConfiguration
 from aop.core.frontmatter import join_front_matter, split_front_matter
 from aop.core.jsontext import MalformedText, canonical_json, parse_json, pretty_json
 from aop.core.yamltext import dump_yaml, parse_yaml
-from aop.kernel.config import ConfigText, ConfigTexts, load_config
+from aop.kernel.config import Config, ConfigText, ConfigTexts, load_config
 from aop.kernel.paths import Matching, parse_area
 
 LAUGHS = "a0: &a0 [lol, lol]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 30))
@@ -148,7 +148,7 @@ def test_a_repetition_in_a_pattern_is_refused_when_the_configuration_is_read() -
     assert refused.value.facts["key"] == "exclusive_areas[0]"
 
 
-def load_policy(text: str) -> object:
+def load_policy(text: str) -> Config:
     version = "" if text.startswith("version") else "version: 1\n"
     policy = ConfigText(source="main:policy.yaml", content=f"{version}{text}\n".encode())
     return load_config(ConfigTexts(policy=policy), bundled_texts())

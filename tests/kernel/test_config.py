@@ -17,7 +17,7 @@ from aop.core.roles import Role
 from aop.core.yamltext import parse_yaml
 from aop.kernel.config import Agents, Config, ConfigText, ConfigTexts, Gates, Policy, lay_over, load_config
 from aop.kernel.config_flaws import Misfit
-from aop.kernel.config_models import CoverageParser, MergeStrategy, Mode, Modes, ParserType, Provider, Step
+from aop.kernel.config_models import CoverageParser, MergeStrategy, Mode, Modes, ParserType, Profile, Provider, Step
 from aop.kernel.paths import Matching, parse_area
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "configuration.md"
@@ -25,11 +25,12 @@ BUNDLED = bundled_texts()
 
 
 def load(*, policy: str | None = None, gates: str | None = None, agents: str | None = None) -> Config:
-    written = {
-        name: None if text is None else ConfigText(source=f"main:{name}.yaml", content=text.encode())
-        for name, text in (("policy", policy), ("gates", gates), ("agents", agents))
-    }
-    return load_config(ConfigTexts(**written), BUNDLED)
+    texts = ConfigTexts(policy=file("policy", policy), gates=file("gates", gates), agents=file("agents", agents))
+    return load_config(texts, BUNDLED)
+
+
+def file(name: str, text: str | None) -> ConfigText | None:
+    return None if text is None else ConfigText(source=f"main:{name}.yaml", content=text.encode())
 
 
 def refusal(**texts: str) -> Refusal:
@@ -67,7 +68,7 @@ def test_a_repository_without_files_has_the_strict_policy() -> None:
     }
 
 
-@pytest.mark.req("AOP-109", "AOP-114", "AOP-115", "AOP-116", "AOP-214", "AOP-215", "AOP-216", "AOP-217")
+@pytest.mark.req("AOP-109", "AOP-114", "AOP-115", "AOP-116", "AOP-214")
 def test_the_locks_have_their_defaults() -> None:
     locks = load().policy.locks
     assert msgspec.to_builtins(locks) == {
@@ -597,5 +598,5 @@ def value_at(value: Json, key: str) -> Json:
     return value
 
 
-def profile_without_steps() -> object:
+def profile_without_steps() -> Profile:
     return load().gates.profiles["default"]

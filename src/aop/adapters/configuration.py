@@ -6,20 +6,38 @@ A feature's own tree is never a source. A file that is not committed yet is take
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Protocol
 
 from aop.adapters.files import RepositoryFiles
 from aop.core.errors import FileNotFound, InvalidConfiguration
+from aop.core.ids import CommitId, ObjectId, TreeId
 from aop.core.yamltext import MAX_YAML_BYTES
 from aop.kernel import config
 from aop.kernel.config import Config, ConfigText, ConfigTexts, base_branch_named_in, load_config
-from aop.kernel.ports import FileMode, Git
+from aop.kernel.ports import FileMode, TreeEntry
 
 FOLDER = "agentic/orchestrator"
 
 _NAMES = ("policy", "gates", "agents")
 
 
-def read_config(git: Git, root: Path, *, base_branch: str | None = None) -> Config:
+class Branches(Protocol):
+    """What is needed of `aop.kernel.ports.Git`."""
+
+    def branch_head(self, branch: str) -> CommitId | None:
+        """Return the commit of a local branch, or None."""
+
+    def tree_of(self, commit: CommitId) -> TreeId:
+        """Return the tree of a commit."""
+
+    def entry(self, tree: TreeId, path: str) -> TreeEntry | None:
+        """Return what a tree holds at a path, or None."""
+
+    def blob(self, oid: ObjectId) -> bytes:
+        """Return the bytes of a blob."""
+
+
+def read_config(git: Branches, root: Path, *, base_branch: str | None = None) -> Config:
     """Return the configuration of a repository; `base_branch` counts where no policy names one.
 
     Raises: InvalidConfiguration, InvalidWorkspaceImplementation.
@@ -54,7 +72,7 @@ def bundled_texts() -> ConfigTexts:
 class _Sources:
     """Where configuration files are looked for."""
 
-    def __init__(self, git: Git, files: RepositoryFiles) -> None:
+    def __init__(self, git: Branches, files: RepositoryFiles) -> None:
         self._git = git
         self._files = files
 

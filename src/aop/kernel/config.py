@@ -40,6 +40,10 @@ class ConfigText(Struct, frozen=True, kw_only=True):
     content: bytes
 
 
+# What stands for a file that the user does not have.
+_NOTHING = ConfigText(source="bundled", content=b"version: 1\n")
+
+
 class ConfigTexts(Struct, frozen=True, kw_only=True):
     """The three files; one that is absent is None."""
 
@@ -68,9 +72,9 @@ def load_config(texts: ConfigTexts, bundled: ConfigTexts, *, base_branch: str | 
     Raises: InvalidConfiguration, InvalidWorkspaceImplementation.
     """
     guessed: Json = {} if base_branch is None else {"worktree": {"base_branch": base_branch}}
-    policy = _in_force(Policy, texts.policy, lay_over(_defaults(bundled.policy), guessed))
-    gates = _in_force(Gates, texts.gates, _defaults(bundled.gates))
-    agents = _in_force(Agents, texts.agents, _defaults(bundled.agents))
+    policy = _in_force(Policy, texts.policy or _NOTHING, lay_over(_defaults(bundled.policy), guessed))
+    gates = _in_force(Gates, texts.gates or _NOTHING, _defaults(bundled.gates))
+    agents = _in_force(Agents, texts.agents or _NOTHING, _defaults(bundled.agents))
     whole = msgspec.to_builtins({"policy": policy, "gates": gates, "agents": agents})
     named = (("policy", texts.policy), ("gates", texts.gates), ("agents", texts.agents))
     return Config(
@@ -78,7 +82,7 @@ def load_config(texts: ConfigTexts, bundled: ConfigTexts, *, base_branch: str | 
         gates=gates,
         agents=agents,
         hash=hashlib.sha256(canonical_json(whole)).hexdigest(),
-        sources=tuple((name, text.source if text else "bundled") for name, text in named),
+        sources=tuple((name, (text or _NOTHING).source) for name, text in named),
         warnings=texts.warnings,
     )
 
@@ -110,12 +114,10 @@ def base_branch_named_in(policy: ConfigText | None) -> str | None:
 
 
 def _defaults(bundled: ConfigText | None) -> Json:
-    return parse_yaml(bundled.content).value if bundled else {}
+    return parse_yaml((bundled or _NOTHING).content).value
 
 
-def _in_force(model: type[Model], text: ConfigText | None, defaults: Json) -> Model:
-    if text is None:
-        return msgspec.convert(defaults, model)
+def _in_force(model: type[Model], text: ConfigText, defaults: Json) -> Model:
     parsed = _parsed(text)
     try:
         effective = lay_over(defaults, parsed.value)
