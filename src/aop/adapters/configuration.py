@@ -5,6 +5,7 @@ A feature's own tree is never a source. A file that is not committed yet is take
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
@@ -43,13 +44,12 @@ def read_config(git: Branches, root: Path, *, base_branch: str | None = None) ->
     Raises: InvalidConfiguration, InvalidWorkspaceImplementation.
     """
     sources = _Sources(git, RepositoryFiles(root))
-    unnamed = base_branch or sources.usual_branch()
-    branch = sources.branch_named_in_checkout() or unnamed
+    branch = sources.branch_named_in_checkout() or base_branch or sources.usual_branch
     texts = sources.texts(branch)
-    named = base_branch_named_in(texts.policy) or unnamed
+    named = base_branch_named_in(texts.policy) or base_branch or sources.usual_branch
     if named != branch:
         texts = sources.texts(named)
-        other = base_branch_named_in(texts.policy) or unnamed
+        other = base_branch_named_in(texts.policy) or base_branch or sources.usual_branch
         if other != named:
             raise InvalidConfiguration(
                 f"The policy on `{branch}` says that `{named}` is the base branch, and the one there says `{other}`.",
@@ -57,7 +57,7 @@ def read_config(git: Branches, root: Path, *, base_branch: str | None = None) ->
                 line=1,
                 key="worktree.base_branch",
             )
-    return load_config(texts, bundled_texts(), base_branch=unnamed)
+    return load_config(texts, bundled_texts(), base_branch=named)
 
 
 def bundled_texts() -> ConfigTexts:
@@ -76,6 +76,7 @@ class _Sources:
         self._git = git
         self._files = files
 
+    @cached_property
     def usual_branch(self) -> str:
         """Return the base branch of a repository that names none."""
         return "main" if self._git.branch_head("main") or not self._git.branch_head("master") else "master"
@@ -89,21 +90,22 @@ class _Sources:
 
     def texts(self, branch: str) -> ConfigTexts:
         """Return the files as a branch has them, or else as the checkout has them."""
+        head = self._git.branch_head(branch)
+        tree = self._git.tree_of(head) if head else None
         warnings: list[str] = []
-        policy, gates, agents = (self._text(branch, f"{FOLDER}/{name}.yaml", warnings) for name in _NAMES)
+        files: list[ConfigText | None] = []
+        for path in (f"{FOLDER}/{name}.yaml" for name in _NAMES):
+            committed, loose = self._committed(branch, tree, path), self._loose(path)
+            files.append(committed or loose)
+            if loose and not committed:
+                warnings.append(f"`{path}` is not committed on `{branch}`: the checkout's file is used.")
+            elif loose and committed and loose.content != committed.content:
+                warnings.append(f"`{path}` in the checkout differs from the one on `{branch}`, which is used.")
+        policy, gates, agents = files
         return ConfigTexts(policy=policy, gates=gates, agents=agents, warnings=tuple(warnings))
 
-    def _text(self, branch: str, path: str, warnings: list[str]) -> ConfigText | None:
-        committed, loose = self._committed(branch, path), self._loose(path)
-        if committed is None and loose is not None:
-            warnings.append(f"`{path}` is not committed on `{branch}`: the checkout's file is used.")
-        if committed is not None and loose is not None and committed.content != loose.content:
-            warnings.append(f"`{path}` in the checkout differs from the one on `{branch}`, which is used.")
-        return committed or loose
-
-    def _committed(self, branch: str, path: str) -> ConfigText | None:
-        head = self._git.branch_head(branch)
-        entry = self._git.entry(self._git.tree_of(head), path) if head else None
+    def _committed(self, branch: str, tree: TreeId | None, path: str) -> ConfigText | None:
+        entry = self._git.entry(tree, path) if tree else None
         if entry is None:
             return None
         source = f"{branch}:{path}"
