@@ -1,0 +1,75 @@
+"""What test tools measure: coverage, and the fate of tests."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from msgspec import Struct
+
+
+class UnreadableReport(Exception):
+    """A report that is damaged, hostile, of another kind, or in contradiction with itself."""
+
+
+class Ratio(Struct, frozen=True, kw_only=True):
+    """How many of how many."""
+
+    covered: int
+    total: int
+
+    @property
+    def percent(self) -> str | None:
+        """Return the share in per cent, cut off after two decimals, so that 100.00 means all; None of nothing."""
+        if not self.total:
+            return None
+        whole, decimals = divmod(self.covered * 10_000 // self.total, 100)
+        return f"{whole}.{decimals:02}"
+
+    def reaches(self, share: float) -> bool:
+        """Tell whether this is at least a share of one, exactly; nothing of nothing reaches no share."""
+        # A share is written with a few decimals; as a whole number of billionths it is compared without rounding.
+        return self.total > 0 and self.covered * 10**9 >= round(share * 10**9) * self.total
+
+
+class CoverageReport(Struct, frozen=True, kw_only=True):
+    """What a whole report says of lines and of branches; None where it says nothing."""
+
+    line: Ratio | None = None
+    branch: Ratio | None = None
+
+
+class TestReport(Struct, frozen=True, kw_only=True):
+    """How many tests there were, and what became of those that did not pass."""
+
+    tests: int
+    failures: int
+    errors: int
+    skipped: int
+
+
+Report = CoverageReport | TestReport
+
+
+def ratio_of(covered: int, total: int) -> Ratio | None:
+    """Return how many of how many, or None of none at all, which says nothing.
+
+    Raises: UnreadableReport.
+    """
+    if covered > total:
+        raise UnreadableReport(f"it counts {covered} covered of {total}")
+    return Ratio(covered=covered, total=total) if total else None
+
+
+def share_of(hits: Collection[bool]) -> Ratio | None:
+    """Return how many of these are hit."""
+    return ratio_of(sum(hits), len(hits))
+
+
+def count_in(text: str, what: str) -> int:
+    """Return the number that a text spells in plain digits.
+
+    Raises: UnreadableReport.
+    """
+    if not (text.isascii() and text.isdigit() and len(text) <= 18):
+        raise UnreadableReport(f"`{text[:40]}` is not a count ({what})")
+    return int(text)
