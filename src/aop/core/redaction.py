@@ -49,8 +49,14 @@ class Redactor:
 
     def secrets_in(self, text: str) -> tuple[Finding, ...]:
         """Return what is a secret beyond reasonable doubt: enough to refuse a patch or a comment that has it."""
-        hits = _merged([*self._known.hits(text), *_rule_hits(text, last_rank=len(RULES))])
-        return tuple(hit.finding for hit in hits)
+        return tuple(hit.finding for hit in self._certain_hits(text))
+
+    def mask_secrets(self, text: str) -> str:
+        """Return the text without what is a secret beyond reasonable doubt: source code stays readable as code."""
+        return _masked(text, self._certain_hits(text))
+
+    def _certain_hits(self, text: str) -> Sequence[_Hit]:
+        return _merged([*self._known.hits(text), *_rule_hits(text, last_rank=len(RULES))])
 
     def _hits(self, text: str) -> Sequence[_Hit]:
         return _merged([*self._known.hits(text), *_rule_hits(text, last_rank=len(_NAMES))])

@@ -44,7 +44,7 @@ def init(call: Call, arguments: ChangeArguments) -> Outcome:
     name = feature_id(arguments.feature_id)
     with kernel.locks.worktree(name, wait_seconds=WORKTREE_WAIT_SECONDS):
         with kernel.record.read() as view:
-            known = view.get(FeatureState, name)
+            known = view.get(FeatureState, name) if arguments.expected_version is None else the_feature(view, arguments)
         base = known.base_commit if known else _place_branch(kernel, name, config)
         worktree = kernel.git.ensure_worktree(name, name)
         new = FeatureState(
@@ -162,7 +162,7 @@ def get_context(call: Call, arguments: FeatureArguments) -> Outcome:
 
 def _spec(kernel: Kernel, state: FeatureState) -> str | None:
     data = kernel.files.read(f"{folder_of(state.feature_id)}/spec.md", limit=LARGEST_SPEC)
-    return None if data is None else kernel.redact(data.decode(errors="replace"))
+    return None if data is None else kernel.redact.mask_secrets(data.decode(errors="replace"))
 
 
 def _qa_index(view: Snapshot, state: FeatureState) -> dict[str, Json] | None:

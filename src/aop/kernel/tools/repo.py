@@ -140,7 +140,7 @@ def diff(call: Call, arguments: Diff) -> Outcome:
         feature_id=state.feature_id,
         tree=state.tree,
         base_commit=state.base_commit,
-        text=call.kernel.redact(shown),
+        text=call.kernel.redact.mask_secrets(shown),
         changed_files=changed_files(changes),
         truncated=len(text) > LARGEST_DIFF,
     )
@@ -198,7 +198,7 @@ def read_file(call: Call, arguments: ReadFile) -> Outcome:
             "mode": entry.mode,
             "size": len(whole),
             "encoding": encoding,
-            "content": call.kernel.redact(content) if encoding == "utf-8" else content,
+            "content": call.kernel.redact.mask_secrets(content) if encoding == "utf-8" else content,
             "offset": arguments.offset,
             "truncated": arguments.offset + len(part) < len(whole),
         },
