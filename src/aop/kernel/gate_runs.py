@@ -9,18 +9,36 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from aop.core.errors import CoverageBelowMinimum, Fault, GateFailed, GateTimeout, Json, Refusal
+from aop.core.errors import (
+    CoverageBelowMinimum,
+    Fault,
+    FileNotFound,
+    GateFailed,
+    GateTimeout,
+    Json,
+    Refusal,
+    TransientExecFailure,
+    UnsupportedParser,
+)
 from aop.core.ids import FeatureId, GateRunId
 from aop.kernel.calls import Call
 from aop.kernel.config import Config
-from aop.kernel.config_models import Mode, ParserType, Policy, Profile, Step
-from aop.kernel.coverage import CoverageVerdict, Report, TestReport, UnreadableReport, judge_coverage, parse_report
+from aop.kernel.config_models import CoverageParser, ExecutionRules, Mode, ParserType, Policy, Profile, Step
+from aop.kernel.coverage import (
+    LARGEST_REPORT,
+    PARSERS,
+    Report,
+    TestReport,
+    UnreadableReport,
+    judge_coverage,
+    parse_report,
+)
 from aop.kernel.documents import FeatureState, GateRun, Plan, StepResult, Subject, Verdict
+from aop.kernel.features import store
 from aop.kernel.gates import definition_of, effective_steps, profile_named
 from aop.kernel.ports import Command, Ended, Ending
 from aop.kernel.projections import folder_of
-
-LARGEST_REPORT = 64 * 1024 * 1024
+from aop.kernel.record import Transaction
 
 OUTCOMES: Mapping[Ending, str] = {
     Ending.TIMED_OUT: "timed_out",
@@ -37,6 +55,8 @@ class GatePlan(Struct, frozen=True, kw_only=True):
     profile: Profile
     mode: Mode
     steps: tuple[Step, ...]
+    parser: CoverageParser | None
+    """How the report of the run is read; None where none is asked for."""
     subject: Subject
     policy: Policy
     config_hash: str
@@ -54,7 +74,7 @@ class Judged(Struct, frozen=True, kw_only=True):
 def planned_gates(state: FeatureState, plan: Plan | None, mode: Mode, config: Config) -> GatePlan:
     """Decide which steps prove a mode for a feature as it is now.
 
-    Raises: UnknownGateProfileOrMode, NoGateSteps, InvalidOverridePrecedence.
+    Raises: UnknownGateProfileOrMode, NoGateSteps, InvalidOverridePrecedence, UnsupportedParser.
     """
     profile = profile_named(config.gates, state.gate_profile)
     steps = effective_steps(state.gate_profile, profile, mode, plan, config.policy)
@@ -64,6 +84,7 @@ def planned_gates(state: FeatureState, plan: Plan | None, mode: Mode, config: Co
         profile=profile,
         mode=mode,
         steps=steps,
+        parser=_usable_parser(state.gate_profile, profile, config.policy),
         subject=Subject(
             tree=state.tree,
             base_commit=state.base_commit,
@@ -71,6 +92,24 @@ def planned_gates(state: FeatureState, plan: Plan | None, mode: Mode, config: Co
         ),
         policy=config.policy,
         config_hash=config.hash,
+    )
+
+
+def _usable_parser(profile_name: str, profile: Profile, policy: Policy) -> CoverageParser | None:
+    """Return the parser of the profile's report, if it asks for one (AOP-272).
+
+    Raises: UnsupportedParser.
+    """
+    parser = profile.parsers.coverage
+    if parser is None or parser.type is ParserType.NONE:
+        return None
+    usable = PARSERS.keys() if profile.capabilities is None else PARSERS.keys() & set(profile.capabilities)
+    if parser.type in usable:
+        return parser
+    if policy.testing.coverage.skip_unsupported_parser:
+        return None
+    raise UnsupportedParser(
+        f"The gate profile `{profile_name}` has no parser `{parser.type}`.", parser=parser.type, parsers=sorted(usable)
     )
 
 
@@ -94,7 +133,7 @@ def run_gates(call: Call, plan: GatePlan, checkout: Path) -> GateRun:
     with kernel.locks.gate_slot(plan.policy.supervisor.max_parallel_gate_runs):
         for number, step in enumerate(plan.steps, start=1):
             call.report(f"{plan.feature_id}: {plan.mode} gates, step {number} of {len(plan.steps)}: {step.name}")
-            results.append(_run_step(call, plan, step, checkout, f"{run_id}-{step.name}.log"))
+            results.append(_run_step(call, plan, step, checkout, f"{run_id}-{step.name}"))
             if results[-1].outcome != "passed":
                 break
     judged = _judged_report(call, plan, checkout) if results[-1].outcome == "passed" else _judged_step(results[-1])
@@ -119,9 +158,23 @@ def run_gates(call: Call, plan: GatePlan, checkout: Path) -> GateRun:
 
 
 def _run_step(call: Call, plan: GatePlan, step: Step, checkout: Path, log_name: str) -> StepResult:
+    """Run a step, and once more where the machine and not the change made it fail (AOP-277)."""
+    attempt, log_path = 1, f"{folder_of(plan.feature_id)}/logs/{log_name}.log"
+    ended = _run_once(call, plan, step, checkout, log_path)
+    while ended.ending is Ending.OUT_OF_MEMORY and attempt <= _retries(plan.policy.execution):
+        attempt, log_path = attempt + 1, f"{folder_of(plan.feature_id)}/logs/{log_name}-{attempt + 1}.log"
+        ended = _run_once(call, plan, step, checkout, log_path)
+    return _step_result(step, ended, log_path, attempts=attempt)
+
+
+def _retries(rules: ExecutionRules) -> int:
+    policy = rules.retry_policy
+    return policy.transient_max_retries if TransientExecFailure.code in policy.transient_error_codes else 0
+
+
+def _run_once(call: Call, plan: GatePlan, step: Step, checkout: Path, log_path: str) -> Ended:
     rules = plan.policy.execution
-    log_path = f"{folder_of(plan.feature_id)}/logs/{log_name}"
-    ended = call.kernel.processes.run(
+    return call.kernel.processes.run(
         Command(
             argv=step.cmd,
             cwd=checkout / step.cwd if step.cwd else checkout,
@@ -137,10 +190,9 @@ def _run_step(call: Call, plan: GatePlan, step: Step, checkout: Path, log_name: 
             writable=rules.sandbox_write,
         )
     )
-    return _step_result(step, ended, log_path)
 
 
-def _step_result(step: Step, ended: Ended, log_path: str) -> StepResult:
+def _step_result(step: Step, ended: Ended, log_path: str, *, attempts: int) -> StepResult:
     passed = ended.ending is Ending.EXITED and ended.exit_code == 0
     return msgspec.convert(
         {
@@ -149,7 +201,7 @@ def _step_result(step: Step, ended: Ended, log_path: str) -> StepResult:
             "outcome": "passed" if passed else OUTCOMES.get(ended.ending, "failed"),
             "exit_code": ended.exit_code,
             "seconds": round(ended.seconds, 3),
-            "attempts": 1,
+            "attempts": attempts,
             "log_path": log_path,
             "problem": ended.problem,
         },
@@ -162,28 +214,28 @@ def _judged_step(last: StepResult) -> Judged:
     if last.outcome == "timed_out":
         return Judged(failure_code=GateTimeout.code, failure=f"The step `{last.name}` passed its time limit: {what}")
     how = last.problem or f"it ended with exit code {last.exit_code}"
-    return Judged(failure_code=GateFailed.code, failure=f"The step `{last.name}` did not pass: {how}: {what}")
+    code = TransientExecFailure.code if last.outcome == "out_of_memory" else GateFailed.code
+    return Judged(failure_code=code, failure=f"The step `{last.name}` did not pass: {how}: {what}")
 
 
 def _remove_old_report(call: Call, plan: GatePlan, checkout: Path) -> None:
     """A report that an earlier run left would speak for this one."""
-    parser = plan.profile.parsers.coverage
-    if parser is not None and parser.path is not None:
-        call.kernel.files.remove(_from_root(call, checkout, parser.path))
+    if plan.parser is not None and plan.parser.path is not None:
+        call.kernel.files.remove(_from_root(call, checkout, plan.parser.path))
 
 
 def _judged_report(call: Call, plan: GatePlan, checkout: Path) -> Judged:
-    parser = plan.profile.parsers.coverage
-    if parser is None or parser.path is None or parser.type is ParserType.NONE:
+    parser = plan.parser
+    if parser is None or parser.path is None:
         return Judged()
-    data = call.kernel.files.read(_from_root(call, checkout, parser.path), limit=LARGEST_REPORT)
-    if data is None:
-        if parser.optional:
-            return Judged()
-        return Judged(failure_code=GateFailed.code, failure=f"No step wrote the report `{parser.path}`.")
     try:
+        data = call.kernel.files.read(_from_root(call, checkout, parser.path), limit=LARGEST_REPORT)
+        if data is None and parser.optional:
+            return Judged()
+        if data is None:
+            return Judged(failure_code=GateFailed.code, failure=f"No step wrote the report `{parser.path}`.")
         report = parse_report(parser.type, data)
-    except UnreadableReport as error:
+    except (FileNotFound, UnreadableReport) as error:
         return Judged(failure_code=GateFailed.code, failure=f"The report `{parser.path}` cannot be read: {error}")
     return _judged_tests(report) if isinstance(report, TestReport) else _judged_coverage(report, plan)
 
@@ -199,7 +251,7 @@ def _judged_tests(report: TestReport) -> Judged:
 
 
 def _judged_coverage(report: Report, plan: GatePlan) -> Judged:
-    verdict: CoverageVerdict = judge_coverage(report, plan.profile.thresholds, plan.policy.testing.coverage)
+    verdict = judge_coverage(report, plan.profile.thresholds, plan.policy.testing.coverage)
     coverage: dict[str, Json] = msgspec.to_builtins(verdict.figures)
     if verdict.problems:
         return Judged(coverage=coverage, failure_code=CoverageBelowMinimum.code, failure=" ".join(verdict.problems))
@@ -211,7 +263,7 @@ def _from_root(call: Call, checkout: Path, path: str) -> str:
 
 
 FAILURES: Mapping[str, type[Refusal]] = {
-    failure.code: failure for failure in (GateFailed, GateTimeout, CoverageBelowMinimum)
+    failure.code: failure for failure in (GateFailed, GateTimeout, CoverageBelowMinimum, TransientExecFailure)
 }
 
 
@@ -226,6 +278,26 @@ def failure_of(run: GateRun) -> Refusal:
         profile=run.profile,
         steps=step_facts(run.steps),
     ).with_evidence(**pointers(run))
+
+
+def record_run(tx: Transaction, call: Call, before: FeatureState, after: FeatureState, run: GateRun) -> FeatureState:
+    """Keep a run, whatever its verdict, with the feature that it makes of the one before."""
+    tx.put(run, run.run_id)
+    stored = store(tx, before, after, now=call.kernel.now())
+    tx.append(
+        call.event(
+            "gates_ran",
+            stored.feature_id,
+            gate_run_id=run.run_id,
+            profile=run.profile,
+            mode=run.mode,
+            verdict=run.verdict,
+            tree=run.subject.tree,
+            failure_code=run.failure_code,
+            sandbox_level=run.sandbox_level,
+        )
+    )
+    return stored
 
 
 def step_facts(steps: Sequence[StepResult]) -> list[Json]:

@@ -122,6 +122,11 @@ def missing_proof(
     return problems
 
 
+def unproven(gates: Mapping[str, Verdict]) -> dict[str, Verdict]:
+    """Return the verdicts of a feature that is another now: of those that gate runs gave, none holds any more."""
+    return {name: verdict if name == "plan" else Verdict.NA for name, verdict in gates.items()}
+
+
 def with_verdict(state: FeatureState, run: GateRun) -> FeatureState:
     """Return the feature with a run's verdict and the pointers to it."""
     gates = {**state.gates, run.mode: run.verdict, **_coverage_verdicts(run)}

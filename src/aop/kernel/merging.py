@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
@@ -25,15 +26,16 @@ from aop.kernel.approvals import read_token
 from aop.kernel.calls import Call, Kernel
 from aop.kernel.config import Config
 from aop.kernel.config_models import MergeStrategy, Mode
-from aop.kernel.documents import AcceptedPlan, Approval, FeatureState, GateRun, Plan, Status, Subject, Verdict
+from aop.kernel.documents import AcceptedPlan, Approval, FeatureState, GateRun, Plan, Status, Subject
 from aop.kernel.features import must_be
-from aop.kernel.gate_runs import GatePlan, failure_of, planned_gates, planned_subjects, run_gates
+from aop.kernel.gate_runs import GatePlan, planned_gates, planned_subjects, run_gates
 from aop.kernel.gates import missing_proof
+from aop.kernel.plans import check_contract_locks
 from aop.kernel.ports import ConflictedPaths
 from aop.kernel.record import Snapshot
 
 LONGEST_MESSAGE = 10_000
-FORGED_TRAILERS = ("signed-off-by:", "co-authored-by:", "reviewed-by:", "acked-by:", "aop-")
+FORGED_TRAILER = re.compile(r"\s*((signed-off|co-authored|reviewed|acked|tested)-by|aop-[a-z]+)\s*:", re.IGNORECASE)
 
 
 class Prepared(Struct, frozen=True, kw_only=True):
@@ -92,7 +94,7 @@ def check_ready(
 ) -> Ready:
     """Check everything that a merge needs, before anything is made.
 
-    Raises: InvalidStatusTransition, StrategyNotAllowed, EvidenceStale, UserApprovalRequired,
+    Raises: InvalidStatusTransition, StrategyNotAllowed, LockNotHeld, EvidenceStale, UserApprovalRequired,
     ApprovalInvalid, BaseBranchUnusable.
     """
     config = kernel.config()
@@ -100,12 +102,14 @@ def check_ready(
     if strategy not in config.policy.merge_policy.allowed_strategies:
         allowed = list(config.policy.merge_policy.allowed_strategies)
         raise StrategyNotAllowed(f"The policy does not allow the strategy `{strategy}`.", allowed=allowed)
+    accepted = view.get(AcceptedPlan, state.feature_id)
+    if accepted is not None:
+        check_contract_locks(accepted.plan, state, config.policy)
     runs = proven_runs(view, state, config)
     base = base_head(kernel, config)
     approval = _approval(kernel, view, state, token)
     if approval is not None:
         _refuse_void(approval, state, config, base=base, runs=runs)
-    accepted = view.get(AcceptedPlan, state.feature_id)
     return Ready(state=state, plan=accepted.plan if accepted else None, base=base, approval=approval)
 
 
@@ -175,7 +179,7 @@ def _moment(kernel: Kernel, approval: Approval | None) -> datetime:
 def commit_message(message: str, state: FeatureState, approval: Approval | None) -> str:
     """Return the message with AOP's own trailers, and without any that the caller forged."""
     printable = "".join(char for char in message.replace("\r\n", "\n") if char in "\n\t" or char.isprintable())
-    lines = [line for line in printable[:LONGEST_MESSAGE].split("\n") if not _is_forged(line)]
+    lines = [line for line in printable[:LONGEST_MESSAGE].split("\n") if not FORGED_TRAILER.match(line)]
     body = "\n".join(lines).strip() or f"Add feature {state.feature_id}"
     trailers = [f"AOP-Feature: {state.feature_id}", f"AOP-Tree: {state.tree}"]
     if approval is not None:
@@ -183,21 +187,14 @@ def commit_message(message: str, state: FeatureState, approval: Approval | None)
     return f"{body}\n\n" + "\n".join(trailers) + "\n"
 
 
-def _is_forged(line: str) -> bool:
-    return line.strip().lower().startswith(FORGED_TRAILERS)
-
-
 def merge_gates(call: Call, ready: Ready, prepared: Prepared) -> GateRun:
     """Prove the merged tree itself, in a checkout of its own.
 
-    Raises: UnknownGateProfileOrMode, NoGateSteps; and the failure of the run, with nothing merged.
+    Raises: UnknownGateProfileOrMode, NoGateSteps.
     """
     plan = _merge_plan(call, ready, prepared)
     with call.kernel.git.scratch_checkout(prepared.merge_commit) as checkout:
-        run = run_gates(call, plan, checkout)
-    if run.verdict is not Verdict.PASS:
-        raise failure_of(run)
-    return run
+        return run_gates(call, plan, checkout)
 
 
 def _merge_plan(call: Call, ready: Ready, prepared: Prepared) -> GatePlan:
@@ -211,28 +208,31 @@ def _merge_plan(call: Call, ready: Ready, prepared: Prepared) -> GatePlan:
         # The policy lets a profile do without the mode; the merged tree is proven all the same, by the full gates.
         plan = planned_gates(ready.state, ready.plan, Mode.FULL, config)
     subject = Subject(tree=merged, base_commit=prepared.base, definition=plan.subject.definition)
-    return msgspec.structs.replace(plan, subject=subject)
+    return msgspec.structs.replace(plan, mode=mode, subject=subject)
 
 
 def move_branches(kernel: Kernel, state: FeatureState, prepared: Prepared) -> None:
-    """Put the merge in place: first the feature's branch, then, if it has not moved, the base branch.
+    """Put the merge in place: the feature's branch and the base branch, or neither.
 
     Raises: FeatureBranchMoved, BaseMoved.
     """
     git = kernel.git
     head = git.branch_head(state.branch)
-    if head not in (state.base_commit, prepared.feature_commit) and not _is_our_earlier_try(kernel, state, head):
+    if head is None:
+        raise FeatureBranchMoved(f"The branch `{state.branch}` is gone.", branch=state.branch)
+    if head != state.base_commit and not _is_our_earlier_try(kernel, state, head):
         raise FeatureBranchMoved(
             f"The branch `{state.branch}` has commits that AOP did not make.", branch=state.branch, head=head
         )
-    if head is not None and not git.move_branch(state.branch, to=prepared.feature_commit, old=head):
+    if not git.move_branch(state.branch, to=prepared.feature_commit, old=head):
         raise FeatureBranchMoved(f"The branch `{state.branch}` moved just now.", branch=state.branch)
     if not git.move_branch(prepared.base_branch, to=prepared.merge_commit, old=prepared.base):
+        git.move_branch(state.branch, to=head, old=prepared.feature_commit)
         raise BaseMoved(
             f"The base branch `{prepared.base_branch}` moved while the merge was prepared.", expected=prepared.base
         )
 
 
-def _is_our_earlier_try(kernel: Kernel, state: FeatureState, head: CommitId | None) -> bool:
-    """An earlier merge that lost the race for the base branch left a commit of this tree on the feature's branch."""
-    return head is not None and kernel.git.tree_of(head) == state.tree
+def _is_our_earlier_try(kernel: Kernel, state: FeatureState, head: CommitId) -> bool:
+    """A merge that died between the two branches left a commit of this tree on the feature's."""
+    return kernel.git.tree_of(head) == state.tree

@@ -153,7 +153,12 @@ def _planned_for(change: TreeChange, bounds: Bounds) -> tuple[PlannedPath, ...]:
 def porcelain(changes: Iterable[TreeChange]) -> str:
     """Write changes against HEAD as `git status --porcelain` writes staged ones."""
     letters = {"create": "A", "modify": "M", "delete": "D"}
-    return "".join(f"{letters[change.kind]}  {change.path}\n" for change in changes)
+    return "".join(f"{letters[change.kind]}  {_quoted(change.path)}\n" for change in changes)
+
+
+def _quoted(path: str) -> str:
+    """Write a name as git does; the kernel admits none with a backslash or an invisible character."""
+    return '"{}"'.format(path.replace('"', '\\"')) if " " in path or '"' in path else path
 
 
 COMMENT_MARKS = (b"#", b"//", b"--", b";", b"/*", b"*", b"<!--")
@@ -161,5 +166,8 @@ COMMENT_MARKS = (b"#", b"//", b"--", b";", b"/*", b"*", b"<!--")
 
 def is_thin(file: FilePatch) -> bool:
     """Tell whether a file's change is nothing but white space and whole-line comments (a guess, by common marks)."""
+    if not file.hunks:
+        # A new file without a line; what else has no hunks is a rename, a mode or bytes.
+        return file.old_path is None and not file.is_binary
     changed = [line[1:].strip() for hunk in file.hunks for line in hunk.lines if line[:1] in (b"+", b"-")]
     return all(not line or line.startswith(COMMENT_MARKS) for line in changed)

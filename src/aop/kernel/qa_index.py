@@ -23,7 +23,7 @@ def next_index(
     items = []
     for path, hunks in _hunks_by_file(diff):
         old = known.get(path)
-        if old is not None and path not in just_changed and old.hunks == hunks:
+        if old is not None and path not in just_changed and (old.hunks, old.required_tests) == (hunks, required):
             items.append(old)
         else:
             items.append(QaItem(path=path, hunks=hunks, required_tests=required, status="pending"))
@@ -36,19 +36,26 @@ def next_index(
 
 
 def _hunks_by_file(diff: bytes) -> Iterator[tuple[str, tuple[QaHunk, ...]]]:
-    """Read a diff that git wrote without context lines (and with plain names: the kernel admits no other)."""
+    """Read a diff that git wrote without context lines."""
     path, hunks = "", list[QaHunk]()
     for line in diff.split(b"\n"):
         if line.startswith(b"diff --git "):
             if path:
                 yield path, tuple(hunks)
-            # `diff --git a/NAME b/NAME`: both names are the same, for renames are not looked for.
-            names = line[len(b"diff --git ") :]
-            path, hunks = names[len(names) // 2 + 3 :].decode(), []
+            path, hunks = _name(line[len(b"diff --git ") :]), []
         elif line.startswith(b"@@ "):
             hunks.append(_hunk(line))
     if path:
         yield path, tuple(hunks)
+
+
+def _name(pair: bytes) -> str:
+    """Return NAME of `a/NAME b/NAME`: both are the same, for renames are not looked for."""
+    name = pair[len(pair) // 2 + 1 :]
+    # Of the names that the kernel admits, git quotes only those with a `"`.
+    if name.startswith(b'"'):
+        name = name[1:-1].replace(b'\\"', b'"')
+    return name[2:].decode()
 
 
 def _hunk(header: bytes) -> QaHunk:

@@ -8,14 +8,14 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from aop.core.errors import InvalidOverridePrecedence
+from aop.core.errors import EvidenceStale, InvalidOverridePrecedence
 from aop.core.ids import FeatureId
 from aop.kernel.calls import Answered, Arguments, Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.config_models import Mode
 from aop.kernel.coverage import PARSERS
 from aop.kernel.documents import TERMINAL, AcceptedPlan, FeatureState, GateRun, Status, StepResult, Verdict
-from aop.kernel.features import moved, must_be, store
-from aop.kernel.gate_runs import GatePlan, failure_of, planned_gates, pointers, run_gates
+from aop.kernel.features import moved, must_be
+from aop.kernel.gate_runs import GatePlan, failure_of, planned_gates, pointers, record_run, run_gates
 from aop.kernel.gates import profile_named, with_verdict
 from aop.kernel.permissions import GATE_RUNNERS, READERS
 from aop.kernel.record import Transaction
@@ -123,28 +123,26 @@ def _run_in_worktree(call: Call, state: FeatureState, plan: GatePlan) -> GateRun
 
 def _record(tx: Transaction, call: Call, arguments: RunGates, finished: GateRun) -> Outcome:
     state = the_feature(tx, arguments)
+    _refuse_stale(tx, call, state, finished)
     after = with_verdict(state, finished)
     advance = ADVANCES.get((state.status, arguments.mode))
     if finished.verdict is Verdict.PASS and advance is not None:
         after = moved(after, advance)
-    tx.put(finished, finished.run_id)
-    stored = store(tx, state, after, now=call.kernel.now())
-    tx.append(
-        call.event(
-            "gates_ran",
-            stored.feature_id,
-            gate_run_id=finished.run_id,
-            profile=finished.profile,
-            mode=finished.mode,
-            verdict=finished.verdict,
-            tree=finished.subject.tree,
-            failure_code=finished.failure_code,
-            sandbox_level=finished.sandbox_level,
-        )
-    )
+    stored = record_run(tx, call, state, after, finished)
     if finished.verdict is not Verdict.PASS:
         return failure_of(finished)
     return Answered(data=_result(stored, finished), evidence=pointers(finished))
+
+
+def _refuse_stale(tx: Transaction, call: Call, state: FeatureState, finished: GateRun) -> None:
+    """A plan or a configuration that came while the gates ran may demand others."""
+    accepted = tx.get(AcceptedPlan, state.feature_id)
+    now = planned_gates(state, accepted.plan if accepted else None, Mode(finished.mode), call.kernel.config())
+    if now.subject != finished.subject:
+        raise EvidenceStale(
+            f"What the `{finished.mode}` gates of `{state.feature_id}` are was changed while they ran.",
+            problems=[f"`{finished.mode}` ran on something else than what the feature is now"],
+        )
 
 
 def _result(state: FeatureState, finished: GateRun) -> GateResult:

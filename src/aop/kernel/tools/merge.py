@@ -13,9 +13,9 @@ from aop.core.ids import ApprovalId, CommitId, FeatureId
 from aop.kernel.approvals import token_for
 from aop.kernel.calls import Answered, Call, ChangeArguments, Kernel, Outcome, Tool, the_feature
 from aop.kernel.config_models import MergeStrategy
-from aop.kernel.documents import Approval, FeatureState, GateRun, MergeEvidence, Status
+from aop.kernel.documents import Approval, FeatureState, GateRun, HeldLocks, MergeEvidence, Status, Verdict
 from aop.kernel.features import moved, must_be, store
-from aop.kernel.gate_runs import pointers
+from aop.kernel.gate_runs import failure_of, pointers, record_run
 from aop.kernel.gates import with_verdict
 from aop.kernel.merging import Prepared, base_head, check_ready, merge_gates, move_branches, prepare, proven_runs
 from aop.kernel.permissions import COORDINATORS
@@ -135,6 +135,8 @@ def ready_to_merge(call: Call, arguments: Merge) -> Outcome:
             ready = check_ready(kernel, view, state, arguments.user_approval_token, arguments.merge_strategy)
         prepared = prepare(call, ready, arguments.merge_strategy, arguments.commit_message)
         run = merge_gates(call, ready, prepared)
+        if run.verdict is not Verdict.PASS:
+            return call.commit(lambda tx: _failed(tx, call, arguments, run))
         intent = Intent(feature_id=name, prepared=prepared, gate_run=run)
         call.intend(msgspec.to_builtins(intent))
         _spend(call, ready.approval)
@@ -144,6 +146,13 @@ def ready_to_merge(call: Call, arguments: Merge) -> Outcome:
             _give_back(call, prepared.approval_id)
             raise
         return _finish(call, intent)
+
+
+def _failed(tx: Transaction, call: Call, arguments: Merge, run: GateRun) -> Outcome:
+    """Keep the verdict on the merged tree: a merge that passes at the second try is not one that passed at once."""
+    state = the_feature(tx, arguments)
+    record_run(tx, call, state, with_verdict(state, run), run)
+    return failure_of(run)
 
 
 def _spend(call: Call, approval: Approval | None) -> None:
@@ -183,7 +192,8 @@ def _finish(call: Call, intent: Intent) -> Outcome:
             approval_id=prepared.approval_id,
             gates=after.gates,
         )
-        after = msgspec.structs.replace(after, evidence=msgspec.structs.replace(after.evidence, merge=proof))
+        evidence = msgspec.structs.replace(after.evidence, merge=proof)
+        after = msgspec.structs.replace(after, evidence=evidence, locks=HeldLocks())
         tx.put(run, run.run_id)
         stored = store(tx, state, after, now=kernel.now())
         tx.append(

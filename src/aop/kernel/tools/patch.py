@@ -14,8 +14,8 @@ from aop.kernel.config import Config
 from aop.kernel.config_models import Mode
 from aop.kernel.diffs import Patch, parse_patch, render
 from aop.kernel.documents import AcceptedPlan, FeatureState, QaIndex, Status
-from aop.kernel.features import NOT_RUN, must_be, store
-from aop.kernel.gates import profile_named, with_overrides
+from aop.kernel.features import must_be, store
+from aop.kernel.gates import profile_named, unproven, with_overrides
 from aop.kernel.patches import (
     is_thin,
     judge_plan,
@@ -81,7 +81,7 @@ def apply_patch(call: Call, arguments: ApplyPatch) -> Outcome:
         proposal = _proposal(kernel, target, arguments.unified_diff, config)
         _judge(kernel, target, proposal, config)
         kernel.git.keep(target.state.feature_id, proposal.tree)
-        after = msgspec.structs.replace(target.state, tree=proposal.tree, gates={**target.state.gates, **NOT_RUN})
+        after = msgspec.structs.replace(target.state, tree=proposal.tree, gates=unproven(target.state.gates))
         index = _qa_index(kernel, target, proposal, after, config)
 
         def decide(tx: Transaction) -> Outcome:

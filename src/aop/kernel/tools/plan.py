@@ -14,6 +14,8 @@ from aop.kernel.collisions import claims_of, collision_refusal, collisions_with_
 from aop.kernel.config import Config
 from aop.kernel.documents import AcceptedPlan, FeatureState, Plan, Status, Verdict
 from aop.kernel.features import moved, must_be, store
+from aop.kernel.gate_runs import planned_subjects
+from aop.kernel.gates import unproven
 from aop.kernel.permissions import PLANNERS, READERS
 from aop.kernel.plans import check_first, check_plan, check_revision
 from aop.kernel.record import Transaction
@@ -84,9 +86,13 @@ def _accept(tx: Transaction, call: Call, state: FeatureState, plan: Plan, config
     found = collisions_with_others(tx, state.feature_id, claims)
     if found:
         raise collision_refusal(state.feature_id, found)
+    before = tx.get(AcceptedPlan, state.feature_id)
+    subjects = planned_subjects(state, before.plan if before else None, config)
     tx.set_claims(state.feature_id, claims)
     tx.put(AcceptedPlan(version=plan.plan_version, plan=plan), state.feature_id)
-    after = msgspec.structs.replace(state, gate_profile=plan.gate_profile, gates={**state.gates, "plan": Verdict.PASS})
+    after = msgspec.structs.replace(state, gate_profile=plan.gate_profile)
+    gates = state.gates if planned_subjects(after, plan, config) == subjects else unproven(state.gates)
+    after = msgspec.structs.replace(after, gates={**gates, "plan": Verdict.PASS})
     if after.status is Status.PLANNING:
         after = moved(after, Status.BUILDING)
     return store(tx, state, after, now=call.kernel.now())

@@ -10,8 +10,9 @@ from msgspec import Meta, Struct
 
 from aop.core.errors import FileNotFound
 from aop.core.ids import FeatureId, TreeId
+from aop.core.redaction import Redactor
 from aop.kernel.calls import Call, ChangeArguments, FeatureArguments, Outcome, Tool, the_feature
-from aop.kernel.paths import exact_path
+from aop.kernel.paths import canonical_path
 from aop.kernel.permissions import COORDINATORS, READERS
 from aop.kernel.ports import FileMode, Git, TreeChange
 from aop.kernel.record import Transaction
@@ -108,7 +109,7 @@ class DiffOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     stat: bool = False
     name_only: bool = False
     context_lines: Annotated[int, Meta(ge=0, le=100)] = 3
-    paths: Annotated[tuple[str, ...], Meta(max_length=1000)] = ()
+    paths: Annotated[tuple[str, ...], Meta(max_length=200)] = ()
 
 
 class Diff(FeatureArguments, frozen=True, kw_only=True):
@@ -127,14 +128,14 @@ class DiffText(Struct, frozen=True, kw_only=True):
 def diff(call: Call, arguments: Diff) -> Outcome:
     """Show everything that the feature changes, new files included."""
     git, options = call.kernel.git, arguments.options
-    paths = tuple(exact_path(path) for path in options.paths)
+    paths = tuple(canonical_path(path) for path in options.paths)
     with call.kernel.record.read() as view:
         state = the_feature(view, arguments)
     base = git.tree_of(state.base_commit)
     changes = git.changes(base, state.tree)
     if paths:
         changes = tuple(each for each in changes if any(_at_or_below(each.path, path) for path in paths))
-    text = _diff_text(git, base, state.tree, changes, options)
+    text = _diff_text(git, base, state.tree, changes, msgspec.structs.replace(options, paths=paths))
     shown = text[:LARGEST_DIFF].decode(errors="replace")
     return DiffText(
         feature_id=state.feature_id,
@@ -151,8 +152,8 @@ def _diff_text(git: Git, base: TreeId, tree: TreeId, changes: tuple[TreeChange, 
     if options.name_only or not names:
         return "".join(f"{name}\n" for name in names).encode()
     if options.stat:
-        return git.diff_stat(base, tree, paths=names if options.paths else ()).encode()
-    return git.diff(base, tree, context_lines=options.context_lines, paths=names if options.paths else ())
+        return git.diff_stat(base, tree, paths=options.paths).encode()
+    return git.diff(base, tree, context_lines=options.context_lines, paths=options.paths)
 
 
 def _at_or_below(path: str, folder: str) -> bool:
@@ -180,14 +181,14 @@ class FileText(Struct, frozen=True, kw_only=True):
 
 def read_file(call: Call, arguments: ReadFile) -> Outcome:
     """Read a file of the feature's tree, as git holds it: no link is followed, and nothing else is reachable."""
-    git, path = call.kernel.git, exact_path(arguments.path)
+    git, path = call.kernel.git, canonical_path(arguments.path)
     with call.kernel.record.read() as view:
         state = the_feature(view, arguments)
     entry = git.entry(state.tree, path)
     if entry is None or entry.mode not in (FileMode.FILE, FileMode.EXECUTABLE):
         raise FileNotFound(f"The tree of `{state.feature_id}` has no file `{path}`.", path=path)
-    whole = git.blob(entry.oid)
-    part = whole[arguments.offset : arguments.offset + arguments.limit]
+    shown = _masked(git.blob(entry.oid), call.kernel.redact)
+    part = shown[arguments.offset : arguments.offset + arguments.limit]
     content, encoding = _as_text(part)
     return msgspec.convert(
         {
@@ -196,14 +197,22 @@ def read_file(call: Call, arguments: ReadFile) -> Outcome:
             "tree": state.tree,
             "oid": entry.oid,
             "mode": entry.mode,
-            "size": len(whole),
+            "size": len(shown),
             "encoding": encoding,
-            "content": call.kernel.redact.mask_secrets(content) if encoding == "utf-8" else content,
+            "content": content,
             "offset": arguments.offset,
-            "truncated": arguments.offset + len(part) < len(whole),
+            "truncated": arguments.offset + len(part) < len(shown),
         },
         FileText,
     )
+
+
+def _masked(whole: bytes, redact: Redactor) -> bytes:
+    """Mask the secrets of a text before it is cut: one that is asked for in pieces is still one."""
+    try:
+        return redact.mask_secrets(whole.decode()).encode()
+    except UnicodeDecodeError:
+        return whole
 
 
 def _as_text(part: bytes) -> tuple[str, str]:
