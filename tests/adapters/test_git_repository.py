@@ -66,6 +66,14 @@ def test_from_a_linked_worktree_the_main_checkout_is_found(repository: Repositor
     assert (found.root, found.git_dir) == (repository.root, repository.root / ".git")
 
 
+def test_a_submodule_is_a_repository_of_its_own(repository: Repository, tmp_path: Path) -> None:
+    make_repository(tmp_path / "library")
+    git(repository.root, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(tmp_path / "library"))
+    found = open_repository(repository.root / "library/src", os.environ)
+    assert (found.root, found.git_dir) == (repository.root / "library", repository.git_dir / "modules/library")
+    assert start(found) == repository.root / "library/.worktrees/alice"
+
+
 def test_variables_that_name_another_repository_are_ignored(repository: Repository, tmp_path: Path) -> None:
     other = make_repository(tmp_path / "other")
     found = open_repository(repository.root, {**os.environ, "GIT_DIR": str(other.git_dir)})
@@ -437,7 +445,7 @@ def test_branch_names_are_judged_as_git_judges_them(repository: Repository, name
 # --- the user's checkout -----------------------------------------------------------------------------
 
 
-def user_state(repository: Repository) -> dict[str, str | bytes]:
+def user_state(repository: Repository) -> dict[str, bytes]:
     """Return what C-55 says is never written: tracked files, HEAD, index and config of the user's checkout."""
     root = repository.root
     listed = git(root, "ls-files", "-z").split("\0")
@@ -446,7 +454,7 @@ def user_state(repository: Repository) -> dict[str, str | bytes]:
         "HEAD": (root / ".git/HEAD").read_bytes(),
         "index": (root / ".git/index").read_bytes(),
         "config": (root / ".git/config").read_bytes(),
-        "status": git(root, "-c", "core.fsmonitor=false", "status", "--porcelain"),
+        "status": git(root, "-c", "core.fsmonitor=false", "status", "--porcelain").encode(),
     }
 
 
@@ -485,7 +493,8 @@ def test_a_checkout_that_is_behind_is_left_alone_and_told_how_to_follow(reposito
     assert user_state(repository) == before
     assert advice == (
         f"`main` is checked out at `{repository.root}`, which was left alone and still shows the files of `{old[:12]}`;"
-        f" bring it up to date with `git -C {repository.root} read-tree -m -u {old} {new}`."
+        f" bring it up to date with `git -C {repository.root} update-index -q --refresh;"
+        f" git -C {repository.root} read-tree -m -u {old} {new}`."
     )
     run_advice(advice)
     assert git(repository.root, "status", "--porcelain", "--", "src", "new.txt", "README.md") == ""

@@ -18,6 +18,7 @@ from aop.core.ids import TreeId
 from aop.kernel.ports import FileMode
 
 _UNREADABLE_INDEX = 128
+_WITH_PATTERNS = {"GIT_LITERAL_PATHSPECS": "0"}
 
 
 class Checkout:
@@ -38,7 +39,6 @@ class Checkout:
             index, differing = self._private_index(private, tree)
             created = {change.path: change for change in differing if change.status == "D"}
             self._remove(change.path for change in differing if change.status == "A")
-            self._neutral.run("read-tree", "-i", "-m", tree, index=index)
             # A submodule's folder is never looked into; it only has to be there.
             folders = {path for path, change in created.items() if change.old_mode == FileMode.GITLINK}
             outdated = sorted({change.path for change in self._drift(index)} | folders)
@@ -52,13 +52,12 @@ class Checkout:
         """Return how the files differ from the tree, and the files that it neither knows nor ignores."""
         with held_folder(self._tmp) as private:
             index, _ = self._private_index(private, tree)
-            self._neutral.run("read-tree", "-i", "-m", tree, index=index)
             self._on_disk("update-index", "-q", "--refresh", "--ignore-submodules", index=index, fine=(0, 1))
             return self._drift(index), self._strays(index, private)
 
     def clear_strays(self, tree: TreeId, quarantine: Quarantine) -> tuple[str, ...]:
         """Move the files that the tree neither knows nor ignores to quarantine; return their paths."""
-        _, strays = self.compare(tree)
+        strays = self._strays_beside(tree)
         for path in strays:
             quarantine.take(self._folder, path.rstrip("/"))
         # Nothing is there any more but the folders that are empty now.
@@ -67,7 +66,7 @@ class Checkout:
 
     def discard_strays(self, tree: TreeId) -> tuple[str, ...]:
         """Remove the files that the tree neither knows nor ignores; return their paths."""
-        _, strays = self.compare(tree)
+        strays = self._strays_beside(tree)
         for path in strays:
             # A repository inside the worktree is one stray, and ends with a slash.
             if path.endswith("/"):
@@ -76,7 +75,7 @@ class Checkout:
         return strays
 
     def _private_index(self, private: Path, tree: TreeId) -> tuple[Path, list[RawChange]]:
-        """Copy the index; return it with what the tree has otherwise (`D`: not in the index, `A`: only there)."""
+        """Copy the index and make the copy be the tree; return it, and what was not (`D`: missing, `A`: too much)."""
         index = private / "index"
         with suppress(FileNotFoundError):
             # The copy keeps the time of the original: by it git knows which files it must read to be sure.
@@ -87,6 +86,9 @@ class Checkout:
             # Without an index the files on disk are compared with the tree byte by byte.
             index.unlink(missing_ok=True)
             ran = self._neutral.run(*arguments, index=index)
+        if ran.out:
+            # What the two have in common keeps what is known of the files on disk.
+            self._neutral.run("read-tree", "-i", "-m", tree, index=index)
         return index, list(raw_changes(ran.out))
 
     def _install(self, index: Path) -> None:
@@ -154,6 +156,11 @@ class Checkout:
                 digest.update(piece)
         return digest.hexdigest()
 
+    def _strays_beside(self, tree: TreeId) -> tuple[str, ...]:
+        with held_folder(self._tmp) as private:
+            index, _ = self._private_index(private, tree)
+            return self._strays(index, private)
+
     def _strays(self, index: Path, private: Path) -> tuple[str, ...]:
         """Return the files that are neither in the index nor ignored by the `.gitignore` files that are in it.
 
@@ -170,27 +177,23 @@ class Checkout:
     def _not_ignored(self, paths: set[str], index: Path, private: Path) -> set[str]:
         if not paths:
             return set()
-        rules = self._ignore_files(index, private)
+        # The one command that takes no literal names: `./` before each keeps it from reading a `:` as more than a name.
         ran = self._neutral.run(
-            "check-ignore",
-            "--no-index",
-            "-z",
-            "--stdin",
-            stdin=joined_names(sorted(paths)),
-            work_tree=rules,
+            *("check-ignore", "--no-index", "-z", "--stdin"),
+            stdin=joined_names(f"./{path}" for path in sorted(paths)),
+            work_tree=self._ignore_files(index, private),
+            environment=_WITH_PATTERNS,
             fine=(0, 1),
         )
-        return paths.difference(split_names(ran.out))
+        return paths.difference(path.removeprefix("./") for path in split_names(ran.out))
 
     def _ignore_files(self, index: Path, private: Path) -> Path:
         """Return a folder with nothing but the `.gitignore` files of the index."""
         rules = private / "ignores"
         if not rules.exists():
             rules.mkdir()
-            with_globs = {"GIT_LITERAL_PATHSPECS": "0"}
-            listed = self._neutral.run(
-                "ls-files", "-z", "--", ":(glob)**/.gitignore", index=index, environment=with_globs
-            ).out
+            pattern = ":(glob)**/.gitignore"
+            listed = self._neutral.run("ls-files", "-z", "--", pattern, index=index, environment=_WITH_PATTERNS).out
             self._neutral.run("checkout-index", f"--prefix={rules}/", "-z", "--stdin", stdin=listed, index=index)
         return rules
 

@@ -101,7 +101,8 @@ class GitProgram:
                 out, err = process.communicate(stdin or None, timeout=seconds)
             except subprocess.TimeoutExpired as expired:
                 _end(process)
-                raise Fault(f"A git command did not end within {seconds:.0f} seconds.") from expired
+                name = next(word for word in arguments if not word.startswith("-"))
+                raise Fault(f"`git {name}` did not end within {seconds:.0f} seconds.") from expired
         return Ran(code=process.returncode, out=out, err=err.decode("utf-8", "replace"))
 
 
@@ -112,8 +113,8 @@ class GitDir:
         self, program: GitProgram, *, git_dir: Path, work_tree: Path, environment: Mapping[str, str], root: Path
     ) -> None:
         self._program = program
+        self.work_tree = work_tree
         self._git_dir = git_dir
-        self._work_tree = work_tree
         self._environment = environment
         self._root = root
 
@@ -129,7 +130,7 @@ class GitDir:
         seconds: float = GIT_SECONDS,
     ) -> Ran:
         """Run git here; an exit code that the caller did not call fine is a fault."""
-        folder = work_tree or self._work_tree
+        folder = work_tree or self.work_tree
         more = {**self._environment, **(environment or {})}
         if index is not None:
             more["GIT_INDEX_FILE"] = str(index)

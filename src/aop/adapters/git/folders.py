@@ -154,7 +154,8 @@ class Quarantine:
         if self._folder is None:
             above = own_folder(self._root, ".aop", "quarantine", self._feature_id)
             number = 1 + max((int(name) for name in os.listdir(above) if name.isdigit()), default=0)
-            self._folder = own_folder(above, str(number))
+            self._folder = above / str(number)
+            self._folder.mkdir()
         return self._folder
 
 

@@ -181,6 +181,9 @@ class Repository:
         with locked(self._own("locks") / f"git-{feature_id}"):
             registration = self._worktrees.registration(folder)
             if registration is None:
+                # Git would look for a branch of that name at a remote, and write what it finds into the config.
+                if self.branch_head(branch) is None:
+                    raise Fault(f"There is no branch `{branch}` for the worktree of `{feature_id}`.")
                 registration = self._worktrees.add_on_branch(folder, branch, quarantine)
             self._worktrees.restore(folder, registration, quarantine)
             self._worktrees.point_head(registration, branch_ref(branch))
@@ -200,7 +203,9 @@ class Repository:
     def status(self, feature_id: FeatureId, tree: TreeId) -> WorktreeStatus:
         folder = self.worktree_path(feature_id)
         registration = self._registration(folder)
-        drift, untracked = self._checkout(folder, registration).compare(tree)
+        # A folder that somebody deleted is compared as what it is: empty.
+        there = folder if folder.is_dir() and not folder.is_symlink() else self._neutral.work_tree
+        drift, untracked = self._checkout(there, registration).compare(tree)
         accepted = self.changes(self._tree_at_head(registration), tree)
         strays = sorted({*untracked, *(change.path for change in drift)})
         return WorktreeStatus(porcelain=porcelain(accepted, drift, untracked), strays=tuple(strays))
@@ -230,7 +235,7 @@ class Repository:
         """Keep the files that AOP writes out of the user's `git status`, through `info/exclude`."""
         exclude_runtime_files(self._git_dir / "info" / "exclude", worktrees=self._worktrees_folder)
 
-    # --- below ---------------------------------------------------------------------------------------
+    # --- parts ---------------------------------------------------------------------------------------
 
     @cached_property
     def _neutral(self) -> GitDir:
@@ -301,9 +306,10 @@ def _git_date(when: datetime) -> str:
 
 
 def _how_to_follow(folder: Path, branch: str, old: str, new: str) -> str:
-    # `read-tree` with two trees takes over what differs between them, and refuses where that would lose local changes.
-    command = f"git -C {shlex.quote(str(folder))} read-tree -m -u {old} {new}"
+    # `read-tree` takes over what differs between the two, and refuses where that would lose local changes; it goes by
+    # what the index knows of the files, which the other command brings up to date.
+    here = f"git -C {shlex.quote(str(folder))}"
     return (
         f"`{branch}` is checked out at `{folder}`, which was left alone and still shows the files of `{old[:12]}`;"
-        f" bring it up to date with `{command}`."
+        f" bring it up to date with `{here} update-index -q --refresh; {here} read-tree -m -u {old} {new}`."
     )

@@ -119,7 +119,7 @@ class Worktrees:
         registration = self.registration(folder)
         if ran.code == 0 and registration is not None:
             return registration
-        if " already " in ran.err and commit in ran.err:
+        if f"'{commit}' is already" in ran.err:
             raise BranchExists(
                 f"The worktree `{folder.name}` cannot be made: {self._git.cleaned(ran.err)}",
                 hint="Check out another branch there, so that the feature's worktree can have this one.",
@@ -178,5 +178,7 @@ def _plain_content(path: Path) -> bytes | None:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
-    with open(descriptor, "rb") as file:
-        return file.read(8192) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
+    try:
+        return os.read(descriptor, 8192) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
+    finally:
+        os.close(descriptor)
