@@ -332,7 +332,6 @@ def test_lock_files_of_a_killed_git_are_in_nobodys_way(repository: Repository) -
 
 @pytest.mark.parametrize("attributes", ["* text eol=crlf\n", "* ident\n", "* working-tree-encoding=UTF-16\n"])
 @pytest.mark.parametrize("place", ["tree", "worktree", "repository"])
-@pytest.mark.hostile("D057")
 def test_the_files_are_the_bytes_of_the_tree(repository: Repository, attributes: str, place: str) -> None:
     folder = start(repository)
     git(repository.root, "config", "core.autocrlf", "true")

@@ -6,7 +6,7 @@ import hashlib
 import os
 import shutil
 import stat
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -52,7 +52,8 @@ class Checkout:
         """Return how the files differ from the tree, and the files that it neither knows nor ignores."""
         with held_folder(self._tmp) as private:
             index, _ = self._private_index(private, tree)
-            self._on_disk("update-index", "-q", "--refresh", "--ignore-submodules", index=index, fine=(0, 1))
+            # What cannot be refreshed counts as different.
+            self._attempt(("update-index", "-q", "--refresh", "--ignore-submodules"), index)
             return self._drift(index), self._strays(index, private)
 
     def clear_strays(self, tree: TreeId, quarantine: Quarantine) -> tuple[str, ...]:
@@ -140,7 +141,7 @@ class Checkout:
             return None if created and created.old_mode == FileMode.GITLINK else path
         if not mode or created is None:
             return None
-        return None if stat.S_ISREG(mode) and self._blob_id(path, created.old_oid) == created.old_oid else path
+        return None if stat.S_ISREG(mode) and self._holds(path, created.old_oid) else path
 
     def _mode(self, path: str) -> int:
         try:
@@ -148,13 +149,17 @@ class Checkout:
         except (FileNotFoundError, NotADirectoryError):
             return 0
 
-    def _blob_id(self, path: str, like: str) -> str:
-        with open(self._folder / path, "rb") as file:
-            algorithm = "sha1" if len(like) == 40 else "sha256"
-            digest = hashlib.new(algorithm, b"blob %d\0" % os.fstat(file.fileno()).st_size, usedforsecurity=False)
-            while piece := file.read(1 << 20):
-                digest.update(piece)
-        return digest.hexdigest()
+    def _holds(self, path: str, oid: str) -> bool:
+        """Tell whether a plain file holds the bytes of a blob."""
+        digest = hashlib.new("sha1" if len(oid) == 40 else "sha256", usedforsecurity=False)
+        try:
+            with open(self._folder / path, "rb") as file:
+                digest.update(b"blob %d\0" % os.fstat(file.fileno()).st_size)
+                while piece := file.read(1 << 20):
+                    digest.update(piece)
+        except PermissionError:
+            return False
+        return digest.hexdigest() == oid
 
     def _strays_beside(self, tree: TreeId) -> tuple[str, ...]:
         with held_folder(self._tmp) as private:
@@ -197,17 +202,17 @@ class Checkout:
             self._neutral.run("checkout-index", f"--prefix={rules}/", "-z", "--stdin", stdin=listed, index=index)
         return rules
 
-    def _on_disk(self, *arguments: str, index: Path, stdin: bytes = b"", fine: Container[int] = (0,)) -> bytes:
+    def _on_disk(self, *arguments: str, index: Path, stdin: bytes = b"") -> bytes:
         """Run git on the files; where a program has locked folders up, open them and try once more."""
         ran = self._attempt(arguments, index, stdin)
-        if ran.code not in fine or ran.err:
+        if ran.code != 0 or ran.err:
             grant_access(self._folder)
             ran = self._attempt(arguments, index, stdin)
-        if ran.code not in fine or ran.err:
+        if ran.code != 0 or ran.err:
             raise Fault(f"`git {arguments[0]}` ended with {ran.code}: {self._neutral.cleaned(ran.err)}")
         return ran.out
 
-    def _attempt(self, arguments: Sequence[str], index: Path, stdin: bytes) -> Ran:
+    def _attempt(self, arguments: Sequence[str], index: Path, stdin: bytes = b"") -> Ran:
         return self._neutral.run(
             *arguments, stdin=stdin, work_tree=self._folder, index=index, fine=ANY_CODE, seconds=CHECKOUT_SECONDS
         )

@@ -16,7 +16,7 @@ CHECKOUT_SECONDS = 600.0
 # A negative code is the signal that ended git.
 ANY_CODE = range(-64, 256)
 
-_TERMINATION_SECONDS = 5.0
+_TERMINATION_SECONDS = 2.0
 _MESSAGE_CHARACTERS = 2000
 
 _ENVIRONMENT = {

@@ -76,18 +76,6 @@ def abandoned_folders(parent: Path) -> Iterator[Path]:
                 yield folder
 
 
-@contextmanager
-def _taken_over(folder: Path) -> Iterator[None]:
-    descriptor = os.open(folder, _REAL_FOLDER)
-    try:
-        if time.time() - os.fstat(descriptor).st_mtime < _YOUNG_SECONDS:
-            raise BlockingIOError
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    finally:
-        os.close(descriptor)
-
-
 def remove_folder(folder: Path) -> None:
     """Remove a folder with all that is in it, also where a program took away the right to."""
     shutil.rmtree(folder, ignore_errors=True)
@@ -159,10 +147,25 @@ class Quarantine:
         return self._folder
 
 
+@contextmanager
+def _taken_over(folder: Path) -> Iterator[None]:
+    _grant(str(folder))
+    descriptor = os.open(folder, _REAL_FOLDER)
+    try:
+        if time.time() - os.fstat(descriptor).st_mtime < _YOUNG_SECONDS:
+            raise BlockingIOError
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def _grant(path: str) -> None:
     mode = os.lstat(path).st_mode
     if stat.S_ISDIR(mode) and mode & stat.S_IRWXU != stat.S_IRWXU:
-        os.chmod(path, stat.S_IMODE(mode) | stat.S_IRWXU)
+        # Of a folder that belongs to somebody else, whoever needs it says so.
+        with suppress(PermissionError):
+            os.chmod(path, stat.S_IMODE(mode) | stat.S_IRWXU)
 
 
 def _remove_file(top: int, path: str) -> None:
