@@ -1,14 +1,23 @@
-"""The files that AOP owns in the managed repository: read without following links, written whole or not at all."""
+"""The files that AOP owns in the managed repository: reached without following links, written whole or not at all."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
 
 from aop.core.errors import Fault, FileNotFound
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_UNFINISHED = re.compile(r"\.aop-[0-9a-f]{32}\.tmp")
 
 
 class RepositoryFiles:
@@ -23,76 +32,108 @@ class RepositoryFiles:
 
     def read(self, path: str, *, limit: int) -> bytes | None:
         try:
-            descriptor = os.open(self._root / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            with self._opened(path) as file:
+                size = os.fstat(file.fileno()).st_size
+                if size > limit:
+                    raise FileNotFound(f"`{path}` has {size} bytes; at most {limit} are read.", path=path)
+                return file.read(limit)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise FileNotFound(f"`{path}` cannot be read: {error.strerror}.", path=path) from error
-        with os.fdopen(descriptor, "rb") as file:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                raise FileNotFound(f"`{path}` is not a plain file.", path=path)
-            if status.st_size > limit:
-                raise FileNotFound(f"`{path}` has {status.st_size} bytes; at most {limit} are read.", path=path)
-            return file.read(limit)
 
     def read_tail(self, path: str, *, limit: int) -> bytes:
-        try:
-            descriptor = os.open(self._root / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError:
-            return b""
-        with os.fdopen(descriptor, "rb") as file:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                return b""
-            file.seek(max(0, status.st_size - limit))
+        with suppress(OSError), self._opened(path) as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - limit))
             return file.read(limit)
+        return b""
 
     def fingerprint(self, path: str) -> str | None:
-        target = self._root / path
         try:
-            status = os.lstat(target)
+            with self._folder_of(path) as (folder, name):
+                mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+            if not stat.S_ISREG(mode):
+                return f"no plain file: {stat.filemode(mode)}"
+            with self._opened(path) as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
         except FileNotFoundError:
             return None
-        if not stat.S_ISREG(status.st_mode):
-            return f"no plain file: {stat.filemode(status.st_mode)}"
-        with open(target, "rb", opener=_open_without_following) as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise Fault(f"`{path}` cannot be looked at: {error.strerror}.") from error
 
     def remove(self, path: str) -> None:
-        (self._root / path).unlink(missing_ok=True)
+        try:
+            with self._folder_of(path) as (folder, name):
+                os.unlink(name, dir_fd=folder)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise FileNotFound(f"`{path}` cannot be removed: {error.strerror}.", path=path) from error
 
     def write(self, path: str, content: bytes) -> None:
-        target = self._root / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        # The name is told apart from everything else, so that a sweep after a crash removes only its own kind.
-        beside = target.with_name(f".aop-{uuid.uuid4().hex}.tmp")
         try:
-            with open(beside, "xb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(beside, target)
+            with self._folder_of(path, make=True) as (folder, name):
+                # Whoever writes holds the lock on these files, so a file that is not finished is a dead process's.
+                _remove_unfinished(folder)
+                _put(folder, name, content)
         except OSError as error:
-            beside.unlink(missing_ok=True)
             raise Fault(f"`{path}` cannot be written: {error.strerror}.") from error
-        _sync_folder(target.parent)
 
     def set_aside(self, path: str) -> str:
-        folder = self._root / ".aop" / "quarantine" / uuid.uuid4().hex[:12]
-        folder.mkdir(parents=True)
-        target = folder / Path(path).name
-        os.rename(self._root / path, target)
-        return target.relative_to(self._root).as_posix()
+        aside = f".aop/quarantine/{uuid.uuid4().hex[:12]}/{Path(path).name}"
+        try:
+            with self._folder_of(path) as (folder, name), self._folder_of(aside, make=True) as (quarantine, _name):
+                os.rename(name, name, src_dir_fd=folder, dst_dir_fd=quarantine)
+        except OSError as error:
+            raise Fault(f"`{path}` cannot be set aside: {error.strerror}.") from error
+        return aside
+
+    @contextmanager
+    def _opened(self, path: str) -> Iterator[BufferedReader]:
+        with self._folder_of(path) as (folder, name):
+            descriptor = os.open(name, _READ, dir_fd=folder)
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise OSError(None, "it is not a plain file")
+            with os.fdopen(descriptor, "rb", closefd=False) as file:
+                yield file
+        finally:
+            os.close(descriptor)
+
+    @contextmanager
+    def _folder_of(self, path: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
+        """Open the folder that a path lies in, name by name, so that no link on the way leads out of the repository."""
+        *above, name = path.split("/")
+        folder = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            for part in above:
+                if make:
+                    with suppress(FileExistsError):
+                        os.mkdir(part, dir_fd=folder)
+                below = os.open(part, _FOLDER, dir_fd=folder)
+                os.close(folder)
+                folder = below
+            yield folder, name
+        finally:
+            os.close(folder)
 
 
-def _open_without_following(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def _put(folder: int, name: str, content: bytes) -> None:
+    beside = f".aop-{uuid.uuid4().hex}.tmp"
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        with os.fdopen(os.open(beside, _CREATE, 0o666, dir_fd=folder), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except OSError:
+        _remove_unfinished(folder)
+        raise
+    os.fsync(folder)
+
+
+def _remove_unfinished(folder: int) -> None:
+    for name in os.listdir(folder):
+        if _UNFINISHED.fullmatch(name):
+            with suppress(OSError):
+                os.unlink(name, dir_fd=folder)

@@ -8,6 +8,8 @@ import os
 import secrets
 from pathlib import Path
 
+from aop.core.errors import Fault
+
 KEY_BYTES = 32
 
 
@@ -26,9 +28,13 @@ class FileSigner:
 
     def _key(self) -> bytes:
         try:
-            return self._path.read_bytes()
+            key = self._path.read_bytes()
         except FileNotFoundError:
-            return self._made_key()
+            key = self._made_key()
+        # A key that was cut short, or emptied, would let anybody sign.
+        if len(key) != KEY_BYTES:
+            raise Fault(f"The signing key `{self._path.name}` does not have {KEY_BYTES} bytes.")
+        return key
 
     def _made_key(self) -> bytes:
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 
 import msgspec
 
@@ -22,7 +21,7 @@ from aop.core.errors import (
 )
 from aop.core.ids import OperationId, feature_id
 from aop.core.ids import operation_id as operation_id_of
-from aop.core.jsontext import canonical_json
+from aop.core.jsontext import MalformedText, canonical_json
 from aop.core.roles import Role
 from aop.kernel.calls import Arguments, Call, Envelope, FeatureArguments, Kernel, Outcome, Tool, envelope
 from aop.kernel.config import Policy
@@ -67,17 +66,18 @@ class Gateway:
         self, principal: Principal, tool_name: str, arguments: Json, *, operation_id: str | None, report: Report
     ) -> Envelope:
         tool = self._permitted_tool(principal, tool_name)
+        payload = payload_hash(tool, arguments)
         parsed = parse_arguments(tool, arguments)
         check_caller(principal, parsed)
-        self._settle_dead_operations()
+        set_aside = self._settle_dead_operations(report)
         if not tool.mutates:
             call = Call(kernel=self.kernel, principal=principal, tool=tool, operation_id=None, report=report)
-            return envelope(tool, tool.run(call, parsed))
-        own_id = operation_id_of(operation_id) if operation_id else OperationId(self.kernel.new_id("op"))
+            return _naming(set_aside, envelope(tool, tool.run(call, parsed)))
+        own_id = OperationId(self.kernel.new_id("op")) if operation_id is None else operation_id_of(operation_id)
         call = Call(kernel=self.kernel, principal=principal, tool=tool, operation_id=own_id, report=report)
-        answer = self._once(call, parsed, payload_hash(tool, arguments))
-        set_aside = show(self.kernel)
-        return self._revealed(tool, answer, set_aside)
+        answer = self._once(call, parsed, payload)
+        set_aside += show(self.kernel, parsed.feature_id if isinstance(parsed, FeatureArguments) else None)
+        return _naming(set_aside, self._revealed(tool, answer))
 
     def _permitted_tool(self, principal: Principal, tool_name: str) -> Tool:
         tool = self.tools.get(tool_name)
@@ -124,38 +124,53 @@ class Gateway:
             )
         return known
 
-    def _settle_dead_operations(self) -> None:
-        """Finish or undo what died half-way, once in the life of this process."""
+    def _settle_dead_operations(self, report: Report) -> tuple[str, ...]:
+        """Finish or undo what died half-way, once in the life of this process; return what was set aside."""
         if self._settled:
-            return
+            return ()
         self._settled = True
         with self.kernel.record.read() as view:
             pending = view.pending_operations()
         for operation in pending:
-            self._settle(operation)
-        show(self.kernel)
+            tool = self.tools.get(operation.tool)
+            if tool is not None:
+                self._settle(operation, tool, report)
+        return show(self.kernel)
 
-    def _settle(self, operation: Operation) -> None:
+    def _settle(self, operation: Operation, tool: Tool, report: Report) -> None:
         call = Call(
             kernel=self.kernel,
             principal=Principal(role=Role.SYSTEM, actor=operation.actor),
-            tool=self.tools[operation.tool],
+            tool=tool,
             operation_id=operation.operation_id,
-            report=lambda _line: None,
+            report=report,
         )
-        with suppress(OperationInProgress), self.kernel.locks.operation(operation.operation_id, wait_seconds=0.0):
-            with self.kernel.record.read() as view:
-                now = view.operation(operation.operation_id)
-            if now is not None and now.answer is None and _resolved(call, now) is None:
-                with self.kernel.record.write() as tx:
-                    tx.withdraw_operation(operation.operation_id)
+        try:
+            with self.kernel.locks.operation(operation.operation_id, wait_seconds=0.0):
+                with self.kernel.record.read() as view:
+                    now = view.operation(operation.operation_id)
+                if now is not None and now.answer is None and _resolved(call, now) is None:
+                    with self.kernel.record.write() as tx:
+                        tx.withdraw_operation(operation.operation_id)
+        except OperationInProgress:
+            # Its caller is alive.
+            return
+        except Refusal as refusal:
+            # It stays pending, and whoever sends it again gets this refusal; the call at hand has no part in it.
+            report(f"The operation `{operation.operation_id}` died half-way and is not settled: {refusal.message}")
 
-    def _revealed(self, tool: Tool, answer: Envelope, set_aside: tuple[str, ...]) -> Envelope:
-        data = answer.data
-        if answer.ok and tool.reveal is not None:
-            data = msgspec.to_builtins(tool.reveal(self.kernel, msgspec.convert(data, tool.output)))
-        evidence = {**answer.evidence, "set_aside": list(set_aside)} if set_aside else answer.evidence
-        return Envelope(ok=answer.ok, data=data, error=answer.error, evidence=evidence)
+    def _revealed(self, tool: Tool, answer: Envelope) -> Envelope:
+        if not answer.ok or tool.reveal is None:
+            return answer
+        shown = tool.reveal(self.kernel, msgspec.convert(answer.data, tool.output))
+        return msgspec.structs.replace(answer, data=msgspec.to_builtins(shown))
+
+
+def _naming(set_aside: tuple[str, ...], answer: Envelope) -> Envelope:
+    """Add to an answer where the content was moved that somebody else had put in place of AOP's own files."""
+    if not set_aside:
+        return answer
+    return msgspec.structs.replace(answer, evidence={**answer.evidence, "set_aside": list(set_aside)})
 
 
 def _resolved(call: Call, operation: Operation) -> Outcome | None:
@@ -180,13 +195,13 @@ def parse_arguments(tool: Tool, arguments: Json) -> Arguments:
 
     Raises: InvalidArguments, InvalidFeatureSlug.
     """
+    named = arguments.get("feature_id") if isinstance(arguments, Mapping) else None
+    if isinstance(named, str) and issubclass(tool.arguments, FeatureArguments):
+        feature_id(named)
     try:
-        parsed = msgspec.convert(arguments, tool.arguments)
+        return msgspec.convert(arguments, tool.arguments)
     except msgspec.ValidationError as error:
         raise InvalidArguments(f"The arguments of `{tool.name}` are not valid: {error}.", tool=tool.name) from error
-    if isinstance(parsed, FeatureArguments):
-        feature_id(parsed.feature_id)
-    return parsed
 
 
 def check_caller(principal: Principal, arguments: Arguments) -> None:
@@ -202,5 +217,11 @@ def check_caller(principal: Principal, arguments: Arguments) -> None:
 
 
 def payload_hash(tool: Tool, arguments: Json) -> str:
-    """Return what tells one request from another under the same operation id."""
-    return hashlib.sha256(canonical_json({"tool": tool.name, "arguments": arguments})).hexdigest()
+    """Return what tells one request from another under the same operation id.
+
+    Raises: InvalidArguments for what no JSON text could have brought here.
+    """
+    try:
+        return hashlib.sha256(canonical_json({"tool": tool.name, "arguments": arguments})).hexdigest()
+    except MalformedText as error:
+        raise InvalidArguments(f"The arguments of `{tool.name}` are not valid: {error}.", tool=tool.name) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from contextlib import suppress
 
-from aop.core.errors import WorktreeBusy
+from aop.core.errors import Fault, WorktreeBusy
 from aop.core.ids import feature_id
 from aop.kernel.calls import Kernel
 from aop.kernel.documents import AcceptedPlan, FeatureState, GateRun, Index, QaIndex
@@ -13,11 +13,14 @@ from aop.kernel.projections import DECISIONS, feature_files, index_files
 from aop.kernel.record import Snapshot, Unshown
 
 WORKTREE_WAIT_SECONDS = 5.0
-LARGEST_SHOWN_FILE = 64 * 1024 * 1024
 
 
-def show(kernel: Kernel) -> tuple[str, ...]:
-    """Write every file and worktree that may be older than the record; return where foreign content was moved to."""
+def show(kernel: Kernel, own: str | None = None) -> tuple[str, ...]:
+    """Write every file and worktree that may be older than the record; return where foreign content was moved to.
+
+    What belongs to the feature `own` is shown now, or a fault says why not. What belongs to another one and cannot be
+    shown at once keeps nobody waiting: it stays unshown, and a later call shows it.
+    """
     with kernel.record.read() as view:
         if not view.unshown():
             return ()
@@ -28,11 +31,17 @@ def show(kernel: Kernel) -> tuple[str, ...]:
             waiting = view.unshown()
             rendered = {what: _rendered(view, what) for what in waiting if what.kind != "worktree"}
         for what, files in rendered.items():
-            set_aside += _show_files(kernel, what, files)
+            with suppress(*_excused(what, own)):
+                _show_files(kernel, what, files, set_aside)
     for what in waiting:
         if what.kind == "worktree":
-            set_aside += _show_worktree(kernel, what)
+            with suppress(WorktreeBusy, *_excused(what, own)):
+                _show_worktree(kernel, what, set_aside, wait_seconds=WORKTREE_WAIT_SECONDS if what.key == own else 0.0)
     return tuple(set_aside)
+
+
+def _excused(what: Unshown, own: str | None) -> tuple[type[Exception], ...]:
+    return () if own is not None and (what.kind == "index" or what.key == own) else (Fault,)
 
 
 def _rendered(view: Snapshot, what: Unshown) -> dict[str, bytes]:
@@ -54,11 +63,10 @@ def _rendered(view: Snapshot, what: Unshown) -> dict[str, bytes]:
     )
 
 
-def _show_files(kernel: Kernel, what: Unshown, files: dict[str, bytes]) -> list[str]:
+def _show_files(kernel: Kernel, what: Unshown, files: dict[str, bytes], set_aside: list[str]) -> None:
     hashes = {path: hashlib.sha256(content).hexdigest() for path, content in files.items()}
     with kernel.record.read() as view:
         last = {path: view.shown_hash(path) for path in files}
-    set_aside = []
     for path, content in files.items():
         found = kernel.files.fingerprint(path)
         if found == hashes[path]:
@@ -68,17 +76,14 @@ def _show_files(kernel: Kernel, what: Unshown, files: dict[str, bytes]) -> list[
         kernel.files.write(path, content)
     with kernel.record.write() as tx:
         tx.mark_shown(what, hashes)
-    return set_aside
 
 
-def _show_worktree(kernel: Kernel, what: Unshown) -> list[str]:
-    set_aside: list[str] = []
+def _show_worktree(kernel: Kernel, what: Unshown, set_aside: list[str], *, wait_seconds: float) -> None:
     # Whoever holds the worktree shows it itself before working there.
-    with suppress(WorktreeBusy), kernel.locks.worktree(feature_id(what.key), wait_seconds=WORKTREE_WAIT_SECONDS):
+    with kernel.locks.worktree(feature_id(what.key), wait_seconds=wait_seconds):
         with kernel.record.read() as view:
             state = view.get(FeatureState, what.key)
         if state is not None:
             set_aside += kernel.git.show_tree(state.feature_id, state.tree)
         with kernel.record.write() as tx:
             tx.mark_shown(what, {})
-    return set_aside

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 
+from aop.core.errors import Fault
+
 MIGRATIONS: tuple[str, ...] = (
     """
     CREATE TABLE journal (
@@ -41,15 +43,15 @@ MIGRATIONS: tuple[str, ...] = (
         feature_id TEXT NOT NULL,
         text TEXT NOT NULL,
         is_pattern INTEGER NOT NULL,
-        PRIMARY KEY (kind, is_pattern, key, feature_id)
+        PRIMARY KEY (kind, is_pattern, key, feature_id, text)
     ) WITHOUT ROWID;
     CREATE INDEX claims_by_feature ON claims (feature_id);
     CREATE TABLE unshown (
+        stamp INTEGER PRIMARY KEY AUTOINCREMENT,
         kind TEXT NOT NULL,
         key TEXT NOT NULL,
-        stamp INTEGER NOT NULL,
-        PRIMARY KEY (kind, key)
-    ) WITHOUT ROWID;
+        UNIQUE (kind, key)
+    );
     CREATE TABLE shown (
         path TEXT PRIMARY KEY,
         sha256 TEXT NOT NULL
@@ -61,5 +63,7 @@ MIGRATIONS: tuple[str, ...] = (
 def migrate(connection: sqlite3.Connection) -> None:
     """Bring a database to the newest shape, one numbered change after the other."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version > len(MIGRATIONS):
+        raise Fault(f"The record has shape {version}, made by a newer AOP; this one knows {len(MIGRATIONS)}.")
     for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
         connection.executescript(f"BEGIN IMMEDIATE; {script}; PRAGMA user_version = {number}; COMMIT;")

@@ -71,14 +71,21 @@ class SqliteRecord:
             return existing
         self._path.parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(self._path, isolation_level=None, timeout=30.0, check_same_thread=False)
+        try:
+            self._prepare(connection)
+        except (sqlite3.Error, Fault) as error:
+            connection.close()
+            raise Fault(f"The record `{self._path}` cannot be opened: {error}") from error
+        self._own.connection = connection
+        self._opened.append(connection)
+        return connection
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA synchronous = FULL")
         if connection.execute("PRAGMA user_version").fetchone() != (len(MIGRATIONS),):
             with locked_file(self._lock_path):
                 connection.execute("PRAGMA journal_mode = WAL")
                 migrate(connection)
-        self._own.connection = connection
-        self._opened.append(connection)
-        return connection
 
 
 class _View:
@@ -96,13 +103,13 @@ class _View:
         return (_document(shape, key, body) for key, body in rows.fetchall())
 
     def put(self, document: Document, key: str) -> None:
-        body = msgspec.json.encode(document).decode()
+        row = (document.version, msgspec.json.encode(document).decode(), document.kind, key)
         if document.version == 1:
-            sql = "INSERT INTO documents (version, body, kind, key) VALUES (?, ?, ?, ?)"
-            self._sql.execute(sql, (1, body, document.kind, key))
-            return
-        sql = "UPDATE documents SET version = ?, body = ? WHERE kind = ? AND key = ? AND version = ?"
-        done = self._sql.execute(sql, (document.version, body, document.kind, key, document.version - 1))
+            sql = "INSERT OR IGNORE INTO documents (version, body, kind, key) VALUES (?, ?, ?, ?)"
+            done = self._sql.execute(sql, row)
+        else:
+            sql = "UPDATE documents SET version = ?, body = ? WHERE kind = ? AND key = ? AND version = ?"
+            done = self._sql.execute(sql, (*row, document.version - 1))
         if done.rowcount != 1:
             raise Fault(f"The {document.kind} `{key}` is not at version {document.version - 1}.")
 
@@ -185,8 +192,8 @@ class _View:
         return tuple(Unshown(kind=kind, key=key, stamp=stamp) for kind, key, stamp in rows)
 
     def mark_unshown(self, kind: UnshownKind, key: str) -> None:
-        sql = "INSERT OR REPLACE INTO unshown (kind, key, stamp) SELECT ?, ?, coalesce(max(seq), 0) FROM journal"
-        self._sql.execute(sql, (kind, key))
+        # The stamp is new each time, and none is ever given out twice.
+        self._sql.execute("INSERT OR REPLACE INTO unshown (kind, key) VALUES (?, ?)", (kind, key))
 
     def mark_shown(self, what: Unshown, hashes: Mapping[str, str]) -> None:
         sql = "DELETE FROM unshown WHERE kind = ? AND key = ? AND stamp = ?"
@@ -246,5 +253,6 @@ def _entry(row: tuple[int, str, str, str, str, str | None, str, str, str]) -> Jo
 
 
 def _with_folders_above(key: str) -> Iterator[str]:
+    """Return the key and every folder above it, from the root, whose key is empty."""
     parts = key.split("/")
-    return ("/".join(parts[:depth]) for depth in range(1, len(parts) + 1))
+    return ("/".join(parts[:depth]) for depth in range(len(parts) + 1))

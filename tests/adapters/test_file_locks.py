@@ -1,0 +1,208 @@
+"""Locks between real processes: they end with their holder, and nobody believes to hold what another one holds."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from aop.adapters.file_locks import FileLocks, locked_file
+from aop.core.errors import OperationInProgress, WorktreeBusy
+from aop.core.ids import FeatureId, OperationId
+from tests.racing import race, running, until
+
+OPERATION = OperationId("op-1")
+FEATURE = FeatureId("one")
+
+HOLD = """
+from aop.adapters.file_locks import FileLocks
+locks = FileLocks(Path(sys.argv[1]))
+held = {
+    "operation": lambda: locks.operation("op-1", wait_seconds=0.0),
+    "worktree": lambda: locks.worktree("one", wait_seconds=0.0),
+    "files": locks.files,
+    "base_branch": locks.base_branch,
+    "gate_slot": lambda: locks.gate_slot(1),
+}[sys.argv[2]]()
+with held:
+    ready()
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "private" / "locks"
+
+
+@pytest.fixture
+def locks(folder: Path) -> FileLocks:
+    return FileLocks(folder)
+
+
+def try_operation(locks: FileLocks) -> AbstractContextManager[None]:
+    return locks.operation(OPERATION, wait_seconds=0.0)
+
+
+def try_worktree(locks: FileLocks) -> AbstractContextManager[None]:
+    return locks.worktree(FEATURE, wait_seconds=0.0)
+
+
+@contextmanager
+def in_thread(held: Callable[[], AbstractContextManager[None]]) -> Iterator[threading.Event]:
+    """Ask for a lock in a thread; the event tells that it was got, and it is let go at the end."""
+    got, enough = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with held():
+            got.set()
+            enough.wait(10)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    try:
+        yield got
+    finally:
+        enough.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("name", ["operation", "worktree", "files", "base_branch", "gate_slot"])
+def test_a_lock_whose_holder_was_killed_is_free_at_once(locks: FileLocks, folder: Path, name: str) -> None:
+    with running(HOLD, folder, name) as child:
+        asked: dict[str, Callable[[], AbstractContextManager[None]]] = {
+            "operation": lambda: locks.operation(OPERATION, wait_seconds=10.0),
+            "worktree": lambda: locks.worktree(FEATURE, wait_seconds=10.0),
+            "files": locks.files,
+            "base_branch": locks.base_branch,
+            "gate_slot": lambda: locks.gate_slot(1),
+        }
+        with in_thread(asked[name]) as got:
+            assert not got.wait(0.05)
+            child.send_signal(signal.SIGKILL)
+            child.wait()
+            assert got.wait(5)
+
+
+@pytest.mark.hostile("S21")
+def test_a_program_that_the_dead_holder_started_does_not_keep_its_lock(locks: FileLocks, folder: Path) -> None:
+    code = HOLD.replace(
+        "    ready()",
+        '    pid = os.posix_spawnp("sleep", ["sleep", "60"], os.environ)\n'
+        "    print(pid, flush=True)\n"
+        "    sys.stdin.readline()",
+    ).replace("with held:", 'print("ready", flush=True)\nwith held:')
+    with running(code, folder, "operation") as child:
+        assert child.stdout is not None
+        grandchild = int(child.stdout.readline())
+        with pytest.raises(OperationInProgress), try_operation(locks):
+            pass
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+        try:
+            with try_operation(locks):
+                os.kill(grandchild, 0)
+        finally:
+            os.kill(grandchild, signal.SIGKILL)
+
+
+def test_an_operation_is_held_by_one_only(locks: FileLocks) -> None:
+    with in_thread(lambda: try_operation(locks)) as got:
+        assert got.wait(5)
+        with pytest.raises(OperationInProgress) as refused, try_operation(locks):
+            pass
+        with locks.operation(OperationId("op-2"), wait_seconds=0.0):
+            pass
+    assert refused.value.as_error() == {
+        "code": "operation_in_progress",
+        "message": "The operation `op-1` is still running.",
+        "details": {
+            "retryable": True,
+            "requires_human": False,
+            "suggested_next_actions": [OperationInProgress.hint],
+            "operation_id": "op-1",
+        },
+    }
+    with try_operation(locks):
+        pass
+
+
+def test_a_worktree_is_held_by_one_only(locks: FileLocks) -> None:
+    with in_thread(lambda: try_worktree(locks)) as got:
+        assert got.wait(5)
+        with pytest.raises(WorktreeBusy) as refused, try_worktree(locks):
+            pass
+        with locks.worktree(FeatureId("two"), wait_seconds=0.0):
+            pass
+    assert refused.value.facts == {"feature_id": "one"}
+
+
+def test_an_exception_lets_the_lock_go(locks: FileLocks) -> None:
+    with pytest.raises(KeyboardInterrupt), try_operation(locks):
+        raise KeyboardInterrupt
+    with try_operation(locks):
+        pass
+
+
+def test_the_file_of_an_operation_is_gone_when_it_has_ended(locks: FileLocks, folder: Path) -> None:
+    with try_operation(locks):
+        assert len(list(folder.iterdir())) == 1
+    assert list(folder.iterdir()) == []
+
+
+def test_whoever_waited_on_a_file_that_was_removed_holds_the_file_that_others_see(
+    locks: FileLocks, folder: Path
+) -> None:
+    with ExitStack() as first:
+        first.enter_context(try_operation(locks))
+        (path,) = folder.iterdir()
+        with in_thread(lambda: locks.operation(OPERATION, wait_seconds=10.0)) as got:
+            until(lambda: descriptors_on(path) == 2)
+            first.close()
+            assert got.wait(5)
+            with pytest.raises(OperationInProgress), try_operation(locks):
+                pass
+
+
+def descriptors_on(path: Path) -> int:
+    names = [f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd")]
+    return sum(os.path.exists(name) and os.path.realpath(name) == str(path) for name in names)
+
+
+TAKE_TURNS = """
+from aop.adapters.file_locks import FileLocks
+locks, total = FileLocks(Path(sys.argv[1])), Path(sys.argv[2])
+ready()
+for turn in range(40):
+    with locks.operation("op-1", wait_seconds=30.0):
+        total.write_text(str(int(total.read_text()) + 1))
+print(turn)
+"""
+
+
+def test_three_processes_that_take_turns_on_one_operation_never_meet(folder: Path, tmp_path: Path) -> None:
+    total = tmp_path / "total"
+    total.write_text("0")
+    race(TAKE_TURNS, [(folder, total)] * 3)
+    assert (total.read_text(), list(folder.iterdir())) == ("120", [])
+
+
+def test_there_are_as_many_gate_slots_as_the_limit_says(locks: FileLocks) -> None:
+    with ExitStack() as held:
+        for _ in range(2):
+            held.enter_context(locks.gate_slot(2))
+        with in_thread(lambda: locks.gate_slot(2)) as third:
+            assert not third.wait(0.05)
+            held.close()
+            assert third.wait(5)
+
+
+def test_a_lock_file_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").touch()
+    (tmp_path / "a.lock").symlink_to("elsewhere")
+    with pytest.raises(OSError, match="Too many levels"), locked_file(tmp_path / "a.lock"):
+        pass

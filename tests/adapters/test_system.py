@@ -1,0 +1,33 @@
+"""The machine's clock and ids."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+from aop.adapters.system import SystemClock, new_id
+from aop.core.clock import timestamp
+from aop.core.ids import operation_id
+
+
+def test_the_time_of_day_is_in_utc() -> None:
+    before = datetime.now(UTC)
+    now = SystemClock().now()
+    assert before <= now <= datetime.now(UTC)
+    assert now.utcoffset() == timedelta(0)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", timestamp(now))
+
+
+def test_boot_time_never_goes_back() -> None:
+    clock = SystemClock()
+    seen = [clock.boot_seconds() for _ in range(1000)]
+    assert seen == sorted(seen)
+    assert seen[0] > 0
+
+
+def test_ids_are_new_each_time_and_sort_by_the_time_they_were_made() -> None:
+    ids = [new_id("gate") for _ in range(5000)]
+    assert len(set(ids)) == len(ids)
+    assert [name.rpartition("-")[0] for name in ids] == sorted(name.rpartition("-")[0] for name in ids)
+    assert operation_id(ids[0]) == ids[0]
+    assert re.fullmatch(r"gate-\d{13}-[0-9a-f]{16}", ids[0])
