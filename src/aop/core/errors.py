@@ -436,3 +436,23 @@ class ProviderAuthMissing(Refusal):
     code = "provider_auth_missing"
     move = Move.ASK_PERSON
     hint = "Log in with the provider's own command, or set its key in the environment."
+
+
+# --- driving a feature ---------------------------------------------------------------------------
+
+
+class TurnsUsedUp(Refusal):
+    code = "turns_used_up"
+    move = Move.ESCALATE
+    hint = "Look at `last_error`; make the spec or the plan clearer, or do this step by hand, and go on from there."
+
+
+class WorkerAsks(Refusal):
+    code = "worker_asks"
+    move = Move.ASK_PERSON
+    hint = "Give the worker what `request` and `detail` ask for, or do this step by hand, and go on from there."
+
+
+class ReplayDiverged(Refusal):
+    code = "replay_diverged"
+    hint = "The recording was made where the tools answered otherwise; take one that fits, or a live agent."

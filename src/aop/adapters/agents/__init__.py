@@ -1,0 +1,1 @@
+"""Coding agents, one module each; all are `aop.supervisor.workers.Worker`."""

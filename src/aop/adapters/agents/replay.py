@@ -1,0 +1,58 @@
+"""Plays a recorded agent back: it gives the recorded answers in their order, and cannot think of another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from aop.core.errors import Fault, ReplayDiverged
+from aop.core.roles import Role
+from aop.supervisor.workers import WorkerInput, WorkerOutput
+
+
+class RecordedTurn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One line of a transcript."""
+
+    role: Role
+    output: WorkerOutput
+
+
+class ReplayWorker:
+    """Implements `aop.supervisor.workers.Worker`."""
+
+    def __init__(self, turns: Iterable[RecordedTurn]) -> None:
+        self._turns = iter(turns)
+        self._played = 0
+
+    def turn(self, given: WorkerInput) -> WorkerOutput:
+        recorded = next(self._turns, None)
+        if recorded is None:
+            raise ReplayDiverged(
+                f"The recording ends after {self._played} turns, and the {given.role} of `{given.feature_id}` is asked"
+                " for one more.",
+                played=self._played,
+            )
+        if recorded.role is not given.role:
+            raise ReplayDiverged(
+                f"Turn {self._played + 1} of the recording is the {recorded.role}'s, and the {given.role} is asked.",
+                played=self._played,
+            )
+        self._played += 1
+        return recorded.output
+
+
+def read_transcript(data: bytes) -> Iterator[RecordedTurn]:
+    """Yield the turns of a transcript: JSON lines."""
+    for number, line in enumerate(data.splitlines(), start=1):
+        try:
+            yield msgspec.json.decode(line, type=RecordedTurn)
+        except msgspec.DecodeError as error:
+            raise Fault(f"Line {number} of the transcript is not a turn: {error}.") from error
+
+
+def shipped_transcript(name: str) -> bytes:
+    """Return a transcript that AOP brings along."""
+    return (Path(__file__).with_name("transcripts") / f"{name}.jsonl").read_bytes()

@@ -1,0 +1,86 @@
+"""`aop init`: guesses base branch and gates, shows the files that say so, asks, and writes those that are missing."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from aop.adapters.configuration import read_config
+from aop.adapters.git.repository import Repository, open_repository
+from aop.adapters.projects.starter import Proposal, place_new_file, propose
+from aop.cli.exits import Exit
+from aop.cli.terminal import Terminal
+from aop.core.errors import Json
+from aop.kernel.config import Config
+from aop.kernel.config_models import Mode, Profile
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Say what the verb takes."""
+    parser.add_argument("--yes", action="store_true", help="write without asking")
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Propose, ask, write, and read back what was written."""
+    repository = open_repository(Path(arguments.repo), os.environ)
+    proposal = propose(repository, os.environ)
+    _show(terminal, repository, proposal)
+    agreed = not proposal.files or arguments.yes or terminal.confirm(f"Write {_counted(proposal)}?")
+    written = [path for path, text in proposal.files.items() if agreed and place_new_file(repository.root, path, text)]
+    config = read_config(repository, repository.root, base_branch=proposal.base_branch)
+    if terminal.json:
+        terminal.object(_as_json(proposal, written, config, ok=agreed))
+    if not agreed:
+        terminal.say("Nothing was written.")
+        return Exit.NOT_PROVEN
+    if written:
+        _say_what_is_next(terminal, repository, proposal, written)
+    else:
+        terminal.say("Everything is there already and is valid; nothing was written.")
+    return Exit.OK
+
+
+def _show(terminal: Terminal, repository: Repository, proposal: Proposal) -> None:
+    terminal.say(f"Repository   {repository.root}")
+    terminal.say(f"Base branch  {proposal.base_branch}")
+    if proposal.language:
+        terminal.say(f"Language     {proposal.language}")
+    for path in proposal.existing:
+        terminal.say(f"Kept         {path} (it is there already)")
+    for path, text in proposal.files.items():
+        terminal.say(f"\n{path}\n")
+        terminal.say("".join(f"    {line}\n" for line in text.splitlines()).rstrip("\n"))
+    if proposal.files:
+        terminal.say("")
+    for warning in proposal.warnings:
+        terminal.say(f"Note: {warning}")
+
+
+def _counted(proposal: Proposal) -> str:
+    return "this file" if len(proposal.files) == 1 else f"these {len(proposal.files)} files"
+
+
+def _say_what_is_next(terminal: Terminal, repository: Repository, proposal: Proposal, written: list[str]) -> None:
+    terminal.say(f"Wrote {', '.join(written)}.")
+    place = "" if Path.cwd() == repository.root else f", in {repository.root}"
+    elsewhere = "" if proposal.checked_out == proposal.base_branch else f" on `{proposal.base_branch}`"
+    terminal.say(f"\nCommit what was written{elsewhere}, then make a feature{place}:")
+    terminal.say(f'  git add -- {" ".join(written)} && git commit -m "Let AOP manage this repository"')
+    terminal.say('  aop call feature.init \'{"feature_id": "my_feature"}\'')
+
+
+def _as_json(proposal: Proposal, written: list[str], config: Config, *, ok: bool) -> dict[str, Json]:
+    return {
+        "ok": ok,
+        "written": list(written),
+        "existing": list(proposal.existing),
+        "base_branch": config.policy.worktree.base_branch,
+        "gates": {name: _steps_by_mode(profile) for name, profile in config.gates.profiles.items()},
+        "warnings": list(proposal.warnings),
+    }
+
+
+def _steps_by_mode(profile: Profile) -> dict[str, Json]:
+    steps = {mode.value: profile.modes.steps(mode) or () for mode in Mode}
+    return {mode: [{"name": step.name, "cmd": step.cmd} for step in of_mode] for mode, of_mode in steps.items()}

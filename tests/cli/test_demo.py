@@ -1,0 +1,174 @@
+"""`aop demo`, as a real process: what it reports is what git and the record say."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aop.core.ids import FeatureId
+from tests.world import Ran, World, git, run_aop
+
+FEATURE = FeatureId("volume_discount")
+
+
+@pytest.fixture(scope="module")
+def temporary(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("demo")
+
+
+@pytest.fixture(scope="module")
+def kept(temporary: Path) -> Ran:
+    """One run whose repository stays."""
+    return run_aop(temporary, "demo", "--json", "--keep", env={"TMPDIR": str(temporary)})
+
+
+@pytest.fixture
+def shop(kept: Ran) -> Iterator[World]:
+    """The repository that the run left."""
+    world = World(Path(kept.json["repository"]))
+    yield world
+    world.close()
+
+
+def test_stdout_is_one_object_that_names_the_merged_feature(kept: Ran, shop: World) -> None:
+    assert kept.code == 0, kept.err
+    report = kept.json
+    seconds = report.pop("seconds")
+    assert 0 < seconds < 30
+    assert report == {
+        "ok": True,
+        "features": [
+            {
+                "feature_id": FEATURE,
+                "status": "merged",
+                "tree": git(shop.root, "rev-parse", "main^{tree}").strip(),
+                "merge_commit": git(shop.root, "rev-parse", "main").strip(),
+                "gates": {"plan": "pass", "fast": "pass", "full": "pass", "merge": "pass"},
+            }
+        ],
+        "repository": str(shop.root),
+    }
+
+
+def test_the_feature_is_on_the_base_branch_as_a_merge_of_what_was_approved(shop: World) -> None:
+    assert git(shop.root, "log", "--format=%s", "main").splitlines() == [
+        f"Merge feature {FEATURE}",
+        "A tenth off from ten pieces of one article on",
+        "Let AOP manage this repository",
+        "A small shop",
+    ]
+    assert len(git(shop.root, "log", "-1", "--format=%P", "main").split()) == 2
+    assert git(shop.root, "rev-parse", "main^{tree}") == git(shop.root, "rev-parse", f"{FEATURE}^{{tree}}")
+    assert "if pieces >= PIECES_FOR_DISCOUNT:" in git(shop.root, "show", "main:shop/cart.py")
+
+
+def test_the_record_tells_the_whole_story_with_the_gate_that_failed(shop: World) -> None:
+    with shop.app.record.read() as view:
+        told = [(entry.event.actor, entry.event.kind, verdict_in(entry.event.payload)) for entry in view.journal()]
+    assert told[:8] == [
+        (f"orchestrator:{FEATURE}", "feature_initialised", ""),
+        (f"planner:{FEATURE}", "plan_accepted", ""),
+        (f"builder:{FEATURE}", "patch_applied", ""),
+        (f"builder:{FEATURE}", "gates_ran", "fast fail"),
+        (f"builder:{FEATURE}", "patch_applied", ""),
+        (f"builder:{FEATURE}", "gates_ran", "fast pass"),
+        (f"qa:{FEATURE}", "gates_ran", "full pass"),
+        ("person:demo", "approval_granted", ""),
+    ]
+    assert told[-1] == ("person:demo", "feature_merged", "")
+
+
+def verdict_in(payload: Any) -> str:
+    return f"{payload['mode']} {payload['verdict']}" if "verdict" in payload else ""
+
+
+def test_the_log_of_the_failed_gate_shows_the_real_failure_of_the_real_test(shop: World) -> None:
+    logs = (shop.root / "agentic/features" / FEATURE / "logs").glob("*.log")
+    failed = [log.read_text() for log in logs if "FAILED" in log.read_text()]
+    assert len(failed) == 1
+    assert "test_ten_pieces_cost_a_tenth_less" in failed[0]
+    assert "AssertionError: 1450 != 1350" in failed[0]
+
+
+def test_the_checkout_was_left_alone_and_a_person_is_told_how_to_follow(kept: Ran, shop: World) -> None:
+    assert git(shop.root, "diff", "--stat", "main~1") == ""
+    assert git(shop.root, "ls-files", "--others", "--exclude-standard") == ""
+    (command,) = re.findall(r"bring it up to date with `(.*)`", kept.err)
+    assert subprocess.run(["sh", "-c", command], check=False, timeout=30).returncode == 0
+    assert git(shop.root, "status", "--porcelain") == ""
+
+
+def test_what_happens_is_told_while_it_happens_with_the_time(kept: Ran) -> None:
+    timed = [line for line in kept.err.splitlines() if re.match(r" *\d+\.\d\d s  ", line)]
+    told = [line.partition(" s  ")[2] for line in timed]
+    assert told[0] == f"a small shop, with a spec for `{FEATURE}`: {kept.json['repository']}"
+    for word in ("the log says: AssertionError: 1450 != 1350", "In real use you", "the demo approves for you"):
+        assert any(word in line for line in told)
+
+
+def test_without_keep_nothing_is_left_and_a_person_is_told_what_to_try(tmp_path: Path) -> None:
+    ran = run_aop(tmp_path, "demo", env={"TMPDIR": str(tmp_path)})
+    assert ran.code == 0, ran.err
+    assert list(tmp_path.iterdir()) == []
+    assert "The repository was removed" in ran.err
+    assert f"Merge feature {FEATURE}" in ran.out
+    assert re.findall(r"^  (aop [a-z]+)", ran.out, re.MULTILINE) == ["aop demo", "aop init", "aop call"]
+
+
+def test_the_demo_needs_no_git_settings_and_no_home(tmp_path: Path) -> None:
+    strange = tmp_path / "gitconfig"
+    strange.write_text("[commit]\n  gpgsign = true\n[init]\n  defaultBranch = trunk\n[core]\n  hooksPath = /nowhere\n")
+    env = {"TMPDIR": str(tmp_path), "HOME": str(tmp_path / "absent"), "GIT_CONFIG_GLOBAL": str(strange)}
+    ran = run_aop(tmp_path, "demo", "--json", env=env)
+    assert (ran.code, ran.json["ok"]) == (0, True), ran.err
+
+
+def test_a_demo_that_is_interrupted_removes_its_folder(tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a runner in the background may ignore it
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "aop.cli.main", "demo"],
+            env={**os.environ, "TMPDIR": str(tmp_path)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
+    with process:
+        assert process.stderr is not None
+        assert "a small shop" in process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        _out, err = process.communicate(timeout=30)
+    assert (process.returncode, err.splitlines()[-1]) == (130, "aop: stopped.")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_demo_whose_gates_cannot_pass_says_so_and_does_not_exit_with_0(tmp_path: Path) -> None:
+    programs, folder = tmp_path / "bin", tmp_path / "tmp"
+    programs.mkdir()
+    folder.mkdir()
+    (programs / "python3").write_text("#!/bin/sh\necho SomeError: not today\nexit 1\n")
+    (programs / "python3").chmod(0o755)
+    (programs / "running-python").symlink_to(sys.executable)
+    ran = subprocess.run(
+        [programs / "running-python", "-m", "aop.cli.main", "demo", "--json"],
+        env={**os.environ, "TMPDIR": str(folder), "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    answer = json.loads(ran.stdout)
+    assert (ran.returncode, answer["ok"], answer["error"]["code"]) == (1, False, "replay_diverged"), ran.stderr
+    assert "the log says: SomeError: not today" in ran.stderr
+    assert list(folder.iterdir()) == []
