@@ -1,0 +1,75 @@
+"""`python -m bench`: run the measurements, print the table, and keep the results for a comparison."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from bench import results
+from bench.effort import Case, full, quick
+from bench.features import apply_patch, feature_init
+from bench.gates import flood, gates_run
+from bench.measurements import Measurement
+from bench.records import dashboard, plan_submit, thousandth_operation
+from bench.startup import startup
+
+CASES: Mapping[str, Case] = {
+    "startup": startup,
+    "report.dashboard": dashboard,
+    "plan.submit": plan_submit,
+    "feature.init": feature_init,
+    "repo.apply_patch": apply_patch,
+    "gates.run": gates_run,
+    "history": thousandth_operation,
+    "flood": flood,
+}
+
+
+def main() -> int:
+    """Measure, or compare two earlier runs."""
+    arguments = _parser().parse_args()
+    if arguments.compare:
+        old, new = map(results.read, arguments.compare)
+        print(results.comparison(old, new), end="")
+        return 0
+    found = results.Results(
+        commit=results.commit_here(),
+        machine=results.machine_here(),
+        is_quick=arguments.quick,
+        is_partial=arguments.only is not None,
+        measurements=tuple(_measured(arguments.only or list(CASES), is_quick=arguments.quick)),
+    )
+    path = results.kept(found)
+    if arguments.json:
+        print(msgspec.json.encode(found).decode())
+    else:
+        print(f"{found.commit}, {found.machine}\n\n{results.table(found.measurements)}\n{path.relative_to(Path.cwd())}")
+    return 0
+
+
+def _measured(names: list[str], *, is_quick: bool) -> Iterator[Measurement]:
+    for name in names:
+        print(f"{name} ...", file=sys.stderr, flush=True)
+        with tempfile.TemporaryDirectory(prefix="aop-bench-") as folder:
+            effort = (quick if is_quick else full)(Path(folder) / "scene")
+            yield from CASES[name](effort)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument(
+        "--quick", action="store_true", help="smaller repositories and fewer turns: rough figures, soon"
+    )
+    parser.add_argument("--only", action="append", choices=CASES, metavar="NAME", help=f"one of: {', '.join(CASES)}")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of the table")
+    parser.add_argument("--compare", nargs=2, type=Path, metavar=("A.json", "B.json"), help="measure nothing")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

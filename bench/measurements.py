@@ -1,0 +1,67 @@
+"""What a measurement is, and how the time of two things is taken fairly: in turns, on the same machine, as medians."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from statistics import median
+from typing import Literal
+
+from msgspec import Struct
+
+
+class Budget(Struct, frozen=True):
+    """What a measurement may come to."""
+
+    kind: Literal["times", "over", "at most"]
+    """Ours divided by the floor, ours minus the floor, or ours alone."""
+    limit: float
+
+
+class Measurement(Struct, frozen=True, kw_only=True):
+    """One row of the table."""
+
+    name: str
+    unit: Literal["ms", "MB"] = "ms"
+    ours: float
+    floor: float | None = None
+    floor_name: str = ""
+    """What is measured beside ours, such as `git apply`."""
+    budget: Budget | None = None
+
+    @property
+    def result(self) -> float:
+        """Return what the budget limits."""
+        if self.floor is None or self.budget is None or self.budget.kind == "at most":
+            return self.ours
+        return self.ours / self.floor if self.budget.kind == "times" else self.ours - self.floor
+
+    @property
+    def is_within(self) -> bool | None:
+        """Tell whether the budget is kept; None without one."""
+        return None if self.budget is None else self.result <= self.budget.limit
+
+
+Act = Callable[[int], object]
+"""Does it once; the number is different each time."""
+
+
+def in_turns(ours: Act, floor: Act, *, turns: int) -> tuple[float, float]:
+    """Return the median milliseconds of both. What disturbs one disturbs the other; one turn before is not counted."""
+    taken: tuple[list[float], list[float]] = ([], [])
+    for number in range(turns + 1):
+        for act, times in zip((ours, floor), taken, strict=True):
+            times.append(milliseconds(act, number))
+    return median(taken[0][1:]), median(taken[1][1:])
+
+
+def one_by_one(act: Act, *, turns: int) -> list[float]:
+    """Return the milliseconds of each turn."""
+    return [milliseconds(act, number) for number in range(turns)]
+
+
+def milliseconds(act: Act, number: int) -> float:
+    """Return how long one turn takes."""
+    began = time.perf_counter()
+    act(number)
+    return (time.perf_counter() - began) * 1000
