@@ -134,7 +134,7 @@ class Index(Document, frozen=True, kw_only=True):
 # --- plans ---------------------------------------------------------------------------------------
 
 
-class PlanPart(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PlanPart(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A part of a plan: what the schema does not name is refused."""
 
 
@@ -169,7 +169,7 @@ class VerificationOverrides(PlanPart, frozen=True, kw_only=True):
     modes: OverrideModes
 
 
-class Plan(PlanPart, frozen=True, kw_only=True, omit_defaults=True):
+class Plan(PlanPart, frozen=True, kw_only=True):
     """What a planner may submit, and what `plan.json` holds (AOP-066..080)."""
 
     feature_id: Annotated[str, Meta(pattern="^[a-z0-9_][a-z0-9_-]*$")]

@@ -66,6 +66,8 @@ def init(call: Call, arguments: ChangeArguments) -> Outcome:
                 _store_new(tx, call, new)
             else:
                 the_feature(tx, arguments)
+                # A worktree that was made again holds the files of its branch; the feature may be further.
+                tx.mark_unshown("worktree", name)
             return _initialised(state or new, config, created=state is None)
 
         return call.commit(decide)

@@ -1,0 +1,27 @@
+"""Worlds that many tests of one file share: a refused call leaves them as they are, and that is checked each time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.tools.worlds import configured
+from tests.world import World
+
+MakeWorld = Callable[..., World]
+
+
+@pytest.fixture(scope="session")
+def make_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeWorld]:
+    """Makes managed repositories, each with a configuration of its own."""
+    made: list[World] = []
+
+    def make(**how: Any) -> World:
+        made.append(configured(tmp_path_factory.mktemp("world") / "repo", **how))
+        return made[-1]
+
+    yield make
+    for world in made:
+        world.close()
