@@ -230,6 +230,8 @@ class _ExtendedHeader:
             raise self._contradiction(f"the index line says mode {claimed}, and the line above it {whole}")
         if created:
             return None, whole or FileMode.FILE
+        if old is None and claimed is FileMode.SYMLINK:
+            old = new = claimed
         return (whole, None) if deleted else (old, new)
 
     def _index_mode(self) -> FileMode | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate, takewhile
 
 import msgspec
 
@@ -41,15 +42,20 @@ def refuse_secrets(patch: Patch, redact: Redactor) -> None:
     Raises: SecretDetected.
     """
     for file in patch.files:
-        added = b"\n".join(line[1:] for hunk in file.hunks for line in hunk.lines if line.startswith(b"+"))
-        names = "\n".join(sorted(str(path) for path in file.paths))
-        found = redact.secrets_in(f"{names}\n{added.decode(errors='replace')}")
-        if found:
-            rules = sorted({finding.rule for finding in found})
-            path = file.new_path or file.old_path or ""
-            raise SecretDetected(
-                f"The change of `{path}` adds what looks like a secret ({', '.join(rules)}).", path=path, rules=rules
-            )
+        names = (path.encode() for path in sorted(file.paths))
+        added = (line[1:] for hunk in file.hunks for line in hunk.lines if line.startswith(b"+"))
+        _refuse_secrets_in(b"\n".join((*names, *added)), file.new_path or file.old_path or "", redact)
+
+
+def _refuse_secrets_in(content: bytes, path: str, redact: Redactor) -> None:
+    found = redact.secrets_in(content.decode(errors="replace"))
+    if found:
+        rules = sorted({finding.rule for finding in found})
+        # The secret may be the name itself.
+        shown = redact(path)
+        raise SecretDetected(
+            f"The change of `{shown}` adds what looks like a secret ({', '.join(rules)}).", path=shown, rules=rules
+        )
 
 
 def placed(file: FilePatch, old: bytes, placement: Placement) -> FilePatch:
@@ -62,7 +68,7 @@ def placed(file: FilePatch, old: bytes, placement: Placement) -> FilePatch:
 
 
 def must_agree(patch: Patch, changes: Sequence[TreeChange]) -> None:
-    """Refuse when the text named other paths than the trees show, or changed nothing at all.
+    """Refuse when the text named other paths than the trees show, or changed nothing at all, or took a file for a link.
 
     Raises: InvalidPatch.
     """
@@ -74,6 +80,10 @@ def must_agree(patch: Patch, changes: Sequence[TreeChange]) -> None:
             named=sorted(named - changed),
             changed=sorted(changed - named),
         )
+    links = {change.path for change in changes if change.old is not None and change.old.mode is FileMode.SYMLINK}
+    claimed = {str(file.old_path) for file in patch.files if file.old_mode is FileMode.SYMLINK and not file.is_copy}
+    if not claimed <= links:
+        raise InvalidPatch("The patch takes a file for a symbolic link.", paths=sorted(claimed - links))
 
 
 def judge_tree_change(changes: Iterable[TreeChange], policy: PatchPolicy) -> None:
@@ -114,6 +124,53 @@ def refuse_case_twins(changes: Iterable[TreeChange], names_in: Callable[[str], S
             if twins:
                 raise PathOutOfBounds(
                     f"`{change.path}` differs only in case from `{twins[0]}`.", path=change.path, reason="case twin"
+                )
+
+
+def judge_link(path: str, target: bytes, is_link: Callable[[str], bool]) -> None:
+    """Refuse a symbolic link that leads out of the repository, or through another link.
+
+    Raises: PathOutOfBounds.
+    """
+    names = target.decode("utf-8", "surrogateescape").split("/")
+    # Behind a name, `..` would lead elsewhere once that name is a link itself.
+    up = len([*takewhile("..".__eq__, names)])
+    folder = path.split("/")[:-1]
+    if up > len(folder):
+        raise PathOutOfBounds(f"The link `{path}` leads out of the repository.", path=path, reason="link out")
+    goal = exact_path("/".join([*folder[: len(folder) - up], *names[up:]]))
+    if any(map(is_link, accumulate(goal.split("/"), "{}/{}".format))):
+        raise PathOutOfBounds(f"The link `{path}` leads through another link.", path=path, reason="link to a link")
+
+
+def judge_bytes(path: str, content: bytes, redact: Redactor) -> None:
+    """Refuse text that came as bytes, where nobody reads its lines, and secrets among bytes.
+
+    Raises: InvalidPatch, SecretDetected.
+    """
+    # By the same sign, git shows the file as text or as bytes.
+    if b"\0" not in content[:8000]:
+        raise InvalidPatch(f"`{path}` is text; send its lines instead of a binary change.", path=path, reason="text")
+    _refuse_secrets_in(content, path, redact)
+
+
+def refuse_nested_repositories(
+    changes: Iterable[TreeChange], names_in: Callable[[str], Sequence[str]], territory: Territory
+) -> None:
+    """Refuse new files in a folder that git takes for a repository: it would obey the config there.
+
+    Raises: ProtectedPath.
+    """
+    for change in changes:
+        if change.old is not None or territory.permits(change.path):
+            continue
+        for folder in accumulate(change.path.split("/")[:-1], "{}/{}".format):
+            names = {folded(name) for name in names_in(folder)}
+            if "head" in names and ("commondir" in names or names.issuperset(("objects", "refs"))):
+                raise ProtectedPath(
+                    f"`{change.path}` may not be made: git takes `{folder}` for a repository.",
+                    path=change.path,
+                    reason="it lies in what git takes for a repository",
                 )
 
 

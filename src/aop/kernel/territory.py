@@ -10,13 +10,16 @@ from aop.kernel.paths import Area, Matching, PlannedPath, area_overlap, parse_ar
 OWN = tuple(Area(name) for name in ("agentic", ".aop", ".worktrees"))
 """AOP's own folders: no role that an agent has may change them, whatever the policy says."""
 
+STEERING_GIT = tuple(Area(f"**/{name}") for name in (".gitattributes", ".gitignore", ".gitmodules"))
+"""What decides how git takes other files; whatever the policy lists, only a person opens them, by name."""
+
 
 class Territory(Struct, frozen=True, kw_only=True):
     """The guarded areas, parsed."""
 
     protected: tuple[Area, ...]
     steering: tuple[Area, ...]
-    """Files that decide what the tests mean, or what git does with other files."""
+    """Files that decide what the tests mean."""
     exclusive: tuple[Area, ...]
     permitted: tuple[Area, ...]
     """What a person has permitted by name although it is guarded."""
@@ -25,13 +28,19 @@ class Territory(Struct, frozen=True, kw_only=True):
         """Return why a path may not be changed, or None."""
         if any(area.covers(path, fold=True) for area in OWN):
             return "it belongs to AOP itself"
-        if any(area.covers(path) for area in self.permitted):
+        if self.permits(path):
             return None
         if any(area.covers(path, fold=True) for area in self.protected):
             return "it lies in a protected area"
+        if any(area.covers(path, fold=True) for area in STEERING_GIT):
+            return "it steers git itself"
         if any(area.covers(path, fold=True) for area in self.steering):
-            return "it steers the tests or git itself"
+            return "it steers the tests"
         return None
+
+    def permits(self, path: str) -> bool:
+        """Tell whether a person has permitted a path by name."""
+        return any(area.covers(path) for area in self.permitted)
 
     def guard_of_planned(self, entry: PlannedPath) -> str | None:
         """Return why a plan may not name an entry; a pattern is judged by all that it could match."""

@@ -103,7 +103,8 @@ class Repository:
         with held_folder(self._own("tmp")) as private:
             index = private / "index"
             self._neutral.run("read-tree", object_id(tree), index=index)
-            arguments = ("apply", "--cached", "--whitespace=nowarn", "-")
+            # The kernel has found the place of every hunk: one without context needs no second opinion.
+            arguments = ("apply", "--cached", "--unidiff-zero", "--whitespace=nowarn", "-")
             ran = self._neutral.run(*arguments, stdin=patch, index=index, fine=(0, 1, _FAILED))
             if ran.code != 0:
                 raise PatchDoesNotApply(f"The patch does not apply: {self._neutral.cleaned(ran.err)}")

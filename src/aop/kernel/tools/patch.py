@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated
 
 import msgspec
@@ -18,6 +19,8 @@ from aop.kernel.features import must_be, store
 from aop.kernel.gates import profile_named, unproven, with_overrides
 from aop.kernel.patches import (
     is_thin,
+    judge_bytes,
+    judge_link,
     judge_plan,
     judge_territory,
     judge_tree_change,
@@ -25,6 +28,7 @@ from aop.kernel.patches import (
     placed,
     porcelain,
     refuse_case_twins,
+    refuse_nested_repositories,
     refuse_secrets,
     rules_of,
 )
@@ -137,8 +141,8 @@ def _proposal(kernel: Kernel, target: Target, text: str, config: Config) -> Prop
     files = []
     for file in patch.files:
         entry = git.entry(target.state.tree, file.old_path) if file.old_path and file.hunks else None
-        is_file = entry is not None and entry.mode in (FileMode.FILE, FileMode.EXECUTABLE)
-        files.append(placed(file, git.blob(entry.oid), rules.placement) if entry and is_file else file)
+        has_content = entry is not None and entry.mode not in (FileMode.TREE, FileMode.GITLINK)
+        files.append(placed(file, git.blob(entry.oid), rules.placement) if entry and has_content else file)
     tree = git.apply_to_tree(target.state.tree, render(Patch(files=tuple(files))))
     return Proposal(
         patch=patch,
@@ -149,11 +153,14 @@ def _proposal(kernel: Kernel, target: Target, text: str, config: Config) -> Prop
 
 
 def _judge(kernel: Kernel, target: Target, proposal: Proposal, config: Config) -> None:
-    rules = config.policy.patch_policy
+    rules, territory = config.policy.patch_policy, territory_of(config.policy)
+    names_in = cache(lambda folder: kernel.git.names(proposal.tree, folder))
     must_agree(proposal.patch, proposal.changes)
     judge_tree_change(proposal.changes, rules)
-    refuse_case_twins(proposal.changes, lambda folder: kernel.git.names(proposal.tree, folder))
-    judge_territory([change.path for change in proposal.changes], territory_of(config.policy))
+    refuse_case_twins(proposal.changes, names_in)
+    refuse_nested_repositories(proposal.changes, names_in, territory)
+    judge_territory([change.path for change in proposal.changes], territory)
+    _judge_what_is_no_text(kernel, proposal, config)
     if target.accepted is None:
         return
     touched = {change.path for change in proposal.changes}
@@ -162,6 +169,24 @@ def _judge(kernel: Kernel, target: Target, proposal: Proposal, config: Config) -
     bounds = bounds_of(target.accepted.plan, config.policy)
     judge_plan(planned, bounds, areas=rules.enforce_allowed_areas, files=rules.enforce_plan)
     check_contract_locks(target.accepted.plan, target.state, config.policy)
+
+
+def _judge_what_is_no_text(kernel: Kernel, proposal: Proposal, config: Config) -> None:
+    """Look where links lead, and what bytes hold; both are there only if the policy allows them at all."""
+    git = kernel.git
+    packed = {file.new_path for file in proposal.patch.files if file.is_binary}
+
+    def is_link(path: str) -> bool:
+        entry = git.entry(proposal.tree, path)
+        return entry is not None and entry.mode is FileMode.SYMLINK
+
+    for change in proposal.changes:
+        if change.new is None:
+            continue
+        if change.new.mode is FileMode.SYMLINK and not config.policy.path_rules.allow_symlink_traversal:
+            judge_link(change.path, git.blob(change.new.oid), is_link)
+        if change.path in packed:
+            judge_bytes(change.path, git.blob(change.new.oid), kernel.redact)
 
 
 def _qa_index(kernel: Kernel, target: Target, proposal: Proposal, after: FeatureState, config: Config) -> QaIndex:
