@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -39,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     if not words or words[0] not in VERBS:
         return _without_verb(words)
-    verb: Verb = import_module(f"aop.cli.{words[0]}")
+    verb = _imported(words[0])
     parser = argparse.ArgumentParser(prog=f"aop {words[0]}", description=VERBS[words[0]].capitalize() + ".")
     parser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
     parser.add_argument(
@@ -61,6 +62,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         return Exit.FAILED
     except Exception as fault:  # noqa: BLE001 - the one place where a breakage is caught
         return _report_fault(fault, terminal, arguments.repo)
+
+
+def _imported(name: str) -> Verb:
+    # Nothing that an import makes is ever garbage: not to look for any, now or at exit, saves a tenth of `aop status`.
+    gc.disable()
+    try:
+        verb: Verb = import_module(f"aop.cli.{name}")
+        gc.freeze()
+    finally:
+        gc.enable()
+    return verb
 
 
 def _without_verb(words: Sequence[str]) -> int:
