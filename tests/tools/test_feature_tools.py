@@ -38,7 +38,7 @@ def test_a_feature_gets_a_branch_a_worktree_and_a_state_without_any_spec(world: 
     assert events(world) == ["feature_initialised"]
 
 
-@pytest.mark.req("AOP-022", "C-55")
+@pytest.mark.req("AOP-022")
 def test_a_new_feature_leaves_the_checkout_of_the_user_alone(world: World) -> None:
     (world.root / "src/a.txt").write_text("half a thought\n")
     git(world.root, "add", "src/a.txt")
@@ -138,7 +138,7 @@ def begun(make_world: MakeWorld) -> World:
     return world
 
 
-@pytest.mark.req("AOP-030", "C-52")
+@pytest.mark.req("AOP-030")
 def test_an_expected_version_that_is_not_the_current_one_is_refused(begun: World) -> None:
     error = begun.refusal("feature.init", feature_id="one", expected_version=7)
     assert error["code"] == "version_conflict"

@@ -439,7 +439,7 @@ def test_a_planner_runs_no_gates(listed: World) -> None:
 
 
 @pytest.mark.parametrize("parser", [{"type": "custom", "path": "x"}, {"type": "custom", "path": "x", "plugin": "y"}])
-@pytest.mark.req("AOP-272", "C-49")
+@pytest.mark.req("AOP-272")
 def test_a_report_that_no_parser_reads_is_refused_before_anything_runs(
     make_world: MakeWorld, parser: dict[str, str]
 ) -> None:
@@ -465,14 +465,12 @@ def test_a_policy_may_skip_a_report_that_no_parser_reads(make_world: MakeWorld) 
 # --- where the gates come from -------------------------------------------------------------------
 
 
-@pytest.mark.req("C-56")
 def test_gates_that_lie_in_the_worktree_of_the_feature_do_not_count(make_world: MakeWorld) -> None:
     world = with_steps(make_world, "exit 1")
     (world.root / ".worktrees/one" / GATES).write_text(gates_of(fast=step("exit 0")))
     assert failed(world)["code"] == "gate_failed"
 
 
-@pytest.mark.req("C-56")
 def test_gates_that_differ_in_the_checkout_are_named_and_do_not_count(make_world: MakeWorld) -> None:
     made = make_world(gates=gates_of(fast=step("exit 1")))
     (made.root / GATES).write_text(gates_of(fast=step("exit 0")))
@@ -486,7 +484,6 @@ def test_gates_that_differ_in_the_checkout_are_named_and_do_not_count(make_world
         world.close()
 
 
-@pytest.mark.req("C-56")
 def test_gates_that_are_not_committed_count_with_a_warning_and_their_hash_is_in_the_verdict(tmp_path: Path) -> None:
     root = make_repository(tmp_path / "repo", {name: text for name, text in FILES.items() if name != GATES})
     (root / GATES).parent.mkdir(parents=True)
@@ -581,7 +578,7 @@ def test_coverage_at_the_minimum_passes_and_says_how_far_the_target_is(make_worl
     assert (gates["coverage_line"], gates["coverage_branch"]) == ("pass", "pass")
 
 
-@pytest.mark.req("AOP-124", "AOP-194", "AOP-273", "AOP-274", "C-57")
+@pytest.mark.req("AOP-124", "AOP-194", "AOP-273", "AOP-274")
 @pytest.mark.parametrize(
     ("lines", "branches", "thresholds", "verdicts"),
     [
@@ -612,14 +609,13 @@ def test_a_policy_may_set_other_minimums(make_world: MakeWorld) -> None:
     assert (gates["coverage_line"], gates["coverage_branch"]) == ("pass", "na")
 
 
-@pytest.mark.req("C-57")
 def test_a_profile_without_a_parser_has_no_coverage(world: World) -> None:
     world.plan()
     assert run(world).data["coverage"] == {}
     assert not [name for name in state_of(world).gates if name.startswith("coverage")]
 
 
-@pytest.mark.req("AOP-194", "C-57")
+@pytest.mark.req("AOP-194")
 @pytest.mark.parametrize(
     ("script", "parsers", "why"),
     [

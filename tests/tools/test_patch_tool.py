@@ -312,7 +312,7 @@ def test_a_patch_larger_than_the_policy_allows_is_not_looked_at(make_world: Make
     assert refused(world, patch_of("src/new.txt", "x" * 100))["code"] == "invalid_patch"
 
 
-@pytest.mark.req("AOP-030", "C-52")
+@pytest.mark.req("AOP-030")
 def test_a_stale_expected_version_is_refused_and_the_current_one_is_not(building: World, world: World) -> None:
     assert refused(building, PATCH, expected_version=1)["code"] == "version_conflict"
     world.plan()

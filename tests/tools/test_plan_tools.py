@@ -371,7 +371,7 @@ def test_a_revision_of_a_plan_that_was_revised_meanwhile_is_refused(planned: Wor
     assert (error["details"]["expected_version"], error["details"]["current_version"]) == (2, 1)
 
 
-@pytest.mark.req("AOP-082", "C-52")
+@pytest.mark.req("AOP-082")
 def test_a_revision_must_say_which_plan_it_was_made_for(planned: World) -> None:
     error = planned.refusal("plan.update", feature_id="one", plan_json=revision())
     assert error["code"] == "invalid_arguments"
