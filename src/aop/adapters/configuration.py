@@ -19,7 +19,7 @@ from aop.kernel.ports import FileMode, TreeEntry
 
 FOLDER = "agentic/orchestrator"
 
-_NAMES = ("policy", "gates", "agents")
+NAMES = ("policy", "gates", "agents")
 
 
 class Branches(Protocol):
@@ -64,7 +64,7 @@ def bundled_texts() -> ConfigTexts:
     """Return the defaults that AOP brings along."""
     folder = Path(config.__file__).with_name("defaults")
     policy, gates, agents = (
-        ConfigText(source=f"bundled {name}.yaml", content=(folder / f"{name}.yaml").read_bytes()) for name in _NAMES
+        ConfigText(source=f"bundled {name}.yaml", content=(folder / f"{name}.yaml").read_bytes()) for name in NAMES
     )
     return ConfigTexts(policy=policy, gates=gates, agents=agents)
 
@@ -94,7 +94,7 @@ class _Sources:
         tree = self._git.tree_of(head) if head else None
         warnings: list[str] = []
         files: list[ConfigText | None] = []
-        for path in (f"{FOLDER}/{name}.yaml" for name in _NAMES):
+        for path in (f"{FOLDER}/{name}.yaml" for name in NAMES):
             committed, loose = self._committed(branch, tree, path), self._loose(path)
             files.append(committed or loose)
             if loose and not committed:

@@ -25,6 +25,7 @@ __all__ = [
     "Gates",
     "Policy",
     "base_branch_named_in",
+    "hash_of",
     "lay_over",
     "load_config",
 ]
@@ -75,16 +76,21 @@ def load_config(texts: ConfigTexts, bundled: ConfigTexts, *, base_branch: str | 
     policy = _in_force(Policy, texts.policy or _NOTHING, lay_over(_defaults(bundled.policy), guessed))
     gates = _in_force(Gates, texts.gates or _NOTHING, _defaults(bundled.gates))
     agents = _in_force(Agents, texts.agents or _NOTHING, _defaults(bundled.agents))
-    whole = msgspec.to_builtins({"policy": policy, "gates": gates, "agents": agents})
     named = (("policy", texts.policy), ("gates", texts.gates), ("agents", texts.agents))
     return Config(
         policy=policy,
         gates=gates,
         agents=agents,
-        hash=hashlib.sha256(canonical_json(whole)).hexdigest(),
+        hash=hash_of(policy, gates, agents),
         sources=tuple((name, (text or _NOTHING).source) for name, text in named),
         warnings=texts.warnings,
     )
+
+
+def hash_of(policy: Policy, gates: Gates, agents: Agents) -> str:
+    """Return the `hash` of a configuration."""
+    whole = msgspec.to_builtins({"policy": policy, "gates": gates, "agents": agents})
+    return hashlib.sha256(canonical_json(whole)).hexdigest()
 
 
 def lay_over(defaults: Json, user: Json, path: KeyPath = ()) -> Json:
