@@ -14,6 +14,7 @@ from msgspec import Meta, Struct
 from aop.core.roles import Role
 from aop.kernel import config_flaws as flaws
 from aop.kernel.config_flaws import Misfit, demand, demand_each
+from aop.kernel.limits import Limits
 from aop.kernel.paths import Matching
 from aop.kernel.placement import Placement
 
@@ -153,6 +154,7 @@ class ExecutionRules(Section, frozen=True, kw_only=True):
     sandbox_read: Texts
     sandbox_write: Texts
     network: Literal["none", "host"]
+    limits: Limits
     max_log_bytes: Annotated[int, Meta(ge=4096)]
 
     def __post_init__(self) -> None:

@@ -188,6 +188,7 @@ def _run_once(call: Call, plan: GatePlan, step: Step, checkout: Path, log_path: 
             network=rules.network,
             readable=rules.sandbox_read,
             writable=rules.sandbox_write,
+            limits=rules.limits,
         )
     )
 

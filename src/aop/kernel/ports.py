@@ -12,6 +12,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from aop.core.ids import CommitId, FeatureId, ObjectId, OperationId, TreeId
+from aop.kernel.limits import NO_LIMITS, Limits
 
 # --- git -----------------------------------------------------------------------------------------
 
@@ -202,6 +203,7 @@ class Command(Struct, frozen=True, kw_only=True):
     """`none` or `host` (`execution.network`)."""
     readable: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
+    limits: Limits = NO_LIMITS
 
 
 class Ended(Struct, frozen=True, kw_only=True):
@@ -211,10 +213,12 @@ class Ended(Struct, frozen=True, kw_only=True):
     exit_code: int | None
     seconds: float
     sandbox_level: str
-    """`bubblewrap` or `none`."""
+    """`bubblewrap`, `landlock` or `none`."""
     log_bytes: int
     log_truncated: bool
     problem: str = ""
+    transient: bool = False
+    """Whether it did not start for a reason of the moment, such as no room for another process."""
 
 
 class Processes(Protocol):
