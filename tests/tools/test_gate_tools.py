@@ -129,6 +129,7 @@ def test_passing_fast_gates_are_recorded_and_bring_the_feature_to_qa(make_world:
         ],
         "coverage": {},
         "tests": {},
+        "findings": [],
         "sandbox_level": result["sandbox_level"],
     }
     assert [(world.root / log).read_text() for log in logs] == ["first\n", "second\n"]
@@ -645,7 +646,7 @@ def test_steps_that_all_pass_prove_nothing_without_a_good_report(
 @pytest.mark.req("AOP-271")
 def test_the_tests_of_a_report_are_counted(make_world: MakeWorld) -> None:
     world = with_steps(make_world, junit('<testcase name="a"/><testcase name="b"><skipped/></testcase>'), parsers=JUNIT)
-    assert run(world).data["tests"] == {"tests": 2, "failures": 0, "errors": 0, "skipped": 1}
+    assert run(world).data["tests"] == {"tests": 2, "failures": 0, "errors": 0, "skipped": 1, "ran": 1, "ran_on_base": None}
 
 
 def test_a_report_of_an_earlier_run_does_not_speak_for_this_one(make_world: MakeWorld) -> None:

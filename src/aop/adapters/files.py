@@ -10,9 +10,11 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import BufferedReader
+from itertools import islice, takewhile
 from pathlib import Path
 
 from aop.core.errors import Fault, FileNotFound
+from aop.kernel import globs
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -47,6 +49,20 @@ class RepositoryFiles:
             file.seek(max(0, os.fstat(file.fileno()).st_size - limit))
             return file.read(limit)
         return b""
+
+    def matching(self, pattern: str, *, limit: int) -> tuple[str, ...]:
+        if not globs.is_glob(pattern):
+            return (pattern,) if os.path.lexists(self._root / pattern) else ()
+        fixed = "/".join(takewhile(lambda name: not globs.is_glob(name), pattern.split("/")))
+        return tuple(islice(self._matching_below(fixed, pattern), limit))
+
+    def _matching_below(self, folder: str, pattern: str) -> Iterator[str]:
+        for place, folders, names in os.walk(self._root / folder):
+            folders.sort()
+            for name in sorted(names):
+                path = Path(place, name).relative_to(self._root).as_posix()
+                if globs.matches(pattern, path):
+                    yield path
 
     def fingerprint(self, path: str) -> str | None:
         try:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 
 from aop.core.errors import PathOutOfBounds
-from aop.kernel.paths import BadPattern, Matching, exact_path, parse_area
+from aop.kernel.paths import BadPattern, Matching, exact_path, parse_area, parse_planned
 
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _FILE_STEM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -58,6 +58,15 @@ def in_path(text: str) -> str | None:
     except PathOutOfBounds as refusal:
         return f"it must be a plain path from the root of the repository: {refusal.facts['reason']}"
     return None
+
+
+def in_planned_path(text: str) -> str | None:
+    """Return why the text is neither a plain path from the root of the repository nor a glob of such."""
+    try:
+        planned = parse_planned(text)
+    except (PathOutOfBounds, BadPattern) as problem:
+        return f"it must be a path or a glob from the root of the repository: {problem}"
+    return "it must name files, not a folder" if planned.text.endswith("/") else None
 
 
 def in_folder(text: str) -> str | None:

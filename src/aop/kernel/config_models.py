@@ -181,6 +181,8 @@ class CoverageRules(Section, frozen=True, kw_only=True):
 class TestingRules(Section, frozen=True, kw_only=True):
     framework: Literal["pytest"]
     coverage: CoverageRules
+    allow_fewer_tests: bool
+    """Whether fewer tests than on the base are only told, and not a failure."""
 
 
 class MergePolicy(Section, frozen=True, kw_only=True):
@@ -289,6 +291,8 @@ class CoverageParser(Section, frozen=True, kw_only=True):
     path: str | None = None
     optional: bool = False
     plugin: str | None = None
+    modes: tuple[Mode, ...] = tuple(Mode)
+    """Where the report is demanded; in other modes nobody looks for it."""
 
     def __post_init__(self) -> None:
         if self.type is not ParserType.NONE and self.path is None:
@@ -299,8 +303,20 @@ class CoverageParser(Section, frozen=True, kw_only=True):
             raise Misfit("only a parser of type `custom` has a plugin", "plugin")
 
 
+class TestsParser(Section, frozen=True, kw_only=True):
+    """Which report of the tests a gate run leaves, and where; the path may be a glob over several files."""
+
+    type: Literal["junit_xml"]
+    path: str
+    modes: tuple[Mode, ...] = tuple(Mode)
+
+    def __post_init__(self) -> None:
+        demand(flaws.in_planned_path(self.path), "path")
+
+
 class Parsers(Section, frozen=True, kw_only=True):
     coverage: CoverageParser | None = None
+    tests: TestsParser | None = None
 
 
 class Thresholds(Section, frozen=True, kw_only=True):

@@ -266,9 +266,23 @@ class GateRun(Document, frozen=True, kw_only=True):
     steps: tuple[StepResult, ...]
     coverage: Mapping[str, Any] = {}
     tests: Mapping[str, Any] = {}
+    findings: tuple[str, ...] = ()
+    """What a person should know although the run passed."""
     sandbox_level: str
     started_at: str
     finished_at: str
+
+
+class TestBaseline(Document, frozen=True, kw_only=True):
+    """How many tests run on a commit of the base branch: what a feature must not fall below."""
+
+    kind: ClassVar[str] = "test_baseline"
+
+    commit: CommitId
+    definition: str
+    """Of the gates that counted them: other steps count other tests."""
+    ran: int | None
+    """None when the gates of the base itself left no report: then there is nothing to compare with."""
 
 
 class Approval(Document, frozen=True, kw_only=True):

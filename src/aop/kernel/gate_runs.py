@@ -9,32 +9,14 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from aop.core.errors import (
-    CoverageBelowMinimum,
-    Fault,
-    FileNotFound,
-    GateFailed,
-    GateTimeout,
-    Json,
-    Refusal,
-    TransientExecFailure,
-    UnsupportedParser,
-)
+from aop.core.errors import CoverageBelowMinimum, Fault, GateFailed, GateTimeout, Json, Refusal, TransientExecFailure
 from aop.core.ids import FeatureId, GateRunId
 from aop.kernel.calls import Call
 from aop.kernel.config import Config
-from aop.kernel.config_models import CoverageParser, ExecutionRules, Mode, ParserType, Policy, Profile, Step
-from aop.kernel.coverage import (
-    LARGEST_REPORT,
-    PARSERS,
-    Report,
-    TestReport,
-    UnreadableReport,
-    judge_coverage,
-    parse_report,
-)
+from aop.kernel.config_models import ExecutionRules, Mode, Policy, Profile, Step
 from aop.kernel.documents import FeatureState, GateRun, Plan, StepResult, Subject, Verdict
 from aop.kernel.features import store
+from aop.kernel.gate_reports import Judged, Reports, judge_reports, remove_old_reports, reports_of
 from aop.kernel.gates import definition_of, effective_steps, profile_named
 from aop.kernel.ports import Command, Ended, Ending
 from aop.kernel.projections import folder_of
@@ -55,20 +37,10 @@ class GatePlan(Struct, frozen=True, kw_only=True):
     profile: Profile
     mode: Mode
     steps: tuple[Step, ...]
-    parser: CoverageParser | None
-    """How the report of the run is read; None where none is asked for."""
+    reports: Reports
     subject: Subject
     policy: Policy
     config_hash: str
-
-
-class Judged(Struct, frozen=True, kw_only=True):
-    """What the report of a run says."""
-
-    coverage: Mapping[str, Json] = {}
-    tests: Mapping[str, Json] = {}
-    failure_code: str = ""
-    failure: str = ""
 
 
 def planned_gates(state: FeatureState, plan: Plan | None, mode: Mode, config: Config) -> GatePlan:
@@ -84,7 +56,7 @@ def planned_gates(state: FeatureState, plan: Plan | None, mode: Mode, config: Co
         profile=profile,
         mode=mode,
         steps=steps,
-        parser=_usable_parser(state.gate_profile, profile, config.policy),
+        reports=reports_of(state.gate_profile, profile, mode, config.policy),
         subject=Subject(
             tree=state.tree,
             base_commit=state.base_commit,
@@ -92,24 +64,6 @@ def planned_gates(state: FeatureState, plan: Plan | None, mode: Mode, config: Co
         ),
         policy=config.policy,
         config_hash=config.hash,
-    )
-
-
-def _usable_parser(profile_name: str, profile: Profile, policy: Policy) -> CoverageParser | None:
-    """Return the parser of the profile's report, if it asks for one (AOP-272).
-
-    Raises: UnsupportedParser.
-    """
-    parser = profile.parsers.coverage
-    if parser is None or parser.type is ParserType.NONE:
-        return None
-    usable = PARSERS.keys() if profile.capabilities is None else PARSERS.keys() & set(profile.capabilities)
-    if parser.type in usable:
-        return parser
-    if policy.testing.coverage.skip_unsupported_parser:
-        return None
-    raise UnsupportedParser(
-        f"The gate profile `{profile_name}` has no parser `{parser.type}`.", parser=parser.type, parsers=sorted(usable)
     )
 
 
@@ -122,13 +76,16 @@ def planned_subjects(state: FeatureState, plan: Plan | None, config: Config) -> 
     return subjects
 
 
-def run_gates(call: Call, plan: GatePlan, checkout: Path) -> GateRun:
-    """Run the steps one after the other in a checkout that holds the plan's tree, up to the first that fails."""
+def run_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: int | None = None) -> GateRun:
+    """Run the steps one after the other in a checkout that holds the plan's tree, up to the first that fails.
+
+    `baseline` is how many tests run on the base, where that is known.
+    """
     kernel = call.kernel
     run_id = GateRunId(kernel.new_id("gate"))
     level = kernel.processes.sandbox_level(plan.policy.execution.sandbox)
     started = kernel.now()
-    _remove_old_report(call, plan, checkout)
+    remove_old_reports(kernel.files, plan.reports, checkout)
     results: list[StepResult] = []
     with kernel.locks.gate_slot(plan.policy.supervisor.max_parallel_gate_runs):
         for number, step in enumerate(plan.steps, start=1):
@@ -136,7 +93,11 @@ def run_gates(call: Call, plan: GatePlan, checkout: Path) -> GateRun:
             results.append(_run_step(call, plan, step, checkout, f"{run_id}-{step.name}"))
             if results[-1].outcome != "passed":
                 break
-    judged = _judged_report(call, plan, checkout) if results[-1].outcome == "passed" else _judged_step(results[-1])
+    judged = _judged_step(results[-1])
+    if not judged.failure_code:
+        judged = judge_reports(
+            kernel.files, plan.reports, checkout, profile=plan.profile, policy=plan.policy, baseline=baseline
+        )
     return GateRun(
         version=1,
         run_id=run_id,
@@ -151,6 +112,7 @@ def run_gates(call: Call, plan: GatePlan, checkout: Path) -> GateRun:
         steps=tuple(results),
         coverage=judged.coverage,
         tests=judged.tests,
+        findings=judged.findings,
         sandbox_level=level,
         started_at=started,
         finished_at=kernel.now(),
@@ -211,56 +173,14 @@ def _step_result(step: Step, ended: Ended, log_path: str, *, attempts: int) -> S
 
 
 def _judged_step(last: StepResult) -> Judged:
+    if last.outcome == "passed":
+        return Judged()
     what = " ".join(last.command)
     if last.outcome == "timed_out":
         return Judged(failure_code=GateTimeout.code, failure=f"The step `{last.name}` passed its time limit: {what}")
     how = last.problem or f"it ended with exit code {last.exit_code}"
     code = TransientExecFailure.code if last.outcome == "out_of_memory" else GateFailed.code
     return Judged(failure_code=code, failure=f"The step `{last.name}` did not pass: {how}: {what}")
-
-
-def _remove_old_report(call: Call, plan: GatePlan, checkout: Path) -> None:
-    """A report that an earlier run left would speak for this one."""
-    if plan.parser is not None and plan.parser.path is not None:
-        call.kernel.files.remove(_from_root(call, checkout, plan.parser.path))
-
-
-def _judged_report(call: Call, plan: GatePlan, checkout: Path) -> Judged:
-    parser = plan.parser
-    if parser is None or parser.path is None:
-        return Judged()
-    try:
-        data = call.kernel.files.read(_from_root(call, checkout, parser.path), limit=LARGEST_REPORT)
-        if data is None and parser.optional:
-            return Judged()
-        if data is None:
-            return Judged(failure_code=GateFailed.code, failure=f"No step wrote the report `{parser.path}`.")
-        report = parse_report(parser.type, data)
-    except (FileNotFound, UnreadableReport) as error:
-        return Judged(failure_code=GateFailed.code, failure=f"The report `{parser.path}` cannot be read: {error}")
-    return _judged_tests(report) if isinstance(report, TestReport) else _judged_coverage(report, plan)
-
-
-def _judged_tests(report: TestReport) -> Judged:
-    tests: dict[str, Json] = msgspec.to_builtins(report)
-    if report.failures or report.errors:
-        why = f"The report counts {report.failures} failed tests and {report.errors} errors."
-        return Judged(tests=tests, failure_code=GateFailed.code, failure=why)
-    if report.tests - report.skipped < 1:
-        return Judged(tests=tests, failure_code=GateFailed.code, failure="The report counts no test that ran.")
-    return Judged(tests=tests)
-
-
-def _judged_coverage(report: Report, plan: GatePlan) -> Judged:
-    verdict = judge_coverage(report, plan.profile.thresholds, plan.policy.testing.coverage)
-    coverage: dict[str, Json] = msgspec.to_builtins(verdict.figures)
-    if verdict.problems:
-        return Judged(coverage=coverage, failure_code=CoverageBelowMinimum.code, failure=" ".join(verdict.problems))
-    return Judged(coverage=coverage)
-
-
-def _from_root(call: Call, checkout: Path, path: str) -> str:
-    return (checkout / path).relative_to(call.kernel.files.root).as_posix()
 
 
 FAILURES: Mapping[str, type[Refusal]] = {

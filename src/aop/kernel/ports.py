@@ -256,6 +256,9 @@ class Files(Protocol):
     def read_tail(self, path: str, *, limit: int) -> bytes:
         """Read the last bytes of a plain file; empty if it is absent."""
 
+    def matching(self, pattern: str, *, limit: int) -> tuple[str, ...]:
+        """Return the plain files that a path or a glob names, sorted, at most so many; no link is followed."""
+
     def remove(self, path: str) -> None:
         """Remove a file, if it is there."""
 

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from aop.core.errors import EvidenceStale, InvalidOverridePrecedence
 from aop.core.ids import FeatureId
+from aop.kernel.baselines import base_tests
 from aop.kernel.calls import Answered, Arguments, Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.config_models import Mode
 from aop.kernel.coverage import PARSERS
@@ -80,6 +81,7 @@ class GateResult(Struct, frozen=True, kw_only=True):
     steps: tuple[StepResult, ...]
     coverage: Mapping[str, Any]
     tests: Mapping[str, Any]
+    findings: tuple[str, ...]
     sandbox_level: str
 
 
@@ -93,7 +95,8 @@ def run(call: Call, arguments: RunGates) -> Outcome:
         must_be(state, *(status for status in Status if status not in TERMINAL), to="run gates")
         _refuse_other_profile(state, arguments)
         plan = planned_gates(state, accepted.plan if accepted else None, arguments.mode, config)
-        finished = _run_in_worktree(call, state, plan)
+        baseline = base_tests(call, state, plan)
+        finished = _run_in_worktree(call, state, plan, baseline)
         return call.commit(lambda tx: _record(tx, call, arguments, finished))
 
 
@@ -108,13 +111,13 @@ def _refuse_other_profile(state: FeatureState, arguments: RunGates) -> None:
         )
 
 
-def _run_in_worktree(call: Call, state: FeatureState, plan: GatePlan) -> GateRun:
+def _run_in_worktree(call: Call, state: FeatureState, plan: GatePlan, baseline: int | None) -> GateRun:
     git = call.kernel.git
     checkout = git.ensure_worktree(state.feature_id, state.branch)
     git.show_tree(state.feature_id, state.tree)
     git.clear_strays(state.feature_id, state.tree)
     try:
-        return run_gates(call, plan, checkout)
+        return run_gates(call, plan, checkout, baseline=baseline)
     finally:
         # What the steps left behind must not take part in the next run.
         git.show_tree(state.feature_id, state.tree)
@@ -158,6 +161,7 @@ def _result(state: FeatureState, finished: GateRun) -> GateResult:
         steps=finished.steps,
         coverage=finished.coverage,
         tests=finished.tests,
+        findings=finished.findings,
         sandbox_level=finished.sandbox_level,
     )
 

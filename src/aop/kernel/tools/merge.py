@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 from aop.core.errors import ApprovalInvalid, Json
 from aop.core.ids import ApprovalId, CommitId, FeatureId
 from aop.kernel.approvals import token_for
+from aop.kernel.baselines import keep_baseline
 from aop.kernel.calls import Answered, Call, ChangeArguments, Kernel, Outcome, Tool, the_feature
 from aop.kernel.config_models import MergeStrategy
 from aop.kernel.documents import Approval, FeatureState, GateRun, HeldLocks, MergeEvidence, Status, Verdict
@@ -195,6 +196,8 @@ def _finish(call: Call, intent: Intent) -> Outcome:
         evidence = msgspec.structs.replace(after.evidence, merge=proof)
         after = msgspec.structs.replace(after, evidence=evidence, locks=HeldLocks())
         tx.put(run, run.run_id)
+        if "ran" in run.tests:
+            keep_baseline(tx, prepared.merge_commit, run)
         stored = store(tx, state, after, now=kernel.now())
         tx.append(
             call.event(
