@@ -56,8 +56,13 @@ class Arena(World):
 
     def decree(self, policy: str) -> None:
         """Commit another policy on the base branch."""
-        (self.root / POLICY).write_text(policy)
-        git(self.root, "commit", "-qm", "Another policy", "--", POLICY)
+        self.commit(POLICY, policy)
+
+    def commit(self, path: str, content: str) -> None:
+        """Commit a file on the base branch, as the person at the terminal does."""
+        (self.root / path).write_text(content)
+        git(self.root, "add", "--", path)
+        git(self.root, "commit", "-qm", f"Change {path}", "--", path)
 
     def content(self, path: str) -> str:
         """Return a file of the feature, which must be the same in its tree and in its worktree."""

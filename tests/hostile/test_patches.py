@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +62,7 @@ def rows_of(rows: list[Row]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(("row", "diff", "code"), rows, ids=[row for row, *_ in rows])
 
 
+@pytest.mark.req("AOP-130", "AOP-176")
 @rows_of(REFUSED)
 def test_a_text_that_gives_itself_away_changes_nothing(arena: Arena, row: str, diff: bytes, code: str) -> None:
     # What is empty, or no UTF-8, does not even get as far as the parser.
@@ -254,11 +255,21 @@ def test_a_rename_and_a_new_mode_count_with_both_names(arena: Arena) -> None:
     assert os.access(arena.worktree / "x", os.X_OK)
 
 
+IN_PLACE: dict[str, Callable[[Path, Path], None]] = {
+    "a link": lambda leaf, canary: leaf.symlink_to(canary),
+    "a second name of the canary": lambda leaf, canary: leaf.hardlink_to(canary),
+    "a pipe": lambda leaf, _canary: os.mkfifo(leaf),
+    "a folder": lambda leaf, _canary: leaf.mkdir(),
+    "nothing": lambda _leaf, _canary: None,
+}
+
+
 @pytest.mark.hostile("D076")
-def test_a_link_in_place_of_a_file_is_replaced_and_not_followed(arena: Arena) -> None:
+@pytest.mark.parametrize("what", IN_PLACE)
+def test_what_stands_in_place_of_a_file_is_replaced_and_not_written_through(arena: Arena, what: str) -> None:
     leaf = arena.worktree / "src" / "a.txt"
     leaf.unlink()
-    leaf.symlink_to(arena.outside / "canary.txt")
+    IN_PLACE[what](leaf, arena.outside / "canary.txt")
     accepted(arena, edit(b"src/a.txt"))
     assert (arena.content("src/a.txt"), leaf.is_symlink()) == ("y\n", False)
 
@@ -273,11 +284,15 @@ def test_a_link_in_place_of_a_folder_is_set_aside_and_not_followed(arena: Arena)
 
 
 @pytest.mark.hostile("D107")
-def test_a_file_that_git_does_not_know_is_set_aside_and_never_lost(arena: Arena) -> None:
-    (arena.worktree / "new.txt").write_text("precious\n")
-    answer = accepted(arena, create(b"new.txt"))
-    assert (arena.content("new.txt"), answer.evidence) == ("y\n", {"set_aside": ["new.txt"]})
-    assert [path.read_text() for path in (arena.root / ".aop/quarantine").rglob("new.txt")] == ["precious\n"]
+@pytest.mark.parametrize("name", ["new.txt", ".env", "folder/new.txt"])
+def test_a_file_that_git_does_not_know_is_set_aside_and_never_lost(arena: Arena, name: str) -> None:
+    target = arena.worktree / name
+    target.parent.mkdir(exist_ok=True)
+    target.write_text("precious\n")
+    answer = accepted(arena, create(name.encode()))
+    assert (arena.content(name), answer.evidence) == ("y\n", {"set_aside": [name]})
+    kept = [path.read_text() for path in (arena.root / ".aop/quarantine").rglob("*") if path.is_file()]
+    assert kept == ["precious\n"]
 
 
 @pytest.mark.hostile("D049")

@@ -83,20 +83,20 @@ def test_what_the_plan_does_not_name_is_not_touched(arena: Arena, diff: bytes, p
 NO_POLICY = ["", "# nothing\n", "[]\n", "version: 1\n- x\n", "version: 2\n", "version: 1\nversion: 1\n", "a: &a [*a]\n"]
 
 
+CALLS: dict[str, dict[str, Any]] = {
+    "repo.apply_patch": {"unified_diff": edit(b"x").decode()},
+    "plan.submit": {"plan_json": plan_for("one")},
+    "gates.run": {"mode": "fast"},
+    "repo.diff": {},
+}
+
+
 @pytest.mark.hostile("P06")
 @pytest.mark.parametrize("policy", NO_POLICY)
 def test_under_a_policy_that_cannot_be_read_everything_is_denied(arena: Arena, policy: str) -> None:
     arena.decree(policy)
-    codes = {
-        (arena.call(tool, feature_id="one", **arguments).error or {})["code"]
-        for tool, arguments in {
-            "repo.apply_patch": {"unified_diff": edit(b"x").decode()},
-            "plan.submit": {"plan_json": plan_for("one")},
-            "gates.run": {"mode": "fast"},
-            "repo.diff": {},
-        }.items()
-    }
-    assert codes == {"invalid_configuration"}
+    answers = [arena.call(tool, feature_id="one", **arguments) for tool, arguments in CALLS.items()]
+    assert {(answer.error or {})["code"] for answer in answers} == {"invalid_configuration"}
     assert arena.refusal("feature.init", feature_id="two")["code"] == "invalid_configuration"
 
 
@@ -151,8 +151,7 @@ def test_a_plan_full_of_gaps_is_judged_in_time(arena: Arena) -> None:
 
 @pytest.mark.parametrize(("row", "pattern"), PATTERNS)
 def test_a_pattern_that_would_match_nothing_is_refused_when_it_is_read(arena: Arena, row: str, pattern: str) -> None:
-    plan = {"allowed_areas": ["src", pattern]}
-    assert submit(arena, **plan) == ("invalid_plan" if pattern else "invalid_arguments")
+    assert submit(arena, allowed_areas=["src", pattern]) == ("invalid_plan" if pattern else "invalid_arguments")
 
 
 @pytest.mark.hostile("P11")
