@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import Path
 
 from msgspec import Struct
 
-from aop.adapters.configuration import read_config
 from aop.adapters.file_locks import FileLocks
 from aop.adapters.files import RepositoryFiles
 from aop.adapters.git.repository import Repository, open_repository
-from aop.adapters.processes import LocalProcesses
+from aop.adapters.kept_config import KeptConfig
 from aop.adapters.record.sqlite import SqliteRecord
 from aop.adapters.signing import FileSigner
 from aop.adapters.system import SystemClock, new_id
-from aop.core.ids import CommitId
 from aop.core.redaction import Redactor
 from aop.core.roles import Role
 from aop.kernel.calls import Kernel, Tool
-from aop.kernel.config import Config
 from aop.kernel.gateway import Gateway
+from aop.kernel.ports import Command, Ended, Processes
 from aop.kernel.principals import Principal
 from aop.kernel.tools import evidence, feature, gates, merge, patch, plan, repo, report
 
@@ -86,37 +85,43 @@ def build(folder: Path, settings: Settings) -> App:
         record=record,
         git=repository,
         files=RepositoryFiles(repository.root),
-        processes=LocalProcesses(
-            environ=settings.environ,
-            redact=redact,
-            git_dirs=[repository.git_dir],
-            private_root=private / "run",
-        ),
+        processes=_LateProcesses(lambda: _local_processes(repository, settings, redact)),
         locks=FileLocks(private / "locks"),
         clock=SystemClock(),
         signer=FileSigner(private / "keys" / "approval.key"),
         redact=redact,
         new_id=new_id,
-        config=_CurrentConfig(repository),
+        config=KeptConfig(repository, repository.root),
     )
     person = Principal(role=Role.ORCHESTRATOR, actor=settings.actor, person=True)
     return App(gateway=Gateway(kernel, CATALOGUE), repository=repository, record=record, person=person)
 
 
-class _CurrentConfig:
-    """The configuration, read again only after the base branch moved."""
+def _local_processes(repository: Repository, settings: Settings, redact: Redactor) -> Processes:
+    from aop.adapters.processes import LocalProcesses
 
-    def __init__(self, repository: Repository) -> None:
-        self._repository = repository
-        self._config: Config | None = None
-        self._read_at: CommitId | None = None
+    return LocalProcesses(
+        environ=settings.environ,
+        redact=redact,
+        git_dirs=[repository.git_dir],
+        private_root=repository.root / ".aop" / "run",
+    )
 
-    def __call__(self) -> Config:
-        config = self._config
-        if config is None or self._head(config) != self._read_at:
-            config = self._config = read_config(self._repository, self._repository.root)
-            self._read_at = self._head(config)
-        return config
 
-    def _head(self, config: Config) -> CommitId | None:
-        return self._repository.branch_head(config.policy.worktree.base_branch)
+class _LateProcesses:
+    """Implements `Processes`. Few calls run a gate, so what it takes is imported and built for the first that does."""
+
+    def __init__(self, build: Callable[[], Processes]) -> None:
+        self._build = build
+
+    @cached_property
+    def _built(self) -> Processes:
+        return self._build()
+
+    def sandbox_level(self, sandbox: str) -> str:
+        """Return the level that the self-test proves for this setting."""
+        return self._built.sandbox_level(sandbox)
+
+    def run(self, command: Command) -> Ended:
+        """Run one command to its end."""
+        return self._built.run(command)
