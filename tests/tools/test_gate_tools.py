@@ -316,8 +316,9 @@ def test_no_more_gate_runs_at_a_time_than_the_policy_allows(make_world: MakeWorl
 class Scripted:
     """Processes that end as they are told to, and remember what they were asked to run."""
 
-    def __init__(self, *endings: Ending) -> None:
+    def __init__(self, *endings: Ending, transient: bool = False) -> None:
         self._endings = list(endings)
+        self._transient = transient
         self.commands: list[Command] = []
 
     def sandbox_level(self, sandbox: str) -> str:
@@ -326,7 +327,7 @@ class Scripted:
     def run(self, command: Command) -> Ended:
         self.commands.append(command)
         ending = self._endings.pop(0)
-        problem = "" if ending is Ending.EXITED else "The kernel killed it."
+        problem = "" if ending is Ending.EXITED else "There was no room for another process."
         return Ended(
             ending=ending,
             exit_code=0 if ending is Ending.EXITED else 137,
@@ -335,6 +336,7 @@ class Scripted:
             log_bytes=0,
             log_truncated=False,
             problem=problem,
+            transient=self._transient and ending is Ending.NOT_STARTED,
         )
 
 
@@ -348,7 +350,7 @@ FAST = {"feature_id": "one", "mode": "fast"}
 @pytest.mark.req("AOP-120", "AOP-277")
 def test_a_step_that_the_machine_made_fail_is_run_once_more_and_says_so(world: World) -> None:
     world.plan()
-    processes = Scripted(Ending.OUT_OF_MEMORY, Ending.EXITED)
+    processes = Scripted(Ending.NOT_STARTED, Ending.EXITED, transient=True)
     answer = with_processes(world, processes).call(world.app.person, "gates.run", FAST)
     assert (answer.ok, answer.data["steps"][0]["attempts"]) == (True, 2)
     assert len({command.log_path for command in processes.commands}) == 2
@@ -357,7 +359,7 @@ def test_a_step_that_the_machine_made_fail_is_run_once_more_and_says_so(world: W
 @pytest.mark.req("AOP-277", "AOP-319")
 def test_a_step_that_the_machine_makes_fail_again_is_no_fault_of_the_change(world: World) -> None:
     world.plan()
-    processes = Scripted(Ending.OUT_OF_MEMORY, Ending.OUT_OF_MEMORY)
+    processes = Scripted(Ending.NOT_STARTED, Ending.NOT_STARTED, transient=True)
     answer = with_processes(world, processes).call(world.app.person, "gates.run", FAST)
     error = answer.error or {}
     assert (error["code"], error["details"]["retryable"]) == ("transient_exec_failure", True)
@@ -369,13 +371,13 @@ def test_a_step_that_the_machine_makes_fail_again_is_no_fault_of_the_change(worl
 def test_the_policy_says_whether_a_step_is_run_again(make_world: MakeWorld, rules: dict[str, Any]) -> None:
     world = make_world(policy={"execution": {"retry_policy": rules}})
     world.plan()
-    processes = Scripted(Ending.OUT_OF_MEMORY)
+    processes = Scripted(Ending.NOT_STARTED, transient=True)
     answer = with_processes(world, processes).call(world.app.person, "gates.run", FAST)
     assert (answer.error or {})["details"]["steps"][0]["attempts"] == 1
 
 
 @pytest.mark.req("AOP-277")
-@pytest.mark.parametrize("ending", [Ending.TIMED_OUT, Ending.NOT_STARTED])
+@pytest.mark.parametrize("ending", [Ending.TIMED_OUT, Ending.NOT_STARTED, Ending.OUT_OF_MEMORY])
 def test_a_step_that_fails_by_itself_is_never_run_again(world: World, ending: Ending) -> None:
     world.plan()
     processes = Scripted(ending)
@@ -646,7 +648,14 @@ def test_steps_that_all_pass_prove_nothing_without_a_good_report(
 @pytest.mark.req("AOP-271")
 def test_the_tests_of_a_report_are_counted(make_world: MakeWorld) -> None:
     world = with_steps(make_world, junit('<testcase name="a"/><testcase name="b"><skipped/></testcase>'), parsers=JUNIT)
-    assert run(world).data["tests"] == {"tests": 2, "failures": 0, "errors": 0, "skipped": 1, "ran": 1, "ran_on_base": None}
+    assert run(world).data["tests"] == {
+        "tests": 2,
+        "failures": 0,
+        "errors": 0,
+        "skipped": 1,
+        "ran": 1,
+        "ran_on_base": None,
+    }
 
 
 def test_a_report_of_an_earlier_run_does_not_speak_for_this_one(make_world: MakeWorld) -> None:

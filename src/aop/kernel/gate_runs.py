@@ -87,13 +87,15 @@ def run_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: int | Non
     started = kernel.now()
     remove_old_reports(kernel.files, plan.reports, checkout)
     results: list[StepResult] = []
+    transient = False
     with kernel.locks.gate_slot(plan.policy.supervisor.max_parallel_gate_runs):
         for number, step in enumerate(plan.steps, start=1):
             call.report(f"{plan.feature_id}: {plan.mode} gates, step {number} of {len(plan.steps)}: {step.name}")
-            results.append(_run_step(call, plan, step, checkout, f"{run_id}-{step.name}"))
-            if results[-1].outcome != "passed":
+            result, transient = _run_step(call, plan, step, checkout, f"{run_id}-{step.name}")
+            results.append(result)
+            if result.outcome != "passed":
                 break
-    judged = _judged_step(results[-1])
+    judged = _judged_step(results[-1], transient=transient)
     if not judged.failure_code:
         judged = judge_reports(
             kernel.files, plan.reports, checkout, profile=plan.profile, policy=plan.policy, baseline=baseline
@@ -119,14 +121,14 @@ def run_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: int | Non
     )
 
 
-def _run_step(call: Call, plan: GatePlan, step: Step, checkout: Path, log_name: str) -> StepResult:
-    """Run a step, and once more where the machine and not the change made it fail (AOP-277)."""
+def _run_step(call: Call, plan: GatePlan, step: Step, checkout: Path, log_name: str) -> tuple[StepResult, bool]:
+    """Run a step, again where the machine made it fail (AOP-277); tell whether it was the machine at last."""
     attempt, log_path = 1, f"{folder_of(plan.feature_id)}/logs/{log_name}.log"
     ended = _run_once(call, plan, step, checkout, log_path)
-    while ended.ending is Ending.OUT_OF_MEMORY and attempt <= _retries(plan.policy.execution):
+    while ended.transient and attempt <= _retries(plan.policy.execution):
         attempt, log_path = attempt + 1, f"{folder_of(plan.feature_id)}/logs/{log_name}-{attempt + 1}.log"
         ended = _run_once(call, plan, step, checkout, log_path)
-    return _step_result(step, ended, log_path, attempts=attempt)
+    return _step_result(step, ended, log_path, attempts=attempt), ended.transient
 
 
 def _retries(rules: ExecutionRules) -> int:
@@ -172,14 +174,14 @@ def _step_result(step: Step, ended: Ended, log_path: str, *, attempts: int) -> S
     )
 
 
-def _judged_step(last: StepResult) -> Judged:
+def _judged_step(last: StepResult, *, transient: bool) -> Judged:
     if last.outcome == "passed":
         return Judged()
     what = " ".join(last.command)
     if last.outcome == "timed_out":
         return Judged(failure_code=GateTimeout.code, failure=f"The step `{last.name}` passed its time limit: {what}")
     how = last.problem or f"it ended with exit code {last.exit_code}"
-    code = TransientExecFailure.code if last.outcome == "out_of_memory" else GateFailed.code
+    code = TransientExecFailure.code if transient else GateFailed.code
     return Judged(failure_code=code, failure=f"The step `{last.name}` did not pass: {how}: {what}")
 
 
