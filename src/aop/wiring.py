@@ -21,7 +21,7 @@ from aop.kernel.calls import Kernel, Tool
 from aop.kernel.gateway import Gateway
 from aop.kernel.ports import Command, Ended, Processes
 from aop.kernel.principals import Principal
-from aop.kernel.tools import evidence, feature, gates, merge, patch, plan, repo, report
+from aop.kernel.tools import evidence, feature, gates, merge, patch, plan, repo, report, review
 
 CATALOGUE: tuple[Tool, ...] = (
     *feature.TOOLS,
@@ -32,6 +32,7 @@ CATALOGUE: tuple[Tool, ...] = (
     *evidence.TOOLS,
     *merge.TOOLS,
     *report.TOOLS,
+    *review.TOOLS,
 )
 
 SECRET_NAMES = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "API_KEY", "APIKEY", "PRIVATE_KEY", "CREDENTIAL")

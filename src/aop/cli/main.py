@@ -20,6 +20,7 @@ VERBS = {
     "demo": "watch one feature go from a spec to a merged commit, in a throw-away repository",
     "status": "list all features of this repository",
     "call": "call any tool through the gateway, and print its whole answer",
+    "review": "show everything that a feature changes, and what proves it, before you approve",
     "approve": "look at a feature and approve its tree for one merge",
     "merge": "merge an approved feature into the base branch",
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 
@@ -105,11 +104,11 @@ def check_ready(
     accepted = view.get(AcceptedPlan, state.feature_id)
     if accepted is not None:
         check_contract_locks(accepted.plan, state, config.policy)
-    runs = proven_runs(view, state, config)
+    proven_runs(view, state, config)
     base = base_head(kernel, config)
     approval = _approval(kernel, view, state, token)
     if approval is not None:
-        _refuse_void(approval, state, config, base=base, runs=runs)
+        _refuse_void(approval, state, config, base=base)
     return Ready(state=state, plan=accepted.plan if accepted else None, base=base, approval=approval)
 
 
@@ -125,17 +124,21 @@ def _approval(kernel: Kernel, view: Snapshot, state: FeatureState, token: str | 
     return approval
 
 
-def _refuse_void(
-    approval: Approval, state: FeatureState, config: Config, *, base: CommitId, runs: Mapping[str, GateRun]
-) -> None:
+def void_reasons(approval: Approval, state: FeatureState, config: Config, *, base: CommitId | None) -> list[str]:
+    """Return why an approval no longer opens a merge of the feature; without reasons it does."""
+    latest = {mode: state.evidence.latest_by_mode.get(mode) for mode in config.policy.required_modes}
     void = {
         "it was used already": approval.spent_by is not None,
         "the feature was changed after it": approval.tree != state.tree,
         "the base branch moved after it": approval.base != base,
-        "the gates ran again after it": dict(approval.gate_runs) != {mode: run.run_id for mode, run in runs.items()},
+        "the gates ran again after it": dict(approval.gate_runs) != latest,
         "the configuration was changed after it": approval.config_hash != config.hash,
     }
-    reasons = [reason for reason, holds in void.items() if holds]
+    return [reason for reason, holds in void.items() if holds]
+
+
+def _refuse_void(approval: Approval, state: FeatureState, config: Config, *, base: CommitId) -> None:
+    reasons = void_reasons(approval, state, config, base=base)
     if reasons:
         raise ApprovalInvalid(
             f"The approval of `{state.feature_id}` is void: {', '.join(reasons)}.", reasons=list(reasons)

@@ -34,6 +34,8 @@ class RunSummary(Struct, frozen=True, kw_only=True):
     steps: tuple[StepResult, ...]
     coverage: Mapping[str, Any]
     tests: Mapping[str, Any]
+    findings: tuple[str, ...]
+    """What a person should know although the run passed."""
     started_at: str
     finished_at: str
     log_path: str
@@ -91,6 +93,7 @@ def _summary(kernel: Kernel, run: GateRun, *, current: bool) -> RunSummary:
         steps=run.steps,
         coverage=msgspec.to_builtins(run.coverage),
         tests=msgspec.to_builtins(run.tests),
+        findings=run.findings,
         started_at=run.started_at,
         finished_at=run.finished_at,
         log_path=log_path,

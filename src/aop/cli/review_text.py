@@ -1,0 +1,154 @@
+"""A review as text for a terminal: what matters first, then the whole diff."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from aop.core.visibletext import pieces, visible, visible_name
+from aop.kernel.documents import Status
+from aop.kernel.tools.review import DiffBundle, FeatureSummary
+from aop.web.review_view import (
+    AGENT_TEXT,
+    base_text,
+    figures_of,
+    files_with_lines,
+    how_to_see_all,
+    notes_of,
+    outcome_of,
+    rows_of,
+    seconds_of,
+    subject_of,
+    warnings_of,
+)
+
+STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36", "escape": "1;35;7"}
+STYLE_OF_MARK = {"+": "green", "-": "red", "@": "cyan", "\\": "dim", "": "bold"}
+STYLE_OF_OUTCOME = {"passed": "green", "stale": "yellow", "failed": "red"}
+STYLE_OF_KIND = {"create": "green", "modify": "yellow", "delete": "red"}
+
+
+class Paint:
+    """Colours text, or leaves it as it is."""
+
+    def __init__(self, *, colour: bool) -> None:
+        self._colour = colour
+
+    def __call__(self, style: str, text: str) -> str:
+        """Return the text in a style; no style at all is fine."""
+        return f"\x1b[{STYLES[style]}m{text}\x1b[0m" if self._colour and style and text else text
+
+
+def review_text(summary: FeatureSummary, bundle: DiffBundle, *, colour: bool) -> str:
+    """Lay out the whole review."""
+    paint = Paint(colour=colour)
+    blocks: list[Iterable[str]] = [
+        _head(summary, paint),
+        _warnings(summary, bundle, paint),
+        _gates(summary, bundle, paint),
+        _plan(summary, paint),
+        _approvals(summary, paint),
+        _files(bundle, paint),
+        _diff(bundle, paint),
+    ]
+    return "\n\n".join("\n".join(lines) for block in blocks if (lines := list(block))) + "\n"
+
+
+def _head(summary: FeatureSummary, paint: Paint) -> Iterator[str]:
+    state = summary.state
+    yield f"Feature   {paint('bold', state.feature_id)}, {paint(_style_of(summary), state.status)}"
+    if state.status_reason:
+        yield f"Reason    {_one_line(state.status_reason)}"
+    yield f"Tree      {state.tree}"
+    yield f"Base      {visible(base_text(summary))}"
+    yield f"Worktree  {state.worktree_path}"
+    merge = state.evidence.merge
+    if merge is not None:
+        yield f"Merged    {merge.merge_commit} ({merge.strategy})"
+    elif not summary.missing:
+        yield f"Missing   {paint('green', 'nothing')} that shows before the merge itself"
+    for number, missing in enumerate(summary.missing):
+        yield f"{'' if number else 'Missing':<10}{paint('yellow', _one_line(missing.message))}"
+
+
+def _style_of(summary: FeatureSummary) -> str:
+    if summary.state.status is Status.FAILED:
+        return "red"
+    return "yellow" if summary.missing else "green"
+
+
+def _warnings(summary: FeatureSummary, bundle: DiffBundle, paint: Paint) -> Iterator[str]:
+    for warning in warnings_of(summary, bundle):
+        yield paint("red", f"Warning   {warning}")
+
+
+def _gates(summary: FeatureSummary, bundle: DiffBundle, paint: Paint) -> Iterator[str]:
+    yield paint("bold", "Gates, run by AOP")
+    if not bundle.gates:
+        yield "  none has run"
+    for mode, run in bundle.gates.items():
+        outcome = outcome_of(summary, run)
+        about = f"{subject_of(summary, run)}, {seconds_of(run)}, sandbox {run.sandbox_level}"
+        yield f"  {mode:<6} {paint(STYLE_OF_OUTCOME[outcome], f'{outcome:<6}')} {about}"
+        for step in run.steps:
+            took = f"{step.outcome}, {step.seconds:.2f} s"
+            yield f"           {visible(step.name)}: {took}, {visible_name(step.log_path)}"
+        for name, figure in figures_of(run):
+            yield f"           {name}: {figure}"
+        if run.failure:
+            yield f"           {paint('red', _one_line(run.failure))}"
+
+
+def _plan(summary: FeatureSummary, paint: Paint) -> Iterator[str]:
+    words = summary.agent_text
+    if words is None:
+        return
+    yield paint("bold", f"Plan {words.plan_version}, in the words of {visible(words.written_by)}")
+    yield f"  {paint('dim', AGENT_TEXT)}"
+    yield from _indented(words.summary)
+    yield "  Acceptance criteria"
+    for number, criterion in enumerate(words.acceptance_criteria, start=1):
+        yield f"    {number}. {_one_line(criterion)}"
+    for risk in words.risk:
+        yield f"  Risk: {_one_line(risk)}"
+
+
+def _approvals(summary: FeatureSummary, paint: Paint) -> Iterator[str]:
+    if summary.approvals:
+        yield paint("bold", "Approvals")
+    for approval in summary.approvals:
+        void = ", and ".join(approval.void_because)
+        holds = paint("yellow", f"void, since {void}") if void else paint("green", "opens one merge")
+        yield f"  {approval.approved_at} {visible(approval.approved_by)}, tree {approval.tree[:12]}: {holds}"
+
+
+def _files(bundle: DiffBundle, paint: Paint) -> Iterator[str]:
+    total = f"{paint('green', f'+{bundle.added}')} {paint('red', f'-{bundle.removed}')}"
+    yield f"{paint('bold', 'Files')}, {len(bundle.files)} changed, {total}"
+    names = {file.path: visible_name(file.path) for file in bundle.files}
+    width = max(map(len, names.values()), default=0)
+    for file in bundle.files:
+        counts = f"{paint('green', f'+{file.added}'.rjust(6))} {paint('red', f'-{file.removed}'.rjust(6))}"
+        notes = "".join(f"  {note}" for note in notes_of(file))
+        yield f"  {paint(STYLE_OF_KIND[file.kind], file.kind)}  {names[file.path]:<{width}} {counts}{notes}"
+
+
+def _diff(bundle: DiffBundle, paint: Paint) -> Iterator[str]:
+    for file, lines in files_with_lines(bundle):
+        for row in rows_of(lines):
+            mark = {"@": "", "\\": "\\ "}.get(row.mark, row.mark)
+            yield _painted(f"{mark}{row.text}", STYLE_OF_MARK.get(row.mark, ""), paint)
+        if file.left_out_lines:
+            yield paint("red", f"[{file.left_out_lines} more lines: {how_to_see_all(bundle, file)}]")
+
+
+def _painted(line: str, style: str, paint: Paint) -> str:
+    return "".join(paint("escape" if piece.escaped else style, piece.text) for piece in pieces(line))
+
+
+def _indented(text: str) -> Iterator[str]:
+    for line in text.split("\n"):
+        yield f"  {visible(line)}"
+
+
+def _one_line(text: str) -> str:
+    return visible(" ".join(text.split("\n")))

@@ -1,0 +1,1 @@
+"""Pages for people: no rules, no state, nothing fetched from anywhere."""
