@@ -47,5 +47,6 @@ def operation_id(text: str) -> OperationId:
     Raises: InvalidArguments.
     """
     if not _OPERATION_ID.fullmatch(text):
-        raise InvalidArguments(f"An operation id must match `{OPERATION_ID_PATTERN}`.", operation_id=text[:80])
+        shown = ascii(text[:80])[1:-1]
+        raise InvalidArguments(f"An operation id must match `{OPERATION_ID_PATTERN}`.", operation_id=shown)
     return OperationId(text)

@@ -143,14 +143,24 @@ class Call(Struct, frozen=True, kw_only=True):
 def envelope(tool: Tool, outcome: Outcome) -> Envelope:
     """Wrap an outcome; an output that does not fit the tool's own schema is a fault, not an answer."""
     if isinstance(outcome, Refusal):
-        return Envelope(ok=False, error=outcome.as_error(), evidence=outcome.evidence)
+        return refused(outcome)
     data, evidence = (outcome.data, outcome.evidence) if isinstance(outcome, Answered) else (outcome, {})
-    plain = msgspec.to_builtins(data)
+    plain = _plain(data)
     try:
         msgspec.convert(plain, tool.output)
     except msgspec.ValidationError as error:
         raise Fault(f"The answer of `{tool.name}` does not fit its schema: {error}") from error
-    return Envelope(ok=True, data=plain, evidence=evidence)
+    return Envelope(ok=True, data=plain, evidence=_plain(evidence))
+
+
+def refused(refusal: Refusal) -> Envelope:
+    """Wrap a refusal."""
+    return Envelope(ok=False, error=_plain(refusal.as_error()), evidence=_plain(refusal.evidence))
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as it is when it comes from JSON: an answer is the same at first and from the ledger."""
+    return msgspec.json.decode(msgspec.json.encode(value))
 
 
 def the_feature(view: Snapshot, arguments: FeatureArguments) -> FeatureState:

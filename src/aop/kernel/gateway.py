@@ -23,7 +23,7 @@ from aop.core.ids import OperationId, feature_id
 from aop.core.ids import operation_id as operation_id_of
 from aop.core.jsontext import MalformedText, canonical_json
 from aop.core.roles import Role
-from aop.kernel.calls import Arguments, Call, Envelope, FeatureArguments, Kernel, Outcome, Tool, envelope
+from aop.kernel.calls import Arguments, Call, Envelope, FeatureArguments, Kernel, Outcome, Tool, envelope, refused
 from aop.kernel.config import Policy
 from aop.kernel.ports import Report
 from aop.kernel.principals import Principal
@@ -55,7 +55,7 @@ class Gateway:
         try:
             return self._call(principal, tool_name, arguments, operation_id=operation_id, report=report)
         except Refusal as refusal:
-            return Envelope(ok=False, error=refusal.as_error(), evidence=refusal.evidence)
+            return refused(refusal)
 
     def tools_for(self, principal: Principal) -> tuple[Tool, ...]:
         """Return the tools that this caller may use, by name."""
@@ -82,7 +82,8 @@ class Gateway:
     def _permitted_tool(self, principal: Principal, tool_name: str) -> Tool:
         tool = self.tools.get(tool_name)
         if tool is None:
-            raise UnknownTool(f"There is no tool `{tool_name[:80]}`.", tool=tool_name[:80])
+            shown = ascii(tool_name[:80])[1:-1]
+            raise UnknownTool(f"There is no tool `{shown}`.", tool=shown)
         if not may_use(tool, principal, self.kernel.config().policy):
             raise ForbiddenToolForRole(
                 f"The role `{principal.role}` may not call `{tool.name}`"

@@ -43,10 +43,10 @@ def front_matter(state: FeatureState) -> dict[str, Json]:
 
 def body_of(state: FeatureState) -> str:
     """Return the part of `state.md` that is for people."""
-    gates = "".join(f"- {name}: {verdict}\n" for name, verdict in sorted(state.gates.items()))
+    gates = "".join(f"- {name}: {verdict}\n" for name, verdict in sorted(state.gates.items())) or "None has run.\n"
     reason = f"\n{state.status_reason}\n" if state.status_reason else ""
     return (
-        f"# {state.feature_id}: {state.status}\n{reason}\n## Gates\n\n{gates or 'None has run.'}\n"
+        f"# {state.feature_id}: {state.status}\n{reason}\n## Gates\n\n{gates}\n"
         "This file is written by AOP from its record; a change made here by hand is set aside, not read.\n"
     )
 
@@ -81,11 +81,11 @@ def index_files(index: Index) -> dict[str, bytes]:
 def decisions_text(feature_id: FeatureId, told: Iterable[JournalEntry]) -> str:
     """Tell the events of a feature, one line each."""
     lines = [
-        f"- {entry.event.at} **{entry.event.actor}** {_told(entry)} (#{entry.seq})"
+        f"- {entry.event.at} **{entry.event.actor}** {_told(entry)} (#{entry.seq})\n"
         for entry in told
         if entry.event.kind in DECISIONS
     ]
-    return f"# Decisions on {feature_id}\n\n" + "\n".join(lines) + "\n"
+    return f"# Decisions on {feature_id}\n\n{''.join(lines)}"
 
 
 def _told(entry: JournalEntry) -> str:

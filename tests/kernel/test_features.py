@@ -1,0 +1,131 @@
+"""The life of a feature: every step that is not listed is refused, and the index follows each one that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from aop.adapters.record.sqlite import SqliteRecord
+from aop.core.errors import InvalidStatusTransition
+from aop.core.ids import CommitId, FeatureId, ObjectId, TreeId
+from aop.kernel.documents import FeatureState, Index, Status
+from aop.kernel.features import moved, must_be, relist, store
+from aop.kernel.record import Claim
+
+STEPS = {
+    ("planning", "building"),
+    ("planning", "blocked"),
+    ("planning", "failed"),
+    ("building", "qa"),
+    ("building", "blocked"),
+    ("building", "failed"),
+    ("qa", "ready_to_merge"),
+    ("qa", "blocked"),
+    ("qa", "failed"),
+    ("ready_to_merge", "merged"),
+    ("ready_to_merge", "blocked"),
+    ("ready_to_merge", "failed"),
+    ("blocked", "planning"),
+    ("blocked", "building"),
+    ("blocked", "qa"),
+    ("blocked", "failed"),
+}
+
+
+def feature(status: Status, name: str = "one") -> FeatureState:
+    return FeatureState(
+        version=1,
+        feature_id=FeatureId(name),
+        branch=name,
+        worktree_path=f".worktrees/{name}",
+        status=status,
+        gate_profile="default",
+        gates={},
+        last_updated="2026-01-02T03:04:05.678Z",
+        base_commit=CommitId(ObjectId("c" * 40)),
+        tree=TreeId(ObjectId("e" * 40)),
+    )
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Iterator[SqliteRecord]:
+    opened = SqliteRecord(tmp_path / "record.db")
+    yield opened
+    opened.close()
+
+
+@pytest.mark.req("AOP-254")
+@pytest.mark.parametrize("old", Status)
+@pytest.mark.parametrize("new", Status)
+def test_a_feature_takes_the_steps_of_the_list_and_no_other(old: Status, new: Status) -> None:
+    before = feature(old)
+    if (old.value, new.value) in STEPS:
+        after = moved(before, new, reason="Somebody said so.")
+        assert after == msgspec.structs.replace(before, status=new, status_reason="Somebody said so.")
+        return
+    with pytest.raises(InvalidStatusTransition) as refused:
+        moved(before, new, reason="Somebody said so.")
+    assert refused.value.message == f"The feature `one` is `{old}` and cannot become `{new}`."
+    allowed = sorted(to for step, to in STEPS if step == old)
+    assert refused.value.facts == {"feature_id": "one", "status": old, "allowed": allowed}
+
+
+@pytest.mark.req("AOP-253")
+@pytest.mark.parametrize("new", [Status.PLANNING, Status.BUILDING, Status.QA])
+def test_nobody_leaves_blocked_without_a_reason(new: Status) -> None:
+    with pytest.raises(InvalidStatusTransition, match="leaving `blocked` needs a reason"):
+        moved(feature(Status.BLOCKED), new)
+    assert moved(feature(Status.BLOCKED), Status.FAILED).status is Status.FAILED
+
+
+def test_an_old_reason_does_not_stay_with_a_new_status() -> None:
+    waiting = moved(feature(Status.QA), Status.BLOCKED, reason="It waits.")
+    assert moved(moved(waiting, Status.QA, reason="It goes on."), Status.READY_TO_MERGE).status_reason == ""
+
+
+@pytest.mark.req("AOP-254")
+def test_an_action_that_the_status_does_not_allow_is_refused() -> None:
+    must_be(feature(Status.QA), Status.BUILDING, Status.QA, to="be patched")
+    with pytest.raises(InvalidStatusTransition) as refused:
+        must_be(feature(Status.MERGED), Status.BUILDING, Status.QA, to="be patched")
+    assert refused.value.message == "The feature `one` is `merged`; to be patched it must be `building` or `qa`."
+
+
+@pytest.mark.req("AOP-029", "AOP-094", "AOP-095")
+def test_the_index_lists_each_feature_once_where_its_status_belongs(record: SqliteRecord) -> None:
+    with record.write() as tx:
+        for name in ("two", "one"):
+            tx.put(feature(Status.PLANNING, name), name)
+            relist(tx, FeatureId(name), Status.PLANNING, now="t0")
+    seen = []
+    states = {"one": feature(Status.PLANNING, "one")}
+    for step in (Status.BUILDING, Status.BLOCKED, Status.QA, Status.READY_TO_MERGE, Status.MERGED):
+        with record.write() as tx:
+            before = states["one"]
+            after = moved(before, step, reason="It goes on." if before.status is Status.BLOCKED else "")
+            states["one"] = store(tx, before, after, now=f"t{before.version}")
+            index = tx.get(Index, Index.key)
+        assert index is not None
+        seen.append((index.version, index.active, index.blocked, index.merged, index.failed, index.updated_at))
+    assert seen == [
+        (2, ("one", "two"), (), (), (), "t0"),
+        (3, ("two",), ("one",), (), (), "t2"),
+        (4, ("one", "two"), (), (), (), "t3"),
+        (4, ("one", "two"), (), (), (), "t3"),
+        (5, ("two",), (), ("one",), (), "t5"),
+    ]
+    assert (states["one"].version, states["one"].last_updated) == (6, "t5")
+
+
+@pytest.mark.parametrize(("end", "held"), [(Status.MERGED, 0), (Status.FAILED, 0), (Status.BLOCKED, 1)])
+def test_a_feature_that_has_ended_claims_nothing_any_more(record: SqliteRecord, end: Status, held: int) -> None:
+    before = feature(Status.READY_TO_MERGE)
+    with record.write() as tx:
+        tx.put(before, "one")
+        tx.set_claims(before.feature_id, [Claim(feature_id=before.feature_id, kind="file", key="a", text="a")])
+        store(tx, before, moved(before, end), now="t1")
+        assert len(tx.claims_near("file", [""])) == held
+        assert ("feature", "one") in [(what.kind, what.key) for what in tx.unshown()]

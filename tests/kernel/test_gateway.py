@@ -1,0 +1,600 @@
+"""The one door: who may call what, with which arguments, and what comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import jsonschema
+import msgspec
+import pytest
+from msgspec import Struct
+
+from aop.core import errors
+from aop.core.errors import Fault, Refusal
+from aop.core.ids import FeatureId
+from aop.core.roles import Role
+from aop.kernel.calls import Answered, Arguments, Call, ChangeArguments, FeatureArguments, Outcome, Tool
+from aop.kernel.gateway import Gateway
+from aop.kernel.principals import Principal
+from aop.kernel.record import Transaction
+from aop.wiring import CATALOGUE
+from tests.world import FILES, PATCH, World, files, make_repository, plan_for
+
+FORBIDDEN = "forbidden_tool_for_role"
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """One managed repository for the tests that change nothing."""
+    made = World(make_repository(tmp_path_factory.mktemp("shared") / "repo"))
+    made.init("one")
+    yield made
+    made.close()
+
+
+def world_with(tmp_path: Any, policy: str) -> World:
+    return World(make_repository(tmp_path / "repo", {**FILES, "agentic/orchestrator/policy.yaml": policy}))
+
+
+def worker(role: Role, *features: str) -> Principal:
+    """Return a caller that holds a token; without features it reaches all of them."""
+    scope = frozenset(map(FeatureId, features)) if features else None
+    return Principal(role=role, actor=f"{role}:1", features=scope)
+
+
+def code_of(world: World, who: Principal, tool: str, arguments: Any) -> str | None:
+    error = world.app.gateway.call(who, tool, arguments).error
+    return None if error is None else str(error["code"])
+
+
+# --- who and may: the role matrix ----------------------------------------------------------------
+
+ORCHESTRATOR, PLANNER, BUILDER, QA = Role.ORCHESTRATOR, Role.PLANNER, Role.BUILDER, Role.QA
+EVERYBODY = {ORCHESTRATOR, PLANNER, BUILDER, QA}
+PERSON = "person"
+
+MATRIX: Mapping[str, set[Role] | str] = {
+    "collisions.scan": EVERYBODY,
+    "evidence.latest": EVERYBODY,
+    "feature.approve": PERSON,
+    "feature.delete": PERSON,
+    "feature.discover_specs": EVERYBODY,
+    "feature.get_context": EVERYBODY,
+    "feature.init": {ORCHESTRATOR},
+    "feature.log_append": EVERYBODY,
+    "feature.ready_to_merge": PERSON,
+    "feature.state_get": EVERYBODY,
+    "feature.state_patch": {ORCHESTRATOR},
+    "gates.list": EVERYBODY,
+    "gates.run": {ORCHESTRATOR, BUILDER, QA},
+    "locks.acquire": {ORCHESTRATOR},
+    "locks.release": {ORCHESTRATOR},
+    "plan.get": EVERYBODY,
+    "plan.submit": {ORCHESTRATOR, PLANNER},
+    "plan.update": {ORCHESTRATOR, PLANNER},
+    "qa.test_index_get": EVERYBODY,
+    "qa.test_index_update": {ORCHESTRATOR, QA},
+    "repo.apply_patch": {BUILDER, QA},
+    "repo.diff": EVERYBODY,
+    "repo.diff_bundle": EVERYBODY,
+    "repo.ensure_worktree": {ORCHESTRATOR},
+    "repo.read_file": EVERYBODY,
+    "repo.search": EVERYBODY,
+    "repo.status": EVERYBODY,
+    "report.dashboard": EVERYBODY,
+    "report.feature_summary": EVERYBODY,
+}
+"""Which roles may call a tool (`system` may call all); `person`: the orchestrator's, and never with a token."""
+
+
+def may(tool: str, role: Role, *, person: bool) -> bool:
+    row = MATRIX[tool]
+    if role is Role.SYSTEM:
+        return True
+    return person and role is ORCHESTRATOR if isinstance(row, str) else role in row
+
+
+@pytest.mark.req("AOP-152")
+@pytest.mark.hostile("T09")
+def test_every_tool_of_the_catalogue_has_a_row_in_the_matrix() -> None:
+    assert {tool.name for tool in CATALOGUE} - MATRIX.keys() == set()
+
+
+@pytest.mark.req("AOP-152", "AOP-153", "AOP-154", "AOP-155", "AOP-156", "AOP-157")
+@pytest.mark.parametrize("role", Role)
+@pytest.mark.parametrize("person", [False, True], ids=["token", "person"])
+def test_a_role_reaches_exactly_the_tools_of_its_row(shared: World, role: Role, *, person: bool) -> None:
+    who = msgspec.structs.replace(worker(role), person=person)
+    expected = {tool.name for tool in CATALOGUE if may(tool.name, role, person=person)}
+    reached = {tool.name for tool in CATALOGUE if code_of(shared, who, tool.name, {"no": "such argument"}) != FORBIDDEN}
+    assert reached == expected
+    assert {tool.name for tool in shared.app.gateway.tools_for(who)} == expected
+
+
+@pytest.mark.req("AOP-152")
+def test_a_forbidden_call_says_which_role_and_tool(shared: World) -> None:
+    answers = [
+        shared.app.gateway.call(worker(role), tool, {"feature_id": "one"}).as_json()
+        for role, tool in ((BUILDER, "feature.init"), (ORCHESTRATOR, "feature.ready_to_merge"))
+    ]
+    assert answers == [
+        {
+            "ok": False,
+            "error": {
+                "code": FORBIDDEN,
+                "message": message,
+                "details": {
+                    "retryable": False,
+                    "requires_human": False,
+                    "suggested_next_actions": [errors.ForbiddenToolForRole.hint],
+                    "role": role,
+                    "tool": tool,
+                },
+            },
+        }
+        for role, tool, message in (
+            ("builder", "feature.init", "The role `builder` may not call `feature.init`."),
+            (
+                "orchestrator",
+                "feature.ready_to_merge",
+                "The role `orchestrator` may not call `feature.ready_to_merge` with a token: it is for a person.",
+            ),
+        )
+    ]
+
+
+@pytest.mark.hostile("T09")
+@pytest.mark.parametrize(
+    "name", ["feature.explode", "", "feature_init", "Feature.init", "feature.init ", "x" * 10_000, "\ud800"]
+)
+@pytest.mark.parametrize("role", [Role.BUILDER, Role.SYSTEM])
+def test_a_tool_that_does_not_exist_is_refused_to_everybody(shared: World, name: str, role: Role) -> None:
+    error = shared.app.gateway.call(worker(role), name, {}).error
+    assert error is not None
+    assert (error["code"], error["details"]["tool"]) == ("unknown_tool", ascii(name[:80])[1:-1])
+
+
+@pytest.mark.hostile("T09")
+def test_a_tool_that_names_no_role_is_for_nobody_but_the_system(shared: World) -> None:
+    unruled = saying(lambda call, _: Said(said="done"), roles=frozenset(), mutates=False)
+    gateway = Gateway(shared.app.gateway.kernel, [unruled])
+    person = {role for role in Role if gateway.call(Principal(role=role, actor="a", person=True), "test.say", {}).ok}
+    assert person == {Role.SYSTEM}
+
+
+def test_the_policy_narrows_a_role_and_leaves_the_others(tmp_path: Any) -> None:
+    world = world_with(tmp_path, "version: 1\nrbac: {builder: [repo.status, repo.diff]}\n")
+    allowed = {role: {tool.name for tool in world.app.gateway.tools_for(worker(role))} for role in (BUILDER, QA)}
+    assert allowed[BUILDER] == {"repo.status", "repo.diff"}
+    assert allowed[QA] == {tool.name for tool in CATALOGUE if may(tool.name, QA, person=False)}
+    assert code_of(world, worker(BUILDER), "repo.apply_patch", {}) == FORBIDDEN
+    assert code_of(world, worker(BUILDER), "repo.status", {}) == "invalid_arguments"
+    world.close()
+
+
+def test_the_policy_cannot_give_a_role_more_than_the_catalogue_does(tmp_path: Any) -> None:
+    given = "builder: [plan.submit, feature.ready_to_merge], orchestrator: [feature.ready_to_merge, repo.apply_patch]"
+    world = world_with(tmp_path, f"version: 1\nrbac: {{{given}}}\n")
+    assert [world.app.gateway.tools_for(worker(role)) for role in (BUILDER, ORCHESTRATOR)] == [(), ()]
+    assert [tool.name for tool in world.app.gateway.tools_for(world.app.person)] == ["feature.ready_to_merge"]
+    world.close()
+
+
+@pytest.mark.req("AOP-323")
+def test_nothing_runs_under_a_policy_that_is_not_valid(tmp_path: Any) -> None:
+    world = world_with(tmp_path, "version: 1\nrbac: {builder: repo.status}\n")
+    assert world.refusal("report.dashboard")["code"] == "invalid_configuration"
+    assert world.refusal("feature.init", feature_id="one")["code"] == "invalid_configuration"
+    world.close()
+
+
+# --- who and may: the caller itself --------------------------------------------------------------
+
+
+@pytest.mark.req("AOP-148")
+def test_every_tool_takes_the_callers_role_and_name() -> None:
+    for tool in CATALOGUE:
+        properties = schema_of(tool.arguments)["properties"]
+        assert {"actor_type", "actor_id"} <= properties.keys(), tool.name
+        assert issubclass(tool.arguments, ChangeArguments) or not tool.mutates, tool.name
+
+
+@pytest.mark.req("AOP-148")
+@pytest.mark.parametrize(
+    "claimed",
+    [
+        {"actor_type": "orchestrator"},
+        {"actor_type": "system"},
+        {"actor_id": "person:ada"},
+        {"actor_id": ""},
+        {"actor_type": "builder", "actor_id": "builder:2"},
+        {"actor_type": "qa", "actor_id": "builder:1"},
+    ],
+    ids=str,
+)
+def test_a_caller_that_names_itself_wrongly_is_refused(shared: World, claimed: dict[str, str]) -> None:
+    assert code_of(shared, worker(BUILDER), "feature.state_get", {"feature_id": "one", **claimed}) == FORBIDDEN
+
+
+@pytest.mark.req("AOP-148")
+@pytest.mark.parametrize("claimed", [{}, {"actor_type": "builder"}, {"actor_type": "builder", "actor_id": "builder:1"}])
+def test_a_caller_may_name_itself_rightly(shared: World, claimed: dict[str, str]) -> None:
+    assert code_of(shared, worker(BUILDER), "feature.state_get", {"feature_id": "one", **claimed}) is None
+
+
+def test_the_journal_names_the_caller_that_was_authenticated(world: World) -> None:
+    world.init("one")
+    with world.app.record.read() as view:
+        assert [entry.event.actor for entry in view.journal()] == ["person:ada"]
+
+
+def test_a_token_opens_only_the_features_of_its_scope(shared: World) -> None:
+    shared.init("two")
+    one = worker(BUILDER, "one")
+    codes = {name: code_of(shared, one, "feature.state_get", {"feature_id": name}) for name in ("one", "two", "none")}
+    assert codes == {"one": None, "two": FORBIDDEN, "none": FORBIDDEN}
+    dashboard = shared.app.gateway.call(one, "report.dashboard", {}).data
+    assert [row["feature_id"] for row in dashboard["features"]] == ["one"]
+    assert sum(dashboard["counts"].values()) == 1
+
+
+def test_every_tool_on_a_feature_keeps_to_the_scope(shared: World) -> None:
+    everything = Principal(role=Role.SYSTEM, actor="system", features=frozenset({FeatureId("one")}))
+    for tool in CATALOGUE:
+        if issubclass(tool.arguments, FeatureArguments):
+            arguments = {**EXAMPLES.get(tool.name, {}), "feature_id": "two"}
+            assert code_of(shared, everything, tool.name, arguments) == FORBIDDEN, tool.name
+
+
+# --- well-formed ---------------------------------------------------------------------------------
+
+EXAMPLES: Mapping[str, dict[str, Any]] = {
+    "plan.submit": {"plan_json": plan_for("one")},
+    "plan.update": {"plan_json": plan_for("one"), "expected_plan_version": 1},
+    "repo.apply_patch": {"unified_diff": PATCH},
+    "repo.read_file": {"path": "README.md"},
+    "gates.run": {"mode": "fast"},
+    "feature.approve": {"tree": "0" * 40, "base": "0" * 40},
+}
+"""What a tool needs besides a feature."""
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        pytest.param("feature.init", {}, id="missing"),
+        pytest.param("feature.init", {"feature_id": None}, id="null"),
+        pytest.param("feature.init", {"feature_id": 41}, id="number for text"),
+        pytest.param("feature.init", {"feature_id": ["one"]}, id="list for text"),
+        pytest.param("feature.init", {"feature_id": "one", "force": True}, id="unknown key"),
+        pytest.param("feature.init", {"feature_id": "one", "wait_for_previous": False}, id="key of a host"),
+        pytest.param("feature.init", {"feature_id": "one", "expected_version": "1"}, id="text for number"),
+        pytest.param("feature.init", {"feature_id": "one", "expected_version": True}, id="true for number"),
+        pytest.param("feature.init", {"feature_id": "one", "expected_version": 1.5}, id="fraction"),
+        pytest.param("feature.init", {"feature_id": "one", "expected_version": 0}, id="zero"),
+        pytest.param("feature.init", {"feature_id": "one", "actor_type": "boss"}, id="unknown role"),
+        pytest.param("feature.init", {"feature_id": "one", "actor_id": 1}, id="number for a name"),
+        pytest.param("report.dashboard", {"feature_id": "one"}, id="feature where none is taken"),
+        pytest.param("gates.run", {"feature_id": "one", "mode": "FAST"}, id="unknown mode"),
+        pytest.param("gates.run", {"feature_id": "one"}, id="no mode"),
+        pytest.param("repo.diff", {"feature_id": "one", "options": {"output": "/tmp/x"}}, id="option of git"),
+        pytest.param("repo.diff", {"feature_id": "one", "options": ["--output=/tmp/x"]}, id="options as a list"),
+        pytest.param("repo.read_file", {"feature_id": "one", "path": "a", "limit": 10**9}, id="beyond the limit"),
+        pytest.param("plan.submit", {"feature_id": "one", "plan_json": "{}"}, id="text for a plan"),
+        pytest.param(
+            "plan.submit", {"feature_id": "one", "plan_json": plan_for("one", extra=1)}, id="unknown key in a plan"
+        ),
+        pytest.param(
+            "plan.submit", {"feature_id": "one", "plan_json": plan_for("one", plan_version="1")}, id="deep text"
+        ),
+        pytest.param(
+            "plan.submit", {"feature_id": "one", "plan_json": plan_for("one", summary="\ud800 half")}, id="half"
+        ),
+        pytest.param("repo.read_file", {"feature_id": "one", "path": "\udfff"}, id="half of a pair in a read"),
+        pytest.param("repo.read_file", {"feature_id": "one", "path": "a", "offset": float("nan")}, id="not a number"),
+        pytest.param("report.dashboard", [], id="a list"),
+        pytest.param("report.dashboard", "{}", id="a text"),
+        pytest.param("report.dashboard", None, id="nothing"),
+        pytest.param("report.dashboard", 3, id="a number"),
+    ],
+)
+def test_arguments_that_do_not_fit_the_schema_are_refused(shared: World, tool: str, arguments: Any) -> None:
+    before = shared.fingerprint()
+    error = shared.app.gateway.call(Principal(role=Role.SYSTEM, actor="system"), tool, arguments).error
+    assert error is not None
+    assert (error["code"], error["details"]["tool"]) == ("invalid_arguments", tool)
+    assert error["message"].startswith(f"The arguments of `{tool}` are not valid: ")
+    assert shared.fingerprint() == before
+
+
+NO_FEATURE_IDS = [
+    "", "-D", "-f", "a b", "A", "a/b", "../x", "..", ".", ".git", "a.lock", "one\n", "\none", "one\0", "é", "a" * 64,
+    "head", "main", "master", "stash", "con", "nul", "com1", "fetch_head", "@", "a~1", "a^", "a:b", "a*", "\u202eeno",
+]  # fmt: skip
+
+
+@pytest.mark.req("AOP-305")
+@pytest.mark.parametrize("name", NO_FEATURE_IDS, ids=ascii)
+def test_a_name_that_is_no_feature_id_reaches_no_tool(shared: World, name: str) -> None:
+    before = shared.fingerprint()
+    answers = {
+        tool.name: code_of(shared, shared.app.person, tool.name, {**EXAMPLES.get(tool.name, {}), "feature_id": name})
+        for tool in CATALOGUE
+        if issubclass(tool.arguments, FeatureArguments) and may(tool.name, ORCHESTRATOR, person=True)
+    }
+    assert answers == dict.fromkeys(answers, "invalid_feature_slug")
+    assert shared.fingerprint() == before
+
+
+@pytest.mark.req("AOP-030", "AOP-151")
+@pytest.mark.hostile("S17")
+@pytest.mark.parametrize("tool", [tool.name for tool in CATALOGUE if tool.mutates])
+def test_a_stale_version_is_refused_by_every_tool_that_changes_a_feature(shared: World, tool: str) -> None:
+    arguments = {**EXAMPLES.get(tool, {}), "feature_id": "one", "expected_version": 7}
+    before = shared.fingerprint()
+    error = shared.app.gateway.call(Principal(role=Role.SYSTEM, actor="system"), tool, arguments).error
+    assert error == {
+        "code": "version_conflict",
+        "message": "The feature `one` is at version 1, not 7.",
+        "details": {
+            "retryable": True,
+            "requires_human": False,
+            "suggested_next_actions": [errors.VersionConflict.hint],
+            "expected_version": 7,
+            "current_version": 1,
+        },
+    }
+    assert shared.fingerprint() == before
+
+
+@pytest.mark.req("AOP-030", "AOP-151")
+def test_the_version_that_a_caller_expects_is_the_one_it_read(world: World) -> None:
+    world.init("one")
+    assert world.ok("plan.submit", feature_id="one", plan_json=plan_for("one"), expected_version=1)["version"] == 2
+    late = world.refusal("repo.apply_patch", role=BUILDER, feature_id="one", unified_diff=PATCH, expected_version=1)
+    assert late["details"]["current_version"] == 2
+    revised = plan_for("one", plan_version=2, revision_of=1)
+    stale = world.refusal("plan.update", feature_id="one", plan_json=revised, expected_plan_version=3)
+    assert (stale["code"], stale["details"]["current_version"]) == ("version_conflict", 1)
+
+
+# --- what comes back -----------------------------------------------------------------------------
+
+
+def schema_of(shape: type[Struct]) -> dict[str, Any]:
+    """Return a shape's JSON Schema with its own definition at the top."""
+    whole = msgspec.json.schema(shape)
+    return {**whole["$defs"][shape.__name__], "$defs": whole["$defs"]}
+
+
+ENVELOPE = {
+    "oneOf": [
+        {
+            "properties": {"ok": {"const": True}, "data": {"type": "object"}, "evidence": {"type": "object"}},
+            "required": ["ok", "data"],
+            "additionalProperties": False,
+        },
+        {
+            "properties": {
+                "ok": {"const": False},
+                "error": {
+                    "type": "object",
+                    "properties": {
+                        "code": {"type": "string", "pattern": "^[a-z][a-z0-9_]*$"},
+                        "message": {"type": "string", "minLength": 10},
+                        "details": {
+                            "type": "object",
+                            "properties": {
+                                "retryable": {"type": "boolean"},
+                                "requires_human": {"type": "boolean"},
+                                "conflicting_feature_ids": {"type": "array", "items": {"type": "string"}},
+                                "suggested_next_actions": {
+                                    "type": "array",
+                                    "items": {"type": "string"},
+                                    "minItems": 1,
+                                },
+                            },
+                            "required": ["retryable", "requires_human", "suggested_next_actions"],
+                        },
+                    },
+                    "required": ["code", "message", "details"],
+                    "additionalProperties": False,
+                },
+                "evidence": {"type": "object", "minProperties": 1},
+            },
+            "required": ["ok", "error"],
+            "additionalProperties": False,
+        },
+    ]
+}
+
+
+class Watched(World):
+    """A world that checks every answer against its schema, and keeps the names of the tools that gave data."""
+
+    answered: set[str]
+    refused: set[str]
+
+    def call(self, tool: str, **words: Any) -> Any:
+        answer = super().call(tool, **words)
+        wire = msgspec.json.decode(msgspec.json.encode(answer.as_json()))
+        jsonschema.validate(wire, ENVELOPE)
+        if answer.ok:
+            jsonschema.validate(wire["data"], schema_of(self.app.gateway.tools[tool].output))
+            self.answered.add(tool)
+        else:
+            self.refused.add(str(wire["error"]["code"]))
+        return answer
+
+
+@pytest.fixture
+def watched(tmp_path: Any) -> Iterator[Watched]:
+    made = Watched(make_repository(tmp_path / "repo"))
+    made.answered, made.refused = set(), set()
+    yield made
+    made.close()
+
+
+def look_at_everything(world: World, feature: str = "one") -> None:
+    for tool in CATALOGUE:
+        if not tool.mutates:
+            needed = {"feature_id": feature} if issubclass(tool.arguments, FeatureArguments) else {}
+            world.call(tool.name, **{**EXAMPLES.get(tool.name, {}), **needed})
+
+
+@pytest.mark.req("AOP-149", "AOP-150", "AOP-318", "AOP-322")
+def test_every_tool_answers_as_its_schema_says_all_through_the_life_of_a_feature(watched: Watched) -> None:
+    look_at_everything(watched)
+    watched.init("one")
+    assert watched.ok("feature.init", feature_id="one")["created"] is False
+    watched.ok("repo.ensure_worktree", feature_id="one")
+    look_at_everything(watched)
+    watched.ok("plan.submit", feature_id="one", plan_json=plan_for("one"))
+    watched.ok(
+        "plan.update",
+        feature_id="one",
+        expected_plan_version=1,
+        plan_json=plan_for("one", plan_version=2, revision_of=1, files=files(("src/broken.txt",), ("src/a.txt",))),
+    )
+    broken = "--- /dev/null\n+++ b/src/broken.txt\n@@ -0,0 +1 @@\n+x\n"
+    watched.patch("one", broken)
+    assert watched.call("gates.run", feature_id="one", mode="fast").error["code"] == "gate_failed"
+    look_at_everything(watched)
+    watched.patch("one", "--- a/src/broken.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n")
+    watched.patch("one")
+    for mode in ("fast", "full"):
+        watched.ok("gates.run", feature_id="one", mode=mode)
+    watched.call("feature.ready_to_merge", feature_id="one")
+    token = watched.approval("one")
+    watched.ok("feature.ready_to_merge", feature_id="one", user_approval_token=token)
+    watched.call("feature.ready_to_merge", feature_id="one", user_approval_token=token)
+    look_at_everything(watched)
+    assert watched.answered == {tool.name for tool in CATALOGUE}
+    expected = {
+        "unknown_feature",
+        "plan_required",
+        "gate_failed",
+        "user_approval_required",
+        "invalid_status_transition",
+    }
+    assert expected <= watched.refused
+
+
+@pytest.mark.req("AOP-149", "AOP-318")
+def test_a_gate_run_points_to_its_proof_whether_it_passed_or_not(world: World) -> None:
+    world.plan("one", files=files(("src/broken.txt",), ("src/a.txt",)))
+    world.patch("one")
+    passed = world.call("gates.run", feature_id="one", mode="fast")
+    world.patch("one", "--- /dev/null\n+++ b/src/broken.txt\n@@ -0,0 +1 @@\n+x\n")
+    failed = world.call("gates.run", feature_id="one", mode="fast")
+    for answer, exit_code in ((passed, 0), (failed, 1)):
+        evidence = answer.evidence
+        assert (evidence["command"], evidence["exit_code"]) == (["sh", "check.sh"], exit_code)
+        assert (world.root / evidence["log_path"]).is_file()
+    assert (passed.ok, failed.ok) == (True, False)
+
+
+@pytest.mark.req("AOP-318", "AOP-322")
+def test_every_refusal_has_a_code_of_its_own_and_says_what_to_do_next() -> None:
+    refusals = list(subclasses(Refusal))
+    codes = [refusal.code for refusal in refusals]
+    assert sorted(set(codes)) == sorted(codes)
+    for refusal in refusals:
+        assert refusal.hint != Refusal.hint, refusal.code
+        assert refusal.hint.endswith("."), refusal.code
+
+
+@pytest.mark.req("AOP-319", "AOP-320", "AOP-321")
+def test_the_codes_that_callers_rely_on_are_there() -> None:
+    expected = """
+        forbidden_tool_for_role version_conflict invalid_status_transition unknown_gate_profile_or_mode
+        unsupported_parser gate_timeout transient_exec_failure coverage_below_minimum invalid_override_precedence
+        path_out_of_bounds lock_not_held lock_conflict stale_lock_reclaimed collision_detected
+        blocked_by_collision_policy commit_disabled merge_disabled user_approval_required missing_role_prompt
+        qa_index_version_conflict invalid_cli_args input_path_not_found no_specs_found spec_ingest_failed
+        invalid_feature_slug feature_slug_collision invalid_workspace_implementation agent_provider_not_configured
+        unsupported_agent_provider provider_auth_missing
+    """.split()
+    assert set(expected) - {refusal.code for refusal in subclasses(Refusal)} == set()
+
+
+def subclasses(kind: type[Refusal]) -> Iterator[type[Refusal]]:
+    for each in kind.__subclasses__():
+        if each.__module__ == errors.__name__:
+            yield each
+        yield from subclasses(each)
+
+
+@pytest.mark.req("AOP-322")
+def test_a_collision_names_the_features_that_it_is_with(world: World) -> None:
+    world.plan("one")
+    world.init("two")
+    error = world.refusal("plan.submit", feature_id="two", plan_json=plan_for("two"))
+    assert (error["code"], error["details"]["conflicting_feature_ids"]) == ("collision_detected", ["one"])
+
+
+# --- commit: all of it or nothing ----------------------------------------------------------------
+
+
+class Said(Struct, frozen=True, kw_only=True):
+    said: str
+
+
+class Misshapen(Struct, frozen=True, kw_only=True):
+    said: int
+
+
+def saying(run: Callable[[Call, Any], Outcome], **fields: Any) -> Tool:
+    """Return a tool of the tests' own."""
+    row: dict[str, Any] = {
+        "name": "test.say",
+        "summary": "Say something.",
+        "arguments": Arguments,
+        "output": Said,
+        "roles": frozenset({ORCHESTRATOR}),
+        "run": run,
+        "mutates": True,
+    }
+    return Tool(**{**row, **fields})
+
+
+def kinds_of_events(world: World) -> list[str]:
+    with world.app.record.read() as view:
+        return [entry.event.kind for entry in view.journal()]
+
+
+def test_an_answer_that_does_not_fit_its_schema_is_a_fault_and_nothing_is_recorded(world: World) -> None:
+    def misspeak(call: Call, _arguments: Arguments) -> Outcome:
+        def decide(tx: Transaction) -> Outcome:
+            tx.append(call.event("said", None))
+            return Misshapen(said=1)
+
+        return call.commit(decide)
+
+    gateway = Gateway(world.app.gateway.kernel, [saying(misspeak)])
+    with pytest.raises(Fault, match=r"The answer of `test\.say` does not fit its schema"):
+        gateway.call(world.app.person, "test.say", {})
+    assert kinds_of_events(world) == []
+
+
+def test_a_read_that_does_not_fit_its_schema_is_a_fault(world: World) -> None:
+    misread = saying(lambda call, _: Answered(data=Misshapen(said=1), evidence={}), mutates=False)
+    with pytest.raises(Fault, match=r"The answer of `test\.say` does not fit its schema"):
+        Gateway(world.app.gateway.kernel, [misread]).call(world.app.person, "test.say", {})
+
+
+def test_a_tool_that_is_not_listed_as_mutating_cannot_write(world: World) -> None:
+    sly = saying(lambda call, _: call.commit(lambda tx: Said(said="written")), mutates=False)
+    with pytest.raises(Fault, match=r"`test\.say` is not listed as mutating"):
+        Gateway(world.app.gateway.kernel, [sly]).call(world.app.person, "test.say", {})
+    assert kinds_of_events(world) == []
+
+
+@pytest.mark.parametrize("name", ["", " ", "-x", "a b", "a/b", "x" * 129, "é", "op-1\n", "\ud800"], ids=ascii)
+def test_an_operation_id_that_is_not_well_formed_is_refused(shared: World, name: str) -> None:
+    answer = shared.call("feature.init", feature_id="never", operation=name)
+    assert answer.error is not None
+    assert answer.error["code"] == "invalid_arguments"
+    with shared.app.record.read() as view:
+        assert view.pending_operations() == ()
