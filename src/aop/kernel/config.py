@@ -13,8 +13,9 @@ from aop.core.errors import InvalidConfiguration, InvalidWorkspaceImplementation
 from aop.core.jsontext import MalformedText, canonical_json
 from aop.core.yamltext import KeyPath, YamlText, parse_yaml
 from aop.kernel import config_flaws as flaws
+from aop.kernel.agent_models import Agents
 from aop.kernel.config_flaws import Misfit
-from aop.kernel.config_models import Agents, Gates, Policy
+from aop.kernel.config_models import Gates, Policy
 from aop.kernel.config_problems import located, shown_key
 
 __all__ = [
