@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Literal
 
+from msgspec import field
+
 from aop.kernel import config_flaws as flaws
 from aop.kernel.config_flaws import demand
 from aop.kernel.config_models import Section
@@ -51,7 +53,9 @@ class Runtime(Section, frozen=True, kw_only=True):
     default_provider: Provider | None = None
     default_model: str | None = None
     provider_config_env: str | None = None
-    role_provider_overrides: dict[Literal["orchestrator", "planner", "builder", "qa"], ProviderOverride] = {}
+    role_provider_overrides: dict[Literal["orchestrator", "planner", "builder", "qa"], ProviderOverride] = field(
+        default_factory=dict
+    )
 
     def __post_init__(self) -> None:
         if self.default_model is not None:
