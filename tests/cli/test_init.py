@@ -2,114 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from aop.adapters.projects.python import guess
-from aop.adapters.projects.starter import gates_text, place_new_file
-from aop.adapters.projects.view import Project
+from aop.adapters.projects.starter import place_new_file
 from aop.core.errors import PathOutOfBounds
 from aop.core.roles import Role
-from aop.core.yamltext import parse_yaml
 from tests.world import World, git, make_repository, plan_for, run_aop
 
 FOLDER = "agentic/orchestrator"
 NAMES = [f"{FOLDER}/{name}.yaml" for name in ("policy", "gates", "agents")]
 PYTEST = ["python3", "-m", "pytest", "-q"]
-COVERAGE = ["--cov", "--cov-branch", "--cov-report=xml:coverage.xml"]
-DISCOVER = ["python3", "-m", "unittest", "discover"]
-UNITTEST = "import unittest\n\n\nclass ATest(unittest.TestCase):\n    def test_a(self) -> None:\n        pass\n"
-
-
-# --- guessing, without a repository ----------------------------------------------------------------
-
-
-def guessed(files: Mapping[str, str]) -> Any:
-    """Return the `default` profile of the gates.yaml that is written for a project with these files."""
-    found = guess(Project(paths=frozenset(files), texts=files))
-    if found is None:
-        return None
-    gates: Any = parse_yaml(gates_text(found.profile).encode()).value
-    return gates["profiles"]["default"]
-
-
-TESTS = {
-    "pytest in pyproject.toml": ({"pyproject.toml": 'dev = ["pytest"]'}, [PYTEST]),
-    "pytest in requirements": ({"requirements-dev.txt": "pytest==8\n"}, [PYTEST]),
-    "pytest in a folder of requirements": ({"requirements/dev.txt": "pytest\n"}, [PYTEST]),
-    "pytest in setup.cfg": ({"setup.cfg": "[options.extras_require]\ntest = pytest\n"}, [PYTEST]),
-    "pytest in tox.ini": ({"setup.py": "", "tox.ini": "[testenv]\ncommands = pytest\n"}, [PYTEST]),
-    "a conftest": ({"pyproject.toml": "", "tests/conftest.py": ""}, [PYTEST]),
-    "a test that imports pytest": ({"tests/test_a.py": "import pytest\n"}, [PYTEST]),
-    "uv": ({"uv.lock": "", "pyproject.toml": "pytest"}, [["uv", "run", *PYTEST]]),
-    "poetry": ({"poetry.lock": "", "pyproject.toml": "pytest"}, [["poetry", "run", *PYTEST]]),
-    "coverage": ({"pyproject.toml": 'dev = ["pytest", "pytest-cov"]'}, [[*PYTEST, *COVERAGE]]),
-    "unittest in a package": ({"tests/__init__.py": "", "tests/test_a.py": UNITTEST}, [DISCOVER]),
-    "unittest at the root": ({"test_a.py": UNITTEST}, [DISCOVER]),
-    "unittest in a folder that is no package": ({"tests/test_a.py": UNITTEST}, [[*DISCOVER, "-s", "tests"]]),
-    "unittest in two such folders": (
-        {"a/tests/test_a.py": UNITTEST, "b/tests/test_b.py": UNITTEST},
-        [[*DISCOVER, "-s", "a/tests"], [*DISCOVER, "-s", "b/tests"]],
-    ),
-    "no tests": ({"pyproject.toml": "[project]\n"}, []),
-}
-
-
-@pytest.mark.parametrize(("files", "commands"), TESTS.values(), ids=TESTS)
-def test_the_tests_of_a_python_project_are_guessed_for_all_three_modes_from(
-    files: Mapping[str, str], commands: list[list[str]]
-) -> None:
-    modes = guessed(files)["modes"]
-    assert {mode: [step["cmd"] for step in steps] for mode, steps in modes.items()} == dict.fromkeys(
-        ("fast", "full", "merge"), commands
-    )
-
-
-def test_a_project_that_reports_coverage_gets_the_parser_that_reads_it() -> None:
-    assert guessed({"requirements.txt": "pytest-cov\n"})["parsers"] == {
-        "coverage": {"type": "cobertura_xml", "path": "coverage.xml"}
-    }
-
-
-def test_configured_checks_come_before_the_tests_and_in_full_only() -> None:
-    settings = "[tool.ruff]\nline-length = 100\n\n[tool.mypy]\nstrict = true\n\n[tool.pytest.ini_options]\n"
-    modes = guessed({"pyproject.toml": settings})["modes"]
-    assert {mode: [step["name"] for step in steps] for mode, steps in modes.items()} == {
-        "fast": ["test"],
-        "full": ["lint", "types", "test"],
-        "merge": ["test"],
-    }
-    lint, types, _test = (step["cmd"] for step in modes["full"])
-    assert lint == ["python3", "-m", "ruff", "check"]
-    assert types == ["python3", "-m", "mypy", "."]
-
-
-@pytest.mark.parametrize(
-    "files",
-    [
-        {"pyproject.toml": '[tool.mypy]\nstrict = true\nfiles = ["src"]\n'},
-        {"setup.py": "", "mypy.ini": "[mypy]\npackages = shop\n"},
-    ],
-    ids=["pyproject.toml", "mypy.ini"],
-)
-def test_mypy_is_not_told_again_what_its_settings_say(files: Mapping[str, str]) -> None:
-    assert [step["cmd"] for step in guessed(files)["modes"]["full"]] == [["python3", "-m", "mypy"]]
-
-
-def test_a_package_below_src_is_tested_from_the_worktree_and_not_from_where_it_is_installed() -> None:
-    files = {"pyproject.toml": "pytest", "src/shop/__init__.py": ""}
-    assert [step["env"] for step in guessed(files)["modes"]["fast"]] == [{"PYTHONPATH": "src"}]
-    assert "env" not in guessed({**files, "uv.lock": ""})["modes"]["fast"][0]
-
-
-def test_a_project_without_a_sign_of_python_is_not_taken_for_one() -> None:
-    assert guessed({"package.json": "{}", "tools/build.py": "import os\n"}) is None
+REPORTING = [*PYTEST, "--junitxml=junit.xml"]
+WHY = "test: `pyproject.toml` names pytest"
 
 
 # --- writing ---------------------------------------------------------------------------------------
@@ -132,13 +42,15 @@ def test_the_files_are_shown_written_and_in_force(tmp_path: Path) -> None:
             "# The commands that prove a feature; docs/configuration.md lists every key.\n"
             "version: 1\nprofiles:\n  default:\n    modes:\n"
             '      fast:\n        - name: test\n          cmd: ["python3", "-m", "pytest", "-q"]\n'
-            '      full:\n        - name: test\n          cmd: ["python3", "-m", "pytest", "-q"]\n'
-            '      merge:\n        - name: test\n          cmd: ["python3", "-m", "pytest", "-q"]\n'
+            f"      full:\n        - name: test\n          cmd: {json.dumps(REPORTING)}\n"
+            f"      merge:\n        - name: test\n          cmd: {json.dumps(REPORTING)}\n"
+            '    parsers:\n      tests: {type: junit_xml, path: "junit.xml", modes: [full, merge]}\n'
         ),
         NAMES[2]: (
             "# Who does the work, and what each role is told; docs/configuration.md lists every key.\nversion: 1\n"
         ),
     }
+    assert f"Base branch  main (it is checked out here)\nLanguage     Python\nGuessed      {WHY}\n" in ran.err
     for path in NAMES:
         assert f"\n{path}\n" in ran.err
     for line in (root / NAMES[1]).read_text().splitlines():
@@ -172,19 +84,22 @@ def test_the_second_time_there_is_nothing_to_do(tmp_path: Path) -> None:
     git(root, "add", "-A")
     git(root, "commit", "-qm", "Configure")
     second = run_aop(root, "init", "--json")
-    assert (second.code, second.json) == (0, {**first, "written": [], "existing": NAMES, "warnings": []})
+    nothing_new = {"written": [], "existing": NAMES, "language": None, "reasons": [], "warnings": []}
+    assert (second.code, second.json) == (0, {**first, **nothing_new})
     assert "nothing was written" in second.err
 
 
 def test_json_tells_what_was_written_and_what_was_guessed(tmp_path: Path) -> None:
     root = python_repository(tmp_path / "repo")
-    step = {"name": "test", "cmd": PYTEST}
+    fast, full = {"name": "test", "cmd": PYTEST}, {"name": "test", "cmd": REPORTING}
     assert run_aop(root, "init", "--yes", "--json").json == {
         "ok": True,
         "written": NAMES,
         "existing": [],
         "base_branch": "main",
-        "gates": {"default": {"fast": [step], "full": [step], "merge": [step]}},
+        "language": "Python",
+        "reasons": [WHY],
+        "gates": {"default": {"fast": [fast], "full": [full], "merge": [full]}},
         "warnings": [
             "The gates run the `python3` that comes first on PATH: start `aop` with this project's virtual environment"
             " active."
@@ -228,6 +143,40 @@ def test_a_repository_of_no_known_language_gets_gates_that_cannot_pass_and_is_to
     world.plan("one")
     assert world.refusal("gates.run", feature_id="one", mode="fast")["code"] == "no_gate_steps"
     world.close()
+
+
+WEB = {"web/package.json": '{"scripts": {"test": "mocha"}, "devDependencies": {"mocha": "10"}}', "web/bun.lock": ""}
+
+
+def test_several_projects_get_a_profile_each_and_it_is_said_what_default_proves(tmp_path: Path) -> None:
+    root = python_repository(tmp_path / "repo", **WEB)
+    ran = run_aop(root, "init", "--yes", "--json")
+    assert (ran.json["language"], list(ran.json["gates"])) == ("Python, Node in `web`", ["default", "python", "web"])
+    assert ran.json["gates"]["web"]["merge"] == [
+        {"name": "install", "cmd": ["bun", "install", "--frozen-lockfile"], "cwd": "web"},
+        {"name": "test", "cmd": ["bun", "run", "test"], "cwd": "web"},
+    ]
+    assert ran.json["reasons"] == [
+        "python: test: `pyproject.toml` names pytest",
+        "web: install: a new worktree has no `node_modules`, and `bun.lock` says what belongs there",
+        "web: test: `package.json` has the script `test`",
+    ]
+    assert "gate profile for each: `python`, `web`. `default` proves the main one only, Python:" in ran.err
+
+
+def test_what_the_gates_need_of_this_machine_is_opened_in_the_policy_and_said(tmp_path: Path) -> None:
+    root = python_repository(tmp_path / "repo", **WEB)
+    ran = run_aop(root, "init", "--yes")
+    opened = 'execution:\n  sandbox_read:\n    - "~/.bun/install/cache"\n'
+    assert (root / NAMES[0]).read_text().endswith(opened)
+    assert "`execution.sandbox_read: [~/.bun/install/cache]` lets them read it." in ran.err
+
+
+def test_a_policy_that_is_there_is_left_to_the_person_to_open(tmp_path: Path) -> None:
+    root = python_repository(tmp_path / "repo", **WEB, **{NAMES[0]: "version: 1\n"})
+    ran = run_aop(root, "init", "--yes")
+    assert (root / NAMES[0]).read_text() == "version: 1\n"
+    assert "policy.yaml is there already, and is left as it is: write the lines" in ran.err
 
 
 def test_a_folder_of_the_repository_is_as_good_as_its_root(tmp_path: Path) -> None:
@@ -363,7 +312,8 @@ def test_the_guessed_gates_run_pytest_and_their_coverage_is_read(tmp_path: Path)
     world = World(root)
     world.ok("plan.submit", role=Role.PLANNER, feature_id="one", plan_json=plan)
     world.close()
-    ran = run_aop(root, "call", "gates.run", '{"feature_id": "one", "mode": "fast"}', env={"PATH": path})
+    run_aop(root, "call", "gates.run", '{"feature_id": "one", "mode": "fast"}', env={"PATH": path})
+    ran = run_aop(root, "call", "gates.run", '{"feature_id": "one", "mode": "full"}', env={"PATH": path})
     assert ran.code == 0, ran.out
     assert {name: figures["verdict"] for name, figures in ran.json["data"]["coverage"].items()} == {
         "line": "pass",

@@ -6,14 +6,16 @@ import argparse
 import os
 from pathlib import Path
 
-from aop.adapters.configuration import read_config
+from aop.adapters.configuration import FOLDER, read_config
 from aop.adapters.git.repository import Repository, open_repository
 from aop.adapters.projects.starter import Proposal, place_new_file, propose
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
 from aop.core.errors import Json
 from aop.kernel.config import Config
-from aop.kernel.config_models import Mode, Profile
+from aop.kernel.config_models import Mode, Profile, Step
+
+POLICY = f"{FOLDER}/policy.yaml"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,9 +45,11 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 def _show(terminal: Terminal, repository: Repository, proposal: Proposal) -> None:
     terminal.say(f"Repository   {repository.root}")
-    terminal.say(f"Base branch  {proposal.base_branch}")
+    terminal.say(f"Base branch  {proposal.base_branch} ({_why_base(proposal)})")
     if proposal.language:
         terminal.say(f"Language     {proposal.language}")
+    for reason in proposal.reasons:
+        terminal.say(f"Guessed      {reason}")
     for path in proposal.existing:
         terminal.say(f"Kept         {path} (it is there already)")
     for path, text in proposal.files.items():
@@ -55,6 +59,12 @@ def _show(terminal: Terminal, repository: Repository, proposal: Proposal) -> Non
         terminal.say("")
     for warning in proposal.warnings:
         terminal.say(f"Note: {warning}")
+
+
+def _why_base(proposal: Proposal) -> str:
+    if POLICY in proposal.existing:
+        return f"{POLICY} is there, and does not say otherwise"
+    return "it is checked out here" if proposal.base_branch == proposal.checked_out else "it is there, as usual"
 
 
 def _counted(proposal: Proposal) -> str:
@@ -76,6 +86,8 @@ def _as_json(proposal: Proposal, written: list[str], config: Config, *, ok: bool
         "written": list(written),
         "existing": list(proposal.existing),
         "base_branch": config.policy.worktree.base_branch,
+        "language": proposal.language,
+        "reasons": list(proposal.reasons),
         "gates": {name: _steps_by_mode(profile) for name, profile in config.gates.profiles.items()},
         "warnings": list(proposal.warnings),
     }
@@ -83,4 +95,8 @@ def _as_json(proposal: Proposal, written: list[str], config: Config, *, ok: bool
 
 def _steps_by_mode(profile: Profile) -> dict[str, Json]:
     steps = {mode.value: profile.modes.steps(mode) or () for mode in Mode}
-    return {mode: [{"name": step.name, "cmd": step.cmd} for step in of_mode] for mode, of_mode in steps.items()}
+    return {mode: [_as_json_step(step) for step in of_mode] for mode, of_mode in steps.items()}
+
+
+def _as_json_step(step: Step) -> dict[str, Json]:
+    return {"name": step.name, "cmd": step.cmd, **({"cwd": step.cwd} if step.cwd else {})}

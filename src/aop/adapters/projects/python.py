@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from aop.adapters.projects.view import Guess, Project
-from aop.kernel.config_models import CoverageParser, Modes, Parsers, ParserType, Profile, Step
+from aop.adapters.projects.view import Chosen, Guess, Project, guess_of, junit_report, monorepo_note
+from aop.kernel.config_models import CoverageParser, Parsers, ParserType, Step
 
 RUNNERS = {"uv.lock": "uv", "poetry.lock": "poetry", "pdm.lock": "pdm", "Pipfile.lock": "pipenv"}
 """The lock files of the programs that run others in an environment of the project's own: `uv run ...`."""
 
 SETTINGS = ("pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "mypy.ini", ".mypy.ini", "ruff.toml", ".ruff.toml")
+REPORT = "junit.xml"
 COVERAGE = ("--cov", "--cov-branch", "--cov-report=xml:coverage.xml")
 
 _REQUIREMENTS = re.compile(r"(?:requirements[^/]*|requirements/[^/]+)\.(?:txt|in)")
@@ -21,30 +22,36 @@ _MYPY_SETTINGS = re.compile(r"^\[(?:tool\.)?mypy\]\s*$(?P<body>(?:\n(?!\[).*)*)"
 _MYPY_TARGETS = re.compile(r"^(?:files|packages|modules)\s*=", re.MULTILINE)
 
 
+def marks(name: str) -> bool:
+    """Tell whether a file of this name makes its folder a Python project."""
+    return name in ("pyproject.toml", "setup.py", "setup.cfg") or name in RUNNERS or bool(_REQUIREMENTS.fullmatch(name))
+
+
 def reads(path: str) -> bool:
     """Tell whether the guess depends on the text of a file."""
-    return path in SETTINGS or bool(_REQUIREMENTS.fullmatch(path) or _TEST_FILE.fullmatch(path))
+    return _is_setting(path) or bool(_TEST_FILE.fullmatch(path))
 
 
 def guess(project: Project) -> Guess | None:
     """Return the gates of a Python project; None if it is none."""
     if not any(_marks_python(path) for path in project.paths):
         return None
-    tests = tuple(_test_steps(project))
-    covered = bool(tests) and _mentions(project, "pytest-cov", "pytest_cov")
-    checks = (*_lint_steps(project), *_type_steps(project))
-    return Guess(
-        profile=Profile(
-            modes=Modes(fast=tests, full=(*checks, *tests), merge=tests),
-            parsers=Parsers(coverage=_coverage_parser() if covered else None),
+    with_pytest = _uses_pytest(project)
+    covered = with_pytest and _mentions(project, "pytest-cov", "pytest_cov")
+    tests = [_pytest(project)] if with_pytest else tuple(_unittests(project))
+    return guess_of(
+        checks=(*_lint(project), *_types(project)),
+        tests=tests,
+        reporting=[_pytest(project, *(COVERAGE if covered else ()), f"--junitxml={REPORT}")] if with_pytest else None,
+        parsers=Parsers(
+            coverage=_coverage_parser() if covered else None, tests=junit_report(REPORT) if with_pytest else None
         ),
         notes=tuple(_notes(project, has_tests=bool(tests), covered=covered)),
     )
 
 
 def _marks_python(path: str) -> bool:
-    is_setting = path in ("pyproject.toml", "setup.py", "setup.cfg") or path in RUNNERS
-    return is_setting or bool(_REQUIREMENTS.fullmatch(path) or _TEST_FILE.fullmatch(path))
+    return marks(path) or bool(_REQUIREMENTS.fullmatch(path) or _TEST_FILE.fullmatch(path))
 
 
 def _runner(project: Project) -> str | None:
@@ -67,26 +74,42 @@ def _environment(project: Project, runner: str | None) -> dict[str, str]:
 # --- tests -----------------------------------------------------------------------------------------
 
 
-def _test_steps(project: Project) -> Iterator[Step]:
-    if _uses_pytest(project):
-        # The report is read after every mode of the profile, so every mode writes it.
-        coverage = COVERAGE if _mentions(project, "pytest-cov", "pytest_cov") else ()
-        yield _step(project, "test", "pytest", "-q", *coverage)
-    elif any("unittest" in text for path, text in project.texts.items() if _UNITTEST_FILE.fullmatch(path)):
-        folders = sorted({_import_root(path, project) for path in project.paths if _UNITTEST_FILE.fullmatch(path)})
-        for number, folder in enumerate(folders, start=1):
-            start = ("-s", folder) if folder else ()
-            yield _step(project, "test" if number == 1 else f"test-{number}", "unittest", "discover", *start)
+def _pytest(project: Project, *more: str) -> Chosen:
+    return Chosen(step=_step(project, "test", "pytest", "-q", *more), why=_why_pytest(project))
+
+
+def _unittests(project: Project) -> Iterator[Chosen]:
+    files = [path for path in project.paths if _UNITTEST_FILE.fullmatch(path)]
+    if not any("unittest" in project.texts.get(path, "") for path in files):
+        return
+    for number, folder in enumerate(sorted({_import_root(path, project) for path in files}), start=1):
+        start = ("-s", folder) if folder else ()
+        name = "test" if number == 1 else f"test-{number}"
+        why = f"tests in `{folder or '.'}` import unittest, and nothing names pytest"
+        yield Chosen(step=_step(project, name, "unittest", "discover", *start), why=why)
 
 
 def _uses_pytest(project: Project) -> bool:
-    by_name = {path.rpartition("/")[2] for path in project.paths} & {"conftest.py", "pytest.ini"}
-    imported = any("import pytest" in text for path, text in project.texts.items() if _TEST_FILE.fullmatch(path))
-    return bool(by_name) or imported or _mentions(project, "pytest")
+    return bool(_why_pytest(project))
+
+
+def _why_pytest(project: Project) -> str:
+    """Return the sign of pytest that was found; empty if there is none."""
+    for path, text in sorted(project.texts.items()):
+        if _is_setting(path) and "pytest" in text:
+            return f"`{path}` names pytest"
+        if _TEST_FILE.fullmatch(path) and "import pytest" in text:
+            return f"`{path}` imports pytest"
+    by_name = [path for path in sorted(project.paths) if path.rpartition("/")[2] in ("conftest.py", "pytest.ini")]
+    return f"`{by_name[0]}` is there" if by_name else ""
+
+
+def _is_setting(path: str) -> bool:
+    return path in SETTINGS or bool(_REQUIREMENTS.fullmatch(path))
 
 
 def _mentions(project: Project, *names: str) -> bool:
-    texts = [text for path, text in project.texts.items() if not _TEST_FILE.fullmatch(path)]
+    texts = [text for path, text in project.texts.items() if _is_setting(path)]
     return any(name in text for name in names for text in texts)
 
 
@@ -105,19 +128,21 @@ def _coverage_parser() -> CoverageParser:
 # --- checks ----------------------------------------------------------------------------------------
 
 
-def _lint_steps(project: Project) -> Iterator[Step]:
-    has_own_file = bool({"ruff.toml", ".ruff.toml"} & project.paths)
-    if has_own_file or "[tool.ruff" in project.texts.get("pyproject.toml", ""):
-        yield _step(project, "lint", "ruff", "check")
-
-
-def _type_steps(project: Project) -> Iterator[Step]:
-    places = ("mypy.ini", ".mypy.ini", "pyproject.toml", "setup.cfg")
-    found = (_MYPY_SETTINGS.search(project.texts.get(place, "")) for place in places)
-    settings = next((match for match in found if match), None)
+def _lint(project: Project) -> Iterator[Chosen]:
+    settings = project.first_of("ruff.toml", ".ruff.toml")
+    if settings is None and "[tool.ruff" in project.texts.get("pyproject.toml", ""):
+        settings = "pyproject.toml"
     if settings:
-        targets = () if _MYPY_TARGETS.search(settings["body"]) else (".",)
-        yield _step(project, "types", "mypy", *targets)
+        yield Chosen(step=_step(project, "lint", "ruff", "check"), why=f"`{settings}` has settings of ruff")
+
+
+def _types(project: Project) -> Iterator[Chosen]:
+    for place in ("mypy.ini", ".mypy.ini", "pyproject.toml", "setup.cfg"):
+        settings = _MYPY_SETTINGS.search(project.texts.get(place, ""))
+        if settings:
+            targets = () if _MYPY_TARGETS.search(settings["body"]) else (".",)
+            yield Chosen(step=_step(project, "types", "mypy", *targets), why=f"`{place}` has settings of mypy")
+            return
 
 
 # --- what to know ----------------------------------------------------------------------------------
@@ -125,12 +150,9 @@ def _type_steps(project: Project) -> Iterator[Step]:
 
 def _notes(project: Project, *, has_tests: bool, covered: bool) -> Iterator[str]:
     runner = _runner(project)
-    if not has_tests:
-        yield (
-            "No tests were found. The modes without steps cannot pass: write the commands that prove a change into"
-            " gates.yaml."
-        )
-    elif runner:
+    if "[tool.uv.workspace]" in project.texts.get("pyproject.toml", ""):
+        yield monorepo_note("uv workspace")
+    if runner and has_tests:
         yield (
             f"`{runner} run` sets its environment up in every new worktree, and gates have no network and an empty home"
             " folder. If they lack packages, set `execution.network: host` in policy.yaml, or name a folder with the"

@@ -1,4 +1,4 @@
-"""Reads a project from its base branch, and asks each known language for a guess at its gates."""
+"""The languages whose gates can be guessed, and what is read of a repository for that: its base branch, few texts."""
 
 from __future__ import annotations
 
@@ -6,34 +6,88 @@ from collections.abc import Mapping
 
 from aop.adapters.git.command import GitDir, GitProgram
 from aop.adapters.git.repository import Repository
-from aop.adapters.projects import python
-from aop.adapters.projects.view import Guess, Language, Project
+from aop.adapters.projects import golang, gradle, maven, node, python, rust
+from aop.adapters.projects.view import Language, Project
 from aop.core.errors import BaseBranchUnusable
 from aop.core.ids import TreeId
 from aop.kernel.ports import FileMode, Git
 
-LANGUAGES: tuple[Language, ...] = (Language(name="Python", reads=python.reads, guess=python.guess),)
-"""The first that recognises a project guesses its gates."""
+LANGUAGES: tuple[Language, ...] = (
+    Language(
+        name="Python",
+        profile="python",
+        suffixes=(".py",),
+        marks=python.marks,
+        reads=python.reads,
+        guess=python.guess,
+    ),
+    Language(
+        name="Node",
+        profile="node",
+        suffixes=(".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".vue", ".svelte"),
+        marks=node.marks,
+        reads=node.reads,
+        guess=node.guess,
+    ),
+    Language(
+        name="Java (Maven)",
+        profile="maven",
+        suffixes=(".java", ".kt", ".scala"),
+        marks=maven.marks,
+        reads=maven.reads,
+        guess=maven.guess,
+    ),
+    Language(
+        name="Java (Gradle)",
+        profile="gradle",
+        suffixes=(".java", ".kt", ".groovy"),
+        marks=gradle.marks,
+        reads=gradle.reads,
+        guess=gradle.guess,
+    ),
+    Language(
+        name="Rust",
+        profile="rust",
+        suffixes=(".rs",),
+        marks=rust.marks,
+        reads=rust.reads,
+        guess=rust.guess,
+    ),
+    Language(
+        name="Go",
+        profile="go",
+        suffixes=(".go",),
+        marks=golang.marks,
+        reads=golang.reads,
+        guess=golang.guess,
+    ),
+)
 
 MOST_TEXTS = 40
 LARGEST_TEXT = 256 * 1024
 USUAL_BASES = ("main", "master")
 
 
-def guess_gates(project: Project) -> tuple[Language, Guess] | None:
-    """Return the first language that recognises the project, and its guess; None if none does."""
-    guesses = ((language, language.guess(project)) for language in LANGUAGES)
-    return next(((language, guess) for language, guess in guesses if guess is not None), None)
-
-
 def read_project(git: Git, tree: TreeId) -> Project:
     """Read the names of all files of a tree, and the texts of the few that guesses depend on."""
     entries = {entry.path: entry for entry in git.entries(tree) if entry.mode in (FileMode.FILE, FileMode.EXECUTABLE)}
-    wanted = [path for path in entries if any(language.reads(path) for language in LANGUAGES)]
-    chosen = sorted(wanted, key=lambda path: (path.count("/"), path))[:MOST_TEXTS]
+    chosen = sorted(filter(_is_read, entries), key=_rank)[:MOST_TEXTS]
     small = [path for path in chosen if git.blob_size(entries[path].oid) <= LARGEST_TEXT]
     texts = {path: git.blob(entries[path].oid).decode("utf-8", "replace") for path in small}
     return Project(paths=frozenset(entries), texts=texts)
+
+
+def _is_read(path: str) -> bool:
+    """Tell whether a language would read a file, in whichever of the folders above it the project lies."""
+    names = path.split("/")
+    tails = ["/".join(names[depth:]) for depth in range(len(names))]
+    return any(language.reads(tail) for language in LANGUAGES for tail in tails)
+
+
+def _rank(path: str) -> tuple[bool, int, str]:
+    """Put what makes a project first, and then what is near the root."""
+    marked = any(language.marks(path.rpartition("/")[2]) for language in LANGUAGES)
+    return (not marked, path.count("/"), path)
 
 
 def checked_out_branch(repository: Repository, environ: Mapping[str, str]) -> str | None:

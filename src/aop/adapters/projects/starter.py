@@ -12,18 +12,16 @@ from msgspec import Struct
 
 from aop.adapters.configuration import FOLDER, read_config
 from aop.adapters.git.repository import Repository
-from aop.adapters.projects.scan import checked_out_branch, guess_base_branch, guess_gates, read_project
-from aop.adapters.projects.view import Guess
-from aop.core.errors import BaseBranchUnusable, Fault, PathOutOfBounds
+from aop.adapters.projects.layout import Found, find_projects, named
+from aop.adapters.projects.scan import LANGUAGES, checked_out_branch, guess_base_branch, read_project
+from aop.core.errors import BaseBranchUnusable, Fault, Json, PathOutOfBounds
 from aop.core.yamltext import dump_yaml
-from aop.kernel.config_models import Mode, Modes, Profile, Step
+from aop.kernel.config_models import Mode, Modes, Parsers, Profile, Step
 
-NOTHING_KNOWN = Guess(
-    profile=Profile(modes=Modes(fast=(), full=(), merge=())),
-    notes=(
-        "No language that AOP knows was found, so no gate has a step, and `gates.run` refuses with `no_gate_steps`:"
-        " write the commands that prove a change into gates.yaml.",
-    ),
+NO_GATES = Profile(modes=Modes(fast=(), full=(), merge=()))
+NOTHING_KNOWN = (
+    "No language that AOP knows was found, so no gate has a step, and `gates.run` refuses with `no_gate_steps`: write"
+    " the commands that prove a change into gates.yaml."
 )
 
 
@@ -34,6 +32,8 @@ class Proposal(Struct, frozen=True, kw_only=True):
     checked_out: str | None
     language: str | None
     """None where nothing was guessed: an unknown language, or gates that are there already."""
+    reasons: tuple[str, ...]
+    """For each thing that was guessed, why."""
     files: Mapping[str, str]
     existing: tuple[str, ...]
     warnings: tuple[str, ...]
@@ -51,40 +51,77 @@ def propose(repository: Repository, environ: Mapping[str, str]) -> Proposal:
     if head is None:
         raise BaseBranchUnusable(f"The base branch `{base_branch}` has no commit.", base_branch=base_branch)
     lacking = [name for name, source in config.sources if source == "bundled"]
-    found = guess_gates(read_project(repository, repository.tree_of(head))) if "gates" in lacking else None
-    guess = found[1] if found else NOTHING_KNOWN
-    texts = {"policy": policy_text(base_branch), "gates": gates_text(guess.profile), "agents": agents_text()}
+    found: tuple[Found, ...] = ()
+    if "gates" in lacking:
+        found = find_projects(read_project(repository, repository.tree_of(head)), LANGUAGES)
+    texts = {
+        "policy": policy_text(base_branch, found),
+        "gates": gates_text({name: one.guess.profile for name, one in named(found).items()} or {"default": NO_GATES}),
+        "agents": agents_text(),
+    }
+    notes = tuple(_notes(found, has_policy="policy" not in lacking)) if "gates" in lacking else ()
     return Proposal(
         base_branch=base_branch,
         checked_out=checked_out,
-        language=found[0].name if found else None,
+        language=", ".join(one.title for one in found) or None,
+        reasons=tuple(_reasons(found)),
         files={f"{FOLDER}/{name}.yaml": texts[name] for name in lacking},
         existing=tuple(f"{FOLDER}/{name}.yaml" for name, _source in config.sources if name not in lacking),
-        warnings=(*config.warnings, *(guess.notes if "gates" in lacking else ())),
+        warnings=(*config.warnings, *notes),
     )
 
 
-def policy_text(base_branch: str) -> str:
-    """Return a policy.yaml that names the base branch."""
-    content = dump_yaml({"version": 1, "worktree": {"base_branch": base_branch}})
-    return f"# What differs from AOP's defaults; docs/configuration.md lists every key.\n{content}"
+def _reasons(found: tuple[Found, ...]) -> Iterator[str]:
+    for name, one in named(found).items():
+        if name == "default" and len(found) > 1:
+            continue
+        prefix = "" if name == "default" else f"{name}: "
+        yield from (f"{prefix}{step}: {why}" for step, why in one.guess.reasons.items())
 
 
-def gates_text(profile: Profile) -> str:
-    """Return a gates.yaml with one profile in all three modes."""
-    lines = [
-        "# The commands that prove a feature; docs/configuration.md lists every key.",
-        "version: 1",
-        "profiles:",
-        "  default:",
-        "    modes:",
-    ]
-    for mode in Mode:
-        steps = profile.modes.steps(mode)
-        lines += [f"      {mode}:" if steps else f"      {mode}: []", *_step_lines(steps or ())]
-    coverage = profile.parsers.coverage
-    if coverage is not None:
-        lines += ["    parsers:", f"      coverage: {{type: {coverage.type}, path: {json.dumps(coverage.path)}}}"]
+def _notes(found: tuple[Found, ...], *, has_policy: bool) -> Iterator[str]:
+    if not found:
+        yield NOTHING_KNOWN
+    if len(found) > 1:
+        _default, *others = (f"`{name}`" for name in named(found))
+        yield (
+            f"There are several projects here, and a gate profile for each: {', '.join(others)}. `default` proves the"
+            f" main one only, {found[0].title}: a plan that touches another one names its profile as `gate_profile`."
+        )
+    yield from dict.fromkeys(note for one in found for note in one.guess.notes)
+    if has_policy and any(_opened(found).values()):
+        yield "policy.yaml is there already, and is left as it is: write the lines that open these folders into it."
+
+
+def _opened(found: tuple[Found, ...]) -> dict[str, list[str]]:
+    """Return the folders of this machine that the steps need."""
+    return {
+        "sandbox_read": list(dict.fromkeys(folder for one in found for folder in one.guess.sandbox_read)),
+        "sandbox_write": list(dict.fromkeys(folder for one in found for folder in one.guess.sandbox_write)),
+    }
+
+
+# --- the texts -------------------------------------------------------------------------------------
+
+
+def policy_text(base_branch: str, found: tuple[Found, ...] = ()) -> str:
+    """Return a policy.yaml that names the base branch, and the folders that the gates need."""
+    content: dict[str, Json] = {"version": 1, "worktree": {"base_branch": base_branch}}
+    opened: dict[str, Json] = {key: folders for key, folders in _opened(found).items() if folders}
+    if opened:
+        content["execution"] = opened
+    return f"# What differs from AOP's defaults; docs/configuration.md lists every key.\n{dump_yaml(content)}"
+
+
+def gates_text(profiles: Mapping[str, Profile]) -> str:
+    """Return a gates.yaml with these profiles in all three modes."""
+    lines = ["# The commands that prove a feature; docs/configuration.md lists every key.", "version: 1", "profiles:"]
+    for name, profile in profiles.items():
+        lines += [f"  {name}:", "    modes:"]
+        for mode in Mode:
+            steps = profile.modes.steps(mode)
+            lines += [f"      {mode}:" if steps else f"      {mode}: []", *_step_lines(steps or ())]
+        lines += _parser_lines(profile.parsers)
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -96,9 +133,27 @@ def agents_text() -> str:
 def _step_lines(steps: tuple[Step, ...]) -> Iterator[str]:
     for step in steps:
         yield f"        - name: {step.name}"
-        yield f"          cmd: {json.dumps(step.cmd)}"
+        yield f"          cmd: {_flow(step.cmd)}"
+        if step.cwd:
+            yield f"          cwd: {_flow(step.cwd)}"
         if step.env:
-            yield f"          env: {json.dumps(step.env)}"
+            yield f"          env: {_flow(step.env)}"
+
+
+def _parser_lines(parsers: Parsers) -> Iterator[str]:
+    coverage, tests = parsers.coverage, parsers.tests
+    if coverage or tests:
+        yield "    parsers:"
+    if coverage:
+        yield f"      coverage: {{type: {coverage.type}, path: {_flow(coverage.path)}}}"
+    if tests:
+        modes = ", ".join(tests.modes)
+        yield f"      tests: {{type: {tests.type}, path: {_flow(tests.path)}, modes: [{modes}]}}"
+
+
+def _flow(value: Json) -> str:
+    # YAML, unlike JSON, knows no pairs of surrogates.
+    return json.dumps(value, ensure_ascii=False)
 
 
 def place_new_file(root: Path, path: str, content: str) -> bool:

@@ -1,0 +1,118 @@
+"""Where in a repository which kinds of projects lie, and the gate profiles that come of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from aop.adapters.projects.view import Guess, Language, Project
+from aop.kernel import config_flaws as flaws
+from aop.kernel.config_models import CoverageParser, Mode, Modes, Parsers, Profile, Step, TestsParser
+
+DEEPEST = 3
+MOST_PROJECTS = 12
+NOT_OURS = frozenset(
+    "example examples fixture fixtures node_modules sample samples template templates test testdata tests third_party"
+    " vendor".split()
+)
+"""Folders whose projects are somebody else's, or data."""
+
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+class Found(Struct, frozen=True, kw_only=True):
+    """A project of one kind, the folder that it lies in, and how it seems to prove its changes there."""
+
+    language: Language
+    folder: str
+    """Empty for the root."""
+    guess: Guess
+    sources: int
+
+    @property
+    def title(self) -> str:
+        """Return what a person calls it."""
+        return f"{self.language.name} in `{self.folder}`" if self.folder else self.language.name
+
+
+def find_projects(project: Project, languages: Sequence[Language]) -> tuple[Found, ...]:
+    """Return the projects of a repository, the main one first: the nearest to the root, with the most source files."""
+    found = [one for language in languages for one in _of_language(project, language)]
+    if not found:
+        # Files of tests alone are a sign too, where there is no better one.
+        found = [one for language in languages for one in _in_folder(project, language, "")]
+    proving = [one for one in found if one.guess.proves] or found[:1]
+    ranked = sorted(proving, key=lambda one: (bool(one.folder), one.folder.count("/"), -one.sources))
+    return tuple(ranked[:MOST_PROJECTS])
+
+
+def named(found: Sequence[Found]) -> dict[str, Found]:
+    """Return the projects by the names of their gate profiles: `default` for the only one, or for the main one too."""
+    names = {"default": one for one in found[:1]}  # noqa: B035 - none or one
+    for one in found if len(found) > 1 else ():
+        likely = _NOT_IN_NAMES.sub("-", one.folder.replace("/", "-")).strip("-._")[:48] or one.language.profile
+        is_taken = likely.casefold() in {name.casefold() for name in names}
+        names[f"{likely}-{one.language.profile}" if is_taken else likely] = one
+    return names
+
+
+def _of_language(project: Project, language: Language) -> list[Found]:
+    """Return the projects of a language that no other one with gates lies around."""
+    found: list[Found] = []
+    for folder in sorted(_marked_folders(project, language), key=lambda folder: (folder.count("/"), folder)):
+        around = (one for one in found if one.guess.proves)
+        if not any(not one.folder or folder.startswith(f"{one.folder}/") for one in around):
+            found += _in_folder(project, language, folder)
+    return found
+
+
+def _in_folder(project: Project, language: Language, folder: str) -> Iterator[Found]:
+    inside = project.below(folder)
+    guess = language.guess(inside)
+    if guess is not None:
+        sources = sum(path.endswith(language.suffixes) for path in inside.paths)
+        yield Found(language=language, folder=folder, guess=_from_root(guess, folder), sources=sources)
+
+
+def _marked_folders(project: Project, language: Language) -> set[str]:
+    splits = (path.rpartition("/")[::2] for path in project.paths)
+    return {folder for folder, name in splits if language.marks(name) and _is_ours(folder)}
+
+
+def _is_ours(folder: str) -> bool:
+    if not folder:
+        return True
+    parts = folder.split("/")
+    is_near = len(parts) <= DEEPEST and not any(part in NOT_OURS or part.startswith(".") for part in parts)
+    # A configuration file cannot name every folder that git can hold.
+    return is_near and not (flaws.in_path(folder) or flaws.in_planned_path(f"{folder}/*"))
+
+
+# --- seen from the root ----------------------------------------------------------------------------
+
+
+def _from_root(guess: Guess, folder: str) -> Guess:
+    """Return a guess whose steps run in a folder."""
+    if not folder:
+        return guess
+    profile = guess.profile
+    steps: Mapping[Mode, tuple[Step, ...]] = {
+        mode: tuple(msgspec.structs.replace(step, cwd=folder) for step in profile.modes.steps(mode) or ())
+        for mode in Mode
+    }
+    modes = Modes(fast=steps[Mode.FAST], full=steps[Mode.FULL], merge=steps[Mode.MERGE])
+    moved = Profile(modes=modes, parsers=_parsers_from_root(profile.parsers, folder))
+    return msgspec.structs.replace(guess, profile=moved)
+
+
+def _parsers_from_root(parsers: Parsers, folder: str) -> Parsers:
+    coverage: CoverageParser | None = parsers.coverage
+    if coverage is not None:
+        coverage = msgspec.structs.replace(coverage, path=f"{folder}/{coverage.path}")
+    tests: TestsParser | None = parsers.tests
+    if tests is not None:
+        tests = msgspec.structs.replace(tests, path=f"{folder}/{tests.path}")
+    return Parsers(coverage=coverage, tests=tests)
