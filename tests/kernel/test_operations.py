@@ -181,7 +181,8 @@ def test_of_two_processes_that_merge_with_one_approval_one_merges(world: World) 
         CALL, [(world.root, "orchestrator", "feature.ready_to_merge", merge, name) for name in ("op-1", "op-2")]
     )
     won, lost = sorted(answers, key=lambda answer: not answer["ok"])
-    assert (won["ok"], lost["error"]["code"]) == (True, "invalid_status_transition")
+    assert (won["ok"], lost["ok"]) == (True, False)
+    assert lost["error"]["code"] in ("invalid_status_transition", "worktree_busy")
     assert git(world.root, "rev-parse", "main").strip() == won["data"]["merge_commit"]
     assert git(world.root, "rev-parse", "main^1") == base
     assert len(events(world, "feature_merged")) == 1
