@@ -15,19 +15,19 @@ from aop.kernel.ports import Command, Ended
 
 
 class Steps:
-    """Runs commands in a worktree of its own, at one level of the sandbox."""
+    """Runs commands in a worktree of its own, at one level of the sandbox: `bubblewrap`, `landlock` or `none`."""
 
     def __init__(
         self,
         folder: Path,
-        sandbox: str,
+        level: str,
         *,
         environ: Mapping[str, str] | None = None,
         git_dirs: Sequence[Path] = (),
         worktree: Path | None = None,
     ) -> None:
         self.folder = folder
-        self.sandbox = sandbox
+        self.level = level
         self.worktree = worktree or folder / "worktree"
         self.worktree.mkdir(parents=True, exist_ok=True)
         self.private_root = folder / "private"
@@ -37,9 +37,10 @@ class Steps:
             private_root=self.private_root,
             git_dirs=git_dirs,
             grace_seconds=0.5,
+            rungs=() if level == "none" else (level,),
         )
-        if sandbox == "require" and self.processes.sandbox_level("auto") == "none":
-            pytest.skip("bubblewrap does not work on this machine")
+        if self.processes.sandbox_level("auto") != level:
+            pytest.skip(f"{level} does not hold on this machine")
 
     def run(self, *argv: str, **fields: Any) -> tuple[Ended, str]:
         """Run a command; return how it ended and its log."""
@@ -51,7 +52,6 @@ class Steps:
             "env_allowlist": (),
             "timeout_seconds": 20.0,
             "log_path": log_path,
-            "sandbox": self.sandbox,
             **fields,
         }
         ended = self.processes.run(Command(argv=argv, **command))

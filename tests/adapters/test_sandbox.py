@@ -12,10 +12,13 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from aop.adapters.children import HandedDown
 from aop.adapters.processes import LocalProcesses
-from aop.adapters.sandbox import Bubblewrap, HandedDown, Unproven, prove, system_view
+from aop.adapters.sandbox import Bubblewrap, Unproven, prove, system_view
+from aop.kernel.limits import NO_LIMITS
 from aop.kernel.ports import Ending
 from tests.adapters.steps import Steps, processes_with, wait_until_dead
 
@@ -24,7 +27,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is a
 
 @pytest.fixture
 def steps(tmp_path: Path) -> Steps:
-    return Steps(tmp_path, "require")
+    return Steps(tmp_path, "bubblewrap")
 
 
 @pytest.fixture
@@ -51,7 +54,7 @@ def linked(tmp_path: Path) -> Steps:
     (main / ".env").write_text("TOKEN=1\n")
     worktree = main / ".aop" / "worktrees" / "feature"
     git(main, "worktree", "add", "-q", "-b", "feature", str(worktree))
-    return Steps(tmp_path, "require", git_dirs=[main / ".git"], worktree=worktree)
+    return Steps(tmp_path, "bubblewrap", git_dirs=[main / ".git"], worktree=worktree)
 
 
 # --- files ---------------------------------------------------------------------------------------
@@ -71,7 +74,7 @@ def test_only_the_worktree_and_private_folders_can_be_written(steps: Steps) -> N
 
 def test_the_home_of_the_user_is_not_seen(tmp_path: Path, home: Path) -> None:
     (home / ".netrc").write_text("password")
-    steps = Steps(tmp_path, "require", environ={"HOME": str(home), "PATH": "/usr/bin:/bin"})
+    steps = Steps(tmp_path, "bubblewrap", environ={"HOME": str(home), "PATH": "/usr/bin:/bin"})
     assert steps.output("sh", "-c", "echo $HOME; ls -A ~") == f"{home}\n"
 
 
@@ -105,7 +108,7 @@ def test_the_policy_opens_folders_for_reading_and_for_writing(tmp_path: Path, ho
     for name in ("cache", "store", "closed"):
         (home / name).mkdir()
         (home / name / "file").write_text(name)
-    steps = Steps(tmp_path, "require", environ={"HOME": str(home), "PATH": "/usr/bin:/bin"})
+    steps = Steps(tmp_path, "bubblewrap", environ={"HOME": str(home), "PATH": "/usr/bin:/bin"})
     script = "cat ~/cache/file ~/store/file; (echo new >~/store/file) 2>/dev/null; echo new >~/cache/file; ls -A ~"
     log = steps.output(
         "sh", "-c", script, readable=("~/store", "~/absent", "relative"), writable=(str(home / "cache"), "/absent")
@@ -135,7 +138,7 @@ def test_a_link_in_the_worktree_shows_nothing_of_what_it_leads_to(tmp_path: Path
     (home / "vault" / "lib").mkdir()
     (home / "vault" / "bin" / "tool").write_text("#!/bin/sh\ncat $(dirname $(readlink -f $0))/../lib/secret\n")
     (home / "vault" / "bin" / "tool").chmod(0o755)
-    steps = Steps(tmp_path, "require", environ={"HOME": str(home), "PATH": "/usr/bin:/bin"})
+    steps = Steps(tmp_path, "bubblewrap", environ={"HOME": str(home), "PATH": "/usr/bin:/bin"})
     (steps.worktree / "bin").symlink_to(home / "vault" / "bin")
     ended, _ = steps.run("./bin/tool")
     assert ended.ending is Ending.NOT_STARTED
@@ -144,7 +147,7 @@ def test_a_link_in_the_worktree_shows_nothing_of_what_it_leads_to(tmp_path: Path
 def test_a_worktree_behind_a_link_is_seen_under_both_names(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "name").symlink_to("real")
-    steps = Steps(tmp_path, "require", worktree=tmp_path / "name" / "worktree")
+    steps = Steps(tmp_path, "bubblewrap", worktree=tmp_path / "name" / "worktree")
     assert (
         steps.output("sh", "-c", f"echo x >{tmp_path}/name/worktree/file; cat {tmp_path}/real/worktree/file") == "x\n"
     )
@@ -159,8 +162,9 @@ def test_what_only_root_can_read_is_hidden_when_aop_runs_as_root(steps: Steps) -
 @pytest.mark.hostile("G30")
 def test_private_folders_have_a_limit(steps: Steps) -> None:
     script = "stat -f -c '%b %S' /tmp ~ /var/tmp /dev/shm"
-    sizes = [int(blocks) * int(size) for blocks, size in map(str.split, steps.output("sh", "-c", script).splitlines())]
-    assert sizes == [4 << 30] * 4
+    limits = msgspec.structs.replace(NO_LIMITS, tmp_bytes=1 << 20)
+    log = steps.output("sh", "-c", script, limits=limits)
+    assert [int(blocks) * int(size) for blocks, size in map(str.split, log.splitlines())] == [1 << 20] * 4
 
 
 # --- the rest of the machine ---------------------------------------------------------------------
@@ -233,7 +237,7 @@ def test_no_other_process_is_seen(steps: Steps) -> None:
 @pytest.mark.hostile("G14")
 @pytest.mark.req("AOP-270")
 def test_no_process_in_the_sandbox_holds_a_variable_that_was_not_allowed(tmp_path: Path) -> None:
-    steps = Steps(tmp_path, "require", environ={"CLOUD_TOKEN": "very-secret"})
+    steps = Steps(tmp_path, "bubblewrap", environ={"CLOUD_TOKEN": "very-secret"})
     log = steps.output("sh", "-c", "cat /proc/*/environ /proc/*/cmdline | tr '\\0' '\\n'")
     assert "very-secret" not in log
     assert "\nCI=true\n" in log
@@ -273,7 +277,7 @@ def test_a_step_ends_with_the_process_that_runs_it(steps: Steps) -> None:
 import os
 from pathlib import Path
 from tests.adapters.steps import Steps
-Steps(Path({str(steps.folder)!r}), "require").run("sh", "-c", "echo x >started; sleep {unique}")
+Steps(Path({str(steps.folder)!r}), "bubblewrap").run("sh", "-c", "echo x >started; sleep {unique}")
 """
     runner = subprocess.Popen(
         [sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -297,14 +301,14 @@ def test_the_values_of_variables_do_not_stand_on_the_command_line() -> None:
     bubblewrap = Bubblewrap(program="/usr/bin/bwrap", options=frozenset())
     with HandedDown() as handed:
         argv = bubblewrap.command(["true"], {}, env={"A": "very-secret"}, cwd="/", network="none", handed=handed)
-        assert argv == ["/usr/bin/bwrap", "--args", str(handed.descriptors[0]), "--", "true"]
-        assert b"--setenv\0A\0very-secret\0" in os.read(handed.descriptors[0], 4096)
+        assert argv == ["/usr/bin/bwrap", "--args", str(handed.descriptors[-1]), "--", "true"]
+        assert b"--setenv\0A\0very-secret\0" in os.read(handed.descriptors[-1], 4096)
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="only root can become somebody else")
 def test_the_sandbox_works_for_a_user_without_rights(steps: Steps) -> None:
-    bubblewrap = steps.processes._bubblewrap("require")
-    assert bubblewrap is not None
+    bubblewrap = steps.processes._sandbox("require")
+    assert isinstance(bubblewrap, Bubblewrap)
     with HandedDown() as handed:
         argv = bubblewrap.command(
             ["/bin/sh", "-c", "id -u; (echo x >/new) 2>/dev/null || echo shut in"],
@@ -362,7 +366,7 @@ def test_a_virtual_environment_on_the_path_runs_with_what_it_stands_on(tmp_path:
     (environment / "bin").mkdir(parents=True)
     (environment / "pyvenv.cfg").write_text(f"home = {base}/bin\n")
     (environment / "bin" / "python").symlink_to(base / "bin" / "python")
-    steps = Steps(tmp_path, "require", environ={"HOME": str(home), "PATH": f"{environment}/bin:/usr/bin:/bin"})
+    steps = Steps(tmp_path, "bubblewrap", environ={"HOME": str(home), "PATH": f"{environment}/bin:/usr/bin:/bin"})
     assert steps.output("python") == "42\n"
     assert steps.output("sh", "-c", "ls -A ~ ~/project ~/interpreters").split() == [
         *(f"{home}:", "interpreters", "project"),
@@ -382,7 +386,7 @@ def test_programs_that_the_path_links_to_are_found_without_opening_the_home(tmp_
     (home / "bin" / "app").symlink_to("../app/bin/app")
     (home / "versions" / "current").symlink_to("1")
     path = f"{home}/bin:{home}/versions/current/bin:/usr/bin:/bin"
-    steps = Steps(tmp_path, "require", environ={"HOME": str(home), "PATH": path})
+    steps = Steps(tmp_path, "bubblewrap", environ={"HOME": str(home), "PATH": path})
     assert steps.output("sh", "-c", "own; alone; app; tool; ls -A ~ ~/scripts ~/app").split() == [
         *(f"{home}/bin/own", f"{home}/bin/alone", f"{home}/bin/app", f"{home}/versions/current/bin/tool"),
         *(f"{home}:", "app", "bin", "scripts", "versions"),
@@ -394,7 +398,7 @@ def test_programs_that_the_path_links_to_are_found_without_opening_the_home(tmp_
 def test_a_toolchain_that_a_variable_names_is_seen(tmp_path: Path, home: Path) -> None:
     (home / "jdk" / "lib").mkdir(parents=True)
     (home / "jdk" / "release").write_text("21\n")
-    steps = Steps(tmp_path, "require", environ={"HOME": str(home), "JAVA_HOME": str(home / "jdk")})
+    steps = Steps(tmp_path, "bubblewrap", environ={"HOME": str(home), "JAVA_HOME": str(home / "jdk")})
     assert steps.output("sh", "-c", "cat $JAVA_HOME/release", env_allowlist=("JAVA_HOME",)) == "21\n"
     assert steps.output("sh", "-c", f"cat $JAVA_HOME/release; ls {home}", env=(("JAVA_HOME", str(home / "jdk")),)) == (
         "21\njdk\n"
@@ -474,13 +478,13 @@ def test_what_is_no_program_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_the_next_program_is_tried_when_one_does_not_hold(tmp_path: Path, steps: Steps) -> None:
-    real = steps.processes._bubblewrap("require")
-    assert real is not None
+    real = steps.processes._sandbox("require")
+    assert isinstance(real, Bubblewrap)
     assert prove([fake(tmp_path, "exit 1"), real.program], tmp_path / "scratch") == real
 
 
 def test_the_level_is_proved_once(tmp_path: Path) -> None:
     program = fake(tmp_path, f"echo tried >>{tmp_path}/calls; exit 1")
-    processes = LocalProcesses({}, str, private_root=tmp_path / "private", bubblewraps=[program])
+    processes = LocalProcesses({}, str, private_root=tmp_path / "private", rungs=("bubblewrap",), bubblewraps=[program])
     assert [processes.sandbox_level("auto") for _ in range(3)] == ["none"] * 3
     assert (tmp_path / "calls").read_text() == "tried\n"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import resource
+import subprocess
+import sys
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -186,6 +188,13 @@ def test_a_key_that_never_ends_does_not_hold_the_log_back(tmp_path: Path) -> Non
     assert logged(tmp_path, lines) == (lines, False)
 
 
+def test_the_key_that_begins_where_a_cut_one_ends_stays_hidden(tmp_path: Path) -> None:
+    body = b"MIIEowIBAAKCAQEA\nq83vEjRWeJCrze8S\n-----END RSA PRIVATE KEY-----"
+    again = b"-----END RSA PRIVATE KEY----------BEGIN RSA PRIVATE KEY-----\n" + body
+    content, _ = logged(tmp_path, b"x\n" * 3000 + again + b"\nlast\n", max_bytes=2600)
+    assert (b"MIIEowIBAAKCAQEA" in content, content[-5:]) == (False, b"last\n")
+
+
 def test_memory_stays_flat_whatever_the_output(tmp_path: Path) -> None:
     log = StepLog(tmp_path / "flood.log", redact, max_bytes=1 << 20)
     many_lines, one_line = b"0123456789abcde\n" * 4096, b"x" * 65536
@@ -195,10 +204,39 @@ def test_memory_stays_flat_whatever_the_output(tmp_path: Path) -> None:
         log.feed(many_lines)
     for _ in range(1000):
         log.feed(one_line)
+    size, truncated = log.close()
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    size, truncated = log.close()
-    assert (truncated, size <= 1 << 20, peak < 8 << 20) == (True, True, True)
+    assert (truncated, size <= 1 << 20, peak < 3 << 20) == (True, True, True)
+
+
+FLOOD = """
+import resource, sys
+from pathlib import Path
+from aop.adapters.steplogs import StepLog
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+line = sys.argv[2].encode().decode("unicode_escape").encode()
+chunk = line * (65536 // len(line))
+log = StepLog(Path(sys.argv[1]), str, max_bytes=10 << 20)
+before = peak()
+for _ in range((2 << 30) // len(chunk)):
+    log.feed(chunk)
+_, truncated = log.close()
+print(truncated, (peak() - before) // 1024)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "line", ["y\\n", "\\n", "0123456789012345678901234567890123456789\\n"], ids=["yes", "empty", "40"]
+)
+def test_two_gigabytes_of_output_cost_less_than_20_megabytes(tmp_path: Path, line: str) -> None:
+    command = [sys.executable, "-c", FLOOD, str(tmp_path / "log"), line]
+    truncated, grown = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    assert (truncated, int(grown) < 20) == ("True", True)
 
 
 def test_one_endless_line_needs_no_more_memory_than_the_cap(tmp_path: Path) -> None:

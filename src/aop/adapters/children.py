@@ -1,45 +1,89 @@
-"""One child process with all that it starts: watched until it ends, and then gone.
+"""One child process with all that it starts: limited, watched until it ends, and then gone.
 
-In the sandbox a step is a process namespace of its own, which ends as a whole with its main process or with AOP.
-Without one, what a step leaves behind is found by its process group and by a variable in its environment: a process
-that leaves the group and clears its environment gets away, and a step outlives an AOP that is killed with SIGKILL.
+In a sandbox the child is what shuts the step in: bubblewrap, whose process namespace ends with it, or the launcher,
+which ends its descendants. It waits until it is limited, reports what the step does, and ends with AOP. Without a
+sandbox the child is the step itself. What it leaves behind is found by its process group and by a variable in its
+environment: a process that leaves the group and clears its environment gets away, and a step outlives an AOP that is
+killed with SIGKILL.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import select
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 
 import msgspec
 
 MARKER = "AOP_STEP_ID"
-"""The variable by which the processes of a step are known."""
+"""The variable by which the processes of a step without a sandbox are known."""
+
+HELD = ("/bin/sh", "-c", 'read -r _ && exec "$@" </dev/null', "sh")
+"""What makes any command wait for a line before it begins."""
 
 DRAIN_SECONDS = 0.2
 """How long output is taken from processes that outlive the main one."""
 
 _CHUNK = 64 * 1024
-_KILL_SECONDS = 2.0
+_KILL_SECONDS = 3.0
 _POLL_SECONDS = 0.02
 _LONGEST_WAIT_SECONDS = 3600
+_LAST_WORDS = 300
 _SCANS = 3
+_OF_THE_MOMENT = (errno.EAGAIN, errno.ENOMEM, errno.ETXTBSY)
 
 _core_limit = threading.Lock()
 
 
 class CannotStart(Exception):
-    """The process was not started; the text says why."""
+    """The step was not started; the text says why."""
+
+    def __init__(self, why: str, *, transient: bool = False) -> None:
+        super().__init__(why)
+        self.transient = transient
+        """Whether it may start if it is tried again."""
 
 
-class _BubblewrapStatus(msgspec.Struct, rename="kebab"):
+class HandedDown(ExitStack):
+    """Descriptors that a child inherits; the parent's copies are closed at the end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.descriptors: list[int] = []
+        status_fd, reports_fd = os.pipe()
+        os.set_blocking(status_fd, False)
+        self.status_fd = self.keep(status_fd)
+        self.reports_fd = self.add(reports_fd)
+        """The child writes here what it does, and it is read from `status_fd`."""
+
+    def keep(self, descriptor: int) -> int:
+        """Close a descriptor at the end."""
+        self.callback(os.close, descriptor)
+        return descriptor
+
+    def add(self, descriptor: int) -> int:
+        """Hand down an open descriptor."""
+        self.descriptors.append(self.keep(descriptor))
+        return descriptor
+
+    def content(self, data: bytes) -> int:
+        """Hand down a descriptor from which the child reads the data."""
+        descriptor = self.add(os.memfd_create("aop"))
+        with open(descriptor, "wb", closefd=False) as file:
+            file.write(data)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        return descriptor
+
+
+class _Status(msgspec.Struct, rename="kebab"):
     child_pid: int = 0
+    error: int = 0
     exit_code: int | None = None
 
 
@@ -47,19 +91,21 @@ class _BubblewrapStatus(msgspec.Struct, rename="kebab"):
 def started(
     argv: Sequence[str],
     *,
-    cwd: str,
-    env: Mapping[str, str],
+    limit: Callable[[int], None],
     take: Callable[[bytes], None],
     clock: Callable[[], float],
-    descriptors: Sequence[int] = (),
-    status_fd: int | None = None,
+    handed: HandedDown | None = None,
+    cwd: str = "/",
+    env: Mapping[str, str] | None = None,
 ) -> Iterator[Child]:
     """Start a process in a session of its own; whatever happens, nothing of it that can be found is left behind.
 
-    `status_fd` is where bubblewrap reports, if it is what is started.
+    `limit` is called with its id. A process that is handed something down is a sandbox's: it waits for a line before it
+    begins, and reports.
 
     Raises: CannotStart.
     """
+    env = env or {}
     try:
         with _without_core_dumps():
             process = subprocess.Popen(
@@ -67,16 +113,17 @@ def started(
                 cwd=cwd,
                 env=env,
                 bufsize=0,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE if handed else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                pass_fds=descriptors,
+                pass_fds=handed.descriptors if handed else (),
             )
     except OSError as error:
-        raise CannotStart(f"`{argv[0]}` could not be started: {error.strerror}.") from error
-    child = Child(process, take, clock, marker=env.get(MARKER, ""), status_fd=status_fd)
+        raise _refused(argv[0], error) from error
+    child = Child(process, take, clock, marker=env.get(MARKER, ""), status_fd=handed.status_fd if handed else None)
     try:
+        child.begin(limit)
         yield child
     finally:
         child.end()
@@ -100,10 +147,10 @@ class Child:
         self._marker = f"{MARKER}={marker}".encode() if marker else b""
         self._status_fd = status_fd
         self._status_text = b""
-        self.was_run = False
-        """Whether the sandbox, if there is one, did run the program; known when it has ended."""
+        self._last_status = _Status()
         self._has_ended = False
         self._is_silent = False
+        self._last_chunk = b""
         self._output = process.stdout.fileno() if process.stdout else -1
         self._exit = _exit_descriptor(process.pid)
         self._poll = select.poll()
@@ -116,6 +163,23 @@ class Child:
         """Return the exit code as a shell does, 128 + N for signal N; None if the process could not be killed."""
         code = self._process.returncode
         return code if code is None or code >= 0 else 128 - code
+
+    def begin(self, limit: Callable[[int], None]) -> None:
+        """Limit the process, and let it begin if it waits for that.
+
+        Raises: CannotStart.
+        """
+        try:
+            limit(self._process.pid)
+        except ProcessLookupError:
+            pass
+        except OSError as error:
+            raise CannotStart(f"The step could not be limited: {error.strerror}.") from error
+        if self._process.stdin is not None:
+            # Whoever is not there any more has said why.
+            with suppress(BrokenPipeError):
+                self._process.stdin.write(b"\n")
+            self._process.stdin.close()
 
     def ended_by(self, deadline: float) -> bool:
         """Take output until the process ends; tell whether it did before the deadline."""
@@ -130,28 +194,50 @@ class Child:
         return self._is_silent
 
     def terminate(self) -> None:
-        """Ask the process group to end by itself."""
+        """Ask the step to end by itself."""
         # Bubblewrap would die of the signal at once, and the step with it: the step itself is asked.
         _signal_group(self._status().child_pid or self._process.pid, signal.SIGTERM)
 
     def end(self) -> None:
         """Kill what is left, take what it has still written, and reap the process."""
-        # The process has not been reaped, so its id, which is that of the group, belongs to nobody else.
-        _signal_group(self._process.pid, signal.SIGKILL)
-        for _ in range(_SCANS):
-            if not self._marker or not _kill_marked(self._marker):
-                break
         try:
+            if self._status_fd is not None and not self._has_ended:
+                # Bubblewrap dies of it, and its namespace with it; the launcher kills its descendants before it ends.
+                self._process.terminate()
+                self.ended_by(self._clock() + _KILL_SECONDS)
+            # The process has not been reaped, so its id, which is that of the group, belongs to nobody else.
+            _signal_group(self._process.pid, signal.SIGKILL)
+            for _ in range(_SCANS):
+                if not self._marker or not _kill_marked(self._marker):
+                    break
             self.ended_by(self._clock() + _KILL_SECONDS)
+            self._last_status = self._status()
+            if self._last_status.exit_code is None:
+                _signal_group(self._last_status.child_pid or self._process.pid, signal.SIGKILL)
             self.fell_silent_by(self._clock() + DRAIN_SECONDS)
-            self.was_run = self._status_fd is None or self._status().exit_code is not None
         finally:
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(_POLL_SECONDS)
-            if self._process.stdout is not None:
-                self._process.stdout.close()
+            for stream in (self._process.stdin, self._process.stdout):
+                if stream is not None:
+                    stream.close()
             if self._exit is not None:
                 os.close(self._exit)
+
+    def check_was_run(self, program: str) -> None:
+        """Make sure that what has ended was the step, and not the sandbox before it.
+
+        Raises: CannotStart.
+        """
+        if self._status_fd is None:
+            return
+        if self._last_status.error:
+            raise _refused(program, OSError(self._last_status.error, os.strerror(self._last_status.error)))
+        if self._last_status.exit_code is None:
+            words = self._last_chunk.decode("utf-8", "replace").strip().rpartition("\n")[2][-_LAST_WORDS:]
+            transient = any(words.endswith(os.strerror(code)) for code in _OF_THE_MOMENT)
+            why = words or "the sandbox was ended"
+            raise CannotStart(f"`{program}` could not be started: {why}.", transient=transient)
 
     def _attend(self, deadline: float) -> None:
         """Wait until there is output, or the end, or the deadline has come."""
@@ -160,6 +246,7 @@ class Child:
         seconds = min(max(0.0, deadline - self._clock()), longest)
         for descriptor, _ in self._poll.poll(int(seconds * 1000) + 1):
             if descriptor == self._output and (chunk := os.read(descriptor, _CHUNK)):
+                self._last_chunk = chunk
                 self._take(chunk)
                 continue
             self._poll.unregister(descriptor)
@@ -168,25 +255,28 @@ class Child:
         if self._exit is None:
             self._has_ended = self._process.poll() is not None
 
-    def _status(self) -> _BubblewrapStatus:
-        """Return what bubblewrap has reported until now, one JSON object a line."""
+    def _status(self) -> _Status:
+        """Return what the sandbox has reported until now, one JSON object a line."""
         if self._status_fd is None:
-            return _BubblewrapStatus()
+            return _Status()
         with suppress(BlockingIOError):
             self._status_text += os.read(self._status_fd, _CHUNK)
         whole, _, _ = self._status_text.rpartition(b"\n")
-        merged = _BubblewrapStatus()
+        merged = _Status()
         for line in whole.splitlines():
-            said = msgspec.json.decode(line, type=_BubblewrapStatus)
+            said = msgspec.json.decode(line, type=_Status)
             merged.child_pid = said.child_pid or merged.child_pid
+            merged.error = said.error or merged.error
             merged.exit_code = merged.exit_code if said.exit_code is None else said.exit_code
         return merged
 
 
+def _refused(what: str, error: OSError) -> CannotStart:
+    return CannotStart(f"`{what}` could not be started: {error.strerror}.", transient=error.errno in _OF_THE_MOMENT)
+
+
 def _exit_descriptor(pid: int) -> int | None:
     """Return a descriptor that becomes readable when the process ends; None where the system has no such thing."""
-    if sys.platform != "linux":
-        return None
     try:
         return os.pidfd_open(pid)
     except OSError:
@@ -217,7 +307,7 @@ def _signal_group(group: int, number: signal.Signals) -> None:
 def _kill_marked(marker: bytes) -> bool:
     """Kill the processes that were started with the marker in their environment; tell whether there were any."""
     found = False
-    for name in os.listdir("/proc") if sys.platform == "linux" else ():
+    for name in os.listdir("/proc"):
         if name.isdecimal() and marker in _environment_of(name):
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(int(name), signal.SIGKILL)

@@ -1,21 +1,23 @@
-"""Runs gate steps on this machine: in the sandbox where it holds, with a clean environment, within a time limit."""
+"""Runs gate steps on this machine: in the best sandbox that holds, with a clean environment, and within limits."""
 
 from __future__ import annotations
 
 import os
-import shutil
-import stat
+import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from msgspec import Struct
 
-from aop.adapters.children import DRAIN_SECONDS, MARKER, CannotStart, Child, started
+from aop.adapters.children import DRAIN_SECONDS, HELD, MARKER, CannotStart, Child, HandedDown, started
+from aop.adapters.landlock import Landlock
+from aop.adapters.limits import Limiter, limiter
+from aop.adapters.private_folders import kept_link_to_repository, link_into, private_folder
+from aop.adapters.programs import Program, resolved
 from aop.adapters.sandbox import (
     Bubblewrap,
-    HandedDown,
     Mount,
     Unproven,
     installed_bubblewraps,
@@ -24,33 +26,21 @@ from aop.adapters.sandbox import (
     system_view,
 )
 from aop.adapters.steplogs import StepLog
-from aop.adapters.toolchains import homes_of_tools, is_within, named_roots, search_path, tool_roots
+from aop.adapters.toolchains import homes_of_tools, is_within, named_roots, tool_roots
 from aop.core.errors import Fault, SandboxUnavailable
 from aop.kernel.ports import Command, Ended, Ending
 
-_FIXED = {
-    "CI": "true",
-    "LANG": "C.UTF-8",
-    "LC_ALL": "C.UTF-8",
-    # 1980 is the earliest year that a zip file, and so a wheel or a jar, can hold.
-    "SOURCE_DATE_EPOCH": "315532800",
-}
-_KILLED = 137
+RUNGS = ("bubblewrap", "landlock")
+"""The sandboxes, the best one first."""
+
+_FILE_TOO_LARGE = 128 + signal.SIGXFSZ
 
 
 class _Outcome(Struct, frozen=True, kw_only=True):
     ending: Ending
     exit_code: int | None = None
     problem: str = ""
-
-
-class _Program(Struct, frozen=True, kw_only=True):
-    """What a command comes to on this machine."""
-
-    argv: tuple[str, ...]
-    cwd: str
-    path: tuple[str, ...]
-    env: dict[str, str]
+    transient: bool = False
 
 
 class LocalProcesses:
@@ -65,12 +55,13 @@ class LocalProcesses:
         git_dirs: Sequence[Path] = (),
         clock_seconds: Callable[[], float] = time.monotonic,
         grace_seconds: float = 2.0,
+        rungs: Sequence[str] = RUNGS,
         bubblewraps: Sequence[str] | None = None,
     ) -> None:
         """Take the environment that steps may get a part of, and the git folders that they may only read.
 
         `private_root` is a folder that no sandboxed step sees; `grace_seconds` is the time from SIGTERM to SIGKILL;
-        `bubblewraps` are the sandbox programs to try, instead of those that are installed.
+        `rungs` are the sandboxes to try; `bubblewraps` are the programs to try, instead of those that are installed.
         """
         self._environ = environ
         self._redact = redact
@@ -80,119 +71,174 @@ class LocalProcesses:
         self._grace_seconds = grace_seconds
         home = os.path.normpath(environ.get("HOME") or "/")
         self._home = home if os.path.isabs(home) and home != "/" else "/home/aop"
+        self._rungs = rungs
         self._bubblewraps = bubblewraps
-        self._proof: Bubblewrap | Unproven | None = None
+        self._proof: Bubblewrap | Landlock | Unproven | None = None
 
     def sandbox_level(self, sandbox: str) -> str:
-        """Return `bubblewrap` or `none`: the level that the self-test proves for this setting.
+        """Return `bubblewrap`, `landlock` or `none`: the level that the self-test proves for this setting.
 
         Raises: SandboxUnavailable.
         """
-        return "bubblewrap" if self._bubblewrap(sandbox) else "none"
+        return _level(self._sandbox(sandbox))
 
     def run(self, command: Command) -> Ended:
         """Run one command to its end.
 
         Raises: SandboxUnavailable.
         """
-        bubblewrap = self._bubblewrap(command.sandbox)
-        log = StepLog(command.log_path, self._redact)
+        sandbox = self._sandbox(command.sandbox)
+        log = StepLog(command.log_path, self._redact, max_bytes=command.max_log_bytes)
         began = self._clock()
         try:
-            outcome = self._outcome(command, bubblewrap, log)
+            outcome = self._outcome(command, sandbox, log)
         except CannotStart as error:
             log.feed(f"{error}\n".encode(errors="replace"))
-            outcome = _Outcome(ending=Ending.NOT_STARTED, problem=self._redact(str(error)))
+            problem = self._redact(str(error))
+            outcome = _Outcome(ending=Ending.NOT_STARTED, problem=problem, transient=error.transient)
         finally:
             log_bytes, log_truncated = log.close()
         return Ended(
             ending=outcome.ending,
             exit_code=outcome.exit_code,
             seconds=self._clock() - began,
-            sandbox_level="bubblewrap" if bubblewrap else "none",
+            sandbox_level=_level(sandbox),
             log_bytes=log_bytes,
             log_truncated=log_truncated,
             problem=outcome.problem,
+            transient=outcome.transient,
         )
 
-    def _bubblewrap(self, sandbox: str) -> Bubblewrap | None:
-        if sandbox not in ("auto", "require", "off"):
-            raise Fault(f"`{sandbox}` is not a setting of `execution.sandbox`.")
-        if sandbox == "off":
+    def _outcome(self, command: Command, sandbox: Bubblewrap | Landlock | None, log: StepLog) -> _Outcome:
+        program = resolved(command, self._environ)
+        with limiter(command.limits) as limits:
+            with self._started(command, program, sandbox, limits, log) as child:
+                timed_out = not child.ended_by(self._clock() + command.timeout_seconds)
+                if timed_out:
+                    child.terminate()
+                    child.ended_by(self._clock() + self._grace_seconds)
+                else:
+                    child.fell_silent_by(self._clock() + DRAIN_SECONDS)
+            out_of_memory = limits.ran_out_of_memory(child.exit_code)
+        if timed_out:
+            problem = f"It did not end within {command.timeout_seconds:g} seconds."
+            return _Outcome(ending=Ending.TIMED_OUT, problem=problem)
+        if out_of_memory:
+            problem = "The kernel killed it, because the memory was used up."
+            return _Outcome(ending=Ending.OUT_OF_MEMORY, exit_code=child.exit_code, problem=problem)
+        child.check_was_run(program.argv[0])
+        problem = ""
+        if child.exit_code == _FILE_TOO_LARGE and command.limits.file_bytes:
+            problem = f"It wrote a file of more than {command.limits.file_bytes} bytes."
+        return _Outcome(ending=Ending.EXITED, exit_code=child.exit_code, problem=problem)
+
+    # --- the sandbox --------------------------------------------------------------------------------
+
+    def _sandbox(self, setting: str) -> Bubblewrap | Landlock | None:
+        if setting not in ("auto", "require", "off"):
+            raise Fault(f"`{setting}` is not a setting of `execution.sandbox`.")
+        if setting == "off":
             return None
         if self._proof is None:
-            programs = self._bubblewraps
-            if programs is None:
-                programs = installed_bubblewraps(self._environ.get("PATH", "").split(":"))
-            self._proof = prove(programs, self._private_root / os.urandom(8).hex())
-        if isinstance(self._proof, Bubblewrap):
+            self._proof = self._proved()
+        if not isinstance(self._proof, Unproven):
             return self._proof
-        if sandbox == "require":
+        if setting == "require":
             raise SandboxUnavailable(f"No sandbox holds on this machine: {self._proof.reason}.")
         return None
 
-    def _outcome(self, command: Command, bubblewrap: Bubblewrap | None, log: StepLog) -> _Outcome:
-        program = self._resolved(command)
-        memory_kills = _memory_kills()
-        with self._sandboxed(command, program, bubblewrap, log) if bubblewrap else self._bare(program, log) as child:
-            timed_out = not child.ended_by(self._clock() + command.timeout_seconds)
-            if timed_out:
-                child.terminate()
-                child.ended_by(self._clock() + self._grace_seconds)
-            else:
-                child.fell_silent_by(self._clock() + DRAIN_SECONDS)
-        if timed_out:
-            return _Outcome(
-                ending=Ending.TIMED_OUT, problem=f"It did not end within {command.timeout_seconds:g} seconds."
-            )
-        if child.exit_code == _KILLED and _memory_kills() > memory_kills:
-            problem = "The kernel killed it, because the memory was used up."
-            return _Outcome(ending=Ending.OUT_OF_MEMORY, exit_code=_KILLED, problem=problem)
-        if not child.was_run:
-            raise CannotStart(f"The sandbox could not run `{program.argv[0]}`; the line above says why.")
-        return _Outcome(ending=Ending.EXITED, exit_code=child.exit_code)
+    def _proved(self) -> Bubblewrap | Landlock | Unproven:
+        reasons = []
+        for rung in self._rungs:
+            proof = self._proved_bubblewrap() if rung == "bubblewrap" else self._proved_landlock()
+            if not isinstance(proof, Unproven):
+                return proof
+            reasons.append(proof.reason)
+        return Unproven("; ".join(reasons) or "none may be used")
 
-    # --- what is run --------------------------------------------------------------------------------
+    def _proved_bubblewrap(self) -> Bubblewrap | Unproven:
+        programs = self._bubblewraps
+        if programs is None:
+            programs = installed_bubblewraps(self._environ.get("PATH", "").split(":"))
+        return prove(programs, self._scratch())
 
-    def _resolved(self, command: Command) -> _Program:
-        worktree, cwd = os.path.realpath(command.worktree), os.path.realpath(command.cwd)
-        if not is_within(cwd, worktree) or not os.path.isdir(cwd):
-            raise CannotStart(f"The folder `{command.cwd}` is not one in the worktree `{command.worktree}`.")
-        own = ("HOME", "TMPDIR", MARKER)
-        allowed = {n: self._environ[n] for n in command.env_allowlist if n in self._environ and n not in own}
-        env = {**_FIXED, **allowed, **dict(command.env)}
-        _check_texts(command.argv, env)
-        path = search_path(env.get("PATH", self._environ.get("PATH", "")), worktree)
-        argv = (_found(command.argv[0], cwd, path), *command.argv[1:])
-        return _Program(argv=argv, cwd=cwd, path=path, env={**env, "PATH": ":".join(path)})
+    def _proved_landlock(self) -> Landlock | Unproven:
+        # Where bubblewrap holds, nobody needs this.
+        from aop.adapters.landlock_proof import prove_landlock
 
-    # --- how it is run ------------------------------------------------------------------------------
+        return prove_landlock(self._scratch(), home=self._home)
+
+    def _scratch(self) -> Path:
+        return self._private_root / os.urandom(8).hex()
+
+    # --- how a program is run -----------------------------------------------------------------------
+
+    def _started(
+        self,
+        command: Command,
+        program: Program,
+        sandbox: Bubblewrap | Landlock | None,
+        limits: Limiter,
+        log: StepLog,
+    ) -> AbstractContextManager[Child]:
+        if sandbox is None:
+            return self._bare(program, limits, log)
+        if isinstance(sandbox, Bubblewrap):
+            return self._in_bubblewrap(command, program, sandbox, limits, log)
+        return self._under_landlock(command, program, sandbox, limits, log)
 
     @contextmanager
-    def _sandboxed(self, command: Command, program: _Program, bubblewrap: Bubblewrap, log: StepLog) -> Iterator[Child]:
-        """Start the program in the sandbox, where bubblewrap itself gets no environment to be led astray by."""
-        env = {"HOME": self._home, "TMPDIR": "/tmp", **program.env}
+    def _in_bubblewrap(
+        self, command: Command, program: Program, bubblewrap: Bubblewrap, limits: Limiter, log: StepLog
+    ) -> Iterator[Child]:
+        """Start the program in bubblewrap, which itself gets no environment to be led astray by."""
         with HandedDown() as handed:
-            status_fd, reports_fd = os.pipe()
-            handed.callback(os.close, status_fd)
-            handed.add(reports_fd)
-            os.set_blocking(status_fd, False)
             argv = bubblewrap.command(
                 program.argv,
                 self._view(command, program),
-                env=env,
+                env={"HOME": self._home, "TMPDIR": "/tmp", **program.env},
                 cwd=program.cwd,
                 network=command.network,
                 handed=handed,
-                status_fd=reports_fd,
+                tmp_bytes=command.limits.tmp_bytes,
             )
-            inherited = handed.descriptors
+            with started([*HELD, *argv], limit=limits.impose, take=log.feed, clock=self._clock, handed=handed) as child:
+                yield child
+
+    @contextmanager
+    def _under_landlock(
+        self, command: Command, program: Program, landlock: Landlock, limits: Limiter, log: StepLog
+    ) -> Iterator[Child]:
+        """Start the program under Landlock, with home and temporary folders of its own."""
+        worktree = command.worktree.resolve()
+        if (worktree / ".git").is_dir():
+            raise CannotStart(f"The worktree `{worktree}` is a repository, which Landlock cannot keep as it is.")
+        view = self._view(command, program)
+        # Landlock cannot close a file in an open folder: this one is put back afterwards.
+        view.pop(str(worktree / ".git"), None)
+        with private_folder(self._scratch()) as folder, kept_link_to_repository(worktree), HandedDown() as handed:
+            link_into(folder / "home", self._home, [place for place, mount in view.items() if mount.source == place])
+            argv = landlock.command(
+                program.argv,
+                landlock.restrictions(view, writable=[str(folder)], network=command.network),
+                env={**_own_folders(folder), **program.env},
+                cwd=program.cwd,
+                handed=handed,
+            )
+            with started(argv, limit=limits.impose, take=log.feed, clock=self._clock, handed=handed) as child:
+                yield child
+
+    @contextmanager
+    def _bare(self, program: Program, limits: Limiter, log: StepLog) -> Iterator[Child]:
+        """Start the program as it is, with home and temporary folders of its own."""
+        with private_folder(self._scratch()) as folder:
+            env = {**homes_of_tools(self._home), **_own_folders(folder), **program.env, MARKER: folder.name}
             with started(
-                argv, cwd="/", env={}, take=log.feed, clock=self._clock, descriptors=inherited, status_fd=status_fd
+                program.argv, limit=limits.impose, take=log.feed, clock=self._clock, cwd=program.cwd, env=env
             ) as child:
                 yield child
 
-    def _view(self, command: Command, program: _Program) -> dict[str, Mount]:
+    def _view(self, command: Command, program: Program) -> dict[str, Mount]:
         worktree = str(command.worktree)
         folder = os.path.dirname(program.argv[0])
         is_own = is_within(folder, worktree, os.path.realpath(worktree))
@@ -212,74 +258,11 @@ class LocalProcesses:
             writable=command.writable,
         )
 
-    @contextmanager
-    def _bare(self, program: _Program, log: StepLog) -> Iterator[Child]:
-        """Start the program as it is, with home and temporary folders of its own."""
-        step_id = os.urandom(8).hex()
-        with _private_folder(self._private_root / step_id) as folder:
-            own = {"HOME": str(folder / "home"), "TMPDIR": str(folder / "tmp")}
-            env = {**homes_of_tools(self._home), **own, **program.env, MARKER: step_id}
-            with started(program.argv, cwd=program.cwd, env=env, take=log.feed, clock=self._clock) as child:
-                yield child
+
+def _level(sandbox: Bubblewrap | Landlock | None) -> str:
+    return "none" if sandbox is None else type(sandbox).__name__.lower()
 
 
-def _check_texts(argv: Sequence[str], env: Mapping[str, str]) -> None:
-    """Refuse what cannot be handed to a process.
-
-    Raises: CannotStart.
-    """
-    if not argv or not argv[0]:
-        raise CannotStart("The command is empty.")
-    for name in env:
-        if not name or "=" in name:
-            raise CannotStart(f"{name!a} cannot be the name of a variable.")
-    texts = {
-        **{f"The argument {text!a}": text for text in argv},
-        **{f"The variable {name!a}": name + env[name] for name in env},
-    }
-    for what, text in texts.items():
-        try:
-            if b"\0" in os.fsencode(text):
-                raise CannotStart(f"{what} holds a NUL character.")
-        except UnicodeEncodeError as error:
-            raise CannotStart(f"{what} is not text.") from error
-
-
-def _found(name: str, cwd: str, path: Sequence[str]) -> str:
-    """Return the program: a plain name is looked up in `path`, another is a path from `cwd`.
-
-    Raises: CannotStart.
-    """
-    places = [os.path.normpath(os.path.join(cwd, name))] if "/" in name else [os.path.join(f, name) for f in path]
-    for place in places:
-        if os.path.isfile(place) and os.access(place, os.X_OK):
-            return place
-    if "/" in name:
-        raise CannotStart(f"`{name}` is not a program in `{cwd}`.")
-    raise CannotStart(f"There is no program `{name}` on the PATH `{':'.join(path)}`.")
-
-
-@contextmanager
-def _private_folder(folder: Path) -> Iterator[Path]:
-    """Make a folder with `home` and `tmp` in it, which is gone afterwards."""
-    for name in ("home", "tmp"):
-        (folder / name).mkdir(mode=0o700, parents=True)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        # Some tools write-protect the folders of their caches.
-        for parent, names, _ in os.walk(folder):
-            for path in (os.path.join(parent, name) for name in names):
-                if not os.path.islink(path):
-                    os.chmod(path, stat.S_IRWXU)
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _memory_kills() -> int:
-    """Return how often the kernel has killed a process for want of memory."""
-    try:
-        counters = Path("/proc/vmstat").read_text(encoding="ascii")
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) for line in counters.splitlines() if line.startswith("oom_kill ")), 0)
+def _own_folders(folder: Path) -> dict[str, str]:
+    home, tmp = str(folder / "home"), str(folder / "tmp")
+    return {"HOME": home, "TMPDIR": tmp}

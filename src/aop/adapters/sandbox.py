@@ -13,12 +13,12 @@ import shutil
 import stat
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
 from functools import lru_cache
 from pathlib import Path
 
 from msgspec import Struct
 
+from aop.adapters.children import HandedDown
 from aop.adapters.toolchains import SYSTEM, is_within
 
 _USER_ID = "1000"
@@ -26,7 +26,6 @@ _ACCOUNTS = "root:x:0:0:root:/root:/bin/sh\naop:x:1000:1000:AOP:{home}:/bin/sh\n
 _GROUP = "root:x:0:\naop:x:1000:\nnogroup:x:65534:\n"
 _HOSTS = "127.0.0.1 localhost aop\n::1 localhost aop\n"
 _PRIVATE = ("/dev/shm", "/tmp", "/var/tmp")
-_TMPFS_BYTES = 4 * 1024**3
 _PROBE_SECONDS = 10
 
 
@@ -35,27 +34,6 @@ class Mount(Struct, frozen=True):
 
     option: str
     source: str = ""
-
-
-class HandedDown(ExitStack):
-    """Descriptors that a child inherits; the parent's copies are closed at the end."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.descriptors: list[int] = []
-
-    def add(self, descriptor: int) -> int:
-        """Hand down an open descriptor."""
-        self.callback(os.close, descriptor)
-        self.descriptors.append(descriptor)
-        return descriptor
-
-    def content(self, data: bytes) -> int:
-        """Hand down a descriptor from which the child reads the data."""
-        descriptor = self.add(os.memfd_create("aop"))
-        os.write(descriptor, data)
-        os.lseek(descriptor, 0, os.SEEK_SET)
-        return descriptor
 
 
 class Bubblewrap(Struct, frozen=True, kw_only=True):
@@ -73,7 +51,7 @@ class Bubblewrap(Struct, frozen=True, kw_only=True):
         cwd: str,
         network: str,
         handed: HandedDown,
-        status_fd: int | None = None,
+        tmp_bytes: int = 0,
     ) -> list[str]:
         """Return the command that runs `argv` in the sandbox.
 
@@ -88,16 +66,15 @@ class Bubblewrap(Struct, frozen=True, kw_only=True):
             options += ["--setenv", name, value]
         # A place never hides one that lies deeper.
         for place in sorted(view, key=lambda place: (place.count("/"), place)):
-            options += self._mounted(place, view[place], handed)
+            options += self._mounted(place, view[place], handed, tmp_bytes)
         options += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", cwd]
-        if status_fd is not None:
-            options += ["--json-status-fd", str(status_fd)]
+        options += ["--json-status-fd", str(handed.reports_fd)]
         arguments = b"".join(os.fsencode(option) + b"\0" for option in options)
         return [self.program, "--args", str(handed.content(arguments)), "--", *argv]
 
-    def _mounted(self, place: str, mount: Mount, handed: HandedDown) -> list[str]:
+    def _mounted(self, place: str, mount: Mount, handed: HandedDown, tmp_bytes: int) -> list[str]:
         if mount.option == "--tmpfs":
-            limit = ["--size", str(_TMPFS_BYTES)] if "--size" in self.options else []
+            limit = ["--size", str(tmp_bytes)] if tmp_bytes and "--size" in self.options else []
             return [*limit, "--tmpfs", place]
         if mount.option == "--ro-bind-data":
             return [mount.option, str(handed.content(mount.source.encode())), place]

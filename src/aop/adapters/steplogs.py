@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -22,6 +23,7 @@ MAX_LINES = 200_000
 # Redaction sees this much beyond the end of a line that is cut, so that no secret is cut in two before it is seen.
 _LOOKAHEAD = 4096
 _MARKER_ROOM = 64
+_PIECE = 64 * 1024
 _LINE_CUT = " [... line cut]"
 
 _KEY_BEGINS = b"-----BEGIN "
@@ -61,6 +63,8 @@ class StepLog:
         self._ends_in_return = False
         self._line = bytearray()
         self._key_lines: list[bytes] = []
+        self._seen: list[bytes] = []
+        self._seen_as: list[bytes] = []
         self._tail: _Tail | None = None
         self._file = self._created(path)
 
@@ -71,7 +75,9 @@ class StepLog:
         self._ends_in_return = chunk.endswith(b"\r")
         if self._ends_in_return:
             chunk = chunk[:-1]
-        self._take(chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n"))
+        if b"\r" in chunk:
+            chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        self._take(chunk)
 
     def close(self) -> tuple[int, bool]:
         """Write what is still held; return the size of the file, and whether anything was left out."""
@@ -108,7 +114,7 @@ class StepLog:
         if _is_open_key(self._key_lines, self._max_line):
             return []
         raw, self._key_lines = self._key_lines, []
-        shown = list(self._shown(raw))
+        shown = self._shown(raw)
         self._head_room -= sum(map(len, shown))
         self._head_lines_left -= len(raw)
         if self._head_room >= 0 and self._head_lines_left >= 0:
@@ -119,21 +125,28 @@ class StepLog:
 
     def _write_tail(self, tail: _Tail) -> None:
         left_out, lines = tail.lines()
-        shown = [line for block in _blocks(lines, self._max_line) for line in self._shown(block)]
-        room = self._max_bytes - self._written - _MARKER_ROOM
-        size = sum(map(len, shown))
-        first = 0
-        while size > room and first < len(shown):
-            size -= len(shown[first])
-            left_out += len(shown[first])
-            first += 1
+        shown = bytearray()
+        for block in _blocks(lines, self._max_line):
+            for line in self._shown(block):
+                shown += line
+        beyond = len(shown) - (self._max_bytes - self._written - _MARKER_ROOM)
+        if beyond > 0:
+            cut = shown.find(b"\n", beyond - 1) + 1
+            left_out += cut
+            del shown[:cut]
         if left_out:
             self._truncated = True
             self._write(f"[... {left_out} bytes left out ...]\n".encode())
-        self._write(b"".join(shown[first:]))
+        self._write(shown)
 
-    def _shown(self, lines: list[bytes]) -> Iterator[bytes]:
+    def _shown(self, lines: list[bytes]) -> list[bytes]:
         """Return raw lines as the log shows them: decoded, without control sequences, redacted, cut."""
+        # A flood is often one line over and over.
+        if lines != self._seen:
+            self._seen, self._seen_as = lines, list(self._made_presentable(lines))
+        return self._seen_as
+
+    def _made_presentable(self, lines: list[bytes]) -> Iterator[bytes]:
         longest = self._max_line + _LOOKAHEAD
         text = "\n".join(without_controls(line[:longest].decode("utf-8", "replace")) for line in lines)
         text = self._redact(text)
@@ -159,10 +172,11 @@ class StepLog:
             self._truncated = True
             return None
 
-    def _write(self, data: bytes) -> None:
-        while data and self._file is not None:
+    def _write(self, data: bytes | bytearray) -> None:
+        left = memoryview(data)
+        while left and self._file is not None:
             try:
-                written = os.write(self._file, data)
+                written = os.write(self._file, left)
             except OSError:
                 # A full disk, or a broken one: the step goes on, and its log says that it is not whole.
                 os.close(self._file)
@@ -170,7 +184,7 @@ class StepLog:
                 self._truncated = True
                 return
             self._written += written
-            data = data[written:]
+            left = left[written:]
 
 
 class _Tail:
@@ -179,35 +193,59 @@ class _Tail:
     def __init__(self, max_bytes: int, max_lines: int) -> None:
         self._max_bytes = max_bytes
         self._max_lines = max_lines
-        self._kept = bytearray()
-        self._total = 0
+        self._pieces: deque[bytearray] = deque()
+        self._kept = 0
+        self._left_out = 0
 
     def append(self, data: bytes) -> None:
-        self._kept += data
-        self._total += len(data)
-        if len(self._kept) > 2 * self._max_bytes:
-            del self._kept[: -self._max_bytes]
+        # Short pieces are joined: each one costs memory beyond its bytes.
+        if self._pieces and len(self._pieces[-1]) < _PIECE:
+            self._pieces[-1] += data
+        else:
+            self._pieces.append(bytearray(data))
+        self._kept += len(data)
+        while self._kept - len(self._pieces[0]) >= self._max_bytes:
+            dropped = len(self._pieces.popleft())
+            self._kept -= dropped
+            self._left_out += dropped
 
-    def lines(self) -> tuple[int, list[bytes]]:
-        """Return how many bytes were left out, and the whole lines that are left."""
-        if not self._kept.endswith(b"\n"):
-            self.append(b"\n")
-        lines = bytes(self._kept[-self._max_bytes :]).split(b"\n")[:-1]
-        if self._total > self._max_bytes:
-            lines = lines[1:]
-        if self._total > self._max_bytes or len(lines) > self._max_lines:
-            lines = _after_cut_key(lines[-self._max_lines :])
-        return self._total - sum(len(line) + 1 for line in lines), lines
+    def lines(self) -> tuple[int, Iterator[bytes]]:
+        """Return how many bytes were left out, and the whole lines that are left; they are handed over only once."""
+        kept = bytearray()
+        while self._pieces:
+            kept += self._pieces.popleft()
+        if not kept.endswith(b"\n"):
+            kept += b"\n"
+        start = self._first_line(kept)
+        return self._left_out + start, _lines_from(kept, start)
+
+    def _first_line(self, kept: bytearray) -> int:
+        """Return where the first line begins that is whole, within the limits, and not the rest of a private key."""
+        start = max(0, len(kept) - self._max_bytes)
+        is_cut = self._left_out + start > 0
+        if is_cut:
+            start = kept.find(b"\n", start) + 1
+        before = len(kept)
+        for _ in range(self._max_lines + 1):
+            before = kept.rfind(b"\n", start, before)
+            if before < 0:
+                break
+        if before >= 0:
+            is_cut, start = True, before + 1
+        return _after_cut_key(kept, start) if is_cut else start
 
 
-def _after_cut_key(lines: list[bytes]) -> list[bytes]:
-    """Return the lines without the rest of a private key that begins before them."""
-    for number, line in enumerate(lines):
-        if _KEY_BEGINS in line:
-            return lines
-        if _KEY_ENDS in line:
-            return lines[number + 1 :]
-    return lines
+def _lines_from(data: bytearray, start: int) -> Iterator[bytes]:
+    while (end := data.find(b"\n", start)) >= 0:
+        yield bytes(data[start:end])
+        start = end + 1
+
+
+def _after_cut_key(data: bytearray, start: int) -> int:
+    """Return where the lines begin without the rest of a private key that begins before them."""
+    ends = data.find(_KEY_ENDS, start)
+    end_of_line = data.find(b"\n", ends) if ends >= 0 else start
+    return start if _KEY_BEGINS in data[start:end_of_line] or ends < 0 else end_of_line + 1
 
 
 def without_controls(text: str) -> str:

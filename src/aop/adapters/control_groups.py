@@ -1,0 +1,112 @@
+"""A control group for one gate step: it limits memory and processes of all that the step starts, taken together.
+
+There is one only where AOP may make groups: as root, or in a session of systemd that belongs to the user.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from msgspec import Struct
+
+from aop.kernel.limits import Limits
+
+_ROOT = "/sys/fs/cgroup"
+_OWN = Path("/proc/self/cgroup")
+
+
+class Folder(Struct, frozen=True, kw_only=True):
+    """A folder to make in the first of the parents that can have it, with all of the settings."""
+
+    parents: tuple[str, ...]
+    settings: Mapping[str, int]
+    swap: Mapping[str, int] = {}
+    """What keeps the memory from moving elsewhere; not every kernel counts that."""
+
+
+class ControlGroup:
+    """A group that exists; version 1 of the kernel's interface has one folder for memory and one for processes."""
+
+    def __init__(self, folders: Sequence[Path], *, limits_memory: bool) -> None:
+        self._folders = folders
+        self.limits_memory = limits_memory
+
+    def join(self, pid: int) -> None:
+        """Move a process into the group."""
+        for folder in self._folders:
+            (folder / "cgroup.procs").write_text(str(pid), encoding="ascii")
+
+    def memory_kills(self) -> int:
+        """Return how many processes of the group the kernel has killed for want of memory."""
+        for file in (folder / name for folder in self._folders for name in ("memory.events", "memory.oom_control")):
+            with suppress(OSError):
+                counters = dict(line.split() for line in file.read_text(encoding="ascii").splitlines())
+                return int(counters.get("oom_kill", 0))
+        return 0
+
+
+@contextmanager
+def control_group(limits: Limits) -> Iterator[ControlGroup | None]:
+    """Make a group, which is gone afterwards; None where AOP cannot make one with all that is wanted."""
+    wanted = wanted_folders(limits, _OWN.read_text(encoding="utf-8"))
+    made = [folder for folder in map(_made, wanted) if folder is not None]
+    is_whole = bool(made) and len(made) == len(wanted)
+    try:
+        yield ControlGroup(made, limits_memory=limits.memory_bytes > 0) if is_whole else None
+    finally:
+        for folder in made:
+            # Version 2 ends at one stroke whatever is left.
+            with suppress(OSError):
+                (folder / "cgroup.kill").write_text("1", encoding="ascii")
+            with suppress(OSError):
+                folder.rmdir()
+
+
+def wanted_folders(limits: Limits, own: str) -> list[Folder]:
+    """Return the folders that it takes; `own` is `/proc/self/cgroup` and says where AOP itself is."""
+    lines = (line.split(":", 2) for line in own.splitlines())
+    groups = {name: path.rstrip("/") for _, names, path in lines for name in names.split(",")}
+    memory, processes = limits.memory_bytes, limits.processes
+    counted = {"pids.max": processes} if processes else {}
+    if "memory" in groups and "pids" in groups:
+        folders = [
+            Folder(
+                parents=(f"{_ROOT}/memory{groups['memory']}",),
+                settings={"memory.limit_in_bytes": memory} if memory else {},
+                swap={"memory.memsw.limit_in_bytes": memory},
+            ),
+            Folder(parents=(f"{_ROOT}/pids{groups['pids']}",), settings=counted),
+        ]
+    else:
+        path = groups.get("", "")
+        # A group that has processes can have no limited group in it, so it is tried beside AOP's own first.
+        parents = dict.fromkeys((f"{_ROOT}{os.path.dirname(path)}".rstrip("/"), f"{_ROOT}{path}"))
+        settings = {"memory.max": memory, **counted} if memory else counted
+        folders = [Folder(parents=tuple(parents), settings=settings, swap={"memory.swap.max": 0} if memory else {})]
+    return [folder for folder in folders if folder.settings]
+
+
+def _made(wanted: Folder) -> Path | None:
+    for parent in wanted.parents:
+        folder = Path(parent, f"aop-{os.getpid()}-{os.urandom(4).hex()}")
+        with suppress(OSError):
+            folder.mkdir()
+            try:
+                _write(folder, wanted.settings)
+            except OSError:
+                folder.rmdir()
+                continue
+            with suppress(OSError):
+                _write(folder, wanted.swap)
+            return folder
+    return None
+
+
+def _write(folder: Path, settings: Mapping[str, int]) -> None:
+    for name, value in settings.items():
+        # Not created: a controller that is not there would leave a file that limits nothing.
+        with open(folder / name, "r+", encoding="ascii") as file:
+            file.write(str(value))

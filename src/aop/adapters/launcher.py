@@ -1,0 +1,208 @@
+"""The process between AOP and a gate step: it shuts the step in, waits for it, and lets nothing of it live on.
+
+A Python interpreter runs this for every step, with no site and no environment, so each import here is paid again and
+again: `signal` alone would double the cost of the rest.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import marshal
+import os
+import stat
+import sys
+import time
+from _signal import (  # type: ignore[import-not-found]
+    SIG_BLOCK,
+    SIG_DFL,
+    SIG_UNBLOCK,
+    SIGCHLD,
+    SIGKILL,
+    SIGPIPE,
+    SIGTERM,
+    SIGXFSZ,
+    pthread_sigmask,
+    signal,
+    sigtimedwait,
+    sigwait,
+)
+
+_PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_CAPBSET_DROP = 1, 22, 24
+_PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 36, 38
+_SECCOMP_MODE_FILTER = 2
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+_PATH_BENEATH = 1
+_RIGHTS_OVER_FILES = 0b1100_0000_0000_0111
+_CAPABILITY_VERSION = 0x20080522
+_BYTES_OF_INSTRUCTION = 8
+_KILL_SECONDS = 2.0
+_AWAITED = (SIGTERM, SIGCHLD)
+
+
+def main() -> None:
+    """Run the step that the descriptor named by the last argument describes; end as it ends."""
+    with open(int(sys.argv[-1]), "rb") as file:
+        status_fd, step = marshal.load(file)  # noqa: S302 - AOP wrote it
+    os.set_inheritable(status_fd, False)
+    pthread_sigmask(SIG_BLOCK, _AWAITED)
+    system = _System()
+    system.prctl(_PR_SET_PDEATHSIG, SIGTERM)
+    system.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    if not os.read(0, 1):
+        # AOP died before it could be noticed.
+        os._exit(1)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    pid = os.fork()
+    if pid == 0:
+        _become(step, system, status_fd)
+    os.write(status_fd, b'{"child-pid": %d}\n' % pid)
+    status = _awaited(pid)
+    _end_descendants()
+    if status is None:
+        os._exit(1)
+    code = os.waitstatus_to_exitcode(status)
+    code = code if code >= 0 else 128 - code
+    os.write(status_fd, b'{"exit-code": %d}\n' % code)
+    os._exit(code)
+
+
+class _System:
+    """Calls of the kernel that Python has no functions for."""
+
+    def __init__(self) -> None:
+        self._library = ctypes.CDLL(None, use_errno=True)
+
+    def prctl(self, option: int, *arguments: int) -> int:
+        numbers = [ctypes.c_ulong(number) for number in (*arguments, 0, 0, 0, 0)[:4]]
+        return self._checked(self._library.prctl(option, *numbers))
+
+    def call(self, number: int, *arguments: int | bytes | None) -> int:
+        values = [ctypes.c_long(value) if isinstance(value, int) else value for value in arguments]
+        return self._checked(self._library.syscall(ctypes.c_long(number), *values))
+
+    def drop_capabilities(self) -> None:
+        try:
+            for capability in range(64):
+                self.prctl(_PR_CAPBSET_DROP, capability)
+        except OSError:
+            # All are dropped, or there are none to drop: this is not root.
+            pass
+        self._checked(self._library.capset(_CAPABILITY_VERSION.to_bytes(8, "little"), bytes(24)))
+
+    def filter_calls(self, program: bytes) -> None:
+        buffer = ctypes.create_string_buffer(program, len(program))
+        described = ctypes.create_string_buffer(
+            (len(program) // _BYTES_OF_INSTRUCTION).to_bytes(8, "little")
+            + ctypes.addressof(buffer).to_bytes(8, "little"),
+            16,
+        )
+        self.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(described))
+
+    def _checked(self, result: int) -> int:
+        if result < 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+        return result
+
+
+# --- the step ------------------------------------------------------------------------------------
+
+
+Restrictions = tuple[bytes, list[tuple[str, int]], bytes]
+Step = tuple[list[str], dict[str, str], str, Restrictions]
+
+
+def _become(step: Step, system: _System, status_fd: int) -> None:
+    argv, env, cwd, restrictions = step
+    try:
+        os.setsid()
+        system.prctl(_PR_SET_PDEATHSIG, SIGKILL)
+        os.chdir(cwd)
+        _restrict(system, *restrictions)
+        # Python ignores these two, and what is ignored stays so.
+        signal(SIGPIPE, SIG_DFL)
+        signal(SIGXFSZ, SIG_DFL)
+        pthread_sigmask(SIG_UNBLOCK, _AWAITED)
+        os.execve(argv[0], argv, env)  # noqa: S606 - this is what it is for
+    except OSError as error:
+        os.write(status_fd, b'{"error": %d}\n' % (error.errno or 0))
+    finally:
+        os._exit(127)
+
+
+def _restrict(system: _System, ruleset: bytes, opened: list[tuple[str, int]], program: bytes) -> None:
+    system.prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    system.drop_capabilities()
+    rules = system.call(_CREATE_RULESET, ruleset, len(ruleset), 0)
+    for path, rights in opened:
+        try:
+            descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        except OSError:
+            # What is not there, or not there for this user, needs no rule.
+            continue
+        fitting = rights if stat.S_ISDIR(os.fstat(descriptor).st_mode) else rights & _RIGHTS_OVER_FILES
+        rule = fitting.to_bytes(8, "little") + descriptor.to_bytes(4, "little")
+        system.call(_ADD_RULE, rules, _PATH_BENEATH, rule, 0)
+        os.close(descriptor)
+    system.call(_RESTRICT_SELF, rules, 0)
+    os.close(rules)
+    system.filter_calls(program)
+
+
+# --- its end -------------------------------------------------------------------------------------
+
+
+def _awaited(step: int) -> int | None:
+    """Wait for the step, and for whatever it leaves to us; return its status, or None if all shall end before that."""
+    while sigwait(_AWAITED) != SIGTERM:
+        for pid, status in _reaped():
+            if pid == step:
+                return status
+    return None
+
+
+def _reaped() -> list[tuple[int, int]]:
+    """Return the children that have ended since the last time."""
+    ended = []
+    try:
+        while (found := os.waitpid(-1, os.WNOHANG))[0]:
+            ended.append(found)
+    except ChildProcessError:
+        pass
+    return ended
+
+
+def _end_descendants() -> None:
+    """Kill all that is left; the orphans of what dies become our children, so it takes a few rounds."""
+    deadline = time.monotonic() + _KILL_SECONDS
+    while time.monotonic() < deadline:
+        _reaped()
+        left = _descendants()
+        if not left:
+            return
+        for pid in left:
+            try:  # noqa: SIM105 - `contextlib` is another import
+                os.kill(pid, SIGKILL)
+            except OSError:
+                # It is gone, or runs as somebody else.
+                pass
+        sigtimedwait((SIGCHLD,), 0.01)
+
+
+def _descendants() -> list[int]:
+    """Return the living descendants, the children first."""
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return []
+    parents = {}
+    for name in os.listdir("/proc"):
+        if name.isdecimal():
+            try:
+                with open(f"/proc/{name}/stat", "rb", buffering=0) as file:
+                    parents[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
+            except OSError:
+                pass
+    found = [os.getpid()]
+    for pid in found:
+        found += [child for child, parent in parents.items() if parent == pid]
+    return found[1:]

@@ -1,0 +1,170 @@
+"""The system calls that a step is refused where only Landlock shuts it in, as a program for the kernel's filter.
+
+Landlock rules over files, and from some version on over TCP, abstract sockets and signals. The filter closes what it
+leaves open: other sockets, doors to new namespaces, and kernel interfaces that no build or test needs.
+"""
+
+from __future__ import annotations
+
+import errno
+import struct
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+_KILL, _ALLOW, _REFUSE = 0x80000000, 0x7FFF0000, 0x00050000
+_LOAD, _AND, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x06
+_NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
+
+_AF_UNIX = 1
+_TIOCSTI = 0x5412
+_O_TRUNC, _O_ACCMODE = 0o1000, 0o3
+_NOT_FOR_WRITING = (0, 3)
+_NEW_NAMESPACES = 0x7E020000
+_NEW_TIME_NAMESPACE = 0x80
+_X32 = 0x40000000
+"""From this number on, system calls of x86_64 have 32-bit pointers, and would pass by every number below."""
+
+
+class Processor(Struct, frozen=True, kw_only=True):
+    """What is different from processor to processor."""
+
+    audit_number: int
+    calls: Mapping[str, int]
+
+
+# The numbers of newer calls are the same everywhere.
+_COMMON = {"clone3": 435, "io_uring_setup": 425, "open_tree": 428, "move_mount": 429, "fsopen": 430, "openat2": 437}
+
+PROCESSORS: Mapping[str, Processor] = {
+    "x86_64": Processor(
+        audit_number=0xC000003E,
+        calls={
+            **_COMMON,
+            "open": 2,
+            "ioctl": 16,
+            "socket": 41,
+            "connect": 42,
+            "clone": 56,
+            "truncate": 76,
+            "mount": 165,
+            "umount2": 166,
+            "add_key": 248,
+            "request_key": 249,
+            "keyctl": 250,
+            "openat": 257,
+            "unshare": 272,
+            "perf_event_open": 298,
+            "setns": 308,
+            "bpf": 321,
+            "userfaultfd": 323,
+        },
+    ),
+    "aarch64": Processor(
+        audit_number=0xC00000B7,
+        calls={
+            **_COMMON,
+            "ioctl": 29,
+            "umount2": 39,
+            "mount": 40,
+            "truncate": 45,
+            "openat": 56,
+            "unshare": 97,
+            "socket": 198,
+            "connect": 203,
+            "add_key": 217,
+            "request_key": 218,
+            "keyctl": 219,
+            "clone": 220,
+            "perf_event_open": 241,
+            "setns": 268,
+            "bpf": 280,
+            "userfaultfd": 282,
+        },
+    ),
+}
+
+
+class Refused(Struct, frozen=True, kw_only=True):
+    """A system call that is refused: always, or if an argument under a mask is, or is not, a value."""
+
+    call: str
+    answer: int = errno.EPERM
+    argument: int | None = None
+    mask: int = 0xFFFFFFFF
+    value: int = 0
+    unless: bool = False
+
+
+# What glibc and others do without if it is not there.
+_ABSENT = ("clone3", "io_uring_setup")
+_FORBIDDEN = (
+    *("mount", "umount2", "open_tree", "move_mount", "fsopen", "setns"),
+    *("keyctl", "add_key", "request_key", "bpf", "perf_event_open", "userfaultfd"),
+)
+_ALWAYS = (
+    *(Refused(call=call, answer=errno.ENOSYS) for call in _ABSENT),
+    *(Refused(call=call) for call in _FORBIDDEN),
+    Refused(call="clone", argument=0, mask=_NEW_NAMESPACES, unless=True),
+    Refused(call="unshare", argument=0, mask=_NEW_NAMESPACES | _NEW_TIME_NAMESPACE, unless=True),
+    Refused(call="ioctl", argument=1, value=_TIOCSTI),
+)
+# Landlock does not rule over sockets that have a path, where Docker, ssh-agent and D-Bus listen: a step may make them
+# or connect, and never both.
+_NO_NETWORK = (
+    Refused(call="socket", answer=errno.EACCES, argument=0, value=_AF_UNIX, unless=True),
+    Refused(call="connect", answer=errno.EACCES),
+)
+_HOST_NETWORK = (Refused(call="socket", answer=errno.EACCES, argument=0, value=_AF_UNIX),)
+# Before its third version Landlock let anybody cut files off that it let them read, and even others by their path.
+_NO_TRUNCATION = (
+    Refused(call="truncate", answer=errno.EACCES),
+    Refused(call="openat2", answer=errno.ENOSYS),
+    *(
+        Refused(call=call, answer=errno.EACCES, argument=argument, mask=_O_TRUNC | _O_ACCMODE, value=_O_TRUNC | mode)
+        for call, argument in (("open", 1), ("openat", 2))
+        for mode in _NOT_FOR_WRITING
+    ),
+)
+
+
+def filter_program(processor: Processor, *, network: str, landlock_abi: int) -> bytes:
+    """Return the program that the kernel asks about every system call of a step."""
+    refused = (
+        *_ALWAYS,
+        *(_HOST_NETWORK if network == "host" else _NO_NETWORK),
+        *(_NO_TRUNCATION if landlock_abi < 3 else ()),
+    )
+    return b"".join(
+        (
+            _instruction(_LOAD, _ARCHITECTURE),
+            _instruction(_EQUAL, processor.audit_number, then=1),
+            _instruction(_RETURN, _KILL),
+            _instruction(_LOAD, _NUMBER),
+            _instruction(_AT_LEAST, _X32, otherwise=1),
+            _instruction(_RETURN, _REFUSE | errno.ENOSYS),
+            *(_checked(processor.calls[each.call], each) for each in refused if each.call in processor.calls),
+            _instruction(_RETURN, _ALLOW),
+        )
+    )
+
+
+def _checked(number: int, refused: Refused) -> bytes:
+    """Return the part of the program for one call; another call passes over it."""
+    refusal = _instruction(_RETURN, _REFUSE | refused.answer)
+    if refused.argument is None:
+        return _instruction(_EQUAL, number, otherwise=1) + refusal
+    # The lower half of an argument comes first on both processors, and none of these has an upper half.
+    return (
+        _instruction(_EQUAL, number, otherwise=5)
+        + _instruction(_LOAD, _ARGUMENTS + 8 * refused.argument)
+        + _instruction(_AND, refused.mask)
+        + _instruction(_EQUAL, refused.value, then=int(refused.unless), otherwise=int(not refused.unless))
+        + refusal
+        + _instruction(_LOAD, _NUMBER)
+    )
+
+
+def _instruction(code: int, operand: int, *, then: int = 0, otherwise: int = 0) -> bytes:
+    """Return one instruction; the jumps are how many instructions to pass over if a comparison holds or does not."""
+    return struct.pack("=HBBI", code, then, otherwise, operand)
