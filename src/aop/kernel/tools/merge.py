@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from aop.core.errors import ApprovalInvalid, Json
+from aop.core.errors import ApprovalInvalid, Json, Refusal
 from aop.core.ids import ApprovalId, CommitId, FeatureId
 from aop.kernel.approvals import token_for
 from aop.kernel.baselines import keep_baseline
@@ -143,7 +143,8 @@ def ready_to_merge(call: Call, arguments: Merge) -> Outcome:
         _spend(call, ready.approval)
         try:
             move_branches(kernel, state, prepared)
-        except Exception:
+        except Refusal:
+            # Refused means that no branch moved. Of a breakage nobody knows: whoever settles this operation looks.
             _give_back(call, prepared.approval_id)
             raise
         return _finish(call, intent)
@@ -233,6 +234,10 @@ def _merged(state: FeatureState, prepared: Prepared, notice: str) -> Merged:
 def settle_merge(call: Call, left: Mapping[str, Json]) -> Outcome | None:
     """Finish a merge whose caller died after the base branch moved; undo one whose did not."""
     intent = msgspec.convert(left, Intent)
+    with call.kernel.record.read() as view:
+        state = view.get(FeatureState, intent.feature_id)
+    if state is None or state.status is Status.MERGED:
+        return None
     head = call.kernel.git.branch_head(intent.prepared.base_branch)
     if head is not None and call.kernel.git.is_ancestor(CommitId(intent.prepared.merge_commit), head):
         return _finish(call, intent)
