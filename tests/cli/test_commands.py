@@ -9,7 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from aop.cli.main import VERBS
 from aop.core.roles import Role
 from aop.core.version import VERSION
 from aop.wiring import CATALOGUE
-from tests.tools.worlds import GATES, configured, force, gates_of, patch_of, step
+from tests.tools.worlds import GATES, configured, copied, force, gates_of, patch_of, ready_repository, step
 from tests.world import PATCH, Ran, World, files, git, make_repository, plan_for, run_aop
 
 PROGRAM = [sys.executable, "-m", "aop.cli.main"]
@@ -42,22 +42,15 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-Made = Callable[..., Path]
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return ready_repository(tmp_path_factory.mktemp("template") / "repo")
 
 
 @pytest.fixture
-def ready(tmp_path: Path) -> Iterator[Made]:
-    """Makes repositories with a feature that may be merged."""
-    worlds: list[World] = []
-
-    def make(**how: Any) -> Path:
-        worlds.append(configured(tmp_path / f"repo{len(worlds)}", **how))
-        worlds[-1].ready()
-        return worlds[-1].root
-
-    yield make
-    for world in worlds:
-        world.close()
+def ready(template: Path, tmp_path: Path) -> Path:
+    """A repository with a feature that may be merged."""
+    return copied(template, tmp_path / "repo")
 
 
 def approved(root: Path) -> str:
@@ -298,41 +291,38 @@ def test_without_features_the_status_says_how_to_begin(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("AOP-266")
-def test_an_approval_prints_the_token_and_nothing_else_on_stdout(ready: Made) -> None:
-    root = ready()
-    ran = run_aop(root, "approve", "one", "--yes")
+def test_an_approval_prints_the_token_and_nothing_else_on_stdout(ready: Path) -> None:
+    ran = run_aop(ready, "approve", "one", "--yes")
     assert (ran.code, ran.out.count("\n")) == (0, 1)
     assert ran.out.startswith("aop1.")
-    status = call(root, "repo.status", feature_id="one").json["data"]
+    status = call(ready, "repo.status", feature_id="one").json["data"]
     for shown in (status["tree"], status["base_head"], "src/a.txt | 2 +-", "fast: pass", "full: pass"):
         assert shown in ran.err
     assert ran.out.strip() not in ran.err
 
 
-def test_an_approval_can_be_one_json_object(ready: Made) -> None:
-    ran = run_aop(ready(), "approve", "one", "--yes", "--json")
+def test_an_approval_can_be_one_json_object(ready: Path) -> None:
+    ran = run_aop(ready, "approve", "one", "--yes", "--json")
     assert (ran.code, ran.json["ok"], ran.json["data"]["approved_by"]) == (0, True, "person:ada")
 
 
-def test_without_a_terminal_nobody_can_be_asked(ready: Made) -> None:
-    root = ready()
-    ran = run_aop(root, "approve", "one", stdin="y\n")
+def test_without_a_terminal_nobody_can_be_asked(ready: Path) -> None:
+    ran = run_aop(ready, "approve", "one", stdin="y\n")
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.endswith(
         "aop: There is no terminal to ask at. [invalid_cli_args]\n  Pass `--yes` to answer yes beforehand.\n"
     )
-    assert approvals_of(root) == 0
+    assert approvals_of(ready) == 0
 
 
 @pytest.mark.parametrize(
     ("typed", "code", "granted"), [("y\n", 0, 1), ("yes\n", 0, 1), ("n\n", 3, 0), ("\n", 3, 0), ("sure\n", 3, 0)]
 )
-def test_at_a_terminal_only_yes_is_yes(ready: Made, typed: str, code: int, granted: int) -> None:
-    root = ready()
-    ran = at_terminal(root, typed, "approve", "one")
+def test_at_a_terminal_only_yes_is_yes(ready: Path, typed: str, code: int, granted: int) -> None:
+    ran = at_terminal(ready, typed, "approve", "one")
     assert (ran.code, ran.out.startswith("aop1.")) == (code, bool(granted))
     assert "Approve this tree of one for merging? [y/N] " in ran.err
-    assert approvals_of(root) == granted
+    assert approvals_of(ready) == granted
 
 
 def at_terminal(folder: Path, typed: str, *words: str) -> Ran:
@@ -370,12 +360,11 @@ def test_what_cannot_be_approved_is_refused(repository: Path, feature: str, code
     assert f"[{code}]" in ran.err
 
 
-def test_a_person_is_told_what_is_out_of_date_and_what_is_not_part_of_the_feature(ready: Made) -> None:
-    root = ready()
-    (root / ".worktrees/one/notes.txt").write_text("mine\n")
-    (root / GATES).write_text(gates_of(fast=step("true")))
-    git(root, "commit", "-qam", "Other gates")
-    ran = run_aop(root, "approve", "one", "--yes")
+def test_a_person_is_told_what_is_out_of_date_and_what_is_not_part_of_the_feature(ready: Path) -> None:
+    (ready / ".worktrees/one/notes.txt").write_text("mine\n")
+    (ready / GATES).write_text(gates_of(fast=step("true")))
+    git(ready, "commit", "-qam", "Other gates")
+    ran = run_aop(ready, "approve", "one", "--yes")
     assert (ran.code, ran.out) == (3, "")
     assert "fast: pass (of an older tree: proves nothing now)" in ran.err
     assert "Not part of the feature, though in its worktree: notes.txt" in ran.err
@@ -384,18 +373,16 @@ def test_a_person_is_told_what_is_out_of_date_and_what_is_not_part_of_the_featur
 # --- aop merge -----------------------------------------------------------------------------------
 
 
-def test_a_merge_prints_the_commit_and_nothing_else_on_stdout(ready: Made) -> None:
-    root = ready()
-    ran = run_aop(root, "merge", "one", "--token", approved(root), "--strategy", "squash", "--message", "Shout")
-    assert (ran.code, ran.out) == (0, git(root, "rev-parse", "main"))
+def test_a_merge_prints_the_commit_and_nothing_else_on_stdout(ready: Path) -> None:
+    ran = run_aop(ready, "merge", "one", "--token", approved(ready), "--strategy", "squash", "--message", "Shout")
+    assert (ran.code, ran.out) == (0, git(ready, "rev-parse", "main"))
     assert "Merged one into main (squash)." in ran.err
     assert "bring it up to date" in ran.err
-    assert git(root, "log", "-1", "--format=%s", "main") == "Shout\n"
+    assert git(ready, "log", "-1", "--format=%s", "main") == "Shout\n"
 
 
-def test_a_merge_can_be_one_json_object(ready: Made) -> None:
-    root = ready()
-    ran = run_aop(root, "merge", "one", "--token", approved(root), "--json")
+def test_a_merge_can_be_one_json_object(ready: Path) -> None:
+    ran = run_aop(ready, "merge", "one", "--token", approved(ready), "--json")
     assert (ran.code, ran.json["data"]["status"]) == (0, "merged")
 
 
@@ -441,33 +428,33 @@ def with_no_such_strategy(root: Path) -> tuple[str, ...]:
     ],
 )
 def test_a_merge_that_cannot_be_ends_with(
-    ready: Made, prepare: Callable[[Path], tuple[str, ...]], code: str, exit_code: int
+    ready: Path, prepare: Callable[[Path], tuple[str, ...]], code: str, exit_code: int
 ) -> None:
-    root = ready()
-    words = prepare(root)
-    head = git(root, "rev-parse", "main")
-    ran = run_aop(root, "merge", "one", *words)
+    words = prepare(ready)
+    head = git(ready, "rev-parse", "main")
+    ran = run_aop(ready, "merge", "one", *words)
     assert (ran.code, ran.out) == (exit_code, "")
     assert f"[{code}]\n  " in ran.err
-    assert git(root, "rev-parse", "main") == head
+    assert git(ready, "rev-parse", "main") == head
 
 
-def test_a_base_that_moves_during_the_merge_is_for_another_try(ready: Made, tmp_path: Path) -> None:
-    script = f"git --git-dir={tmp_path}/repo0/.git update-ref refs/heads/main refs/heads/next"
-    root = ready(gates=gates_of(merge=step(script)), policy={"execution": {"sandbox": "off"}})
-    git(root, "branch", "next", git(root, "commit-tree", "-p", "main", "-m", "Next", "main^{tree}").strip())
-    ran = run_aop(root, "merge", "one", "--token", approved(root))
+def test_a_base_that_moves_during_the_merge_is_for_another_try(tmp_path: Path) -> None:
+    script = f"git --git-dir={tmp_path}/repo/.git update-ref refs/heads/main refs/heads/next"
+    gates = gates_of(merge=step(script))
+    ready = ready_repository(tmp_path / "repo", gates=gates, policy={"execution": {"sandbox": "off"}})
+    git(ready, "branch", "next", git(ready, "commit-tree", "-p", "main", "-m", "Next", "main^{tree}").strip())
+    ran = run_aop(ready, "merge", "one", "--token", approved(ready))
     assert (ran.code, ran.out) == (6, "")
     assert "[base_moved]" in ran.err
-    assert git(root, "rev-parse", "main") == git(root, "rev-parse", "next")
+    assert git(ready, "rev-parse", "main") == git(ready, "rev-parse", "next")
 
 
-def test_merge_gates_that_fail_name_their_log(ready: Made) -> None:
-    root = ready(gates=gates_of(merge=step("echo no; exit 1")))
-    ran = run_aop(root, "merge", "one", "--token", approved(root))
+def test_merge_gates_that_fail_name_their_log(tmp_path: Path) -> None:
+    ready = ready_repository(tmp_path / "repo", gates=gates_of(merge=step("echo no; exit 1")))
+    ran = run_aop(ready, "merge", "one", "--token", approved(ready))
     assert (ran.code, ran.out) == (1, "")
     log = ran.err.rpartition("  Log: ")[2].strip()
-    assert (root / log).read_text() == "no\n"
+    assert (ready / log).read_text() == "no\n"
 
 
 # --- what goes wrong in AOP itself ---------------------------------------------------------------

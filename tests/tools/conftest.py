@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.tools.worlds import configured
+from tests.tools.worlds import configured, copied, ready_repository
 from tests.world import World
 
 MakeWorld = Callable[..., World]
@@ -25,3 +26,16 @@ def make_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeWorld]:
     yield make
     for world in made:
         world.close()
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return ready_repository(tmp_path_factory.mktemp("template") / "repo")
+
+
+@pytest.fixture
+def readied(template: Path, tmp_path: Path) -> Iterator[World]:
+    """A managed repository with a feature `one` that may be merged."""
+    made = World(copied(template, tmp_path / "repo"))
+    yield made
+    made.close()

@@ -64,32 +64,30 @@ def ready(make_world: MakeWorld) -> World:
     return world
 
 
-def test_an_approval_names_the_tree_the_base_the_evidence_and_the_person(world: World) -> None:
-    world.ready()
-    state = state_of(world)
+def test_an_approval_names_the_tree_the_base_the_evidence_and_the_person(readied: World) -> None:
+    state = state_of(readied)
 
-    answer = plain(world.ok("feature.approve", feature_id="one", tree=state.tree, base=head(world)))
+    answer = plain(readied.ok("feature.approve", feature_id="one", tree=state.tree, base=head(readied)))
 
     assert answer == {
         "feature_id": "one",
         "approval_id": answer["approval_id"],
         "tree": state.tree,
-        "base": head(world),
+        "base": head(readied),
         "gate_runs": {mode: state.evidence.latest_by_mode[mode] for mode in ("fast", "full")},
         "approved_by": "person:ada",
         "approved_at": answer["approved_at"],
         "token": answer["token"],
     }
     assert answer["token"].startswith(f"{PREFIX}.")
-    assert events(world)[-1] == "approval_granted"
-    assert state_of(world) == state
+    assert events(readied)[-1] == "approval_granted"
+    assert state_of(readied) == state
 
 
 @pytest.mark.hostile("T17")
-def test_the_token_is_in_no_record_and_in_no_file(world: World) -> None:
-    world.ready()
-    signature = world.approval().rpartition(".")[2].encode()
-    written = [path for path in world.root.rglob("*") if path.is_file() and not path.is_symlink()]
+def test_the_token_is_in_no_record_and_in_no_file(readied: World) -> None:
+    signature = readied.approval().rpartition(".")[2].encode()
+    written = [path for path in readied.root.rglob("*") if path.is_file() and not path.is_symlink()]
     assert [path for path in written if signature in path.read_bytes()] == []
 
 
@@ -112,13 +110,12 @@ def test_a_feature_that_is_not_ready_is_not_approved(ready: World) -> None:
 
 
 @pytest.mark.parametrize("gates", [gates_of(full=step("exit 1")), gates_of(fast=step("true"))])
-def test_a_feature_that_is_not_proven_any_more_is_neither_approved_nor_merged(world: World, gates: str) -> None:
-    world.ready()
-    token = world.approval()
-    commit(world, GATES, gates)
-    error = world.refusal("feature.approve", feature_id="one", tree=state_of(world).tree, base=head(world))
+def test_a_feature_that_is_not_proven_any_more_is_neither_approved_nor_merged(readied: World, gates: str) -> None:
+    token = readied.approval()
+    commit(readied, GATES, gates)
+    error = readied.refusal("feature.approve", feature_id="one", tree=state_of(readied).tree, base=head(readied))
     assert (error["code"], len(error["details"]["problems"])) == ("evidence_stale", 1)
-    assert refused(world, user_approval_token=token)["code"] == "evidence_stale"
+    assert refused(readied, user_approval_token=token)["code"] == "evidence_stale"
 
 
 @pytest.mark.req("AOP-184")
@@ -246,11 +243,10 @@ def test_arguments_that_make_no_sense_are_refused(ready: World, more: dict[str, 
 
 
 @pytest.mark.hostile("M13")
-def test_a_base_branch_that_is_gone_is_refused(world: World) -> None:
-    world.ready()
-    token = world.approval()
-    git(world.root, "update-ref", "-d", "refs/heads/main")
-    assert refused(world, user_approval_token=token)["code"] == "base_branch_unusable"
+def test_a_base_branch_that_is_gone_is_refused(readied: World) -> None:
+    token = readied.approval()
+    git(readied.root, "update-ref", "-d", "refs/heads/main")
+    assert refused(readied, user_approval_token=token)["code"] == "base_branch_unusable"
 
 
 @pytest.mark.req("AOP-224")
@@ -298,14 +294,13 @@ def test_a_policy_may_do_without_approvals(make_world: MakeWorld) -> None:
 
 
 @pytest.mark.req("AOP-128", "AOP-187", "AOP-188", "AOP-245", "AOP-251")
-def test_a_merge_commits_the_approved_tree_and_merges_it(world: World) -> None:
-    git(world.root, "config", "user.name", "Grace")
-    git(world.root, "config", "user.email", "grace@example.org")
-    world.ready()
-    state, base, token = state_of(world), head(world), world.approval()
-    approval = approvals(world)[0]
+def test_a_merge_commits_the_approved_tree_and_merges_it(readied: World) -> None:
+    git(readied.root, "config", "user.name", "Grace")
+    git(readied.root, "config", "user.email", "grace@example.org")
+    state, base, token = state_of(readied), head(readied), readied.approval()
+    approval = approvals(readied)[0]
 
-    answer = merge(world, user_approval_token=token, commit_message="Shout\n\nThe second line is loud now.")
+    answer = merge(readied, user_approval_token=token, commit_message="Shout\n\nThe second line is loud now.")
 
     merged = plain(answer.data)
     gates = {"plan": "pass", "fast": "pass", "full": "pass", "merge": "pass"}
@@ -313,23 +308,23 @@ def test_a_merge_commits_the_approved_tree_and_merges_it(world: World) -> None:
         "feature_id": "one",
         "version": state.version + 1,
         "status": "merged",
-        "commit": head(world, "one"),
-        "merge_commit": head(world),
+        "commit": head(readied, "one"),
+        "merge_commit": head(readied),
         "base_branch": "main",
         "strategy": "merge_commit",
         "gates": gates,
     }
-    assert git(world.root, "log", "-1", "--format=%P", "main").split() == [base, merged["commit"]]
-    assert git(world.root, "log", "-1", "--format=%P %T", "one").split() == [base, state.tree]
+    assert git(readied.root, "log", "-1", "--format=%P", "main").split() == [base, merged["commit"]]
+    assert git(readied.root, "log", "-1", "--format=%P %T", "one").split() == [base, state.tree]
     trailers = f"AOP-Feature: one\nAOP-Tree: {state.tree}\nAOP-Approval: {approval.approval_id}\n"
     body = f"Shout\n\nThe second line is loud now.\n\n{trailers}"
-    assert git(world.root, "log", "-1", "--format=%B", "one") == f"{body}\n"
-    assert git(world.root, "log", "-1", "--format=%B", "main") == f"Merge feature one\n\n{body}\n"
-    people = git(world.root, "log", "-1", "--format=%an <%ae> %cn <%ce>", "main").strip()
+    assert git(readied.root, "log", "-1", "--format=%B", "one") == f"{body}\n"
+    assert git(readied.root, "log", "-1", "--format=%B", "main") == f"Merge feature one\n\n{body}\n"
+    people = git(readied.root, "log", "-1", "--format=%an <%ae> %cn <%ce>", "main").strip()
     assert people == "Grace <grace@example.org> AOP <aop@localhost>"
-    assert git(world.root, "show", "main:src/a.txt") == "one\nTWO\nthree\n"
+    assert git(readied.root, "show", "main:src/a.txt") == "one\nTWO\nthree\n"
 
-    after = state_of(world)
+    after = state_of(readied)
     proof = after.evidence.merge
     assert (after.status, after.locks.held, proof and plain(proof)) == (
         Status.MERGED,
@@ -343,15 +338,14 @@ def test_a_merge_commits_the_approved_tree_and_merges_it(world: World) -> None:
         },
     )
     assert answer.evidence["gate_run_id"] == after.evidence.latest_by_mode["merge"]
-    assert events(world)[-1] == "feature_merged"
-    assert approvals(world)[0].spent_by is not None
+    assert events(readied)[-1] == "feature_merged"
+    assert approvals(readied)[0].spent_by is not None
 
 
 @pytest.mark.req("AOP-095", "AOP-251")
-def test_a_merged_feature_is_listed_as_merged(world: World) -> None:
-    world.ready()
-    assert merge(world, user_approval_token=world.approval()).ok
-    index = json.loads((world.root / "agentic/features/index.json").read_text())
+def test_a_merged_feature_is_listed_as_merged(readied: World) -> None:
+    assert merge(readied, user_approval_token=readied.approval()).ok
+    index = json.loads((readied.root / "agentic/features/index.json").read_text())
     assert (index["active"], index["merged"]) == ([], ["one"])
 
 
@@ -373,13 +367,12 @@ def test_each_strategy_brings_the_feature_onto_a_base_that_went_on(make_world: M
 
 
 @pytest.mark.req("AOP-187")
-def test_the_same_approval_makes_the_same_commits(world: World, tmp_path: Path) -> None:
-    world.ready()
-    token = world.approval()
-    shutil.copytree(world.root, tmp_path / "copy", symlinks=True)
+def test_the_same_approval_makes_the_same_commits(readied: World, tmp_path: Path) -> None:
+    token = readied.approval()
+    shutil.copytree(readied.root, tmp_path / "copy", symlinks=True)
     twin = World(tmp_path / "copy")
     try:
-        made = [merge(each, user_approval_token=token, commit_message="Shout").data for each in (world, twin)]
+        made = [merge(each, user_approval_token=token, commit_message="Shout").data for each in (readied, twin)]
     finally:
         twin.close()
     assert made[0]["commit"] == made[1]["commit"]
@@ -391,29 +384,28 @@ HOOKS = ("post-checkout", "post-commit", "post-merge", "pre-commit", "pre-merge-
 
 @pytest.mark.req("AOP-022")
 @pytest.mark.hostile("M05", "M06", "M07")
-def test_the_checkout_of_the_user_is_left_alone_byte_for_byte_and_no_hook_runs(world: World) -> None:
+def test_the_checkout_of_the_user_is_left_alone_byte_for_byte_and_no_hook_runs(readied: World) -> None:
     for name in HOOKS:
-        hook = world.root / ".git/hooks" / name
+        hook = readied.root / ".git/hooks" / name
         hook.parent.mkdir(exist_ok=True)
-        hook.write_text(f"#!/bin/sh\ntouch {world.root}/../hook-ran\n")
+        hook.write_text(f"#!/bin/sh\ntouch {readied.root}/../hook-ran\n")
         hook.chmod(0o755)
-    world.ready()
-    token = world.approval()
-    (world.root / "src/a.txt").write_text("half a thought\n")
-    (world.root / "staged.txt").write_text("staged\n")
-    (world.root / "loose.txt").write_text("loose\n")
-    (world.root.parent / "hook-ran").unlink(missing_ok=True)
-    git(world.root, "-c", "core.hooksPath=/dev/null", "add", "staged.txt")
-    before = checkout_of(world)
+    token = readied.approval()
+    (readied.root / "src/a.txt").write_text("half a thought\n")
+    (readied.root / "staged.txt").write_text("staged\n")
+    (readied.root / "loose.txt").write_text("loose\n")
+    (readied.root.parent / "hook-ran").unlink(missing_ok=True)
+    git(readied.root, "-c", "core.hooksPath=/dev/null", "add", "staged.txt")
+    before = checkout_of(readied)
 
-    answer = merge(world, user_approval_token=token)
+    answer = merge(readied, user_approval_token=token)
 
     assert answer.ok
-    assert checkout_of(world) == before
-    assert not (world.root.parent / "hook-ran").exists()
+    assert checkout_of(readied) == before
+    assert not (readied.root.parent / "hook-ran").exists()
     assert "`main` is checked out at" in answer.data["notice"]
-    assert len(git(world.root, "worktree", "list").splitlines()) == 2
-    assert list((world.root / ".aop/scratch").iterdir()) == []
+    assert len(git(readied.root, "worktree", "list").splitlines()) == 2
+    assert list((readied.root / ".aop/scratch").iterdir()) == []
 
 
 def checkout_of(world: World) -> dict[str, bytes]:
@@ -427,23 +419,21 @@ def checkout_of(world: World) -> dict[str, bytes]:
     return seen
 
 
-def test_nothing_is_said_of_a_checkout_when_nobody_has_the_base_branch_checked_out(world: World) -> None:
-    world.ready()
-    token = world.approval()
-    git(world.root, "checkout", "-q", "-b", "elsewhere")
-    assert merge(world, user_approval_token=token).data["notice"] == ""
+def test_nothing_is_said_of_a_checkout_when_nobody_has_the_base_branch_checked_out(readied: World) -> None:
+    token = readied.approval()
+    git(readied.root, "checkout", "-q", "-b", "elsewhere")
+    assert merge(readied, user_approval_token=token).data["notice"] == ""
 
 
 # --- a merge that cannot be ----------------------------------------------------------------------
 
 
 @pytest.mark.hostile("T11")
-def test_a_token_opens_one_merge(world: World) -> None:
-    world.ready()
-    token = world.approval()
-    assert merge(world, user_approval_token=token).ok
-    force(world, status=Status.READY_TO_MERGE)
-    error = refused(world, user_approval_token=token)
+def test_a_token_opens_one_merge(readied: World) -> None:
+    token = readied.approval()
+    assert merge(readied, user_approval_token=token).ok
+    force(readied, status=Status.READY_TO_MERGE)
+    error = refused(readied, user_approval_token=token)
     assert error["code"] == "approval_invalid"
     assert "it was used already" in error["details"]["reasons"]
 
@@ -473,20 +463,18 @@ def gates_again(world: World) -> None:
         (gates_again, ["the gates ran again after it"]),
     ],
 )
-def test_an_approval_is_void_after(world: World, change: Callable[[World], None], reasons: list[str]) -> None:
-    world.ready()
-    token = world.approval()
-    change(world)
-    error = refused(world, user_approval_token=token)
+def test_an_approval_is_void_after(readied: World, change: Callable[[World], None], reasons: list[str]) -> None:
+    token = readied.approval()
+    change(readied)
+    error = refused(readied, user_approval_token=token)
     assert (error["code"], error["details"]["reasons"]) == ("approval_invalid", reasons)
-    assert merge(world, user_approval_token=world.approval()).ok
+    assert merge(readied, user_approval_token=readied.approval()).ok
 
 
-def test_an_approval_is_void_after_the_policy_changed(world: World) -> None:
-    world.ready()
-    token = world.approval()
-    (world.root / POLICY).write_text(yaml(version=1, thresholds={"mood": 0.5}))
-    later = World(world.root)
+def test_an_approval_is_void_after_the_policy_changed(readied: World) -> None:
+    token = readied.approval()
+    (readied.root / POLICY).write_text(yaml(version=1, thresholds={"mood": 0.5}))
+    later = World(readied.root)
     try:
         error = refused(later, user_approval_token=token)
     finally:
@@ -498,10 +486,9 @@ def test_an_approval_is_void_after_the_policy_changed(world: World) -> None:
 
 
 @pytest.mark.hostile("M03")
-def test_a_conflict_names_its_files_and_leaves_nothing_behind(world: World) -> None:
-    world.ready()
-    commit(world, "src/a.txt", "one\nzwei\nthree\n")
-    error = refused(world, user_approval_token=world.approval())
+def test_a_conflict_names_its_files_and_leaves_nothing_behind(readied: World) -> None:
+    commit(readied, "src/a.txt", "one\nzwei\nthree\n")
+    error = refused(readied, user_approval_token=readied.approval())
     assert (error["code"], error["details"]["paths"]) == ("merge_conflict", ["src/a.txt"])
 
 
@@ -527,26 +514,25 @@ def test_the_merged_tree_itself_must_pass_its_gates(make_world: MakeWorld) -> No
 
 
 @pytest.mark.hostile("M01")
-def test_a_base_branch_that_moves_while_the_merge_is_proven_is_never_overwritten(world: World) -> None:
-    world.ready()
-    token = world.approval()
-    branch = head(world, "one")
+def test_a_base_branch_that_moves_while_the_merge_is_proven_is_never_overwritten(readied: World) -> None:
+    token = readied.approval()
+    branch = head(readied, "one")
     arguments = {"feature_id": "one", "user_approval_token": token}
 
-    answer = world.app.gateway.call(
-        world.app.person,
+    answer = readied.app.gateway.call(
+        readied.app.person,
         "feature.ready_to_merge",
         arguments,
-        report=lambda _line: commit(world, "README.md", "Fast.\n"),
+        report=lambda _line: commit(readied, "README.md", "Fast.\n"),
     )
 
     error = answer.error or {}
     assert (error["code"], error["details"]["retryable"]) == ("base_moved", True)
-    assert git(world.root, "log", "-1", "--format=%s", "main").strip() == "Change README.md"
-    assert head(world, "one") == branch
-    assert approvals(world)[0].spent_by is None
-    assert state_of(world).status is Status.READY_TO_MERGE
-    assert merge(world, user_approval_token=world.approval()).ok
+    assert git(readied.root, "log", "-1", "--format=%s", "main").strip() == "Change README.md"
+    assert head(readied, "one") == branch
+    assert approvals(readied)[0].spent_by is None
+    assert state_of(readied).status is Status.READY_TO_MERGE
+    assert merge(readied, user_approval_token=readied.approval()).ok
 
 
 def commit_by_hand(world: World) -> None:
@@ -562,52 +548,48 @@ def delete_branch(world: World) -> None:
 
 @pytest.mark.parametrize("change", [commit_by_hand, delete_branch])
 def test_a_feature_branch_that_a_person_changed_is_not_overwritten(
-    world: World, change: Callable[[World], None]
+    readied: World, change: Callable[[World], None]
 ) -> None:
-    world.ready()
-    token = world.approval()
-    change(world)
-    refs = git(world.root, "for-each-ref")
-    answer = merge(world, user_approval_token=token)
+    token = readied.approval()
+    change(readied)
+    refs = git(readied.root, "for-each-ref")
+    answer = merge(readied, user_approval_token=token)
     assert (answer.error or {})["code"] == "feature_branch_moved"
-    assert git(world.root, "for-each-ref") == refs
-    assert approvals(world)[0].spent_by is None
+    assert git(readied.root, "for-each-ref") == refs
+    assert approvals(readied)[0].spent_by is None
 
 
-def test_a_commit_that_a_person_made_of_the_very_tree_is_no_obstacle(world: World) -> None:
-    world.ready()
-    git(world.root / ".worktrees/one", "commit", "-qm", "The same")
-    assert merge(world, user_approval_token=world.approval()).ok
+def test_a_commit_that_a_person_made_of_the_very_tree_is_no_obstacle(readied: World) -> None:
+    git(readied.root / ".worktrees/one", "commit", "-qm", "The same")
+    assert merge(readied, user_approval_token=readied.approval()).ok
 
 
 @pytest.mark.hostile("M14")
-def test_of_two_merges_at_once_the_second_is_proven_on_what_the_first_made(world: World) -> None:
-    world.ready()
-    world.ready("two", patch_of("src/two.txt", "x"), files=files(create=("src/two.txt",)))
-    tokens = {name: world.approval(name) for name in ("one", "two")}
+def test_of_two_merges_at_once_the_second_is_proven_on_what_the_first_made(readied: World) -> None:
+    readied.ready("two", patch_of("src/two.txt", "x"), files=files(create=("src/two.txt",)))
+    tokens = {name: readied.approval(name) for name in ("one", "two")}
 
-    outcomes = in_parallel(world, [{"feature": name, "user_approval_token": tokens[name]} for name in tokens])
+    outcomes = in_parallel(readied, [{"feature": name, "user_approval_token": tokens[name]} for name in tokens])
 
     assert sorted(outcomes.values()) == ["approval_invalid", "merged"]
     late = next(name for name, outcome in outcomes.items() if outcome != "merged")
-    assert merge(world, late, user_approval_token=world.approval(late)).ok
-    assert git(world.root, "ls-tree", "--name-only", "main", "src/").split() == [
+    assert merge(readied, late, user_approval_token=readied.approval(late)).ok
+    assert git(readied.root, "ls-tree", "--name-only", "main", "src/").split() == [
         "src/a.txt",
         "src/b.txt",
         "src/two.txt",
     ]
-    assert git(world.root, "show", "main:src/a.txt") == "one\nTWO\nthree\n"
+    assert git(readied.root, "show", "main:src/a.txt") == "one\nTWO\nthree\n"
 
 
 @pytest.mark.hostile("T23")
-def test_of_merges_that_race_on_one_approval_exactly_one_wins(world: World) -> None:
-    world.ready()
-    token = world.approval()
-    base = head(world)
+def test_of_merges_that_race_on_one_approval_exactly_one_wins(readied: World) -> None:
+    token = readied.approval()
+    base = head(readied)
     calls = [{"feature": "one", "user_approval_token": token, "label": str(number)} for number in range(3)]
-    outcomes = sorted(in_parallel(world, calls).values())
+    outcomes = sorted(in_parallel(readied, calls).values())
     assert outcomes == ["invalid_status_transition", "invalid_status_transition", "merged"]
-    assert git(world.root, "rev-list", "--count", f"{base}..main").strip() == "2"
+    assert git(readied.root, "rev-list", "--count", f"{base}..main").strip() == "2"
 
 
 def in_parallel(world: World, calls: list[dict[str, str]]) -> dict[str, str]:
@@ -650,11 +632,10 @@ def test_a_message_is_kept_without_what_it_forges(ready: World, message: str, ke
     assert commit_message(message, state, None) == f"{kept}\n\nAOP-Feature: one\nAOP-Tree: {state.tree}\n"
 
 
-def test_the_message_of_a_merge_is_cleaned_on_its_way_into_git(world: World) -> None:
-    world.ready()
+def test_the_message_of_a_merge_is_cleaned_on_its_way_into_git(readied: World) -> None:
     nasty = "Shout\0\r\n\r\nSigned-off-by: Eve <eve@example.org>\r\nAOP-Approval: mine"
-    assert merge(world, user_approval_token=world.approval(), commit_message=nasty, merge_strategy="squash").ok
-    trailers = git(world.root, "log", "-1", "--format=%(trailers:only,unfold)", "main").strip().splitlines()
+    assert merge(readied, user_approval_token=readied.approval(), commit_message=nasty, merge_strategy="squash").ok
+    trailers = git(readied.root, "log", "-1", "--format=%(trailers:only,unfold)", "main").strip().splitlines()
     assert [line.partition(":")[0] for line in trailers] == ["AOP-Feature", "AOP-Tree", "AOP-Approval"]
-    assert "Eve" not in git(world.root, "log", "-1", "--format=%B%an%cn", "main")
-    assert approvals(world)[0].approval_id in trailers[2]
+    assert "Eve" not in git(readied.root, "log", "-1", "--format=%B%an%cn", "main")
+    assert approvals(readied)[0].approval_id in trailers[2]

@@ -461,9 +461,8 @@ def test_a_revision_may_free_what_the_plan_before_it_held(world: World) -> None:
 
 
 @pytest.mark.req("AOP-254")
-def test_what_is_ready_to_merge_is_not_planned_anew(world: World) -> None:
-    world.ready()
-    error = world.refusal("plan.update", feature_id="one", expected_plan_version=1, plan_json=revision())
+def test_what_is_ready_to_merge_is_not_planned_anew(readied: World) -> None:
+    error = readied.refusal("plan.update", feature_id="one", expected_plan_version=1, plan_json=revision())
     assert error["code"] == "invalid_status_transition"
 
 
@@ -610,12 +609,11 @@ def test_a_contract_is_changed_by_one_plan_at_a_time(
     assert [(each["kind"], each["identifier"]) for each in error["details"]["collisions"]] == [(kind, identifier)]
 
 
-def test_a_merged_feature_holds_nothing_any_more(world: World) -> None:
-    world.ready()
-    world.init("two")
-    assert world.refusal("plan.submit", feature_id="two", plan_json=plan_for("two"))["code"] == "collision_detected"
-    world.ok("feature.ready_to_merge", feature_id="one", user_approval_token=world.approval())
-    world.ok("plan.submit", feature_id="two", plan_json=plan_for("two"))
+def test_a_merged_feature_holds_nothing_any_more(readied: World) -> None:
+    readied.init("two")
+    assert readied.refusal("plan.submit", feature_id="two", plan_json=plan_for("two"))["code"] == "collision_detected"
+    readied.ok("feature.ready_to_merge", feature_id="one", user_approval_token=readied.approval())
+    readied.ok("plan.submit", feature_id="two", plan_json=plan_for("two"))
 
 
 def test_a_failed_feature_holds_nothing_any_more(world: World) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,23 @@ def configured(
     if gates is not None:
         extra[GATES] = gates
     return World(make_repository(root, {**FILES, **extra}))
+
+
+def ready_repository(root: Path, **how: Any) -> Path:
+    """Make a repository with a feature `one` that may be merged."""
+    world = configured(root, **how)
+    world.ready()
+    world.close()
+    return root
+
+
+def copied(repository: Path, to: Path) -> Path:
+    """Copy a repository together with AOP's record; its worktree is told where it is now."""
+    shutil.copytree(repository, to, symlinks=True)
+    registration, link = to / ".git/worktrees/one", to / ".worktrees/one/.git"
+    (registration / "gitdir").write_text(f"{link}\n")
+    link.write_text(f"gitdir: {registration}\n")
+    return to
 
 
 def yaml(**keys: Any) -> str:
