@@ -64,7 +64,6 @@ def test_the_version_is_one_line(tmp_path: Path) -> None:
     assert run_aop(tmp_path, "--version") == Ran(0, f"aop {VERSION}\n", "")
 
 
-@pytest.mark.req("AOP-295")
 @pytest.mark.parametrize("words", [(), ("--help",), ("-h",)])
 def test_help_names_every_command(tmp_path: Path, words: tuple[str, ...]) -> None:
     ran = run_aop(tmp_path, *words)
@@ -155,7 +154,7 @@ def proven_feature(caller: Caller) -> None:
     assert caller.ok("gates.run", Role.QA, mode="full")["status"] == "ready_to_merge"
 
 
-@pytest.mark.req("AOP-063", "AOP-149", "AOP-312")
+@pytest.mark.req("AOP-149", "AOP-312")
 def test_a_feature_goes_all_the_way_by_calls_alone_and_every_tool_keeps_its_schema(tmp_path: Path) -> None:
     root = make_repository(tmp_path / "repo")
     caller = Caller(root)
@@ -257,7 +256,6 @@ def test_a_command_that_is_stopped_says_so_and_the_next_one_works(tmp_path: Path
 # --- aop status ----------------------------------------------------------------------------------
 
 
-@pytest.mark.req("AOP-316")
 def test_the_status_has_a_line_for_each_feature(tmp_path: Path) -> None:
     world = configured(tmp_path / "repo")
     world.ready()

@@ -291,7 +291,7 @@ def test_what_a_run_leaves_behind_takes_no_part_in_the_next(make_world: MakeWorl
     assert kept == ["a note of a person\n"]
 
 
-@pytest.mark.req("AOP-023", "AOP-238")
+@pytest.mark.req("AOP-023")
 def test_no_more_gate_runs_at_a_time_than_the_policy_allows(make_world: MakeWorld, tmp_path: Path) -> None:
     log = tmp_path / "turns"
     script = f"echo begin >> {log}; sleep 0.15; echo end >> {log}"
@@ -356,7 +356,7 @@ def test_a_step_that_the_machine_made_fail_is_run_once_more_and_says_so(world: W
     assert len({command.log_path for command in processes.commands}) == 2
 
 
-@pytest.mark.req("AOP-277", "AOP-319")
+@pytest.mark.req("AOP-277")
 def test_a_step_that_the_machine_makes_fail_again_is_no_fault_of_the_change(world: World) -> None:
     world.plan()
     processes = Scripted(Ending.NOT_STARTED, Ending.NOT_STARTED, transient=True)
@@ -416,7 +416,7 @@ def test_the_caller_does_not_choose_the_profile(listed: World) -> None:
     assert listed.ok("gates.run", feature_id="one", mode="full", profile="default")["verdict"] == "pass"
 
 
-@pytest.mark.req("AOP-319", "AOP-323")
+@pytest.mark.req("AOP-323")
 @pytest.mark.parametrize(
     ("mode", "code"), [("merge", "unknown_gate_profile_or_mode"), ("nightly", "invalid_arguments")]
 )
@@ -554,7 +554,7 @@ def junit(inside: str) -> str:
     return f"mkdir -p out && echo '<testsuite name=\"x\">{inside}</testsuite>' > out/tests.xml"
 
 
-@pytest.mark.req("AOP-194", "AOP-271", "AOP-274", "AOP-275")
+@pytest.mark.req("AOP-194", "AOP-274", "AOP-275")
 def test_coverage_at_the_minimum_passes_and_says_how_far_the_target_is(make_world: MakeWorld) -> None:
     world = with_steps(make_world, lcov(9, 10), parsers=LCOV)
     assert plain(run(world).data["coverage"]) == {
@@ -645,7 +645,6 @@ def test_steps_that_all_pass_prove_nothing_without_a_good_report(
     assert state_of(world).gates["fast"] == "fail"
 
 
-@pytest.mark.req("AOP-271")
 def test_the_tests_of_a_report_are_counted(make_world: MakeWorld) -> None:
     world = with_steps(make_world, junit('<testcase name="a"/><testcase name="b"><skipped/></testcase>'), parsers=JUNIT)
     assert run(world).data["tests"] == {

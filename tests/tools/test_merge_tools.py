@@ -154,7 +154,7 @@ def forged(world: World, change: Callable[[dict[str, Any]], dict[str, Any]]) -> 
     return f"{prefix}.{changed}.{signature}"
 
 
-@pytest.mark.req("AOP-185", "AOP-266", "AOP-320", "AOP-323")
+@pytest.mark.req("AOP-185", "AOP-266", "AOP-323")
 @pytest.mark.parametrize("token", [None, ""])
 def test_without_a_token_a_person_is_asked(ready: World, token: str | None) -> None:
     error = refused(ready, user_approval_token=token)
@@ -383,7 +383,7 @@ HOOKS = ("post-checkout", "post-commit", "post-merge", "pre-commit", "pre-merge-
 
 
 @pytest.mark.req("AOP-022")
-@pytest.mark.hostile("M05", "M06", "M07")
+@pytest.mark.hostile("M06", "M07")
 def test_the_checkout_of_the_user_is_left_alone_byte_for_byte_and_no_hook_runs(readied: World) -> None:
     for name in HOOKS:
         hook = readied.root / ".git/hooks" / name

@@ -552,7 +552,7 @@ def test_neighbours_do_not_collide(claimed: World, path: str) -> None:
     assert [each["identifier"] for each in error["details"]["collisions"]] == ["src/a.txt"]
 
 
-@pytest.mark.req("AOP-208", "AOP-212", "AOP-213")
+@pytest.mark.req("AOP-208", "AOP-212")
 def test_the_report_names_everything_and_is_the_same_each_time(claimed: World) -> None:
     plan = plan_for("two", allowed_areas=["**"], files=files(create=("db/2.sql",), modify=("SRC/A.txt",)))
 
