@@ -398,7 +398,7 @@ def test_without_a_sandbox_require_refuses_and_auto_says_so(make_world: MakeWorl
     world = make_world(policy={"execution": {"sandbox": "require"}})
     world.plan()
     kernel = world.app.gateway.kernel
-    bare = LocalProcesses({"PATH": "/usr/bin:/bin"}, kernel.redact, private_root=world.root / ".aop/x", bubblewraps=())
+    bare = LocalProcesses({"PATH": "/usr/bin:/bin"}, kernel.redact, private_root=world.root / ".aop/x", rungs=())
     before = world.fingerprint()
     answer = with_processes(world, bare).call(world.app.person, "gates.run", FAST)
     assert (answer.error or {})["code"] == "sandbox_unavailable"

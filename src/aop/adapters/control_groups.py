@@ -6,6 +6,7 @@ There is one only where AOP may make groups: as root, or in a session of systemd
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,6 +17,7 @@ from aop.kernel.limits import Limits
 
 _ROOT = "/sys/fs/cgroup"
 _OWN = Path("/proc/self/cgroup")
+_PAUSES = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.2)
 
 
 class Folder(Struct, frozen=True, kw_only=True):
@@ -58,11 +60,7 @@ def control_group(limits: Limits) -> Iterator[ControlGroup | None]:
         yield ControlGroup(made, limits_memory=limits.memory_bytes > 0) if is_whole else None
     finally:
         for folder in made:
-            # Version 2 ends at one stroke whatever is left.
-            with suppress(OSError):
-                (folder / "cgroup.kill").write_text("1", encoding="ascii")
-            with suppress(OSError):
-                folder.rmdir()
+            _remove(folder)
 
 
 def wanted_folders(limits: Limits, own: str) -> list[Folder]:
@@ -103,6 +101,18 @@ def _made(wanted: Folder) -> Path | None:
                 _write(folder, wanted.swap)
             return folder
     return None
+
+
+def _remove(folder: Path) -> None:
+    # Version 2 ends at one stroke whatever is left.
+    with suppress(OSError):
+        _write(folder, {"cgroup.kill": 1})
+    for pause in _PAUSES:
+        with suppress(OSError):
+            folder.rmdir()
+            return
+        # A process that has ended leaves its group a moment later.
+        time.sleep(pause)
 
 
 def _write(folder: Path, settings: Mapping[str, int]) -> None:
