@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 
 from msgspec import Struct
@@ -21,19 +22,46 @@ from aop.kernel.calls import Kernel, Tool
 from aop.kernel.gateway import Gateway
 from aop.kernel.ports import Command, Ended, Processes
 from aop.kernel.principals import Principal
-from aop.kernel.tools import evidence, feature, gates, merge, patch, plan, repo, report, review
 
-CATALOGUE: tuple[Tool, ...] = (
-    *feature.TOOLS,
-    *plan.TOOLS,
-    *repo.TOOLS,
-    *patch.TOOLS,
-    *gates.TOOLS,
-    *evidence.TOOLS,
-    *merge.TOOLS,
-    *report.TOOLS,
-    *review.TOOLS,
-)
+TOOL_MODULES: Mapping[str, str] = {
+    "evidence.latest": "aop.kernel.tools.evidence",
+    "feature.approve": "aop.kernel.tools.merge",
+    "feature.get_context": "aop.kernel.tools.feature",
+    "feature.init": "aop.kernel.tools.feature",
+    "feature.ready_to_merge": "aop.kernel.tools.merge",
+    "feature.state_get": "aop.kernel.tools.feature",
+    "gates.list": "aop.kernel.tools.gates",
+    "gates.run": "aop.kernel.tools.gates",
+    "plan.get": "aop.kernel.tools.plan",
+    "plan.submit": "aop.kernel.tools.plan",
+    "plan.update": "aop.kernel.tools.plan",
+    "repo.apply_patch": "aop.kernel.tools.patch",
+    "repo.diff": "aop.kernel.tools.repo",
+    "repo.diff_bundle": "aop.kernel.tools.review",
+    "repo.ensure_worktree": "aop.kernel.tools.repo",
+    "repo.read_file": "aop.kernel.tools.repo",
+    "repo.status": "aop.kernel.tools.repo",
+    "report.dashboard": "aop.kernel.tools.report",
+    "report.feature_summary": "aop.kernel.tools.review",
+}
+"""Every tool, and the module that has its row: a command pays for the tools that it calls, not for all of them."""
+
+
+class Catalogue(Mapping[str, Tool]):
+    """All tools by name; the module of a tool is imported when it is asked for."""
+
+    def __getitem__(self, name: str) -> Tool:
+        rows: tuple[Tool, ...] = import_module(TOOL_MODULES[name]).TOOLS
+        return next(tool for tool in rows if tool.name == name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(TOOL_MODULES)
+
+    def __len__(self) -> int:
+        return len(TOOL_MODULES)
+
+
+CATALOGUE = Catalogue()
 
 SECRET_NAMES = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "API_KEY", "APIKEY", "PRIVATE_KEY", "CREDENTIAL")
 

@@ -25,7 +25,7 @@ from tests.tools.worlds import GATES, configured, copied, force, gates_of, patch
 from tests.world import PATCH, Ran, World, files, git, make_repository, plan_for, run_aop
 
 PROGRAM = [sys.executable, "-m", "aop.cli.main"]
-OUTPUTS = {tool.name: msgspec.json.schema(tool.output) for tool in CATALOGUE}
+OUTPUTS = {tool.name: msgspec.json.schema(tool.output) for tool in CATALOGUE.values()}
 
 
 def call(root: Path, tool: str, *words: str, **arguments: Any) -> Ran:

@@ -247,7 +247,7 @@ def test_a_worktree_that_is_in_use_keeps_the_calls_of_other_features_from_nothin
     waits: list[tuple[str, float]] = []
     locks = WatchedLocks(kernel_of(world).locks, waits)
     kernel = msgspec.structs.replace(kernel_of(world), locks=locks)
-    gateway = Gateway(kernel, [*world.app.gateway.tools.values()])
+    gateway = Gateway(kernel, world.app.gateway.tools)
     held, enough = threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -339,7 +339,7 @@ MERGE_DEATHS = [
 def die_merging(world: World, token: str, port: str, method: str, *, nth: int, after: bool) -> None:
     mortal = Mortal(getattr(kernel_of(world), port), method, nth=nth, after=after)
     kernel = msgspec.structs.replace(kernel_of(world), **{port: mortal})
-    gateway = Gateway(kernel, [*world.app.gateway.tools.values()])
+    gateway = Gateway(kernel, world.app.gateway.tools)
     gateway._settled = True
     with pytest.raises(Killed):
         gateway.call(world.app.person, "feature.ready_to_merge", merge_of(token), operation_id="op-1")
@@ -399,7 +399,7 @@ def test_a_repair_that_is_killed_at_any_write_is_taken_up_by_the_next(world: Wor
             mortal = Mortal(kernel_of(world).record, "write", nth=nth, after=after)
             kernel = msgspec.structs.replace(kernel_of(world), record=mortal)
             try:
-                Gateway(kernel, [*world.app.gateway.tools.values()]).call(world.app.person, "report.dashboard", {})
+                Gateway(kernel, world.app.gateway.tools).call(world.app.person, "report.dashboard", {})
             except Killed:
                 deaths += 1
     assert deaths >= 3

@@ -98,7 +98,7 @@ def may(tool: str, role: Role, *, person: bool) -> bool:
 @pytest.mark.req("AOP-152")
 @pytest.mark.hostile("T09")
 def test_every_tool_of_the_catalogue_has_a_row_in_the_matrix() -> None:
-    assert {tool.name for tool in CATALOGUE} - MATRIX.keys() == set()
+    assert {tool.name for tool in CATALOGUE.values()} - MATRIX.keys() == set()
 
 
 @pytest.mark.req("AOP-152", "AOP-153", "AOP-154", "AOP-155", "AOP-156", "AOP-157")
@@ -106,8 +106,12 @@ def test_every_tool_of_the_catalogue_has_a_row_in_the_matrix() -> None:
 @pytest.mark.parametrize("person", [False, True], ids=["token", "person"])
 def test_a_role_reaches_exactly_the_tools_of_its_row(shared: World, role: Role, *, person: bool) -> None:
     who = msgspec.structs.replace(worker(role), person=person)
-    expected = {tool.name for tool in CATALOGUE if may(tool.name, role, person=person)}
-    reached = {tool.name for tool in CATALOGUE if code_of(shared, who, tool.name, {"no": "such argument"}) != FORBIDDEN}
+    expected = {tool.name for tool in CATALOGUE.values() if may(tool.name, role, person=person)}
+    reached = {
+        tool.name
+        for tool in CATALOGUE.values()
+        if code_of(shared, who, tool.name, {"no": "such argument"}) != FORBIDDEN
+    }
     assert reached == expected
     assert {tool.name for tool in shared.app.gateway.tools_for(who)} == expected
 
@@ -158,7 +162,7 @@ def test_a_tool_that_does_not_exist_is_refused_to_everybody(shared: World, name:
 @pytest.mark.hostile("T09")
 def test_a_tool_that_names_no_role_is_for_nobody_but_the_system(shared: World) -> None:
     unruled = saying(lambda call, _: Said(said="done"), roles=frozenset(), mutates=False)
-    gateway = Gateway(shared.app.gateway.kernel, [unruled])
+    gateway = Gateway(shared.app.gateway.kernel, {"test.say": unruled})
     person = {role for role in Role if gateway.call(Principal(role=role, actor="a", person=True), "test.say", {}).ok}
     assert person == {Role.SYSTEM}
 
@@ -167,7 +171,7 @@ def test_the_policy_narrows_a_role_and_leaves_the_others(tmp_path: Any) -> None:
     world = world_with(tmp_path, "version: 1\nrbac: {builder: [repo.status, repo.diff]}\n")
     allowed = {role: {tool.name for tool in world.app.gateway.tools_for(worker(role))} for role in (BUILDER, QA)}
     assert allowed[BUILDER] == {"repo.status", "repo.diff"}
-    assert allowed[QA] == {tool.name for tool in CATALOGUE if may(tool.name, QA, person=False)}
+    assert allowed[QA] == {tool.name for tool in CATALOGUE.values() if may(tool.name, QA, person=False)}
     assert code_of(world, worker(BUILDER), "repo.apply_patch", {}) == FORBIDDEN
     assert code_of(world, worker(BUILDER), "repo.status", {}) == "invalid_arguments"
     world.close()
@@ -194,7 +198,7 @@ def test_nothing_runs_under_a_policy_that_is_not_valid(tmp_path: Any) -> None:
 
 @pytest.mark.req("AOP-148")
 def test_every_tool_takes_the_callers_role_and_name() -> None:
-    for tool in CATALOGUE:
+    for tool in CATALOGUE.values():
         properties = schema_of(tool.arguments)["properties"]
         assert {"actor_type", "actor_id"} <= properties.keys(), tool.name
         assert issubclass(tool.arguments, ChangeArguments) or not tool.mutates, tool.name
@@ -241,7 +245,7 @@ def test_a_token_opens_only_the_features_of_its_scope(shared: World) -> None:
 
 def test_every_tool_on_a_feature_keeps_to_the_scope(shared: World) -> None:
     everything = Principal(role=Role.SYSTEM, actor="system", features=frozenset({FeatureId("one")}))
-    for tool in CATALOGUE:
+    for tool in CATALOGUE.values():
         if issubclass(tool.arguments, FeatureArguments):
             arguments = {**EXAMPLES.get(tool.name, {}), "feature_id": "two"}
             assert code_of(shared, everything, tool.name, arguments) == FORBIDDEN, tool.name
@@ -320,7 +324,7 @@ def test_a_name_that_is_no_feature_id_reaches_no_tool(shared: World, name: str) 
     before = shared.fingerprint()
     answers = {
         tool.name: code_of(shared, shared.app.person, tool.name, {**EXAMPLES.get(tool.name, {}), "feature_id": name})
-        for tool in CATALOGUE
+        for tool in CATALOGUE.values()
         if issubclass(tool.arguments, FeatureArguments) and may(tool.name, ORCHESTRATOR, person=True)
     }
     assert answers == dict.fromkeys(answers, "invalid_feature_slug")
@@ -329,7 +333,7 @@ def test_a_name_that_is_no_feature_id_reaches_no_tool(shared: World, name: str) 
 
 @pytest.mark.req("AOP-030", "AOP-151")
 @pytest.mark.hostile("S17")
-@pytest.mark.parametrize("tool", [tool.name for tool in CATALOGUE if tool.mutates])
+@pytest.mark.parametrize("tool", [tool.name for tool in CATALOGUE.values() if tool.mutates])
 def test_a_stale_version_is_refused_by_every_tool_that_changes_a_feature(shared: World, tool: str) -> None:
     arguments = {**EXAMPLES.get(tool, {}), "feature_id": "one", "expected_version": 7}
     before = shared.fingerprint()
@@ -437,7 +441,7 @@ def watched(tmp_path: Any) -> Iterator[Watched]:
 
 
 def look_at_everything(world: World, feature: str = "one") -> None:
-    for tool in CATALOGUE:
+    for tool in CATALOGUE.values():
         if not tool.mutates:
             needed = {"feature_id": feature} if issubclass(tool.arguments, FeatureArguments) else {}
             world.call(tool.name, **{**EXAMPLES.get(tool.name, {}), **needed})
@@ -470,7 +474,7 @@ def test_every_tool_answers_as_its_schema_says_all_through_the_life_of_a_feature
     watched.ok("feature.ready_to_merge", feature_id="one", user_approval_token=token)
     watched.call("feature.ready_to_merge", feature_id="one", user_approval_token=token)
     look_at_everything(watched)
-    assert watched.answered == {tool.name for tool in CATALOGUE}
+    assert watched.answered == {tool.name for tool in CATALOGUE.values()}
     expected = {
         "unknown_feature",
         "plan_required",
@@ -572,7 +576,7 @@ def test_an_answer_that_does_not_fit_its_schema_is_a_fault_and_nothing_is_record
 
         return call.commit(decide)
 
-    gateway = Gateway(world.app.gateway.kernel, [saying(misspeak)])
+    gateway = Gateway(world.app.gateway.kernel, {"test.say": saying(misspeak)})
     with pytest.raises(Fault, match=r"The answer of `test\.say` does not fit its schema"):
         gateway.call(world.app.person, "test.say", {})
     assert kinds_of_events(world) == []
@@ -581,13 +585,13 @@ def test_an_answer_that_does_not_fit_its_schema_is_a_fault_and_nothing_is_record
 def test_a_read_that_does_not_fit_its_schema_is_a_fault(world: World) -> None:
     misread = saying(lambda call, _: Answered(data=Misshapen(said=1), evidence={}), mutates=False)
     with pytest.raises(Fault, match=r"The answer of `test\.say` does not fit its schema"):
-        Gateway(world.app.gateway.kernel, [misread]).call(world.app.person, "test.say", {})
+        Gateway(world.app.gateway.kernel, {"test.say": misread}).call(world.app.person, "test.say", {})
 
 
 def test_a_tool_that_is_not_listed_as_mutating_cannot_write(world: World) -> None:
     sly = saying(lambda call, _: call.commit(lambda tx: Said(said="written")), mutates=False)
     with pytest.raises(Fault, match=r"`test\.say` is not listed as mutating"):
-        Gateway(world.app.gateway.kernel, [sly]).call(world.app.person, "test.say", {})
+        Gateway(world.app.gateway.kernel, {"test.say": sly}).call(world.app.person, "test.say", {})
     assert kinds_of_events(world) == []
 
 

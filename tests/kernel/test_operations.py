@@ -251,7 +251,8 @@ class Breaking:
 
 def gateway_of(world: World, breaking: Breaking, **fields: Any) -> Gateway:
     """Return a gateway as a new process would have it: it has not looked for dead operations yet."""
-    return Gateway(world.app.gateway.kernel, [*world.app.gateway.tools.values(), breaking.tool(**fields)])
+    tool = breaking.tool(**fields)
+    return Gateway(world.app.gateway.kernel, {**world.app.gateway.tools, tool.name: tool})
 
 
 def break_off(world: World, breaking: Breaking) -> None:
@@ -330,11 +331,7 @@ def test_an_operation_that_can_neither_be_finished_nor_undone_stops_nobody_else(
 
 def test_an_operation_of_a_tool_that_this_process_does_not_serve_is_left_alone(world: World) -> None:
     break_off(world, Breaking())
-    assert (
-        Gateway(world.app.gateway.kernel, [*world.app.gateway.tools.values()])
-        .call(world.app.person, "report.dashboard", {})
-        .ok
-    )
+    assert Gateway(world.app.gateway.kernel, world.app.gateway.tools).call(world.app.person, "report.dashboard", {}).ok
     with world.app.record.read() as view:
         assert len(view.pending_operations()) == 1
 

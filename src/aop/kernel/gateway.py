@@ -6,7 +6,7 @@ who -> may -> well-formed -> once -> decide -> perform -> commit -> show
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import msgspec
 
@@ -37,9 +37,9 @@ WAIT_FOR_TWIN_SECONDS = 600.0
 class Gateway:
     """Takes calls, and answers each with an envelope; only faults leave it as exceptions."""
 
-    def __init__(self, kernel: Kernel, tools: Sequence[Tool]) -> None:
+    def __init__(self, kernel: Kernel, tools: Mapping[str, Tool]) -> None:
         self.kernel = kernel
-        self.tools: Mapping[str, Tool] = {tool.name: tool for tool in tools}
+        self.tools = tools
         self._settled = False
 
     def call(

@@ -1,0 +1,35 @@
+"""The catalogue has every tool, and a command imports only what it uses."""
+
+from __future__ import annotations
+
+import pkgutil
+import subprocess
+import sys
+from importlib import import_module
+
+from aop.kernel import tools
+from aop.kernel.calls import Tool
+from aop.wiring import CATALOGUE
+from tests.world import World, run_aop
+
+MODULES = [f"{tools.__name__}.{found.name}" for found in pkgutil.iter_modules(tools.__path__)]
+
+
+def test_the_catalogue_has_every_row_of_every_tools_module_under_its_own_name() -> None:
+    rows: list[Tool] = [tool for module in MODULES for tool in getattr(import_module(module), "TOOLS", ())]
+    assert dict(CATALOGUE) == {tool.name: tool for tool in rows}
+    assert len(CATALOGUE) == len(rows)
+
+
+def test_a_tool_that_is_not_there_is_not_in_the_catalogue() -> None:
+    assert (CATALOGUE.get("feature.destroy"), "feature.destroy" in CATALOGUE) == (None, False)
+
+
+def test_the_second_status_imports_no_yaml_no_processes_and_no_other_tools(world: World) -> None:
+    assert run_aop(world.root, "status").code == 0
+    program = "import sys; from aop.cli.main import main; main(['status']); print(*sys.modules)"
+    command = [sys.executable, "-c", program]
+    ended = subprocess.run(command, cwd=world.root, capture_output=True, text=True, check=True, timeout=60)
+    imported = set(ended.stdout.split())
+    assert {name for name in imported if name in MODULES} == {"aop.kernel.tools.report"}
+    assert imported & {"yaml", "re2", "aop.adapters.processes", "aop.kernel.patches"} == set()
