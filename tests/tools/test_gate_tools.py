@@ -394,15 +394,20 @@ def test_a_step_without_a_time_limit_has_that_of_the_policy(world: World) -> Non
 
 
 @pytest.mark.hostile("G47")
-def test_without_a_sandbox_require_refuses_and_auto_says_so(make_world: MakeWorld) -> None:
-    world = make_world(policy={"execution": {"sandbox": "require"}})
+@pytest.mark.parametrize(("sandbox", "outcome"), [("require", "sandbox_unavailable"), ("auto", "none")])
+def test_where_no_sandbox_holds_require_refuses_and_auto_says_so(
+    make_world: MakeWorld, sandbox: str, outcome: str
+) -> None:
+    world = make_world(policy={"execution": {"sandbox": sandbox}})
     world.plan()
     kernel = world.app.gateway.kernel
-    bare = LocalProcesses({"PATH": "/usr/bin:/bin"}, kernel.redact, private_root=world.root / ".aop/x", rungs=())
+    bare = LocalProcesses({"PATH": "/usr/bin:/bin"}, kernel.redact, private_root=world.root / ".aop/run", rungs=())
     before = world.fingerprint()
     answer = with_processes(world, bare).call(world.app.person, "gates.run", FAST)
-    assert (answer.error or {})["code"] == "sandbox_unavailable"
-    assert world.fingerprint() == before
+    if answer.error is not None:
+        assert (answer.error["code"], world.fingerprint()) == (outcome, before)
+    else:
+        assert (answer.data["sandbox_level"], answer.evidence["sandbox_level"]) == (outcome, outcome)
 
 
 # --- what may not be run -------------------------------------------------------------------------

@@ -191,6 +191,7 @@ def test_a_token_that_was_written_anew_is_refused(ready: World, change: Callable
 def test_a_token_opens_the_merge_of_its_own_feature_only(ready: World) -> None:
     error = refused(ready, "two", user_approval_token=ready.approval("one"))
     assert error["code"] == "approval_invalid"
+    assert error["message"] == "The approval is not for `two` in this repository."
 
 
 def test_a_token_of_another_repository_opens_nothing(ready: World, make_world: MakeWorld) -> None:
