@@ -17,12 +17,14 @@ from aop.core.version import VERSION
 
 VERBS = {
     "init": "write the configuration of this repository, after showing it",
+    "doctor": "check this machine and this repository, and say how to repair what is wrong",
     "demo": "watch one feature go from a spec to a merged commit, in a throw-away repository",
     "status": "list all features of this repository",
     "call": "call any tool through the gateway, and print its whole answer",
     "review": "show everything that a feature changes, and what proves it, before you approve",
     "approve": "look at a feature and approve its tree for one merge",
     "merge": "merge an approved feature into the base branch",
+    "redact": "print a text without its secrets, to try the rules",
 }
 
 

@@ -1,0 +1,96 @@
+"""Runs the gates that every feature must pass on the base branch itself: a base that is red proves nothing green."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from aop.adapters.doctor.checks import Check, failure, fine
+from aop.adapters.doctor.repository import needed_modes
+from aop.core.errors import Refusal
+from aop.core.ids import CommitId, FeatureId
+from aop.kernel.calls import Call
+from aop.kernel.config import Config
+from aop.kernel.config_models import Mode
+from aop.kernel.documents import GateRun, Subject, Verdict
+from aop.kernel.gate_reports import reports_of
+from aop.kernel.gate_runs import GatePlan, run_gates
+from aop.kernel.gates import definition_of, effective_steps, profile_named
+from aop.kernel.ports import Command, Ended, Processes
+
+LOGS = ".aop/doctor"
+
+_NO_FEATURE = FeatureId("base")
+
+
+class _LogsBeside:
+    """Implements `Processes`; the logs of its steps belong to no feature, and lie together."""
+
+    def __init__(self, inner: Processes, folder: Path) -> None:
+        self._inner = inner
+        self._folder = folder
+
+    def sandbox_level(self, sandbox: str) -> str:
+        return self._inner.sandbox_level(sandbox)
+
+    def run(self, command: Command) -> Ended:
+        return self._inner.run(msgspec.structs.replace(command, log_path=self._folder / command.log_path.name))
+
+
+def check_base_gates(call: Call, config: Config, head: CommitId) -> Iterator[Check]:
+    """Run every mode that a feature must pass, of each profile, in a checkout of the base that is gone afterwards."""
+    logs = call.kernel.files.root / LOGS
+    shutil.rmtree(logs, ignore_errors=True)
+    kernel = msgspec.structs.replace(call.kernel, processes=_LogsBeside(call.kernel.processes, logs))
+    call = msgspec.structs.replace(call, kernel=kernel)
+    seen = []
+    for name, profile in config.gates.profiles.items():
+        # `default` is often one of the others under another name.
+        if profile in seen:
+            continue
+        seen.append(profile)
+        for mode in needed_modes(config.policy):
+            if profile.modes.steps(mode) is not None:
+                yield _check(call, config, head, name, mode)
+
+
+def _check(call: Call, config: Config, head: CommitId, profile: str, mode: Mode) -> Check:
+    name = f"{profile} {mode}"
+    try:
+        plan = _plan(call, config, head, profile, mode)
+        with call.kernel.git.scratch_checkout(head) as checkout:
+            run = run_gates(call, plan, checkout)
+    except Refusal as refusal:
+        return failure(name, refusal.message, refusal.next_action)
+    seconds = f"{sum(step.seconds for step in run.steps):.1f} s, sandbox {run.sandbox_level}"
+    if run.verdict is Verdict.PASS:
+        return fine(name, f"green on the base in {seconds}")
+    return failure(name, f"red on the base after {seconds}: {run.failure}", _fix(run))
+
+
+def _fix(run: GateRun) -> str:
+    log = f"{LOGS}/{Path(run.steps[-1].log_path).name}"
+    return f"Make it pass on the base branch first; {log} says why it does not."
+
+
+def _plan(call: Call, config: Config, head: CommitId, profile_name: str, mode: Mode) -> GatePlan:
+    profile = profile_named(config.gates, profile_name)
+    steps = effective_steps(profile_name, profile, mode, None, config.policy)
+    return GatePlan(
+        feature_id=_NO_FEATURE,
+        profile_name=profile_name,
+        profile=profile,
+        mode=mode,
+        steps=steps,
+        reports=reports_of(profile_name, profile, mode, config.policy),
+        subject=Subject(
+            tree=call.kernel.git.tree_of(head),
+            base_commit=head,
+            definition=definition_of(steps, profile, config.policy),
+        ),
+        policy=config.policy,
+        config_hash=config.hash,
+    )

@@ -1,0 +1,76 @@
+"""The whole examination, in the order in which one thing needs another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+
+from aop.adapters.doctor.checks import Check, Health, failure
+from aop.adapters.doctor.machine import (
+    MOUNTS,
+    check_clock,
+    check_disk,
+    check_file_system,
+    check_git,
+    check_python,
+    check_sandbox,
+)
+from aop.adapters.doctor.repository import (
+    check_base_branch,
+    check_gates,
+    check_programs,
+    find_repository,
+    load_configuration,
+)
+from aop.adapters.doctor.state import check_leftovers, check_worktrees, examine_record
+from aop.adapters.git.repository import Repository
+from aop.core.errors import Fault, Refusal
+
+
+def examine(folder: Path, environ: Mapping[str, str], now: datetime) -> Iterator[Check]:
+    """Look at everything that can be looked at without running a gate; what needs something broken is left out."""
+    yield check_python()
+    git = check_git(environ)
+    yield git
+    repository = None
+    if git.health is not Health.FAILURE:
+        repository, found = find_repository(folder, environ)
+        yield found
+    if repository is None:
+        yield check_clock(now, None)
+        yield check_sandbox("auto", environ)
+        return
+    yield from _of_repository(repository, environ)
+    yield from _of_state(repository, environ, now)
+
+
+def _of_repository(repository: Repository, environ: Mapping[str, str]) -> Iterator[Check]:
+    loaded = load_configuration(repository, environ)
+    config = loaded.config
+    yield from _told("base branch", lambda: [check_base_branch(repository, config, environ)])
+    yield from loaded.checks
+    if config is not None:
+        yield check_gates(config)
+        yield from _told("programs", lambda: check_programs(repository, config, environ))
+    yield check_sandbox(config.policy.execution.sandbox if config else "auto", environ)
+
+
+def _of_state(repository: Repository, environ: Mapping[str, str], now: datetime) -> Iterator[Check]:
+    private = repository.root / ".aop"
+    yield check_disk(repository.root)
+    mounts = MOUNTS.read_text(encoding="utf-8", errors="surrogateescape") if MOUNTS.exists() else ""
+    yield check_file_system(private if private.exists() else repository.root, mounts)
+    examined = examine_record(private)
+    yield examined.check
+    yield check_clock(now, examined.newest_entry)
+    yield from _told("leftovers", lambda: [check_leftovers(private)])
+    yield from _told("worktrees", lambda: check_worktrees(repository, examined, environ))
+
+
+def _told(name: str, look: Callable[[], Iterable[Check]]) -> list[Check]:
+    """Return what is found; that it cannot be looked at is a finding too."""
+    try:
+        return list(look())
+    except (Fault, Refusal, OSError) as problem:
+        return [failure(name, f"It cannot be looked at: {problem}", "See to what the message names, and look again.")]

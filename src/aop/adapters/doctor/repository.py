@@ -1,0 +1,207 @@
+"""Looks at the repository: whether there is one, its base branch, its configuration, its gates and their programs."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from aop.adapters.configuration import FOLDER, NAMES, bundled_texts, read_config
+from aop.adapters.doctor.checks import Check, failure, fine, warning
+from aop.adapters.files import RepositoryFiles
+from aop.adapters.git.repository import Repository, open_repository
+from aop.adapters.projects.scan import checked_out_branch, guess_base_branch
+from aop.adapters.toolchains import search_path
+from aop.core.errors import (
+    Fault,
+    FileNotFound,
+    InvalidConfiguration,
+    InvalidWorkspaceImplementation,
+    NotARepository,
+    Refusal,
+)
+from aop.core.ids import TreeId
+from aop.core.yamltext import MAX_YAML_BYTES
+from aop.kernel.config import Config, ConfigText, ConfigTexts, load_config
+from aop.kernel.config_models import Mode, Policy, Step
+from aop.kernel.ports import FileMode
+
+GATES_FILE = f"{FOLDER}/gates.yaml"
+
+
+def find_repository(folder: Path, environ: Mapping[str, str]) -> tuple[Repository | None, Check]:
+    """Look for the repository that a folder lies in."""
+    try:
+        repository = open_repository(folder, environ)
+    except NotARepository as refusal:
+        if (folder / "HEAD").is_file() and (folder / "objects").is_dir():
+            clone = "Clone it, and manage the clone: AOP needs a repository with a work tree."
+            return None, failure("repository", f"`{folder}` is a bare repository.", clone)
+        return None, failure("repository", refusal.message, refusal.next_action)
+    return repository, fine("repository", str(repository.root))
+
+
+def check_base_branch(repository: Repository, config: Config | None, environ: Mapping[str, str]) -> Check:
+    """Look for commits on the branch that features are cut from."""
+    checked_out = checked_out_branch(repository, environ)
+    try:
+        branch = config.policy.worktree.base_branch if config else guess_base_branch(repository, checked_out)
+    except Refusal as refusal:
+        return failure("base branch", refusal.message, refusal.next_action)
+    where = f"the checkout is on `{checked_out}`" if checked_out else "the checkout is on no branch"
+    head = repository.branch_head(branch)
+    if head is not None:
+        return fine("base branch", f"`{branch}` at {head[:12]}; {where}")
+    if branch == checked_out:
+        return failure("base branch", f"`{branch}` has no commit yet.", "Commit something on it.")
+    return failure(
+        "base branch",
+        f"There is no branch `{branch}`; {where}.",
+        f"Make it, or name another one as `worktree.base_branch` in {FOLDER}/policy.yaml.",
+    )
+
+
+# --- configuration ---------------------------------------------------------------------------------
+
+
+class Loaded(Struct, frozen=True, kw_only=True):
+    """The configuration in force, if there is one, and what is to be said of it."""
+
+    config: Config | None
+    checks: tuple[Check, ...]
+
+
+def load_configuration(repository: Repository, environ: Mapping[str, str]) -> Loaded:
+    """Read the three files, and find something wrong in each that has something wrong."""
+    try:
+        config = read_config(repository, repository.root)
+    except (InvalidConfiguration, InvalidWorkspaceImplementation) as refusal:
+        refusals = list(_each_refusal(repository, environ)) or [refusal]
+        checks = [failure("configuration", one.message, one.next_action) for one in refusals]
+        return Loaded(config=None, checks=tuple(checks))
+    except Fault as fault:
+        unreadable = failure("configuration", f"It cannot be read: {fault}", "`git fsck` says what is broken.")
+        return Loaded(config=None, checks=(unreadable,))
+    base = config.policy.worktree.base_branch
+    if config.warnings:
+        commit = f"Commit on `{base}` what shall hold, or take the change back."
+        return Loaded(config=config, checks=tuple(warning("configuration", text, commit) for text in config.warnings))
+    sources = ", ".join(f"{name}: {source}" for name, source in config.sources)
+    return Loaded(config=config, checks=(fine("configuration", sources),))
+
+
+def _each_refusal(repository: Repository, environ: Mapping[str, str]) -> Iterator[Refusal]:
+    """Read each file by itself, as the base branch or else the checkout has it."""
+    try:
+        branch = guess_base_branch(repository, checked_out_branch(repository, environ))
+    except Refusal:
+        return
+    head = repository.branch_head(branch)
+    tree = repository.tree_of(head) if head else None
+    for name in NAMES:
+        path = f"{FOLDER}/{name}.yaml"
+        entry = repository.entry(tree, path) if tree else None
+        text = _loose(repository, path)
+        if entry is not None and entry.mode in (FileMode.FILE, FileMode.EXECUTABLE):
+            text = ConfigText(source=f"{branch}:{path}", content=repository.blob(entry.oid))
+        try:
+            load_config(msgspec.structs.replace(ConfigTexts(), **{name: text}), bundled_texts())
+        except (InvalidConfiguration, InvalidWorkspaceImplementation) as refusal:
+            yield refusal
+
+
+def _loose(repository: Repository, path: str) -> ConfigText | None:
+    try:
+        content = RepositoryFiles(repository.root).read(path, limit=MAX_YAML_BYTES)
+    except FileNotFound:
+        return None
+    return None if content is None else ConfigText(source=f"checkout:{path}", content=content)
+
+
+# --- gates -----------------------------------------------------------------------------------------
+
+
+def needed_modes(policy: Policy) -> tuple[Mode, ...]:
+    """Return the modes that a feature must pass on its way into the base branch."""
+    return tuple(dict.fromkeys((*policy.required_modes, policy.required_merge_mode)))
+
+
+def check_gates(config: Config) -> Check:
+    """Look for steps in every mode that a feature must pass."""
+    lacking = list(_lacking(config))
+    if lacking:
+        write = (
+            f"Write the commands that prove a change into {GATES_FILE}; where it is not there, `aop init` guesses them."
+        )
+        return failure("gates", f"No feature can pass: {'; '.join(lacking)}.", write)
+    modes = ", ".join(needed_modes(config.policy))
+    return fine("gates", f"{', '.join(sorted(config.gates.profiles)) or 'no profiles'}: {modes}")
+
+
+def _lacking(config: Config) -> Iterator[str]:
+    policy = config.policy
+    for name, profile in sorted(config.gates.profiles.items()):
+        for mode in needed_modes(policy):
+            steps = profile.modes.steps(mode)
+            if steps is None and not (mode is policy.required_merge_mode and policy.merge_mode_optional):
+                yield f"the profile `{name}` has no mode `{mode}`"
+            elif steps == ():
+                yield f"the mode `{mode}` of the profile `{name}` has no steps"
+
+
+def check_programs(repository: Repository, config: Config, environ: Mapping[str, str]) -> Iterator[Check]:
+    """Look for the programs that gate steps name."""
+    head = repository.branch_head(config.policy.worktree.base_branch)
+    tree = repository.tree_of(head) if head else None
+    steps = {
+        (step.cmd[0], step.cwd or "", step.env.get("PATH")): step
+        for profile in config.gates.profiles.values()
+        for mode in Mode
+        for step in profile.modes.steps(mode) or ()
+    }
+    problems = [_program_problem(repository, tree, step, environ) for step in steps.values()]
+    yield from dict.fromkeys(problem for problem in problems if problem is not None)
+    if steps and not any(problems):
+        yield fine("programs", ", ".join(sorted({step.cmd[0] for step in steps.values()})))
+
+
+def _program_problem(
+    repository: Repository, tree: TreeId | None, step: Step, environ: Mapping[str, str]
+) -> Check | None:
+    program = step.cmd[0]
+    if "/" in program:
+        return _path_problem(repository, tree, step)
+    # As a step in a worktree finds it: a virtual environment in the repository's own folder is not a worktree's.
+    worktree = str(repository.root / ".worktrees" / "any")
+    folders = search_path(step.env.get("PATH", environ.get("PATH", "")), worktree)
+    if any(_is_program(os.path.join(folder, program)) for folder in folders):
+        return None
+    return failure(
+        "programs",
+        f"The step `{step.name}` runs `{program}`, and there is none on PATH.",
+        f"Install `{program}`, or start `aop` with a PATH that leads to it.",
+    )
+
+
+def _path_problem(repository: Repository, tree: TreeId | None, step: Step) -> Check | None:
+    program = step.cmd[0]
+    if os.path.isabs(program):
+        missing = f"The step `{step.name}` runs `{program}`, which is no program on this machine."
+        return None if _is_program(program) else failure("programs", missing, f"Install `{program}`.")
+    path = posixpath.normpath(posixpath.join(step.cwd or "", program))
+    entry = repository.entry(tree, path) if tree else None
+    if entry is None:
+        absent = f"The step `{step.name}` runs `{program}`, and the base branch has no `{path}`."
+        return warning("programs", absent, "Commit it, unless an earlier step makes it.")
+    if entry.mode is FileMode.FILE:
+        closed = f"The step `{step.name}` runs `{program}`, and `{path}` is not executable."
+        return failure("programs", closed, f"git update-index --chmod=+x {path} && git commit")
+    return None
+
+
+def _is_program(path: str) -> bool:
+    return os.path.isfile(path) and os.access(path, os.X_OK)

@@ -1,0 +1,126 @@
+"""Looks at AOP's own state in a repository: the record and its journal, leftovers, and worktrees."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from aop.adapters.doctor.checks import Check, failure, fine, warning
+from aop.adapters.git.command import GitDir, GitProgram
+from aop.adapters.git.folders import abandoned_folders
+from aop.adapters.git.repository import Repository
+from aop.adapters.git.worktrees import Worktrees
+from aop.adapters.record.sqlite import FIRST_HASH, SqliteRecord, chained_hash
+from aop.core.errors import Fault
+from aop.kernel.documents import TERMINAL, FeatureState
+from aop.kernel.record import JournalEntry
+
+LARGE_QUARANTINE = 100 * 1024**2
+RECORD = "record.db"
+
+_RESTORE = (
+    "Stop every `aop` of this repository, keep a copy of `.aop`, and restore `record.db` from a backup: what the"
+    " journal says is not proven any more."
+)
+
+
+class Examined(Struct, frozen=True, kw_only=True):
+    """What the record says, as far as it can be read, and what is to be said of it."""
+
+    check: Check
+    features: tuple[FeatureState, ...] = ()
+    newest_entry: datetime | None = None
+
+
+def examine_record(private: Path) -> Examined:
+    """Open the record, if there is one, and prove its journal from the first entry to the last."""
+    if os.path.lexists(private) and (private.is_symlink() or not private.is_dir()):
+        found = "`.aop` must be a folder of its own, and is a link or a file."
+        return Examined(check=failure("record", found, "Move it away; AOP makes the folder itself."))
+    path = private / RECORD
+    if not path.exists():
+        return Examined(check=fine("record", "none yet; the first call makes it"))
+    record = SqliteRecord(path)
+    try:
+        with record.read() as view:
+            entries = list(view.journal())
+            features = tuple(view.all(FeatureState))
+    except (Fault, sqlite3.Error, msgspec.MsgspecError) as error:
+        return Examined(check=failure("record", f"It cannot be read: {error}", _RESTORE))
+    finally:
+        record.close()
+    return Examined(check=_journal_check(entries), features=features, newest_entry=_moment_of(entries))
+
+
+def _journal_check(entries: list[JournalEntry]) -> Check:
+    previous = FIRST_HASH
+    for number, entry in enumerate(entries, start=1):
+        is_next = (entry.seq, entry.previous_hash) == (number, previous)
+        if not is_next or entry.hash != chained_hash(entry.seq, entry.event, entry.previous_hash):
+            found = (
+                f"Entry {entry.seq} of the journal does not follow from those before it: somebody changed the record."
+            )
+            return failure("record", found, _RESTORE)
+        previous = entry.hash
+    return fine("record", f"{len(entries)} journal entries, each following from those before it")
+
+
+def _moment_of(entries: list[JournalEntry]) -> datetime | None:
+    try:
+        return datetime.fromisoformat(entries[-1].event.at).astimezone(UTC) if entries else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def check_leftovers(private: Path) -> Check:
+    """Look for what killed processes left, and for what was moved out of the way."""
+    abandoned = sorted(folder for name in ("scratch", "tmp") for folder in abandoned_folders(private / name))
+    files, size = _counted(private / "quarantine")
+    said = f"{len(abandoned)} abandoned folders, {files} files ({size / 1024**2:.1f} MiB) in quarantine"
+    if abandoned:
+        listed = " ".join(folder.relative_to(private.parent).as_posix() for folder in abandoned)
+        return warning("leftovers", said, f"rm -rf {listed} && git worktree prune")
+    if size > LARGE_QUARANTINE:
+        return warning("leftovers", said, "Look through `.aop/quarantine`, and delete what nobody misses.")
+    return fine("leftovers", said)
+
+
+def _counted(folder: Path) -> tuple[int, int]:
+    paths = [os.path.join(place, name) for place, _folders, names in os.walk(folder) for name in names]
+    return len(paths), sum(os.lstat(path).st_size for path in paths)
+
+
+def check_worktrees(repository: Repository, examined: Examined, environ: Mapping[str, str]) -> list[Check]:
+    """Compare the worktrees that git knows with the features that the record knows."""
+    git = GitDir(
+        GitProgram(environ),
+        git_dir=repository.git_dir,
+        work_tree=repository.root,
+        environment={},
+        root=repository.root,
+    )
+    home = repository.root / ".worktrees"
+    listed = Worktrees(git, root=repository.root, common=repository.git_dir).listed()
+    registered = {checkout.folder.name for checkout in listed if checkout.folder.parent == home}
+    known = {feature.feature_id for feature in examined.features}
+    living = {feature.feature_id for feature in examined.features if feature.status not in TERMINAL}
+    checks = [
+        warning("worktrees", f"`.worktrees/{name}` belongs to no feature.", f"git worktree remove .worktrees/{name}")
+        for name in sorted(registered - known)
+    ]
+    checks += [
+        warning(
+            "worktrees",
+            f"The feature `{name}` has no worktree.",
+            "Nothing is lost: the next call that needs it makes it again.",
+        )
+        for name in sorted(living)
+        if name not in registered or not (home / name).is_dir()
+    ]
+    return checks or [fine("worktrees", f"{len(registered)} for {len(living)} open features")]

