@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import sys
 import uuid
 from collections.abc import Iterator
@@ -98,6 +99,20 @@ def test_what_cannot_be_executed_was_not_started(steps: Steps, name: str, text: 
     assert ended.problem in log
 
 
+@pytest.mark.req("AOP-277")
+def test_what_did_not_start_for_a_reason_of_the_moment_is_told_from_what_never_will(steps: Steps) -> None:
+    program = steps.worktree / "busy"
+    shutil.copy(shutil.which("true") or "/bin/true", program)
+    with open(program, "r+b"):
+        ended, _ = steps.run("./busy")
+    assert (ended.ending, ended.exit_code, ended.transient) == (Ending.NOT_STARTED, None, True)
+    assert ended.problem.endswith("Text file busy.")
+    ended, _ = steps.run("./busy")
+    assert (ended.ending, ended.exit_code, ended.transient) == (Ending.EXITED, 0, False)
+    ended, _ = steps.run("./absent")
+    assert (ended.ending, ended.transient) == (Ending.NOT_STARTED, False)
+
+
 @pytest.mark.parametrize(
     ("argv", "env", "problem"),
     [
@@ -145,6 +160,7 @@ def test_a_step_gets_only_the_allowed_part_of_the_environment(tmp_path: Path, le
     found = dict(line.split("=", 1) for line in log.splitlines())
     home, tmp = found.pop("HOME"), found.pop("TMPDIR")
     tools = {"ASDF_DATA_DIR", "MISE_DATA_DIR", "PYENV_ROOT", "RUSTUP_HOME", "VOLTA_HOME", "AOP_STEP_ID", "PWD"}
+    tools |= {"JAVA_TOOL_OPTIONS"} if level == "landlock" else set()
     assert {name: value for name, value in found.items() if name not in tools} == {
         "BUILD": "7",
         "CI": "true",

@@ -207,13 +207,11 @@ class Child:
                 self.ended_by(self._clock() + _KILL_SECONDS)
             # The process has not been reaped, so its id, which is that of the group, belongs to nobody else.
             _signal_group(self._process.pid, signal.SIGKILL)
-            for _ in range(_SCANS):
-                if not self._marker or not _kill_marked(self._marker):
-                    break
+            if self._marker:
+                _kill_marked(self._marker)
             self.ended_by(self._clock() + _KILL_SECONDS)
             self._last_status = self._status()
-            if self._last_status.exit_code is None:
-                _signal_group(self._last_status.child_pid or self._process.pid, signal.SIGKILL)
+            _await_end(self._last_status.child_pid)
             self.fell_silent_by(self._clock() + DRAIN_SECONDS)
         finally:
             with suppress(subprocess.TimeoutExpired):
@@ -283,6 +281,16 @@ def _exit_descriptor(pid: int) -> int | None:
         return None
 
 
+def _await_end(pid: int) -> None:
+    """Wait for the first process of a namespace, which is the last one to end: bubblewrap itself does not."""
+    descriptor = _exit_descriptor(pid) if pid else None
+    if descriptor is not None:
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        poll.poll(_KILL_SECONDS * 1000)
+        os.close(descriptor)
+
+
 @contextmanager
 def _without_core_dumps() -> Iterator[None]:
     """Let children begin with a limit that keeps their memory, which may hold secrets, from being written to a file.
@@ -304,15 +312,15 @@ def _signal_group(group: int, number: signal.Signals) -> None:
         os.killpg(group, number)
 
 
-def _kill_marked(marker: bytes) -> bool:
-    """Kill the processes that were started with the marker in their environment; tell whether there were any."""
-    found = False
-    for name in os.listdir("/proc"):
-        if name.isdecimal() and marker in _environment_of(name):
+def _kill_marked(marker: bytes) -> None:
+    """Kill the processes that were started with the marker in their environment."""
+    for _ in range(_SCANS):
+        found = [int(name) for name in os.listdir("/proc") if name.isdecimal() and marker in _environment_of(name)]
+        for pid in found:
             with suppress(ProcessLookupError, PermissionError):
-                os.kill(int(name), signal.SIGKILL)
-                found = True
-    return found
+                os.kill(pid, signal.SIGKILL)
+        if not found:
+            return
 
 
 def _environment_of(pid: str) -> list[bytes]:

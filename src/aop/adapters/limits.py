@@ -1,6 +1,7 @@
 """The limits of one gate step: those of the kernel for each process, and a control group where AOP can make one.
 
-They are laid on a process that has not begun yet, and what it starts inherits them. A limit is only ever lowered.
+In a sandbox they are laid on a process that has not begun yet, and all that it starts inherits them. Without one they
+come a moment after it has begun. A limit is only ever lowered.
 """
 
 from __future__ import annotations
