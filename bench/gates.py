@@ -22,7 +22,7 @@ def gates_run(effort: Effort) -> Iterator[Measurement]:
         with closing(Scene(effort.folder / str(files), files=files)) as scene:
             scene.begin("gated", source_file(0))
             yield _measured(scene, f"gates.run, {files} files", ("true",), effort)
-            if scene.app.gateway.kernel.processes.sandbox_level("auto") != "none":
+            if scene.app.gateway.kernel.processes.sandbox_level("auto") == "bubblewrap":
                 scene.set_sandbox("require")
                 bubblewrap = installed_bubblewraps(os.get_exec_path())[0]
                 floor = (bubblewrap, *SANDBOX, "true")
