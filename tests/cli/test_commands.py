@@ -517,3 +517,9 @@ def test_a_reader_that_went_away_is_no_breakage(repository: Path) -> None:
 @pytest.mark.parametrize(("role", "code"), [("qa", 0), ("system", 0), ("swe", 1), ("king", 2)])
 def test_a_call_is_made_in_a_role_of_the_closed_list(repository: Path, role: str, code: int) -> None:
     assert run_aop(repository, "call", "gates.list", "--role", role).code == code
+
+
+def test_options_may_stand_between_the_words(tmp_path: Path) -> None:
+    root = make_repository(tmp_path / "repo")
+    ran = run_aop(root, "call", "feature.state_get", "--role", "qa", '{"feature_id": "one"}')
+    assert (ran.code, ran.json["error"]["code"]) == (1, "unknown_feature")

@@ -50,7 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--repo", default=".", metavar="PATH", help="a folder of the managed repository (default: here)"
     )
     verb.arguments(parser)
-    arguments = parser.parse_args(words[1:])
+    # Intermixed, so that an option may stand between the words: `aop call TOOL --role qa JSON`.
+    arguments = parser.parse_intermixed_args(words[1:])
     terminal = Terminal(json=arguments.json)
     try:
         return verb.run(arguments, terminal)
