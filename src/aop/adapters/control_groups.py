@@ -36,10 +36,14 @@ class ControlGroup:
         self._folders = folders
         self.limits_memory = limits_memory
 
-    def join(self, pid: int) -> None:
-        """Move a process into the group."""
-        for folder in self._folders:
-            (folder / "cgroup.procs").write_text(str(pid), encoding="ascii")
+    def took(self, pid: int) -> bool:
+        """Move a process into the group; tell whether that was allowed."""
+        try:
+            for folder in self._folders:
+                (folder / "cgroup.procs").write_text(str(pid), encoding="ascii")
+        except OSError:
+            return False
+        return True
 
     def memory_kills(self) -> int:
         """Return how many processes of the group the kernel has killed for want of memory."""
@@ -53,7 +57,7 @@ class ControlGroup:
 @contextmanager
 def control_group(limits: Limits) -> Iterator[ControlGroup | None]:
     """Make a group, which is gone afterwards; None where AOP cannot make one with all that is wanted."""
-    wanted = wanted_folders(limits, _OWN.read_text(encoding="utf-8"))
+    wanted = wanted_folders(limits, _OWN.read_text(encoding="utf-8") if _OWN.exists() else "")
     made = [folder for folder in map(_made, wanted) if folder is not None]
     is_whole = bool(made) and len(made) == len(wanted)
     try:

@@ -29,8 +29,8 @@ class Limiter:
 
     def impose(self, pid: int) -> None:
         """Limit a process and all that it will start."""
-        if self._group is not None:
-            self._group.join(pid)
+        if self._group is not None and not self._group.took(pid):
+            self._group = None
         for kind, most in self._most().items():
             soft, hard = resource.prlimit(pid, kind)
             resource.prlimit(pid, kind, (_lower(soft, most), _lower(hard, most)))

@@ -1,15 +1,17 @@
-"""What a step that sees the files of the machine is given of its own: a home, a place for temporary files."""
+"""What a step outside of bubblewrap is given of its own: a home, a place for temporary files, and its `.git` back."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from aop.adapters.git.folders import remove_folder
 from aop.adapters.toolchains import is_within
+
+_LARGEST = 64 * 1024
 
 
 @contextmanager
@@ -20,7 +22,7 @@ def private_folder(folder: Path) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        _remove(folder)
+        remove_folder(folder)
 
 
 def link_into(own_home: Path, home: str, places: Iterable[str]) -> None:
@@ -37,33 +39,24 @@ def link_into(own_home: Path, home: str, places: Iterable[str]) -> None:
 @contextmanager
 def kept_link_to_repository(worktree: Path) -> Iterator[None]:
     """Put the file `.git` back that leads from a worktree to its repository, whatever a step makes of it."""
-    path = worktree / ".git"
-    before = _plain_content(path)
+    link = worktree / ".git"
+    before = _plain_content(link)
     try:
         yield
     finally:
-        if before is not None and _plain_content(path) != before:
-            _remove(path)
-            with open(path, "xb") as file:
-                file.write(before)
+        if before is not None and _plain_content(link) != before:
+            if link.is_dir() and not link.is_symlink():
+                remove_folder(link)
+            else:
+                link.unlink(missing_ok=True)
+            link.write_bytes(before)
 
 
 def _plain_content(path: Path) -> bytes | None:
+    """Return what is in a small plain file; None if it is anything else."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            return file.read() if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else None
+            content = file.read(_LARGEST + 1) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else None
     except OSError:
         return None
-
-
-def _remove(path: Path) -> None:
-    if not path.is_dir() or path.is_symlink():
-        path.unlink(missing_ok=True)
-        return
-    shutil.rmtree(path, ignore_errors=True)
-    # Some tools write-protect the folders of their caches.
-    for parent, names, _ in os.walk(path):
-        for below in (os.path.join(parent, name) for name in names):
-            if not os.path.islink(below):
-                os.chmod(below, stat.S_IRWXU)
-    shutil.rmtree(path, ignore_errors=True)
+    return content if content is not None and len(content) <= _LARGEST else None

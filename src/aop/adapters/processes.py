@@ -25,7 +25,7 @@ from aop.adapters.sandbox import (
     step_view,
     system_view,
 )
-from aop.adapters.steplogs import StepLog
+from aop.adapters.steplogs import StepLog, without_controls
 from aop.adapters.toolchains import homes_of_tools, is_within, named_roots, tool_roots
 from aop.core.errors import Fault, SandboxUnavailable
 from aop.kernel.ports import Command, Ended, Ending
@@ -94,7 +94,7 @@ class LocalProcesses:
             outcome = self._outcome(command, sandbox, log)
         except CannotStart as error:
             log.feed(f"{error}\n".encode(errors="replace"))
-            problem = self._redact(str(error))
+            problem = self._redact(without_controls(str(error)))
             outcome = _Outcome(ending=Ending.NOT_STARTED, problem=problem, transient=error.transient)
         finally:
             log_bytes, log_truncated = log.close()
@@ -217,7 +217,11 @@ class LocalProcesses:
         # Landlock cannot close a file in an open folder: this one is put back afterwards.
         view.pop(str(worktree / ".git"), None)
         with private_folder(self._scratch()) as folder, kept_link_to_repository(worktree), HandedDown() as handed:
-            link_into(folder / "home", self._home, [place for place, mount in view.items() if mount.source == place])
+            link_into(
+                folder / "home",
+                os.path.realpath(self._home),
+                [place for place, mount in view.items() if mount.source == place],
+            )
             argv = landlock.command(
                 program.argv,
                 landlock.restrictions(view, writable=[str(folder)], network=command.network),
