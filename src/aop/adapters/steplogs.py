@@ -23,7 +23,8 @@ MAX_LINES = 200_000
 # Redaction sees this much beyond the end of a line that is cut, so that no secret is cut in two before it is seen.
 _LOOKAHEAD = 4096
 _MARKER_ROOM = 64
-_PIECE = 64 * 1024
+# So large a piece goes back to the system when it is dropped.
+_PIECE = 1024 * 1024
 _LINE_CUT = " [... line cut]"
 
 _KEY_BEGINS = b"-----BEGIN "
