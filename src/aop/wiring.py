@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -150,6 +150,10 @@ class _LateProcesses:
     def sandbox_level(self, sandbox: str) -> str:
         """Return the level that the self-test proves for this setting."""
         return self._built.sandbox_level(sandbox)
+
+    def identity(self, sandbox: str, programs: Sequence[str]) -> str:
+        """Return what of this machine takes part in a verdict."""
+        return self._built.identity(sandbox, programs)
 
     def run(self, command: Command) -> Ended:
         """Run one command to its end."""

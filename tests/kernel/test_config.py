@@ -114,6 +114,9 @@ def test_execution_testing_merge_and_supervisor_have_their_defaults() -> None:
     (
         "conftest.py tests/conftest.py pytest.ini tox.ini setup.cfg package.json web/package.json Makefile"
         " .github/workflows/ci.yml uv.lock poetry.lock package-lock.json yarn.lock Cargo.lock"
+        " pytest.py src/sitecustomize.py usercustomize.py src/evil.pth src/evil.egg-info/entry_points.txt"
+        " evil.dist-info/entry_points.txt .npmrc mvnw app/mvnw.cmd .mvn/maven.config gradlew gradlew.bat"
+        " gradle/wrapper/gradle-wrapper.properties .cargo/config .cargo/config.toml"
     ).split(),
 )
 def test_files_that_steer_the_tests_are_protected_by_default(path: str) -> None:

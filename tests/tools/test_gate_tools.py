@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -130,6 +130,7 @@ def test_passing_fast_gates_are_recorded_and_bring_the_feature_to_qa(make_world:
         "coverage": {},
         "tests": {},
         "findings": [],
+        "reused": False,
         "sandbox_level": result["sandbox_level"],
     }
     assert [(world.root / log).read_text() for log in logs] == ["first\n", "second\n"]
@@ -323,6 +324,9 @@ class Scripted:
 
     def sandbox_level(self, sandbox: str) -> str:
         return "none"
+
+    def identity(self, sandbox: str, programs: Sequence[str]) -> str:
+        return f"none:{len(programs)}"
 
     def run(self, command: Command) -> Ended:
         self.commands.append(command)
@@ -667,7 +671,7 @@ def test_a_report_of_an_earlier_run_does_not_speak_for_this_one(make_world: Make
     world = with_steps(make_world, once, parsers=LCOV, files={".gitignore": "cov.lcov\nran\n"})
     assert run(world).ok
     assert (world.root / ".worktrees/one/ran").exists()
-    assert "No step wrote the report" in failed(world)["message"]
+    assert "No step wrote the report" in failed(world, force=True)["message"]
 
 
 def test_a_report_that_is_part_of_the_feature_does_not_speak_for_it(make_world: MakeWorld) -> None:
@@ -690,7 +694,7 @@ def test_the_newest_run_of_each_mode_is_shown_with_the_end_of_its_log(make_world
     noisy = "i=0; while [ $i -lt 2000 ]; do echo line $i; i=$((i+1)); done; exit 4"
     world = make_world(gates=gates_of(full=step(noisy)))
     world.plan()
-    first, second = run(world), run(world)
+    first, second = run(world), run(world, force=True)
     full = run(world, "full")
 
     answer = plain(world.ok("evidence.latest", role=Role.QA, feature_id="one"))

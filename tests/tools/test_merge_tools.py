@@ -125,7 +125,7 @@ def test_gates_that_fail_after_the_approval_stop_the_merge(make_world: MakeWorld
     world = make_world(gates=gates_of(full=step(flaky)), files={".gitignore": "ran\n"})
     world.ready()
     token = world.approval()
-    assert not world.call("gates.run", feature_id="one", mode="full").ok
+    assert not world.call("gates.run", feature_id="one", mode="full", force=True).ok
     error = refused(world, user_approval_token=token)
     assert (error["code"], error["details"]["problems"]) == ("evidence_stale", ["`full` did not pass"])
 
@@ -451,7 +451,7 @@ def base_moved(world: World) -> None:
 
 
 def gates_again(world: World) -> None:
-    world.ok("gates.run", feature_id="one", mode="full")
+    world.ok("gates.run", feature_id="one", mode="full", force=True)
 
 
 @pytest.mark.req("AOP-185")
@@ -640,3 +640,14 @@ def test_the_message_of_a_merge_is_cleaned_on_its_way_into_git(readied: World) -
     assert [line.partition(":")[0] for line in trailers] == ["AOP-Feature", "AOP-Tree", "AOP-Approval"]
     assert "Eve" not in git(readied.root, "log", "-1", "--format=%B%an%cn", "main")
     assert approvals(readied)[0].approval_id in trailers[2]
+
+
+def test_a_feature_that_changes_nothing_is_neither_approved_nor_merged(world: World) -> None:
+    world.plan()
+    for mode in ("fast", "full"):
+        world.ok("gates.run", feature_id="one", mode=mode)
+    status = world.ok("repo.status", feature_id="one")
+    seen = {"tree": status["tree"], "base": status["base_head"]}
+
+    assert world.refusal("feature.approve", feature_id="one", **seen)["code"] == "nothing_to_merge"
+    assert world.refusal("feature.ready_to_merge", feature_id="one")["code"] == "nothing_to_merge"

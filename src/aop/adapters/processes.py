@@ -14,6 +14,7 @@ from msgspec import Struct
 from aop.adapters.children import DRAIN_SECONDS, HELD, MARKER, CannotStart, Child, HandedDown, started
 from aop.adapters.landlock import Landlock
 from aop.adapters.limits import Limiter, limiter
+from aop.adapters.machine import programs_hash
 from aop.adapters.private_folders import kept_link_to_repository, link_into, private_folder
 from aop.adapters.programs import Program, resolved
 from aop.adapters.sandbox import (
@@ -81,6 +82,10 @@ class LocalProcesses:
         Raises: SandboxUnavailable.
         """
         return _level(self._sandbox(sandbox))
+
+    def identity(self, sandbox: str, programs: Sequence[str]) -> str:
+        """Return the level, and a hash of the programs."""
+        return f"{self.sandbox_level(sandbox)}:{programs_hash(programs, self._environ.get('PATH', os.defpath))}"
 
     def run(self, command: Command) -> Ended:
         """Run one command to its end.

@@ -312,6 +312,12 @@ class EvidenceStale(Refusal):
 # --- merging -------------------------------------------------------------------------------------
 
 
+class NothingToMerge(Refusal):
+    code = "nothing_to_merge"
+    move = Move.PROVE
+    hint = "Apply the feature's patches first; a feature that changes nothing is not done."
+
+
 class UserApprovalRequired(Refusal):
     code = "user_approval_required"
     move = Move.ASK_PERSON

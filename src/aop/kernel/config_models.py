@@ -174,6 +174,8 @@ class TestingRules(Section, frozen=True, kw_only=True):
     coverage: CoverageRules
     allow_fewer_tests: bool
     """Whether fewer tests than on the base are only told, and not a failure."""
+    allow_flaky_gates: bool
+    """Whether a pass on a tree on which the same gates failed before is only told, and not a failure."""
 
 
 class MergePolicy(Section, frozen=True, kw_only=True):

@@ -269,6 +269,8 @@ class GateRun(Document, frozen=True, kw_only=True):
     findings: tuple[str, ...] = ()
     """What a person should know although the run passed."""
     sandbox_level: str
+    machine: str = ""
+    """The sandbox level and a hash of the programs that the steps started: elsewhere, the same gates run again."""
     started_at: str
     finished_at: str
 

@@ -23,6 +23,7 @@ from aop.kernel.coverage import (
 from aop.kernel.ports import Files
 
 MOST_REPORT_FILES = 5_000
+UNKNOWN_BASE = "The gates left no report of the tests on the base: nobody knows whether there are fewer now."
 
 
 class Reports(Struct, frozen=True, kw_only=True):
@@ -88,6 +89,8 @@ def judge_reports(
     try:
         if reports.tests is not None:
             judged = _judged_tests(_merged_tests(files, reports.tests, checkout), baseline, policy)
+            if baseline is None:
+                judged = msgspec.structs.replace(judged, findings=(*judged.findings, UNKNOWN_BASE))
         if reports.coverage is not None and not judged.failure_code:
             judged = _with_coverage(judged, _coverage(files, reports.coverage, checkout), profile, policy, baseline)
     except (FileNotFound, UnreadableReport) as error:

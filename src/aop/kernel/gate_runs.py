@@ -16,6 +16,7 @@ from aop.kernel.config import Config
 from aop.kernel.config_models import ExecutionRules, Mode, Policy, Profile, Step
 from aop.kernel.documents import FeatureState, GateRun, Plan, StepResult, Subject, Verdict
 from aop.kernel.features import store
+from aop.kernel.flaky_gates import known_failure, with_known_failure
 from aop.kernel.gate_reports import Judged, Reports, judge_reports, remove_old_reports, reports_of
 from aop.kernel.gates import definition_of, effective_steps, profile_named
 from aop.kernel.ports import Command, Ended, Ending
@@ -76,6 +77,12 @@ def planned_subjects(state: FeatureState, plan: Plan | None, config: Config) -> 
     return subjects
 
 
+def machine_of(call: Call, plan: GatePlan) -> str:
+    """Return what of this machine takes part in the verdict of a plan."""
+    programs = [step.cmd[0] for step in plan.steps]
+    return call.kernel.processes.identity(plan.policy.execution.sandbox, programs)
+
+
 def run_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: int | None = None) -> GateRun:
     """Run the steps one after the other in a checkout that holds the plan's tree, up to the first that fails.
 
@@ -95,11 +102,15 @@ def run_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: int | Non
             results.append(result)
             if result.outcome != "passed":
                 break
-    judged = _judged_step(results[-1], transient=transient)
-    if not judged.failure_code:
-        judged = judge_reports(
-            kernel.files, plan.reports, checkout, profile=plan.profile, policy=plan.policy, baseline=baseline
-        )
+    judged = judge_reports(
+        kernel.files, plan.reports, checkout, profile=plan.profile, policy=plan.policy, baseline=baseline
+    )
+    if results[-1].outcome != "passed":
+        # The report of a run that failed proves nothing; it only says how many tests there were.
+        judged = msgspec.structs.replace(_judged_step(results[-1], transient=transient), tests=judged.tests)
+    with kernel.record.read() as view:
+        failure = known_failure(view, plan.feature_id, plan.mode, plan.subject)
+    judged = with_known_failure(judged, failure, plan.policy)
     return GateRun(
         version=1,
         run_id=run_id,
@@ -116,6 +127,7 @@ def run_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: int | Non
         tests=judged.tests,
         findings=judged.findings,
         sandbox_level=level,
+        machine=machine_of(call, plan),
         started_at=started,
         finished_at=kernel.now(),
     )
@@ -175,8 +187,6 @@ def _step_result(step: Step, ended: Ended, log_path: str, *, attempts: int) -> S
 
 
 def _judged_step(last: StepResult, *, transient: bool) -> Judged:
-    if last.outcome == "passed":
-        return Judged()
     what = " ".join(last.command)
     if last.outcome == "timed_out":
         return Judged(failure_code=GateTimeout.code, failure=f"The step `{last.name}` passed its time limit: {what}")

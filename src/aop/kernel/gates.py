@@ -100,7 +100,7 @@ def definition_of(steps: Sequence[Step], profile: Profile, policy: Policy) -> st
         "steps": msgspec.to_builtins(steps),
         "parsers": msgspec.to_builtins(profile.parsers),
         "thresholds": msgspec.to_builtins(profile.thresholds),
-        "coverage": msgspec.to_builtins(policy.testing.coverage),
+        "testing": msgspec.to_builtins(policy.testing),
         "execution": msgspec.to_builtins(policy.execution),
     }
     return hashlib.sha256(canonical_json(meaning)).hexdigest()

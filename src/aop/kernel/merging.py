@@ -16,12 +16,14 @@ from aop.core.errors import (
     EvidenceStale,
     FeatureBranchMoved,
     MergeConflict,
+    NothingToMerge,
     StrategyNotAllowed,
     UnknownGateProfileOrMode,
     UserApprovalRequired,
 )
 from aop.core.ids import ApprovalId, CommitId, TreeId
 from aop.kernel.approvals import read_token
+from aop.kernel.baselines import base_tests
 from aop.kernel.calls import Call, Kernel
 from aop.kernel.config import Config
 from aop.kernel.config_models import MergeStrategy, Mode
@@ -88,16 +90,26 @@ def base_head(kernel: Kernel, config: Config) -> CommitId:
     return head
 
 
+def refuse_empty(kernel: Kernel, state: FeatureState) -> None:
+    """Refuse a feature that changes nothing: gates that passed on it prove nothing of the work that was planned.
+
+    Raises: NothingToMerge.
+    """
+    if state.tree == kernel.git.tree_of(state.base_commit):
+        raise NothingToMerge(f"The feature `{state.feature_id}` changes no file.", feature_id=state.feature_id)
+
+
 def check_ready(
     kernel: Kernel, view: Snapshot, state: FeatureState, token: str | None, strategy: MergeStrategy
 ) -> Ready:
     """Check everything that a merge needs, before anything is made.
 
-    Raises: InvalidStatusTransition, StrategyNotAllowed, LockNotHeld, EvidenceStale, UserApprovalRequired,
-    ApprovalInvalid, BaseBranchUnusable.
+    Raises: InvalidStatusTransition, NothingToMerge, StrategyNotAllowed, LockNotHeld, EvidenceStale,
+    UserApprovalRequired, ApprovalInvalid, BaseBranchUnusable.
     """
     config = kernel.config()
     must_be(state, Status.READY_TO_MERGE, to="be merged")
+    refuse_empty(kernel, state)
     if strategy not in config.policy.merge_policy.allowed_strategies:
         allowed = list(config.policy.merge_policy.allowed_strategies)
         raise StrategyNotAllowed(f"The policy does not allow the strategy `{strategy}`.", allowed=allowed)
@@ -196,8 +208,9 @@ def merge_gates(call: Call, ready: Ready, prepared: Prepared) -> GateRun:
     Raises: UnknownGateProfileOrMode, NoGateSteps.
     """
     plan = _merge_plan(call, ready, prepared)
+    baseline = base_tests(call, plan)
     with call.kernel.git.scratch_checkout(prepared.merge_commit) as checkout:
-        return run_gates(call, plan, checkout)
+        return run_gates(call, plan, checkout, baseline=baseline)
 
 
 def _merge_plan(call: Call, ready: Ready, prepared: Prepared) -> GatePlan:

@@ -230,6 +230,9 @@ class Processes(Protocol):
         Raises: SandboxUnavailable under `require` where there is none.
         """
 
+    def identity(self, sandbox: str, programs: Sequence[str]) -> str:
+        """Return what of this machine takes part in a verdict: the sandbox level, and which programs these are."""
+
     def run(self, command: Command) -> Ended:
         """Run one command to its end, within its time limit; its redacted output goes to the log file."""
 

@@ -15,8 +15,8 @@ from aop.kernel.calls import Answered, Arguments, Call, ChangeArguments, Outcome
 from aop.kernel.config_models import Mode
 from aop.kernel.coverage import PARSERS
 from aop.kernel.documents import TERMINAL, AcceptedPlan, FeatureState, GateRun, Status, StepResult, Verdict
-from aop.kernel.features import moved, must_be
-from aop.kernel.gate_runs import GatePlan, failure_of, planned_gates, pointers, record_run, run_gates
+from aop.kernel.features import moved, must_be, store
+from aop.kernel.gate_runs import GatePlan, failure_of, machine_of, planned_gates, pointers, record_run, run_gates
 from aop.kernel.gates import profile_named, with_verdict
 from aop.kernel.permissions import GATE_RUNNERS, READERS
 from aop.kernel.record import Transaction
@@ -67,6 +67,8 @@ def list_gates(call: Call, arguments: ListGates) -> Outcome:
 class RunGates(ChangeArguments, frozen=True, kw_only=True):
     mode: Mode
     profile: str | None = None
+    force: bool = False
+    """Run again although the same gates passed on the same tree already."""
 
 
 class GateResult(Struct, frozen=True, kw_only=True):
@@ -83,6 +85,8 @@ class GateResult(Struct, frozen=True, kw_only=True):
     tests: Mapping[str, Any]
     findings: tuple[str, ...]
     sandbox_level: str
+    reused: bool
+    """True when nothing ran, because the same gates passed on the same tree before."""
 
 
 def run(call: Call, arguments: RunGates) -> Outcome:
@@ -95,7 +99,10 @@ def run(call: Call, arguments: RunGates) -> Outcome:
         must_be(state, *(status for status in Status if status not in TERMINAL), to="run gates")
         _refuse_other_profile(state, arguments)
         plan = planned_gates(state, accepted.plan if accepted else None, arguments.mode, config)
-        baseline = base_tests(call, state, plan)
+        kept = None if arguments.force else _passed_already(call, state, plan)
+        if kept is not None:
+            return call.commit(lambda tx: _record_again(tx, call, arguments, kept))
+        baseline = base_tests(call, plan)
         finished = _run_in_worktree(call, state, plan, baseline)
         return call.commit(lambda tx: _record(tx, call, arguments, finished))
 
@@ -127,14 +134,36 @@ def _run_in_worktree(call: Call, state: FeatureState, plan: GatePlan, baseline: 
 def _record(tx: Transaction, call: Call, arguments: RunGates, finished: GateRun) -> Outcome:
     state = the_feature(tx, arguments)
     _refuse_stale(tx, call, state, finished)
-    after = with_verdict(state, finished)
-    advance = ADVANCES.get((state.status, arguments.mode))
-    if finished.verdict is Verdict.PASS and advance is not None:
-        after = moved(after, advance)
-    stored = record_run(tx, call, state, after, finished)
+    stored = record_run(tx, call, state, _advanced(state, finished), finished)
     if finished.verdict is not Verdict.PASS:
         return failure_of(finished)
-    return Answered(data=_result(stored, finished), evidence=pointers(finished))
+    return Answered(data=_result(stored, finished, reused=False), evidence=pointers(finished))
+
+
+def _passed_already(call: Call, state: FeatureState, plan: GatePlan) -> GateRun | None:
+    """Return the newest run of this mode, if it passed, here, and was about exactly what a run would be about now."""
+    run_id = state.evidence.latest_by_mode.get(plan.mode)
+    with call.kernel.record.read() as view:
+        run = view.get(GateRun, run_id) if run_id else None
+    if run is None or run.verdict is not Verdict.PASS or run.subject != plan.subject:
+        return None
+    return run if run.machine == machine_of(call, plan) else None
+
+
+def _record_again(tx: Transaction, call: Call, arguments: RunGates, kept: GateRun) -> Outcome:
+    state = the_feature(tx, arguments)
+    _refuse_stale(tx, call, state, kept)
+    after = _advanced(state, kept)
+    stored = state if after == state else store(tx, state, after, now=call.kernel.now())
+    tx.append(call.event("gates_reused", stored.feature_id, gate_run_id=kept.run_id, mode=kept.mode))
+    return Answered(data=_result(stored, kept, reused=True), evidence=pointers(kept))
+
+
+def _advanced(state: FeatureState, run: GateRun) -> FeatureState:
+    """Return the feature with a run's verdict, and in the status that a pass brings it to."""
+    after = with_verdict(state, run)
+    advance = ADVANCES.get((state.status, Mode(run.mode)))
+    return moved(after, advance) if run.verdict is Verdict.PASS and advance is not None else after
 
 
 def _refuse_stale(tx: Transaction, call: Call, state: FeatureState, finished: GateRun) -> None:
@@ -148,7 +177,7 @@ def _refuse_stale(tx: Transaction, call: Call, state: FeatureState, finished: Ga
         )
 
 
-def _result(state: FeatureState, finished: GateRun) -> GateResult:
+def _result(state: FeatureState, finished: GateRun, *, reused: bool) -> GateResult:
     return GateResult(
         feature_id=state.feature_id,
         version=state.version,
@@ -163,6 +192,7 @@ def _result(state: FeatureState, finished: GateRun) -> GateResult:
         tests=finished.tests,
         findings=finished.findings,
         sandbox_level=finished.sandbox_level,
+        reused=reused,
     )
 
 

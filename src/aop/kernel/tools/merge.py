@@ -18,7 +18,16 @@ from aop.kernel.documents import Approval, FeatureState, GateRun, HeldLocks, Mer
 from aop.kernel.features import moved, must_be, store
 from aop.kernel.gate_runs import failure_of, pointers, record_run
 from aop.kernel.gates import with_verdict
-from aop.kernel.merging import Prepared, base_head, check_ready, merge_gates, move_branches, prepare, proven_runs
+from aop.kernel.merging import (
+    Prepared,
+    base_head,
+    check_ready,
+    merge_gates,
+    move_branches,
+    prepare,
+    proven_runs,
+    refuse_empty,
+)
 from aop.kernel.permissions import COORDINATORS
 from aop.kernel.record import Transaction
 from aop.kernel.tools.repo import WORKTREE_WAIT_SECONDS
@@ -52,6 +61,7 @@ def approve(call: Call, arguments: Approve) -> Outcome:
     def decide(tx: Transaction) -> Outcome:
         state = the_feature(tx, arguments)
         must_be(state, Status.READY_TO_MERGE, to="be approved")
+        refuse_empty(kernel, state)
         runs = proven_runs(tx, state, config)
         base = base_head(kernel, config)
         if (arguments.tree, arguments.base) != (state.tree, base):

@@ -1,0 +1,25 @@
+"""What of this machine takes part in a gate verdict, besides the tree and the gates themselves."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterable
+
+
+def programs_hash(programs: Iterable[str], path: str) -> str:
+    """Return a hash over which files the programs are and when they were installed; a new toolchain gives another."""
+    digest = hashlib.sha256()
+    for program in sorted(set(programs)):
+        found = shutil.which(program, path=path) if os.sep not in program else None
+        digest.update(f"\0{program}\0{_installed(found)}".encode(errors="surrogateescape"))
+    return digest.hexdigest()[:32]
+
+
+def _installed(found: str | None) -> str:
+    if found is None:
+        return "not on the path"
+    file = os.path.realpath(found)
+    status = os.stat(file)
+    return f"{file}:{status.st_size}:{status.st_mtime_ns}"
