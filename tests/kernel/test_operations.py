@@ -77,7 +77,7 @@ def test_what_processes_do_at_once_is_all_in_the_files_afterwards(world: World) 
     index = json.loads((world.root / "agentic/features/index.json").read_bytes())
     assert (index["version"], index["active"]) == (4, names)
     world.ok("plan.submit", feature_id=names[0], plan_json=plan_for(names[0]))
-    gates = json.dumps({"feature_id": names[0], "mode": "full"})
+    gates = json.dumps({"feature_id": names[0], "mode": "full", "force": True})
     ran = race(CALL, [(world.root, "orchestrator", "gates.run", gates, f"op-{number}") for number in range(3)])
     assert sorted(answer["data"]["version"] for answer in ran) == [3, 4, 5]
     state = (world.root / f"agentic/features/{names[0]}/state.md").read_text()
