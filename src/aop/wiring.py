@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -64,6 +65,9 @@ class Catalogue(Mapping[str, Tool]):
 CATALOGUE = Catalogue()
 
 SECRET_NAMES = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "API_KEY", "APIKEY", "PRIVATE_KEY", "CREDENTIAL")
+
+
+T = TypeVar("T")
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -154,6 +158,10 @@ class _LateProcesses:
     def identity(self, sandbox: str, programs: Sequence[str]) -> str:
         """Return what of this machine takes part in a verdict."""
         return self._built.identity(sandbox, programs)
+
+    def together(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
+        """Carry out tasks at the same time."""
+        return self._built.together(tasks)
 
     def run(self, command: Command) -> Ended:
         """Run one command to its end."""

@@ -65,3 +65,32 @@ def test_gates_that_failed_are_run_again(make_world: MakeWorld) -> None:
         assert world.call("gates.run", feature_id="one", mode="fast").error is not None
 
     assert logs(world) == 2
+
+
+BOTH = [
+    {"name": name, "cmd": ["sh", "-c", f"touch {own}; i=0; until test -e {other}; do i=$((i+1)); sleep 0.05; done"]}
+    for name, own, other in (("ping", "ping", "pong"), ("pong", "pong", "ping"))
+]
+
+
+@pytest.mark.req("AOP-191")
+def test_steps_of_a_parallel_profile_run_at_the_same_time(make_world: MakeWorld) -> None:
+    # Each step waits for the file that the other one makes: one after the other they would never end.
+    world = make_world(gates=gates_of(fast=BOTH, parallel=True), files={".gitignore": "ping\npong\n"})
+    world.plan()
+    ran = world.ok("gates.run", feature_id="one", mode="fast")
+
+    assert [(step["name"], step["outcome"]) for step in ran["steps"]] == [("ping", "passed"), ("pong", "passed")]
+
+
+@pytest.mark.req("AOP-191")
+def test_all_steps_of_a_parallel_profile_are_told_and_the_one_that_failed_is_pointed_to(make_world: MakeWorld) -> None:
+    steps = [{"name": "bad", "cmd": ["sh", "-c", "exit 3"]}, {"name": "good", "cmd": ["sh", "-c", "exit 0"]}]
+    world = make_world(gates=gates_of(fast=steps, parallel=True))
+    world.plan()
+    answer = world.call("gates.run", feature_id="one", mode="fast")
+
+    assert answer.error is not None
+    outcomes = [(step["name"], step["outcome"]) for step in answer.error["details"]["steps"]]
+    assert outcomes == [("bad", "failed"), ("good", "passed")]
+    assert (answer.evidence["exit_code"], answer.evidence["log_path"].endswith("-bad.log")) == (3, True)

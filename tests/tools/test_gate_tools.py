@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import pytest
@@ -21,6 +21,8 @@ from aop.wiring import CATALOGUE
 from tests.tools.conftest import MakeWorld
 from tests.tools.worlds import CHECK, GATES, events, force, gates_of, patch_of, plain, state_of, step
 from tests.world import FILES, PATCH, World, files, git, make_repository, plan_for
+
+T = TypeVar("T")
 
 SECRET = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
 
@@ -324,6 +326,9 @@ class Scripted:
 
     def sandbox_level(self, sandbox: str) -> str:
         return "none"
+
+    def together(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
+        return [task() for task in tasks]
 
     def identity(self, sandbox: str, programs: Sequence[str]) -> str:
         return f"none:{len(programs)}"

@@ -6,8 +6,10 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -30,6 +32,8 @@ from aop.adapters.steplogs import StepLog, without_controls
 from aop.adapters.toolchains import homes_of_tools, is_within, named_roots, tool_roots
 from aop.core.errors import Fault, SandboxUnavailable
 from aop.kernel.ports import Command, Ended, Ending
+
+T = TypeVar("T")
 
 RUNGS = ("bubblewrap", "landlock")
 """The sandboxes, the best one first."""
@@ -86,6 +90,11 @@ class LocalProcesses:
     def identity(self, sandbox: str, programs: Sequence[str]) -> str:
         """Return the level, and a hash of the programs."""
         return f"{self.sandbox_level(sandbox)}:{programs_hash(programs, self._environ.get('PATH', os.defpath))}"
+
+    def together(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
+        """Carry out the tasks in a thread each."""
+        with ThreadPoolExecutor(max_workers=max(1, len(tasks))) as threads:
+            return list(threads.map(lambda task: task(), tasks))
 
     def run(self, command: Command) -> Ended:
         """Run one command to its end.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -84,7 +85,7 @@ def machine_of(call: Call, plan: GatePlan) -> str:
 
 
 def run_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: int | None = None) -> GateRun:
-    """Run the steps one after the other in a checkout that holds the plan's tree, up to the first that fails.
+    """Run the steps in a checkout that holds the plan's tree: in order up to the first that fails, or all at once.
 
     `baseline` is how many tests run on the base, where that is known.
     """
@@ -93,21 +94,15 @@ def run_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: int | Non
     level = kernel.processes.sandbox_level(plan.policy.execution.sandbox)
     started = kernel.now()
     remove_old_reports(kernel.files, plan.reports, checkout)
-    results: list[StepResult] = []
-    transient = False
     with kernel.locks.gate_slot(plan.policy.supervisor.max_parallel_gate_runs):
-        for number, step in enumerate(plan.steps, start=1):
-            call.report(f"{plan.feature_id}: {plan.mode} gates, step {number} of {len(plan.steps)}: {step.name}")
-            result, transient = _run_step(call, plan, step, checkout, f"{run_id}-{step.name}")
-            results.append(result)
-            if result.outcome != "passed":
-                break
+        taken = _run_steps(call, plan, checkout, run_id)
     judged = judge_reports(
         kernel.files, plan.reports, checkout, profile=plan.profile, policy=plan.policy, baseline=baseline
     )
-    if results[-1].outcome != "passed":
+    failed = next((each for each in taken if each.result.outcome != "passed"), None)
+    if failed is not None:
         # The report of a run that failed proves nothing; it only says how many tests there were.
-        judged = msgspec.structs.replace(_judged_step(results[-1], transient=transient), tests=judged.tests)
+        judged = msgspec.structs.replace(_judged_step(failed), tests=judged.tests)
     with kernel.record.read() as view:
         failure = known_failure(view, plan.feature_id, plan.mode, plan.subject)
     judged = with_known_failure(judged, failure, plan.policy)
@@ -122,7 +117,7 @@ def run_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: int | Non
         verdict=Verdict.FAIL if judged.failure_code else Verdict.PASS,
         failure_code=judged.failure_code,
         failure=judged.failure,
-        steps=tuple(results),
+        steps=tuple(each.result for each in taken),
         coverage=judged.coverage,
         tests=judged.tests,
         findings=judged.findings,
@@ -133,14 +128,36 @@ def run_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: int | Non
     )
 
 
-def _run_step(call: Call, plan: GatePlan, step: Step, checkout: Path, log_name: str) -> tuple[StepResult, bool]:
-    """Run a step, again where the machine made it fail (AOP-277); tell whether it was the machine at last."""
+class _Taken(Struct, frozen=True, kw_only=True):
+    """A step that was run, and whether it was the machine that made it fail."""
+
+    result: StepResult
+    transient: bool
+
+
+def _run_steps(call: Call, plan: GatePlan, checkout: Path, run_id: GateRunId) -> list[_Taken]:
+    what, count = f"{plan.feature_id}: {plan.mode} gates", len(plan.steps)
+    if plan.profile.parallel:
+        call.report(f"{what}, {count} steps at once: {', '.join(step.name for step in plan.steps)}")
+        steps = [partial(_run_step, call, plan, step, checkout, f"{run_id}-{step.name}") for step in plan.steps]
+        return call.kernel.processes.together(steps)
+    taken: list[_Taken] = []
+    for number, step in enumerate(plan.steps, start=1):
+        call.report(f"{what}, step {number} of {count}: {step.name}")
+        taken.append(_run_step(call, plan, step, checkout, f"{run_id}-{step.name}"))
+        if taken[-1].result.outcome != "passed":
+            break
+    return taken
+
+
+def _run_step(call: Call, plan: GatePlan, step: Step, checkout: Path, log_name: str) -> _Taken:
+    """Run a step, again where the machine made it fail (AOP-277)."""
     attempt, log_path = 1, f"{folder_of(plan.feature_id)}/logs/{log_name}.log"
     ended = _run_once(call, plan, step, checkout, log_path)
     while ended.transient and attempt <= _retries(plan.policy.execution):
         attempt, log_path = attempt + 1, f"{folder_of(plan.feature_id)}/logs/{log_name}-{attempt + 1}.log"
         ended = _run_once(call, plan, step, checkout, log_path)
-    return _step_result(step, ended, log_path, attempts=attempt), ended.transient
+    return _Taken(result=_step_result(step, ended, log_path, attempts=attempt), transient=ended.transient)
 
 
 def _retries(rules: ExecutionRules) -> int:
@@ -186,13 +203,14 @@ def _step_result(step: Step, ended: Ended, log_path: str, *, attempts: int) -> S
     )
 
 
-def _judged_step(last: StepResult, *, transient: bool) -> Judged:
-    what = " ".join(last.command)
-    if last.outcome == "timed_out":
-        return Judged(failure_code=GateTimeout.code, failure=f"The step `{last.name}` passed its time limit: {what}")
-    how = last.problem or f"it ended with exit code {last.exit_code}"
-    code = TransientExecFailure.code if transient else GateFailed.code
-    return Judged(failure_code=code, failure=f"The step `{last.name}` did not pass: {how}: {what}")
+def _judged_step(failed: _Taken) -> Judged:
+    step = failed.result
+    what = " ".join(step.command)
+    if step.outcome == "timed_out":
+        return Judged(failure_code=GateTimeout.code, failure=f"The step `{step.name}` passed its time limit: {what}")
+    how = step.problem or f"it ended with exit code {step.exit_code}"
+    code = TransientExecFailure.code if failed.transient else GateFailed.code
+    return Judged(failure_code=code, failure=f"The step `{step.name}` did not pass: {how}: {what}")
 
 
 FAILURES: Mapping[str, type[Refusal]] = {
@@ -238,13 +256,18 @@ def step_facts(steps: Sequence[StepResult]) -> list[Json]:
     return [msgspec.to_builtins(step) for step in steps]
 
 
+def telling_step(run: GateRun) -> StepResult:
+    """Return the step whose log says why: the first that did not pass, or else the last."""
+    return next((step for step in run.steps if step.outcome != "passed"), run.steps[-1])
+
+
 def pointers(run: GateRun) -> dict[str, Json]:
     """Return where the proof of a run lies (AOP-149)."""
-    last = run.steps[-1]
+    step = telling_step(run)
     return {
         "gate_run_id": run.run_id,
-        "log_path": last.log_path,
-        "command": list(last.command),
-        "exit_code": last.exit_code,
+        "log_path": step.log_path,
+        "command": list(step.command),
+        "exit_code": step.exit_code,
         "sandbox_level": run.sandbox_level,
     }

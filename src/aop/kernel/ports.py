@@ -7,12 +7,14 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
 from aop.core.ids import CommitId, FeatureId, ObjectId, OperationId, TreeId
 from aop.kernel.limits import NO_LIMITS, Limits
+
+T = TypeVar("T")
 
 # --- git -----------------------------------------------------------------------------------------
 
@@ -232,6 +234,9 @@ class Processes(Protocol):
 
     def identity(self, sandbox: str, programs: Sequence[str]) -> str:
         """Return what of this machine takes part in a verdict: the sandbox level, and which programs these are."""
+
+    def together(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
+        """Carry out tasks that each run commands at the same time; return their results in order."""
 
     def run(self, command: Command) -> Ended:
         """Run one command to its end, within its time limit; its redacted output goes to the log file."""

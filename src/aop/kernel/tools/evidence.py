@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from aop.kernel.calls import Call, FeatureArguments, Kernel, Outcome, Tool, the_feature
 from aop.kernel.documents import AcceptedPlan, FeatureState, GateRun, StepResult, Verdict
-from aop.kernel.gate_runs import planned_subjects
+from aop.kernel.gate_runs import planned_subjects, telling_step
 from aop.kernel.permissions import READERS
 from aop.kernel.record import Snapshot
 
@@ -77,7 +77,7 @@ def latest_runs(kernel: Kernel, view: Snapshot, state: FeatureState) -> dict[str
 
 
 def _summary(kernel: Kernel, run: GateRun, *, current: bool) -> RunSummary:
-    log_path = run.steps[-1].log_path
+    log_path = telling_step(run).log_path
     tail = kernel.files.read_tail(log_path, limit=LOG_TAIL_BYTES).decode(errors="replace")
     return RunSummary(
         run_id=run.run_id,
