@@ -28,6 +28,7 @@ class Steps:
     ) -> None:
         self.folder = folder
         self.level = level
+        self.rungs = () if level == "none" else (level,)
         self.worktree = worktree or folder / "worktree"
         self.worktree.mkdir(parents=True, exist_ok=True)
         self.private_root = folder / "private"
@@ -37,7 +38,7 @@ class Steps:
             private_root=self.private_root,
             git_dirs=git_dirs,
             grace_seconds=0.5,
-            rungs=() if level == "none" else (level,),
+            rungs=self.rungs,
         )
         if self.processes.sandbox_level("auto") != level:
             pytest.skip(f"{level} does not hold on this machine")

@@ -8,6 +8,7 @@ import shutil
 import sys
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -281,27 +282,34 @@ def test_nothing_that_a_step_started_outlives_it(steps: Steps, start: str) -> No
     assert processes_with(unique) == []
 
 
-def test_a_step_is_ended_when_the_caller_is_interrupted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("level", ["none", "landlock", "bubblewrap"])
+def test_a_step_is_ended_when_the_caller_is_interrupted(tmp_path: Path, level: str) -> None:
     unique = f"600.{uuid.uuid4().int % 10**12}"
 
     def interrupt(text: str) -> str:
         raise KeyboardInterrupt(text)
 
-    processes = LocalProcesses(os.environ, interrupt, private_root=tmp_path / "private")
+    rungs = Steps(tmp_path, level).rungs
+    processes = LocalProcesses(os.environ, interrupt, private_root=tmp_path / "private", rungs=rungs)
     command = Command(
-        argv=("sh", "-c", f"echo now; sleep {unique}"),
+        argv=("sh", "-c", f"echo now; setsid sleep {unique} & sleep {unique}"),
         cwd=tmp_path,
         worktree=tmp_path,
         env=(),
         env_allowlist=(),
         timeout_seconds=20,
         log_path=tmp_path / "log",
-        sandbox="off",
     )
     with pytest.raises(KeyboardInterrupt):
         processes.run(command)
     wait_until_dead(processes_with(unique))
     assert processes_with(unique) == []
+
+
+def test_steps_of_many_threads_neither_end_nor_hold_up_each_other(steps: Steps) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        logs = list(pool.map(lambda number: steps.output("sh", "-c", f"sleep 0.{number}; echo {number}"), range(8)))
+    assert logs == [f"{number}\n" for number in range(8)]
 
 
 def test_memory_stays_flat_whatever_a_step_prints(steps: Steps) -> None:
