@@ -338,7 +338,12 @@ def test_a_merge_gives_a_tree_or_the_paths_that_conflict(repository: Repository)
     before = user_state(repository)
     both = tree_with(repository, {"README.md": "ours\n", "src/a.txt": "theirs\n"})
     assert repository.merge(ours, theirs) == MergedTree(tree=both)
-    assert repository.merge(ours, rival) == ConflictedPaths(paths=("README.md",))
+    conflicted = repository.merge(ours, rival)
+    assert isinstance(conflicted, ConflictedPaths)
+    assert (conflicted.paths, conflicted.stages) == (("README.md",), {"README.md": (1, 2, 3)})
+    entry = repository.entry(conflicted.tree, "README.md")
+    assert entry is not None
+    assert b"ours\n|||||||" in repository.blob(entry.oid)
     assert user_state(repository) == before
 
 

@@ -384,7 +384,7 @@ HOOKS = ("post-checkout", "post-commit", "post-merge", "pre-commit", "pre-merge-
 
 
 @pytest.mark.req("AOP-022")
-@pytest.mark.hostile("M06", "M07")
+@pytest.mark.hostile("M05", "M06", "M07")
 def test_the_checkout_of_the_user_is_left_alone_byte_for_byte_and_no_hook_runs(readied: World) -> None:
     for name in HOOKS:
         hook = readied.root / ".git/hooks" / name

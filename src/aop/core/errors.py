@@ -349,7 +349,7 @@ class MergeDisabled(Refusal):
 
 class MergeConflict(Refusal):
     code = "merge_conflict"
-    hint = "Bring the feature up to the base branch where the named paths conflict, and run the gates again."
+    hint = "Change the feature so that it agrees with the base branch where `conflicts` says, and run the gates again."
 
 
 class BaseMoved(Refusal):

@@ -17,6 +17,7 @@ from aop.core.errors import (
     FeatureBranchMoved,
     MergeConflict,
     NothingToMerge,
+    ProtectedPath,
     StrategyNotAllowed,
     UnknownGateProfileOrMode,
     UserApprovalRequired,
@@ -27,12 +28,13 @@ from aop.kernel.baselines import base_tests
 from aop.kernel.calls import Call, Kernel
 from aop.kernel.config import Config
 from aop.kernel.config_models import MergeStrategy, Mode
+from aop.kernel.conflicts import conflict_facts
 from aop.kernel.documents import AcceptedPlan, Approval, FeatureState, GateRun, Plan, Status, Subject
 from aop.kernel.features import must_be
 from aop.kernel.gate_runs import GatePlan, planned_gates, planned_subjects, run_gates
 from aop.kernel.gates import missing_proof
 from aop.kernel.plans import check_contract_locks
-from aop.kernel.ports import ConflictedPaths
+from aop.kernel.ports import ConflictedPaths, FileMode, Git
 from aop.kernel.record import Snapshot
 
 LONGEST_MESSAGE = 10_000
@@ -160,7 +162,7 @@ def _refuse_void(approval: Approval, state: FeatureState, config: Config, *, bas
 def prepare(call: Call, ready: Ready, strategy: MergeStrategy, message: str) -> Prepared:
     """Write the commits of a merge; nothing points to them yet.
 
-    Raises: MergeConflict.
+    Raises: MergeConflict, ProtectedPath.
     """
     git, state = call.kernel.git, ready.state
     when = _moment(call.kernel, ready.approval)
@@ -171,7 +173,9 @@ def prepare(call: Call, ready: Ready, strategy: MergeStrategy, message: str) -> 
         raise MergeConflict(
             f"`{state.feature_id}` conflicts with the base branch in {len(merged.paths)} file(s).",
             paths=list(merged.paths),
+            conflicts=conflict_facts(git, merged, ours=ready.base, theirs=feature_commit),
         )
+    _refuse_submodules(git, ready.base, merged.tree)
     # A feature is one tree and so one commit: squashing it and rebasing it are the same.
     parents, merge_text = [ready.base], text
     if strategy is MergeStrategy.MERGE_COMMIT:
@@ -184,6 +188,18 @@ def prepare(call: Call, ready: Ready, strategy: MergeStrategy, message: str) -> 
         strategy=strategy,
         approval_id=ready.approval.approval_id if ready.approval else None,
     )
+
+
+def _refuse_submodules(git: Git, base: CommitId, merged: TreeId) -> None:
+    """No patch changes a submodule, so a merge that would is none of ours."""
+    changes = git.changes(git.tree_of(base), merged)
+    links = [
+        change.path
+        for change in changes
+        if any(entry is not None and entry.mode is FileMode.GITLINK for entry in (change.old, change.new))
+    ]
+    if links:
+        raise ProtectedPath(f"The merge would change the submodule `{links[0]}`.", path=links[0], paths=links)
 
 
 def _moment(kernel: Kernel, approval: Approval | None) -> datetime:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from enum import StrEnum
@@ -61,7 +61,15 @@ class MergedTree(Struct, frozen=True, kw_only=True):
 class ConflictedPaths(Struct, frozen=True, kw_only=True):
     """A merge that a person or an agent must resolve."""
 
-    paths: tuple[str, ...]
+    tree: TreeId
+    """What git made of it: files that conflict hold the lines of both sides, between conflict markers."""
+    stages: Mapping[str, tuple[int, ...]]
+    """For each path who has it: 1 the commit that both come from, 2 ours, 3 theirs."""
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Return the paths that conflict."""
+        return tuple(self.stages)
 
 
 class Author(Struct, frozen=True, kw_only=True):

@@ -56,6 +56,7 @@ _SETTINGS = (
     "core.quotePath=false",
     "core.splitIndex=false",
     "core.untrackedCache=false",
+    "merge.conflictStyle=diff3",
     "submodule.recurse=false",
     "worktree.useRelativePaths=false",
 )

@@ -55,6 +55,15 @@ def split_names(out: bytes) -> tuple[str, ...]:
     return tuple(text_of(name) for name in out.split(b"\0") if name)
 
 
+def conflict_stages(records: Iterable[str]) -> dict[str, tuple[int, ...]]:
+    """Read the records of conflicted files, `MODE OID STAGE<TAB>PATH` each: for each path, its stages."""
+    stages: dict[str, tuple[int, ...]] = {}
+    for record in records:
+        described, _, path = record.partition("\t")
+        stages[path] = (*stages.get(path, ()), int(described.split(" ")[2]))
+    return stages
+
+
 def joined_names(paths: Iterable[str]) -> bytes:
     """Write names for a command that reads them from `--stdin -z`."""
     return b"".join(bytes_of(path) + b"\0" for path in paths)

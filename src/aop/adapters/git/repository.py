@@ -16,6 +16,7 @@ from aop.adapters.git.excludes import exclude_runtime_files
 from aop.adapters.git.folders import Quarantine, abandoned_folders, held_folder, locked, own_folder, remove_folder
 from aop.adapters.git.neutral import neutral_git_dir
 from aop.adapters.git.records import (
+    conflict_stages,
     is_plain_path,
     object_id,
     porcelain,
@@ -139,14 +140,15 @@ class Repository:
         return CommitId(ObjectId(ran.out.decode("ascii").strip()))
 
     def merge(self, ours: CommitId, theirs: CommitId) -> MergedTree | ConflictedPaths:
-        options = ("--write-tree", "-z", "--name-only", "--no-messages")
+        options = ("--write-tree", "-z", "--no-messages")
         ran = self._neutral.run("merge-tree", *options, object_id(ours), object_id(theirs), fine=(0, 1, _FAILED))
         if ran.code == _FAILED:
             if "unrelated histories" in ran.err:
                 raise MergeConflict(f"`{ours[:12]}` and `{theirs[:12]}` have no commit in common.", paths=[])
             raise Fault(f"`git merge-tree` ended with {ran.code}: {self._neutral.cleaned(ran.err)}")
         tree, *conflicts = split_names(ran.out)
-        return ConflictedPaths(paths=tuple(conflicts)) if ran.code else MergedTree(tree=TreeId(ObjectId(tree)))
+        merged = TreeId(ObjectId(tree))
+        return ConflictedPaths(tree=merged, stages=conflict_stages(conflicts)) if ran.code else MergedTree(tree=merged)
 
     def branch_head(self, branch: str) -> CommitId | None:
         return self._refs.branch_head(branch)
