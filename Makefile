@@ -5,7 +5,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench lock
+.PHONY: help setup demo test soak check format bench lock
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
@@ -21,6 +21,9 @@ test: $(INSTALLED) ## run the tests with branch coverage, then say which require
 	$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term
 	@$(BIN)/coverage report --format=total | awk 'NR == 1 {printf "coverage %s %%, %.2f points short of 100 %%\n", $$1, 100 - $$1}'
 	@$(BIN)/python tests/requirements_covered.py
+
+soak: $(INSTALLED) ## break every operation at every system call that writes, and look for damage (needs strace)
+	$(BIN)/python -m pytest tests/soak -m soak -n auto --dist worksteal -rs
 
 check: $(INSTALLED) ## check format, style, types, the import stack and the claimed requirement ids
 	$(BIN)/ruff format --check

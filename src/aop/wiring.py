@@ -112,6 +112,9 @@ def build(folder: Path, settings: Settings) -> App:
     repository = open_repository(folder, settings.environ)
     private = repository.root / ".aop"
     repository.exclude_runtime_files()
+    repository.sweep_leftovers()
+    locks = FileLocks(private / "locks")
+    locks.sweep_leftovers()
     record = SqliteRecord(private / "record.db")
     redact = Redactor(settings.secrets)
     kernel = Kernel(
@@ -119,7 +122,7 @@ def build(folder: Path, settings: Settings) -> App:
         git=repository,
         files=RepositoryFiles(repository.root),
         processes=_LateProcesses(lambda: _local_processes(repository, settings, redact)),
-        locks=FileLocks(private / "locks"),
+        locks=locks,
         clock=SystemClock(),
         signer=FileSigner(private / "keys" / "approval.key"),
         redact=redact,

@@ -154,6 +154,18 @@ def test_the_file_of_an_operation_is_gone_when_it_has_ended(locks: FileLocks, fo
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.hostile("S35")
+def test_the_file_of_a_killed_operation_is_swept_and_that_of_a_live_one_is_not(locks: FileLocks, folder: Path) -> None:
+    with running(HOLD, folder, "operation") as child:
+        held = list(folder.iterdir())
+        locks.sweep_leftovers()
+        assert list(folder.iterdir()) == held
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+    locks.sweep_leftovers()
+    assert list(folder.iterdir()) == []
+
+
 def test_whoever_waited_on_a_file_that_was_removed_holds_the_file_that_others_see(
     locks: FileLocks, folder: Path
 ) -> None:

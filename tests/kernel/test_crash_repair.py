@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import signal
-import subprocess
-import sys
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -410,62 +404,3 @@ def test_a_repair_that_is_killed_at_any_write_is_taken_up_by_the_next(world: Wor
         assert last.call("feature.ready_to_merge", operation="op-1", **merge_of(token)).ok
         with last.app.record.read() as view:
             assert (len(list(view.journal(kinds=("feature_merged",)))), view.unshown()) == (1, ())
-
-
-# --- killed by the system ------------------------------------------------------------------------
-
-DURABLE = ("fsync", "fdatasync", "rename", "renameat")
-"""What makes something last: between two of these, a killed process leaves nothing new behind."""
-
-strace = shutil.which("strace")
-
-
-def killed_at(world: World, step: str, nth: int, diff: str, operation: str) -> bool:
-    """Apply a patch in a process that is killed before its n-th such step; tell whether it lived that long."""
-    ended = subprocess.run(
-        [
-            *(str(strace), "-qq", "-o", os.devnull, "-e", f"inject={step}:signal=SIGKILL:when={nth}"),
-            *(sys.executable, "-m", "aop.cli.main", "call", "--role", "builder", "--operation-id", operation),
-            *("repo.apply_patch", json.dumps({"feature_id": "one", "unified_diff": diff})),
-        ],
-        cwd=world.root,
-        capture_output=True,
-        check=False,
-        timeout=50,
-    )
-    assert ended.returncode in (0, -signal.SIGKILL), ended.stderr
-    return ended.returncode != 0
-
-
-@pytest.mark.slow
-@pytest.mark.req("AOP-026", "AOP-259")
-@pytest.mark.hostile("S01")
-@pytest.mark.skipif(strace is None, reason="strace is not installed")
-def test_a_patch_that_is_killed_before_any_durable_step_is_applied_once_when_it_is_sent_again(world: World) -> None:
-    world.plan("one")
-    sent, deaths = 0, Counter[str]()
-    for step in DURABLE:
-        for nth in count(1):
-            sent += 1
-            diff, content = (PATCH, "TWO") if sent % 2 else (UNDO, "two")
-            was_killed = killed_at(world, step, nth, diff, f"op-{sent}")
-            # A reader finds whole files, whatever happened to the writer.
-            assert (front_matter_of(world)["feature_id"], index_of(world)["active"]) == ("one", ["one"])
-            with reopened(world) as after:
-                patch: dict[str, Any] = {"feature_id": "one", "unified_diff": diff}
-                answer = after.call("repo.apply_patch", role=Role.BUILDER, operation=f"op-{sent}", **patch)
-                assert (answer.ok, answer.evidence) == (True, {}), answer.error
-                assert (answer.data["version"], front_matter_of(after)["version"]) == (2 + sent, 2 + sent)
-                assert (world.root / ".worktrees/one/src/a.txt").read_text() == f"one\n{content}\nthree\n"
-                with after.app.record.read() as view:
-                    assert (view.pending_operations(), view.unshown()) == ((), ())
-            if not was_killed:
-                break
-            deaths[step] += 1
-    assert min(deaths[step] for step in DURABLE) >= 1
-    assert deaths.total() >= 12
-    with world.app.record.read() as view:
-        applied = [entry.event.operation_id for entry in view.journal(kinds=("patch_applied",))]
-    assert applied == [f"op-{number}" for number in range(1, sent + 1)]
-    left = [path.name for path in (world.root / "agentic").rglob("*.tmp")]
-    assert (left, list((world.root / ".aop/locks").glob("op-*"))) == ([], [])

@@ -8,7 +8,7 @@ import os
 import random
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from aop.core.errors import OperationInProgress, Refusal, WorktreeBusy
@@ -19,13 +19,19 @@ from aop.core.ids import FeatureId, OperationId
 def locked_file(path: Path, *, wait_seconds: float | None = None, refusal: Refusal | None = None) -> Iterator[int]:
     """Hold a lock file alone; waits in line without a limit, or for a time and then raises the refusal."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Closed on exec: a child that outlives its parent must not keep the parent's lock.
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
+    with _opened(path, os.O_CREAT) as descriptor:
         if wait_seconds is None or refusal is None:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         else:
             _lock_within(descriptor, wait_seconds, refusal)
+        yield descriptor
+
+
+@contextmanager
+def _opened(path: Path, create: int = 0) -> Iterator[int]:
+    # Closed on exec: a child that outlives its parent must not keep the parent's lock.
+    descriptor = os.open(path, os.O_RDWR | create | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
         yield descriptor
     finally:
         os.close(descriptor)
@@ -76,6 +82,13 @@ class FileLocks:
                 finally:
                     path.unlink(missing_ok=True)
                 return
+
+    def sweep_leftovers(self) -> None:
+        """Remove the files of operations whose holders died; an id that is never sent again would keep its file."""
+        for path in self._folder.glob("op-*.lock"):
+            with suppress(FileNotFoundError), _opened(path) as descriptor:
+                if _try_lock(descriptor) and _is_file_at(path, descriptor):
+                    path.unlink()
 
     @contextmanager
     def worktree(self, feature_id: FeatureId, *, wait_seconds: float) -> Iterator[None]:

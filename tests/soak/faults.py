@@ -1,0 +1,253 @@
+"""Breaks `aop` at a system call that writes: killed there, or told that the disk is full or broken."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+
+import pytest
+from msgspec import Struct
+
+from tests.world import PATCH, World, make_repository, plan_for
+
+ROOT = Path(__file__).parents[2]
+STRACE = shutil.which("strace")
+GIT = shutil.which("git")
+OPERATION_ID = "op-1"
+
+needs_strace = pytest.mark.skipif(STRACE is None, reason="strace, which breaks a process at a system call, is missing")
+
+DURABLE = ("fsync", "fdatasync", "rename", "renameat", "renameat2")
+WRITING = (
+    *DURABLE,
+    *("write", "pwrite64", "writev", "sendfile", "copy_file_range", "ftruncate"),
+    *("link", "linkat", "symlink", "symlinkat", "unlink", "unlinkat", "mkdir", "mkdirat", "rmdir", "openat"),
+)
+"""Every call that changes a file or a folder; of `openat` only what creates."""
+
+AOP = (sys.executable, "-m", "aop.cli.main")
+
+
+class How(StrEnum):
+    """What happens at the point, as strace is told it; `nth` is the number of the call."""
+
+    KILLED = "signal=SIGKILL:when={nth}"
+    DISK_FULL = "error=ENOSPC:when={nth}+"
+    DISK_BROKEN = "error=EIO:when={nth}"
+    INTERRUPTED = "error=EINTR:when={nth}"
+
+    @property
+    def kills(self) -> bool:
+        return self is How.KILLED
+
+
+class Point(Struct, frozen=True, kw_only=True):
+    """The n-th such call of `aop` itself, or of one of the git processes that it starts."""
+
+    syscall: str
+    nth: int
+    git: int = 0
+    """Which git process, counted from 1; 0 is `aop`."""
+    command: str = ""
+    to_disk: bool = True
+    """Whether it writes to a disk, which can be full or broken; a pipe to its parent cannot."""
+
+    @property
+    def program(self) -> str:
+        return f"git {self.command}" if self.git else "aop"
+
+
+class Operation(Struct, frozen=True, kw_only=True):
+    """One command that changes something, and how to bring a repository to where it can be given."""
+
+    name: str
+    stage: str
+    event: str
+    """What the journal holds once when it is done."""
+
+
+PLAN = Operation(name="plan.submit", stage="planning", event="plan_accepted")
+PATCHED = Operation(name="repo.apply_patch", stage="building", event="patch_applied")
+MERGE = Operation(name="aop merge", stage="ready", event="feature_merged")
+OPERATIONS = (PLAN, PATCHED, MERGE)
+
+
+class Stage(Struct, frozen=True, kw_only=True):
+    """A repository on which an operation can be given, and the words of `aop` that give it."""
+
+    root: Path
+    operation: Operation
+    words: tuple[str, ...]
+
+    def copied(self, to: Path) -> Stage:
+        """Copy the repository together with its record; its worktree is told where it is now."""
+        shutil.copytree(self.root, to, symlinks=True)
+        registration, link = to / ".git/worktrees/one", to / ".worktrees/one/.git"
+        (registration / "gitdir").write_text(f"{link}\n")
+        link.write_text(f"gitdir: {registration}\n")
+        return Stage(root=to, operation=self.operation, words=self.words)
+
+
+def staged(operation: Operation, root: Path) -> Stage:
+    """Make a repository on which the operation can be given."""
+    world = World(make_repository(root))
+    try:
+        return Stage(root=root, operation=operation, words=_prepared(world, operation))
+    finally:
+        world.close()
+
+
+def _prepared(world: World, operation: Operation) -> tuple[str, ...]:
+    if operation is MERGE:
+        world.ready()
+        return ("merge", "one", "--token", world.approval())
+    given: tuple[str, dict[str, object]]
+    if operation is PLAN:
+        world.init()
+        given = "planner", {"plan_json": plan_for("one")}
+    else:
+        world.plan()
+        given = "builder", {"unified_diff": PATCH}
+    role, arguments = given
+    payload = json.dumps({"feature_id": "one", **arguments})
+    return ("call", "--role", role, "--operation-id", OPERATION_ID, operation.name, payload)
+
+
+# --- which points there are ----------------------------------------------------------------------
+
+
+def points_of(stage: Stage, scratch: Path, program: Sequence[str] = AOP) -> list[Point]:
+    """Perform the operation once on a copy, and return every writing call of it, git's own ones last."""
+    trace = scratch / "aop.trace"
+    traced = (str(STRACE), "-qq", "-o", str(trace), "-e", f"trace={','.join(WRITING)}")
+    with _shim(f'exec {" ".join(traced[:2])} -o "$0.$n.trace" {" ".join(traced[4:])} {GIT} "$@"') as path:
+        own = stage.copied(scratch / "counted")
+        ended = _ran((*traced, *program, *own.words), own.root, path=path)
+        assert ended == 0, (program, ended)
+        points = list(_points_in(trace))
+        for number in range(1, 1 + len(list(path.glob("git.*.trace")))):
+            command = (path / f"git.{number}.command").read_text().strip()
+            points += _points_in(path / f"git.{number}.trace", git=number, command=command)
+    shutil.rmtree(own.root)
+    return points
+
+
+def _points_in(trace: Path, *, git: int = 0, command: str = "") -> Iterator[Point]:
+    """Yield each call that creates or changes something, with its number among all calls of that name."""
+    seen = Counter[str]()
+    for line in trace.read_text(errors="replace").splitlines():
+        name, _, words = line.partition("(")
+        seen[name] += 1
+        if name in WRITING and (name != "openat" or "O_CREAT" in words):
+            to_disk = not (git and words.startswith(("1,", "2,")))
+            yield Point(syscall=name, nth=seen[name], git=git, command=command, to_disk=to_disk)
+
+
+def spread(points: Sequence[Point], most: int) -> list[Point]:
+    """Return at most so many of the points, from the first to the last in even steps."""
+    if len(points) <= most:
+        return list(points)
+    return [points[step * (len(points) - 1) // max(1, most - 1)] for step in range(most)]
+
+
+# --- breaking one ----------------------------------------------------------------------------------
+
+
+def broken_at(point: Point, how: How, stage: Stage, *, program: Sequence[str] = AOP, with_parent: bool = False) -> int:
+    """Perform the operation, broken at a point; return the exit code when all of its processes have ended.
+
+    A git process that is killed is killed alone, or together with the `aop` that waits for it.
+    """
+    assert STRACE is not None
+    broken = f"{STRACE} -qq -o {os.devnull} -e inject={point.syscall}:{how.format(nth=point.nth)}"
+    if not point.git:
+        return _ran((*broken.split(), *program, *stage.words), stage.root)
+    end_parent = "kill -9 $PPID;" if with_parent else ""
+    with _shim(
+        f'[ "$n" = {point.git} ] || exec {GIT} "$@"\n{broken} {GIT} "$@"; code=$?\n{end_parent} exit $code'
+    ) as path:
+        return _ran((*program, *stage.words), stage.root, path=path)
+
+
+# Only what the shell does itself: a process for each count would be most of the time.
+_COUNTING = """\
+#!/bin/sh
+read -r n <"$0.count"
+n=$((n + 1))
+echo $n >"$0.count"
+skip=
+for word; do
+    case $skip$word in
+    -c) skip=yes ;;
+    yes*) skip= ;;
+    -*) ;;
+    *) echo "$word" >"$0.$n.command"; break ;;
+    esac
+done
+"""
+
+
+@contextmanager
+def _shim(then: str) -> Iterator[Path]:
+    """Have a folder whose `git` counts its calls and notes their names, and then does what it is told."""
+    with tempfile.TemporaryDirectory(prefix="aop-soak-") as name:
+        folder = Path(name)
+        (folder / "git.count").write_text("0\n")
+        (folder / "git").write_text(f"{_COUNTING}{then}\n")
+        (folder / "git").chmod(0o755)
+        yield folder
+
+
+def _ran(words: Sequence[str], folder: Path, *, path: Path | None = None) -> int:
+    """Run a program to its end and to the end of every process that it leaves behind; return its exit code."""
+    with subprocess.Popen(
+        words,
+        cwd=folder,
+        env=quiet_environment(path),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as process:
+        code = process.wait(timeout=60)
+    until = time.monotonic() + 10.0
+    while _lives(process.pid):
+        assert time.monotonic() < until, words
+        time.sleep(0.005)
+    return code
+
+
+def _lives(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def quiet_environment(path: Path | None = None) -> Mapping[str, str]:
+    """Return an environment in which a process writes nothing of its own: no bytecode, no coverage."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("COV", "PYTEST"))}
+    folders = os.environ.get("PATH", os.defpath)
+    return {
+        **kept,
+        "PATH": folders if path is None else f"{path}:{folders}",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONHASHSEED": "0",
+        "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
+        "USER": "ada",
+    }
+
+
+WAS_KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)

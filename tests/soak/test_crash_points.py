@@ -1,0 +1,40 @@
+"""A few of the points of `make soak`, on every run of the tests: the steps that make something last."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.soak.conftest import Prepared
+from tests.soak.faults import DURABLE, OPERATIONS, How, Operation, needs_strace, spread
+from tests.soak.wholeness import outcome_at
+
+each_operation = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+
+
+@needs_strace
+@pytest.mark.slow
+@pytest.mark.req("AOP-026", "AOP-259")
+@pytest.mark.hostile("S01")
+@each_operation
+def test_killed_before_a_lasting_step_it_is_whole_and_done_once_when_it_is_given_again(
+    prepared: Prepared, operation: Operation, tmp_path: Path
+) -> None:
+    stage, points = prepared(operation)
+    lasting = [point for point in points if point.syscall in DURABLE and not point.git]
+    assert len(lasting) >= 12
+    outcomes = [outcome_at(point, How.KILLED, stage, tmp_path) for point in spread(lasting, 4)]
+    assert [(each.ending, each.damage) for each in outcomes] == [("killed", [])] * 4
+
+
+@needs_strace
+@pytest.mark.slow
+@each_operation
+def test_killed_together_with_the_git_that_writes_for_it_it_is_whole_too(
+    prepared: Prepared, operation: Operation, tmp_path: Path
+) -> None:
+    stage, points = prepared(operation)
+    *_, point = (point for point in points if point.git and point.syscall in ("rename", "write"))
+    outcome = outcome_at(point, How.KILLED, stage, tmp_path, with_parent=True)
+    assert (outcome.ending, outcome.damage) == ("killed", [])
