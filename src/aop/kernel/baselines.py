@@ -34,7 +34,7 @@ def base_tests(call: Call, plan: GatePlan) -> int | None:
 
 
 def keep_baseline(tx: Transaction, commit: CommitId, run: GateRun) -> None:
-    """Keep how many tests a run on a commit of the base branch counted; next time the machine may do better."""
+    """Keep how many tests a run on a commit of the base branch counted, unless it was cut short."""
     definition = run.subject.definition
     if run.failure_code in (GateTimeout.code, TransientExecFailure.code):
         return
