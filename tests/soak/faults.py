@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
+from tests.racing import until
 from tests.world import PATCH, World, make_repository, plan_for
 
 ROOT = Path(__file__).parents[2]
@@ -221,10 +221,7 @@ def _ran(words: Sequence[str], folder: Path, *, path: Path | None = None) -> int
         start_new_session=True,
     ) as process:
         code = process.wait(timeout=60)
-    until = time.monotonic() + 10.0
-    while _lives(process.pid):
-        assert time.monotonic() < until, words
-        time.sleep(0.005)
+    until(lambda: not _lives(process.pid), seconds=10.0)
     return code
 
 
