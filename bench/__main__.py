@@ -15,7 +15,7 @@ from bench.effort import Case, full, quick
 from bench.features import apply_patch, feature_init
 from bench.gates import flood, gates_run
 from bench.measurements import Measurement
-from bench.records import dashboard, plan_submit, thousandth_operation
+from bench.records import dashboard, history, plan_submit
 from bench.startup import startup
 
 CASES: Mapping[str, Case] = {
@@ -25,7 +25,7 @@ CASES: Mapping[str, Case] = {
     "feature.init": feature_init,
     "repo.apply_patch": apply_patch,
     "gates.run": gates_run,
-    "history": thousandth_operation,
+    "history": history,
     "flood": flood,
 }
 

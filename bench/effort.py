@@ -1,4 +1,4 @@
-"""How much is measured: all of it, or as much as fits into a coffee break."""
+"""How much is measured: all of it, or a little of everything."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ class Effort(Struct, frozen=True, kw_only=True):
     """How many a repository has."""
     features_present: tuple[int, ...]
     operations: int
+    """How many a feature has behind it that is called old."""
     flood_bytes: int
 
 

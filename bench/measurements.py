@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from statistics import median
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -42,7 +42,7 @@ class Measurement(Struct, frozen=True, kw_only=True):
         return None if self.budget is None else self.result <= self.budget.limit
 
 
-Act = Callable[[int], object]
+Act: TypeAlias = Callable[[int], object]
 """Does it once; the number is different each time."""
 
 
@@ -51,17 +51,11 @@ def in_turns(ours: Act, floor: Act, *, turns: int) -> tuple[float, float]:
     taken: tuple[list[float], list[float]] = ([], [])
     for number in range(turns + 1):
         for act, times in zip((ours, floor), taken, strict=True):
-            times.append(milliseconds(act, number))
+            times.append(_milliseconds(act, number))
     return median(taken[0][1:]), median(taken[1][1:])
 
 
-def one_by_one(act: Act, *, turns: int) -> list[float]:
-    """Return the milliseconds of each turn."""
-    return [milliseconds(act, number) for number in range(turns)]
-
-
-def milliseconds(act: Act, number: int) -> float:
-    """Return how long one turn takes."""
+def _milliseconds(act: Act, number: int) -> float:
     began = time.perf_counter()
     act(number)
     return (time.perf_counter() - began) * 1000

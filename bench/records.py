@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
-from statistics import median
+from functools import partial
 
 from aop.core.roles import Role
 from bench.effort import Effort
-from bench.measurements import Budget, Measurement, in_turns, one_by_one
+from bench.measurements import Act, Budget, Measurement, in_turns
 from bench.scenes import Scene, patch_of, plan_for, source_file
 
 
@@ -55,28 +55,18 @@ def plan_submit(effort: Effort) -> Iterator[Measurement]:
         )
 
 
-def thousandth_operation(effort: Effort) -> Iterator[Measurement]:
-    """Measure the last of many operations on one feature next to the first ones."""
-    path = source_file(0)
-    with closing(Scene(effort.folder, files=20)) as scene:
-        scene.begin("patched", path)
-        scene.begin("planned", source_file(1))
-
-        def patch(turn: int) -> object:
-            diff = patch_of(path, old=turn)
-            return scene.call("repo.apply_patch", role=Role.BUILDER, feature_id="patched", unified_diff=diff)
-
-        def replan(turn: int) -> object:
-            plan = plan_for("planned", source_file(1), version=turn + 2)
-            return scene.call("plan.update", feature_id="planned", expected_plan_version=turn + 1, plan_json=plan)
-
-        for name, act in (("plan.update", replan), ("repo.apply_patch", patch)):
-            took = one_by_one(act, turns=effort.operations)
-            few = max(10, effort.operations // 20)
+def history(effort: Effort) -> Iterator[Measurement]:
+    """Measure calls on a feature that has had many before, next to the same on one that has had none."""
+    with closing(Scene(effort.folder / "old", files=20)) as old, closing(Scene(effort.folder / "new", files=20)) as new:
+        for tool, calls in (("plan.update", _revisions), ("repo.apply_patch", _patches)):
+            late, early = calls(old), calls(new)
+            for number in range(effort.operations):
+                late(number)
+            took, floor = in_turns(partial(_later, late, effort.operations), early, turns=effort.turns)
             yield Measurement(
-                name=f"{name}, the {effort.operations}th on one feature",
-                ours=median(took[-few:]),
-                floor=median(took[:few]),
+                name=f"{tool} after {effort.operations} on the same feature",
+                ours=took,
+                floor=floor,
                 floor_name="the same, the first",
                 budget=Budget("times", SAME),
             )
@@ -86,9 +76,35 @@ SAME = 1.25
 """Two medians of the same work differ by as much on a busy machine."""
 
 
-def _submissions(scene: Scene, effort: Effort) -> Callable[[int], object]:
+def _submissions(scene: Scene, effort: Effort) -> Act:
     names = [f"fresh_{turn}" for turn in range(effort.turns + 1)]
     scene.place(names, planned=False)
     return lambda turn: scene.call(
         "plan.submit", feature_id=names[turn], plan_json=plan_for(names[turn], f"filled/{names[turn]}.txt")
     )
+
+
+def _revisions(scene: Scene) -> Act:
+    path = source_file(0)
+    scene.begin("planned", path)
+
+    def revise(turn: int) -> object:
+        plan = plan_for("planned", path, version=turn + 2)
+        return scene.call("plan.update", feature_id="planned", expected_plan_version=turn + 1, plan_json=plan)
+
+    return revise
+
+
+def _patches(scene: Scene) -> Act:
+    path = source_file(1)
+    scene.begin("patched", path)
+
+    def patch(turn: int) -> object:
+        diff = patch_of(path, old=turn)
+        return scene.call("repo.apply_patch", role=Role.BUILDER, feature_id="patched", unified_diff=diff)
+
+    return patch
+
+
+def _later(act: Act, number: int, turn: int) -> object:
+    return act(number + turn)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from bench.effort import Effort
-from bench.measurements import Budget, Measurement, in_turns
+from bench.measurements import Act, Budget, Measurement, in_turns
 from bench.scenes import Scene
 
 FEATURES = 200
@@ -32,7 +32,7 @@ def startup(effort: Effort) -> Iterator[Measurement]:
         )
 
 
-def _run(folder: Path, *argv: str) -> Callable[[int], object]:
+def _run(folder: Path, *argv: str) -> Act:
     # An installed AOP has its byte code beside it; a shell that forbids writing any would measure the compiler.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return lambda _: subprocess.run(argv, cwd=folder, env=environment, capture_output=True, check=True)
