@@ -446,6 +446,7 @@ if not os.path.exists(".cache/cart.py"):
 """
 
 
+@pytest.mark.slow
 def test_what_an_earlier_run_left_in_an_ignored_folder_helps_no_merge(world: World) -> None:
     """Ignored files stay in a worktree, as caches must; the merged tree is proven in a checkout that has none."""
     assert verdict(world, {"tests/test_cart.py": POISONER + TESTS}) == "pass"

@@ -118,6 +118,24 @@ def test_a_run_that_fails_says_how_many_tests_there_were(make_world: MakeWorld) 
     assert (tests["failures"], tests["ran"], tests["ran_on_base"]) == (1, 2, 2)
 
 
+@pytest.mark.parametrize("how", [{}, {"parallel": True}], ids=["in-order", "at-once"])
+def test_a_step_that_a_plan_adds_cannot_write_the_report(make_world: MakeWorld, how: dict[str, bool]) -> None:
+    gates = gates_of(full=step("exit 0"), parsers={"tests": {**GLOB["tests"], "modes": ["full"]}}, **how)
+    world = make_world(gates=gates)
+    forge = ["sh", "-c", "mkdir out; echo '<testsuite><testcase name=\"a\"/></testsuite>' > out/a.xml"]
+    world.plan(verification_overrides={"modes": {"full": {"steps": [{"name": "forge", "cmd": forge}]}}})
+    answer, _ = run(world, mode="full")
+    assert answer.error["message"] == "No step wrote the report `out/*.xml`."
+    assert [each["name"] for each in answer.error["details"]["steps"]] == ["check", "forge"]
+
+
+def test_a_step_that_a_plan_adds_must_pass_too(make_world: MakeWorld) -> None:
+    world = suites(make_world, {"unit": "a\n"})
+    world.plan(verification_overrides={"modes": {"full": {"steps": [{"name": "more", "cmd": ["false"]}]}}})
+    answer, _ = run(world, mode="full")
+    assert answer.error["message"] == "The step `more` did not pass: it ended with exit code 1: false"
+
+
 # --- the tests of the base -----------------------------------------------------------------------
 
 

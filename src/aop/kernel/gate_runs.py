@@ -39,6 +39,8 @@ class GatePlan(Struct, frozen=True, kw_only=True):
     profile: Profile
     mode: Mode
     steps: tuple[Step, ...]
+    added: tuple[Step, ...] = ()
+    """What the feature's plan adds; it runs when the reports are read, so that it cannot write them."""
     reports: Reports
     subject: Subject
     policy: Policy
@@ -52,12 +54,14 @@ def planned_gates(state: FeatureState, plan: Plan | None, mode: Mode, config: Co
     """
     profile = profile_named(config.gates, state.gate_profile)
     steps = effective_steps(state.gate_profile, profile, mode, plan, config.policy)
+    own = len(profile.modes.steps(mode) or ())
     return GatePlan(
         feature_id=state.feature_id,
         profile_name=state.gate_profile,
         profile=profile,
         mode=mode,
-        steps=steps,
+        steps=steps[:own],
+        added=steps[own:],
         reports=reports_of(state.gate_profile, profile, mode, config.policy),
         subject=Subject(
             tree=state.tree,
@@ -80,7 +84,7 @@ def planned_subjects(state: FeatureState, plan: Plan | None, config: Config) -> 
 
 def machine_of(call: Call, plan: GatePlan) -> str:
     """Return what of this machine takes part in the verdict of a plan."""
-    programs = [step.cmd[0] for step in plan.steps]
+    programs = [step.cmd[0] for step in (*plan.steps, *plan.added)]
     return call.kernel.processes.identity(plan.policy.execution.sandbox, programs)
 
 
@@ -95,11 +99,13 @@ def run_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: int | Non
     started = kernel.now()
     remove_old_reports(kernel.files, plan.reports, checkout)
     with kernel.locks.gate_slot(plan.policy.supervisor.max_parallel_gate_runs):
-        taken = _run_steps(call, plan, checkout, run_id)
-    judged = judge_reports(
-        kernel.files, plan.reports, checkout, profile=plan.profile, policy=plan.policy, baseline=baseline
-    )
-    failed = next((each for each in taken if each.result.outcome != "passed"), None)
+        taken = _run_steps(call, plan, plan.steps, checkout, run_id)
+        judged = judge_reports(
+            kernel.files, plan.reports, checkout, profile=plan.profile, policy=plan.policy, baseline=baseline
+        )
+        if _first_failed(taken) is None:
+            taken += _run_steps(call, plan, plan.added, checkout, run_id)
+    failed = _first_failed(taken)
     if failed is not None:
         # The report of a run that failed proves nothing; it only says how many tests there were.
         judged = msgspec.structs.replace(_judged_step(failed), tests=judged.tests)
@@ -135,15 +141,19 @@ class _Taken(Struct, frozen=True, kw_only=True):
     transient: bool
 
 
-def _run_steps(call: Call, plan: GatePlan, checkout: Path, run_id: GateRunId) -> list[_Taken]:
-    what, count = f"{plan.feature_id}: {plan.mode} gates", len(plan.steps)
-    if plan.profile.parallel:
-        call.report(f"{what}, {count} steps at once: {', '.join(step.name for step in plan.steps)}")
-        steps = [partial(_run_step, call, plan, step, checkout, f"{run_id}-{step.name}") for step in plan.steps]
-        return call.kernel.processes.together(steps)
+def _first_failed(taken: Sequence[_Taken]) -> _Taken | None:
+    return next((each for each in taken if each.result.outcome != "passed"), None)
+
+
+def _run_steps(call: Call, plan: GatePlan, steps: Sequence[Step], checkout: Path, run_id: GateRunId) -> list[_Taken]:
+    what, every = f"{plan.feature_id}: {plan.mode} gates", (*plan.steps, *plan.added)
+    if plan.profile.parallel and steps:
+        call.report(f"{what}, {len(steps)} steps at once: {', '.join(step.name for step in steps)}")
+        tasks = [partial(_run_step, call, plan, step, checkout, f"{run_id}-{step.name}") for step in steps]
+        return call.kernel.processes.together(tasks)
     taken: list[_Taken] = []
-    for number, step in enumerate(plan.steps, start=1):
-        call.report(f"{what}, step {number} of {count}: {step.name}")
+    for step in steps:
+        call.report(f"{what}, step {every.index(step) + 1} of {len(every)}: {step.name}")
         taken.append(_run_step(call, plan, step, checkout, f"{run_id}-{step.name}"))
         if taken[-1].result.outcome != "passed":
             break
