@@ -36,20 +36,18 @@ WRITING = (
 )
 """Every call that changes a file or a folder; of `openat` only what creates."""
 
+_WAS_KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
+
 AOP = (sys.executable, "-m", "aop.cli.main")
 
 
 class How(StrEnum):
-    """What happens at the point, as strace is told it; `nth` is the number of the call."""
+    """What happens at a point, as strace is told it."""
 
-    KILLED = "signal=SIGKILL:when={nth}"
-    DISK_FULL = "error=ENOSPC:when={nth}+"
-    DISK_BROKEN = "error=EIO:when={nth}"
-    INTERRUPTED = "error=EINTR:when={nth}"
-
-    @property
-    def kills(self) -> bool:
-        return self is How.KILLED
+    KILLED = "signal=SIGKILL"
+    DISK_FULL = "error=ENOSPC"
+    DISK_BROKEN = "error=EIO"
+    INTERRUPTED = "error=EINTR"
 
 
 class Point(Struct, frozen=True, kw_only=True):
@@ -134,7 +132,7 @@ def points_of(stage: Stage, scratch: Path, program: Sequence[str] = AOP) -> list
     with _shim(f'exec {" ".join(traced[:2])} -o "$0.$n.trace" {" ".join(traced[4:])} {GIT} "$@"') as path:
         own = stage.copied(scratch / "counted")
         ended = _ran((*traced, *program, *own.words), own.root, path=path)
-        assert ended == 0, (program, ended)
+        assert ended.code == 0, (program, ended.said)
         points = list(_points_in(trace))
         for number in range(1, 1 + len(list(path.glob("git.*.trace")))):
             command = (path / f"git.{number}.command").read_text().strip()
@@ -164,13 +162,29 @@ def spread(points: Sequence[Point], most: int) -> list[Point]:
 # --- breaking one ----------------------------------------------------------------------------------
 
 
-def broken_at(point: Point, how: How, stage: Stage, *, program: Sequence[str] = AOP, with_parent: bool = False) -> int:
-    """Perform the operation, broken at a point; return the exit code when all of its processes have ended.
+class Ended(Struct, frozen=True, kw_only=True):
+    """A process that was broken, and what it said of it."""
+
+    code: int
+    said: str
+
+    @property
+    def ending(self) -> str:
+        """Return how it ended: `killed`, `failed`, or `answered` as if nothing had been."""
+        return "killed" if self.code in _WAS_KILLED else "failed" if self.code else "answered"
+
+
+def broken_at(
+    point: Point, how: How, stage: Stage, *, program: Sequence[str] = AOP, with_parent: bool = False
+) -> Ended:
+    """Perform the operation, broken at a point; return when all of its processes have ended.
 
     A git process that is killed is killed alone, or together with the `aop` that waits for it.
     """
     assert STRACE is not None
-    broken = f"{STRACE} -qq -o {os.devnull} -e inject={point.syscall}:{how.format(nth=point.nth)}"
+    # A full disk stays full; but it lets files be opened that are there, and strace cannot tell which those are.
+    on = "+" if how is How.DISK_FULL and point.syscall != "openat" else ""
+    broken = f"{STRACE} -qq -o {os.devnull} -e inject={point.syscall}:{how}:when={point.nth}{on}"
     if not point.git:
         return _ran((*broken.split(), *program, *stage.words), stage.root)
     end_parent = "kill -9 $PPID;" if with_parent else ""
@@ -209,20 +223,22 @@ def _shim(then: str) -> Iterator[Path]:
         yield folder
 
 
-def _ran(words: Sequence[str], folder: Path, *, path: Path | None = None) -> int:
-    """Run a program to its end and to the end of every process that it leaves behind; return its exit code."""
-    with subprocess.Popen(
-        words,
-        cwd=folder,
-        env=quiet_environment(path),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    ) as process:
-        code = process.wait(timeout=60)
-    until(lambda: not _lives(process.pid), seconds=10.0)
-    return code
+def _ran(words: Sequence[str], folder: Path, *, path: Path | None = None) -> Ended:
+    """Run a program to its end and to the end of every process that it leaves behind."""
+    with tempfile.TemporaryFile() as said:
+        with subprocess.Popen(
+            words,
+            cwd=folder,
+            env=quiet_environment(path),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+            start_new_session=True,
+        ) as process:
+            code = process.wait(timeout=60)
+        until(lambda: not _lives(process.pid), seconds=10.0)
+        said.seek(0)
+        return Ended(code=code, said=said.read().decode(errors="replace"))
 
 
 def _lives(group: int) -> bool:
@@ -245,6 +261,3 @@ def quiet_environment(path: Path | None = None) -> Mapping[str, str]:
         "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
         "USER": "ada",
     }
-
-
-WAS_KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)

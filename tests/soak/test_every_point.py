@@ -39,7 +39,9 @@ def test_broken_at_any_writing_call_it_is_whole_and_done_once_when_it_is_given_a
     prepared: Prepared, operation: Operation, program: str, how: How, tmp_path: Path, record_property: Note
 ) -> None:
     stage, points = prepared(operation)
-    chosen = [point for point in points if bool(point.git) == (program != "aop") and (point.to_disk or how.kills)]
+    chosen = [
+        point for point in points if bool(point.git) == (program != "aop") and (point.to_disk or how is How.KILLED)
+    ]
     damaged = []
     for (name, syscall), some in groupby(sorted(chosen, key=_place), key=_place):
         outcomes = [

@@ -20,7 +20,7 @@ from aop.core.yamltext import parse_yaml
 from aop.kernel.documents import AcceptedPlan, Approval, FeatureState, Index
 from aop.kernel.projections import front_matter
 from aop.kernel.record import Snapshot
-from tests.soak.faults import AOP, MERGE, PLAN, WAS_KILLED, How, Point, Stage, broken_at, quiet_environment
+from tests.soak.faults import AOP, MERGE, PLAN, Ended, How, Point, Stage, broken_at, quiet_environment
 from tests.world import World, git
 
 FEATURE = "agentic/features/one"
@@ -31,13 +31,12 @@ class Outcome(Struct, frozen=True, kw_only=True):
     """What became of an operation that was broken at one point."""
 
     point: Point
-    code: int
+    ended: Ended
     damage: list[str]
 
     @property
     def ending(self) -> str:
-        """Return how the broken process ended: `killed`, `failed`, or `answered` as if nothing had been."""
-        return "killed" if self.code in WAS_KILLED else "failed" if self.code else "answered"
+        return self.ended.ending
 
 
 def outcome_at(
@@ -52,10 +51,12 @@ def outcome_at(
     """Break the operation at a point, on a copy of its repository, and look at what is left of it."""
     own = stage.copied(scratch / "broken")
     was = before(own)
-    code = broken_at(point, how, own, program=program, with_parent=with_parent)
+    ended = broken_at(point, how, own, program=program, with_parent=with_parent)
     found = damage(own, was)
+    if "Traceback" in ended.said:
+        found.append(f"a person is shown a traceback: {ended.said}")
     shutil.rmtree(own.root)
-    return Outcome(point=point, code=code, damage=found)
+    return Outcome(point=point, ended=ended, damage=found)
 
 
 class Before(Struct, frozen=True, kw_only=True):

@@ -14,17 +14,20 @@ from aop.wiring import Settings
 
 
 def kept_fault(fault: Exception, folder: str) -> InternalError:
-    """Write the traceback, redacted, to a file of its own; return the answer that names it."""
+    """Write the traceback, redacted, to a file of its own, if the disk takes it; return the answer that names it."""
     reference = uuid.uuid4().hex[:12]
     private = Path(folder).absolute() / ".aop"
     place = private / "faults" if private.is_dir() else Path(tempfile.gettempdir())
-    place.mkdir(exist_ok=True)
     path = place / f"aop-fault-{reference}.txt"
     text = Redactor(Settings.from_env(os.environ).secrets)("".join(traceback.format_exception(fault)))
-    path.write_text(text)
+    report = f"If it breaks again, report it with `{path.name}` from `{place.name}`."
+    try:
+        place.mkdir(exist_ok=True)
+        path.write_text(text)
+    except OSError as error:
+        report = f"What is known of it could not be kept: {error.strerror}."
     return InternalError(
         f"AOP broke while doing this ({type(fault).__name__}); reference `{reference}`.",
-        hint=f"Nothing half-done is kept: send the call again. If it breaks again, report it with `{path.name}`"
-        f" from `{place.name}`.",
+        hint=f"Nothing half-done is kept: send the call again. {report}",
         reference=reference,
     )
