@@ -219,6 +219,7 @@ except Fault as fault:
 """
 
 
+@pytest.mark.hostile("S09")
 def test_a_disk_that_takes_only_a_part_keeps_the_old_content(files: RepositoryFiles, root: Path) -> None:
     files.write("a", b"old")
     with running(FILL_THE_DISK.replace('print("ready", fault)', "ready(); print(fault)"), root) as child:

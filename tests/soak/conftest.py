@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
@@ -26,21 +27,29 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     return prepare
 
 
-HEADINGS = ("operation", "program", "system call", "fault", "points", "killed", "failed", "answered", "damaged")
+KEYS = ("operation", "program", "system call", "fault")
+COUNTS = ("points", "killed", "failed", "answered", "damaged")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    rows = sorted(_rows(terminalreporter))
-    if rows:
+    counted: dict[tuple[str, ...], Counter[str]] = {}
+    for (operation, program, syscall, fault), counts in _noted(terminalreporter):
+        counted.setdefault((operation, program.split()[0], syscall, fault), Counter()).update(counts)
+    if counted:
         terminalreporter.section("crash points")
-        for row in (HEADINGS, ("---",) * len(HEADINGS), *rows):
-            terminalreporter.write_line("| " + " | ".join(map(str, row)) + " |")
-        terminalreporter.write_line(f"{sum(row[4] for row in rows)} points, {sum(row[8] for row in rows)} damaged")
+        for row in (KEYS + COUNTS, ("---",) * 9, *(_row(key, counts) for key, counts in sorted(counted.items()))):
+            terminalreporter.write_line("| " + " | ".join(row) + " |")
+        total = sum(counted.values(), Counter[str]())
+        terminalreporter.write_line(f"{total['points']} points, {total['damaged']} damaged")
 
 
-def _rows(terminalreporter: pytest.TerminalReporter) -> Iterator[Any]:
+def _noted(terminalreporter: pytest.TerminalReporter) -> Iterator[tuple[Any, Any]]:
     for reports in terminalreporter.stats.values():
         for report in reports:
-            for name, value in getattr(report, "user_properties", ()):
-                if name == "crash point":
-                    yield tuple(value)
+            # Setting up and tearing down are reported as well, with the same properties.
+            if getattr(report, "when", "") == "call":
+                yield from (value for name, value in report.user_properties if name == "crash point")
+
+
+def _row(key: tuple[str, ...], counts: Counter[str]) -> tuple[str, ...]:
+    return (*key, *(str(counts[name]) for name in COUNTS))

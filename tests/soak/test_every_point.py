@@ -48,7 +48,8 @@ def test_broken_at_any_writing_call_it_is_whole_and_done_once_when_it_is_given_a
             outcome_at(point, how, stage, tmp_path, with_parent=program == "both")
             for point in spread(list(some), MOST_POINTS)
         ]
-        record_property("crash point", _row(operation, name, syscall, f"{program} {how.name.lower()}", outcomes))
+        place = (operation.name, name, syscall, f"{program} {how.name.lower()}")
+        record_property("crash point", (place, _counts(outcomes)))
         damaged += [outcome for outcome in outcomes if outcome.damage]
     assert damaged == []
 
@@ -57,8 +58,6 @@ def _place(point: Point) -> tuple[str, str]:
     return point.program, point.syscall
 
 
-def _row(operation: Operation, program: str, syscall: str, fault: str, outcomes: list[Outcome]) -> list[str | int]:
+def _counts(outcomes: list[Outcome]) -> dict[str, int]:
     ended = Counter(outcome.ending for outcome in outcomes)
-    damaged = sum(bool(outcome.damage) for outcome in outcomes)
-    counts = (len(outcomes), ended["killed"], ended["failed"], ended["answered"], damaged)
-    return [operation.name, program, syscall, fault, *counts]
+    return {**ended, "points": len(outcomes), "damaged": sum(bool(outcome.damage) for outcome in outcomes)}
