@@ -87,8 +87,9 @@ class GitProgram:
         environment: Mapping[str, str],
         stdin: bytes = b"",
         seconds: float = GIT_SECONDS,
+        holding: tuple[int, ...] = (),
     ) -> Ran:
-        """Run git to its end, whatever its exit code."""
+        """Run git to its end, whatever its exit code; the locks that it holds too last as long as it does."""
         settings = [word for setting in _SETTINGS for word in ("-c", setting)]
         with subprocess.Popen(
             [self._executable, *settings, *arguments],
@@ -97,6 +98,7 @@ class GitProgram:
             stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            pass_fds=holding,
         ) as process:
             try:
                 out, err = process.communicate(stdin or None, timeout=seconds)
@@ -129,6 +131,7 @@ class GitDir:
         environment: Mapping[str, str] | None = None,
         fine: Container[int] = (0,),
         seconds: float = GIT_SECONDS,
+        holding: tuple[int, ...] = (),
     ) -> Ran:
         """Run git here; an exit code that the caller did not call fine is a fault."""
         folder = work_tree or self.work_tree
@@ -141,6 +144,7 @@ class GitDir:
             environment=more,
             stdin=stdin,
             seconds=seconds,
+            holding=holding,
         )
         if ran.code not in fine:
             raise Fault(f"`git {arguments[0]}` ended with {ran.code}: {self.cleaned(ran.err)}")

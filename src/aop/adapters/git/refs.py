@@ -65,22 +65,34 @@ class Refs:
         if ran.code != 0:
             raise Fault(f"The tree of `{feature_id}` cannot be kept: {self._git.cleaned(ran.err)}")
 
+    def drop_stale_locks(self) -> None:
+        """Remove the lock files that a killed git of AOP left: they would stop the user's own git."""
+        with suppress(FileNotFoundError):
+            if (self._root / ".aop" / "locks" / "refs").lstat().st_size:
+                with locked(own_folder(self._root, ".aop", "locks") / "refs") as note:
+                    self._drop_left_behind(note)
+
     def _write(self, ref: str, *values: str) -> Ran:
-        with self._noted(ref):
-            return self._git.run("update-ref", "-m", "aop", "--", ref, *values, fine=(0, 1, _FAILED))
+        # A git that outlives a killed AOP still moves the ref: whoever asks where it is must wait for it.
+        with self._noted(ref) as note:
+            arguments = ("update-ref", "-m", "aop", "--", ref, *values)
+            return self._git.run(*arguments, fine=(0, 1, _FAILED), holding=(note,))
 
     @contextmanager
-    def _noted(self, ref: str) -> Iterator[None]:
+    def _noted(self, ref: str) -> Iterator[int]:
         """Write down which ref is being written, so that the lock file of a killed git is known to be AOP's."""
         with locked(own_folder(self._root, ".aop", "locks") / "refs") as note:
-            left_behind = os.pread(note, 4096, 0).decode("utf-8", "replace")
-            if left_behind.startswith("refs/") and is_branch_name(left_behind):
-                self._drop_lock(self._common / f"{left_behind}.lock")
-                self._drop_lock(self._common / "HEAD.lock")
-            os.ftruncate(note, 0)
+            self._drop_left_behind(note)
             os.pwrite(note, ref.encode("utf-8"), 0)
-            yield
+            yield note
             os.ftruncate(note, 0)
+
+    def _drop_left_behind(self, note: int) -> None:
+        left_behind = os.pread(note, 4096, 0).decode("utf-8", "replace")
+        if left_behind.startswith("refs/") and is_branch_name(left_behind):
+            self._drop_lock(self._common / f"{left_behind}.lock")
+            self._drop_lock(self._common / "HEAD.lock")
+        os.ftruncate(note, 0)
 
     def _drop_lock(self, lock: Path) -> None:
         until = time.monotonic() + _LOCK_SECONDS

@@ -217,8 +217,8 @@ class Repository:
     def scratch_checkout(self, commit: CommitId) -> Iterator[Path]:
         tree = self.tree_of(commit)
         with held_folder(self._own("scratch")) as folder:
-            registration = self._worktrees.add_detached(folder, commit)
             try:
+                registration = self._worktrees.add_detached(folder, commit)
                 self._checkout(folder, registration).show(tree, Quarantine(self._root, "scratch"))
                 yield folder
             finally:
@@ -227,7 +227,8 @@ class Repository:
     # --- what AOP leaves in the repository -----------------------------------------------------------
 
     def sweep_leftovers(self) -> None:
-        """Remove what killed processes left behind: scratch checkouts and private indexes."""
+        """Remove what killed processes left behind: locks of refs, scratch checkouts and private indexes."""
+        self._refs.drop_stale_locks()
         for folder in abandoned_folders(self._root / ".aop" / "scratch"):
             self._worktrees.forget(folder)
             remove_folder(folder)

@@ -72,6 +72,11 @@ class Worktrees:
             registration = self.registration(folder)
             if registration is not None:
                 remove_folder(registration)
+            self._drop_half_made(folder)
+            # Of a removal that was killed, what is left may not even say whose it was; its name does.
+            remains = self._common / "worktrees" / folder.name
+            if not _linked_from(remains):
+                remove_folder(remains)
             with suppress(OSError):
                 (self._common / "worktrees").rmdir()
 
