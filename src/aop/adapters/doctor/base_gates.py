@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -17,9 +18,11 @@ from aop.kernel.config import Config
 from aop.kernel.config_models import Mode
 from aop.kernel.documents import GateRun, Subject, Verdict
 from aop.kernel.gate_reports import reports_of
-from aop.kernel.gate_runs import GatePlan, run_gates
+from aop.kernel.gate_runs import GatePlan, run_gates, telling_step
 from aop.kernel.gates import definition_of, effective_steps, profile_named
 from aop.kernel.ports import Command, Ended, Processes
+
+T = TypeVar("T")
 
 LOGS = ".aop/doctor"
 
@@ -36,6 +39,12 @@ class _LogsBeside:
     def sandbox_level(self, sandbox: str) -> str:
         return self._inner.sandbox_level(sandbox)
 
+    def identity(self, sandbox: str, programs: Sequence[str]) -> str:
+        return self._inner.identity(sandbox, programs)
+
+    def together(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
+        return self._inner.together(tasks)
+
     def run(self, command: Command) -> Ended:
         return self._inner.run(msgspec.structs.replace(command, log_path=self._folder / command.log_path.name))
 
@@ -44,7 +53,8 @@ def check_base_gates(call: Call, config: Config, head: CommitId) -> Iterator[Che
     """Run every mode that a feature must pass, of each profile, in a checkout of the base that is gone afterwards."""
     logs = call.kernel.files.root / LOGS
     shutil.rmtree(logs, ignore_errors=True)
-    kernel = msgspec.structs.replace(call.kernel, processes=_LogsBeside(call.kernel.processes, logs))
+    beside: Processes = _LogsBeside(call.kernel.processes, logs)
+    kernel = msgspec.structs.replace(call.kernel, processes=beside)
     call = msgspec.structs.replace(call, kernel=kernel)
     seen = []
     for name, profile in config.gates.profiles.items():
@@ -72,7 +82,7 @@ def _check(call: Call, config: Config, head: CommitId, profile: str, mode: Mode)
 
 
 def _fix(run: GateRun) -> str:
-    log = f"{LOGS}/{Path(run.steps[-1].log_path).name}"
+    log = f"{LOGS}/{Path(telling_step(run).log_path).name}"
     return f"Make it pass on the base branch first; {log} says why it does not."
 
 
