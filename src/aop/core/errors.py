@@ -2,11 +2,11 @@
 
     Exception
     |-- Refusal                an answer: stable code, facts, and the caller's next move
-    |   |-- <one class a code> a call that is refused changes nothing
-    |   `-- Failed*            gates that did not pass: the verdict is recorded, and is the answer
+    |   `-- <one class a code> raised, it changed nothing; returned by a tool, it is a recorded verdict on gates
     `-- Fault                  a breakage: logged once at the door, shown as `internal_error` with a reference
 
 A refusal becomes JSON in `Refusal.as_error`, an exit code in `aop.cli.exits`, and nowhere else.
+Longer than other modules, so that the whole list of codes is in one place.
 """
 
 from __future__ import annotations
