@@ -102,6 +102,7 @@ class App(Struct, frozen=True, kw_only=True):
     def close(self) -> None:
         """Let go of the database and of git's helpers."""
         self.record.close()
+        self.repository.close()
 
 
 def build(folder: Path, settings: Settings) -> App:

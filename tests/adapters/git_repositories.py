@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -95,6 +96,13 @@ def tree_with(repository: Repository, files: Mapping[str, str | None]) -> TreeId
             blob = plumb("hash-object", "-w", "--stdin", stdin=content)
             plumb("update-index", "--add", "--replace", "--cacheinfo", f"100644,{blob},{path}")
     return TreeId(ObjectId(plumb("write-tree")))
+
+
+def patched(repository: Repository, tree: TreeId, patch: bytes) -> TreeId:
+    """Apply a patch whose names are plain to a tree."""
+    named = re.findall(rb"^(?:---|\+\+\+) [ab]/(.*)$", patch, re.MULTILINE)
+    named += [name for pair in re.findall(rb"^diff --git a/(.*) b/(.*)$", patch, re.MULTILINE) for name in pair]
+    return repository.apply_to_tree(tree, patch, paths={name.decode() for name in named})
 
 
 def start(repository: Repository, name: FeatureId = ALICE) -> Path:

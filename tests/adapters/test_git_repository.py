@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from aop.adapters.git.refs import is_branch_name
+from aop.adapters.git.ref_notes import is_branch_name
 from aop.adapters.git.repository import Repository, open_repository
 from aop.core.errors import (
     BranchExists,
@@ -33,6 +33,7 @@ from tests.adapters.git_repositories import (
     git,
     head,
     make_repository,
+    patched,
     start,
     tree_with,
     write_files,
@@ -204,7 +205,7 @@ def test_a_patch_becomes_a_tree_and_touches_nothing_else(repository: Repository)
     folder = start(repository)
     base = base_tree(repository)
     before = user_state(repository)
-    tree = repository.apply_to_tree(base, CREATE_C + CHANGE_A + DELETE_B)
+    tree = patched(repository, base, CREATE_C + CHANGE_A + DELETE_B)
     assert [entry.path for entry in repository.entries(tree)] == ["README.md", "src/a.txt", "src/c.txt"]
     assert [(change.kind, change.path) for change in repository.changes(base, tree)] == [
         ("modify", "src/a.txt"),
@@ -223,7 +224,7 @@ def test_a_patch_becomes_a_tree_and_touches_nothing_else(repository: Repository)
 )
 def test_a_patch_that_does_not_fit_is_refused_with_gits_words(repository: Repository, patch: bytes) -> None:
     with pytest.raises(PatchDoesNotApply) as refused:
-        repository.apply_to_tree(base_tree(repository), patch)
+        patched(repository, base_tree(repository), patch)
     assert "error: " in refused.value.message
     assert str(repository.root) not in refused.value.message
 
@@ -233,7 +234,7 @@ def test_a_patch_reads_and_writes_nothing_but_the_tree(repository: Repository, t
     (tmp_path / "secret.txt").write_text("secret\n")
     copy = b"diff --git a/../secret.txt b/src/got.txt\ncopy from ../secret.txt\ncopy to src/got.txt\n"
     with pytest.raises(PatchDoesNotApply):
-        repository.apply_to_tree(base_tree(repository), copy)
+        patched(repository, base_tree(repository), copy)
 
 
 def test_changes_show_both_sides(repository: Repository) -> None:
@@ -249,12 +250,13 @@ def test_changes_show_both_sides(repository: Repository) -> None:
 def test_a_name_that_is_not_utf8_is_seen_as_such(repository: Repository) -> None:
     patch = CREATE_C.replace(b"a/src/c.txt", b'"a/\\377"').replace(b"b/src/c.txt", b'"b/\\377"')
     base = base_tree(repository)
-    assert [change.path for change in repository.changes(base, repository.apply_to_tree(base, patch))] == ["\udcff"]
+    tree = repository.apply_to_tree(base, patch, paths={"\udcff"})
+    assert [change.path for change in repository.changes(base, tree)] == ["\udcff"]
 
 
 def test_settings_of_the_user_change_neither_changes_nor_diff(repository: Repository) -> None:
     base = base_tree(repository)
-    new = repository.apply_to_tree(base, CREATE_C + CHANGE_A)
+    new = patched(repository, base, CREATE_C + CHANGE_A)
     before = repository.changes(base, new), repository.diff(base, new)
     for setting in ["diff.noprefix", "diff.mnemonicPrefix", "diff.renames", "core.autocrlf", "diff.ignoreSubmodules"]:
         git(repository.root, "config", setting, "all" if setting == "diff.ignoreSubmodules" else "true")
@@ -264,7 +266,7 @@ def test_settings_of_the_user_change_neither_changes_nor_diff(repository: Reposi
 
 def test_a_diff_shows_new_files_and_only_the_paths_asked_for(repository: Repository) -> None:
     base = base_tree(repository)
-    new = repository.apply_to_tree(base, CREATE_C + CHANGE_A)
+    new = patched(repository, base, CREATE_C + CHANGE_A)
     assert b"+see\n" in repository.diff(base, new)
     assert b"\n one\n" not in repository.diff(base, new, context_lines=0)
     assert repository.diff(base, new, paths=["src/c*"]) == b""
@@ -365,7 +367,7 @@ def test_a_repository_with_sha256_works_alike(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "project", object_format="sha256")
     folder = start(repository)
     (folder / "src/c.txt").write_text("see\n")
-    tree = repository.apply_to_tree(base_tree(repository), CREATE_C)
+    tree = patched(repository, base_tree(repository), CREATE_C)
     assert len(tree) == 64
     assert repository.show_tree(ALICE, tree) == ()
     assert repository.status(ALICE, tree).porcelain == "A  src/c.txt\n"
@@ -477,7 +479,7 @@ def test_the_users_checkout_stays_as_it_is_through_a_feature(repository: Reposit
     before = user_state(repository)
     start(repository)
     base = base_tree(repository)
-    tree = repository.apply_to_tree(base, CREATE_C + CHANGE_A)
+    tree = patched(repository, base, CREATE_C + CHANGE_A)
     repository.show_tree(ALICE, tree)
     repository.keep(ALICE, tree)
     repository.status(ALICE, tree)

@@ -25,6 +25,7 @@ from tests.adapters.git_repositories import (
     git,
     head,
     make_repository,
+    patched,
     start,
     tree_with,
     write_files,
@@ -62,7 +63,7 @@ def test_a_worktree_lies_where_it_was_configured(repository: Repository) -> None
 
 def test_asking_again_changes_nothing(repository: Repository) -> None:
     folder = start(repository)
-    tree = repository.apply_to_tree(base_tree(repository), CREATE_C)
+    tree = patched(repository, base_tree(repository), CREATE_C)
     repository.show_tree(ALICE, tree)
     assert repository.ensure_worktree(ALICE, ALICE) == folder
     assert files_in(folder) == {**BASE, "src/c.txt": "see\n"}
@@ -149,7 +150,7 @@ def test_a_first_checkout_that_was_cut_off_is_finished(repository: Repository) -
 def test_a_repository_that_was_moved_or_copied_keeps_its_worktrees(
     repository: Repository, tmp_path: Path, how: object
 ) -> None:
-    tree = repository.apply_to_tree(base_tree(repository), CREATE_C)
+    tree = patched(repository, base_tree(repository), CREATE_C)
     start(repository)
     repository.show_tree(ALICE, tree)
     if how is shutil.copytree:
@@ -207,7 +208,7 @@ def test_a_link_in_place_of_a_folder_of_aop_is_refused(repository: Repository, t
 
 def test_a_tree_is_shown_whole_and_the_worktrees_index_holds_it(repository: Repository) -> None:
     folder = start(repository)
-    tree = repository.apply_to_tree(base_tree(repository), CREATE_C + CHANGE_A + DELETE_B)
+    tree = patched(repository, base_tree(repository), CREATE_C + CHANGE_A + DELETE_B)
     assert repository.show_tree(ALICE, tree) == ()
     assert files_in(folder) == {
         "README.md": "hello\n",
@@ -229,7 +230,7 @@ def test_a_tree_is_shown_whole_and_the_worktrees_index_holds_it(repository: Repo
 def test_an_unchanged_file_is_not_written_again(repository: Repository) -> None:
     folder = start(repository)
     before = (folder / "README.md").stat()
-    repository.show_tree(ALICE, repository.apply_to_tree(base_tree(repository), CREATE_C))
+    repository.show_tree(ALICE, patched(repository, base_tree(repository), CREATE_C))
     assert (folder / "README.md").stat() == before
 
 
@@ -265,7 +266,7 @@ def test_a_file_that_git_does_not_know_is_never_lost(repository: Repository) -> 
     folder = start(repository)
     base = base_tree(repository)
     write_files(folder, {"src/c.txt": "a person's notes\n"})
-    tree = repository.apply_to_tree(base, CREATE_C)
+    tree = patched(repository, base, CREATE_C)
     assert repository.show_tree(ALICE, tree) == ("src/c.txt",)
     assert files_in(folder) == {**BASE, "src/c.txt": "see\n"}
     repository.show_tree(ALICE, base)
@@ -298,7 +299,7 @@ def test_a_tracked_file_replaced_by_a_folder_comes_back_and_the_folder_is_kept(r
 def test_a_file_that_already_is_what_the_tree_says_is_no_obstacle(repository: Repository) -> None:
     folder = start(repository)
     write_files(folder, {"src/c.txt": "see\n"})
-    assert repository.show_tree(ALICE, repository.apply_to_tree(base_tree(repository), CREATE_C)) == ()
+    assert repository.show_tree(ALICE, patched(repository, base_tree(repository), CREATE_C)) == ()
     assert not (repository.root / ".aop/quarantine").exists()
 
 
@@ -326,7 +327,7 @@ def test_an_index_that_cannot_be_read_is_made_anew(repository: Repository, conte
 def test_lock_files_of_a_killed_git_are_in_nobodys_way(repository: Repository) -> None:
     folder = start(repository)
     (repository.git_dir / "worktrees/alice/index.lock").touch()
-    repository.show_tree(ALICE, repository.apply_to_tree(base_tree(repository), CREATE_C))
+    repository.show_tree(ALICE, patched(repository, base_tree(repository), CREATE_C))
     assert files_in(folder) == {**BASE, "src/c.txt": "see\n"}
 
 
@@ -360,7 +361,7 @@ def test_submodules_of_the_base_are_empty_folders(repository: Repository, tmp_pa
 
 def test_the_status_tells_accepted_changes_from_drift_and_strays(repository: Repository) -> None:
     folder = start(repository)
-    tree = repository.apply_to_tree(base_tree(repository), CREATE_C + CHANGE_A + DELETE_B)
+    tree = patched(repository, base_tree(repository), CREATE_C + CHANGE_A + DELETE_B)
     repository.show_tree(ALICE, tree)
     (folder / "src/c.txt").write_text("drift\n")
     (folder / "README.md").unlink()
@@ -381,7 +382,7 @@ def test_the_status_writes_nothing(repository: Repository) -> None:
     os.utime(folder / "src/a.txt", (LONG_AGO, LONG_AGO))
     index = repository.git_dir / "worktrees/alice/index"
     before = index.read_bytes(), index.stat()
-    repository.status(ALICE, repository.apply_to_tree(base_tree(repository), CREATE_C))
+    repository.status(ALICE, patched(repository, base_tree(repository), CREATE_C))
     assert (index.read_bytes(), index.stat()) == before
 
 

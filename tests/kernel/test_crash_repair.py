@@ -88,7 +88,8 @@ def test_the_next_process_writes_the_files_that_the_dead_one_did_not(
 
 def test_the_next_process_makes_the_worktree_be_the_tree_that_was_recorded(world: World) -> None:
     world.plan("one")
-    tree = kernel_of(world).git.apply_to_tree(TreeId(world.ok("repo.status", feature_id="one")["tree"]), PATCH.encode())
+    before = TreeId(world.ok("repo.status", feature_id="one")["tree"])
+    tree = kernel_of(world).git.apply_to_tree(before, PATCH.encode(), paths={"src/a.txt"})
 
     def change(tx: Transaction, state: FeatureState) -> None:
         store(tx, state, msgspec.structs.replace(state, tree=tree), now=state.last_updated)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
 from datetime import datetime
 from enum import StrEnum
@@ -118,8 +119,8 @@ class Git(Protocol):
     def blob_size(self, oid: ObjectId) -> int:
         """Return the size of a blob without reading it."""
 
-    def apply_to_tree(self, tree: TreeId, patch: bytes) -> TreeId:
-        """Apply a checked patch to a tree through a private index; write and return the new tree.
+    def apply_to_tree(self, tree: TreeId, patch: bytes, *, paths: AbstractSet[str]) -> TreeId:
+        """Apply a checked patch, which names these paths, to a tree through a private index; return the new tree.
 
         Raises: PatchDoesNotApply.
         """
@@ -151,11 +152,23 @@ class Git(Protocol):
         A file in the way that git does not know is moved to quarantine; returns the quarantined paths.
         """
 
+    def follow_tree(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
+        """Do what `show_tree` does for the files that differ from the tree which the worktree was last made to show.
+
+        The other files are not looked at: what somebody did to them stays until the tree is shown.
+        """
+
     def clear_strays(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
-        """Move every file that is neither ignored nor in the tree to quarantine; return their paths."""
+        """Do what `show_tree` does, and move every file that is neither ignored nor in the tree to quarantine.
+
+        Returns the paths of these.
+        """
 
     def discard_strays(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
-        """Remove every file that is neither ignored nor in the tree, as a gate run leaves them; return their paths."""
+        """Do what `show_tree` does, and remove every file that is neither ignored nor in the tree.
+
+        A gate run leaves such files. Returns their paths.
+        """
 
     def status(self, feature_id: FeatureId, tree: TreeId) -> WorktreeStatus:
         """Compare the worktree on disk with its HEAD and with the recorded tree."""

@@ -84,6 +84,6 @@ def _show_worktree(kernel: Kernel, what: Unshown, set_aside: list[str], *, wait_
         with kernel.record.read() as view:
             state = view.get(FeatureState, what.key)
         if state is not None:
-            set_aside += kernel.git.show_tree(state.feature_id, state.tree)
+            set_aside += kernel.git.follow_tree(state.feature_id, state.tree)
         with kernel.record.write() as tx:
             tx.mark_shown(what, {})

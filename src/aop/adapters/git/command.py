@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import select
 import subprocess
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from msgspec import Struct
 
@@ -60,6 +63,7 @@ _SETTINGS = (
     "submodule.recurse=false",
     "worktree.useRelativePaths=false",
 )
+_OPTIONS = tuple(word for setting in _SETTINGS for word in ("-c", setting))
 
 
 class Ran(Struct, frozen=True, kw_only=True):
@@ -90,23 +94,40 @@ class GitProgram:
         holding: tuple[int, ...] = (),
     ) -> Ran:
         """Run git to its end, whatever its exit code; the locks that it holds too last as long as it does."""
-        settings = [word for setting in _SETTINGS for word in ("-c", setting)]
-        with subprocess.Popen(
-            [self._executable, *settings, *arguments],
+        # Files in memory and not pipes: nobody has to keep filling and emptying them while git runs.
+        with _memory(stdin) as given, _memory() as out, _memory() as err:
+            process = subprocess.Popen(
+                [self._executable, *_OPTIONS, *arguments],
+                cwd=cwd,
+                env={**self._environment, **environment},
+                stdin=given,
+                stdout=out,
+                stderr=err,
+                pass_fds=holding,
+            )
+            with process:
+                if not _ends_within(process, seconds):
+                    _end(process)
+                    name = next(word for word in arguments if not word.startswith("-"))
+                    raise Fault(f"`git {name}` did not end within {seconds:.0f} seconds.")
+            out.seek(0)
+            err.seek(0)
+            return Ran(code=process.returncode, out=out.read(), err=err.read().decode("utf-8", "replace"))
+
+    def start(
+        self, arguments: Sequence[str], *, cwd: Path, environment: Mapping[str, str], holding: tuple[int, ...] = ()
+    ) -> subprocess.Popen[bytes]:
+        """Start a git that answers over its pipes until its input ends; the locks that it holds last until then."""
+        return subprocess.Popen(
+            [self._executable, *_OPTIONS, *arguments],
             cwd=cwd,
             env={**self._environment, **environment},
-            stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
             pass_fds=holding,
-        ) as process:
-            try:
-                out, err = process.communicate(stdin or None, timeout=seconds)
-            except subprocess.TimeoutExpired as expired:
-                _end(process)
-                name = next(word for word in arguments if not word.startswith("-"))
-                raise Fault(f"`git {name}` did not end within {seconds:.0f} seconds.") from expired
-        return Ran(code=process.returncode, out=out, err=err.decode("utf-8", "replace"))
+        )
 
 
 class GitDir:
@@ -150,6 +171,15 @@ class GitDir:
             raise Fault(f"`git {arguments[0]}` ended with {ran.code}: {self.cleaned(ran.err)}")
         return ran
 
+    def start(self, *arguments: str, holding: tuple[int, ...] = ()) -> subprocess.Popen[bytes]:
+        """Start a git here that answers over its pipes until its input ends."""
+        return self._program.start(
+            [f"--git-dir={self._git_dir}", f"--work-tree={self.work_tree}", *arguments],
+            cwd=self.work_tree,
+            environment=self._environment,
+            holding=holding,
+        )
+
     def cleaned(self, message: str) -> str:
         """Return a message of git without this machine's paths and without control characters, cut short."""
         text = message.replace(str(self._git_dir), ".git").replace(f"{self._root}/", "").replace(str(self._root), ".")
@@ -165,11 +195,25 @@ def _executable_in(folders: Sequence[str]) -> str:
     raise Fault("There is no `git` program in the folders that PATH names.")
 
 
+@contextmanager
+def _memory(content: bytes = b"") -> Iterator[IO[bytes]]:
+    with open(os.memfd_create("git"), "r+b") as file:
+        file.write(content)
+        file.seek(0)
+        yield file
+
+
+def _ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
+    # `Popen.wait` with a time limit sleeps for a while before it looks again, half as long as git runs.
+    ended = os.pidfd_open(process.pid)
+    try:
+        return bool(select.select([ended], [], [], seconds)[0])
+    finally:
+        os.close(ended)
+
+
 def _end(process: subprocess.Popen[bytes]) -> None:
     # Asked politely, git removes its lock files; killed, it leaves them behind.
     process.terminate()
-    try:
-        process.communicate(timeout=_TERMINATION_SECONDS)
-    except subprocess.TimeoutExpired:
+    if not _ends_within(process, _TERMINATION_SECONDS):
         process.kill()
-        process.communicate()

@@ -102,15 +102,39 @@ def remove_files(folder: Path, paths: Iterable[str]) -> None:
         os.close(top)
 
 
+def place_file(folder: Path, path: str, made: Path) -> os.stat_result:
+    """Move a file to a path below a folder, making the folders on its way; never through a link."""
+    top = os.open(folder, _REAL_FOLDER)
+    *parents, name = path.split("/")
+    try:
+        for parent in parents:
+            with suppress(FileExistsError):
+                os.mkdir(parent, dir_fd=top)
+            below = os.open(parent, _REAL_FOLDER, dir_fd=top)
+            os.close(top)
+            top = below
+        os.rename(made, name, dst_dir_fd=top)
+        return os.stat(name, dir_fd=top, follow_symlinks=False)
+    finally:
+        os.close(top)
+
+
 def files_below(folder: Path, start: str) -> Iterator[str]:
-    """Yield the paths of all that is below `start` and is no folder; a link is never followed."""
-    with os.scandir(folder / start) as found:
-        for entry in found:
-            path = f"{start.rstrip('/')}/{entry.name}"
-            if entry.is_dir(follow_symlinks=False):
-                yield from files_below(folder, path)
-            else:
-                yield path
+    """Yield the paths of all that is below `start` and is no folder; a link is never followed.
+
+    A repository in there is one path, which ends with a slash.
+    """
+    path = start.rstrip("/")
+    with os.scandir(folder / path) as listed:
+        found = sorted(listed, key=lambda entry: entry.name)
+    if any(entry.name == ".git" for entry in found):
+        yield f"{path}/"
+        return
+    for entry in found:
+        if entry.is_dir(follow_symlinks=False):
+            yield from files_below(folder, f"{path}/{entry.name}")
+        else:
+            yield f"{path}/{entry.name}"
 
 
 class Quarantine:

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
+from aop.adapters.git.trees import Difference, Side
 from aop.core.errors import Fault
 from aop.core.ids import ObjectId
 from aop.kernel.ports import FileMode, TreeChange, TreeEntry
 
 _OBJECT_ID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_ABSENT = "000000"
 _NAMED_ESCAPES = {0x07: "\\a", 0x08: "\\b", 0x09: "\\t", 0x0A: "\\n", 0x0B: "\\v", 0x0C: "\\f", 0x0D: "\\r"}
 
 
@@ -94,13 +94,11 @@ def raw_changes(out: bytes) -> Iterator[RawChange]:
         )
 
 
-def tree_change(raw: RawChange) -> TreeChange:
-    """Return the record as the kernel knows it."""
-    return TreeChange(
-        path=raw.path,
-        old=_side(raw.path, raw.old_mode, raw.old_oid),
-        new=_side(raw.path, raw.new_mode, raw.new_oid),
-    )
+def tree_change(difference: Difference) -> TreeChange:
+    """Return a difference of two trees as the kernel knows it."""
+    path, old, new = difference
+    name = text_of(path)
+    return TreeChange(path=name, old=_entry(name, old), new=_entry(name, new))
 
 
 def file_mode(text: str) -> FileMode:
@@ -136,5 +134,5 @@ def _escaped(letter: str) -> str:
     return "".join(_NAMED_ESCAPES.get(byte, f"\\{byte:03o}") for byte in bytes_of(letter))
 
 
-def _side(path: str, mode: str, oid: ObjectId) -> TreeEntry | None:
-    return None if mode == _ABSENT else TreeEntry(path=path, mode=file_mode(mode), oid=oid)
+def _entry(path: str, side: Side | None) -> TreeEntry | None:
+    return None if side is None else TreeEntry(path=path, mode=side[0], oid=side[1])

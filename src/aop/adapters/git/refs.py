@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import os
-import re
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import stat
+from contextlib import suppress
 from pathlib import Path
 
 from aop.adapters.git.command import GitDir, Ran
-from aop.adapters.git.folders import locked, own_folder
-from aop.adapters.git.records import object_id
+from aop.adapters.git.companions import Companion
+from aop.adapters.git.records import bytes_of, object_id
+from aop.adapters.git.ref_notes import RefNotes, is_branch_name
 from aop.core.errors import BranchExists, Fault, InvalidConfiguration
 from aop.core.ids import CommitId, FeatureId, ObjectId
 
-_NOT_IN_A_BRANCH = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(?:/|$)|^[-./]|[./]$")
-# Git holds the lock of a ref for milliseconds, and with hooks off nothing can make it longer.
-_LOCK_SECONDS = 5.0
 _FAILED = 128
+_UPDATE = ("update-ref", "-m", "aop")
+
+
+class _NotPlain(Exception):
+    """A ref that is kept in another way than as an object id in a file."""
 
 
 class Refs:
@@ -26,7 +27,8 @@ class Refs:
 
     def __init__(self, git: GitDir, *, root: Path, common: Path) -> None:
         self._git = git
-        self._root = root
+        self._notes = notes = RefNotes(root=root, common=common)
+        self._writer = Companion(lambda: git.start(*_UPDATE, "--stdin", holding=(notes.descriptor(),)))
         self._common = common
 
     def branch_head(self, branch: str) -> CommitId | None:
@@ -34,15 +36,16 @@ class Refs:
         if not is_branch_name(branch):
             return None
         ref = f"refs/heads/{branch}"
-        # The pattern also finds what is below a folder of that name.
-        listed = self._git.run("for-each-ref", "--format=%(objectname) %(refname)", "--", ref).out.decode("utf-8")
-        heads = (line.split(" ") for line in listed.splitlines())
-        return next((CommitId(ObjectId(oid)) for oid, name in heads if name == ref), None)
+        try:
+            head = self._loose(ref) or self._packed(ref)
+        except _NotPlain:
+            head = self._listed(ref)
+        return None if head is None else CommitId(ObjectId(head))
 
     def create_branch(self, branch: str, at: CommitId) -> None:
         """Make a branch; fine if it is there already."""
-        ran = self._write(branch_ref(branch), object_id(at), "0" * len(at))
-        if ran.code == 0 or (head := self.branch_head(branch)) == at:
+        ran = self._set(branch_ref(branch), object_id(at), "0" * len(at))
+        if ran is None or (head := self.branch_head(branch)) == at:
             return
         if head is not None:
             raise BranchExists(f"The branch `{branch}` exists already, at `{head[:12]}`.", branch=branch, commit=head)
@@ -52,7 +55,9 @@ class Refs:
 
     def move_branch(self, branch: str, *, to: CommitId, old: CommitId) -> bool:
         """Move a branch if it still is at `old`."""
-        ran = self._write(branch_ref(branch), object_id(to), object_id(old))
+        ref = branch_ref(branch)
+        with self._notes.of(ref):
+            ran = self._run(ref, object_id(to), object_id(old))
         if ran.code == 0:
             return True
         if self.branch_head(branch) != old:
@@ -61,50 +66,73 @@ class Refs:
 
     def keep(self, feature_id: FeatureId, oid: ObjectId) -> None:
         """Point the feature's own ref at an object."""
-        ran = self._write(f"refs/aop/features/{feature_id}", object_id(oid))
-        if ran.code != 0:
+        ran = self._set(f"refs/aop/features/{feature_id}", object_id(oid))
+        if ran is not None:
             raise Fault(f"The tree of `{feature_id}` cannot be kept: {self._git.cleaned(ran.err)}")
 
     def drop_stale_locks(self) -> None:
         """Remove the lock files that a killed git of AOP left: they would stop the user's own git."""
-        with suppress(FileNotFoundError):
-            if (self._root / ".aop" / "locks" / "refs").lstat().st_size:
-                with locked(own_folder(self._root, ".aop", "locks") / "refs") as note:
-                    self._drop_left_behind(note)
+        self._notes.clear()
 
-    def _write(self, ref: str, *values: str) -> Ran:
-        # A git that outlives a killed AOP still moves the ref: whoever asks where it is must wait for it.
-        with self._noted(ref) as note:
-            arguments = ("update-ref", "-m", "aop", "--", ref, *values)
-            return self._git.run(*arguments, fine=(0, 1, _FAILED), holding=(note,))
+    def close(self) -> None:
+        """End the process that writes refs; one that is written later starts it again."""
+        self._writer.close()
 
-    @contextmanager
-    def _noted(self, ref: str) -> Iterator[int]:
-        """Write down which ref is being written, so that the lock file of a killed git is known to be AOP's."""
-        with locked(own_folder(self._root, ".aop", "locks") / "refs") as note:
-            self._drop_left_behind(note)
-            os.pwrite(note, ref.encode("utf-8"), 0)
-            yield note
-            os.ftruncate(note, 0)
+    def _set(self, ref: str, *values: str) -> Ran | None:
+        """Write a ref through the process that stays; where that gives up, return what git says about it alone.
 
-    def _drop_left_behind(self, note: int) -> None:
-        left_behind = os.pread(note, 4096, 0).decode("utf-8", "replace")
-        if left_behind.startswith("refs/") and is_branch_name(left_behind):
-            self._drop_lock(self._common / f"{left_behind}.lock")
-            self._drop_lock(self._common / "HEAD.lock")
-        os.ftruncate(note, 0)
+        Only for what may be done twice: that process may have ended right after the ref was written.
+        """
+        question = f"start\nupdate {ref} {' '.join(values)}\ncommit\n".encode()
+        with self._notes.of(ref):
+            with suppress(Fault):
+                self._writer.ask(question, lambda answers: (answers.line(), answers.line()))
+                return None
+            ran = self._run(ref, *values)
+        return None if ran.code == 0 else ran
 
-    def _drop_lock(self, lock: Path) -> None:
-        until = time.monotonic() + _LOCK_SECONDS
-        with suppress(FileNotFoundError):
-            while time.time() - os.lstat(lock).st_mtime < _LOCK_SECONDS and time.monotonic() < until:
-                time.sleep(0.02)
-            lock.unlink()
+    def _run(self, ref: str, *values: str) -> Ran:
+        holding = (self._notes.descriptor(),)
+        return self._git.run(*_UPDATE, "--", ref, *values, fine=(0, 1, _FAILED), holding=holding)
+
+    def _loose(self, ref: str) -> str | None:
+        """Return what the file of a ref holds; None if there is none."""
+        try:
+            descriptor = os.open(self._common / ref, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise _NotPlain from error
+        try:
+            if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+                return None
+            return _whole_id(os.read(descriptor, 4096).removesuffix(b"\n"))
+        finally:
+            os.close(descriptor)
+
+    def _packed(self, ref: str) -> str | None:
+        """Return what the file of all packed refs says about one; None if it does not name it."""
+        if (self._common / "reftable").exists():
+            raise _NotPlain
+        try:
+            packed = (self._common / "packed-refs").read_bytes()
+        except FileNotFoundError:
+            return None
+        end = packed.find(bytes_of(f" {ref}\n"))
+        return None if end < 0 else _whole_id(packed[packed.rfind(b"\n", 0, end) + 1 : end])
+
+    def _listed(self, ref: str) -> str | None:
+        # The pattern also finds what is below a folder of that name.
+        listed = self._git.run("for-each-ref", "--format=%(objectname) %(refname)", "--", ref).out.decode("utf-8")
+        heads = (line.split(" ") for line in listed.splitlines())
+        return next((oid for oid, name in heads if name == ref), None)
 
 
-def is_branch_name(name: str) -> bool:
-    """Tell whether git takes the name for a branch, and cannot take it for anything else."""
-    return bool(name) and name not in ("@", "HEAD") and not _NOT_IN_A_BRANCH.search(name)
+def _whole_id(text: bytes) -> str:
+    try:
+        return object_id(text.decode("ascii"))
+    except (UnicodeDecodeError, Fault) as error:
+        raise _NotPlain from error
 
 
 def branch_ref(branch: str) -> str:

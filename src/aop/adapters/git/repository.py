@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 
 from aop.adapters.git.checkouts import Checkout
@@ -14,28 +15,35 @@ from aop.adapters.git.command import GitDir, GitProgram
 from aop.adapters.git.discovery import find_checkout
 from aop.adapters.git.excludes import exclude_runtime_files
 from aop.adapters.git.folders import Quarantine, abandoned_folders, held_folder, locked, own_folder, remove_folder
+from aop.adapters.git.index_files import KnownIndex
 from aop.adapters.git.neutral import neutral_git_dir
+from aop.adapters.git.objects import PLAIN_DIFF, Objects
+from aop.adapters.git.patching import applied
 from aop.adapters.git.records import (
+    bytes_of,
     conflict_stages,
     is_plain_path,
     object_id,
     porcelain,
-    raw_changes,
     split_names,
+    text_of,
     tree_change,
     tree_entries,
 )
 from aop.adapters.git.refs import Refs, branch_ref
+from aop.adapters.git.trees import differences, side_at
+from aop.adapters.git.worktree_indexes import WorktreeIndex
 from aop.adapters.git.worktrees import Worktrees
 from aop.core import ids
-from aop.core.errors import Fault, InvalidConfiguration, MergeConflict, PatchDoesNotApply
+from aop.core.errors import Fault, InvalidConfiguration, MergeConflict
 from aop.core.ids import CommitId, FeatureId, ObjectId, TreeId
 from aop.kernel.ports import Author, ConflictedPaths, FileMode, MergedTree, TreeChange, TreeEntry, WorktreeStatus
+
+DIGEST_SIZES = {"sha1": 20, "sha256": 32}
 
 _FAILED = 128
 # What git itself would strip from a name, so that nothing is left of it.
 _NOT_IN_A_NAME = dict.fromkeys(map(ord, "<>\n\0"))
-_PLAIN_DIFF = ("-r", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color")
 
 
 class Repository:
@@ -44,15 +52,19 @@ class Repository:
     def __init__(
         self, program: GitProgram, *, root: Path, git_dir: Path, object_format: str, worktrees: str = ".worktrees"
     ) -> None:
-        self._program = program
         self._root = root
         self._git_dir = git_dir
-        self._object_format = object_format
+        self._digest_size = DIGEST_SIZES[object_format]
         self._worktrees_folder = worktrees
         # Refs and single objects are read here. Whatever looks into files runs in the neutral git directory.
         self._git = GitDir(program, git_dir=git_dir, work_tree=root, environment={}, root=root)
+        self._made_neutral = cache(
+            partial(neutral_git_dir, program, root=root, common=git_dir, object_format=object_format)
+        )
+        self._objects = Objects(self._git, self._made_neutral, folder=git_dir / "objects")
         self._refs = Refs(self._git, root=root, common=git_dir)
         self._worktrees = Worktrees(self._git, root=root, common=git_dir)
+        self._seen_indexes: dict[Path, KnownIndex] = {}
 
     @property
     def root(self) -> Path:
@@ -64,22 +76,25 @@ class Repository:
         """Return the git directory that all worktrees share."""
         return self._git_dir
 
+    def close(self) -> None:
+        """End the git processes that stay; what is asked for later starts them again."""
+        self._objects.close()
+        self._refs.close()
+
     # --- objects -------------------------------------------------------------------------------------
 
     def tree_of(self, commit: CommitId) -> TreeId:
-        out = self._git.run("rev-parse", "--verify", f"{object_id(commit)}^{{commit}}^{{tree}}").out
-        return _tree_id(out)
+        return self._objects.tree_of(commit)
 
     def is_ancestor(self, older: CommitId, newer: CommitId) -> bool:
         arguments = ("merge-base", "--is-ancestor", object_id(older), object_id(newer))
         return self._git.run(*arguments, fine=(0, 1)).code == 0
 
     def entry(self, tree: TreeId, path: str) -> TreeEntry | None:
-        # Git would tidy a path like `a/../b` up before it looks; such a path is nowhere.
         if not is_plain_path(path):
             return None
-        out = self._git.run("ls-tree", "-z", "--full-tree", object_id(tree), "--", path).out
-        return next(iter(tree_entries(out)), None)
+        side = side_at(self._objects.tree, object_id(tree), bytes_of(path))
+        return None if side is None else TreeEntry(path=path, mode=side[0], oid=side[1])
 
     def entries(self, tree: TreeId, under: str = "") -> tuple[TreeEntry, ...]:
         folder = self._folder(tree, under)
@@ -90,38 +105,29 @@ class Repository:
 
     def names(self, tree: TreeId, folder: str) -> tuple[str, ...]:
         listed = self._folder(tree, folder)
-        if listed is None:
-            return ()
-        return split_names(self._git.run("ls-tree", "-z", "--name-only", "--full-tree", listed).out)
+        return () if listed is None else tuple(map(text_of, self._objects.tree(listed)))
 
     def blob(self, oid: ObjectId) -> bytes:
-        return self._git.run("cat-file", "blob", object_id(oid)).out
+        return self._objects.blob(oid)
 
     def blob_size(self, oid: ObjectId) -> int:
-        return int(self._git.run("cat-file", "-s", object_id(oid)).out)
+        return self._objects.blob_size(oid)
 
-    def apply_to_tree(self, tree: TreeId, patch: bytes) -> TreeId:
-        with held_folder(self._own("tmp")) as private:
-            index = private / "index"
-            self._neutral.run("read-tree", object_id(tree), index=index)
-            # The kernel has found the place of every hunk: one without context needs no second opinion.
-            arguments = ("apply", "--cached", "--unidiff-zero", "--whitespace=nowarn", "-")
-            ran = self._neutral.run(*arguments, stdin=patch, index=index, fine=(0, 1, _FAILED))
-            if ran.code != 0:
-                raise PatchDoesNotApply(f"The patch does not apply: {self._neutral.cleaned(ran.err)}")
-            return _tree_id(self._neutral.run("write-tree", index=index).out)
+    def apply_to_tree(self, tree: TreeId, patch: bytes, *, paths: AbstractSet[str]) -> TreeId:
+        return applied(self._neutral, self._objects, tree, patch, paths=paths, tmp=self._own("tmp"))
 
     def changes(self, old: TreeId, new: TreeId) -> tuple[TreeChange, ...]:
-        arguments = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", object_id(old), object_id(new))
-        out = self._neutral.run(*arguments, "--").out
-        return tuple(sorted((tree_change(raw) for raw in raw_changes(out)), key=lambda change: change.path))
+        found = differences(self._objects.tree, object_id(old), object_id(new))
+        return tuple(sorted((tree_change(each) for each in found), key=lambda change: change.path))
 
     def diff(self, old: TreeId, new: TreeId, *, context_lines: int = 3, paths: Sequence[str] = ()) -> bytes:
-        options = ("-p", f"-U{int(context_lines)}", "--full-index", *_PLAIN_DIFF)
+        if context_lines == 0 and not paths:
+            return self._objects.bare_diff(old, new)
+        options = ("-p", f"-U{int(context_lines)}", "--full-index", *PLAIN_DIFF)
         return self._neutral.run("diff-tree", *options, object_id(old), object_id(new), "--", *paths).out
 
     def diff_stat(self, old: TreeId, new: TreeId, *, paths: Sequence[str] = ()) -> str:
-        arguments = ("diff-tree", "--stat", *_PLAIN_DIFF, object_id(old), object_id(new), "--", *paths)
+        arguments = ("diff-tree", "--stat", *PLAIN_DIFF, object_id(old), object_id(new), "--", *paths)
         return self._neutral.run(*arguments).out.decode("utf-8", "replace")
 
     # --- commits and branches ------------------------------------------------------------------------
@@ -182,7 +188,7 @@ class Repository:
         folder = self._made_worktrees_folder() / ids.feature_id(feature_id)
         quarantine = Quarantine(self._root, feature_id)
         with locked(self._own("locks") / f"git-{feature_id}"):
-            registration = self._worktrees.registration(folder)
+            registration = self._worktrees.likely_registration(folder)
             if registration is None:
                 # Git would look for a branch of that name at a remote, and write what it finds into the config.
                 if self.branch_head(branch) is None:
@@ -194,14 +200,19 @@ class Repository:
                 self._checkout(folder, registration).show(self._tree_at_head(registration), quarantine)
         return folder
 
+    def follow_tree(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
+        checkout, was_whole = self._restored(feature_id)
+        quarantine = Quarantine(self._root, feature_id)
+        return checkout.follow(tree, quarantine) if was_whole else checkout.show(tree, quarantine)
+
     def show_tree(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
-        return self._restored(feature_id).show(tree, Quarantine(self._root, feature_id))
+        return self._restored(feature_id)[0].show(tree, Quarantine(self._root, feature_id))
 
     def clear_strays(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
-        return self._restored(feature_id).clear_strays(tree, Quarantine(self._root, feature_id))
+        return self._restored(feature_id)[0].clear_strays(tree, Quarantine(self._root, feature_id))
 
     def discard_strays(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
-        return self._restored(feature_id).discard_strays(tree)
+        return self._restored(feature_id)[0].discard_strays(tree, Quarantine(self._root, feature_id))
 
     def status(self, feature_id: FeatureId, tree: TreeId) -> WorktreeStatus:
         folder = self.worktree_path(feature_id)
@@ -241,9 +252,9 @@ class Repository:
 
     # --- parts ---------------------------------------------------------------------------------------
 
-    @cached_property
+    @property
     def _neutral(self) -> GitDir:
-        return neutral_git_dir(self._program, root=self._root, common=self._git_dir, object_format=self._object_format)
+        return self._made_neutral()
 
     @cached_property
     def _author(self) -> Author | None:
@@ -270,14 +281,16 @@ class Repository:
             raise Fault(f"The worktree of `{folder.name}` is not there.")
         return registration
 
-    def _restored(self, feature_id: FeatureId) -> Checkout:
+    def _restored(self, feature_id: FeatureId) -> tuple[Checkout, bool]:
+        """Return the worktree, and whether it was there."""
         folder = self._made_worktrees_folder() / ids.feature_id(feature_id)
         registration = self._registration(folder)
-        self._worktrees.restore(folder, registration, Quarantine(self._root, feature_id))
-        return self._checkout(folder, registration)
+        was_whole = self._worktrees.restore(folder, registration, Quarantine(self._root, feature_id))
+        return self._checkout(folder, registration), was_whole
 
     def _checkout(self, folder: Path, registration: Path) -> Checkout:
-        return Checkout(self._neutral, folder=folder, index=registration / "index", tmp=self._own("tmp"))
+        index = WorktreeIndex(registration / "index", self._seen_indexes, digest_size=self._digest_size)
+        return Checkout(self._neutral, self._objects, folder=folder, index=index, tmp=self._own("tmp"))
 
     def _tree_at_head(self, registration: Path) -> TreeId:
         return _tree_id(self._worktrees.run_in(registration, "rev-parse", "--verify", "HEAD^{tree}"))

@@ -41,11 +41,13 @@ class Worktrees:
 
     def registration(self, folder: Path) -> Path | None:
         """Return git's own folder for the worktree at a path, or None if there is no whole one."""
+        likely = self.likely_registration(folder)
+        return likely or next((found for found in self._registrations(folder) if _is_whole(found)), None)
+
+    def likely_registration(self, folder: Path) -> Path | None:
+        """Return git's own folder for the worktree at a path, if it has the name that git gives it first."""
         likely = self._common / "worktrees" / folder.name
-        if self._points_to(likely, folder):
-            return likely
-        others = sorted((self._common / "worktrees").glob("*/gitdir"))
-        return next((file.parent for file in others if self._points_to(file.parent, folder)), None)
+        return likely if _linked_from(likely) == f"{folder}/.git" and _is_whole(likely) else None
 
     def add_on_branch(self, folder: Path, branch: str, quarantine: Quarantine) -> Path:
         """Register a worktree on a branch, without files; return git's own folder for it.
@@ -53,9 +55,11 @@ class Worktrees:
         Raises: BranchExists if the branch is checked out elsewhere.
         """
         with self._alone():
-            registration = self.registration(folder) or self._adopt_moved(folder)
+            known = self._registrations(folder)
+            registration = next(filter(_is_whole, known), None) or self._adopt_moved(folder)
             if registration is None:
-                self._drop_half_made(folder)
+                for half_made in known:
+                    remove_folder(half_made)
                 if os.path.lexists(folder):
                     quarantine.take(folder.parent, folder.name)
                 registration = self._add(folder, branch)
@@ -69,10 +73,8 @@ class Worktrees:
     def forget(self, folder: Path) -> None:
         """Remove the registration of a worktree; fine if there is none."""
         with self._alone():
-            registration = self.registration(folder)
-            if registration is not None:
+            for registration in self._registrations(folder):
                 remove_folder(registration)
-            self._drop_half_made(folder)
             # Of a removal that was killed, what is left may not even say whose it was; its name does.
             remains = self._common / "worktrees" / folder.name
             if not _linked_from(remains):
@@ -80,18 +82,19 @@ class Worktrees:
             with suppress(OSError):
                 (self._common / "worktrees").rmdir()
 
-    def restore(self, folder: Path, registration: Path, quarantine: Quarantine) -> None:
-        """Make the folder and the `.git` file in it be what git expects."""
+    def restore(self, folder: Path, registration: Path, quarantine: Quarantine) -> bool:
+        """Make the folder and the `.git` file in it be what git expects; tell whether they were."""
         if os.path.lexists(folder) and not stat.S_ISDIR(os.lstat(folder).st_mode):
             quarantine.take(folder.parent, folder.name)
         folder.mkdir(exist_ok=True)
         link = folder / ".git"
         if _plain_content(link) == _link_to(registration):
-            return
+            return True
         if os.path.lexists(link):
             quarantine.take(folder, ".git")
         with open(link, "xb") as file:
             file.write(_link_to(registration))
+        return False
 
     def point_head(self, registration: Path, ref: str) -> None:
         """Put a worktree back on its branch, if somebody took it off."""
@@ -137,14 +140,14 @@ class Worktrees:
         with locked(own_folder(self._root, ".aop", "locks") / "git-worktrees"):
             yield
 
-    def _points_to(self, registration: Path, folder: Path) -> bool:
-        whole = (registration / "HEAD").is_file() and (registration / "commondir").is_file()
-        return whole and not _is_half_made(registration) and _linked_from(registration) == str(folder / ".git")
-
-    def _drop_half_made(self, folder: Path) -> None:
-        for file in (self._common / "worktrees").glob("*/gitdir"):
-            if _linked_from(file.parent) == str(folder / ".git"):
-                remove_folder(file.parent)
+    def _registrations(self, folder: Path) -> list[Path]:
+        """Return git's own folders for the worktree at a path, whole or not."""
+        try:
+            names = sorted(os.listdir(self._common / "worktrees"))
+        except FileNotFoundError:
+            return []
+        every = (self._common / "worktrees" / name for name in names)
+        return [each for each in every if _linked_from(each) == f"{folder}/.git"]
 
     def _adopt_moved(self, folder: Path) -> Path | None:
         """Take over the registration that a repository brought along when it was moved, copied or mounted elsewhere."""
@@ -169,6 +172,11 @@ def _linked_from(registration: Path) -> str:
 
 def _link_to(registration: Path) -> bytes:
     return os.fsencode(f"gitdir: {registration}\n")
+
+
+def _is_whole(registration: Path) -> bool:
+    parts = (registration / "HEAD", registration / "commondir")
+    return all(part.is_file() for part in parts) and not _is_half_made(registration)
 
 
 def _is_half_made(registration: Path) -> bool:

@@ -121,13 +121,11 @@ def _refuse_other_profile(state: FeatureState, arguments: RunGates) -> None:
 def _run_in_worktree(call: Call, state: FeatureState, plan: GatePlan, baseline: int | None) -> GateRun:
     git = call.kernel.git
     checkout = git.ensure_worktree(state.feature_id, state.branch)
-    git.show_tree(state.feature_id, state.tree)
     git.clear_strays(state.feature_id, state.tree)
     try:
         return run_gates(call, plan, checkout, baseline=baseline)
     finally:
         # What the steps left behind must not take part in the next run.
-        git.show_tree(state.feature_id, state.tree)
         git.discard_strays(state.feature_id, state.tree)
 
 

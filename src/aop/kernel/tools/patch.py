@@ -143,7 +143,8 @@ def _proposal(kernel: Kernel, target: Target, text: str, config: Config) -> Prop
         entry = git.entry(target.state.tree, file.old_path) if file.old_path and file.hunks else None
         has_content = entry is not None and entry.mode not in (FileMode.TREE, FileMode.GITLINK)
         files.append(placed(file, git.blob(entry.oid), rules.placement) if entry and has_content else file)
-    tree = git.apply_to_tree(target.state.tree, render(Patch(files=tuple(files))))
+    paths = {path for file in patch.files for path in file.paths}
+    tree = git.apply_to_tree(target.state.tree, render(Patch(files=tuple(files))), paths=paths)
     return Proposal(
         patch=patch,
         tree=tree,

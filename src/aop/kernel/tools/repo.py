@@ -50,6 +50,7 @@ def ensure_worktree(call: Call, arguments: ChangeArguments) -> Outcome:
         with kernel.record.read() as view:
             state = the_feature(view, arguments)
         kernel.git.ensure_worktree(state.feature_id, state.branch)
+        kernel.git.show_tree(state.feature_id, state.tree)
 
         def decide(tx: Transaction) -> Outcome:
             now = the_feature(tx, arguments)

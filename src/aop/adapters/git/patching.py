@@ -1,0 +1,66 @@
+"""Applies a patch to a tree: git does it, in an index that holds the paths of the patch and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+
+from aop.adapters.git.command import GitDir
+from aop.adapters.git.folders import held_folder
+from aop.adapters.git.index_files import read_index, written_index
+from aop.adapters.git.objects import Objects
+from aop.adapters.git.records import bytes_of, object_id
+from aop.adapters.git.trees import Side, leaves, side_at, spliced
+from aop.core.errors import PatchDoesNotApply
+from aop.core.ids import TreeId
+from aop.kernel.ports import FileMode
+
+_FAILED = 128
+
+
+def applied(
+    neutral: GitDir, objects: Objects, tree: TreeId, patch: bytes, *, paths: AbstractSet[str], tmp: Path
+) -> TreeId:
+    """Write the tree that a patch makes of another; `paths` are all that the patch names.
+
+    Raises: PatchDoesNotApply.
+    """
+    digest_size = len(object_id(tree)) // 2
+    before = _touched(objects, tree, paths)
+    with held_folder(tmp) as private:
+        index = private / "index"
+        index.write_bytes(written_index(before, digest_size=digest_size))
+        # The kernel has found the place of every hunk: one without context needs no second opinion.
+        arguments = ("apply", "--cached", "--unidiff-zero", "--whitespace=nowarn", "-")
+        ran = neutral.run(*arguments, stdin=patch, index=index, fine=(0, 1, _FAILED))
+        if ran.code != 0:
+            raise PatchDoesNotApply(f"The patch does not apply: {neutral.cleaned(ran.err)}")
+        after = read_index(index.read_bytes(), digest_size=digest_size)
+    changes = {path: after.get(path) for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
+    if not changes.keys() <= set(map(bytes_of, paths)):
+        raise PatchDoesNotApply("Git finds a file in the patch that nobody else has found there.")
+    if not changes:
+        return tree
+    trees = spliced(objects.tree, tree, changes)
+    objects.write_trees(trees)
+    return TreeId(list(trees)[-1])
+
+
+def _touched(objects: Objects, tree: TreeId, paths: AbstractSet[str]) -> dict[bytes, Side]:
+    """Return what the tree holds at the paths, and whatever else could be in the way of a file there."""
+    entries: dict[bytes, Side] = {}
+    for path in map(bytes_of, paths):
+        end = path.find(b"/")
+        while end >= 0:
+            _add_leaf(entries, path[:end], side_at(objects.tree, tree, path[:end]))
+            end = path.find(b"/", end + 1)
+        side = side_at(objects.tree, tree, path)
+        _add_leaf(entries, path, side)
+        if side is not None and side[0] is FileMode.TREE:
+            entries.update(leaves(objects.tree, side[1], path + b"/"))
+    return entries
+
+
+def _add_leaf(entries: dict[bytes, Side], path: bytes, side: Side | None) -> None:
+    if side is not None and side[0] is not FileMode.TREE:
+        entries[path] = side

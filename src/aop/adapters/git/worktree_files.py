@@ -1,0 +1,125 @@
+"""The files of one worktree, as git sees them and as AOP moves them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from aop.adapters.git.command import ANY_CODE, CHECKOUT_SECONDS, GitDir, Ran
+from aop.adapters.git.folders import Quarantine, files_below, grant_access, place_file, remove_files
+from aop.adapters.git.records import RawChange, raw_changes
+from aop.core.errors import Fault
+from aop.kernel.ports import FileMode
+
+
+class WorktreeFiles:
+    """A folder whose files any program may have changed, locked up, or replaced by links."""
+
+    def __init__(self, neutral: GitDir, folder: Path) -> None:
+        self._neutral = neutral
+        self.folder = folder
+
+    def git(self, *arguments: str, index: Path, stdin: bytes = b"") -> bytes:
+        """Run git on the files; where a program has locked folders up, open them and try once more."""
+        ran = self.attempt(*arguments, index=index, stdin=stdin)
+        if ran.code != 0 or ran.err:
+            grant_access(self.folder)
+            ran = self.attempt(*arguments, index=index, stdin=stdin)
+        if ran.code != 0 or ran.err:
+            raise Fault(f"`git {arguments[0]}` ended with {ran.code}: {self._neutral.cleaned(ran.err)}")
+        return ran.out
+
+    def attempt(self, *arguments: str, index: Path, stdin: bytes = b"") -> Ran:
+        """Run git on the files, whatever comes of it."""
+        return self._neutral.run(
+            *arguments, stdin=stdin, work_tree=self.folder, index=index, fine=ANY_CODE, seconds=CHECKOUT_SECONDS
+        )
+
+    def drift(self, index: Path) -> list[RawChange]:
+        """Return which files are not what an index says; one that only may be another one counts."""
+        out = self.git("diff-files", "-z", "--raw", "--no-renames", "--ignore-submodules=all", index=index)
+        return list(raw_changes(out))
+
+    def remove(self, paths: Iterable[str]) -> None:
+        """Remove files, and the folders that they leave empty."""
+        gone = tuple(paths)
+        try:
+            remove_files(self.folder, gone)
+        except PermissionError:
+            grant_access(self.folder)
+            remove_files(self.folder, gone)
+
+    def below(self, start: str) -> list[str]:
+        """Return all files below one of the folders."""
+        try:
+            return list(files_below(self.folder, start))
+        except PermissionError:
+            grant_access(self.folder)
+            return list(files_below(self.folder, start))
+
+    def write(self, path: str, mode: FileMode, content: bytes, *, beside: Path) -> os.stat_result:
+        """Put a file there as a whole, made at the path `beside` first."""
+        rights = 0o777 if mode is FileMode.EXECUTABLE else 0o666
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, rights)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        return place_file(self.folder, path, beside)
+
+    def clear_way(
+        self, paths: Iterable[str], created: Mapping[str, tuple[str, str]], quarantine: Quarantine
+    ) -> list[str]:
+        """Move what stands in the way of files to quarantine; return its paths.
+
+        Of those that are new (mode and blob), whatever is there would be lost; of the others, only folders.
+        """
+        moved = []
+        folders: set[str] = set()
+        for path in paths:
+            in_the_way = self._blocked_parent(path, folders) or self._blocked_name(path, created.get(path))
+            if in_the_way:
+                quarantine.take(self.folder, in_the_way)
+                moved.append(in_the_way)
+        return moved
+
+    def _blocked_parent(self, path: str, folders: set[str]) -> str | None:
+        """Return the first part of the path that should be a folder and is something else."""
+        end = path.find("/")
+        while end >= 0:
+            parent = path[:end]
+            if parent not in folders:
+                mode = self._mode(parent)
+                if not stat.S_ISDIR(mode):
+                    return parent if mode else None
+                folders.add(parent)
+            end = path.find("/", end + 1)
+        return None
+
+    def _blocked_name(self, path: str, created: tuple[str, str] | None) -> str | None:
+        """Return the path if something is there that would be lost by writing the file."""
+        mode = self._mode(path)
+        if stat.S_ISDIR(mode):
+            return None if created and created[0] == FileMode.GITLINK else path
+        if not mode or created is None:
+            return None
+        return None if stat.S_ISREG(mode) and self._holds(path, created[1]) else path
+
+    def _mode(self, path: str) -> int:
+        try:
+            return os.lstat(self.folder / path).st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            return 0
+
+    def _holds(self, path: str, oid: str) -> bool:
+        """Tell whether a plain file holds the bytes of a blob."""
+        digest = hashlib.new("sha1" if len(oid) == 40 else "sha256", usedforsecurity=False)
+        try:
+            with open(self.folder / path, "rb") as file:
+                digest.update(b"blob %d\0" % os.fstat(file.fileno()).st_size)
+                while piece := file.read(1 << 20):
+                    digest.update(piece)
+        except PermissionError:
+            return False
+        return digest.hexdigest() == oid
