@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from enum import StrEnum
+from functools import lru_cache
 from itertools import takewhile
 from typing import NewType
 
@@ -136,6 +137,7 @@ def folded(path: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFD", path).casefold())
 
 
+@lru_cache(maxsize=1024)
 def parse_area(text: str, matching: Matching) -> Area:
     """Return the area that a policy or a plan writes down.
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from aop.adapters.git.command import GitDir
 from aop.adapters.git.folders import Quarantine, held_folder, remove_files, remove_folder
+from aop.adapters.git.looking import other_files
 from aop.adapters.git.objects import Objects
 from aop.adapters.git.records import RawChange, bytes_of, is_plain_path, joined_names, object_id, raw_changes, text_of
 from aop.adapters.git.strays import Strays
@@ -19,6 +20,8 @@ from aop.core.ids import TreeId
 from aop.kernel.ports import FileMode
 
 _UNREADABLE_INDEX = 128
+# From here on git is faster: to start it costs as much as to look at so many files without it.
+_FEW_FILES = 1000
 
 
 class Checkout:
@@ -52,7 +55,7 @@ class Checkout:
 
     def show(self, tree: TreeId, quarantine: Quarantine) -> tuple[str, ...]:
         """Make the tracked files be exactly this tree; return what had to be moved to quarantine."""
-        if self._is_shown(tree):
+        if self._others_beside(tree) is not None:
             return ()
         with held_folder(self._tmp) as private:
             if not self._index.path.exists() and os.listdir(self._files.folder) == [".git"]:
@@ -66,18 +69,18 @@ class Checkout:
 
     def compare(self, tree: TreeId) -> tuple[list[RawChange], tuple[str, ...]]:
         """Return how the files differ from the tree, and the files that it neither knows nor ignores."""
-        if self._is_shown(tree):
-            return [], self._strays.beside(tree, self._index.path)
+        others = self._others_beside(tree)
+        if others is not None:
+            return [], self._strays.among(others, tree)
         with held_folder(self._tmp) as private:
             index, _ = self._private_index(private, tree)
             # What cannot be refreshed counts as different.
             self._files.attempt("update-index", "-q", "--refresh", "--ignore-submodules", index=index)
-            return self._files.drift(index), self._strays.beside(tree, index)
+            return self._files.drift(index), self._strays.among(self._files.others(index), tree)
 
     def clear_strays(self, tree: TreeId, quarantine: Quarantine) -> tuple[str, ...]:
         """Show a tree, and move the files that it neither knows nor ignores to quarantine; return their paths."""
-        self.show(tree, quarantine)
-        strays = self._strays.beside(tree, self._index.path)
+        strays = self._shown_with_strays(tree, quarantine)
         for path in strays:
             quarantine.take(self._files.folder, path.rstrip("/"))
         # Nothing is there any more but the folders that are empty now.
@@ -86,8 +89,7 @@ class Checkout:
 
     def discard_strays(self, tree: TreeId, quarantine: Quarantine) -> tuple[str, ...]:
         """Show a tree, and remove the files that it neither knows nor ignores; return their paths."""
-        self.show(tree, quarantine)
-        strays = self._strays.beside(tree, self._index.path)
+        strays = self._shown_with_strays(tree, quarantine)
         for path in strays:
             # A repository inside the worktree is one stray, and ends with a slash.
             if path.endswith("/"):
@@ -95,9 +97,23 @@ class Checkout:
         self._files.remove(strays)
         return strays
 
-    def _is_shown(self, tree: TreeId) -> bool:
+    def _shown_with_strays(self, tree: TreeId, quarantine: Quarantine) -> tuple[str, ...]:
+        others = self._others_beside(tree)
+        if others is None:
+            self.show(tree, quarantine)
+            others = self._others_beside(tree)
+        return self._strays.among(self._files.others(self._index.path) if others is None else others, tree)
+
+    def _others_beside(self, tree: TreeId) -> set[str] | None:
+        """Return what lies beside a tree that is shown for certain; None if it may not be."""
         index = self._index.read()
-        return index is not None and index.tree == tree and not self._files.drift(self._index.path)
+        if index is None or index.tree != tree:
+            return None
+        if index.known.count > _FEW_FILES:
+            return None if self._files.drift(self._index.path) else self._files.others(self._index.path)
+        return other_files(
+            self._files.folder, index.content, indexed_ns=index.written_ns, digest_size=len(index.known.checksum)
+        )
 
     def _rewrite(
         self, index: ReadIndex, changed: Sequence[Difference], tree: TreeId, quarantine: Quarantine, moved: list[str]

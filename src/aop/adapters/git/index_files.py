@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
@@ -35,6 +36,7 @@ class KnownIndex(Struct, frozen=True, kw_only=True):
     """An index of plain entries: where they end, and what git noted of the folders that they make up."""
 
     checksum: bytes
+    count: int
     entries_end: int
     folders: bytes
 
@@ -75,6 +77,38 @@ def read_index(content: bytes, *, digest_size: int) -> dict[bytes, Side]:
     return entries
 
 
+def entry_offsets(content: bytes, *, digest_size: int) -> Iterator[tuple[str, int]]:
+    """Yield the path of each entry, as the operating system spells it, and where the entry begins."""
+    fixed = _STAT.size + digest_size + 2
+    for start, _ in _entry_bounds(content, digest_size):
+        yield os.fsdecode(content[start + fixed : content.index(0, start + fixed)]), start
+
+
+def says_of(content: bytes, at: int, on_disk: os.stat_result) -> bool:
+    """Tell whether the entry at an offset is about a file just as it is."""
+    changed, changed_ns, modified, modified_ns, _, inode, mode, user, group, size = _STAT.unpack_from(content, at)
+    kind = stat.S_IFMT(on_disk.st_mode)
+    return (
+        on_disk.st_mtime_ns == modified * 10**9 + modified_ns
+        and on_disk.st_ctime_ns == changed * 10**9 + changed_ns
+        and on_disk.st_size == size
+        and on_disk.st_ino & 0xFFFFFFFF == inode
+        and (on_disk.st_uid, on_disk.st_gid) == (user, group)
+        # Of the rights that a file may have, git keeps one.
+        and mode == (kind | (0o755 if on_disk.st_mode & stat.S_IXUSR else 0o644) if kind == stat.S_IFREG else kind)
+    )
+
+
+def is_submodule(content: bytes, at: int) -> bool:
+    """Tell whether the entry at an offset is a submodule."""
+    return bool(_STAT.unpack_from(content, at)[6] == _NUMBERS[FileMode.GITLINK])
+
+
+def object_at(content: bytes, at: int, *, digest_size: int) -> ObjectId:
+    """Return the object of the entry at an offset."""
+    return ObjectId(content[at + _STAT.size : at + _STAT.size + digest_size].hex())
+
+
 def known_index(content: bytes, *, digest_size: int) -> KnownIndex | None:
     """Return what is certain about an index, or None if it is damaged or holds other than plain entries."""
     body = memoryview(content)[:-digest_size]
@@ -94,7 +128,9 @@ def known_index(content: bytes, *, digest_size: int) -> KnownIndex | None:
             at += 8 + size
     except (ValueError, struct.error):
         return None
-    return KnownIndex(checksum=content[-digest_size:], entries_end=end, folders=folders)
+    return KnownIndex(
+        checksum=content[-digest_size:], count=_HEADER.unpack_from(content)[2], entries_end=end, folders=folders
+    )
 
 
 def edited_index(
@@ -104,13 +140,12 @@ def edited_index(
 
     Raises: LookupError if an entry is not where and what it should be.
     """
-    (count,) = struct.unpack_from(">I", content, 8)
-    count += sum((edit.new is not None) - (edit.old is not None) for edit in edits)
+    count = known.count + sum((edit.new is not None) - (edit.old is not None) for edit in edits)
     pieces = [_HEADER.pack(b"DIRC", _VERSION, count), *_edited_entries(content, known, edits)]
     entries_end = sum(map(len, pieces))
     pieces += (b"TREE", struct.pack(">I", len(folders)), folders)
     checksum = _digest(pieces, len(known.checksum))
-    return [*pieces, checksum], KnownIndex(checksum=checksum, entries_end=entries_end, folders=folders)
+    return [*pieces, checksum], KnownIndex(checksum=checksum, count=count, entries_end=entries_end, folders=folders)
 
 
 def _edited_entries(content: bytes, known: KnownIndex, edits: Iterable[Edit]) -> Iterator[Piece]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-import threading
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -47,8 +46,10 @@ class LooseObjects:
     def write(self, objects: Mapping[ObjectId, bytes]) -> None:
         """Write objects so that a file is never there without being whole, not even after a power cut."""
         made = [(self._made(oid, whole), self._path(oid)) for oid, whole in objects.items() if not self._is_fresh(oid)]
-        _flush([descriptor for (descriptor, _), _ in made])
-        for (_, beside), path in made:
+        # One after the other when all are there: the first takes most of the work off the others.
+        for beside, _ in made:
+            _flush(beside)
+        for beside, path in made:
             os.rename(beside, path)
 
     def _path(self, oid: str) -> str:
@@ -62,33 +63,19 @@ class LooseObjects:
             return False
         return True
 
-    def _made(self, oid: str, whole: bytes) -> tuple[int, str]:
+    def _made(self, oid: str, whole: bytes) -> str:
         # Git takes a file of this name for one that a dead process left, and collects it after a while.
         beside = f"{self._folder}/{oid[:2]}/tmp_obj_{os.urandom(8).hex()}"
         with suppress(FileExistsError):
             os.mkdir(f"{self._folder}/{oid[:2]}")
-        descriptor = os.open(beside, _NEW_FILE, 0o444)
-        with open(descriptor, "wb", closefd=False) as file:
+        with open(os.open(beside, _NEW_FILE, 0o444), "wb") as file:
             file.write(zlib.compress(whole, _COMPRESSION))
-        return descriptor, beside
+        return beside
 
 
-def _flush(descriptors: Iterable[int]) -> None:
-    """Have files written to the disk and close them; all at once, for what takes long is the wait, not the work."""
-    failed: list[OSError] = []
-
-    def flush(descriptor: int) -> None:
-        try:
-            os.fsync(descriptor)
-        except OSError as error:
-            failed.append(error)
-        finally:
-            os.close(descriptor)
-
-    threads = [threading.Thread(target=flush, args=(descriptor,)) for descriptor in descriptors]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failed:
-        raise failed[0]
+def _flush(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

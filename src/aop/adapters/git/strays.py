@@ -29,14 +29,13 @@ class Strays:
         self._files = files
         self._tmp = tmp
 
-    def beside(self, tree: TreeId, index: Path) -> tuple[str, ...]:
-        """Return the strays in a worktree whose index is a tree; a repository is one, and ends with a slash."""
-        unknown = set(split_names(self._files.git("ls-files", "--others", "--directory", "-z", index=index)))
-        if not unknown:
+    def among(self, others: set[str], tree: TreeId) -> tuple[str, ...]:
+        """Return the strays among what lies beside a tree; a repository is one, and ends with a slash."""
+        if not others:
             return ()
         with held_folder(self._tmp) as rules:
-            self._write_rules(tree, unknown, rules)
-            suspects = self._not_ignored(unknown, rules)
+            self._write_rules(tree, others, rules)
+            suspects = self._not_ignored(others, rules)
             folders = {path for path in suspects if path.endswith("/")}
             inside = {path for folder in folders for path in self._files.below(folder)}
             return tuple(sorted((suspects - folders) | self._not_ignored(inside, rules)))

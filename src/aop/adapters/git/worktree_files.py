@@ -10,7 +10,7 @@ from pathlib import Path
 
 from aop.adapters.git.command import ANY_CODE, CHECKOUT_SECONDS, GitDir, Ran
 from aop.adapters.git.folders import Quarantine, files_below, grant_access, place_file, remove_files
-from aop.adapters.git.records import RawChange, raw_changes
+from aop.adapters.git.records import RawChange, raw_changes, split_names
 from aop.core.errors import Fault
 from aop.kernel.ports import FileMode
 
@@ -42,6 +42,10 @@ class WorktreeFiles:
         """Return which files are not what an index says; one that only may be another one counts."""
         out = self.git("diff-files", "-z", "--raw", "--no-renames", "--ignore-submodules=all", index=index)
         return list(raw_changes(out))
+
+    def others(self, index: Path) -> set[str]:
+        """Return what lies there beside the entries of an index; a folder ends with a slash, and is not opened."""
+        return set(split_names(self.git("ls-files", "--others", "--directory", "-z", index=index)))
 
     def remove(self, paths: Iterable[str]) -> None:
         """Remove files, and the folders that they leave empty."""

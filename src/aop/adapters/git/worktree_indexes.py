@@ -19,6 +19,8 @@ class ReadIndex(Struct, frozen=True, kw_only=True):
     """An index that says nothing which would keep git from looking at a file."""
 
     content: bytes
+    written_ns: int
+    """When it was last compared with the files."""
     known: KnownIndex
     tree: TreeId | None
     """The tree that it is; None if it was changed since that was certain."""
@@ -39,7 +41,8 @@ class WorktreeIndex:
     def read(self) -> ReadIndex | None:
         """Return the index; None if it is absent, damaged, or not a plain one."""
         try:
-            content = self.path.read_bytes()
+            with open(self.path, "rb") as file:
+                written_ns, content = os.fstat(file.fileno()).st_mtime_ns, file.read()
         except FileNotFoundError:
             return None
         known = self._seen.get(self.path)
@@ -48,7 +51,12 @@ class WorktreeIndex:
         if known is None:
             return None
         self._seen[self.path] = known
-        return ReadIndex(content=content, known=known, tree=noted_tree(known.folders, digest_size=self._digest_size))
+        return ReadIndex(
+            content=content,
+            written_ns=written_ns,
+            known=known,
+            tree=noted_tree(known.folders, digest_size=self._digest_size),
+        )
 
     def advance(
         self,
