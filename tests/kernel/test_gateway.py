@@ -18,6 +18,7 @@ from aop.kernel.calls import Answered, Arguments, Call, ChangeArguments, Feature
 from aop.kernel.gateway import Gateway
 from aop.kernel.principals import Principal
 from aop.kernel.record import Transaction
+from aop.kernel.schemas import error_schema, tool_schemas
 from aop.wiring import CATALOGUE
 from tests.world import FILES, PATCH, World, files, make_repository, plan_for
 
@@ -199,7 +200,7 @@ def test_nothing_runs_under_a_policy_that_is_not_valid(tmp_path: Any) -> None:
 @pytest.mark.req("AOP-148")
 def test_every_tool_takes_the_callers_role_and_name() -> None:
     for tool in CATALOGUE.values():
-        properties = schema_of(tool.arguments)["properties"]
+        properties = tool_schemas(tool)[0]["properties"]
         assert {"actor_type", "actor_id"} <= properties.keys(), tool.name
         assert issubclass(tool.arguments, ChangeArguments) or not tool.mutates, tool.name
 
@@ -366,12 +367,6 @@ def test_the_version_that_a_caller_expects_is_the_one_it_read(world: World) -> N
 # --- what comes back -----------------------------------------------------------------------------
 
 
-def schema_of(shape: type[Struct]) -> dict[str, Any]:
-    """Return a shape's JSON Schema with its own definition at the top."""
-    whole = msgspec.json.schema(shape)
-    return {**whole["$defs"][shape.__name__], "$defs": whole["$defs"]}
-
-
 ENVELOPE = {
     "oneOf": [
         {
@@ -424,8 +419,8 @@ class Watched(World):
         answer = super().call(tool, **words)
         wire = msgspec.json.decode(msgspec.json.encode(answer.as_json()))
         jsonschema.validate(wire, ENVELOPE)
+        jsonschema.validate(wire, tool_schemas(CATALOGUE[tool])[1] if answer.ok else error_schema())
         if answer.ok:
-            jsonschema.validate(wire["data"], schema_of(self.app.gateway.tools[tool].output))
             self.answered.add(tool)
         else:
             self.refused.add(str(wire["error"]["code"]))

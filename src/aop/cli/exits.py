@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from enum import IntEnum
 
-from aop.core.errors import Move, Refusal
+from aop.core.errors import Move, all_refusals
 
 
 class Exit(IntEnum):
@@ -34,11 +34,5 @@ EXIT_OF_MOVE: Mapping[Move, Exit] = {
 
 def exit_of(code: str) -> Exit:
     """Return the exit code for an error code; an unknown one is a plain failure."""
-    moves = {refusal.code: refusal.move for refusal in _all_refusals(Refusal)}
+    moves = {refusal.code: refusal.move for refusal in all_refusals()}
     return EXIT_OF_MOVE[moves.get(code, Move.ADAPT)]
-
-
-def _all_refusals(refusal: type[Refusal]) -> Iterator[type[Refusal]]:
-    yield refusal
-    for narrower in refusal.__subclasses__():
-        yield from _all_refusals(narrower)

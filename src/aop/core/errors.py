@@ -11,7 +11,7 @@ Longer than other modules, so that the whole list of codes is in one place.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import ClassVar, Self, TypeAlias
 
@@ -65,6 +65,13 @@ class Refusal(Exception):
         }
         details.update(self.facts)
         return {"code": self.code, "message": self.message, "details": details}
+
+
+def all_refusals(refusal: type[Refusal] = Refusal) -> Iterator[type[Refusal]]:
+    """Return the refusal and all below it, in the order of this module."""
+    yield refusal
+    for narrower in refusal.__subclasses__():
+        yield from all_refusals(narrower)
 
 
 class Fault(Exception):
