@@ -80,10 +80,10 @@ def closed(part: Schema) -> bool:
 )
 def test_the_schema_of_a_plan_refuses_what_the_gateway_refuses(wrong: dict[str, Any]) -> None:
     tool = CATALOGUE["plan.submit"]
-    right = {"feature_id": "one", "plan_json": plan_for("one")}
+    right: dict[str, Any] = {"feature_id": "one", "plan_json": plan_for("one")}
     jsonschema.validate(right, tool_schemas(tool)[0])
     parse_arguments(tool, right)
-    broken = {"feature_id": "one", "plan_json": {**plan_for("one"), **wrong}}
+    broken: dict[str, Any] = {"feature_id": "one", "plan_json": {**plan_for("one"), **wrong}}
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(broken, tool_schemas(tool)[0])
     with pytest.raises(InvalidArguments):
