@@ -25,6 +25,7 @@ from aop.kernel.ports import Command, Ended, Processes
 from aop.kernel.principals import Principal
 
 TOOL_MODULES: Mapping[str, str] = {
+    "collisions.scan": "aop.kernel.tools.collisions",
     "evidence.latest": "aop.kernel.tools.evidence",
     "feature.approve": "aop.kernel.tools.merge",
     "feature.get_context": "aop.kernel.tools.feature",

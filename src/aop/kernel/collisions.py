@@ -34,6 +34,13 @@ class Collision(Struct, frozen=True, kw_only=True, order=True):
 
 def claims_of(feature_id: FeatureId, plan: Plan, bounds: Bounds, territory: Territory) -> tuple[Claim, ...]:
     """Return what an accepted plan holds against the plans that come later."""
+    return claims_on(feature_id, plan, bounds.entries, territory)
+
+
+def claims_on(
+    feature_id: FeatureId, plan: Plan, entries: Sequence[PlannedPath], territory: Territory
+) -> tuple[Claim, ...]:
+    """Return what a plan with these parsed entries holds."""
     files = [
         Claim(
             feature_id=feature_id,
@@ -42,9 +49,9 @@ def claims_of(feature_id: FeatureId, plan: Plan, bounds: Bounds, territory: Terr
             text=entry.text,
             is_pattern=entry.is_glob,
         )
-        for entry in bounds.entries
+        for entry in entries
     ]
-    areas = {area.text for entry in bounds.entries for area in territory.exclusive_areas_of(entry)}
+    areas = {area.text for entry in entries for area in territory.exclusive_areas_of(entry)}
     held = [Claim(feature_id=feature_id, kind="area", key=folded(text), text=text) for text in sorted(areas)]
     contracts = [
         Claim(feature_id=feature_id, kind="contract", key=name, text=change)
@@ -75,9 +82,20 @@ def collision_refusal(feature_id: FeatureId, found: Sequence[Collision]) -> Coll
         f"The plan of `{feature_id}` collides with the accepted plan of {', '.join(f'`{name}`' for name in others)}.",
         conflicting_feature_ids=list(others),
         collisions=items,
-        collision_fingerprint=hashlib.sha256(canonical_json(items)).hexdigest(),
+        collision_fingerprint=fingerprint([(each.kind, each.identifier, each.feature_id) for each in found]),
         suggested_next_actions=sorted({each.recommended_action for each in found}),
     )
+
+
+def fingerprint(facts: Sequence[Sequence[str]]) -> str:
+    """Return what is the same for the same collisions, in whichever order they are found and however they are told."""
+    unique: list[Json] = [list(fact) for fact in sorted({tuple(fact) for fact in facts})]
+    return hashlib.sha256(canonical_json(unique)).hexdigest()
+
+
+def kind_of(claim: Claim) -> CollisionKind:
+    """Return what two plans collide in when both have this claim."""
+    return "migration" if (claim.kind, claim.key) == ("contract", "db") else claim.kind
 
 
 def _search_key(claim: Claim) -> str:
@@ -91,13 +109,11 @@ def _meet(claim: Claim, other: Claim) -> bool:
 
 
 def _collision(claim: Claim, other: Claim) -> Collision:
-    kind: CollisionKind = claim.kind
     action = f"Revise the plan so that it leaves `{other.text}` alone, or wait until `{other.feature_id}` is merged."
     if claim.kind == "contract":
-        kind = "migration" if claim.key == "db" else "contract"
         action = f"Acquire the lock for `{claim.key}` after `{other.feature_id}`, or share one feature for it."
     return Collision(
-        kind=kind,
+        kind=kind_of(claim),
         identifier=claim.key,
         feature_id=other.feature_id,
         held_as=other.text,

@@ -1,0 +1,164 @@
+"""All collisions between all plans at once: every place that more than one of them reaches.
+
+Nothing is compared pair by pair. A plan entry can only meet what stands at its own folder or at one above it, so each
+entry looks there, and the cost grows with the entries and with what really meets.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from aop.core.ids import FeatureId
+from aop.kernel.collisions import CollisionKind, claims_on, fingerprint, kind_of
+from aop.kernel.config_models import ContractResources
+from aop.kernel.documents import Plan
+from aop.kernel.paths import PlannedPath, folded, overlap, parse_planned
+from aop.kernel.record import Claim
+from aop.kernel.territory import Territory
+
+
+class Holder(Struct, frozen=True, kw_only=True, order=True):
+    """A plan that reaches a place."""
+
+    feature_id: FeatureId
+    planned: str
+    """As the plan writes it; for a contract, what it does to it."""
+    plan_version: int
+    queued: bool
+    """True for a plan that waits; false for an accepted one."""
+
+
+class Recommendation(Struct, frozen=True, kw_only=True):
+    action: Literal["acquire_lock", "revise_plan", "shared_prerequisite_feature"]
+    message: str
+
+
+class SharedPlace(Struct, frozen=True, kw_only=True):
+    """One place, and all plans that reach it."""
+
+    kind: CollisionKind
+    identifier: str
+    """Folded, as the file system that tells the fewest names apart would have it; the narrowest entry that is met."""
+    holders: tuple[Holder, ...]
+    collision_fingerprint: str
+    recommended_actions: tuple[Recommendation, ...]
+
+    @property
+    def feature_ids(self) -> tuple[FeatureId, ...]:
+        """Return the features that meet here."""
+        return features_of(self.holders)
+
+
+class ComparedPlan(Struct, frozen=True, kw_only=True):
+    """A plan that takes part."""
+
+    feature_id: FeatureId
+    plan: Plan
+    queued: bool = False
+
+
+Place: TypeAlias = tuple[CollisionKind, str]
+
+
+def shared_places(
+    plans: Iterable[ComparedPlan], territory: Territory, resources: ContractResources
+) -> tuple[SharedPlace, ...]:
+    """Return every place that the plans of more than one feature reach, in order."""
+    holders: dict[Place, set[Holder]] = defaultdict(set)
+    spots: dict[str, _Spot] = {}
+    for each in plans:
+        for claim in _claims(each, territory):
+            holder = Holder(
+                feature_id=each.feature_id,
+                planned=claim.text,
+                plan_version=each.plan.plan_version,
+                queued=each.queued,
+            )
+            if claim.kind == "file":
+                spots.setdefault(folded(claim.text), _Spot(claim)).holders.add(holder)
+            else:
+                holders[kind_of(claim), claim.key].add(holder)
+    for narrow, wide in _meetings(tuple(spots.values())):
+        holders["file", narrow.key] |= narrow.holders | wide.holders
+    return tuple(
+        _shared(place, tuple(sorted(found)), resources)
+        for place, found in sorted(holders.items())
+        if len(features_of(found)) > 1
+    )
+
+
+def features_of(holders: Iterable[Holder]) -> tuple[FeatureId, ...]:
+    """Return the features that hold something, sorted."""
+    return tuple(sorted({holder.feature_id for holder in holders}))
+
+
+def _claims(each: ComparedPlan, territory: Territory) -> tuple[Claim, ...]:
+    files = each.plan.files
+    entries = [parse_planned(text) for text in (*files.create, *files.modify, *files.delete)]
+    return claims_on(each.feature_id, each.plan, entries, territory)
+
+
+class _Spot:
+    """One entry, however many plans write it, and in whichever spelling."""
+
+    def __init__(self, claim: Claim) -> None:
+        self.entry = PlannedPath(claim.text)
+        self.key = claim.key
+        self.stem = folded(self.entry.stem)
+        self.holders: set[Holder] = set()
+
+    @property
+    def width(self) -> tuple[bool, bool, str]:
+        """Sort a file before a folder, and a folder before a pattern."""
+        return self.entry.is_glob, self.entry.is_pattern, self.entry.fold
+
+
+def _meetings(spots: Sequence[_Spot]) -> Iterator[tuple[_Spot, _Spot]]:
+    """Yield each spot with itself and with every other one that it meets, each pair once, the narrower one first."""
+    at: Mapping[str, list[_Spot]] = defaultdict(list)
+    for spot in sorted(spots, key=lambda each: each.width):
+        at[spot.stem].append(spot)
+    for stem, here in at.items():
+        for place, spot in enumerate(here):
+            yield spot, spot
+            above = (other for folder in _folders_above(stem) if folder in at for other in at[folder])
+            yield from ((spot, other) for other in (*here[place + 1 :], *above) if overlap(spot.entry, other.entry))
+
+
+def _folders_above(stem: str) -> Iterator[str]:
+    """Return the folders above a path, without itself; the empty one is the root."""
+    parts = stem.split("/") if stem else []
+    return ("/".join(parts[:depth]) for depth in range(len(parts)))
+
+
+def _shared(place: Place, holders: tuple[Holder, ...], resources: ContractResources) -> SharedPlace:
+    kind, identifier = place
+    return SharedPlace(
+        kind=kind,
+        identifier=identifier,
+        holders=holders,
+        collision_fingerprint=fingerprint([(kind, identifier, feature_id) for feature_id in features_of(holders)]),
+        recommended_actions=tuple(_recommended(place, resources)),
+    )
+
+
+def _recommended(place: Place, resources: ContractResources) -> Iterator[Recommendation]:
+    kind, identifier = place
+    if kind in ("contract", "migration"):
+        resource = getattr(resources, identifier)
+        yield Recommendation(
+            action="acquire_lock",
+            message=f"Let them change `{identifier}` one after the other: each acquires the lock `{resource}` in turn.",
+        )
+    else:
+        yield Recommendation(
+            action="revise_plan", message=f"Revise all of these plans but one, so that they leave `{identifier}` alone."
+        )
+    yield Recommendation(
+        action="shared_prerequisite_feature",
+        message=f"Put what they all do to `{identifier}` into a feature of its own, and merge that one first.",
+    )
