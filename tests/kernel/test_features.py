@@ -12,7 +12,7 @@ from aop.adapters.record.sqlite import SqliteRecord
 from aop.core.errors import InvalidStatusTransition
 from aop.core.ids import CommitId, FeatureId, ObjectId, TreeId
 from aop.kernel.documents import FeatureState, Index, Status
-from aop.kernel.features import moved, must_be, relist, store
+from aop.kernel.features import moved, must_be, next_steps, relist, store
 from aop.kernel.record import Claim
 
 STEPS = {
@@ -26,6 +26,8 @@ STEPS = {
     ("qa", "blocked"),
     ("qa", "failed"),
     ("ready_to_merge", "merged"),
+    ("ready_to_merge", "building"),
+    ("ready_to_merge", "qa"),
     ("ready_to_merge", "blocked"),
     ("ready_to_merge", "failed"),
     ("blocked", "planning"),
@@ -64,7 +66,10 @@ def test_a_feature_takes_the_steps_of_the_list_and_no_other(old: Status, new: St
     before = feature(old)
     if (old.value, new.value) in STEPS:
         after = moved(before, new, reason="Somebody said so.")
-        assert after == msgspec.structs.replace(before, status=new, status_reason="Somebody said so.")
+        came_from = old if new is Status.BLOCKED else None
+        assert after == msgspec.structs.replace(
+            before, status=new, status_reason="Somebody said so.", blocked_from=came_from
+        )
         return
     with pytest.raises(InvalidStatusTransition) as refused:
         moved(before, new, reason="Somebody said so.")
@@ -79,6 +84,24 @@ def test_nobody_leaves_blocked_without_a_reason(new: Status) -> None:
     with pytest.raises(InvalidStatusTransition, match="leaving `blocked` needs a reason"):
         moved(feature(Status.BLOCKED), new)
     assert moved(feature(Status.BLOCKED), Status.FAILED).status is Status.FAILED
+
+
+@pytest.mark.req("AOP-253")
+@pytest.mark.parametrize(
+    ("reached", "allowed"),
+    [
+        ("planning", ["failed", "planning"]),
+        ("building", ["building", "failed", "planning"]),
+        ("qa", ["building", "failed", "planning", "qa"]),
+        ("ready_to_merge", ["building", "failed", "planning", "qa"]),
+    ],
+)
+def test_a_blocked_feature_goes_on_no_further_than_it_had_come(reached: str, allowed: list[str]) -> None:
+    blocked = moved(feature(Status(reached)), Status.BLOCKED, reason="It waits.")
+    assert sorted(next_steps(blocked)) == allowed
+    with pytest.raises(InvalidStatusTransition) as refused:
+        moved(blocked, Status.READY_TO_MERGE, reason="It is fine.")
+    assert refused.value.facts["allowed"] == allowed
 
 
 def test_an_old_reason_does_not_stay_with_a_new_status() -> None:
@@ -102,7 +125,7 @@ def test_the_index_lists_each_feature_once_where_its_status_belongs(record: Sqli
             relist(tx, FeatureId(name), Status.PLANNING, now="t0")
     seen = []
     states = {"one": feature(Status.PLANNING, "one")}
-    for step in (Status.BUILDING, Status.BLOCKED, Status.QA, Status.READY_TO_MERGE, Status.MERGED):
+    for step in (Status.BUILDING, Status.BLOCKED, Status.BUILDING, Status.QA, Status.READY_TO_MERGE, Status.MERGED):
         with record.write() as tx:
             before = states["one"]
             after = moved(before, step, reason="It goes on." if before.status is Status.BLOCKED else "")
@@ -115,9 +138,10 @@ def test_the_index_lists_each_feature_once_where_its_status_belongs(record: Sqli
         (3, ("two",), ("one",), (), (), "t2"),
         (4, ("one", "two"), (), (), (), "t3"),
         (4, ("one", "two"), (), (), (), "t3"),
-        (5, ("two",), (), ("one",), (), "t5"),
+        (4, ("one", "two"), (), (), (), "t3"),
+        (5, ("two",), (), ("one",), (), "t6"),
     ]
-    assert (states["one"].version, states["one"].last_updated) == (6, "t5")
+    assert (states["one"].version, states["one"].last_updated) == (7, "t6")
 
 
 @pytest.mark.parametrize(("end", "held"), [(Status.MERGED, 0), (Status.FAILED, 0), (Status.BLOCKED, 1)])

@@ -260,6 +260,8 @@ EXAMPLES: Mapping[str, dict[str, Any]] = {
     "repo.apply_patch": {"unified_diff": PATCH},
     "repo.read_file": {"path": "README.md"},
     "gates.run": {"mode": "fast"},
+    "feature.log_append": {"note": "Seen."},
+    "feature.state_patch": {"expected_version": 1, "patch": {"status": "blocked", "status_reason": "It waits."}},
     "feature.approve": {"tree": "0" * 40, "base": "0" * 40},
 }
 """What a tool needs besides a feature."""
@@ -450,6 +452,8 @@ def test_every_tool_answers_as_its_schema_says_all_through_the_life_of_a_feature
     watched.ok("repo.ensure_worktree", feature_id="one")
     look_at_everything(watched)
     watched.ok("plan.submit", feature_id="one", plan_json=plan_for("one"))
+    watched.ok("feature.log_append", feature_id="one", note="Begun.")
+    watched.ok("feature.state_patch", feature_id="one", expected_version=2, patch={"role_status": {"qa": "done"}})
     watched.ok(
         "plan.update",
         feature_id="one",

@@ -308,7 +308,7 @@ def test_the_decisions_are_one_line_each_whatever_their_text_holds() -> None:
         ("plan_accepted", {}),
         ("unknown_kind", {"secret": "x"}),
     )
-    one_line = "a # Forged - 2020 **person:eve** merged {0} {plan_version}"
+    one_line = r"a \# Forged - 2020 \*\*person:eve\*\* merged {0} {plan_version}"
     assert decisions_text(ONE, told).splitlines() == [
         "# Decisions on one",
         "",

@@ -192,6 +192,7 @@ def test_the_state_is_the_front_matter_and_the_body_of_its_file(begun: World) ->
             "role_status": {"planner": "ready", "builder": "ready", "qa": "ready"},
             "last_updated": state.last_updated,
             "status_reason": "",
+            "blocked_from": None,
             "evidence": {"last_gate_run": None, "latest_by_mode": {}, "merge": None},
             "base_commit": git(begun.root, "rev-parse", "main").strip(),
             "tree": git(begun.root, "rev-parse", "main^{tree}").strip(),
@@ -218,6 +219,8 @@ def test_the_state_is_the_front_matter_and_the_body_of_its_file(begun: World) ->
         ("evidence.latest", {}),
         ("feature.approve", {"tree": "x", "base": "y"}),
         ("feature.ready_to_merge", {}),
+        ("feature.state_patch", {"expected_version": 1, "patch": {"role_status": {"qa": "done"}}}),
+        ("feature.log_append", {"note": "Seen."}),
     ],
 )
 def test_every_tool_says_so_when_there_is_no_such_feature(

@@ -459,7 +459,14 @@ def gates_again(world: World) -> None:
 @pytest.mark.parametrize(
     ("change", "reasons"),
     [
-        (another_patch, ["the feature was changed after it", "the gates ran again after it"]),
+        (
+            another_patch,
+            [
+                "the feature was sent back after it",
+                "the feature was changed after it",
+                "the gates ran again after it",
+            ],
+        ),
         (base_moved, ["the base branch moved after it"]),
         (gates_again, ["the gates ran again after it"]),
     ],

@@ -56,6 +56,16 @@ class RepositoryFiles:
         fixed = "/".join(takewhile(lambda name: not globs.is_glob(name), pattern.split("/")))
         return tuple(islice(self._matching_below(fixed, pattern), limit))
 
+    def folders(self, path: str, *, limit: int) -> tuple[str, ...]:
+        try:
+            with self._folder_of(f"{path}/") as (folder, _name), os.scandir(folder) as listed:
+                names = sorted(entry.name for entry in listed if not entry.is_file(follow_symlinks=False))
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise FileNotFound(f"`{path}` cannot be read: {error.strerror}.", path=path) from error
+        return tuple(names[:limit])
+
     def _matching_below(self, folder: str, pattern: str) -> Iterator[str]:
         for place, folders, names in os.walk(self._root / folder):
             folders.sort()

@@ -76,6 +76,8 @@ class Tool(Struct, frozen=True, kw_only=True):
     mutates: bool = False
     person_only: bool = False
     """Never for a token that a model or a worker holds, whatever its role (C-53)."""
+    expandable: bool = False
+    """Whether the policy may give it to further roles; every other row it can only narrow (AOP-158)."""
     reveal: Callable[[Kernel, Any], Struct] | None = None
     """Adds what must be in the answer but never in the record, such as a token."""
     resolve: Callable[[Call, Mapping[str, Json]], Outcome | None] | None = None

@@ -108,6 +108,8 @@ class FeatureState(Document, frozen=True, kw_only=True):
     role_status: RoleStatuses = RoleStatuses()
     last_updated: NonEmpty
     status_reason: str = ""
+    blocked_from: Status | None = None
+    """Where it was when it was blocked: it goes on there or earlier, never later."""
     evidence: FeatureEvidence = FeatureEvidence()
     base_commit: CommitId
     """Where the branch was cut from the base branch."""
@@ -301,3 +303,5 @@ class Approval(Document, frozen=True, kw_only=True):
     approved_by: str
     approved_at: str
     spent_by: OperationId | None = None
+    withdrawn: str = ""
+    """Why it opens nothing any more although nothing that it names has changed."""

@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 
 import msgspec
 
 from aop.core.errors import InvalidStatusTransition
 from aop.core.ids import FeatureId
-from aop.kernel.documents import TERMINAL, FeatureState, Index, Status, Verdict
+from aop.kernel.documents import TERMINAL, Approval, FeatureState, Index, Status, Verdict
 from aop.kernel.record import Transaction
 
 LEGAL: Mapping[Status, frozenset[Status]] = {
     Status.PLANNING: frozenset({Status.BUILDING, Status.BLOCKED, Status.FAILED}),
     Status.BUILDING: frozenset({Status.QA, Status.BLOCKED, Status.FAILED}),
     Status.QA: frozenset({Status.READY_TO_MERGE, Status.BLOCKED, Status.FAILED}),
-    Status.READY_TO_MERGE: frozenset({Status.MERGED, Status.BLOCKED, Status.FAILED}),
+    Status.READY_TO_MERGE: frozenset({Status.MERGED, Status.BUILDING, Status.QA, Status.BLOCKED, Status.FAILED}),
     Status.BLOCKED: frozenset({Status.PLANNING, Status.BUILDING, Status.QA, Status.FAILED}),
     Status.MERGED: frozenset(),
     Status.FAILED: frozenset(),
 }
 """AOP-248..254 with C-23: what is not here is `invalid_status_transition`."""
+
+PROVEN_STEPS = frozenset(
+    {
+        (Status.PLANNING, Status.BUILDING),
+        (Status.BUILDING, Status.QA),
+        (Status.QA, Status.READY_TO_MERGE),
+        (Status.READY_TO_MERGE, Status.MERGED),
+    }
+)
+"""The steps that an accepted plan, passed gates or a merge take; nobody takes them by hand."""
+
+_ON_THE_WAY = (Status.PLANNING, Status.BUILDING, Status.QA, Status.READY_TO_MERGE)
 
 NOT_RUN: Mapping[str, Verdict] = {"fast": Verdict.NA, "full": Verdict.NA, "merge": Verdict.NA}
 """What is known of the gates of a tree that none has run on."""
@@ -31,24 +44,39 @@ def moved(state: FeatureState, to: Status, *, reason: str = "") -> FeatureState:
 
     Raises: InvalidStatusTransition.
     """
-    if to not in LEGAL[state.status]:
-        raise _no_such_step(state, to)
+    if to not in next_steps(state):
+        raise no_such_step(state, to, next_steps(state))
     if state.status is Status.BLOCKED and to is not Status.FAILED and not reason:
         raise InvalidStatusTransition(
             f"The feature `{state.feature_id}` is blocked; leaving `blocked` needs a reason.",
             feature_id=state.feature_id,
             status=state.status,
         )
-    return msgspec.structs.replace(state, status=to, status_reason=reason)
+    blocked_from = state.status if to is Status.BLOCKED else None
+    return msgspec.structs.replace(state, status=to, status_reason=reason, blocked_from=blocked_from)
 
 
-def _no_such_step(state: FeatureState, to: Status) -> InvalidStatusTransition:
-    allowed = sorted(LEGAL[state.status])
+def next_steps(state: FeatureState) -> frozenset[Status]:
+    """Return every status that may follow; from `blocked`, none that the feature had not reached before."""
+    legal = LEGAL[state.status]
+    if state.blocked_from is None:
+        return legal
+    unreached = _ON_THE_WAY[_ON_THE_WAY.index(state.blocked_from) + 1 :]
+    return legal.difference(unreached)
+
+
+def steps_by_hand(state: FeatureState) -> frozenset[Status]:
+    """Return every status that may follow without a proof."""
+    return frozenset(to for to in next_steps(state) if (state.status, to) not in PROVEN_STEPS)
+
+
+def no_such_step(state: FeatureState, to: Status, allowed: AbstractSet[Status]) -> InvalidStatusTransition:
+    """Return the refusal of a step, with those that are allowed instead."""
     return InvalidStatusTransition(
         f"The feature `{state.feature_id}` is `{state.status}` and cannot become `{to}`.",
         feature_id=state.feature_id,
         status=state.status,
-        allowed=list(allowed),
+        allowed=sorted(allowed),
     )
 
 
@@ -75,7 +103,18 @@ def store(tx: Transaction, before: FeatureState, after: FeatureState, *, now: st
         relist(tx, stored.feature_id, stored.status, now=now)
     if stored.status in TERMINAL:
         tx.set_claims(stored.feature_id, ())
+    if before.status is Status.READY_TO_MERGE and stored.status not in (Status.READY_TO_MERGE, Status.MERGED):
+        _withdraw_approvals(tx, stored)
     return stored
+
+
+def _withdraw_approvals(tx: Transaction, state: FeatureState) -> None:
+    """Take back what was approved: the same tree may become ready again, and then a person looks again."""
+    for approval in list(tx.all(Approval)):
+        if approval.feature_id == state.feature_id and approval.spent_by is None and not approval.withdrawn:
+            withdrawn = state.status_reason or f"The feature became `{state.status}`."
+            after = msgspec.structs.replace(approval, version=approval.version + 1, withdrawn=withdrawn)
+            tx.put(after, approval.approval_id)
 
 
 def relist(tx: Transaction, feature_id: FeatureId, status: Status, *, now: str) -> None:

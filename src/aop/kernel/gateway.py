@@ -187,8 +187,10 @@ def may_use(tool: Tool, principal: Principal, policy: Policy) -> bool:
         return False
     if principal.role is Role.SYSTEM:
         return True
-    narrowed = policy.rbac.get(principal.role)
-    return principal.role in tool.roles and (narrowed is None or tool.name in narrowed)
+    listed = policy.rbac.get(principal.role)
+    if principal.role in tool.roles:
+        return listed is None or tool.name in listed
+    return tool.expandable and listed is not None and tool.name in listed
 
 
 def parse_arguments(tool: Tool, arguments: Json) -> Arguments:

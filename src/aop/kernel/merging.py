@@ -143,6 +143,7 @@ def void_reasons(approval: Approval, state: FeatureState, config: Config, *, bas
     latest = {mode: state.evidence.latest_by_mode.get(mode) for mode in config.policy.required_modes}
     void = {
         "it was used already": approval.spent_by is not None,
+        "the feature was sent back after it": bool(approval.withdrawn),
         "the feature was changed after it": approval.tree != state.tree,
         "the base branch moved after it": approval.base != base,
         "the gates ran again after it": dict(approval.gate_runs) != latest,

@@ -288,6 +288,9 @@ class Files(Protocol):
     def matching(self, pattern: str, *, limit: int) -> tuple[str, ...]:
         """Return the plain files that a path or a glob names, sorted, at most so many; no link is followed."""
 
+    def folders(self, path: str, *, limit: int) -> tuple[str, ...]:
+        """Return the names in a folder that are not plain files, sorted, at most so many; none if it is not there."""
+
     def remove(self, path: str) -> None:
         """Remove a file, if it is there."""
 

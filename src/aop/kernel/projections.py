@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 import msgspec
@@ -10,11 +11,15 @@ from aop.core.errors import Json
 from aop.core.frontmatter import join_front_matter
 from aop.core.ids import FeatureId
 from aop.core.jsontext import pretty_json
+from aop.core.visibletext import visible
 from aop.kernel.documents import AcceptedPlan, FeatureState, GateRun, Index, QaIndex
 from aop.kernel.record import JournalEntry
 
 FEATURES = "agentic/features"
+SHOWN_DECISIONS = 200
+"""How many of the newest decisions the file tells: what one more costs must not grow with how many there are."""
 INDEX_PATH = f"{FEATURES}/index.json"
+_MARKUP = re.compile(r"[\\`*<>\[\]#]")
 
 DECISIONS: Mapping[str, str] = {
     "feature_initialised": "The feature was made on branch `{branch}`, cut at `{base_commit}`.",
@@ -28,6 +33,10 @@ DECISIONS: Mapping[str, str] = {
     "note_added": "{note}",
 }
 """The events that `decisions.md` tells, and how."""
+
+
+UNTRUSTED = frozenset({"note", "reason", "summary"})
+"""The facts that agents and people word themselves."""
 
 
 def folder_of(feature_id: FeatureId) -> str:
@@ -63,7 +72,7 @@ def feature_files(
     folder = folder_of(state.feature_id)
     files = {
         f"{folder}/state.md": join_front_matter(front_matter(state), body_of(state)).encode(),
-        f"{folder}/decisions.md": decisions_text(state.feature_id, told).encode(),
+        **decision_files(state.feature_id, told),
         **{f"{folder}/evidence/{run.run_id}.json": pretty_json(msgspec.to_builtins(run)) for run in runs},
     }
     if plan is not None:
@@ -73,19 +82,25 @@ def feature_files(
     return files
 
 
+def decision_files(feature_id: FeatureId, told: Iterable[JournalEntry]) -> dict[str, bytes]:
+    """Return the file of a feature's newest decisions, by path."""
+    return {f"{folder_of(feature_id)}/decisions.md": decisions_text(feature_id, told).encode()}
+
+
 def index_files(index: Index) -> dict[str, bytes]:
     """Return the index file, by path."""
     return {INDEX_PATH: pretty_json(msgspec.to_builtins(index))}
 
 
 def decisions_text(feature_id: FeatureId, told: Iterable[JournalEntry]) -> str:
-    """Tell the events of a feature, one line each."""
+    """Tell the newest events of a feature, one line each."""
     lines = [
         f"- {entry.event.at} **{entry.event.actor}** {_told(entry)} (#{entry.seq})\n"
         for entry in told
         if entry.event.kind in DECISIONS
     ]
-    return f"# Decisions on {feature_id}\n\n{''.join(lines)}"
+    older = "" if len(lines) < SHOWN_DECISIONS else f"Older ones: `aop logs --feature {feature_id}`.\n\n"
+    return f"# Decisions on {feature_id}\n\n{older}{''.join(lines)}"
 
 
 def _told(entry: JournalEntry) -> str:
@@ -96,5 +111,11 @@ def _told(entry: JournalEntry) -> str:
 class _Facts(dict[str, Json]):
     """An event that was written before a fact was kept still has its line."""
 
-    def __missing__(self, key: str) -> str:
-        return "?"
+    def __getitem__(self, key: str) -> Json:
+        value = self.get(key, "?")
+        return _as_plain_text(str(value)) if key in UNTRUSTED else value
+
+
+def _as_plain_text(text: str) -> str:
+    """Return a text that can neither begin a line of its own nor pass for markup."""
+    return _MARKUP.sub(r"\\\g<0>", visible(" ".join(text.split())))

@@ -59,7 +59,7 @@ class Claim(Struct, frozen=True, kw_only=True):
     is_pattern: bool = False
 
 
-UnshownKind = Literal["feature", "index", "worktree"]
+UnshownKind = Literal["feature", "decisions", "index", "worktree"]
 
 
 class Unshown(Struct, frozen=True, kw_only=True):
@@ -87,9 +87,14 @@ class Snapshot(Protocol):
         """Return the ledger entries that have no answer yet, oldest first."""
 
     def journal(
-        self, *, after: int = 0, feature_id: FeatureId | None = None, kinds: Sequence[str] = ()
+        self,
+        *,
+        after: int = 0,
+        feature_id: FeatureId | None = None,
+        kinds: Sequence[str] = (),
+        newest: int | None = None,
     ) -> Iterator[JournalEntry]:
-        """Return the entries after a number, in order."""
+        """Return the entries after a number, in order; if `newest` is given, only so many of the last ones."""
 
     def claims_near(self, kind: str, keys: Sequence[str]) -> tuple[Claim, ...]:
         """Return the claims on these keys, on a folder above one of them, on anything below one, and all patterns."""

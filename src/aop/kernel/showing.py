@@ -9,7 +9,7 @@ from aop.core.errors import Fault, WorktreeBusy
 from aop.core.ids import feature_id
 from aop.kernel.calls import Kernel
 from aop.kernel.documents import AcceptedPlan, FeatureState, GateRun, Index, QaIndex
-from aop.kernel.projections import DECISIONS, feature_files, index_files
+from aop.kernel.projections import DECISIONS, SHOWN_DECISIONS, decision_files, feature_files, index_files
 from aop.kernel.record import Snapshot, Unshown
 
 WORKTREE_WAIT_SECONDS = 5.0
@@ -51,7 +51,9 @@ def _rendered(view: Snapshot, what: Unshown) -> dict[str, bytes]:
     state = view.get(FeatureState, what.key)
     if state is None:
         return {}
-    told = view.journal(feature_id=state.feature_id, kinds=tuple(DECISIONS))
+    told = view.journal(feature_id=state.feature_id, kinds=tuple(DECISIONS), newest=SHOWN_DECISIONS)
+    if what.kind == "decisions":
+        return decision_files(state.feature_id, told)
     # Older runs have their files already, and a run never changes.
     newest = (view.get(GateRun, run_id) for run_id in state.evidence.latest_by_mode.values())
     return feature_files(

@@ -153,7 +153,12 @@ class _View:
         return entry
 
     def journal(
-        self, *, after: int = 0, feature_id: FeatureId | None = None, kinds: Sequence[str] = ()
+        self,
+        *,
+        after: int = 0,
+        feature_id: FeatureId | None = None,
+        kinds: Sequence[str] = (),
+        newest: int | None = None,
     ) -> Iterator[JournalEntry]:
         sql = f"{_ENTRY} WHERE seq > ?"
         values: list[int | str] = [after]
@@ -161,7 +166,10 @@ class _View:
             sql, values = f"{sql} AND feature_id = ?", [*values, feature_id]
         if kinds:
             sql, values = f"{sql} AND kind IN ({', '.join('?' * len(kinds))})", [*values, *kinds]
-        return (_entry(row) for row in self._sql.execute(f"{sql} ORDER BY seq", values).fetchall())
+        if newest is None:
+            return (_entry(row) for row in self._sql.execute(f"{sql} ORDER BY seq", values).fetchall())
+        last = self._sql.execute(f"{sql} ORDER BY seq DESC LIMIT ?", [*values, newest]).fetchall()
+        return (_entry(row) for row in reversed(last))
 
     def set_claims(self, feature_id: FeatureId, claims: Sequence[Claim]) -> None:
         self._sql.execute("DELETE FROM claims WHERE feature_id = ?", (feature_id,))

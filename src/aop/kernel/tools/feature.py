@@ -15,13 +15,11 @@ from aop.kernel.config import Config
 from aop.kernel.documents import AcceptedPlan, FeatureState, QaIndex, Status, Verdict
 from aop.kernel.features import NOT_RUN, relist
 from aop.kernel.permissions import COORDINATORS, READERS
-from aop.kernel.projections import body_of, folder_of, front_matter
+from aop.kernel.projections import body_of, front_matter
 from aop.kernel.record import Snapshot, Transaction
 from aop.kernel.tools.evidence import RunSummary, latest_runs
 from aop.kernel.tools.repo import WORKTREE_WAIT_SECONDS
-
-LARGEST_SPEC = 256 * 1024
-
+from aop.kernel.tools.specs import spec_text
 
 # --- feature.init --------------------------------------------------------------------------------
 
@@ -154,17 +152,12 @@ def get_context(call: Call, arguments: FeatureArguments) -> Outcome:
         plan = view.get(AcceptedPlan, state.feature_id)
         return Context(
             feature_id=state.feature_id,
-            spec=_spec(kernel, state),
+            spec=spec_text(kernel, state.feature_id),
             state=front_matter(state),
             plan=None if plan is None else msgspec.to_builtins(plan.plan),
             evidence=evidence,
             qa_index=_qa_index(view, state),
         )
-
-
-def _spec(kernel: Kernel, state: FeatureState) -> str | None:
-    data = kernel.files.read(f"{folder_of(state.feature_id)}/spec.md", limit=LARGEST_SPEC)
-    return None if data is None else kernel.redact.mask_secrets(data.decode(errors="replace"))
 
 
 def _qa_index(view: Snapshot, state: FeatureState) -> dict[str, Json] | None:
