@@ -34,18 +34,24 @@ class Holder(Struct, frozen=True, kw_only=True, order=True):
 
 class Recommendation(Struct, frozen=True, kw_only=True):
     action: Literal["acquire_lock", "revise_plan", "shared_prerequisite_feature"]
+    """The kind of step to take."""
     message: str
+    """The step, as a sentence."""
 
 
 class SharedPlace(Struct, frozen=True, kw_only=True):
     """One place, and all plans that reach it."""
 
     kind: CollisionKind
+    """What the plans have in common."""
     identifier: str
     """Folded, as the file system that tells the fewest names apart would have it; the narrowest entry that is met."""
     holders: tuple[Holder, ...]
+    """All plans that reach it."""
     collision_fingerprint: str
+    """The same as long as the same features meet here."""
     recommended_actions: tuple[Recommendation, ...]
+    """What would keep the plans apart."""
 
     @property
     def feature_ids(self) -> tuple[FeatureId, ...]:
