@@ -37,6 +37,8 @@ TOOL_MODULES: Mapping[str, str] = {
     "feature.state_patch": "aop.kernel.tools.state",
     "gates.list": "aop.kernel.tools.gates",
     "gates.run": "aop.kernel.tools.gates",
+    "locks.acquire": "aop.kernel.tools.locks",
+    "locks.release": "aop.kernel.tools.locks",
     "plan.get": "aop.kernel.tools.plan",
     "plan.submit": "aop.kernel.tools.plan",
     "plan.update": "aop.kernel.tools.plan",

@@ -46,9 +46,9 @@ def _lock_within(descriptor: int, wait_seconds: float, refusal: Refusal) -> None
         pause = min(pause * 1.5, 0.1)
 
 
-def _try_lock(descriptor: int) -> bool:
+def _try_lock(descriptor: int, how: int = fcntl.LOCK_EX) -> bool:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
@@ -69,8 +69,7 @@ class FileLocks:
 
     @contextmanager
     def operation(self, operation_id: OperationId, *, wait_seconds: float) -> Iterator[None]:
-        name = hashlib.sha256(operation_id.encode()).hexdigest()[:32]
-        path = self._folder / f"op-{name}.lock"
+        path = self._operation_path(operation_id)
         refusal = OperationInProgress(f"The operation `{operation_id}` is still running.", operation_id=operation_id)
         while True:
             with locked_file(path, wait_seconds=wait_seconds, refusal=refusal) as descriptor:
@@ -82,6 +81,17 @@ class FileLocks:
                 finally:
                     path.unlink(missing_ok=True)
                 return
+
+    def is_running(self, operation_id: OperationId) -> bool:
+        try:
+            with _opened(self._operation_path(operation_id)) as descriptor:
+                # Shared: two that look at once do not take each other for the holder.
+                return not _try_lock(descriptor, fcntl.LOCK_SH)
+        except FileNotFoundError:
+            return False
+
+    def _operation_path(self, operation_id: OperationId) -> Path:
+        return self._folder / f"op-{hashlib.sha256(operation_id.encode()).hexdigest()[:32]}.lock"
 
     def sweep_leftovers(self) -> None:
         """Remove the files of operations whose holders died; an id that is never sent again would keep its file."""

@@ -208,6 +208,16 @@ class LockConflict(Refusal):
     hint = "Wait until the holder releases the lock, or until its lease ends."
 
 
+class LockOrderViolation(Refusal):
+    code = "lock_order_violation"
+    hint = "Release what you hold, and acquire all that you need in the order of `acquire_in_order`."
+
+
+class UnknownLockResource(Refusal):
+    code = "unknown_lock_resource"
+    hint = "Take one of `known_resources`; a person adds others under `locks.resources` in policy.yaml."
+
+
 class StaleLockReclaimed(Refusal):
     code = "stale_lock_reclaimed"
     hint = "The lease ended and another feature may hold it now: acquire the lock again before you write."

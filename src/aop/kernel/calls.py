@@ -170,10 +170,19 @@ def the_feature(view: Snapshot, arguments: FeatureArguments) -> FeatureState:
 
     Raises: UnknownFeature, VersionConflict.
     """
-    state = view.get(FeatureState, arguments.feature_id)
-    if state is None:
-        raise UnknownFeature(arguments.feature_id)
+    state = feature_named(view, arguments.feature_id)
     expected = arguments.expected_version if isinstance(arguments, ChangeArguments) else None
     if expected is not None and expected != state.version:
         raise VersionConflict(f"The feature `{state.feature_id}`", expected=expected, current=state.version)
+    return state
+
+
+def feature_named(view: Snapshot, feature_id: str) -> FeatureState:
+    """Return a feature as it is now.
+
+    Raises: UnknownFeature.
+    """
+    state = view.get(FeatureState, feature_id)
+    if state is None:
+        raise UnknownFeature(feature_id)
     return state

@@ -52,6 +52,8 @@ RoleStatus = Literal["ready", "running", "blocked", "done"]
 
 class HeldLocks(Struct, frozen=True, kw_only=True):
     held: tuple[str, ...] = ()
+    relied_on: Mapping[str, int] = {}
+    """Under which fencing numbers the plan was accepted and patches were applied; the work is good while they hold."""
 
 
 class Collisions(Struct, frozen=True, kw_only=True):
@@ -131,6 +133,47 @@ class Index(Document, frozen=True, kw_only=True):
     lock_leases: Mapping[str, Mapping[str, Any]] = {}
     blocked_queue: tuple[Mapping[str, Any], ...] = ()
     updated_at: str = ""
+
+
+# --- locks ---------------------------------------------------------------------------------------
+
+
+class Lease(Struct, frozen=True, kw_only=True):
+    """A feature's hold on a resource, until it releases it or does not renew it in time."""
+
+    feature_id: FeatureId
+    holder: str
+    """The actor that acquired or renewed it last."""
+    fence: Positive
+    """Counts the grants of the resource, and is never given twice."""
+    acquired_at: str
+    renewed_at: str
+    expires_at: str
+    """For people: what decides is boot time."""
+    boot_id: str
+    renewed_boot: float
+    expires_boot: float
+
+
+class Waiter(Struct, frozen=True, kw_only=True):
+    """A call that waits for a resource; it counts while its operation runs."""
+
+    ticket: Positive
+    operation_id: OperationId
+    feature_id: FeatureId
+    since: str
+
+
+class Lock(Document, frozen=True, kw_only=True):
+    """One resource that one feature at a time may change, and who wants it next."""
+
+    kind: ClassVar[str] = "lock"
+
+    resource: NonEmpty
+    lease: Lease | None = None
+    waiters: tuple[Waiter, ...] = ()
+    last_fence: int = 0
+    last_ticket: int = 0
 
 
 # --- plans ---------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import msgspec
 from aop.core.errors import InvalidStatusTransition
 from aop.core.ids import FeatureId
 from aop.kernel.documents import TERMINAL, Approval, FeatureState, Index, Status, Verdict
-from aop.kernel.record import Transaction
+from aop.kernel.record import Snapshot, Transaction
 
 LEGAL: Mapping[Status, frozenset[Status]] = {
     Status.PLANNING: frozenset({Status.BUILDING, Status.BLOCKED, Status.FAILED}),
@@ -119,16 +119,26 @@ def _withdraw_approvals(tx: Transaction, state: FeatureState) -> None:
 
 def relist(tx: Transaction, feature_id: FeatureId, status: Status, *, now: str) -> None:
     """Move a feature to the list of the index that its status belongs to."""
-    index = tx.get(Index, Index.key)
-    current = index or Index(version=1)
+    index = the_index(tx)
     lists = {
-        name: tuple(other for other in getattr(current, name) if other != feature_id)
+        name: tuple(other for other in getattr(index, name) if other != feature_id)
         for name in ("active", "blocked", "merged", "failed")
     }
     name = _list_of(status)
     lists[name] = tuple(sorted((*lists[name], feature_id)))
-    version = 1 if index is None else index.version + 1
-    tx.put(msgspec.structs.replace(current, version=version, updated_at=now, **lists), Index.key)
+    store_index(tx, msgspec.structs.replace(index, **lists), now=now)
+
+
+def the_index(view: Snapshot) -> Index:
+    """Return the index, or an empty one before the first feature."""
+    return view.get(Index, Index.key) or Index(version=1)
+
+
+def store_index(tx: Transaction, index: Index, *, now: str) -> None:
+    """Put the next version of the index."""
+    before = tx.get(Index, Index.key)
+    version = 1 if before is None else before.version + 1
+    tx.put(msgspec.structs.replace(index, version=version, updated_at=now), Index.key)
     tx.mark_unshown("index", Index.key)
 
 

@@ -310,6 +310,9 @@ class Locks(Protocol):
         Raises: OperationInProgress.
         """
 
+    def is_running(self, operation_id: OperationId) -> bool:
+        """Tell whether somebody holds the operation id at this moment."""
+
     def worktree(self, feature_id: FeatureId, *, wait_seconds: float) -> AbstractContextManager[None]:
         """Hold the feature's worktree alone.
 
