@@ -453,11 +453,11 @@ def test_every_tool_answers_as_its_schema_says_all_through_the_life_of_a_feature
     assert watched.ok("feature.init", feature_id="one")["created"] is False
     watched.ok("repo.ensure_worktree", feature_id="one")
     look_at_everything(watched)
-    for tool in ("locks.acquire", "locks.release"):
-        watched.ok(tool, feature_id="one", resource="events")
     watched.ok("plan.submit", feature_id="one", plan_json=plan_for("one"))
     watched.ok("feature.log_append", feature_id="one", note="Begun.")
     watched.ok("feature.state_patch", feature_id="one", expected_version=2, patch={"role_status": {"qa": "done"}})
+    for tool in ("locks.acquire", "locks.release"):
+        watched.ok(tool, feature_id="one", resource="events")
     watched.ok(
         "plan.update",
         feature_id="one",
