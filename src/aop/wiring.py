@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 
@@ -23,6 +23,9 @@ from aop.kernel.calls import Kernel, Tool
 from aop.kernel.gateway import Gateway
 from aop.kernel.ports import Command, Ended, Processes
 from aop.kernel.principals import Principal
+
+if TYPE_CHECKING:
+    from aop.kernel.tokens import Tokens
 
 TOOL_MODULES: Mapping[str, str] = {
     "collisions.scan": "aop.kernel.tools.collisions",
@@ -104,6 +107,15 @@ class App(Struct, frozen=True, kw_only=True):
     def root(self) -> Path:
         """Return the root of the managed repository."""
         return self.repository.root
+
+    @property
+    def tokens(self) -> Tokens:
+        """Return the desk where tokens are made and read; few commands go there."""
+        from aop.kernel.tokens import Tokens
+
+        kernel = self.gateway.kernel
+        signer = FileSigner(self.root / ".aop" / "keys" / "token.key")
+        return Tokens(record=kernel.record, signer=signer, clock=kernel.clock, new_id=kernel.new_id)
 
     def close(self) -> None:
         """Let go of the database and of git's helpers."""

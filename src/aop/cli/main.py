@@ -24,6 +24,9 @@ VERBS = {
     "review": "show everything that a feature changes, and what proves it, before you approve",
     "approve": "look at a feature and approve its tree for one merge",
     "merge": "merge an approved feature into the base branch",
+    "token": "hand out, list or revoke the tokens that agents come in with",
+    "mcp": "serve one agent over standard input and output",
+    "serve": "serve many agents over HTTP on this machine",
     "redact": "print a text without its secrets, to try the rules",
 }
 

@@ -34,6 +34,12 @@ class Terminal:
         self._out.write(pretty_json(value).decode())
         self._out.flush()
 
+    def line(self, value: Json) -> None:
+        """Print one of several objects, each on a line of its own."""
+        from aop.core.jsontext import canonical_json
+
+        self.text(canonical_json(value).decode())
+
     def refuse(self, error: Mapping[str, Json], evidence: Mapping[str, Json]) -> Exit:
         """Print a refusal, and return its exit code."""
         code = str(error["code"])

@@ -98,6 +98,18 @@ class ForbiddenToolForRole(Refusal):
     hint = "Use a tool of your own role, or ask the orchestrator to make this call."
 
 
+class TokenInvalid(Refusal):
+    code = "token_invalid"
+    move = Move.ASK_PERSON
+    hint = "A person makes a token with `aop token ROLE --feature ID`, and puts it into `AOP_TOKEN`."
+
+
+class ServerStopping(Refusal):
+    code = "server_stopping"
+    move = Move.RETRY
+    hint = "Send the same call again when the server is back."
+
+
 class VersionConflict(Refusal):
     code = "version_conflict"
     move = Move.RETRY

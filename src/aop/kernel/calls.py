@@ -74,6 +74,8 @@ class Tool(Struct, frozen=True, kw_only=True):
     roles: frozenset[Role]
     run: Callable[[Call, Any], Outcome]
     mutates: bool = False
+    idempotent: bool = False
+    """Changes nothing more when it is called again with the same arguments, whatever the operation id (AOP-150)."""
     person_only: bool = False
     """Never for a token that a model or a worker holds, whatever its role (C-53)."""
     expandable: bool = False

@@ -174,6 +174,7 @@ TOOLS = (
         roles=COORDINATORS,
         run=init,
         mutates=True,
+        idempotent=True,
     ),
     Tool(
         name="feature.state_get",

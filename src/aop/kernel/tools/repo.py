@@ -232,6 +232,7 @@ TOOLS = (
         roles=COORDINATORS,
         run=ensure_worktree,
         mutates=True,
+        idempotent=True,
     ),
     Tool(
         name="repo.status",

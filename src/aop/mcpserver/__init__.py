@@ -1,0 +1,1 @@
+"""The catalogue as MCP tools, over standard streams and HTTP. No rules of its own."""

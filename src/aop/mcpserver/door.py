@@ -1,0 +1,195 @@
+"""The MCP server on top of the gateway: who asks for what, and the answer in a form that every host understands."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import anyio
+import msgspec
+from mcp import MCPError
+from mcp.server.caching import CacheHint
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp_types import (
+    INTERNAL_ERROR,
+    CallToolRequestParams,
+    CallToolResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    TextContent,
+)
+from msgspec import Struct
+
+from aop.core.errors import InternalError, InvalidArguments, Refusal
+from aop.core.version import VERSION
+from aop.kernel.calls import Envelope, refused
+from aop.kernel.gateway import Gateway
+from aop.kernel.ports import Report
+from aop.kernel.principals import Principal
+from aop.mcpserver.publishing import OPERATION_ID, Schema, input_schema, names_by_alias, published
+
+CALLS_AT_ONCE = 64
+"""Threads, each with a connection to the record. A gate run holds one for as long as it lasts."""
+
+META_OPERATION_ID = "aop/operation_id"
+META_ERROR = "aop/error"
+
+HOST_ARGUMENTS = frozenset({"wait_for_previous"})
+"""What a host adds to every call without asking the tool (Gemini CLI)."""
+
+INSTRUCTIONS = (
+    "AOP decides what of your work counts. A call that is refused changed nothing: its text says why and what to do "
+    "next. Give a call that may take long an `operation_id`; if you lose its answer, send the same call again with it."
+)
+
+Context = ServerRequestContext[Any, Any]
+
+
+class Door:
+    """One gateway, served to MCP clients."""
+
+    def __init__(self, gateway: Gateway, identify: Callable[[], Principal], log: Callable[[str], None]) -> None:
+        """`identify` says who sent the request that is being answered; it raises `TokenInvalid`."""
+        self._gateway = gateway
+        self._identify = identify
+        self._log = log
+        self._names = names_by_alias(gateway.tools)
+        self._threads = ThreadPoolExecutor(CALLS_AT_ONCE, thread_name_prefix="call")
+
+    def server(self) -> Server[Any]:
+        """Return the server, for any transport."""
+        return Server(
+            "aop",
+            version=VERSION,
+            title="AOP",
+            instructions=INSTRUCTIONS,
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+            get_tool_input_schema=self._input_schema,
+            # What is listed depends on who asks: nobody may keep it for somebody else.
+            cache_hints={"tools/list": CacheHint(ttl_ms=0, scope="private")},
+        )
+
+    def close(self) -> None:
+        """Let the calls that are running come to their end, whether or not somebody still waits for their answer."""
+        self._threads.shutdown(wait=True)
+
+    def _input_schema(self, name: str) -> Schema | None:
+        tool = self._gateway.tools.get(self._names.get(name, ""))
+        return None if tool is None else input_schema(tool)
+
+    async def _list_tools(self, _context: Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
+        try:
+            tools = await self._in_thread(self._gateway.tools_for, self._identify())
+        except Refusal as refusal:
+            raise MCPError(
+                INTERNAL_ERROR, f"{refusal.code}: {refusal.message}", refused(refusal).as_json()
+            ) from refusal
+        return ListToolsResult(tools=[published(tool) for tool in tools])
+
+    async def _call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
+        try:
+            asked = self._request(context, params)
+        except Refusal as refusal:
+            return as_result(refused(refusal))
+        progress = _Progress(context)
+        async with anyio.create_task_group() as group:
+            group.start_soon(progress.forward)
+            answer = await self._in_thread(self._answer, asked, progress.report)
+            progress.end()
+        return as_result(answer)
+
+    def _request(self, context: Context, params: CallToolRequestParams) -> Asked:
+        """Return what a client asks for, in the gateway's words.
+
+        Raises: TokenInvalid, InvalidArguments.
+        """
+        principal = self._identify()
+        name = self._names.get(params.name, params.name)
+        tool = self._gateway.tools.get(name)
+        arguments = {key: value for key, value in (params.arguments or {}).items() if key not in HOST_ARGUMENTS}
+        given = [(context.meta or {}).get(META_OPERATION_ID)]
+        if tool is not None and tool.mutates:
+            given.append(arguments.pop(OPERATION_ID, None))
+        return Asked(principal=principal, tool=name, arguments=arguments, operation_id=_the_one(given))
+
+    def _answer(self, asked: Asked, report: Report) -> Envelope:
+        """Call the tool; whatever breaks is logged here, since the client may be gone by now."""
+        try:
+            return self._gateway.call(
+                asked.principal, asked.tool, asked.arguments, operation_id=asked.operation_id, report=report
+            )
+        except Exception as fault:  # noqa: BLE001 - the one place where the server meets a breakage
+            return refused(self._logged(fault))
+
+    def _logged(self, fault: Exception) -> InternalError:
+        reference = self._gateway.kernel.new_id("fault")
+        trace = self._gateway.kernel.redact("".join(traceback.format_exception(fault)))
+        self._log(f"{reference}: {trace}")
+        return InternalError(f"AOP broke while doing this; reference `{reference}`.", reference=reference)
+
+    async def _in_thread(self, do: Callable[..., Any], *values: object) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, partial(do, *values))
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """A tool call as the gateway takes it."""
+
+    principal: Principal
+    tool: str
+    arguments: dict[str, Any]
+    operation_id: str | None
+
+
+def _the_one(given: list[object]) -> str | None:
+    ids = [value for value in given if value is not None]
+    if not ids:
+        return None
+    if not isinstance(ids[0], str) or ids != [ids[0]] * len(ids):
+        raise InvalidArguments(
+            f"`{OPERATION_ID}` is one text, in the arguments or as `{META_OPERATION_ID}` in `_meta`."
+        )
+    return ids[0]
+
+
+class _Progress:
+    """Lines of a running call on their way from its thread to the client that asked for them."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._loop = asyncio.get_running_loop()
+        self._lines: asyncio.Queue[str | None] = asyncio.Queue()
+
+    def report(self, line: str) -> None:
+        # The call outlives a client that went away, and then also the loop.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._lines.put_nowait, line)
+
+    def end(self) -> None:
+        self._lines.put_nowait(None)
+
+    async def forward(self) -> None:
+        number = 0
+        while (line := await self._lines.get()) is not None:
+            number += 1
+            await self._context.session.report_progress(number, None, line)
+
+
+def as_result(answer: Envelope) -> CallToolResult:
+    """Return an answer as a tool result.
+
+    A refusal has no structured content: some clients check that against the output schema even then. And its text is no
+    JSON alone: some clients take that for structured content.
+    """
+    body = answer.as_json()
+    text = msgspec.json.encode(body).decode()
+    if answer.error is None:
+        return CallToolResult(content=[TextContent(text=text)], structured_content=body)
+    line = f"{answer.error['code']}: {answer.error['message']}"
+    return CallToolResult(content=[TextContent(text=f"{line}\n{text}")], is_error=True, _meta={META_ERROR: body})
