@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import anyio
@@ -23,6 +23,7 @@ from mcp_types import (
     ListToolsResult,
     PaginatedRequestParams,
     TextContent,
+    Tool,
 )
 from msgspec import Struct
 
@@ -32,7 +33,8 @@ from aop.kernel.calls import Envelope, refused
 from aop.kernel.gateway import Gateway
 from aop.kernel.ports import Report
 from aop.kernel.principals import Principal
-from aop.mcpserver.publishing import OPERATION_ID, Schema, input_schema, names_by_alias, published
+from aop.kernel.schemas import Schema
+from aop.mcpserver.publishing import OPERATION_ID, names_by_alias, published
 
 CALLS_AT_ONCE = 64
 """Threads, each with a connection to the record. A gate run holds one for as long as it lasts."""
@@ -60,6 +62,7 @@ class Door:
         self._identify = identify
         self._log = log
         self._names = names_by_alias(gateway.tools)
+        self._published = cache(lambda name: published(gateway.tools[name]))
         self._threads = ThreadPoolExecutor(CALLS_AT_ONCE, thread_name_prefix="call")
 
     def server(self) -> Server[Any]:
@@ -81,17 +84,17 @@ class Door:
         self._threads.shutdown(wait=True)
 
     def _input_schema(self, name: str) -> Schema | None:
-        tool = self._gateway.tools.get(self._names.get(name, ""))
-        return None if tool is None else input_schema(tool)
+        return self._published(self._names[name]).input_schema if name in self._names else None
 
     async def _list_tools(self, _context: Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
         try:
-            tools = await self._in_thread(self._gateway.tools_for, self._identify())
+            return ListToolsResult(tools=await self._in_thread(self._listed, self._identify()))
         except Refusal as refusal:
-            raise MCPError(
-                INTERNAL_ERROR, f"{refusal.code}: {refusal.message}", refused(refusal).as_json()
-            ) from refusal
-        return ListToolsResult(tools=[published(tool) for tool in tools])
+            answer = refused(refusal).as_json()
+            raise MCPError(INTERNAL_ERROR, f"{refusal.code}: {refusal.message}", answer) from refusal
+
+    def _listed(self, principal: Principal) -> list[Tool]:
+        return [self._published(tool.name) for tool in self._gateway.tools_for(principal)]
 
     async def _call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
         try:

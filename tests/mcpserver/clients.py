@@ -1,0 +1,163 @@
+"""The official SDK's client, in plain calls, against real `aop mcp` and `aop serve` processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import msgspec
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import CallToolResult, Tool
+
+from aop.core.ids import FeatureId
+from aop.core.roles import Role
+from aop.kernel.tokens import TokenOrder
+from tests.world import World
+
+AOP = [sys.executable, "-m", "aop.cli.main"]
+MODES = ("auto", "legacy")
+"""The newest revision of the protocol, and the newest of those that begin with a handshake."""
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool result, as a host sees it."""
+
+    text: str
+    structured: Any
+    is_error: bool
+    error: Any
+    """The envelope in `_meta`, if it is a refusal."""
+
+    @property
+    def data(self) -> Any:
+        assert not self.is_error, self.text
+        return self.structured["data"]
+
+    @property
+    def code(self) -> str | None:
+        return None if self.error is None else self.error["error"]["code"]
+
+
+class Mcp:
+    """One connected client."""
+
+    def __init__(self, portal: BlockingPortal, client: Client) -> None:
+        self.portal = portal
+        self.client = client
+        self.progress: list[str | None] = []
+
+    @property
+    def revision(self) -> str:
+        return self.client.protocol_version
+
+    def tools(self) -> list[Tool]:
+        return list(self.portal.call(self.client.list_tools).tools)
+
+    def names(self) -> list[str]:
+        return [tool.name for tool in self.tools()]
+
+    def call(self, name: str, arguments: Any = None, **meta: Any) -> Answer:
+        return answer_of(self.portal.call(self._call, name, arguments, meta))
+
+    async def _call(self, name: str, arguments: Any, meta: Mapping[str, Any]) -> CallToolResult:
+        async def note(_progress: float, _total: float | None, message: str | None) -> None:
+            self.progress.append(message)
+
+        given = {f"aop/{key}": value for key, value in meta.items()} or None
+        return await self.client.call_tool(name, arguments, progress_callback=note, meta=given)  # type: ignore[arg-type]
+
+
+def answer_of(result: CallToolResult) -> Answer:
+    (content,) = result.content
+    return Answer(
+        text=content.text,  # type: ignore[union-attr]
+        structured=result.structured_content,
+        is_error=bool(result.is_error),
+        error=(result.meta or {}).get("aop/error"),
+    )
+
+
+def token_for(
+    world: World, role: Role, feature: str | None = None, *, life: timedelta = timedelta(hours=1), age: int = 0
+) -> str:
+    """Return a token that was made so many seconds ago."""
+    tokens = world.app.tokens
+    if age:
+        tokens = msgspec.structs.replace(tokens, clock=_Earlier(age))
+    order = TokenOrder(role=role, feature_id=None if feature is None else FeatureId(feature), life=life)
+    return tokens.issue(order, by="person:ada").text
+
+
+class _Earlier(msgspec.Struct, frozen=True):
+    seconds: int
+
+    def now(self) -> datetime:
+        return datetime.now(UTC) - timedelta(seconds=self.seconds)
+
+    def boot_seconds(self) -> float:
+        return 0.0
+
+
+@contextmanager
+def over_stdio(root: Path, token: str, *, mode: str = "auto") -> Iterator[Mcp]:
+    """Connect to an `aop mcp` of our own."""
+    environment = {**os.environ, "AOP_TOKEN": token}
+    server = StdioServerParameters(command=AOP[0], args=[*AOP[1:], "mcp", "--repo", str(root)], env=environment)
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(Client(server, mode=mode)) as client:
+        yield Mcp(portal, client)
+
+
+@contextmanager
+def over_http(url: str, token: str, *, mode: str = "auto") -> Iterator[Mcp]:
+    """Connect to an `aop serve`."""
+    headers = {"Authorization": f"Bearer {token}"}
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(httpx2.AsyncClient(headers=headers, timeout=50)) as http,
+        portal.wrap_async_context_manager(Client(streamable_http_client(url, http_client=http), mode=mode)) as client,
+    ):
+        yield Mcp(portal, client)
+
+
+class Served(msgspec.Struct, frozen=True, kw_only=True):
+    """A running `aop serve`."""
+
+    url: str
+    process: subprocess.Popen[str]
+
+    @property
+    def origin(self) -> str:
+        return self.url.removesuffix("/mcp")
+
+    def stop(self) -> tuple[int, str]:
+        """Stop it as a person would; return its exit code and what it said."""
+        self.process.send_signal(signal.SIGTERM)
+        _, err = self.process.communicate(timeout=30)
+        return self.process.returncode, err
+
+
+@contextmanager
+def served(root: Path) -> Iterator[Served]:
+    """Run `aop serve` on a free port."""
+    command = [*AOP, "serve", "--port", "0", "--json", "--repo", str(root)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield Served(url=json.loads(process.stdout.readline())["url"], process=process)
+    finally:
+        process.kill()
+        process.communicate(timeout=30)
+
+
+Connect = Callable[..., Any]
