@@ -8,7 +8,7 @@ import re
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -29,12 +29,12 @@ class RefNotes:
         self._note: int | None = None
 
     @contextmanager
-    def of(self, ref: str) -> Iterator[None]:
-        """Hold the lock, and have a note of the ref for as long."""
+    def of(self, ref: str) -> Iterator[Callable[[], None]]:
+        """Hold the lock, and have a note of the ref for as long; give what removes the lock file of a git that died."""
         with self._held() as note:
             self._drop_left_behind(note)
             os.pwrite(note, ref.encode("utf-8"), 0)
-            yield
+            yield lambda: self._drop_locks(ref)
             os.ftruncate(note, 0)
 
     def clear(self) -> None:
@@ -70,9 +70,12 @@ class RefNotes:
     def _drop_left_behind(self, note: int) -> None:
         left_behind = os.pread(note, 4096, 0).decode("utf-8", "replace")
         if left_behind.startswith("refs/") and is_branch_name(left_behind):
-            _drop_lock(self._common / f"{left_behind}.lock")
-            _drop_lock(self._common / "HEAD.lock")
+            self._drop_locks(left_behind)
         os.ftruncate(note, 0)
+
+    def _drop_locks(self, ref: str) -> None:
+        _drop_lock(self._common / f"{ref}.lock")
+        _drop_lock(self._common / "HEAD.lock")
 
 
 def is_branch_name(name: str) -> bool:

@@ -84,10 +84,11 @@ class Refs:
         Only for what may be done twice: that process may have ended right after the ref was written.
         """
         question = f"start\nupdate {ref} {' '.join(values)}\ncommit\n".encode()
-        with self._notes.of(ref):
+        with self._notes.of(ref) as drop_left_behind:
             with suppress(Fault):
                 self._writer.ask(question, lambda answers: (answers.line(), answers.line()))
                 return None
+            drop_left_behind()
             ran = self._run(ref, *values)
         return None if ran.code == 0 else ran
 
