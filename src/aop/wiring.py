@@ -50,6 +50,7 @@ TOOL_MODULES: Mapping[str, str] = {
     "repo.diff_bundle": "aop.kernel.tools.review",
     "repo.ensure_worktree": "aop.kernel.tools.repo",
     "repo.read_file": "aop.kernel.tools.repo",
+    "repo.search": "aop.kernel.tools.search",
     "repo.status": "aop.kernel.tools.repo",
     "report.dashboard": "aop.kernel.tools.report",
     "report.feature_summary": "aop.kernel.tools.review",

@@ -261,6 +261,7 @@ EXAMPLES: Mapping[str, dict[str, Any]] = {
     "plan.update": {"plan_json": plan_for("one"), "expected_plan_version": 1},
     "repo.apply_patch": {"unified_diff": PATCH},
     "repo.read_file": {"path": "README.md"},
+    "repo.search": {"query": "A"},
     "gates.run": {"mode": "fast"},
     "feature.log_append": {"note": "Seen."},
     "feature.state_patch": {"expected_version": 1, "patch": {"status": "blocked", "status_reason": "It waits."}},

@@ -214,6 +214,7 @@ def test_the_state_is_the_front_matter_and_the_body_of_its_file(begun: World) ->
         ("repo.status", {}),
         ("repo.diff", {}),
         ("repo.read_file", {"path": "src/a.txt"}),
+        ("repo.search", {"query": "x"}),
         ("repo.apply_patch", {"unified_diff": "--- a/x\n"}),
         ("gates.run", {"mode": "fast"}),
         ("evidence.latest", {}),

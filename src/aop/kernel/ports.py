@@ -119,6 +119,9 @@ class Git(Protocol):
     def blob_size(self, oid: ObjectId) -> int:
         """Return the size of a blob without reading it."""
 
+    def files_with(self, tree: TreeId, text: str) -> frozenset[str]:
+        """Return the paths of a tree whose content holds a text of one line, byte for byte."""
+
     def apply_to_tree(self, tree: TreeId, patch: bytes, *, paths: AbstractSet[str]) -> TreeId:
         """Apply a checked patch, which names these paths, to a tree through a private index; return the new tree.
 

@@ -107,6 +107,11 @@ class Repository:
         listed = self._folder(tree, folder)
         return () if listed is None else tuple(map(text_of, self._objects.tree(listed)))
 
+    def files_with(self, tree: TreeId, text: str) -> frozenset[str]:
+        options = ("-l", "-z", "-F", "-a", "--full-name", "--no-color", "-e", text)
+        found = self._neutral.run("grep", *options, object_id(tree), "--", fine=(0, 1)).out
+        return frozenset(name.removeprefix(f"{tree}:") for name in split_names(found))
+
     def blob(self, oid: ObjectId) -> bytes:
         return self._objects.blob(oid)
 

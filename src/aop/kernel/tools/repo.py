@@ -135,7 +135,7 @@ def diff(call: Call, arguments: Diff) -> Outcome:
     base = git.tree_of(state.base_commit)
     changes = git.changes(base, state.tree)
     if paths:
-        changes = tuple(each for each in changes if any(_at_or_below(each.path, path) for path in paths))
+        changes = tuple(each for each in changes if any(at_or_below(each.path, path) for path in paths))
     text = _diff_text(git, base, state.tree, changes, msgspec.structs.replace(options, paths=paths))
     shown = text[:LARGEST_DIFF].decode(errors="replace")
     return DiffText(
@@ -157,7 +157,8 @@ def _diff_text(git: Git, base: TreeId, tree: TreeId, changes: tuple[TreeChange, 
     return git.diff(base, tree, context_lines=options.context_lines, paths=options.paths)
 
 
-def _at_or_below(path: str, folder: str) -> bool:
+def at_or_below(path: str, folder: str) -> bool:
+    """Tell whether a path is a folder's own, or below it."""
     return path == folder or path.startswith(f"{folder}/")
 
 
