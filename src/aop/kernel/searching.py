@@ -20,9 +20,11 @@ class Match(Struct, frozen=True, kw_only=True):
     """One line that matches."""
 
     line: int
+    """Counted from 1."""
     column: int
     """Where in the line the first match begins, counted from 1."""
     text: str
+    """The line; secrets are masked."""
     cut: bool
     """Whether `text` is only a part of the line: the part around the match."""
 

@@ -25,12 +25,15 @@ _BINARY_BYTES = 8000
 
 class Search(FeatureArguments, frozen=True, kw_only=True):
     query: Annotated[str, Meta(min_length=1, max_length=1000)]
+    """What to find: the text as it is, unless `regex` is set."""
     regex: bool = False
     """Read the query as an RE2 pattern; `^` and `$` stand for the ends of a line."""
     ignore_case: bool = False
+    """Take `A` and `a` for the same."""
     paths: Annotated[tuple[str, ...], Meta(max_length=200)] = ()
     """Files and folders to look in; all, if none is named."""
     max_matches: Annotated[int, Meta(ge=1, le=MOST_MATCHES)] = 200
+    """After so many lines the search ends."""
 
 
 class FileMatch(Match, frozen=True, kw_only=True):
@@ -41,6 +44,7 @@ class Found(Struct, frozen=True, kw_only=True):
     feature_id: str
     tree: str
     matches: tuple[FileMatch, ...]
+    """The lines that match, file by file."""
     truncated: bool
     """Whether there may be more than is shown; name `paths` to see the rest."""
     binary_files: int

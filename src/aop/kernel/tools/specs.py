@@ -17,6 +17,7 @@ MOST_FOLDERS = 10_000
 class Spec(Struct, frozen=True, kw_only=True):
     feature_id: str
     spec_path: str
+    """Where it lies, from the repository's root."""
 
 
 class UnusableSpec(Struct, frozen=True, kw_only=True):
@@ -25,12 +26,16 @@ class UnusableSpec(Struct, frozen=True, kw_only=True):
     spec_path: str
     """What is not plain ASCII in it stands there as an escape."""
     code: str
+    """The refusal code."""
     message: str
+    """The reason, as a sentence."""
 
 
 class Specs(Struct, frozen=True, kw_only=True):
     specs: tuple[Spec, ...]
+    """By feature id."""
     unusable: tuple[UnusableSpec, ...]
+    """What a person should rename or repair."""
 
 
 def discover_specs(call: Call, _arguments: Arguments) -> Outcome:

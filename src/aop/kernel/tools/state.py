@@ -27,8 +27,11 @@ class Part(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_d
 
 class RolePatch(Part, frozen=True, kw_only=True):
     planner: RoleStatus | None = None
+    """What the planner is doing."""
     builder: RoleStatus | None = None
+    """What the builder is doing."""
     qa: RoleStatus | None = None
+    """What QA is doing."""
 
 
 class ClusterPatch(Part, frozen=True, kw_only=True):
@@ -50,6 +53,7 @@ class Patch(Part, frozen=True, kw_only=True):
 class PatchState(ChangeArguments, frozen=True, kw_only=True):
     expected_version: Annotated[int, Meta(ge=1)]
     patch: Patch
+    """What to set; the rest stays as it is."""
 
 
 class PatchedState(Struct, frozen=True, kw_only=True):
@@ -58,6 +62,7 @@ class PatchedState(Struct, frozen=True, kw_only=True):
     status: Status
     status_reason: str
     changed: tuple[str, ...]
+    """The names that the patch set."""
 
 
 def state_patch(call: Call, arguments: PatchState) -> Outcome:
@@ -125,6 +130,7 @@ def _with_status(state: FeatureState, patch: Patch, caller: Principal) -> Featur
 
 class LogAppend(ChangeArguments, frozen=True, kw_only=True):
     note: Annotated[str, Meta(min_length=1, max_length=4000)]
+    """What people should know; it is kept as one line, without secrets."""
 
 
 class Noted(Struct, frozen=True, kw_only=True):
