@@ -138,7 +138,9 @@ class Noted(Struct, frozen=True, kw_only=True):
     seq: int
     """The number of the note in the journal."""
     at: str
+    """When it was kept, in UTC."""
     actor: str
+    """Who wrote it."""
     note: str
     """As it was kept: one line, without secrets."""
 
