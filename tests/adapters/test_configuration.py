@@ -9,7 +9,7 @@ import pytest
 from aop.adapters.configuration import bundled_texts, read_config
 from aop.core.errors import InvalidConfiguration
 from aop.core.ids import CommitId, ObjectId, TreeId
-from aop.kernel.config import ConfigTexts, load_config
+from aop.kernel.config_texts import ConfigTexts, load_config
 from aop.kernel.ports import FileMode, TreeEntry
 
 FOLDER = "agentic/orchestrator"

@@ -13,7 +13,8 @@ from aop.core.errors import InvalidConfiguration
 from aop.core.frontmatter import join_front_matter, split_front_matter
 from aop.core.jsontext import MalformedText, canonical_json, parse_json, pretty_json
 from aop.core.yamltext import dump_yaml, parse_yaml
-from aop.kernel.config import Config, ConfigText, ConfigTexts, load_config
+from aop.kernel.config import Config
+from aop.kernel.config_texts import ConfigText, ConfigTexts, load_config
 from aop.kernel.paths import Matching, parse_area
 
 LAUGHS = "a0: &a0 [lol, lol]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 30))

@@ -16,9 +16,10 @@ from aop.core.errors import InvalidConfiguration, InvalidWorkspaceImplementation
 from aop.core.roles import Role
 from aop.core.yamltext import parse_yaml
 from aop.kernel.agent_models import Provider
-from aop.kernel.config import Agents, Config, ConfigText, ConfigTexts, Gates, Policy, lay_over, load_config
+from aop.kernel.config import Agents, Config, Gates, Policy
 from aop.kernel.config_flaws import Misfit
 from aop.kernel.config_models import CoverageParser, MergeStrategy, Mode, Modes, ParserType, Profile, Step
+from aop.kernel.config_texts import ConfigText, ConfigTexts, lay_over, load_config
 from aop.kernel.paths import Matching, parse_area
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "configuration.md"

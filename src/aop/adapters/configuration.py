@@ -9,17 +9,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
+from aop.adapters.config_files import FOLDER, NAMES, bundled_content
 from aop.adapters.files import RepositoryFiles
 from aop.core.errors import FileNotFound, InvalidConfiguration
 from aop.core.ids import CommitId, ObjectId, TreeId
 from aop.core.yamltext import MAX_YAML_BYTES
-from aop.kernel import config
-from aop.kernel.config import Config, ConfigText, ConfigTexts, base_branch_named_in, load_config
+from aop.kernel.config import Config
+from aop.kernel.config_texts import ConfigText, ConfigTexts, base_branch_named_in, load_config
 from aop.kernel.ports import FileMode, TreeEntry
-
-FOLDER = "agentic/orchestrator"
-
-NAMES = ("policy", "gates", "agents")
 
 
 class Branches(Protocol):
@@ -62,10 +59,7 @@ def read_config(git: Branches, root: Path, *, base_branch: str | None = None) ->
 
 def bundled_texts() -> ConfigTexts:
     """Return the defaults that AOP brings along."""
-    folder = Path(config.__file__).with_name("defaults")
-    policy, gates, agents = (
-        ConfigText(source=f"bundled {name}.yaml", content=(folder / f"{name}.yaml").read_bytes()) for name in NAMES
-    )
+    policy, gates, agents = (ConfigText(source=f"bundled {name}.yaml", content=bundled_content(name)) for name in NAMES)
     return ConfigTexts(policy=policy, gates=gates, agents=agents)
 
 

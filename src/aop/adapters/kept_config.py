@@ -8,18 +8,21 @@ from __future__ import annotations
 import hashlib
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
 
-from aop.adapters.configuration import FOLDER, NAMES, Branches, bundled_texts, read_config
+from aop.adapters.config_files import FOLDER, NAMES, bundled_content
 from aop.adapters.files import RepositoryFiles
 from aop.core.errors import Fault, FileNotFound
 from aop.core.ids import CommitId, ObjectId, TreeId
 from aop.core.version import VERSION
-from aop.core.yamltext import MAX_YAML_BYTES
 from aop.kernel.config import Config, hash_of
 from aop.kernel.ports import TreeEntry
+
+if TYPE_CHECKING:
+    from aop.adapters.configuration import Branches
 
 PATH = ".aop/cache/config.json"
 LARGEST = 4 * 1024 * 1024
@@ -52,6 +55,9 @@ class KeptConfig:
         if kept is not None and kept.files == files and self._are_there(kept.heads):
             self._kept = kept
             return kept.config
+        # Whoever finds it kept needs no YAML.
+        from aop.adapters.configuration import read_config
+
         seen = _SeenOnce(self._git)
         config = read_config(seen, self._root)
         if files is not None and files == self._digest():
@@ -64,10 +70,9 @@ class KeptConfig:
 
     def _digest(self) -> str | None:
         """Return a hash of all that is read beside git; None if a file is there that cannot be read."""
-        bundled = bundled_texts()
-        own = [text.content for text in (bundled.policy, bundled.gates, bundled.agents) if text is not None]
+        own = list(map(bundled_content, NAMES))
         try:
-            loose = [self._files.read(f"{FOLDER}/{name}.yaml", limit=MAX_YAML_BYTES) for name in NAMES]
+            loose = [self._files.read(f"{FOLDER}/{name}.yaml", limit=LARGEST) for name in NAMES]
         except FileNotFound:
             return None
         return hashlib.sha256(msgspec.json.encode([VERSION, own, loose])).hexdigest()

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import hmac
 import os
-import secrets
 from pathlib import Path
 
 from aop.core.errors import Fault
@@ -20,10 +17,16 @@ class FileSigner:
         self._path = path
 
     def sign(self, text: bytes) -> str:
+        # Only approvals are signed, and every command makes a signer.
+        import base64
+        import hmac
+
         digest = hmac.new(self._key(), text, "sha256").digest()
         return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
     def verify(self, text: bytes, signature: str) -> bool:
+        import hmac
+
         return hmac.compare_digest(self.sign(text).encode(), signature.encode())
 
     def _key(self) -> bytes:
@@ -38,11 +41,11 @@ class FileSigner:
 
     def _made_key(self) -> bytes:
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        beside = self._path.with_name(f".aop-{secrets.token_hex(8)}.tmp")
+        beside = self._path.with_name(f".aop-{os.urandom(8).hex()}.tmp")
         descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             with os.fdopen(descriptor, "wb") as file:
-                file.write(secrets.token_bytes(KEY_BYTES))
+                file.write(os.urandom(KEY_BYTES))
                 file.flush()
                 os.fsync(descriptor)
             # A link fails where a file is: of two processes that make the key at once, both use the first one's.

@@ -6,7 +6,8 @@ import argparse
 import os
 from pathlib import Path
 
-from aop.adapters.configuration import FOLDER, read_config
+from aop.adapters.config_files import FOLDER
+from aop.adapters.configuration import read_config
 from aop.adapters.git.repository import Repository, open_repository
 from aop.adapters.projects.starter import Proposal, place_new_file, propose
 from aop.cli.exits import Exit

@@ -6,9 +6,10 @@ import argparse
 import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
-from typing import Protocol
+from typing import Protocol, TextIO
 
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
@@ -47,7 +48,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not words or words[0] not in VERBS:
         return _without_verb(words)
     verb = _imported(words[0])
-    parser = argparse.ArgumentParser(prog=f"aop {words[0]}", description=VERBS[words[0]].capitalize() + ".")
+    parser = argparse.ArgumentParser(
+        prog=f"aop {words[0]}", description=VERBS[words[0]].capitalize() + ".", formatter_class=_Help
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
     parser.add_argument(
         "--repo", default=".", metavar="PATH", help="a folder of the managed repository (default: here)"
@@ -71,15 +74,47 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _report_fault(fault, terminal, arguments.repo)
 
 
+class _Help(argparse.HelpFormatter):
+    """Knows how wide the terminal is; the usual one, made for every option, asks a module that knows all archives."""
+
+    def __init__(self, prog: str) -> None:
+        columns = os.environ.get("COLUMNS", "")
+        super().__init__(prog, width=int(columns) if columns.isdecimal() else _columns_of(sys.__stdout__))
+
+
+def _columns_of(stream: TextIO | None) -> int:
+    try:
+        return os.get_terminal_size(stream.fileno()).columns if stream else 80
+    except (OSError, ValueError):
+        return 80
+
+
 def _imported(name: str) -> Verb:
     # Nothing that an import makes is ever garbage: not to look for any, now or at exit, saves a tenth of `aop status`.
     gc.disable()
     try:
-        verb: Verb = import_module(f"aop.cli.{name}")
+        with _absent("typing_extensions"):
+            verb: Verb = import_module(f"aop.cli.{name}")
         gc.freeze()
     finally:
         gc.enable()
     return verb
+
+
+@contextmanager
+def _absent(module: str) -> Iterator[None]:
+    """Let imports find that an optional module is not installed.
+
+    msgspec takes three names from `typing_extensions` if it can, which Python has itself; that doubles its own cost.
+    """
+    if module in sys.modules:
+        yield
+        return
+    sys.modules[module] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules[module]
 
 
 def _without_verb(words: Sequence[str]) -> int:

@@ -30,9 +30,12 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         terminal.say('No features yet. Make one: aop call feature.init \'{"feature_id": "my_feature"}\'')
         return Exit.OK
     width = max(len(row["feature_id"]) for row in features)
+    lines = []
     for row in features:
         gates = " ".join(f"{name}:{verdict}" for name, verdict in row["gates"].items() if verdict != "na")
-        terminal.text(f"{row['feature_id']:<{width}}  {row['status']:<14}  {gates}".rstrip())
+        lines.append(f"{row['feature_id']:<{width}}  {row['status']:<14}  {gates}".rstrip())
         if row["status_reason"]:
-            terminal.text(f"{'':<{width}}  {row['status_reason']}")
+            lines.append(f"{'':<{width}}  {row['status_reason']}")
+    # A line at a time would be a system call for each.
+    terminal.text("\n".join(lines))
     return Exit.OK

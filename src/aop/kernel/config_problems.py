@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from enum import StrEnum
 from types import NoneType
 from typing import get_args, get_type_hints
@@ -117,6 +116,9 @@ def _type_at(shape: object, path: KeyPath) -> object:
 
 def _unknown_key(name: str, shape: object) -> str:
     known = shape.__struct_fields__ if isinstance(shape, type) and issubclass(shape, Struct) else ()
+    # Only a typing error needs this, and every command would pay for it.
+    from difflib import get_close_matches
+
     near = get_close_matches(name, known, n=1)
     return f"there is no such key; did you mean `{near[0]}`?" if near else "there is no such key"
 

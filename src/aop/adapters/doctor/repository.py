@@ -10,7 +10,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from aop.adapters.configuration import FOLDER, NAMES, bundled_texts, read_config
+from aop.adapters.config_files import FOLDER, NAMES
+from aop.adapters.configuration import bundled_texts, read_config
 from aop.adapters.doctor.checks import Check, failure, fine, warning
 from aop.adapters.files import RepositoryFiles
 from aop.adapters.git.repository import Repository, open_repository
@@ -26,8 +27,9 @@ from aop.core.errors import (
 )
 from aop.core.ids import TreeId
 from aop.core.yamltext import MAX_YAML_BYTES
-from aop.kernel.config import Config, ConfigText, ConfigTexts, load_config
+from aop.kernel.config import Config
 from aop.kernel.config_models import Mode, Policy, Step
+from aop.kernel.config_texts import ConfigText, ConfigTexts, load_config
 from aop.kernel.ports import FileMode
 
 GATES_FILE = f"{FOLDER}/gates.yaml"

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import select
-import subprocess
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from msgspec import Struct
 
 from aop.core.errors import Fault
+
+if TYPE_CHECKING:
+    # Most commands start no git; those that do import it then.
+    import subprocess
 
 GIT_SECONDS = 120.0
 CHECKOUT_SECONDS = 600.0
@@ -94,6 +97,8 @@ class GitProgram:
         holding: tuple[int, ...] = (),
     ) -> Ran:
         """Run git to its end, whatever its exit code; the locks that it holds too last as long as it does."""
+        import subprocess
+
         # Files in memory and not pipes: nobody has to keep filling and emptying them while git runs.
         with _memory(stdin) as given, _memory() as out, _memory() as err:
             process = subprocess.Popen(
@@ -118,6 +123,8 @@ class GitProgram:
         self, arguments: Sequence[str], *, cwd: Path, environment: Mapping[str, str], holding: tuple[int, ...] = ()
     ) -> subprocess.Popen[bytes]:
         """Start a git that answers over its pipes until its input ends; the locks that it holds last until then."""
+        import subprocess
+
         return subprocess.Popen(
             [self._executable, *_OPTIONS, *arguments],
             cwd=cwd,

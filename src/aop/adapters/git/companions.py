@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import select
-import subprocess
 import threading
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from typing import IO, TypeVar, cast
+from typing import IO, TYPE_CHECKING, TypeVar, cast
 
 from aop.adapters.git.command import GIT_SECONDS
 from aop.core.errors import Fault
+
+if TYPE_CHECKING:
+    import subprocess
 
 T = TypeVar("T")
 
@@ -127,6 +129,8 @@ def _nothing_to_end() -> None:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
+    import subprocess
+
     with process:
         if process.stdin is not None:
             process.stdin.close()

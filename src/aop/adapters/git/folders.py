@@ -6,7 +6,6 @@ import errno
 import fcntl
 import os
 import re
-import shutil
 import stat
 import time
 from collections.abc import Iterable, Iterator
@@ -78,6 +77,9 @@ def abandoned_folders(parent: Path) -> Iterator[Path]:
 
 def remove_folder(folder: Path) -> None:
     """Remove a folder with all that is in it, also where a program took away the right to."""
+    # Few commands remove a folder, and it brings every kind of archive along.
+    import shutil
+
     shutil.rmtree(folder, ignore_errors=True)
     if folder.exists():
         grant_access(folder)

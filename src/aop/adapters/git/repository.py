@@ -9,16 +9,14 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cache, cached_property, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from aop.adapters.git.checkouts import Checkout
 from aop.adapters.git.command import GitDir, GitProgram
 from aop.adapters.git.discovery import find_checkout
 from aop.adapters.git.excludes import exclude_runtime_files
 from aop.adapters.git.folders import Quarantine, abandoned_folders, held_folder, locked, own_folder, remove_folder
-from aop.adapters.git.index_files import KnownIndex
 from aop.adapters.git.neutral import neutral_git_dir
 from aop.adapters.git.objects import PLAIN_DIFF, Objects
-from aop.adapters.git.patching import applied
 from aop.adapters.git.records import (
     bytes_of,
     conflict_stages,
@@ -32,12 +30,16 @@ from aop.adapters.git.records import (
 )
 from aop.adapters.git.refs import Refs, branch_ref
 from aop.adapters.git.trees import differences, side_at
-from aop.adapters.git.worktree_indexes import WorktreeIndex
 from aop.adapters.git.worktrees import Worktrees
 from aop.core import ids
 from aop.core.errors import Fault, InvalidConfiguration, MergeConflict
 from aop.core.ids import CommitId, FeatureId, ObjectId, TreeId
 from aop.kernel.ports import Author, ConflictedPaths, FileMode, MergedTree, TreeChange, TreeEntry, WorktreeStatus
+
+if TYPE_CHECKING:
+    # What writes files and indexes is imported by the calls that do.
+    from aop.adapters.git.checkouts import Checkout
+    from aop.adapters.git.index_files import KnownIndex
 
 DIGEST_SIZES = {"sha1": 20, "sha256": 32}
 
@@ -119,6 +121,8 @@ class Repository:
         return self._objects.blob_size(oid)
 
     def apply_to_tree(self, tree: TreeId, patch: bytes, *, paths: AbstractSet[str]) -> TreeId:
+        from aop.adapters.git.patching import applied
+
         return applied(self._neutral, self._objects, tree, patch, paths=paths, tmp=self._own("tmp"))
 
     def changes(self, old: TreeId, new: TreeId) -> tuple[TreeChange, ...]:
@@ -294,6 +298,9 @@ class Repository:
         return self._checkout(folder, registration), was_whole
 
     def _checkout(self, folder: Path, registration: Path) -> Checkout:
+        from aop.adapters.git.checkouts import Checkout
+        from aop.adapters.git.worktree_indexes import WorktreeIndex
+
         index = WorktreeIndex(registration / "index", self._seen_indexes, digest_size=self._digest_size)
         return Checkout(self._neutral, self._objects, folder=folder, index=index, tmp=self._own("tmp"))
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from aop.adapters.configuration import FOLDER, read_config
+from aop.adapters.config_files import FOLDER
+from aop.adapters.configuration import read_config
 from aop.adapters.git.repository import Repository
 from aop.adapters.projects.layout import Found, find_projects, named
 from aop.adapters.projects.scan import LANGUAGES, checked_out_branch, guess_base_branch, read_project

@@ -1,0 +1,16 @@
+"""Where the files of a configuration lie."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from aop.kernel import config
+
+FOLDER = "agentic/orchestrator"
+
+NAMES = ("policy", "gates", "agents")
+
+
+def bundled_content(name: str) -> bytes:
+    """Return one of the files that AOP brings along."""
+    return (Path(config.__file__).with_name("defaults") / f"{name}.yaml").read_bytes()
