@@ -358,13 +358,28 @@ def test_what_cannot_be_approved_is_refused(repository: Path, feature: str, code
     assert f"[{code}]" in ran.err
 
 
-def test_a_person_is_told_what_is_out_of_date_and_what_is_not_part_of_the_feature(ready: Path) -> None:
-    (ready / ".worktrees/one/notes.txt").write_text("mine\n")
+@pytest.mark.parametrize("words", [(), ("--yes",)])
+def test_nobody_is_asked_about_a_feature_that_cannot_be_approved(repository: Path, words: tuple[str, ...]) -> None:
+    ran = at_terminal(repository, "y\n", "approve", "one", *words)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("aop: ")
+    assert ran.err.splitlines()[0].endswith("[invalid_status_transition]")
+    assert "[y/N]" not in ran.err
+
+
+def test_nobody_is_asked_about_a_feature_whose_proof_is_out_of_date(ready: Path) -> None:
     (ready / GATES).write_text(gates_of(fast=step("true")))
     git(ready, "commit", "-qam", "Other gates")
+    ran = at_terminal(ready, "y\n", "approve", "one")
+    assert (ran.code, ran.out, approvals_of(ready)) == (3, "", 0)
+    assert ran.err.startswith("aop: The feature `one` is not proven: ")
+    assert ran.err.splitlines()[0].endswith("[evidence_stale]")
+
+
+def test_a_person_is_told_what_is_not_part_of_the_feature(ready: Path) -> None:
+    (ready / ".worktrees/one/notes.txt").write_text("mine\n")
     ran = run_aop(ready, "approve", "one", "--yes")
-    assert (ran.code, ran.out) == (3, "")
-    assert "fast: pass (of an older tree: proves nothing now)" in ran.err
+    assert ran.code == 0
     assert "Not part of the feature, though in its worktree: notes.txt" in ran.err
 
 

@@ -11,6 +11,8 @@ from typing import Any
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
 from aop.kernel.calls import Envelope
+from aop.kernel.documents import FeatureState
+from aop.kernel.merging import approvable
 from aop.wiring import App, Settings, build
 
 
@@ -32,6 +34,8 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 def _approve(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int:
     which = {"feature_id": arguments.feature}
     status = _ask(app, "repo.status", which)
+    if status.error is None:
+        _refuse_unready(app, arguments.feature)
     stat = _ask(app, "repo.diff", {**which, "options": {"stat": True}})
     evidence = _ask(app, "evidence.latest", which)
     for answer in (status, stat, evidence):
@@ -51,6 +55,15 @@ def _approve(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int
         terminal.say(f"Approved. Merge it with: aop merge {arguments.feature} --token TOKEN")
         terminal.text(granted.data["token"])
     return Exit.OK
+
+
+def _refuse_unready(app: App, feature: str) -> None:
+    """Nobody is asked about what could not be approved; whether it can be is decided again with the answer."""
+    kernel = app.gateway.kernel
+    with kernel.record.read() as view:
+        state = view.get(FeatureState, feature)
+        if state is not None:
+            approvable(kernel, view, state)
 
 
 def _ask(app: App, tool: str, payload: Mapping[str, Any]) -> Envelope:

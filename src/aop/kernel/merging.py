@@ -101,6 +101,17 @@ def refuse_empty(kernel: Kernel, state: FeatureState) -> None:
         raise NothingToMerge(f"The feature `{state.feature_id}` changes no file.", feature_id=state.feature_id)
 
 
+def approvable(kernel: Kernel, view: Snapshot, state: FeatureState) -> tuple[dict[str, GateRun], CommitId]:
+    """Check everything that an approval needs; return the runs that prove the feature, and where its base is.
+
+    Raises: InvalidStatusTransition, NothingToMerge, EvidenceStale, BaseBranchUnusable.
+    """
+    config = kernel.config()
+    must_be(state, Status.READY_TO_MERGE, to="be approved")
+    refuse_empty(kernel, state)
+    return proven_runs(view, state, config), base_head(kernel, config)
+
+
 def check_ready(
     kernel: Kernel, view: Snapshot, state: FeatureState, token: str | None, strategy: MergeStrategy
 ) -> Ready:

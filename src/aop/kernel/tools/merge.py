@@ -15,18 +15,16 @@ from aop.kernel.baselines import keep_baseline
 from aop.kernel.calls import Answered, Call, ChangeArguments, Kernel, Outcome, Tool, the_feature
 from aop.kernel.config_models import MergeStrategy
 from aop.kernel.documents import Approval, FeatureState, GateRun, HeldLocks, MergeEvidence, Status, Verdict
-from aop.kernel.features import moved, must_be, store
+from aop.kernel.features import moved, store
 from aop.kernel.gate_runs import failure_of, pointers, record_run
 from aop.kernel.gates import with_verdict
 from aop.kernel.merging import (
     Prepared,
-    base_head,
+    approvable,
     check_ready,
     merge_gates,
     move_branches,
     prepare,
-    proven_runs,
-    refuse_empty,
 )
 from aop.kernel.permissions import COORDINATORS
 from aop.kernel.record import Transaction
@@ -60,10 +58,7 @@ def approve(call: Call, arguments: Approve) -> Outcome:
 
     def decide(tx: Transaction) -> Outcome:
         state = the_feature(tx, arguments)
-        must_be(state, Status.READY_TO_MERGE, to="be approved")
-        refuse_empty(kernel, state)
-        runs = proven_runs(tx, state, config)
-        base = base_head(kernel, config)
+        runs, base = approvable(kernel, tx, state)
         if (arguments.tree, arguments.base) != (state.tree, base):
             raise ApprovalInvalid(
                 f"The feature `{state.feature_id}` or its base changed since it was shown.", tree=state.tree, base=base
