@@ -107,7 +107,7 @@ def _read(path: Path) -> Any:
 def _let_time_pass(root: Path) -> None:
     """What is young may belong to a process that lives; nothing here does any more."""
     past = time.time() - 3600
-    for folder in (root / ".aop/tmp", root / ".aop/scratch"):
+    for folder in (root / ".aop/tmp", root / ".aop/scratch", root / ".aop/run"):
         for path in folder.iterdir() if folder.is_dir() else ():
             os.utime(path, (past, past))
     for path in (root / ".git").rglob("*.lock"):

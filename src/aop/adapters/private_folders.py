@@ -8,21 +8,19 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from aop.adapters.git.folders import remove_folder
+from aop.adapters.git.folders import held_folder, remove_folder
 from aop.adapters.toolchains import is_within
 
 _LARGEST = 64 * 1024
 
 
 @contextmanager
-def private_folder(folder: Path) -> Iterator[Path]:
+def private_folder(parent: Path) -> Iterator[Path]:
     """Make a folder with `home` and `tmp` in it, which is gone afterwards."""
-    for name in ("home", "tmp"):
-        (folder / name).mkdir(mode=0o700, parents=True)
-    try:
+    with held_folder(parent) as folder:
+        for name in ("home", "tmp"):
+            (folder / name).mkdir(mode=0o700)
         yield folder
-    finally:
-        remove_folder(folder)
 
 
 def link_into(own_home: Path, home: str, places: Iterable[str]) -> None:

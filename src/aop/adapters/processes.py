@@ -14,6 +14,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from aop.adapters.children import DRAIN_SECONDS, HELD, MARKER, CannotStart, Child, HandedDown, started
+from aop.adapters.git.folders import held_folder
 from aop.adapters.landlock import Landlock
 from aop.adapters.limits import Limiter, limiter
 from aop.adapters.machine import programs_hash
@@ -174,16 +175,19 @@ class LocalProcesses:
         programs = self._bubblewraps
         if programs is None:
             programs = installed_bubblewraps(self._environ.get("PATH", "").split(":"))
-        return prove(programs, self._scratch())
+        with held_folder(self._scratch()) as folder:
+            return prove(programs, folder / "proof")
 
     def _proved_landlock(self) -> Landlock | Unproven:
         # Where bubblewrap holds, nobody needs this.
         from aop.adapters.landlock_proof import prove_landlock
 
-        return prove_landlock(self._scratch(), home=self._home)
+        with held_folder(self._scratch()) as folder:
+            return prove_landlock(folder / "proof", home=self._home)
 
     def _scratch(self) -> Path:
-        return self._private_root / os.urandom(8).hex()
+        self._private_root.mkdir(parents=True, exist_ok=True)
+        return self._private_root
 
     # --- how a program is run -----------------------------------------------------------------------
 

@@ -69,10 +69,15 @@ def held_folder(parent: Path) -> Iterator[Path]:
 def abandoned_folders(parent: Path) -> Iterator[Path]:
     """Yield the folders of `held_folder` whose makers are dead; each is held during its turn."""
     for folder in sorted(parent.iterdir()) if parent.is_dir() else ():
-        if _HELD_NAME.fullmatch(folder.name):
+        if is_held_name(folder.name):
             # Its maker, or another sweep, may be removing it right now.
             with suppress(FileNotFoundError, NotADirectoryError, BlockingIOError), _taken_over(folder):
                 yield folder
+
+
+def is_held_name(name: str) -> bool:
+    """Tell whether `held_folder` gives such names."""
+    return _HELD_NAME.fullmatch(name) is not None
 
 
 def remove_folder(folder: Path) -> None:

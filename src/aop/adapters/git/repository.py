@@ -247,13 +247,16 @@ class Repository:
     # --- what AOP leaves in the repository -----------------------------------------------------------
 
     def sweep_leftovers(self) -> None:
-        """Remove what killed processes left behind: locks of refs, scratch checkouts and private indexes."""
+        """Remove what killed processes left behind: locks of refs, scratch checkouts and private folders."""
         self._refs.drop_stale_locks()
-        for folder in abandoned_folders(self._root / ".aop" / "scratch"):
+        private = self._root / ".aop"
+        for folder in abandoned_folders(private / "scratch"):
             self._worktrees.forget(folder)
             remove_folder(folder)
-        for folder in abandoned_folders(self._root / ".aop" / "tmp"):
-            remove_folder(folder)
+        for parent in ("tmp", "run"):
+            for folder in abandoned_folders(private / parent):
+                remove_folder(folder)
+        self._worktrees.forget_gone(private / "scratch")
 
     def exclude_runtime_files(self) -> None:
         """Keep the files that AOP writes out of the user's `git status`, through `info/exclude`."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from aop.adapters.git.command import GitDir
-from aop.adapters.git.folders import Quarantine, locked, own_folder, remove_folder
+from aop.adapters.git.folders import Quarantine, is_held_name, locked, own_folder, remove_folder
 from aop.adapters.git.records import text_of
 from aop.core.errors import BranchExists, Fault
 
@@ -82,6 +82,12 @@ class Worktrees:
             with suppress(OSError):
                 (self._common / "worktrees").rmdir()
 
+    def forget_gone(self, parent: Path) -> None:
+        """Remove the registrations of held folders that are gone: a full disk can end their maker between the two."""
+        for name in self._names():
+            if is_held_name(name) and not (parent / name).exists():
+                self.forget(parent / name)
+
     def restore(self, folder: Path, registration: Path, quarantine: Quarantine) -> bool:
         """Make the folder and the `.git` file in it be what git expects; tell whether they were."""
         if os.path.lexists(folder) and not stat.S_ISDIR(os.lstat(folder).st_mode):
@@ -142,12 +148,14 @@ class Worktrees:
 
     def _registrations(self, folder: Path) -> list[Path]:
         """Return git's own folders for the worktree at a path, whole or not."""
+        every = (self._common / "worktrees" / name for name in self._names())
+        return [each for each in every if _linked_from(each) == f"{folder}/.git"]
+
+    def _names(self) -> list[str]:
         try:
-            names = sorted(os.listdir(self._common / "worktrees"))
+            return sorted(os.listdir(self._common / "worktrees"))
         except FileNotFoundError:
             return []
-        every = (self._common / "worktrees" / name for name in names)
-        return [each for each in every if _linked_from(each) == f"{folder}/.git"]
 
     def _adopt_moved(self, folder: Path) -> Path | None:
         """Take over the registration that a repository brought along when it was moved, copied or mounted elsewhere."""
