@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from bench import results
+from bench.collisions import scan
 from bench.effort import Case, full, quick
 from bench.features import apply_patch, feature_init
 from bench.gates import flood, gates_run
@@ -22,6 +23,7 @@ CASES: Mapping[str, Case] = {
     "startup": startup,
     "report.dashboard": dashboard,
     "plan.submit": plan_submit,
+    "collisions.scan": scan,
     "feature.init": feature_init,
     "repo.apply_patch": apply_patch,
     "gates.run": gates_run,

@@ -55,6 +55,15 @@ def in_turns(ours: Act, floor: Act, *, turns: int) -> tuple[float, float]:
     return median(taken[0][1:]), median(taken[1][1:])
 
 
+def after_each(prepare: Act, act: Act, *, turns: int) -> float:
+    """Return the median milliseconds of what follows a preparation each time; one turn before is not counted."""
+    taken = []
+    for number in range(turns + 1):
+        prepare(number)
+        taken.append(_milliseconds(act, number))
+    return median(taken[1:])
+
+
 def _milliseconds(act: Act, number: int) -> float:
     began = time.perf_counter()
     act(number)

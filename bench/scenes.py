@@ -69,8 +69,15 @@ class Scene:
 
     def set_sandbox(self, sandbox: str) -> None:
         """Set `execution.sandbox` on the base branch."""
-        (self.root / "agentic/orchestrator/policy.yaml").write_text(POLICY % sandbox)
-        git(self.root, "commit", "-q", "-a", "-m", f"Sandbox: {sandbox}")
+        self._set_policy(POLICY % sandbox)
+
+    def let_all_patch(self) -> None:
+        """Let features be patched without plans, so that they can meet."""
+        self._set_policy("version: 1\npatch_policy: {enforce_plan: false, enforce_allowed_areas: false}\n")
+
+    def _set_policy(self, text: str) -> None:
+        (self.root / "agentic/orchestrator/policy.yaml").write_text(text)
+        git(self.root, "commit", "-q", "-a", "-m", "Another policy")
 
     def begin(self, name: str, path: str) -> None:
         """Make a feature with a plan that changes one file."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
 from aop.core.roles import Role
-from aop.kernel.documents import AcceptedPlan, Plan, Status
-from tests.tools.worlds import POLICY, force, plain, yaml
-from tests.world import World, files, git, plan_for
+from aop.kernel.documents import AcceptedPlan, Plan, Status, TriedMerge
+from tests.tools.worlds import POLICY, configured, force, patch_of, plain, yaml
+from tests.world import PATCH, World, files, git, plan_for
 
 NO_CONTRACTS = {"openapi": "none", "events": "none", "db": "none"}
 
@@ -123,3 +125,200 @@ def test_a_worker_sees_the_places_of_its_own_feature_only(world: World) -> None:
     answer = world.call_as_worker("collisions.scan", Role.PLANNER, "three")
 
     assert [each["identifier"] for each in plain(answer.data)["collisions"]] == ["src/b.txt"]
+
+
+# --- trial merges --------------------------------------------------------------------------------
+
+
+def conflicts(world: World) -> list[tuple[str | None, str, list[tuple[str, str]]]]:
+    """Return the conflicts that a scan finds, in short."""
+    scanned = plain(world.ok("collisions.scan"))
+    assert scanned["untried_merges"] == 0
+    return [
+        (each["ours"], each["theirs"], [(path["path"], path["kind"]) for path in each["paths"]])
+        for each in scanned["conflicts"]
+    ]
+
+
+def feature(world: World, name: str, *diffs: str) -> None:
+    """Make a feature whose patches touch whatever they touch."""
+    if world.call("feature.state_get", feature_id=name).error:
+        world.init(name)
+    for diff in diffs:
+        world.patch(name, diff)
+
+
+@pytest.fixture
+def unplanned(tmp_path: Path) -> Iterator[World]:
+    """A repository in which features may be patched without plans, so that they get into each other's way."""
+    policy = {"patch_policy": {"enforce_plan": False, "enforce_allowed_areas": False}}
+    lines = "".join(f"line {number}\n" for number in range(20))
+    made = configured(tmp_path / "repo", policy=policy, files={"lib/x.txt": lines, "lib/y.txt": lines.upper()})
+    yield made
+    made.close()
+
+
+def replaced(path: str, old: str, new: str) -> str:
+    return f"--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-{old}\n+{new}\n"
+
+
+def commit_on_main(world: World, path: str, text: str) -> None:
+    (world.root / path).parent.mkdir(exist_ok=True)
+    (world.root / path).write_text(text)
+    git(world.root, "add", "-A", "--", path)
+    git(world.root, "commit", "-qm", f"Change {path}")
+
+
+def test_two_features_that_change_the_same_lines_conflict_and_others_do_not(unplanned: World) -> None:
+    feature(unplanned, "one", patch_of("src/b.txt", "one", old=("alpha", "beta")))
+    feature(unplanned, "two", patch_of("src/b.txt", "two", old=("alpha", "beta")))
+    feature(unplanned, "three", PATCH)
+    feature(unplanned, "four")
+
+    assert conflicts(unplanned) == [("one", "two", [("src/b.txt", "both_changed")])]
+
+
+def test_changes_of_other_lines_of_one_file_go_together(unplanned: World) -> None:
+    feature(unplanned, "one", "--- a/lib/x.txt\n+++ b/lib/x.txt\n@@ -1,2 +1,2 @@\n-line 0\n+LINE\n line 1\n")
+    feature(unplanned, "two", "--- a/lib/x.txt\n+++ b/lib/x.txt\n@@ -19,2 +19,2 @@\n line 18\n-line 19\n+END\n")
+
+    assert conflicts(unplanned) == []
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "paths"),
+    [
+        pytest.param(
+            [patch_of("src/new.txt", "one")],
+            [patch_of("src/new.txt", "two")],
+            [("src/new.txt", "both_added")],
+            id="added",
+        ),
+        pytest.param(
+            [PATCH],
+            ["--- a/src/a.txt\n+++ /dev/null\n@@ -1,3 +0,0 @@\n-one\n-two\n-three\n"],
+            [("src/a.txt", "changed_by_ours_deleted_by_theirs")],
+            id="deleted",
+        ),
+        pytest.param(
+            [patch_of("src/new", "a file")],
+            [patch_of("src/new/below.txt", "in a folder")],
+            [("src/new~ours", "names")],
+            id="file and folder",
+        ),
+        pytest.param(
+            [
+                "diff --git a/lib/x.txt b/other/x.txt\nsimilarity index 100%\nrename from lib/x.txt\n"
+                "rename to other/x.txt\ndiff --git a/lib/y.txt b/other/y.txt\nsimilarity index 100%\n"
+                "rename from lib/y.txt\nrename to other/y.txt\n"
+            ],
+            [patch_of("lib/new.txt", "in a folder that moved")],
+            [("other/new.txt", "names")],
+            id="folder moved away",
+        ),
+    ],
+)
+def test_what_conflicts_without_a_common_line_is_found(
+    unplanned: World, ours: list[str], theirs: list[str], paths: list[tuple[str, str]]
+) -> None:
+    feature(unplanned, "one", *ours)
+    feature(unplanned, "two", *theirs)
+
+    found = conflicts(unplanned)
+
+    assert [(a, b, [(path.partition("~")[0], kind) for path, kind in each]) for a, b, each in found] == [
+        ("one", "two", [(path.partition("~")[0], kind) for path, kind in paths])
+    ]
+
+
+def test_a_feature_that_the_base_has_overtaken_conflicts_with_the_base(unplanned: World) -> None:
+    feature(unplanned, "one", PATCH)
+    feature(unplanned, "two", replaced("src/b.txt", "alpha", "ALPHA"))
+    commit_on_main(unplanned, "src/a.txt", "one\nsomething else\nthree\n")
+
+    assert conflicts(unplanned) == [(None, "one", [("src/a.txt", "both_changed")])]
+
+
+def test_features_are_compared_as_they_would_be_on_the_base_as_it_is_now(unplanned: World) -> None:
+    """The older one changes a file that the base has moved since; the newer one changes it under its new name."""
+    feature(unplanned, "old", replaced("lib/x.txt", "line 0", "OLD"))
+    git(unplanned.root, "mv", "lib/x.txt", "lib/moved.txt")
+    git(unplanned.root, "commit", "-qm", "Move")
+    feature(unplanned, "young", replaced("lib/moved.txt", "line 0", "YOUNG"))
+
+    assert conflicts(unplanned) == [("old", "young", [("lib/moved.txt", "both_changed")])]
+
+
+def test_an_overtaken_feature_is_not_in_conflict_with_all_that_were_cut_later(unplanned: World) -> None:
+    feature(unplanned, "old", PATCH)
+    feature(unplanned, "twin", PATCH.replace("TWO", "2"))
+    commit_on_main(unplanned, "src/a.txt", "one\nsomething else\nthree\n")
+    feature(unplanned, "young", replaced("src/b.txt", "alpha", "ALPHA"))
+    feature(unplanned, "younger", replaced("src/a.txt", "one", "1"))
+
+    path = [("src/a.txt", "both_changed")]
+    assert conflicts(unplanned) == [(None, "old", path), (None, "twin", path), ("old", "twin", path)]
+
+
+def test_a_base_that_was_moved_aside_is_merged_all_the_same(unplanned: World) -> None:
+    commit_on_main(unplanned, "src/aside.txt", "aside\n")
+    feature(unplanned, "one", PATCH)
+    git(unplanned.root, "reset", "-q", "--hard", "HEAD~1")
+    commit_on_main(unplanned, "src/aside.txt", "another\n")
+
+    assert conflicts(unplanned) == [(None, "one", [("src/aside.txt", "both_added")])]
+
+
+def test_a_base_without_a_common_commit_conflicts_as_a_whole(unplanned: World) -> None:
+    feature(unplanned, "one", PATCH)
+    git(unplanned.root, "checkout", "-q", "--orphan", "elsewhere")
+    git(unplanned.root, "commit", "-qm", "Begin anew")
+    git(unplanned.root, "branch", "-f", "main")
+
+    assert conflicts(unplanned) == [(None, "one", [])]
+
+
+def test_a_resolved_conflict_is_gone_and_a_new_one_is_found(unplanned: World) -> None:
+    feature(unplanned, "one", PATCH)
+    feature(unplanned, "two", PATCH.replace("TWO", "2"))
+    assert [each[:2] for each in conflicts(unplanned)] == [("one", "two")]
+    feature(unplanned, "two", patch_of("src/a.txt", "one", "TWO", "three", old=("one", "2", "three")))
+    assert conflicts(unplanned) == []
+    feature(unplanned, "two", patch_of("src/a.txt", "one", "zwei", "three", old=("one", "TWO", "three")))
+    assert [each[:2] for each in conflicts(unplanned)] == [("one", "two")]
+    force(unplanned, "one", status=Status.FAILED)
+    assert conflicts(unplanned) == []
+
+
+def test_what_was_tried_is_kept_until_a_side_moves_and_leaves_nothing_in_the_repository(unplanned: World) -> None:
+    for name, word in (("one", "TWO"), ("two", "2"), ("three", "II")):
+        feature(unplanned, name, PATCH.replace("TWO", word))
+    objects = git(unplanned.root, "count-objects", "-v")
+
+    first = conflicts(unplanned)
+    tried = tried_merges(unplanned)
+    assert conflicts(unplanned) == first
+    assert tried_merges(unplanned) == tried == dict.fromkeys(("one:three", "one:two", "three:two"), 1)
+    assert git(unplanned.root, "count-objects", "-v") == objects
+    assert list((unplanned.root / ".aop/tmp").iterdir()) == []
+
+    feature(unplanned, "two", replaced("src/b.txt", "alpha", "ALPHA"))
+    assert conflicts(unplanned) == first
+    assert tried_merges(unplanned) == {"one:three": 1, "one:two": 2, "three:two": 2}
+
+
+def tried_merges(world: World) -> dict[str, int]:
+    with world.app.record.read() as view:
+        return {tried.between: tried.version for tried in view.all(TriedMerge)}
+
+
+def test_a_worker_sees_the_conflicts_of_its_own_feature_only(unplanned: World) -> None:
+    for name, word in (("one", "TWO"), ("two", "2")):
+        feature(unplanned, name, PATCH.replace("TWO", word))
+    feature(unplanned, "three")
+
+    seen = [
+        len(plain(unplanned.call_as_worker("collisions.scan", Role.BUILDER, name).data)["conflicts"])
+        for name in ("one", "two", "three")
+    ]
+    assert seen == [1, 1, 0]

@@ -267,6 +267,32 @@ class QaIndex(Document, frozen=True, kw_only=True):
     items: tuple[QaItem, ...]
 
 
+# --- trial merges --------------------------------------------------------------------------------
+
+
+class ConflictPath(Struct, frozen=True, kw_only=True):
+    """A path that two sides of a merge cannot agree on."""
+
+    path: NonEmpty
+    """Where; git makes a name up where a file and a folder want the same one."""
+    kind: str
+    """Who changed, added or deleted it; `names` where a file stands in the way of a folder, or something was moved."""
+
+
+class TriedMerge(Document, frozen=True, kw_only=True):
+    """The newest trial merge of two features, or of one and the base; it can be made again from the features alone."""
+
+    kind: ClassVar[str] = "tried_merge"
+
+    between: str
+    """The two features, or `:` and one where the other side is the base: what it is kept under."""
+    about: str
+    """The commits and trees that were merged; for others it says nothing."""
+    is_clean: bool
+    paths: tuple[ConflictPath, ...]
+    left_out_paths: int
+
+
 # --- gate runs and approvals ---------------------------------------------------------------------
 
 

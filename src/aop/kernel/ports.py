@@ -73,6 +73,30 @@ class ConflictedPaths(Struct, frozen=True, kw_only=True):
         return tuple(self.stages)
 
 
+class Proposal(Struct, frozen=True, kw_only=True):
+    """What could be merged: a commit, or a tree as if it were committed on it."""
+
+    commit: CommitId
+    tree: TreeId | None = None
+
+
+class TrialMerge(Struct, frozen=True, kw_only=True):
+    """What a merge would come to."""
+
+    tree: TreeId | None
+    """Only there until the trials end; None where the two have no commit in common."""
+    is_clean: bool
+    stages: Mapping[str, tuple[int, ...]]
+    """As in `ConflictedPaths`; a merge can fail with no path, by names alone."""
+
+
+class Trials(Protocol):
+    """Merges that leave nothing behind."""
+
+    def merge(self, pairs: Sequence[tuple[Proposal, Proposal]]) -> tuple[TrialMerge, ...]:
+        """Try each pair; the tree of an earlier one may be part of a later proposal."""
+
+
 class Author(Struct, frozen=True, kw_only=True):
     """Who a commit names as its author."""
 
@@ -181,6 +205,9 @@ class Git(Protocol):
 
     def merge(self, ours: CommitId, theirs: CommitId) -> MergedTree | ConflictedPaths:
         """Merge two commits without a worktree (`git merge-tree --write-tree`)."""
+
+    def trial_merges(self) -> AbstractContextManager[Trials]:
+        """Merge for trial; nothing of it stays in the repository."""
 
     def commit(self, tree: TreeId, parents: Sequence[CommitId], message: str, *, when: datetime) -> CommitId:
         """Write a commit object; the same arguments give the same id."""

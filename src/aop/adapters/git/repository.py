@@ -30,6 +30,7 @@ from aop.adapters.git.records import (
 )
 from aop.adapters.git.refs import Refs, branch_ref
 from aop.adapters.git.trees import differences, side_at
+from aop.adapters.git.trials import Trials
 from aop.adapters.git.worktrees import Worktrees
 from aop.core import ids
 from aop.core.errors import Fault, InvalidConfiguration, MergeConflict
@@ -164,6 +165,11 @@ class Repository:
         tree, *conflicts = split_names(ran.out)
         merged = TreeId(ObjectId(tree))
         return ConflictedPaths(tree=merged, stages=conflict_stages(conflicts)) if ran.code else MergedTree(tree=merged)
+
+    @contextmanager
+    def trial_merges(self) -> Iterator[Trials]:
+        with held_folder(self._own("tmp")) as folder:
+            yield Trials(self._neutral, folder=folder, objects=self._git_dir / "objects", digest_size=self._digest_size)
 
     def branch_head(self, branch: str) -> CommitId | None:
         return self._refs.branch_head(branch)

@@ -1,16 +1,38 @@
-"""`collisions.scan`: where the plans of all features meet, whichever feature they are of."""
+"""`collisions.scan`: where the plans of all features meet, and which features would conflict as they are."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from msgspec import Struct
 
-from aop.kernel.calls import Arguments, Call, Outcome, Tool
+from aop.kernel.calls import Arguments, Call, Kernel, Outcome, Tool
 from aop.kernel.collision_matrix import ComparedPlan, SharedPlace, shared_places
 from aop.kernel.collisions import fingerprint
-from aop.kernel.documents import TERMINAL, AcceptedPlan, FeatureState
+from aop.kernel.documents import TERMINAL, AcceptedPlan, ConflictPath, FeatureState, TriedMerge
+from aop.kernel.merging import base_head
 from aop.kernel.permissions import READERS
+from aop.kernel.radar import Question, Tip, look
 from aop.kernel.record import Snapshot
 from aop.kernel.territory import territory_of
+
+
+class Conflict(Struct, frozen=True, kw_only=True):
+    """Two sides that a merge cannot bring together."""
+
+    ours: str | None
+    """A feature; null is the base branch."""
+    theirs: str
+    """The other feature."""
+    paths: tuple[ConflictPath, ...]
+    """Where; empty if the two have no commit in common, or disagree in names alone."""
+    left_out_paths: int
+    """How many more there are."""
+
+    @property
+    def feature_ids(self) -> tuple[str, ...]:
+        """Return the features that are in conflict."""
+        return (self.theirs,) if self.ours is None else (self.ours, self.theirs)
 
 
 class Scanned(Struct, frozen=True, kw_only=True):
@@ -20,36 +42,73 @@ class Scanned(Struct, frozen=True, kw_only=True):
     """What plans say: each place that more than one of them reaches."""
     collision_fingerprint: str
     """The same as long as the same features meet in the same places."""
+    conflicts: tuple[Conflict, ...]
+    """What is: each merge that was tried and would not go through."""
+    untried_merges: int
+    """How many merges were put off, so that this call ends soon; the next scan goes on with them."""
 
 
 def scan(call: Call, _arguments: Arguments) -> Outcome:
-    """Compare all plans with each other, under the policy as it is now."""
-    policy = call.kernel.config().policy
-    with call.kernel.record.read() as view:
-        plans = _compared_plans(view)
+    """Compare all plans under the policy as it is now, and try the merges whose sides have moved."""
+    kernel, reaches = call.kernel, call.principal.reaches
+    config = kernel.config()
+    policy = config.policy
+    with kernel.record.read() as view:
+        states = [state for state in view.all(FeatureState) if state.status not in TERMINAL]
+        plans = _compared_plans(view, states)
+        known = {tried.between: tried for tried in view.all(TriedMerge)}
     found = shared_places(plans, territory_of(policy), policy.locks.contract_to_resource)
-    seen = tuple(place for place in found if any(map(call.principal.reaches, place.feature_ids)))
+    seen = tuple(place for place in found if any(map(reaches, place.feature_ids)))
+    looked = look(kernel.git, [_tip(state) for state in states], base_head(kernel, config), known)
+    _keep(kernel, looked.fresh)
+    conflicts = (_conflict(question, tried) for question, tried in looked.conflicts)
     return Scanned(
         compared_plans=len(plans),
         collisions=seen,
         collision_fingerprint=fingerprint([(place.collision_fingerprint,) for place in seen]),
+        conflicts=tuple(each for each in conflicts if any(map(reaches, each.feature_ids))),
+        untried_merges=looked.untried,
     )
 
 
-def _compared_plans(view: Snapshot) -> list[ComparedPlan]:
-    """Return the plans that hold something: those of features that have not ended."""
+def _compared_plans(view: Snapshot, states: Sequence[FeatureState]) -> list[ComparedPlan]:
+    """Return the plans that hold something."""
     accepted = {each.plan.feature_id: each.plan for each in view.all(AcceptedPlan)}
     return [
         ComparedPlan(feature_id=state.feature_id, plan=accepted[state.feature_id])
-        for state in view.all(FeatureState)
-        if state.status not in TERMINAL and state.feature_id in accepted
+        for state in states
+        if state.feature_id in accepted
     ]
+
+
+def _tip(state: FeatureState) -> Tip:
+    return Tip(feature_id=state.feature_id, base=state.base_commit, tree=state.tree)
+
+
+def _conflict(question: Question, tried: TriedMerge) -> Conflict:
+    return Conflict(
+        ours=None if question.ours is None else question.ours.feature_id,
+        theirs=question.theirs.feature_id,
+        paths=tried.paths,
+        left_out_paths=tried.left_out_paths,
+    )
+
+
+def _keep(kernel: Kernel, fresh: Mapping[str, TriedMerge]) -> None:
+    """Keep what was tried; whoever scanned at the same time found the same, and the first one's stays."""
+    if not fresh:
+        return
+    with kernel.record.write() as tx:
+        for key, tried in fresh.items():
+            last = tx.get(TriedMerge, key)
+            if (last.version if last else 0) == tried.version - 1:
+                tx.put(tried, key)
 
 
 TOOLS = (
     Tool(
         name="collisions.scan",
-        summary="Return every place that the plans of more than one feature reach.",
+        summary="Return where the plans of several features meet, and which features would conflict if merged now.",
         arguments=Arguments,
         output=Scanned,
         roles=READERS,
