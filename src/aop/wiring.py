@@ -31,6 +31,7 @@ TOOL_MODULES: Mapping[str, str] = {
     "collisions.scan": "aop.kernel.tools.collisions",
     "evidence.latest": "aop.kernel.tools.evidence",
     "feature.approve": "aop.kernel.tools.merge",
+    "feature.delete": "aop.kernel.tools.deletion",
     "feature.discover_specs": "aop.kernel.tools.specs",
     "feature.get_context": "aop.kernel.tools.feature",
     "feature.init": "aop.kernel.tools.feature",

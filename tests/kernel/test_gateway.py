@@ -447,6 +447,12 @@ def look_at_everything(world: World, feature: str = "one") -> None:
             world.call(tool.name, **{**EXAMPLES.get(tool.name, {}), **needed})
 
 
+def tell_about(world: World) -> None:
+    version = world.ok("feature.state_get", feature_id="one")["version"]
+    world.ok("feature.log_append", feature_id="one", note="Begun.")
+    world.ok("feature.state_patch", feature_id="one", expected_version=version, patch={"role_status": {"qa": "done"}})
+
+
 @pytest.mark.req("AOP-149", "AOP-150", "AOP-318", "AOP-322")
 def test_every_tool_answers_as_its_schema_says_all_through_the_life_of_a_feature(watched: Watched) -> None:
     look_at_everything(watched)
@@ -455,8 +461,7 @@ def test_every_tool_answers_as_its_schema_says_all_through_the_life_of_a_feature
     watched.ok("repo.ensure_worktree", feature_id="one")
     look_at_everything(watched)
     watched.ok("plan.submit", feature_id="one", plan_json=plan_for("one"))
-    watched.ok("feature.log_append", feature_id="one", note="Begun.")
-    watched.ok("feature.state_patch", feature_id="one", expected_version=2, patch={"role_status": {"qa": "done"}})
+    tell_about(watched)
     for tool in ("locks.acquire", "locks.release"):
         watched.ok(tool, feature_id="one", resource="events")
     watched.ok(
@@ -477,6 +482,9 @@ def test_every_tool_answers_as_its_schema_says_all_through_the_life_of_a_feature
     token = watched.approval("one")
     watched.ok("feature.ready_to_merge", feature_id="one", user_approval_token=token)
     watched.call("feature.ready_to_merge", feature_id="one", user_approval_token=token)
+    look_at_everything(watched)
+    for dry_run in (True, False):
+        assert watched.ok("feature.delete", feature_id="one", dry_run=dry_run)["deleted"] is not dry_run
     look_at_everything(watched)
     assert watched.answered == {tool.name for tool in CATALOGUE.values()}
     expected = {

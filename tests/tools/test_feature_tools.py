@@ -222,6 +222,7 @@ def test_the_state_is_the_front_matter_and_the_body_of_its_file(begun: World) ->
         ("feature.ready_to_merge", {}),
         ("feature.state_patch", {"expected_version": 1, "patch": {"role_status": {"qa": "done"}}}),
         ("feature.log_append", {"note": "Seen."}),
+        ("feature.delete", {}),
     ],
 )
 def test_every_tool_says_so_when_there_is_no_such_feature(

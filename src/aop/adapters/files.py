@@ -56,6 +56,27 @@ class RepositoryFiles:
         fixed = "/".join(takewhile(lambda name: not globs.is_glob(name), pattern.split("/")))
         return tuple(islice(self._matching_below(fixed, pattern), limit))
 
+    def below(self, path: str, *, limit: int) -> tuple[str, ...]:
+        found: list[str] = []
+        try:
+            with self._folder_of(f"{path}/") as (folder, _name):
+                for place, _folders, names, _descriptor in os.fwalk(dir_fd=folder):
+                    found += (os.path.normpath(os.path.join(path, place, name)) for name in names)
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise FileNotFound(f"`{path}` cannot be read: {error.strerror}.", path=path) from error
+        return tuple(sorted(found)[:limit])
+
+    def prune(self, path: str) -> None:
+        with suppress(OSError), self._folder_of(f"{path}/") as (folder, _name):
+            for _place, folders, _names, descriptor in os.fwalk(dir_fd=folder, topdown=False):
+                for name in folders:
+                    with suppress(OSError):
+                        os.rmdir(name, dir_fd=descriptor)
+        with suppress(OSError), self._folder_of(path) as (folder, name):
+            os.rmdir(name, dir_fd=folder)
+
     def folders(self, path: str, *, limit: int) -> tuple[str, ...]:
         try:
             with self._folder_of(f"{path}/") as (folder, _name), os.scandir(folder) as listed:

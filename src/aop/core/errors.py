@@ -180,6 +180,18 @@ class BranchExists(Refusal):
     hint = "Rename or delete that branch if its commits are not needed, or choose another feature id."
 
 
+class BranchInUse(Refusal):
+    code = "branch_in_use"
+    move = Move.ASK_PERSON
+    hint = "Check out another branch there first, or keep the branch."
+
+
+class UnmergedWork(Refusal):
+    code = "unmerged_work"
+    move = Move.ASK_PERSON
+    hint = "Merge it first, keep worktree and branch, or pass `force` to lose what was never merged."
+
+
 # --- plans and collisions ------------------------------------------------------------------------
 
 

@@ -129,6 +129,17 @@ def relist(tx: Transaction, feature_id: FeatureId, status: Status, *, now: str) 
     store_index(tx, msgspec.structs.replace(index, **lists), now=now)
 
 
+def unlist(tx: Transaction, feature_id: FeatureId, *, now: str) -> None:
+    """Take a feature out of the index."""
+    index = the_index(tx)
+    lists = {
+        name: tuple(other for other in getattr(index, name) if other != feature_id)
+        for name in ("active", "blocked", "merged", "failed")
+    }
+    queue = tuple(each for each in index.blocked_queue if each.get("feature_id") != feature_id)
+    store_index(tx, msgspec.structs.replace(index, **lists, blocked_queue=queue), now=now)
+
+
 def the_index(view: Snapshot) -> Index:
     """Return the index, or an empty one before the first feature."""
     return view.get(Index, Index.key) or Index(version=1)

@@ -203,6 +203,18 @@ class Git(Protocol):
     def keep(self, feature_id: FeatureId, tree: TreeId) -> None:
         """Keep a tree from being collected as garbage, as long as the feature lives."""
 
+    def forget(self, feature_id: FeatureId) -> None:
+        """Let go of the tree that `keep` kept; fine if none is kept."""
+
+    def remove_worktree(self, feature_id: FeatureId) -> None:
+        """Remove the feature's worktree; fine if it is gone. What git neither knows nor ignores goes to quarantine."""
+
+    def users_of(self, branch: str, *, besides: FeatureId) -> tuple[str, ...]:
+        """Return the names of the checkouts that are on a branch, without the worktree of a feature."""
+
+    def delete_branch(self, branch: str, *, at: CommitId) -> bool:
+        """Delete a branch if it still is at a commit; tell whether it is gone."""
+
     def merge(self, ours: CommitId, theirs: CommitId) -> MergedTree | ConflictedPaths:
         """Merge two commits without a worktree (`git merge-tree --write-tree`)."""
 
@@ -321,8 +333,17 @@ class Files(Protocol):
     def folders(self, path: str, *, limit: int) -> tuple[str, ...]:
         """Return the names in a folder that are not plain files, sorted, at most so many; none if it is not there."""
 
+    def below(self, path: str, *, limit: int) -> tuple[str, ...]:
+        """Return the paths of all that is below a folder and is no folder itself, sorted; no link is followed.
+
+        Raises: Refusal if a link or a file stands in the folder's place.
+        """
+
     def remove(self, path: str) -> None:
         """Remove a file, if it is there."""
+
+    def prune(self, path: str) -> None:
+        """Remove a folder and the folders below it, as far as they hold nothing."""
 
     def write(self, path: str, content: bytes) -> None:
         """Put the content there as a whole: written beside, fsynced, renamed, folder fsynced."""

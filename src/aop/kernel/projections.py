@@ -16,6 +16,8 @@ from aop.kernel.documents import AcceptedPlan, FeatureState, GateRun, Index, QaI
 from aop.kernel.record import JournalEntry
 
 FEATURES = "agentic/features"
+FILES_OF_A_FEATURE = frozenset({"state.md", "plan.json", "qa_test_index.json", "decisions.md"})
+FOLDERS_OF_A_FEATURE = frozenset({"evidence", "logs"})
 SHOWN_DECISIONS = 200
 """How many of the newest decisions the file tells: what one more costs must not grow with how many there are."""
 INDEX_PATH = f"{FEATURES}/index.json"
@@ -45,6 +47,12 @@ UNTRUSTED = frozenset({"note", "reason", "summary"})
 def folder_of(feature_id: FeatureId) -> str:
     """Return the folder that holds a feature's files, from the repository's root."""
     return f"{FEATURES}/{feature_id}"
+
+
+def is_written_by_aop(path: str, feature_id: FeatureId) -> bool:
+    """Tell whether a path is one where AOP writes what it knows of a feature; what else lies there is somebody's."""
+    below = path.removeprefix(f"{folder_of(feature_id)}/")
+    return below in FILES_OF_A_FEATURE or below.split("/")[0] in FOLDERS_OF_A_FEATURE
 
 
 def front_matter(state: FeatureState) -> dict[str, Json]:

@@ -59,7 +59,7 @@ class Claim(Struct, frozen=True, kw_only=True):
     is_pattern: bool = False
 
 
-UnshownKind = Literal["feature", "decisions", "index", "worktree"]
+UnshownKind = Literal["feature", "decisions", "index", "worktree", "gone_worktree", "gone_branch"]
 
 
 class Unshown(Struct, frozen=True, kw_only=True):
@@ -102,6 +102,9 @@ class Snapshot(Protocol):
     def unshown(self) -> tuple[Unshown, ...]:
         """Return what may be older on disk than in the record."""
 
+    def shown_below(self, folder: str) -> tuple[str, ...]:
+        """Return the files below a folder that AOP wrote, sorted."""
+
     def shown_hash(self, path: str) -> str | None:
         """Return the SHA-256 of what AOP last wrote to a file, or None."""
 
@@ -111,6 +114,9 @@ class Transaction(Snapshot, Protocol):
 
     def put(self, document: Document, key: str) -> None:
         """Store a document whose version is one more than the stored one's (1 for a new one)."""
+
+    def remove(self, shape: type[Document], key: str) -> None:
+        """Remove a document, if it is there; what happened to it stays in the journal."""
 
     def append(self, event: Event) -> JournalEntry:
         """Add an event to the end of the chain."""
@@ -132,6 +138,9 @@ class Transaction(Snapshot, Protocol):
 
     def mark_unshown(self, kind: UnshownKind, key: str) -> None:
         """Note that something on disk has to follow this transaction."""
+
+    def forget_shown(self, paths: Sequence[str]) -> None:
+        """Forget what AOP wrote to files that it has removed."""
 
     def mark_shown(self, what: Unshown, hashes: Mapping[str, str]) -> None:
         """Note that it has followed, and what was written (path to SHA-256)."""

@@ -5,14 +5,25 @@ from __future__ import annotations
 import hashlib
 from contextlib import suppress
 
-from aop.core.errors import Fault, WorktreeBusy
-from aop.core.ids import feature_id
+from aop.core.errors import Fault, FileNotFound, WorktreeBusy
+from aop.core.ids import CommitId, FeatureId, ObjectId
 from aop.kernel.calls import Kernel
 from aop.kernel.documents import AcceptedPlan, FeatureState, GateRun, Index, QaIndex
-from aop.kernel.projections import DECISIONS, SHOWN_DECISIONS, decision_files, feature_files, index_files
+from aop.kernel.projections import (
+    DECISIONS,
+    SHOWN_DECISIONS,
+    decision_files,
+    feature_files,
+    folder_of,
+    index_files,
+    is_written_by_aop,
+)
 from aop.kernel.record import Snapshot, Unshown
 
 WORKTREE_WAIT_SECONDS = 5.0
+MOST_FILES = 100_000
+IN_GIT = frozenset({"worktree", "gone_worktree", "gone_branch"})
+"""What is shown by git, and not as files below `agentic/features`."""
 
 
 def show(kernel: Kernel, own: str | None = None) -> tuple[str, ...]:
@@ -29,19 +40,25 @@ def show(kernel: Kernel, own: str | None = None) -> tuple[str, ...]:
         # Read again: whoever held the lock before may have shown it all.
         with kernel.record.read() as view:
             waiting = view.unshown()
-            rendered = {what: _rendered(view, what) for what in waiting if what.kind != "worktree"}
+            rendered = {what: _rendered(view, what) for what in waiting if what.kind not in IN_GIT}
         for what, files in rendered.items():
             with suppress(*_excused(what, own)):
                 _show_files(kernel, what, files, set_aside)
     for what in waiting:
-        if what.kind == "worktree":
+        if what.kind in IN_GIT:
+            patience = WORKTREE_WAIT_SECONDS if _feature_of(what) == own else 0.0
             with suppress(WorktreeBusy, *_excused(what, own)):
-                _show_worktree(kernel, what, set_aside, wait_seconds=WORKTREE_WAIT_SECONDS if what.key == own else 0.0)
+                _show_in_git(kernel, what, set_aside, wait_seconds=patience)
     return tuple(set_aside)
 
 
 def _excused(what: Unshown, own: str | None) -> tuple[type[Exception], ...]:
-    return () if own is not None and (what.kind == "index" or what.key == own) else (Fault,)
+    return () if own is not None and (what.kind == "index" or _feature_of(what) == own) else (Fault,)
+
+
+def _feature_of(what: Unshown) -> FeatureId:
+    """Return the feature of a row; the key of a branch is `<feature>@<commit>`."""
+    return FeatureId(what.key.partition("@")[0])
 
 
 def _rendered(view: Snapshot, what: Unshown) -> dict[str, bytes]:
@@ -66,6 +83,12 @@ def _rendered(view: Snapshot, what: Unshown) -> dict[str, bytes]:
 
 
 def _show_files(kernel: Kernel, what: Unshown, files: dict[str, bytes], set_aside: list[str]) -> None:
+    if what.kind == "feature" and not files:
+        try:
+            _remove_files(kernel, what, set_aside)
+        except FileNotFound as refusal:
+            raise Fault(refusal.message) from refusal
+        return
     hashes = {path: hashlib.sha256(content).hexdigest() for path, content in files.items()}
     with kernel.record.read() as view:
         last = {path: view.shown_hash(path) for path in files}
@@ -80,12 +103,36 @@ def _show_files(kernel: Kernel, what: Unshown, files: dict[str, bytes], set_asid
         tx.mark_shown(what, hashes)
 
 
-def _show_worktree(kernel: Kernel, what: Unshown, set_aside: list[str], *, wait_seconds: float) -> None:
+def _show_in_git(kernel: Kernel, what: Unshown, set_aside: list[str], *, wait_seconds: float) -> None:
+    name = _feature_of(what)
     # Whoever holds the worktree shows it itself before working there.
-    with kernel.locks.worktree(feature_id(what.key), wait_seconds=wait_seconds):
+    with kernel.locks.worktree(name, wait_seconds=wait_seconds):
         with kernel.record.read() as view:
-            state = view.get(FeatureState, what.key)
-        if state is not None:
-            set_aside += kernel.git.follow_tree(state.feature_id, state.tree)
+            state = view.get(FeatureState, name)
+        # A feature that was made again has taken its worktree and its branch over.
+        if state is not None and what.kind == "worktree":
+            set_aside += kernel.git.follow_tree(name, state.tree)
+        elif state is None and what.kind == "gone_worktree":
+            kernel.git.remove_worktree(name)
+        elif state is None and what.kind == "gone_branch":
+            kernel.git.delete_branch(name, at=CommitId(ObjectId(what.key.partition("@")[2])))
         with kernel.record.write() as tx:
             tx.mark_shown(what, {})
+
+
+def _remove_files(kernel: Kernel, what: Unshown, set_aside: list[str]) -> None:
+    """Remove what AOP wrote of a feature that is gone; what somebody else wrote there stays, or is set aside."""
+    name = _feature_of(what)
+    written = [path for path in kernel.files.below(folder_of(name), limit=MOST_FILES) if is_written_by_aop(path, name)]
+    with kernel.record.read() as view:
+        known = view.shown_below(folder_of(name))
+        hashes = {path: view.shown_hash(path) for path in known}
+    for path in written:
+        if path in hashes and kernel.files.fingerprint(path) != hashes[path]:
+            set_aside.append(kernel.files.set_aside(path))
+        kernel.files.remove(path)
+    kernel.files.prune(folder_of(name))
+    kernel.git.forget(name)
+    with kernel.record.write() as tx:
+        tx.forget_shown(known)
+        tx.mark_shown(what, {})

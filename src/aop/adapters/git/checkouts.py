@@ -87,6 +87,17 @@ class Checkout:
         remove_files(self._files.folder, strays)
         return strays
 
+    def rescue(self, quarantine: Quarantine) -> None:
+        """Move what is neither ignored nor as the index says to quarantine; without an index that is everything."""
+        index, folder = self._index.read(), self._files.folder
+        if index is None or index.tree is None:
+            quarantine.take(folder.parent, folder.name)
+            return
+        drift, strays = self.compare(index.tree)
+        changed = {change.path for change in drift if os.path.lexists(folder / change.path)}
+        for path in sorted({*changed, *strays}):
+            quarantine.take(folder, path.rstrip("/"))
+
     def discard_strays(self, tree: TreeId, quarantine: Quarantine) -> tuple[str, ...]:
         """Show a tree, and remove the files that it neither knows nor ignores; return their paths."""
         strays = self._shown_with_strays(tree, quarantine)

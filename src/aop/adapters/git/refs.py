@@ -70,6 +70,23 @@ class Refs:
         if ran is not None:
             raise Fault(f"The tree of `{feature_id}` cannot be kept: {self._git.cleaned(ran.err)}")
 
+    def forget(self, feature_id: FeatureId) -> None:
+        """Remove the feature's own ref; fine if there is none."""
+        self._delete(f"refs/aop/features/{feature_id}")
+
+    def delete_branch(self, branch: str, *, at: CommitId) -> bool:
+        """Delete a branch if it still is at a commit; tell whether it is gone."""
+        ran = self._delete(branch_ref(branch), object_id(at))
+        head = self.branch_head(branch)
+        if ran.code and head == at:
+            raise Fault(f"The branch `{branch}` cannot be deleted: {self._git.cleaned(ran.err)}")
+        return head is None
+
+    def _delete(self, ref: str, *old: str) -> Ran:
+        with self._notes.of(ref):
+            holding = (self._notes.descriptor(),)
+            return self._git.run("update-ref", "-d", "--", ref, *old, fine=(0, 1, _FAILED), holding=holding)
+
     def drop_stale_locks(self) -> None:
         """Remove the lock files that a killed git of AOP left: they would stop the user's own git."""
         self._notes.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -183,6 +184,17 @@ class Repository:
     def keep(self, feature_id: FeatureId, tree: TreeId) -> None:
         self._refs.keep(ids.feature_id(feature_id), tree)
 
+    def forget(self, feature_id: FeatureId) -> None:
+        self._refs.forget(ids.feature_id(feature_id))
+
+    def delete_branch(self, branch: str, *, at: CommitId) -> bool:
+        return self._refs.delete_branch(branch, at=at)
+
+    def users_of(self, branch: str, *, besides: FeatureId) -> tuple[str, ...]:
+        own = self.worktree_path(besides)
+        on_branch = (checkout for checkout in self._worktrees.listed() if checkout.ref == branch_ref(branch))
+        return tuple(checkout.folder.name for checkout in on_branch if checkout.folder != own)
+
     def checkout_behind(self, branch: str, *, old: CommitId, new: CommitId) -> str | None:
         ours = (self._root / self._worktrees_folder, self._root / ".aop")
         behind = [
@@ -228,6 +240,20 @@ class Repository:
 
     def discard_strays(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
         return self._restored(feature_id)[0].discard_strays(tree, Quarantine(self._root, feature_id))
+
+    def remove_worktree(self, feature_id: FeatureId) -> None:
+        folder = self.worktree_path(feature_id)
+        with locked(self._own("locks") / f"git-{feature_id}"):
+            registration = self._worktrees.registration(folder)
+            if os.path.lexists(folder):
+                quarantine = Quarantine(self._root, feature_id)
+                if registration is None or folder.is_symlink() or not folder.is_dir():
+                    quarantine.take(folder.parent, folder.name)
+                else:
+                    self._checkout(folder, registration).rescue(quarantine)
+                remove_folder(folder)
+            # Last: while it is there, a removal that was killed knows what of the folder was AOP's.
+            self._worktrees.forget(folder)
 
     def status(self, feature_id: FeatureId, tree: TreeId) -> WorktreeStatus:
         folder = self.worktree_path(feature_id)

@@ -113,6 +113,9 @@ class _View:
         if done.rowcount != 1:
             raise Fault(f"The {document.kind} `{key}` is not at version {document.version - 1}.")
 
+    def remove(self, shape: type[Document], key: str) -> None:
+        self._sql.execute("DELETE FROM documents WHERE kind = ? AND key = ?", (shape.kind, key))
+
     def operation(self, operation_id: OperationId) -> Operation | None:
         row = self._sql.execute(f"{_OPERATION} WHERE operation_id = ?", (operation_id,)).fetchone()
         return None if row is None else _operation(row)
@@ -207,6 +210,14 @@ class _View:
         sql = "DELETE FROM unshown WHERE kind = ? AND key = ? AND stamp = ?"
         self._sql.execute(sql, (what.kind, what.key, what.stamp))
         self._sql.executemany("INSERT OR REPLACE INTO shown (path, sha256) VALUES (?, ?)", sorted(hashes.items()))
+
+    def forget_shown(self, paths: Sequence[str]) -> None:
+        self._sql.executemany("DELETE FROM shown WHERE path = ?", [(path,) for path in paths])
+
+    def shown_below(self, folder: str) -> tuple[str, ...]:
+        # `/` is followed by `0`, as in `claims_near`.
+        sql = "SELECT path FROM shown WHERE path >= ? || '/' AND path < ? || '0' ORDER BY path"
+        return tuple(path for (path,) in self._sql.execute(sql, (folder, folder)))
 
     def shown_hash(self, path: str) -> str | None:
         row = self._sql.execute("SELECT sha256 FROM shown WHERE path = ?", (path,)).fetchone()
