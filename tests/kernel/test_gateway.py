@@ -447,44 +447,62 @@ def look_at_everything(world: World, feature: str = "one") -> None:
             world.call(tool.name, **{**EXAMPLES.get(tool.name, {}), **needed})
 
 
-def tell_about(world: World) -> None:
-    version = world.ok("feature.state_get", feature_id="one")["version"]
-    world.ok("feature.log_append", feature_id="one", note="Begun.")
-    world.ok("feature.state_patch", feature_id="one", expected_version=version, patch={"role_status": {"qa": "done"}})
+def begin(world: World) -> None:
+    world.init("one")
+    assert world.ok("feature.init", feature_id="one")["created"] is False
+    world.ok("repo.ensure_worktree", feature_id="one")
 
 
-@pytest.mark.req("AOP-149", "AOP-150", "AOP-318", "AOP-322")
-def test_every_tool_answers_as_its_schema_says_all_through_the_life_of_a_feature(watched: Watched) -> None:
-    look_at_everything(watched)
-    watched.init("one")
-    assert watched.ok("feature.init", feature_id="one")["created"] is False
-    watched.ok("repo.ensure_worktree", feature_id="one")
-    look_at_everything(watched)
-    watched.ok("plan.submit", feature_id="one", plan_json=plan_for("one"))
-    tell_about(watched)
-    for tool in ("locks.acquire", "locks.release"):
-        watched.ok(tool, feature_id="one", resource="events")
-    watched.ok(
+def plan_twice(world: World) -> None:
+    world.ok("plan.submit", feature_id="one", plan_json=plan_for("one"))
+    world.ok(
         "plan.update",
         feature_id="one",
         expected_plan_version=1,
         plan_json=plan_for("one", plan_version=2, revision_of=1, files=files(("src/broken.txt",), ("src/a.txt",))),
     )
-    broken = "--- /dev/null\n+++ b/src/broken.txt\n@@ -0,0 +1 @@\n+x\n"
-    watched.patch("one", broken)
-    assert watched.call("gates.run", feature_id="one", mode="fast").error["code"] == "gate_failed"
-    look_at_everything(watched)
-    watched.patch("one", "--- a/src/broken.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n")
-    watched.patch("one")
+
+
+def tell_about(world: World) -> None:
+    version = world.ok("feature.state_get", feature_id="one")["version"]
+    world.ok("feature.log_append", feature_id="one", note="Begun.")
+    world.ok("feature.state_patch", feature_id="one", expected_version=version, patch={"role_status": {"qa": "done"}})
+    for tool in ("locks.acquire", "locks.release"):
+        world.ok(tool, feature_id="one", resource="events")
+
+
+def break_and_repair(world: World) -> None:
+    world.patch("one", "--- /dev/null\n+++ b/src/broken.txt\n@@ -0,0 +1 @@\n+x\n")
+    error = world.call("gates.run", feature_id="one", mode="fast").error
+    assert error is not None
+    assert error["code"] == "gate_failed"
+    look_at_everything(world)
+    world.patch("one", "--- a/src/broken.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n")
+    world.patch("one")
     for mode in ("fast", "full"):
-        watched.ok("gates.run", feature_id="one", mode=mode)
-    watched.call("feature.ready_to_merge", feature_id="one")
-    token = watched.approval("one")
-    watched.ok("feature.ready_to_merge", feature_id="one", user_approval_token=token)
-    watched.call("feature.ready_to_merge", feature_id="one", user_approval_token=token)
-    look_at_everything(watched)
+        world.ok("gates.run", feature_id="one", mode=mode)
+
+
+def merge(world: World) -> None:
+    world.call("feature.ready_to_merge", feature_id="one")
+    token = world.approval("one")
+    world.ok("feature.ready_to_merge", feature_id="one", user_approval_token=token)
+    world.call("feature.ready_to_merge", feature_id="one", user_approval_token=token)
+
+
+def delete(world: World) -> None:
     for dry_run in (True, False):
-        assert watched.ok("feature.delete", feature_id="one", dry_run=dry_run)["deleted"] is not dry_run
+        assert world.ok("feature.delete", feature_id="one", dry_run=dry_run)["deleted"] is not dry_run
+
+
+LIFE = (begin, plan_twice, tell_about, break_and_repair, merge, delete)
+
+
+@pytest.mark.req("AOP-149", "AOP-150", "AOP-318", "AOP-322")
+def test_every_tool_answers_as_its_schema_says_all_through_the_life_of_a_feature(watched: Watched) -> None:
+    for part in LIFE:
+        look_at_everything(watched)
+        part(watched)
     look_at_everything(watched)
     assert watched.answered == {tool.name for tool in CATALOGUE.values()}
     expected = {
