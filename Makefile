@@ -5,7 +5,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak check format bench lock
+.PHONY: help setup demo test soak check tools format bench lock
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
@@ -25,12 +25,16 @@ test: $(INSTALLED) ## run the tests with branch coverage, then say which require
 soak: $(INSTALLED) ## break every operation at every system call that writes, and look for damage (needs strace)
 	$(BIN)/python -m pytest tests/soak -m soak -n auto --dist worksteal -rs
 
-check: $(INSTALLED) ## check format, style, types, the import stack and the claimed requirement ids
+check: $(INSTALLED) ## check format, style, types, the import stack, the generated files and the claimed requirement ids
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/aop tools check --docs
 	$(BIN)/python tests/requirements_covered.py
+
+tools: $(INSTALLED) ## write the files that are made from the code: contracts, docs/tools.md, docs/refusals.md
+	$(BIN)/aop tools write --docs
 
 format: $(INSTALLED) ## rewrite the files as `make check` wants them, as far as a machine can
 	$(BIN)/ruff check --fix

@@ -17,6 +17,7 @@ from tests.world import World, git, make_repository, plan_for, run_aop
 
 FOLDER = "agentic/orchestrator"
 NAMES = [f"{FOLDER}/{name}.yaml" for name in ("policy", "gates", "agents")]
+CONTRACTS = [f"{FOLDER}/{name}" for name in ("schemas", "tools", "tools.md")]
 PYTEST = ["python3", "-m", "pytest", "-q"]
 REPORTING = [*PYTEST, "--junitxml=junit.xml"]
 WHY = "test: `pyproject.toml` names pytest"
@@ -55,7 +56,7 @@ def test_the_files_are_shown_written_and_in_force(tmp_path: Path) -> None:
         assert f"\n{path}\n" in ran.err
     for line in (root / NAMES[1]).read_text().splitlines():
         assert f"    {line}\n" in ran.err
-    assert f'git add -- {" ".join(NAMES)} && git commit -m "Let AOP manage this repository"' in ran.err
+    assert f'git add -- {" ".join([*NAMES, *CONTRACTS])} && git commit -m "Let AOP manage this repository"' in ran.err
     world = World(root)
     listed = world.ok("gates.list")
     world.close()
@@ -69,11 +70,15 @@ def untouched(root: Path) -> list[bytes]:
     return [git(root, "for-each-ref").encode(), *(place.read_bytes() for place in places)]
 
 
-def test_nothing_but_the_three_files_is_touched(tmp_path: Path) -> None:
+@pytest.mark.req("AOP-032", "AOP-034", "AOP-035", "AOP-036")
+def test_nothing_but_the_three_files_and_the_contracts_is_touched(tmp_path: Path) -> None:
     root = python_repository(tmp_path / "repo")
     before = untouched(root)
     run_aop(root, "init", "--yes")
-    assert git(root, "status", "--porcelain", "-uall") == "".join(f"?? {path}\n" for path in sorted(NAMES))
+    run_aop(tmp_path, "tools", "write", "--to", "contracts")
+    contracts = [path for path in (tmp_path / "contracts").rglob("*") if path.is_file()]
+    expected = [*NAMES, *(f"{FOLDER}/{path.relative_to(tmp_path / 'contracts').as_posix()}" for path in contracts)]
+    assert git(root, "status", "--porcelain", "-uall") == "".join(f"?? {path}\n" for path in sorted(expected))
     assert untouched(root) == before
     assert not (root / ".aop").exists()
 
@@ -94,7 +99,7 @@ def test_json_tells_what_was_written_and_what_was_guessed(tmp_path: Path) -> Non
     fast, full = {"name": "test", "cmd": PYTEST}, {"name": "test", "cmd": REPORTING}
     assert run_aop(root, "init", "--yes", "--json").json == {
         "ok": True,
-        "written": NAMES,
+        "written": [*NAMES, *CONTRACTS],
         "existing": [],
         "base_branch": "main",
         "language": "Python",
@@ -112,8 +117,15 @@ def test_an_existing_file_is_kept_and_the_others_are_written(tmp_path: Path) -> 
     (root / FOLDER).mkdir(parents=True)
     (root / NAMES[0]).write_text("version: 1\nsupervisor: {max_active_features: 2}\n")
     report = run_aop(root, "init", "--yes", "--json").json
-    assert (report["existing"], report["written"]) == (NAMES[:1], NAMES[1:])
+    assert (report["existing"], report["written"]) == (NAMES[:1], [*NAMES[1:], *CONTRACTS])
     assert (root / NAMES[0]).read_text() == "version: 1\nsupervisor: {max_active_features: 2}\n"
+
+
+def test_a_contract_that_is_there_is_left_to_aop_tools(tmp_path: Path) -> None:
+    root = python_repository(tmp_path / "repo", **{f"{FOLDER}/tools.md": "An older one.\n"})
+    assert run_aop(root, "init", "--yes", "--json").json["written"] == [*NAMES, *CONTRACTS[:2]]
+    assert (root / FOLDER / "tools.md").read_text() == "An older one.\n"
+    assert run_aop(root, "tools", "check").code == 1
 
 
 def test_a_file_that_only_the_base_branch_has_counts_as_existing(tmp_path: Path) -> None:

@@ -8,8 +8,10 @@ from pathlib import Path
 
 from aop.adapters.config_files import FOLDER
 from aop.adapters.configuration import read_config
+from aop.adapters.generated_files import Drift
 from aop.adapters.git.repository import Repository, open_repository
 from aop.adapters.projects.starter import Proposal, place_new_file, propose
+from aop.cli.contracts import contracts_in
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
 from aop.core.errors import Json
@@ -28,9 +30,15 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Propose, ask, write, and read back what was written."""
     repository = open_repository(Path(arguments.repo), os.environ)
     proposal = propose(repository, os.environ)
+    contracts = contracts_in(repository.root)
+    missing = tuple(drift for drift in contracts.drift() if drift.how == "missing")
     _show(terminal, repository, proposal)
-    agreed = not proposal.files or arguments.yes or terminal.confirm(f"Write {_counted(proposal)}?")
+    _show_contracts(terminal, missing)
+    agreed = not (proposal.files or missing) or arguments.yes or terminal.confirm("Write them?")
     written = [path for path, text in proposal.files.items() if agreed and place_new_file(repository.root, path, text)]
+    if agreed:
+        contracts.write(missing)
+        written += _folders_of(missing)
     config = read_config(repository, repository.root, base_branch=proposal.base_branch)
     if terminal.json:
         terminal.object(_as_json(proposal, written, config, ok=agreed))
@@ -68,8 +76,16 @@ def _why_base(proposal: Proposal) -> str:
     return "it is checked out here" if proposal.base_branch == proposal.checked_out else "it is there, as usual"
 
 
-def _counted(proposal: Proposal) -> str:
-    return "this file" if len(proposal.files) == 1 else f"these {len(proposal.files)} files"
+def _show_contracts(terminal: Terminal, missing: tuple[Drift, ...]) -> None:
+    if missing:
+        where = ", ".join(_folders_of(missing))
+        terminal.say(f"And {len(missing)} files that describe AOP's tools to other programs, in {where}.")
+        terminal.say("They are made from AOP itself: after an update, `aop tools write` writes them again.\n")
+
+
+def _folders_of(drifted: tuple[Drift, ...]) -> list[str]:
+    """Return the places below `agentic/orchestrator` that files lie in; there are too many files to name each."""
+    return sorted({"/".join(drift.path.split("/")[:3]) for drift in drifted})
 
 
 def _say_what_is_next(terminal: Terminal, repository: Repository, proposal: Proposal, written: list[str]) -> None:

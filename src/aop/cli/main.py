@@ -21,6 +21,7 @@ VERBS = {
     "doctor": "check this machine and this repository, and say how to repair what is wrong",
     "demo": "watch one feature go from a spec to a merged commit, in a throw-away repository",
     "status": "list all features of this repository",
+    "tools": "list the tools, and write or check the files that describe them to other programs",
     "call": "call any tool through the gateway, and print its whole answer",
     "review": "show everything that a feature changes, and what proves it, before you approve",
     "approve": "look at a feature and approve its tree for one merge",

@@ -82,35 +82,47 @@ class Fault(Exception):
 
 
 class UnknownTool(Refusal):
+    """No tool has this name."""
+
     code = "unknown_tool"
     move = Move.CORRECT_USAGE
     hint = "List the tools with `aop tools` or `tools/list`, and call one of those."
 
 
 class InvalidArguments(Refusal):
+    """The arguments do not fit the tool's input schema."""
+
     code = "invalid_arguments"
     move = Move.CORRECT_USAGE
     hint = "Correct the argument that the message names; the tool's input schema says what it takes."
 
 
 class ForbiddenToolForRole(Refusal):
+    """The caller's role, or its token, does not open this tool or this feature."""
+
     code = "forbidden_tool_for_role"
     hint = "Use a tool of your own role, or ask the orchestrator to make this call."
 
 
 class TokenInvalid(Refusal):
+    """The token is unknown, expired or revoked."""
+
     code = "token_invalid"
     move = Move.ASK_PERSON
     hint = "A person makes a token with `aop token ROLE --feature ID`, and puts it into `AOP_TOKEN`."
 
 
 class ServerStopping(Refusal):
+    """The server is going down and takes no new calls."""
+
     code = "server_stopping"
     move = Move.RETRY
     hint = "Send the same call again when the server is back."
 
 
 class VersionConflict(Refusal):
+    """Somebody changed it since the caller looked."""
+
     code = "version_conflict"
     move = Move.RETRY
     hint = "Read the current version, look at what changed, and send the call again with it."
@@ -122,23 +134,31 @@ class VersionConflict(Refusal):
 
 
 class IdempotencyMismatch(Refusal):
+    """The operation id was used for another request."""
+
     code = "idempotency_mismatch"
     hint = "Take a new operation id for a new request; the same id means the same request."
 
 
 class OperationInProgress(Refusal):
+    """The first call with this operation id is still running."""
+
     code = "operation_in_progress"
     move = Move.RETRY
     hint = "Send the same call with the same operation id again; it returns the one result when it is there."
 
 
 class WorktreeBusy(Refusal):
+    """Another call works in this feature's worktree."""
+
     code = "worktree_busy"
     move = Move.RETRY
     hint = "Another call works in this feature's worktree. Send this one again when it has ended."
 
 
 class InternalError(Refusal):
+    """AOP itself, or the machine below it, broke."""
+
     code = "internal_error"
     move = Move.RETRY
     hint = "AOP itself broke; report it with the reference."
@@ -148,6 +168,8 @@ class InternalError(Refusal):
 
 
 class UnknownFeature(Refusal):
+    """There is no feature with this id."""
+
     code = "unknown_feature"
     hint = "Make the feature with `feature.init` first, or correct the id (`aop status` lists them)."
 
@@ -156,6 +178,8 @@ class UnknownFeature(Refusal):
 
 
 class InvalidFeatureSlug(Refusal):
+    """The text cannot be a feature id."""
+
     code = "invalid_feature_slug"
     move = Move.CORRECT_USAGE
     hint = "Choose an id of lower-case letters, digits, `_` and `-`, at most 63, that does not begin with `-`."
@@ -165,16 +189,22 @@ class InvalidFeatureSlug(Refusal):
 
 
 class FeatureSlugCollision(Refusal):
+    """Two specs would make a feature of the same id."""
+
     code = "feature_slug_collision"
     hint = "Rename one of the two, so that each feature has an id of its own."
 
 
 class InvalidStatusTransition(Refusal):
+    """The feature's status does not allow this step."""
+
     code = "invalid_status_transition"
     hint = "Read the feature's status with `feature.state_get`, and take the step that this status allows."
 
 
 class BranchExists(Refusal):
+    """A branch of the feature's name is there already, with commits of its own."""
+
     code = "branch_exists"
     move = Move.ASK_PERSON
     hint = "Rename or delete that branch if its commits are not needed, or choose another feature id."
@@ -196,53 +226,73 @@ class UnmergedWork(Refusal):
 
 
 class InvalidPlan(Refusal):
+    """The plan breaks a rule of the policy, or does not fit the repository."""
+
     code = "invalid_plan"
     hint = "Correct every line of `violations`, and submit the whole plan again."
 
 
 class PlanRequired(Refusal):
+    """The feature has no accepted plan."""
+
     code = "plan_required"
     hint = "Submit a plan with `plan.submit` first."
 
 
 class PlanAlreadyAccepted(Refusal):
+    """The feature has its first plan already."""
+
     code = "plan_already_accepted"
     hint = "Revise it with `plan.update`: `plan_version` one higher, `revision_of` the current one."
 
 
 class CollisionDetected(Refusal):
+    """The plan reaches for what another accepted plan has taken."""
+
     code = "collision_detected"
     hint = "Revise the plan so that it leaves the named items alone, or wait until the other feature is merged."
 
 
 class BlockedByCollisionPolicy(Refusal):
+    """The plan must wait for another feature."""
+
     code = "blocked_by_collision_policy"
     move = Move.WAIT
     hint = "The plan waits in the queue; it is looked at again when the other feature lets go."
 
 
 class LockNotHeld(Refusal):
+    """The change needs a lock that the feature does not hold."""
+
     code = "lock_not_held"
     hint = "Ask the orchestrator for the lock on the named resource before changing a contract."
 
 
 class LockConflict(Refusal):
+    """Another feature holds the lock."""
+
     code = "lock_conflict"
     move = Move.WAIT
     hint = "Wait until the holder releases the lock, or until its lease ends."
 
 
 class LockOrderViolation(Refusal):
+    """Locks are asked for in an order that could make two features wait for each other."""
+
     code = "lock_order_violation"
     hint = "Release what you hold, and acquire all that you need in the order of `acquire_in_order`."
 
 
 class UnknownLockResource(Refusal):
+    """The policy knows no such resource."""
+
     code = "unknown_lock_resource"
     hint = "Take one of `known_resources`; a person adds others under `locks.resources` in policy.yaml."
 
 
 class StaleLockReclaimed(Refusal):
+    """The feature's lease ended before the change came."""
+
     code = "stale_lock_reclaimed"
     hint = "The lease ended and another feature may hold it now: acquire the lock again before you write."
 
@@ -251,43 +301,59 @@ class StaleLockReclaimed(Refusal):
 
 
 class PathOutOfBounds(Refusal):
+    """The path leads out of the repository, or is not written plainly."""
+
     code = "path_out_of_bounds"
     hint = "Name a file inside the repository by its plain path from the root, such as `src/a.py`."
 
 
 class FileNotFound(Refusal):
+    """The feature's tree has no such file."""
+
     code = "file_not_found"
     hint = "List what there is with `repo.status` or `repo.diff`, and read an existing file."
 
 
 class InvalidPatch(Refusal):
+    """The text is not a patch that can be judged."""
+
     code = "invalid_patch"
     hint = "Send a unified diff as `git diff` writes it, with `a/` and `b/` before the names."
 
 
 class PatchDoesNotApply(Refusal):
+    """The patch does not fit the files as they are."""
+
     code = "patch_does_not_apply"
     move = Move.ADAPT
     hint = "Read the file as it is now with `repo.read_file`, and make the diff against that."
 
 
 class UnplannedFile(Refusal):
+    """The patch touches a file that the plan does not list."""
+
     code = "unplanned_file"
     hint = "Leave the file alone, or have the planner add it with `plan.update`."
 
 
 class AreaNotAllowed(Refusal):
+    """The patch touches a part of the repository that the plan leaves out."""
+
     code = "area_not_allowed"
     hint = "Stay inside the plan's `allowed_areas` and out of its `forbidden_areas`."
 
 
 class ProtectedPath(Refusal):
+    """The path is one that no agent changes."""
+
     code = "protected_path"
     move = Move.ASK_PERSON
     hint = "A person must permit this path in `policy.yaml`, or change it by hand."
 
 
 class SecretDetected(Refusal):
+    """The patch would put a secret into the repository."""
+
     code = "secret_detected"
     hint = "Take the secret out of the change; read it from the environment at run time."
 
@@ -296,55 +362,75 @@ class SecretDetected(Refusal):
 
 
 class UnknownGateProfileOrMode(Refusal):
+    """There is no such gate profile, or it has no such mode."""
+
     code = "unknown_gate_profile_or_mode"
     hint = "Take a profile and a mode that `gates.list` shows."
 
 
 class NoGateSteps(Refusal):
+    """The gate mode has no steps, so it cannot prove anything."""
+
     code = "no_gate_steps"
     move = Move.ASK_PERSON
     hint = "Write at least one step for this mode into `agentic/orchestrator/gates.yaml`, and commit it."
 
 
 class UnsupportedParser(Refusal):
+    """No parser reads this kind of report."""
+
     code = "unsupported_parser"
     move = Move.ASK_PERSON
     hint = "Choose a parser type that `gates.list` shows under `capabilities`."
 
 
 class InvalidOverridePrecedence(Refusal):
+    """The plan would relax what the gates or the policy demand."""
+
     code = "invalid_override_precedence"
     hint = "A plan may add steps and shorten time limits; it may not relax what gates and policy demand."
 
 
 class SandboxUnavailable(Refusal):
+    """The policy demands a sandbox, and none proves itself on this machine."""
+
     code = "sandbox_unavailable"
     move = Move.ASK_PERSON
     hint = "Install bubblewrap (or AOP's `sandbox` extra), or set `execution.sandbox: auto`."
 
 
 class GateFailed(Refusal):
+    """A gate step, or what it reports, did not pass; the verdict is recorded."""
+
     code = "gate_failed"
     hint = "Read the log that `evidence.log_path` names, repair the change, and run the gates again."
 
 
 class GateTimeout(Refusal):
+    """A gate step passed its time limit; the verdict is recorded."""
+
     code = "gate_timeout"
     hint = "Make the step finish within its time limit, or have a person raise `timeout_seconds`."
 
 
 class TransientExecFailure(Refusal):
+    """The machine made a gate step fail; the verdict is recorded."""
+
     code = "transient_exec_failure"
     move = Move.RETRY
     hint = "The machine, not the change, made the step fail. Run the gates again."
 
 
 class CoverageBelowMinimum(Refusal):
+    """The tests cover less than is demanded; the verdict is recorded."""
+
     code = "coverage_below_minimum"
     hint = "Add tests for the lines and branches that the report shows as not covered."
 
 
 class EvidenceStale(Refusal):
+    """What was proven is not what the feature is now."""
+
     code = "evidence_stale"
     move = Move.PROVE
     hint = "Run the named gate modes again on the tree as it is now."
@@ -354,58 +440,78 @@ class EvidenceStale(Refusal):
 
 
 class NothingToMerge(Refusal):
+    """The feature changes nothing."""
+
     code = "nothing_to_merge"
     move = Move.PROVE
     hint = "Apply the feature's patches first; a feature that changes nothing is not done."
 
 
 class UserApprovalRequired(Refusal):
+    """No person has approved the feature as it is now."""
+
     code = "user_approval_required"
     move = Move.ASK_PERSON
     hint = "A person reviews the change and runs `aop approve FEATURE`; pass the token that it prints."
 
 
 class ApprovalInvalid(Refusal):
+    """The approval is spent, or is for something else."""
+
     code = "approval_invalid"
     move = Move.ASK_PERSON
     hint = "Look at the change again and approve it as it is now: `aop approve FEATURE`."
 
 
 class StrategyNotAllowed(Refusal):
+    """The policy does not allow this way of merging."""
+
     code = "strategy_not_allowed"
     hint = "Use one of the strategies in `merge_policy.allowed_strategies`."
 
 
 class CommitDisabled(Refusal):
+    """The policy forbids commits by this tool."""
+
     code = "commit_disabled"
     move = Move.ASK_PERSON
     hint = "`commit_policy.allow_commit` in policy.yaml forbids this."
 
 
 class MergeDisabled(Refusal):
+    """The policy forbids merges by this tool."""
+
     code = "merge_disabled"
     move = Move.ASK_PERSON
     hint = "`commit_policy.allow_merge` in policy.yaml forbids this."
 
 
 class MergeConflict(Refusal):
+    """Feature and base branch changed the same thing in different ways."""
+
     code = "merge_conflict"
     hint = "Change the feature so that it agrees with the base branch where `conflicts` says, and run the gates again."
 
 
 class BaseMoved(Refusal):
+    """The base branch moved while the merge was prepared."""
+
     code = "base_moved"
     move = Move.RETRY
     hint = "The base branch moved while the merge was prepared. Nothing changed; send the merge again."
 
 
 class FeatureBranchMoved(Refusal):
+    """Somebody committed to the feature's branch by hand."""
+
     code = "feature_branch_moved"
     move = Move.ASK_PERSON
     hint = "Move the commits that were made by hand to another branch; AOP commits the approved tree itself."
 
 
 class BaseBranchUnusable(Refusal):
+    """The base branch has no commit to start from."""
+
     code = "base_branch_unusable"
     move = Move.ASK_PERSON
     hint = "Set `worktree.base_branch` in policy.yaml to a branch that has at least one commit."
@@ -415,71 +521,102 @@ class BaseBranchUnusable(Refusal):
 
 
 class InvalidConfiguration(Refusal):
+    """A configuration file is not valid."""
+
     code = "invalid_configuration"
     move = Move.ASK_PERSON
     hint = "Correct the key that the message names; `docs/configuration.md` lists every key."
 
 
 class InvalidWorkspaceImplementation(Refusal):
+    """`implementation.workspace` is not `uv`."""
+
     code = "invalid_workspace_implementation"
     move = Move.ASK_PERSON
     hint = "`implementation.workspace` has one legal value: `uv`."
 
 
 class MissingRolePrompt(Refusal):
+    """The prompt file of a role is not there."""
+
     code = "missing_role_prompt"
     move = Move.ASK_PERSON
     hint = "Write the prompt file that agents.yaml names, or set `missing_prompt_behavior: ignore`."
 
 
 class QaIndexVersionConflict(Refusal):
+    """Somebody changed the QA index since the caller looked."""
+
     code = "qa_index_version_conflict"
     move = Move.RETRY
     hint = "Read the index with `qa.test_index_get`, and send the update with its version."
 
 
 class InvalidCliArgs(Refusal):
+    """The command line does not make sense."""
+
     code = "invalid_cli_args"
     move = Move.CORRECT_USAGE
     hint = "`aop COMMAND --help` shows what the command takes."
 
 
 class InputPathNotFound(Refusal):
+    """A file or folder that was named is not there, or cannot be used."""
+
     code = "input_path_not_found"
     move = Move.CORRECT_USAGE
     hint = "Check the path; it is looked up from the folder you are in."
 
 
+class ContractDrift(Refusal):
+    """Files that describe the tools are not what the code says."""
+
+    code = "contract_drift"
+    hint = "Run `aop tools write`, look at what changed, and commit it."
+
+
 class NotARepository(Refusal):
+    """The folder is not inside a git repository with a work tree."""
+
     code = "not_a_repository"
     move = Move.CORRECT_USAGE
     hint = "Change into a git repository with a work tree, or name one with `--repo PATH`."
 
 
 class NoSpecsFound(Refusal):
+    """There is no spec to work on."""
+
     code = "no_specs_found"
     move = Move.PROVE
     hint = "Write a spec to `agentic/features/<id>/spec.md`, or name one with `-fi` or `-fl`."
 
 
 class SpecIngestFailed(Refusal):
+    """A spec cannot be read."""
+
     code = "spec_ingest_failed"
     hint = "Make the spec a readable UTF-8 file."
 
 
 class AgentProviderNotConfigured(Refusal):
+    """Nobody said which coding agent does the work."""
+
     code = "agent_provider_not_configured"
     move = Move.ASK_PERSON
     hint = "Name a provider: `--agent-provider`, `AOP_AGENT_PROVIDER`, or `runtime.default_provider` in agents.yaml."
 
 
 class UnsupportedAgentProvider(Refusal):
+    """AOP cannot drive this coding agent."""
+
     code = "unsupported_agent_provider"
     move = Move.CORRECT_USAGE
     hint = "Take one of: codex, claude, gemini, custom."
 
 
 class ProviderAuthMissing(Refusal):
+    """The coding agent is not logged in."""
+
     code = "provider_auth_missing"
     move = Move.ASK_PERSON
     hint = "Log in with the provider's own command, or set its key in the environment."
@@ -489,17 +626,23 @@ class ProviderAuthMissing(Refusal):
 
 
 class TurnsUsedUp(Refusal):
+    """A worker did not get there in the turns that it had."""
+
     code = "turns_used_up"
     move = Move.ESCALATE
     hint = "Look at `last_error`; make the spec or the plan clearer, or do this step by hand, and go on from there."
 
 
 class WorkerAsks(Refusal):
+    """A worker cannot go on without an answer."""
+
     code = "worker_asks"
     move = Move.ASK_PERSON
     hint = "Give the worker what `request` and `detail` ask for, or do this step by hand, and go on from there."
 
 
 class ReplayDiverged(Refusal):
+    """The recording does not fit what the tools answer."""
+
     code = "replay_diverged"
     hint = "The recording was made where the tools answered otherwise; take one that fits, or a live agent."

@@ -10,7 +10,7 @@ import inspect
 import re
 import sys
 from collections.abc import Mapping
-from functools import cache, partial
+from functools import cache
 from itertools import pairwise
 from typing import Any, TypeAlias, get_args, get_type_hints
 
@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from aop.core.errors import Fault, all_refusals
+from aop.core.ids import OPERATION_ID_PATTERN
 from aop.kernel.calls import Tool
 from aop.kernel.schema_words import EVIDENCE_WORDS, WORDS
 
@@ -25,6 +26,14 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 Schema: TypeAlias = dict[str, Any]
 
+_OPERATION_ID: Schema = {
+    "type": "string",
+    "pattern": OPERATION_ID_PATTERN,
+    "description": (
+        "Your own name for this call. Sent again with the same name and arguments, it does nothing twice: it answers"
+        " what it answered before, or waits for what is still running."
+    ),
+}
 _TEXTS: Schema = {"type": "array", "items": {"type": "string"}}
 _DETAILS: Mapping[str, tuple[Schema, str]] = {
     "retryable": ({"type": "boolean"}, "Whether the same call may pass later."),
@@ -41,7 +50,9 @@ _REQUIREMENT_IDS = re.compile(r" \((?:AOP|C)-\d[^)]*\)")
 def tool_schemas(tool: Tool) -> tuple[Schema, Schema]:
     """Return the input schema of a tool, and the schema of the envelope that answers a call which is not refused."""
     taken = model_schema(tool.arguments, place=f"{tool.name}:")
-    data = model_schema(tool.output, place=f"{tool.name}>")
+    if tool.mutates:
+        taken["properties"]["operation_id"] = _OPERATION_ID
+    data = model_schema(tool.output, place=f"{tool.name}=")
     answer = {
         "type": "object",
         "properties": {
@@ -103,8 +114,10 @@ def document(title: str, description: str, schema: Schema) -> Schema:
     return {"$schema": DIALECT, "title": title, **schema, "description": description}
 
 
-def model_schema(model: type[Struct], *, words: Mapping[str, str] = WORDS, place: str = "") -> Schema:
-    """Return the schema of a model, each property described.
+def model_schema(
+    model: type[Struct], *, words: Mapping[str, str] = WORDS, place: str = "", whole: bool = False
+) -> Schema:
+    """Return the schema of a model, each property described; `whole` demands also what has a default.
 
     What describes a property, the first of: its `Meta`, the words for its place, the docstring below the field, the
     words for `Model.field`, the words for `field`.
@@ -113,14 +126,16 @@ def model_schema(model: type[Struct], *, words: Mapping[str, str] = WORDS, place
     (root,), parts = msgspec.json.schema_components((model,), ref_template="{name}")
     if models.keys() - parts.keys():
         raise Fault(f"`{model.__name__}` holds two models of one name; a schema cannot tell them apart.")
-    return _Writer(models, parts, words).written(root, place)
+    return _Writer(models, parts, words, whole=whole).written(root, place)
 
 
 class _Writer:
     """Puts every part where it is used."""
 
-    def __init__(self, models: Mapping[str, type[Struct]], parts: Schema, words: Mapping[str, str]) -> None:
-        self._models, self._parts, self._words = models, parts, words
+    def __init__(
+        self, models: Mapping[str, type[Struct]], parts: Schema, words: Mapping[str, str], *, whole: bool
+    ) -> None:
+        self._models, self._parts, self._words, self._whole = models, parts, words, whole
 
     def written(self, node: Schema, place: str) -> Schema:
         """Return a part of a schema, with all that it holds."""
@@ -131,24 +146,28 @@ class _Writer:
             made["description"] = _REQUIREMENT_IDS.sub("", " ".join(made["description"].split()))
         if "enum" in made:
             made = {**_type_of(made["enum"]), **made}
-        if "items" in made:
-            made["items"] = self.written(made["items"], f"{place}[]")
-        if isinstance(made.get("additionalProperties"), dict):
-            made["additionalProperties"] = self.written(made["additionalProperties"], f"{place}.<name>")
+        for key, step in (("items", "[]"), ("additionalProperties", ".<name>"), ("propertyNames", "")):
+            if isinstance(made.get(key), dict):
+                made[key] = self.written(made[key], place + step)
         if "anyOf" in made:
             made["anyOf"] = [self.written(each, place) for each in made["anyOf"]]
         if "properties" in made:
-            describe = partial(self._property, node.get("title", ""), place)
-            made["properties"] = {name: describe(name, each) for name, each in made["properties"].items()}
+            made |= self._object(node, place)
         return made
 
-    def _property(self, model: str, above: str, name: str, node: Schema) -> Schema:
-        place = above + name if not above or above[-1] in ":>" else f"{above}.{name}"
+    def _object(self, node: Schema, place: str) -> Schema:
+        model = self._models[node["title"]]
+        properties = {name: self._property(model, place, name, each) for name, each in node["properties"].items()}
+        always = self._whole and not model.__struct_config__.omit_defaults
+        return {"properties": properties, "required": list(properties) if always else node["required"]}
+
+    def _property(self, model: type[Struct], above: str, name: str, node: Schema) -> Schema:
+        place = above + name if not above or above[-1] in ":=" else f"{above}.{name}"
         said = (
             node.get("description")
             or self._words.get(place)
-            or _field_docstrings(self._models[model]).get(name)
-            or self._words.get(f"{model}.{name}")
+            or _field_docstrings(model).get(name)
+            or self._words.get(f"{model.__name__}.{name}")
             or self._words.get(name)
         )
         return self.written(node, place) | ({"description": said} if said else {})

@@ -8,21 +8,11 @@ from mcp_types import Tool as McpTool
 from mcp_types import ToolAnnotations
 
 from aop.core.errors import Fault
-from aop.core.ids import OPERATION_ID_PATTERN
 from aop.kernel.calls import Tool
-from aop.kernel.schemas import Schema, tool_schemas
+from aop.kernel.schemas import tool_schemas
 
 LONGEST_NAME = 64
 OPERATION_ID = "operation_id"
-
-_OPERATION_ID_SCHEMA: Schema = {
-    "type": "string",
-    "pattern": OPERATION_ID_PATTERN,
-    "description": (
-        "Your own name for this call. Called again with the same name and arguments, the tool waits for what is still "
-        "running, answers what it answered, and does nothing twice."
-    ),
-}
 
 
 def names_by_alias(names: Iterable[str]) -> Mapping[str, str]:
@@ -40,10 +30,8 @@ def names_by_alias(names: Iterable[str]) -> Mapping[str, str]:
 
 
 def published(tool: Tool) -> McpTool:
-    """Return a tool as `tools/list` shows it; one that changes something takes an operation id as well."""
+    """Return a tool as `tools/list` shows it."""
     taken, answered = tool_schemas(tool)
-    if tool.mutates:
-        taken = {**taken, "properties": {**taken["properties"], OPERATION_ID: _OPERATION_ID_SCHEMA}}
     return McpTool(
         name=tool.name,
         title=tool.name.replace(".", ": ").replace("_", " ").capitalize(),

@@ -1,0 +1,204 @@
+"""What the keys of policy.yaml, gates.yaml and agents.yaml mean, in the words of docs/configuration.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+KEY_WORDS: Mapping[str, str] = {
+    "version": "The version of the format: 1.",
+    "commit_policy.allow_commit": (
+        "Whether the low-level tool `repo.commit` may commit. A feature's own landing is ruled by `merge_policy`."
+    ),
+    "commit_policy.allow_merge": "Whether the low-level tool `repo.merge` may merge.",
+    "patch_policy.enforce_plan": "A patch needs an accepted plan, and touches only the files that it lists.",
+    "patch_policy.enforce_allowed_areas": "A patch stays inside the plan's `allowed_areas`.",
+    "patch_policy.placement": (
+        "`unique`: a hunk with wrong line numbers is applied where its context fits exactly one place; "
+        "`exact`: it is refused."
+    ),
+    "patch_policy.allow_copy": "Whether a patch may copy files.",
+    "patch_policy.allow_binary": "Whether a patch may hold binary files; text is sent as text in any case.",
+    "patch_policy.allow_symlinks": "Whether a patch may make or change symbolic links.",
+    "patch_policy.allow_quoted_names": "Whether a patch may name files whose names git has to quote.",
+    "patch_policy.max_patch_bytes": "The largest patch that is looked at.",
+    "locks.resources": "What can be locked; `protected:<area>` locks an area.",
+    "locks.contract_to_resource.openapi": "The resource that a plan with `contracts.openapi: modify` needs.",
+    "locks.contract_to_resource.events": "The resource that a plan with `contracts.events: modify` needs.",
+    "locks.contract_to_resource.db": "The resource that a plan with `contracts.db: migration` needs.",
+    "locks.lease_ttl_seconds": "How long a lease lives without a heartbeat.",
+    "locks.acquire_behavior": "`wait` for a lock that is held, or `fail` at once.",
+    "locks.default_wait_timeout_seconds": "How long `wait` waits if the caller does not say.",
+    "locks.acquire_backoff.initial_seconds": "The first pause between two attempts.",
+    "locks.acquire_backoff.multiplier": "Each pause is this many times the one before.",
+    "locks.acquire_backoff.max_seconds": "No pause between two attempts is longer.",
+    "locks.acquire_backoff.jitter": "The share of a pause that is left to chance, 0 to 1.",
+    "protected_areas": "Areas that no agent changes.",
+    "exclusive_areas": "Areas that only one accepted plan may touch at a time.",
+    "steering_files": (
+        "Globs of the files that steer the tests. No agent changes them either: a change here can make any gate pass."
+    ),
+    "permitted_protected_paths": (
+        "Areas or globs that a person has permitted by name although they are protected or steer the tests."
+    ),
+    "required_modes": "The gate modes that a feature must pass; at least one.",
+    "required_merge_mode": "The gate mode that the merged tree must pass before it lands.",
+    "merge_mode_optional": "Whether a profile may lack the mode that the merged tree must pass.",
+    "collision_policy": "`reject` a plan that collides with an accepted one, or `block` it until the other lets go.",
+    "config_precedence.policy_hard_constraints": (
+        "1: the order is fixed and only written down, and the policy is strongest."
+    ),
+    "config_precedence.gates_profile_defaults": "2: the gate profile comes after the policy.",
+    "config_precedence.plan_verification_overrides": "3: a plan comes last, and can only tighten.",
+    "rbac": (
+        "For each role, exactly the tools that it may use; a role that is not named has those of the "
+        "catalogue. `system` cannot be narrowed."
+    ),
+    "path_rules.matching": "How areas are written: `glob`, or `repo_prefix` for plain prefixes only.",
+    "path_rules.normalize_paths": "Paths are always normalized; it cannot be switched off.",
+    "path_rules.allow_symlink_traversal": (
+        "Whether a symbolic link that a patch makes may lead out of the repository, or through another link."
+    ),
+    "execution.default_step_timeout_seconds": "The time limit of a gate step that names none.",
+    "execution.retry_policy.transient_max_retries": (
+        "How often a step is run again after the machine, not the change, made it fail."
+    ),
+    "execution.retry_policy.transient_error_codes": "The codes that say that it was the machine.",
+    "execution.retry_policy.non_retryable_error_codes": "The codes that are never tried again.",
+    "execution.env_allowlist": "The environment variables that reach gate steps; all others are dropped.",
+    "execution.sandbox": (
+        "`auto`: the best sandbox that proves itself, and the verdict says which; `require`: refuse to run "
+        "without one; `off`."
+    ),
+    "execution.sandbox_read": "Folders of this machine, from `/` or `~/`, that sandboxed steps may read.",
+    "execution.sandbox_write": "Folders of this machine that sandboxed steps may write, such as a package cache.",
+    "execution.network": "`none`, or `host` where a gate needs the network.",
+    "execution.limits.memory_bytes": "The memory of a step; `0`, here and in the other limits, is no limit.",
+    "execution.limits.processes": "How many processes and threads a step may have at a time.",
+    "execution.limits.file_bytes": "The largest file that a step may write.",
+    "execution.limits.open_files": "How many files each process of a step may have open.",
+    "execution.limits.tmp_bytes": (
+        "The size of each private folder (`/tmp`, home and the like) in the bubblewrap sandbox."
+    ),
+    "execution.max_log_bytes": "The longest log of a step that is kept; the middle is dropped.",
+    "implementation.workspace": "How AOP's own workspace is built; `uv` is the only value.",
+    "testing.framework": "What AOP's own tests are written for; `pytest` is the only value.",
+    "testing.coverage.minimums.line": "The line coverage below which a profile with a coverage parser fails.",
+    "testing.coverage.minimums.branch": "The branch coverage below which a profile with a coverage parser fails.",
+    "testing.coverage.targets.line": "The line coverage that is aimed at; only reported.",
+    "testing.coverage.targets.branch": "The branch coverage that is aimed at; only reported.",
+    "testing.coverage.skip_unsupported_parser": (
+        "Whether a report that no parser can read is skipped instead of refused."
+    ),
+    "testing.allow_fewer_tests": (
+        "Whether a run with fewer tests than on the base passes, with a finding, instead of failing."
+    ),
+    "testing.allow_flaky_gates": (
+        "Whether gates that failed on a tree and pass on it later pass, with a finding, instead of failing "
+        "until the tree changes."
+    ),
+    "merge_policy.require_user_approval": "Whether a person must approve the very tree that lands.",
+    "merge_policy.allowed_strategies": "How a feature may land: `merge_commit`, `squash` or `rebase`; at least one.",
+    "worktree.base_branch": "The branch that features start from and land on.",
+    "supervisor.max_active_features": "How many features are worked on at a time; the others wait.",
+    "supervisor.max_parallel_gate_runs": "How many gate runs run at a time.",
+    "supervisor.max_iterations_per_phase": "How many attempts a phase has before a person is asked.",
+    "supervisor.lock_wait_timeout_seconds": "How long the supervisor waits for a lock on behalf of a feature.",
+    "thresholds": "Figures of your own, by name; they are part of the configuration's hash.",
+    "profiles.<name>.modes.<mode>[].name": (
+        "The step's name: letters, digits, `.`, `_`, `-`; part of its log's file name; once in a mode, "
+        "whatever its case."
+    ),
+    "profiles.<name>.modes.<mode>[].cmd": (
+        "The command, word by word. No shell reads it; a word is not empty and has no line end."
+    ),
+    "profiles.<name>.modes.<mode>[].cwd": "The folder that the step runs in, from the root.",
+    "profiles.<name>.modes.<mode>[].env": (
+        'What is added to the allow-listed environment; values are strings, so write `CI: "1"`.'
+    ),
+    "profiles.<name>.modes.<mode>[].timeout_seconds": "The step's own time limit.",
+    "profiles.<name>.parsers.coverage.type": (
+        "The format of the coverage report: `none`, `lcov`, `junit_xml`, `jacoco_xml`, `cobertura_xml` or `custom`."
+    ),
+    "profiles.<name>.parsers.coverage.path": "Where the steps leave the coverage report, from the root.",
+    "profiles.<name>.parsers.coverage.optional": "Whether the run may end without the coverage report.",
+    "profiles.<name>.parsers.coverage.plugin": "The registered plugin that reads a `custom` report.",
+    "profiles.<name>.parsers.coverage.modes": (
+        "The modes that must leave the coverage report; in others nobody looks for it."
+    ),
+    "profiles.<name>.parsers.tests.type": (
+        "`junit_xml`: what each test did. With it, an exit code 0 without a report is a failure, and so are "
+        "fewer tests than on the base."
+    ),
+    "profiles.<name>.parsers.tests.path": (
+        "Where the steps leave the report of the tests, from the root; a glob sums up several files."
+    ),
+    "profiles.<name>.parsers.tests.modes": "The modes that must leave the report of the tests.",
+    "profiles.<name>.thresholds.coverage_line_min": (
+        "The least line coverage, 0 to 1; it cannot be below the policy's."
+    ),
+    "profiles.<name>.thresholds.coverage_branch_min": (
+        "The least branch coverage, 0 to 1; it cannot be below the policy's."
+    ),
+    "profiles.<name>.thresholds.coverage_line_target": "The line coverage that is aimed at.",
+    "profiles.<name>.thresholds.coverage_branch_target": "The branch coverage that is aimed at.",
+    "profiles.<name>.capabilities": "The parser types that this profile can use.",
+    "profiles.<name>.parallel": "Whether the steps of a mode run at the same time.",
+    "roles.planner.system_prompt_path": "The planner's system prompt, a path from the root.",
+    "roles.builder.system_prompt_path": "The builder's system prompt, a path from the root.",
+    "roles.qa.system_prompt_path": "The tester's system prompt, a path from the root.",
+    "missing_prompt_behavior": (
+        "For a prompt file that is absent: `ignore` takes the prompt that AOP brings along, `error` stops."
+    ),
+    "runtime.default_provider": (
+        "The coding agent: `codex`, `claude`, `gemini` or `custom`; the command line and the environment win."
+    ),
+    "runtime.default_model": "The provider's model.",
+    "runtime.provider_config_env": (
+        "The name of the environment variable that holds the provider's settings; never the settings themselves."
+    ),
+    "runtime.role_provider_overrides.<name>.provider": (
+        "The provider of one role: `orchestrator`, `planner`, `builder` or `qa`."
+    ),
+    "runtime.role_provider_overrides.<name>.model": "The model of this role.",
+    "runtime.role_provider_overrides.<name>.provider_config_env": (
+        "The environment variable with the provider's settings for this role."
+    ),
+}
+"""A key that holds a value, by its path; `<name>` is a key that the user chooses, `<mode>` any of the three."""
+
+SECTION_WORDS: Mapping[str, str] = {
+    "commit_policy": "What the low-level tools on commits may do.",
+    "patch_policy": "What a patch may be.",
+    "locks": "What can be locked, and how long.",
+    "locks.contract_to_resource": "Which lock each kind of contract needs.",
+    "locks.acquire_backoff": "How the pauses between two attempts grow.",
+    "config_precedence": "Which file wins.",
+    "path_rules": "How paths and areas are read.",
+    "execution": "How gate steps are run.",
+    "execution.retry_policy": "When a step is run again.",
+    "execution.limits": "How much of the machine one step may use.",
+    "implementation": "How AOP itself is built.",
+    "testing": "What is demanded of tests.",
+    "testing.coverage": "What is demanded of coverage.",
+    "testing.coverage.minimums": "Below these a run fails.",
+    "testing.coverage.targets": "What is aimed at.",
+    "merge_policy": "How features land.",
+    "worktree": "What features are cut from.",
+    "supervisor": "How much is done at a time, and how often it is tried.",
+    "profiles": "The gate profiles, by name.",
+    "profiles.<name>.modes": "The steps of each mode.",
+    "profiles.<name>.modes.fast": "The steps that prove a change while it is being built.",
+    "profiles.<name>.modes.full": "The steps that prove the whole feature.",
+    "profiles.<name>.modes.merge": "The steps that prove the merged tree.",
+    "profiles.<name>.parsers": "Which reports the steps leave.",
+    "profiles.<name>.parsers.coverage": "The report of the coverage.",
+    "profiles.<name>.parsers.tests": "The report of the tests.",
+    "profiles.<name>.thresholds": "What this profile demands beyond the policy.",
+    "roles": "What each role is told.",
+    "roles.planner": "What the planner is told.",
+    "roles.builder": "What the builder is told.",
+    "roles.qa": "What the tester is told.",
+    "runtime": "Which coding agent does the work.",
+    "runtime.role_provider_overrides": "What single roles use in place of the defaults.",
+}
+"""A key that holds other keys."""
