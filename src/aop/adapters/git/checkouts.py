@@ -9,11 +9,13 @@ from pathlib import Path
 
 from aop.adapters.git.command import GitDir
 from aop.adapters.git.folders import Quarantine, held_folder, remove_files, remove_folder
+from aop.adapters.git.index_files import entry_offsets
 from aop.adapters.git.looking import other_files
 from aop.adapters.git.objects import Objects
 from aop.adapters.git.records import RawChange, bytes_of, is_plain_path, joined_names, object_id, raw_changes, text_of
 from aop.adapters.git.strays import Strays
 from aop.adapters.git.trees import Difference, differences
+from aop.adapters.git.watching import Watches
 from aop.adapters.git.worktree_files import WorktreeFiles
 from aop.adapters.git.worktree_indexes import ReadIndex, WorktreeIndex
 from aop.core.ids import TreeId
@@ -27,13 +29,23 @@ _FEW_FILES = 1000
 class Checkout:
     """A folder with files, and the index that says what they were when they were last written."""
 
-    def __init__(self, neutral: GitDir, objects: Objects, *, folder: Path, index: WorktreeIndex, tmp: Path) -> None:
+    def __init__(
+        self,
+        neutral: GitDir,
+        objects: Objects,
+        *,
+        folder: Path,
+        index: WorktreeIndex,
+        tmp: Path,
+        watches: Watches,
+    ) -> None:
         self._neutral = neutral
         self._objects = objects
         self._files = WorktreeFiles(neutral, folder)
         self._strays = Strays(neutral, objects, self._files, tmp=tmp)
         self._index = index
         self._tmp = tmp
+        self._watches = watches
 
     def follow(self, tree: TreeId, quarantine: Quarantine) -> tuple[str, ...]:
         """Bring the files from the tree that the index is to another one; return what had to be moved to quarantine.
@@ -120,10 +132,19 @@ class Checkout:
         index = self._index.read()
         if index is None or index.tree != tree:
             return None
+        return self._watches.others(
+            self._files.folder,
+            tree,
+            read=self._objects.tree,
+            look=lambda: self._others_in(index),
+            tracked=lambda: [path for path, _ in entry_offsets(index.content, digest_size=index.digest_size)],
+        )
+
+    def _others_in(self, index: ReadIndex) -> set[str] | None:
         if index.known.count > _FEW_FILES:
             return None if self._files.drift(self._index.path) else self._files.others(self._index.path)
         return other_files(
-            self._files.folder, index.content, indexed_ns=index.written_ns, digest_size=len(index.known.checksum)
+            self._files.folder, index.content, indexed_ns=index.written_ns, digest_size=index.digest_size
         )
 
     def _rewrite(

@@ -38,7 +38,7 @@ class _Look:
         self._indexed_ns = indexed_ns
         self._digest_size = digest_size
         self.entries = dict(entry_offsets(index, digest_size=digest_size))
-        self._folders = set(_folders_of(self.entries))
+        self._folders = set(folders_of(self.entries))
         self.unopened = [""]
         self.others: set[str] = set()
         self.is_clean = True
@@ -76,7 +76,8 @@ class _Look:
         return id_of(object_bytes("blob", content), digest_size=self._digest_size) == oid
 
 
-def _folders_of(paths: Iterable[str]) -> Iterator[str]:
+def folders_of(paths: Iterable[str]) -> Iterator[str]:
+    """Yield the folders that paths lie in, some of them more than once."""
     last = ""
     for path in paths:
         folder = path.rpartition("/")[0]

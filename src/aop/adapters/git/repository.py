@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     # What writes files and indexes is imported by the calls that do.
     from aop.adapters.git.checkouts import Checkout
     from aop.adapters.git.index_files import KnownIndex
+    from aop.adapters.git.watching import Watches
 
 DIGEST_SIZES = {"sha1": 20, "sha256": 32}
 
@@ -84,6 +85,8 @@ class Repository:
         """End the git processes that stay; what is asked for later starts them again."""
         self._objects.close()
         self._refs.close()
+        if "_watches" in vars(self):
+            self._watches.close()
 
     # --- objects -------------------------------------------------------------------------------------
 
@@ -307,6 +310,12 @@ class Repository:
         name, email = (values.get(key, "").translate(_NOT_IN_A_NAME).strip() for key in ("user.name", "user.email"))
         return Author(name=name, email=email) if name and email else None
 
+    @cached_property
+    def _watches(self) -> Watches:
+        from aop.adapters.git.watching import Watches
+
+        return Watches()
+
     def _own(self, name: str) -> Path:
         return own_folder(self._root, ".aop", name)
 
@@ -337,7 +346,14 @@ class Repository:
         from aop.adapters.git.worktree_indexes import WorktreeIndex
 
         index = WorktreeIndex(registration / "index", self._seen_indexes, digest_size=self._digest_size)
-        return Checkout(self._neutral, self._objects, folder=folder, index=index, tmp=self._own("tmp"))
+        return Checkout(
+            self._neutral,
+            self._objects,
+            folder=folder,
+            index=index,
+            tmp=self._own("tmp"),
+            watches=self._watches,
+        )
 
     def _tree_at_head(self, registration: Path) -> TreeId:
         return _tree_id(self._worktrees.run_in(registration, "rev-parse", "--verify", "HEAD^{tree}"))

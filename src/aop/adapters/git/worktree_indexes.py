@@ -25,6 +25,11 @@ class ReadIndex(Struct, frozen=True, kw_only=True):
     tree: TreeId | None
     """The tree that it is; None if it was changed since that was certain."""
 
+    @property
+    def digest_size(self) -> int:
+        """Return how many bytes the id of an object has."""
+        return len(self.known.checksum)
+
 
 class WorktreeIndex:
     """An index file that is only ever replaced as a whole: an `index.lock` that a killed git left is in nobody's way.
