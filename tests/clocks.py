@@ -17,7 +17,7 @@ NOON = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
 class HandClock:
     """Implements `aop.core.clock.Clock`; it goes on only when it is told to, or when somebody waits."""
 
-    def __init__(self, boot: str = "boot-1", seconds: float = 1000.0) -> None:
+    def __init__(self, boot: str, seconds: float) -> None:
         self.boot = boot
         self.seconds = seconds
         self.wall = NOON
@@ -45,8 +45,10 @@ class HandClock:
         self.wall += timedelta(seconds=seconds)
 
 
-def clocked(world: World, clock: HandClock) -> World:
-    """Give a world this clock."""
-    kernel = msgspec.structs.replace(world.app.gateway.kernel, clock=clock)
-    world.app = msgspec.structs.replace(world.app, gateway=Gateway(kernel, CATALOGUE))
-    return world
+def clocked(world: World) -> HandClock:
+    """Give a world a clock that goes on from where the machine's stands."""
+    kernel = world.app.gateway.kernel
+    clock = HandClock(kernel.clock.boot_id(), kernel.clock.boot_seconds())
+    gateway = Gateway(msgspec.structs.replace(kernel, clock=clock), CATALOGUE)
+    world.app = msgspec.structs.replace(world.app, gateway=gateway)
+    return clock

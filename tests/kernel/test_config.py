@@ -76,6 +76,11 @@ def test_the_locks_have_their_defaults() -> None:
     assert msgspec.to_builtins(locks) == {
         "resources": ("openapi", "events", "db_migrations"),
         "contract_to_resource": {"openapi": "openapi", "events": "events", "db": "db_migrations"},
+        "contract_paths": {
+            "openapi": ("**/openapi.yaml", "**/openapi.yml", "**/openapi.json", "**/swagger.yaml", "**/swagger.json"),
+            "events": ("**/asyncapi.yaml", "**/asyncapi.yml", "**/asyncapi.json"),
+            "db": ("**/migrations/**", "**/db/migration/**", "**/db/migrate/**", "**/alembic/versions/**"),
+        },
         "lease_ttl_seconds": 300,
         "acquire_behavior": "wait",
         "default_wait_timeout_seconds": 300,

@@ -186,7 +186,7 @@ def test_the_state_is_the_front_matter_and_the_body_of_its_file(begun: World) ->
             "status": "planning",
             "gate_profile": "default",
             "gates": {"plan": "na", "fast": "na", "full": "na", "merge": "na"},
-            "locks": {"held": [], "fences": {}},
+            "locks": {"held": [], "relied_on": {}},
             "collisions": {"files": [], "areas": [], "contracts": []},
             "cluster": {f"{name}_session_id": "unknown" for name in ("orchestrator", "planner", "builder", "qa")},
             "role_status": {"planner": "ready", "builder": "ready", "qa": "ready"},

@@ -20,6 +20,7 @@ from aop.kernel.calls import Envelope
 from aop.kernel.documents import Approval, HeldLocks, Status
 from aop.kernel.merging import commit_message
 from aop.kernel.principals import Principal
+from tests.clocks import clocked
 from tests.tools.conftest import MakeWorld
 from tests.tools.worlds import GATES, POLICY, events, force, gates_of, patch_of, plain, state_of, step, yaml
 from tests.world import World, files, git, plan_for
@@ -253,19 +254,23 @@ def test_a_base_branch_that_is_gone_is_refused(readied: World) -> None:
 @pytest.mark.req("AOP-224")
 def test_a_lock_that_was_lost_stops_the_merge_and_a_merge_gives_locks_back(world: World) -> None:
     world.init()
-    force(world, locks=HeldLocks(held=("db_migrations",)))
+    world.init("two")
+    world.ok("locks.acquire", feature_id="one", resource="db_migrations")
     plan = plan_for("one", contracts={"openapi": "none", "events": "none", "db": "migration"})
     world.ok("plan.submit", feature_id="one", plan_json=plan)
     world.patch()
     for mode in ("fast", "full"):
         world.ok("gates.run", feature_id="one", mode=mode)
     token = world.approval()
-    force(world, locks=HeldLocks())
+    clock = clocked(world)
+    clock.go_on(301)
     error = refused(world, user_approval_token=token)
     assert (error["code"], error["details"]["resources"]) == ("lock_not_held", ["db_migrations"])
-    force(world, locks=HeldLocks(held=("db_migrations",)))
+    world.ok("locks.acquire", feature_id="one", resource="db_migrations")
     assert merge(world, user_approval_token=token).ok
-    assert state_of(world).locks.held == ()
+    assert state_of(world).locks == HeldLocks()
+    assert events(world)[-2:] == ["feature_merged", "lock_released"]
+    assert world.ok("locks.acquire", feature_id="two", resource="db_migrations")["fence"] == 2
 
 
 @pytest.mark.req("AOP-184")

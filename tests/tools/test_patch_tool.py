@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from aop.core.roles import Role
-from aop.kernel.documents import HeldLocks, Status
+from aop.kernel.documents import Status
 from tests.tools.conftest import MakeWorld
 from tests.tools.worlds import events, force, gates_of, patch_of, plain, state_of, step
 from tests.world import PATCH, World, files, git, plan_for
@@ -337,10 +337,10 @@ def test_a_feature_is_patched_only_while_it_is_built_or_tested(world: World, sta
 @pytest.mark.req("AOP-175", "AOP-223")
 def test_a_lock_that_was_lost_stops_the_next_patch(world: World) -> None:
     world.init()
-    force(world, locks=HeldLocks(held=("db_migrations",)))
+    world.ok("locks.acquire", feature_id="one", resource="db_migrations")
     plan = plan_for("one", contracts={"openapi": "none", "events": "none", "db": "migration"})
     world.ok("plan.submit", feature_id="one", plan_json=plan)
-    force(world, locks=HeldLocks())
+    world.ok("locks.release", feature_id="one", resource="db_migrations")
     error = refused(world, PATCH)
     assert (error["code"], error["details"]["resources"]) == ("lock_not_held", ["db_migrations"])
 

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from aop.core.roles import Role
-from aop.kernel.documents import HeldLocks, Plan, Status
+from aop.kernel.documents import Plan, Status
 from tests.tools.conftest import MakeWorld
 from tests.tools.worlds import CHECK, events, force, gates_of, patch_of, plain, state_of, step
 from tests.world import World, files, plan_for
@@ -595,12 +595,14 @@ def test_the_report_names_everything_and_is_the_same_each_time(claimed: World) -
 def test_a_contract_is_changed_by_one_plan_at_a_time(
     world: World, contracts: dict[str, str], kind: str, identifier: str
 ) -> None:
-    all_locks = HeldLocks(held=("openapi", "events", "db_migrations"))
+    resource = "db_migrations" if identifier == "db" else identifier
     for feature in ("one", "two"):
         world.init(feature)
-        force(world, feature, locks=all_locks)
     changed = {**NO_CONTRACTS, **contracts}
+    world.ok("locks.acquire", feature_id="one", resource=resource)
     world.ok("plan.submit", feature_id="one", plan_json=plan_for("one", contracts=changed))
+    world.ok("locks.release", feature_id="one", resource=resource)
+    world.ok("locks.acquire", feature_id="two", resource=resource)
 
     plan = plan_for("two", contracts=changed, files=files(modify=("src/b.txt",)))
     error = world.refusal("plan.submit", feature_id="two", plan_json=plan)

@@ -79,6 +79,16 @@ class ContractResources(Section, frozen=True, kw_only=True):
     db: str
 
 
+class ContractPaths(Section, frozen=True, kw_only=True):
+    openapi: Texts
+    events: Texts
+    db: Texts
+
+    def __post_init__(self) -> None:
+        for contract in ("openapi", "events", "db"):
+            demand_each(flaws.in_glob, getattr(self, contract), contract)
+
+
 class Backoff(Section, frozen=True, kw_only=True):
     initial_seconds: Annotated[float, Meta(gt=0, le=3600)]
     multiplier: Annotated[float, Meta(ge=1, le=10)]
@@ -93,6 +103,7 @@ class Backoff(Section, frozen=True, kw_only=True):
 class LockRules(Section, frozen=True, kw_only=True):
     resources: Texts
     contract_to_resource: ContractResources
+    contract_paths: ContractPaths
     lease_ttl_seconds: Seconds
     acquire_behavior: Literal["wait", "fail"]
     default_wait_timeout_seconds: Wait
@@ -227,6 +238,10 @@ class Policy(Section, frozen=True, kw_only=True):
         demand_each(flaw_in, self.exclusive_areas, "exclusive_areas")
         demand_each(flaws.in_glob, self.steering_files, "steering_files")
         demand_each(flaws.in_glob, self.permitted_protected_paths, "permitted_protected_paths")
+        for index, resource in enumerate(self.locks.resources):
+            area = resource.removeprefix("protected:")
+            if area != resource and area not in self.protected_areas:
+                raise Misfit(f"{area!a} is not one of `protected_areas`", "locks", "resources", index)
         if Role.SYSTEM in self.rbac:
             raise Misfit("`system` is unrestricted and cannot be narrowed", "rbac", Role.SYSTEM.value)
         for role, tools in self.rbac.items():

@@ -61,6 +61,13 @@ def take(tx: Transaction, call: Call, resource: str, asker: Asker, now: Now) -> 
     return granted
 
 
+def renew(tx: Transaction, call: Call, feature_id: FeatureId, resources: Collection[str], now: Now) -> None:
+    """Renew leases that a feature holds."""
+    asker = Asker(feature_id=feature_id, actor=call.principal.actor, operation_id=call.operation())
+    for resource in sorted(resources):
+        take(tx, call, resource, asker, now)
+
+
 def free(tx: Transaction, call: Call, feature_id: FeatureId, resources: Collection[str], now: Now) -> None:
     """Free locks that a feature holds.
 
@@ -114,7 +121,8 @@ def _give_up(tx: Transaction, feature_id: FeatureId, resource: str, now: Now) ->
 
 def _store_held(tx: Transaction, state: FeatureState, held: Collection[str], now: Now) -> None:
     locks = msgspec.structs.replace(state.locks, held=tuple(sorted(held)))
-    store(tx, state, msgspec.structs.replace(state, locks=locks), now=now.at)
+    if locks != state.locks:
+        store(tx, state, msgspec.structs.replace(state, locks=locks), now=now.at)
 
 
 def _list_lease(tx: Transaction, resource: str, lease: Lease | None, now: Now) -> None:

@@ -33,7 +33,9 @@ from aop.kernel.documents import AcceptedPlan, Approval, FeatureState, GateRun, 
 from aop.kernel.features import must_be
 from aop.kernel.gate_runs import GatePlan, planned_gates, planned_subjects, run_gates
 from aop.kernel.gates import missing_proof
-from aop.kernel.plans import check_contract_locks
+from aop.kernel.locks import now_by
+from aop.kernel.needed_locks import check_unbroken, locks_for_paths, locks_for_plan
+from aop.kernel.plans import bounds_of
 from aop.kernel.ports import ConflictedPaths, FileMode, Git
 from aop.kernel.record import Snapshot
 
@@ -59,6 +61,8 @@ class Ready(Struct, frozen=True, kw_only=True):
     plan: Plan | None
     base: CommitId
     approval: Approval | None
+    locks: tuple[str, ...]
+    """What it must still hold when the branch moves."""
 
 
 def proven_runs(view: Snapshot, state: FeatureState, config: Config) -> dict[str, GateRun]:
@@ -117,7 +121,7 @@ def check_ready(
 ) -> Ready:
     """Check everything that a merge needs, before anything is made.
 
-    Raises: InvalidStatusTransition, NothingToMerge, StrategyNotAllowed, LockNotHeld, EvidenceStale,
+    Raises: InvalidStatusTransition, NothingToMerge, StrategyNotAllowed, LockNotHeld, StaleLockReclaimed, EvidenceStale,
     UserApprovalRequired, ApprovalInvalid, BaseBranchUnusable.
     """
     config = kernel.config()
@@ -127,14 +131,26 @@ def check_ready(
         allowed = list(config.policy.merge_policy.allowed_strategies)
         raise StrategyNotAllowed(f"The policy does not allow the strategy `{strategy}`.", allowed=allowed)
     accepted = view.get(AcceptedPlan, state.feature_id)
-    if accepted is not None:
-        check_contract_locks(accepted.plan, state, config.policy)
+    locks = check_locks(kernel, view, state)
     proven_runs(view, state, config)
     base = base_head(kernel, config)
     approval = _approval(kernel, view, state, token)
     if approval is not None:
         _refuse_void(approval, state, config, base=base)
-    return Ready(state=state, plan=accepted.plan if accepted else None, base=base, approval=approval)
+    return Ready(state=state, plan=accepted.plan if accepted else None, base=base, approval=approval, locks=locks)
+
+
+def check_locks(kernel: Kernel, view: Snapshot, state: FeatureState) -> tuple[str, ...]:
+    """Return the locks that a merge of the feature needs, all of which it holds without a break (AOP-224).
+
+    Raises: LockNotHeld, StaleLockReclaimed.
+    """
+    policy, accepted = kernel.config().policy, view.get(AcceptedPlan, state.feature_id)
+    changes = kernel.git.changes(kernel.git.tree_of(state.base_commit), state.tree)
+    needed = {*locks_for_paths([change.path for change in changes], policy)}
+    if accepted is not None:
+        needed.update(locks_for_plan(accepted.plan, bounds_of(accepted.plan, policy), policy))
+    return tuple(check_unbroken(view, state, needed, now_by(kernel.clock)))
 
 
 def _approval(kernel: Kernel, view: Snapshot, state: FeatureState, token: str | None) -> Approval | None:

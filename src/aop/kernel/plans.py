@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from aop.core.errors import (
     InvalidPlan,
-    LockNotHeld,
     PathOutOfBounds,
     PlanAlreadyAccepted,
     PlanRequired,
@@ -63,7 +62,7 @@ def check_plan(plan: Plan, state: FeatureState, config: Config) -> Bounds:
     """Check everything about a plan that does not depend on other features.
 
     Raises: InvalidPlan, PathOutOfBounds, ProtectedPath (each listing all violations), UnknownGateProfileOrMode,
-    InvalidOverridePrecedence, LockNotHeld.
+    InvalidOverridePrecedence.
     """
     if plan.feature_id != state.feature_id:
         _refuse([Violation(field="feature_id", reason=f"it must be `{state.feature_id}`")])
@@ -72,7 +71,6 @@ def check_plan(plan: Plan, state: FeatureState, config: Config) -> Bounds:
     _refuse([*_out_of_place(bounds, territory_of(config.policy)), *_named_twice(bounds)])
     profile = profile_named(config.gates, plan.gate_profile)
     check_overrides(plan, profile, config.policy)
-    check_contract_locks(plan, state, config.policy)
     return bounds
 
 
@@ -109,25 +107,6 @@ def check_revision(plan: Plan, accepted: AcceptedPlan | None, expected: int) -> 
         wrong.append(Violation(field="revision_of", reason=f"it must be {expected}"))
     _refuse(wrong)
     return accepted
-
-
-def contract_resources(plan: Plan, policy: Policy) -> tuple[str, ...]:
-    """Return the locks that a plan's contract changes need (AOP-215..217)."""
-    resource_of = policy.locks.contract_to_resource
-    changed = {"openapi": plan.contracts.openapi, "events": plan.contracts.events, "db": plan.contracts.db}
-    return tuple(sorted(getattr(resource_of, name) for name, change in changed.items() if change != "none"))
-
-
-def check_contract_locks(plan: Plan, state: FeatureState, policy: Policy) -> None:
-    """Refuse contract changes whose locks the feature does not hold.
-
-    Raises: LockNotHeld.
-    """
-    missing = [name for name in contract_resources(plan, policy) if name not in state.locks.held]
-    if missing:
-        raise LockNotHeld(
-            f"The plan changes contracts; `{state.feature_id}` does not hold: {', '.join(missing)}.", resources=missing
-        )
 
 
 def _refuse(wrong: Sequence[Violation]) -> None:

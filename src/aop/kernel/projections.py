@@ -31,6 +31,8 @@ DECISIONS: Mapping[str, str] = {
     "gates_ran": "The `{mode}` gates of profile `{profile}` ended with `{verdict}` on tree `{tree}`.",
     "approval_granted": "The tree `{tree}` was approved for merging onto `{base}`.",
     "feature_merged": "Merged by `{strategy}` as `{merge_commit}`.",
+    "plan_blocked": "Plan {plan_version} collides, and waits for {waits_for}.",
+    "blocked_plan_refused": "Plan {plan_version} waits no more: {reason}",
     "lock_acquired": "It got the lock on `{resource}`, number {fence}.",
     "lock_released": "It let the lock on `{resource}` go.",
     "stale_lock_reclaimed": "Its lease on `{resource}` had ended ({reason}); `{new_holder}` holds it now.",

@@ -14,6 +14,10 @@ STEERING_GIT = tuple(Area(f"**/{name}") for name in (".gitattributes", ".gitigno
 """What decides how git takes other files; whatever the policy lists, only a person opens them, by name."""
 
 
+AREA_LOCK = "protected:"
+"""What the name of a lock on a protected area begins with."""
+
+
 class Territory(Struct, frozen=True, kw_only=True):
     """The guarded areas, parsed."""
 
@@ -23,6 +27,8 @@ class Territory(Struct, frozen=True, kw_only=True):
     exclusive: tuple[Area, ...]
     permitted: tuple[Area, ...]
     """What a person has permitted by name although it is guarded."""
+    lockable: tuple[Area, ...] = ()
+    """Protected areas that are open to whoever holds their lock."""
 
     def guard_of(self, path: str) -> str | None:
         """Return why a path may not be changed, or None."""
@@ -30,13 +36,17 @@ class Territory(Struct, frozen=True, kw_only=True):
             return "it belongs to AOP itself"
         if self.permits(path):
             return None
-        if any(area.covers(path, fold=True) for area in self.protected):
+        if any(area.covers(path, fold=True) for area in self.protected) or self._misspells_lockable(path):
             return "it lies in a protected area"
         if any(area.covers(path, fold=True) for area in STEERING_GIT):
             return "it steers git itself"
         if any(area.covers(path, fold=True) for area in self.steering):
             return "it steers the tests"
         return None
+
+    def _misspells_lockable(self, path: str) -> bool:
+        """A lock opens its area as the policy writes it; in other letters it is the same place on some machines."""
+        return any(area.covers(path, fold=True) and not area.covers(path) for area in self.lockable)
 
     def permits(self, path: str) -> bool:
         """Tell whether a person has permitted a path by name."""
@@ -52,14 +62,16 @@ class Territory(Struct, frozen=True, kw_only=True):
 
     def exclusive_areas_of(self, entry: PlannedPath) -> tuple[Area, ...]:
         """Return the areas that only one feature at a time may work in, as far as the entry reaches into them."""
-        return tuple(area for area in (*self.exclusive, *self.protected) if area_overlap(area, entry))
+        return tuple(area for area in (*self.exclusive, *self.protected, *self.lockable) if area_overlap(area, entry))
 
 
 def territory_of(policy: Policy) -> Territory:
     """Parse the policy's areas; they were checked when the policy was loaded."""
     matching = Matching(policy.path_rules.matching)
+    lockable = {name.removeprefix(AREA_LOCK) for name in policy.locks.resources if name.startswith(AREA_LOCK)}
     return Territory(
-        protected=tuple(parse_area(text, matching) for text in policy.protected_areas),
+        protected=tuple(parse_area(text, matching) for text in policy.protected_areas if text not in lockable),
+        lockable=tuple(parse_area(text, matching) for text in policy.protected_areas if text in lockable),
         steering=tuple(parse_area(text, Matching.GLOB) for text in policy.steering_files),
         exclusive=tuple(parse_area(text, matching) for text in policy.exclusive_areas),
         permitted=tuple(parse_area(text, Matching.GLOB) for text in policy.permitted_protected_paths),

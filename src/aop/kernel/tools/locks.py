@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 
 from aop.core.errors import LockConflict
 from aop.core.ids import FeatureId
+from aop.kernel.blocked_queue import reconsider
 from aop.kernel.calls import Answered, Call, ChangeArguments, Outcome, Tool, feature_named, the_feature
 from aop.kernel.config_models import LockRules
 from aop.kernel.documents import TERMINAL, FeatureState, Lock, Status
@@ -96,6 +97,7 @@ def _take(call: Call, arguments: Acquire, asker: Asker, tx: Transaction) -> Outc
     granted = take(tx, call, arguments.resource, asker, now)
     if isinstance(granted, Busy):
         raise _conflict(arguments.resource, granted, now)
+    reconsider(tx, call)
     facts = reclaim_facts(granted, now)
     return Answered(
         data=_acquired(call, feature_named(tx, state.feature_id), arguments.resource, granted),
@@ -166,6 +168,8 @@ class Released(Struct, frozen=True, kw_only=True):
     feature_id: str
     version: int
     resource: str
+    accepted_plans: tuple[str, ...]
+    """The features whose plans waited, and were accepted because of this."""
 
 
 def release(call: Call, arguments: LockArguments) -> Outcome:
@@ -176,8 +180,11 @@ def release(call: Call, arguments: LockArguments) -> Outcome:
         if arguments.resource not in held_by(tx, state.feature_id):
             check_resource(arguments.resource, call.kernel.config().policy.locks)
         free(tx, call, state.feature_id, [arguments.resource], now_by(call.kernel.clock))
+        accepted = reconsider(tx, call)
         after = feature_named(tx, state.feature_id)
-        return Released(feature_id=after.feature_id, version=after.version, resource=arguments.resource)
+        return Released(
+            feature_id=after.feature_id, version=after.version, resource=arguments.resource, accepted_plans=accepted
+        )
 
     return call.commit(decide)
 

@@ -12,20 +12,25 @@ from aop.core.errors import ApprovalInvalid, Json, Refusal
 from aop.core.ids import ApprovalId, CommitId, FeatureId
 from aop.kernel.approvals import token_for
 from aop.kernel.baselines import keep_baseline
-from aop.kernel.calls import Answered, Call, ChangeArguments, Kernel, Outcome, Tool, the_feature
+from aop.kernel.blocked_queue import follow_status
+from aop.kernel.calls import Answered, Call, ChangeArguments, Kernel, Outcome, Tool, feature_named, the_feature
 from aop.kernel.config_models import MergeStrategy
 from aop.kernel.documents import Approval, FeatureState, GateRun, HeldLocks, MergeEvidence, Status, Verdict
-from aop.kernel.features import moved, store
+from aop.kernel.features import moved, must_be, store
 from aop.kernel.gate_runs import failure_of, pointers, record_run
 from aop.kernel.gates import with_verdict
+from aop.kernel.holding import renew
+from aop.kernel.locks import now_by
 from aop.kernel.merging import (
     Prepared,
+    Ready,
     approvable,
     check_ready,
     merge_gates,
     move_branches,
     prepare,
 )
+from aop.kernel.needed_locks import check_unbroken
 from aop.kernel.permissions import COORDINATORS
 from aop.kernel.record import Transaction
 from aop.kernel.tools.repo import WORKTREE_WAIT_SECONDS
@@ -145,7 +150,7 @@ def ready_to_merge(call: Call, arguments: Merge) -> Outcome:
             return call.commit(lambda tx: _failed(tx, call, arguments, run))
         intent = Intent(feature_id=name, prepared=prepared, gate_run=run)
         call.intend(msgspec.to_builtins(intent))
-        _spend(call, ready.approval)
+        _pass_no_return(call, ready)
         try:
             move_branches(kernel, state, prepared)
         except Refusal:
@@ -162,16 +167,30 @@ def _failed(tx: Transaction, call: Call, arguments: Merge, run: GateRun) -> Outc
     return failure_of(run)
 
 
-def _spend(call: Call, approval: Approval | None) -> None:
-    """Use an approval up before the ref moves: of two merges that hold it, one gets no further than this."""
-    if approval is None:
-        return
+def _pass_no_return(call: Call, ready: Ready) -> None:
+    """Look again at what may have changed while the gates ran, and use the approval up before the branch moves.
+
+    Of two merges that hold one approval, one gets no further than this. The leases are renewed, so that none ends
+    before the branch has moved.
+    """
+    name, now = ready.state.feature_id, now_by(call.kernel.clock)
     with call.kernel.record.write() as tx:
-        current = tx.get(Approval, approval.approval_id)
-        if current is None or current.spent_by is not None:
-            raise ApprovalInvalid(f"The approval of `{approval.feature_id}` is void: it was used already.")
-        spent = msgspec.structs.replace(current, version=current.version + 1, spent_by=call.operation())
-        tx.put(spent, approval.approval_id)
+        state = feature_named(tx, name)
+        must_be(state, Status.READY_TO_MERGE, to="be merged")
+        check_unbroken(tx, state, ready.locks, now)
+        renew(tx, call, name, ready.locks, now)
+        if ready.approval is not None:
+            _spend(tx, call, ready.approval)
+
+
+def _spend(tx: Transaction, call: Call, approval: Approval) -> None:
+    current = tx.get(Approval, approval.approval_id)
+    if current is None or current.spent_by is not None:
+        raise ApprovalInvalid(f"The approval of `{approval.feature_id}` is void: it was used already.")
+    if current.withdrawn:
+        raise ApprovalInvalid(f"The approval of `{approval.feature_id}` is void: the feature was sent back after it.")
+    spent = msgspec.structs.replace(current, version=current.version + 1, spent_by=call.operation())
+    tx.put(spent, approval.approval_id)
 
 
 def _give_back(call: Call, approval_id: ApprovalId | None) -> None:
@@ -217,6 +236,7 @@ def _finish(call: Call, intent: Intent) -> Outcome:
                 gate_run_id=run.run_id,
             )
         )
+        follow_status(tx, call, stored)
         return Answered(data=_merged(stored, prepared, notice), evidence=pointers(run))
 
     return call.commit(decide)

@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from aop.core.errors import PlanRequired
+from aop.core.errors import PlanRequired, VersionConflict
 from aop.core.ids import FeatureId, TreeId
 from aop.kernel.calls import Call, ChangeArguments, Kernel, Outcome, Tool, the_feature
 from aop.kernel.config import Config
@@ -17,6 +17,8 @@ from aop.kernel.diffs import Patch, parse_patch, render
 from aop.kernel.documents import AcceptedPlan, FeatureState, QaIndex, Status
 from aop.kernel.features import must_be, store
 from aop.kernel.gates import profile_named, unproven, with_overrides
+from aop.kernel.locks import now_by
+from aop.kernel.needed_locks import check_unbroken, locks_for_paths, locks_for_plan, relying_on
 from aop.kernel.patches import (
     is_thin,
     judge_bytes,
@@ -33,7 +35,7 @@ from aop.kernel.patches import (
     rules_of,
 )
 from aop.kernel.permissions import PATCHERS
-from aop.kernel.plans import bounds_of, check_contract_locks
+from aop.kernel.plans import bounds_of
 from aop.kernel.ports import FileMode, TreeChange
 from aop.kernel.qa_index import next_index
 from aop.kernel.record import Transaction
@@ -84,12 +86,18 @@ def apply_patch(call: Call, arguments: ApplyPatch) -> Outcome:
         _refuse_untimely(target, config)
         proposal = _proposal(kernel, target, arguments.unified_diff, config)
         _judge(kernel, target, proposal, config)
+        needed = _needed_locks(target, proposal, config)
+        with kernel.record.read() as view:
+            check_unbroken(view, target.state, needed, now_by(kernel.clock))
         kernel.git.keep(target.state.feature_id, proposal.tree)
-        after = msgspec.structs.replace(target.state, tree=proposal.tree, gates=unproven(target.state.gates))
-        index = _qa_index(kernel, target, proposal, after, config)
+        index = _qa_index(kernel, target, proposal, config)
 
         def decide(tx: Transaction) -> Outcome:
-            stored = store(tx, the_feature(tx, arguments), after, now=kernel.now())
+            state = the_feature(tx, arguments)
+            _refuse_overtaken(tx, target, state)
+            fenced = relying_on(state, check_unbroken(tx, state, needed, now_by(kernel.clock)))
+            after = msgspec.structs.replace(fenced, tree=proposal.tree, gates=unproven(state.gates))
+            stored = store(tx, state, after, now=kernel.now())
             tx.put(index, stored.feature_id)
             tx.mark_unshown("worktree", stored.feature_id)
             tx.append(
@@ -169,7 +177,6 @@ def _judge(kernel: Kernel, target: Target, proposal: Proposal, config: Config) -
     planned = tuple(change for change in proposal.whole if change.path in touched)
     bounds = bounds_of(target.accepted.plan, config.policy)
     judge_plan(planned, bounds, areas=rules.enforce_allowed_areas, files=rules.enforce_plan)
-    check_contract_locks(target.accepted.plan, target.state, config.policy)
 
 
 def _judge_what_is_no_text(kernel: Kernel, proposal: Proposal, config: Config) -> None:
@@ -190,7 +197,26 @@ def _judge_what_is_no_text(kernel: Kernel, proposal: Proposal, config: Config) -
             judge_bytes(change.path, git.blob(change.new.oid), kernel.redact)
 
 
-def _qa_index(kernel: Kernel, target: Target, proposal: Proposal, after: FeatureState, config: Config) -> QaIndex:
+def _needed_locks(target: Target, proposal: Proposal, config: Config) -> tuple[str, ...]:
+    needed = locks_for_paths([change.path for change in proposal.changes], config.policy)
+    if target.accepted is None:
+        return needed
+    plan = target.accepted.plan
+    return (*needed, *locks_for_plan(plan, bounds_of(plan, config.policy), config.policy))
+
+
+def _refuse_overtaken(tx: Transaction, target: Target, state: FeatureState) -> None:
+    """Refuse a patch that was judged by a plan or a status that changed meanwhile; locks may come and go.
+
+    Raises: VersionConflict.
+    """
+    judged = (target.state.tree, target.state.status, target.accepted)
+    if judged != (state.tree, state.status, tx.get(AcceptedPlan, state.feature_id)):
+        raise VersionConflict(f"The feature `{state.feature_id}`", expected=target.state.version, current=state.version)
+
+
+def _qa_index(kernel: Kernel, target: Target, proposal: Proposal, config: Config) -> QaIndex:
+    after = msgspec.structs.replace(target.state, tree=proposal.tree)
     plan = target.accepted.plan if target.accepted else None
     profile = profile_named(config.gates, after.gate_profile)
     return next_index(

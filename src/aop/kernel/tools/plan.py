@@ -9,17 +9,17 @@ import msgspec
 from msgspec import Meta, Struct
 
 from aop.core.errors import PlanRequired
+from aop.kernel.acceptance import accept, accepted_event, weigh
+from aop.kernel.blocked_queue import block, leave_queue, reconsider, when_waiting
 from aop.kernel.calls import Call, ChangeArguments, FeatureArguments, Outcome, Tool, the_feature
-from aop.kernel.collisions import claims_of, collision_refusal, collisions_with_others
-from aop.kernel.config import Config
+from aop.kernel.collisions import collision_refusal
 from aop.kernel.documents import AcceptedPlan, FeatureState, Plan, Status, Verdict
-from aop.kernel.features import moved, must_be, store
-from aop.kernel.gate_runs import planned_subjects
-from aop.kernel.gates import unproven
+from aop.kernel.features import must_be
+from aop.kernel.locks import now_by
+from aop.kernel.needed_locks import check_held
 from aop.kernel.permissions import PLANNERS, READERS
-from aop.kernel.plans import check_first, check_plan, check_revision
+from aop.kernel.plans import check_first, check_revision
 from aop.kernel.record import Transaction
-from aop.kernel.territory import territory_of
 
 
 class Submit(ChangeArguments, frozen=True, kw_only=True):
@@ -41,61 +41,44 @@ class Accepted(Struct, frozen=True, kw_only=True):
 
 def submit(call: Call, arguments: Submit) -> Outcome:
     """Accept a feature's first plan, and let building begin."""
-    config = call.kernel.config()
-    plan = arguments.plan_json
 
     def decide(tx: Transaction) -> Outcome:
         state = the_feature(tx, arguments)
-        check_first(plan, tx.get(AcceptedPlan, state.feature_id))
-        must_be(state, Status.PLANNING, to="get its first plan")
-        stored = _accept(tx, call, state, plan, config)
-        tx.append(call.event("plan_accepted", stored.feature_id, plan_version=plan.plan_version, summary=plan.summary))
-        return _accepted(stored, plan)
+        check_first(arguments.plan_json, tx.get(AcceptedPlan, state.feature_id))
+        must_be(state, Status.PLANNING, *when_waiting(tx, state), to="get its first plan")
+        return _accept_or_block(tx, call, state, arguments.plan_json)
 
     return call.commit(decide)
 
 
 def update(call: Call, arguments: Update) -> Outcome:
     """Replace the accepted plan by a revision that passes every check again; what is in the worktree stays."""
-    config = call.kernel.config()
-    plan = arguments.plan_json
 
     def decide(tx: Transaction) -> Outcome:
         state = the_feature(tx, arguments)
-        check_revision(plan, tx.get(AcceptedPlan, state.feature_id), arguments.expected_plan_version)
-        must_be(state, Status.PLANNING, Status.BUILDING, Status.QA, to="get a revised plan")
-        stored = _accept(tx, call, state, plan, config)
-        tx.append(
-            call.event(
-                "plan_revised",
-                stored.feature_id,
-                plan_version=plan.plan_version,
-                revision_of=plan.revision_of,
-                summary=plan.summary,
-            )
-        )
-        return _accepted(stored, plan)
+        check_revision(arguments.plan_json, tx.get(AcceptedPlan, state.feature_id), arguments.expected_plan_version)
+        allowed = (Status.PLANNING, Status.BUILDING, Status.QA)
+        must_be(state, *allowed, *when_waiting(tx, state), to="get a revised plan")
+        return _accept_or_block(tx, call, state, arguments.plan_json)
 
     return call.commit(decide)
 
 
-def _accept(tx: Transaction, call: Call, state: FeatureState, plan: Plan, config: Config) -> FeatureState:
+def _accept_or_block(tx: Transaction, call: Call, state: FeatureState, plan: Plan) -> Outcome:
     """Check a plan against the policy and all other features, and store it, in the same transaction."""
-    bounds = check_plan(plan, state, config)
-    claims = claims_of(state.feature_id, plan, bounds, territory_of(config.policy))
-    found = collisions_with_others(tx, state.feature_id, claims)
-    if found:
-        raise collision_refusal(state.feature_id, found)
-    before = tx.get(AcceptedPlan, state.feature_id)
-    subjects = planned_subjects(state, before.plan if before else None, config)
-    tx.set_claims(state.feature_id, claims)
-    tx.put(AcceptedPlan(version=plan.plan_version, plan=plan), state.feature_id)
-    after = msgspec.structs.replace(state, gate_profile=plan.gate_profile)
-    gates = state.gates if planned_subjects(after, plan, config) == subjects else unproven(state.gates)
-    after = msgspec.structs.replace(after, gates={**gates, "plan": Verdict.PASS})
-    if after.status is Status.PLANNING:
-        after = moved(after, Status.BUILDING)
-    return store(tx, state, after, now=call.kernel.now())
+    config, now = call.kernel.config(), now_by(call.kernel.clock)
+    weighed = weigh(tx, state, plan, config)
+    if weighed.collisions and config.policy.collision_policy == "block":
+        return block(tx, call, state, weighed, now)
+    fences = check_held(tx, state, weighed.locks, now)
+    if weighed.collisions:
+        raise collision_refusal(state.feature_id, weighed.collisions)
+    stored = accept(tx, call, state, weighed, fences)
+    kind, facts = accepted_event(plan)
+    tx.append(call.event(kind, stored.feature_id, **facts))
+    leave_queue(tx, stored.feature_id, now)
+    reconsider(tx, call)
+    return _accepted(stored, plan)
 
 
 def _accepted(state: FeatureState, plan: Plan) -> Accepted:

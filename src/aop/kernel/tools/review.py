@@ -17,9 +17,8 @@ from aop.kernel.config import Config
 from aop.kernel.diff_parts import DiffPart, parts_by_path
 from aop.kernel.documents import AcceptedPlan, Approval, FeatureState, Plan, Status, Verdict
 from aop.kernel.features import must_be
-from aop.kernel.merging import base_head, proven_runs, refuse_empty, void_reasons
+from aop.kernel.merging import base_head, check_locks, proven_runs, refuse_empty, void_reasons
 from aop.kernel.permissions import READERS
-from aop.kernel.plans import check_contract_locks
 from aop.kernel.ports import FileMode, TreeChange
 from aop.kernel.projections import folder_of
 from aop.kernel.record import Snapshot
@@ -243,11 +242,10 @@ def _missing(
     if state.status is Status.MERGED:
         return ()
     config = kernel.config()
-    accepted = view.get(AcceptedPlan, state.feature_id)
     checks: list[Callable[[], object]] = [
         partial(must_be, state, Status.READY_TO_MERGE, to="be merged"),
         partial(refuse_empty, kernel, state),
-        *([partial(check_contract_locks, accepted.plan, state, config.policy)] if accepted else []),
+        partial(check_locks, kernel, view, state),
         partial(proven_runs, view, state, config),
         partial(base_head, kernel, config),
         partial(_check_approved, state, config, approvals),

@@ -9,7 +9,8 @@ from msgspec import Meta, Struct
 
 from aop.core.errors import ForbiddenToolForRole, InvalidArguments, InvalidStatusTransition, Json
 from aop.core.roles import Role
-from aop.kernel.calls import Call, ChangeArguments, Outcome, Tool, the_feature
+from aop.kernel.blocked_queue import follow_status
+from aop.kernel.calls import Call, ChangeArguments, Outcome, Tool, feature_named, the_feature
 from aop.kernel.documents import FeatureState, RoleStatus, Status
 from aop.kernel.features import moved, no_such_step, steps_by_hand, store
 from aop.kernel.permissions import COORDINATORS, READERS
@@ -83,10 +84,11 @@ def state_patch(call: Call, arguments: PatchState) -> Outcome:
         if stored.status is not state.status:
             steps: dict[str, Json] = {"old": state.status, "new": stored.status, "reason": stored.status_reason}
             tx.append(call.event("status_changed", stored.feature_id, **steps))
+            follow_status(tx, call, stored)
         tx.append(call.event("state_patched", stored.feature_id, patch=msgspec.to_builtins(patch)))
         return PatchedState(
             feature_id=stored.feature_id,
-            version=stored.version,
+            version=feature_named(tx, stored.feature_id).version,
             status=stored.status,
             status_reason=stored.status_reason,
             changed=changed,

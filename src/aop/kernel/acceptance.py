@@ -1,0 +1,82 @@
+"""Taking a plan: weighed against the policy and all other features, and stored with what it holds from then on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+from msgspec import Struct
+
+from aop.core.errors import Json
+from aop.kernel.calls import Call
+from aop.kernel.collisions import Collision, claims_of, collisions_with_others
+from aop.kernel.config import Config
+from aop.kernel.documents import AcceptedPlan, Collisions, FeatureState, Plan, Status, Verdict
+from aop.kernel.features import moved, store
+from aop.kernel.gate_runs import planned_subjects
+from aop.kernel.gates import unproven
+from aop.kernel.needed_locks import locks_for_plan
+from aop.kernel.plans import check_plan
+from aop.kernel.record import Claim, Snapshot, Transaction
+from aop.kernel.territory import territory_of
+
+
+class Weighed(Struct, frozen=True, kw_only=True):
+    """A plan that is right by itself, what it would hold, and what stands against it."""
+
+    plan: Plan
+    claims: tuple[Claim, ...]
+    locks: tuple[str, ...]
+    collisions: tuple[Collision, ...]
+
+
+def weigh(view: Snapshot, state: FeatureState, plan: Plan, config: Config) -> Weighed:
+    """Check a plan by itself, and find what it needs and whom it collides with.
+
+    Raises: InvalidPlan, PathOutOfBounds, ProtectedPath, UnknownGateProfileOrMode, InvalidOverridePrecedence.
+    """
+    bounds = check_plan(plan, state, config)
+    claims = claims_of(state.feature_id, plan, bounds, territory_of(config.policy))
+    return Weighed(
+        plan=plan,
+        claims=claims,
+        locks=locks_for_plan(plan, bounds, config.policy),
+        collisions=collisions_with_others(view, state.feature_id, claims),
+    )
+
+
+def accept(
+    tx: Transaction, call: Call, state: FeatureState, weighed: Weighed, fences: Mapping[str, int]
+) -> FeatureState:
+    """Store a plan that collides with none, under the locks that its feature holds."""
+    config, plan = call.kernel.config(), weighed.plan
+    before = tx.get(AcceptedPlan, state.feature_id)
+    subjects = planned_subjects(state, before.plan if before else None, config)
+    tx.set_claims(state.feature_id, weighed.claims)
+    tx.put(AcceptedPlan(version=plan.plan_version, plan=plan), state.feature_id)
+    after = msgspec.structs.replace(
+        unblocked(state, f"Plan {plan.plan_version} was accepted: it collides with none any more."),
+        gate_profile=plan.gate_profile,
+        collisions=Collisions(),
+        locks=msgspec.structs.replace(state.locks, relied_on=dict(fences)),
+    )
+    gates = state.gates if planned_subjects(after, plan, config) == subjects else unproven(state.gates)
+    after = msgspec.structs.replace(after, gates={**gates, "plan": Verdict.PASS})
+    if after.status is Status.PLANNING:
+        after = moved(after, Status.BUILDING, reason=after.status_reason)
+    return store(tx, state, after, now=call.kernel.now())
+
+
+def unblocked(state: FeatureState, reason: str) -> FeatureState:
+    """Return a blocked feature where it was before, with the reason; any other as it is."""
+    if state.status is not Status.BLOCKED:
+        return state
+    return moved(state, state.blocked_from or Status.PLANNING, reason=reason)
+
+
+def accepted_event(plan: Plan) -> tuple[str, dict[str, Json]]:
+    """Return the kind and the facts of the event that tells of an accepted plan."""
+    facts: dict[str, Json] = {"plan_version": plan.plan_version, "summary": plan.summary}
+    if plan.revision_of is None:
+        return "plan_accepted", facts
+    return "plan_revised", {**facts, "revision_of": plan.revision_of}
