@@ -21,10 +21,19 @@ KEY_WORDS: Mapping[str, str] = {
     "patch_policy.allow_symlinks": "Whether a patch may make or change symbolic links.",
     "patch_policy.allow_quoted_names": "Whether a patch may name files whose names git has to quote.",
     "patch_policy.max_patch_bytes": "The largest patch that is looked at.",
-    "locks.resources": "What can be locked; `protected:<area>` locks an area.",
+    "locks.resources": (
+        "What can be locked. `protected:<area>`, with one of `protected_areas` as it is written there, opens that area "
+        "to the feature that holds the lock."
+    ),
     "locks.contract_to_resource.openapi": "The resource that a plan with `contracts.openapi: modify` needs.",
     "locks.contract_to_resource.events": "The resource that a plan with `contracts.events: modify` needs.",
     "locks.contract_to_resource.db": "The resource that a plan with `contracts.db: migration` needs.",
+    "locks.contract_paths.openapi": (
+        "Globs of the files that are the HTTP API: a plan that names one and a patch that changes one need the lock, "
+        "whatever `contracts` says."
+    ),
+    "locks.contract_paths.events": "Globs of the files that are event contracts: they need the lock likewise.",
+    "locks.contract_paths.db": "Globs of the files that are migrations: they need the lock likewise.",
     "locks.lease_ttl_seconds": "How long a lease lives without a heartbeat.",
     "locks.acquire_behavior": "`wait` for a lock that is held, or `fail` at once.",
     "locks.default_wait_timeout_seconds": "How long `wait` waits if the caller does not say.",
@@ -171,6 +180,7 @@ SECTION_WORDS: Mapping[str, str] = {
     "patch_policy": "What a patch may be.",
     "locks": "What can be locked, and how long.",
     "locks.contract_to_resource": "Which lock each kind of contract needs.",
+    "locks.contract_paths": "Which files are contracts.",
     "locks.acquire_backoff": "How the pauses between two attempts grow.",
     "config_precedence": "Which file wins.",
     "path_rules": "How paths and areas are read.",

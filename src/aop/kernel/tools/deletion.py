@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from aop.core.errors import BranchInUse, InvalidArguments, UnmergedWork
 from aop.core.ids import CommitId, FeatureId
+from aop.kernel.blocked_queue import leave_queue, reconsider
 from aop.kernel.calls import Call, ChangeArguments, Kernel, Outcome, Tool, the_feature
 from aop.kernel.documents import AcceptedPlan, Approval, FeatureState, GateRun, QaIndex, Status
 from aop.kernel.features import unlist
@@ -124,6 +125,7 @@ def _remove(tx: Transaction, call: Call, planned: Deletion) -> None:
     name = FeatureId(planned.feature_id)
     now = now_by(call.kernel.clock)
     free(tx, call, name, planned.locks, now)
+    leave_queue(tx, name, now)
     tx.set_claims(name, ())
     unlist(tx, name, now=now.at)
     for run in [run for run in tx.all(GateRun) if run.feature_id == name]:
@@ -148,6 +150,7 @@ def _remove(tx: Transaction, call: Call, planned: Deletion) -> None:
             unmerged=planned.unmerged,
         )
     )
+    reconsider(tx, call)
 
 
 TOOLS = (
