@@ -503,11 +503,11 @@ def test_a_checkout_that_is_behind_is_left_alone_and_told_how_to_follow(reposito
     advice = repository.checkout_behind("main", old=old, new=new)
     assert user_state(repository) == before
     assert advice == (
-        f"`main` is checked out at `{repository.root}`, which was left alone and still shows the files of `{old[:12]}`;"
-        f" bring it up to date with `git -C {repository.root} update-index -q --refresh;"
-        f" git -C {repository.root} read-tree -m -u {old} {new}`."
+        f"`main` is checked out at the repository's root, which was left alone and still shows the files of"
+        f" `{old[:12]}`; bring it up to date, there, with `git update-index -q --refresh; git read-tree -m -u"
+        f" {old} {new}`."
     )
-    run_advice(advice)
+    run_advice(repository.root, advice)
     assert git(repository.root, "status", "--porcelain", "--", "src", "new.txt", "README.md") == ""
     assert (repository.root / "src/a.txt").read_text() == "merged\n"
 
@@ -520,17 +520,17 @@ def test_following_keeps_local_changes_and_refuses_to_lose_them(repository: Repo
     advice = repository.checkout_behind("main", old=old, new=new)
     assert advice is not None
     with pytest.raises(subprocess.CalledProcessError):
-        run_advice(advice)
+        run_advice(repository.root, advice)
     assert (repository.root / "src/a.txt").read_text() == "mine\n"
     git(repository.root, "restore", "--source", old, "src/a.txt")
-    run_advice(advice)
+    run_advice(repository.root, advice)
     assert (repository.root / "src/a.txt").read_text() == "merged\n"
     assert (repository.root / "README.md").read_text() == "mine too\n"
 
 
-def run_advice(advice: str) -> None:
+def run_advice(root: Path, advice: str) -> None:
     command = advice.rpartition(" with `")[2].removesuffix("`.")
-    subprocess.run(command, shell=True, check=True, capture_output=True, timeout=30)
+    subprocess.run(command, shell=True, cwd=root, check=True, capture_output=True, timeout=30)
 
 
 def test_a_branch_that_nobody_looks_at_leaves_nothing_behind(repository: Repository, tmp_path: Path) -> None:
@@ -540,7 +540,8 @@ def test_a_branch_that_nobody_looks_at_leaves_nothing_behind(repository: Reposit
     git(repository.root, "worktree", "add", "--quiet", "-b", "watched", str(tmp_path / "with space"))
     advice = repository.checkout_behind("watched", old=old, new=new)
     assert advice is not None
-    assert f"git -C '{tmp_path}/with space' read-tree" in advice
+    assert advice.startswith("`watched` is checked out at `with space`, which was left alone")
+    assert str(tmp_path) not in advice
     assert repository.checkout_behind("watched", old=old, new=old) is None
 
 

@@ -102,8 +102,8 @@ def test_the_log_of_the_failed_gate_shows_the_real_failure_of_the_real_test(shop
 def test_the_checkout_was_left_alone_and_a_person_is_told_how_to_follow(kept: Ran, shop: World) -> None:
     assert git(shop.root, "diff", "--stat", "main~1") == ""
     assert git(shop.root, "ls-files", "--others", "--exclude-standard") == ""
-    (command,) = re.findall(r"bring it up to date with `(.*)`", kept.err)
-    assert subprocess.run(["sh", "-c", command], check=False, timeout=30).returncode == 0
+    (command,) = re.findall(r"bring it up to date, there, with `(.*)`", kept.err)
+    assert subprocess.run(["sh", "-c", command], cwd=shop.root, check=False, timeout=30).returncode == 0
     assert git(shop.root, "status", "--porcelain") == ""
 
 

@@ -280,7 +280,7 @@ def test_a_link_in_place_of_a_folder_is_set_aside_and_not_followed(arena: Arena)
     (arena.worktree / "src").symlink_to(arena.outside)
     answer = accepted(arena, edit(b"src/a.txt") + create(b"src/new.txt"))
     assert (arena.content("src/a.txt"), arena.content("src/new.txt")) == ("y\n", "y\n")
-    assert answer.evidence == {"set_aside": ["src"]}
+    assert answer.evidence == {"set_aside_in_worktree": ["src"]}
 
 
 @pytest.mark.hostile("D107")
@@ -290,7 +290,7 @@ def test_a_file_that_git_does_not_know_is_set_aside_and_never_lost(arena: Arena,
     target.parent.mkdir(exist_ok=True)
     target.write_text("precious\n")
     answer = accepted(arena, create(name.encode()))
-    assert (arena.content(name), answer.evidence) == ("y\n", {"set_aside": [name]})
+    assert (arena.content(name), answer.evidence) == ("y\n", {"set_aside_in_worktree": [name]})
     kept = [path.read_text() for path in (arena.root / ".aop/quarantine").rglob("*") if path.is_file()]
     assert kept == ["precious\n"]
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from mcp_types.version import LATEST_PROTOCOL_VERSION, SUPPORTED_PROTOCOL_VERSIONS
 
 from aop.adapters.configuration import bundled_texts
 from aop.cli.exits import EXIT_OF_MOVE
@@ -18,6 +19,7 @@ from aop.core.yamltext import parse_yaml
 from aop.kernel.config_words import KEY_WORDS
 from aop.kernel.contracts import PROTOCOL, document_schemas, undescribed
 from aop.kernel.references import refusals_text
+from aop.kernel.schemas import DIALECT
 from aop.wiring import CATALOGUE
 from tests.world import World
 
@@ -87,10 +89,19 @@ def test_the_words_for_a_key_are_those_of_the_documentation() -> None:
     assert {key: documented.get(key, "").removesuffix(" See [sandbox](sandbox.md).") for key in KEY_WORDS} == KEY_WORDS
 
 
-@pytest.mark.req("AOP-061")
-def test_the_protocol_file_names_protocol_sdk_and_transports() -> None:
-    assert PROTOCOL["protocol_version"] in PROTOCOL["supported_protocol_versions"]  # type: ignore[operator]
-    assert PROTOCOL["transports"] == ["streamable-http", "stdio"]
+@pytest.mark.req("AOP-061", "AOP-064")
+def test_the_protocol_file_pins_what_is_locked_and_what_the_sdk_speaks() -> None:
+    lock = (ROOT / "requirements/dev.lock").read_text(encoding="utf-8")
+    (locked,) = re.findall(r"^mcp==(\S+)", lock, re.MULTILINE)
+    assert {
+        "version": 1,
+        "protocol": "mcp",
+        "protocol_version": LATEST_PROTOCOL_VERSION,
+        "supported_protocol_versions": list(SUPPORTED_PROTOCOL_VERSIONS),
+        "sdk": {"package": "mcp", "version": locked},
+        "transports": ["streamable-http", "stdio"],
+        "schema_dialect": DIALECT,
+    } == PROTOCOL
 
 
 def test_every_refusal_has_a_meaning_and_a_row() -> None:

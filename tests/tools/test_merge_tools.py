@@ -409,7 +409,8 @@ def test_the_checkout_of_the_user_is_left_alone_byte_for_byte_and_no_hook_runs(r
     assert answer.ok
     assert checkout_of(readied) == before
     assert not (readied.root.parent / "hook-ran").exists()
-    assert "`main` is checked out at" in answer.data["notice"]
+    assert "`main` is checked out at the repository's root" in answer.data["notice"]
+    assert str(readied.root) not in answer.data["notice"]
     assert len(git(readied.root, "worktree", "list").splitlines()) == 2
     assert list((readied.root / ".aop/scratch").iterdir()) == []
 
@@ -503,6 +504,14 @@ def test_a_conflict_names_its_files_and_leaves_nothing_behind(readied: World) ->
     commit(readied, "src/a.txt", "one\nzwei\nthree\n")
     error = refused(readied, user_approval_token=readied.approval())
     assert (error["code"], error["details"]["paths"]) == ("merge_conflict", ["src/a.txt"])
+
+
+def test_a_base_branch_of_another_history_is_a_conflict_without_files(readied: World) -> None:
+    unrelated = git(readied.root, "commit-tree", "main^{tree}", "-m", "A past of its own").strip()
+    git(readied.root, "update-ref", "refs/heads/main", unrelated)
+    error = refused(readied, user_approval_token=readied.approval())
+    assert (error["code"], error["details"]["paths"], error["details"]["conflicts"]) == ("merge_conflict", [], [])
+    assert "no commit in common" in error["message"]
 
 
 @pytest.mark.req("AOP-184")

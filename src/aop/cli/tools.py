@@ -97,8 +97,8 @@ def _check(contracts: Contracts, drifted: tuple[Drift, ...], terminal: Terminal,
         terminal.say(line)
     if wordless:
         raise ContractDrift(
-            f"{len(wordless)} properties have no description.",
-            hint="Write a docstring below the field, or a line into `kernel/schema_words.py`.",
+            f"{len(wordless)} properties or refusals have no description.",
+            hint="Write a docstring below the field or the class, or a line into `kernel/schema_words.py`.",
             undescribed=wordless,
         )
     if drifted:

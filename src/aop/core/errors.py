@@ -211,12 +211,16 @@ class BranchExists(Refusal):
 
 
 class BranchInUse(Refusal):
+    """A checkout stands on the branch, so it cannot be deleted."""
+
     code = "branch_in_use"
     move = Move.ASK_PERSON
     hint = "Check out another branch there first, or keep the branch."
 
 
 class UnmergedWork(Refusal):
+    """The feature has work that no branch holds besides its own."""
+
     code = "unmerged_work"
     move = Move.ASK_PERSON
     hint = "Merge it first, keep worktree and branch, or pass `force` to lose what was never merged."

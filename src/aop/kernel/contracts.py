@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
-from aop.core.errors import Json
+from aop.core.errors import Json, all_refusals
 from aop.core.jsontext import pretty_json
 from aop.kernel.calls import Tool
 from aop.kernel.config import Agents, Gates, Policy
@@ -80,13 +80,11 @@ def catalog_row(tool: Tool) -> dict[str, Json]:
 
 
 def undescribed(tools: Mapping[str, Tool]) -> list[str]:
-    """Return every property that no words are known for; there should be none."""
-    tool_names = [(name, schema) for name in sorted(tools) for schema in tool_schemas(tools[name])]
-    return [
-        f"{name}: {property_}"
-        for name, schema in (*tool_names, *document_schemas().items())
-        for property_ in _undescribed(schema)
-    ]
+    """Return every property and every refusal that no words are known for; there should be none."""
+    schemas = [(name, schema) for name in sorted(tools) for schema in tool_schemas(tools[name])]
+    schemas += document_schemas().items()
+    properties = [f"{name}: {property_}" for name, schema in schemas for property_ in _undescribed(schema)]
+    return [*properties, *(f"refusal: {refusal.code}" for refusal in all_refusals() if not refusal.__doc__)]
 
 
 def document_schemas() -> dict[str, Schema]:

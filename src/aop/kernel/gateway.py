@@ -28,7 +28,7 @@ from aop.kernel.config import Policy
 from aop.kernel.ports import Report
 from aop.kernel.principals import Principal
 from aop.kernel.record import Operation
-from aop.kernel.showing import show
+from aop.kernel.showing import Moved, show
 
 WAIT_FOR_TWIN_SECONDS = 600.0
 """How long a second caller of the same operation waits for the first one's answer."""
@@ -125,7 +125,7 @@ class Gateway:
             )
         return known
 
-    def _settle_dead_operations(self, report: Report) -> tuple[str, ...]:
+    def _settle_dead_operations(self, report: Report) -> tuple[Moved, ...]:
         """Finish or undo what died half-way, once in the life of this process; return what was set aside."""
         if self._settled:
             return ()
@@ -167,11 +167,14 @@ class Gateway:
         return msgspec.structs.replace(answer, data=msgspec.to_builtins(shown))
 
 
-def _naming(set_aside: tuple[str, ...], answer: Envelope) -> Envelope:
-    """Add to an answer where the content was moved that somebody else had put in place of AOP's own files."""
+def _naming(set_aside: tuple[Moved, ...], answer: Envelope) -> Envelope:
+    """Add to an answer what was moved that somebody else had put in place of AOP's own files."""
     if not set_aside:
         return answer
-    return msgspec.structs.replace(answer, evidence={**answer.evidence, "set_aside": list(set_aside)})
+    moved: dict[str, list[str]] = {}
+    for name, path in set_aside:
+        moved.setdefault(name, []).append(path)
+    return msgspec.structs.replace(answer, evidence={**answer.evidence, **moved})
 
 
 def _resolved(call: Call, operation: Operation) -> Outcome | None:

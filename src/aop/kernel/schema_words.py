@@ -202,4 +202,8 @@ EVIDENCE_WORDS: Mapping[str, str] = {
     "command": "The command that the log is of.",
     "exit_code": "Its exit code.",
     "sandbox_level": "How strongly it was confined.",
+    "set_aside": "Where the content lies now that somebody had put in place of AOP's own files.",
+    "set_aside_in_worktree": (
+        "Which paths of the feature's worktree held something that was moved to `.aop/quarantine/<feature>/`."
+    ),
 }

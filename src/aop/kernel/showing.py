@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from contextlib import suppress
+from typing import TypeAlias
 
 from aop.core.errors import Fault, FileNotFound, WorktreeBusy
 from aop.core.ids import CommitId, FeatureId, ObjectId
@@ -24,10 +25,17 @@ WORKTREE_WAIT_SECONDS = 5.0
 MOST_FILES = 100_000
 IN_GIT = frozenset({"worktree", "gone_worktree", "gone_branch"})
 """What is shown by git, and not as files below `agentic/features`."""
+SET_ASIDE = "set_aside"
+"""Where the content lies now that somebody had put in place of AOP's own files."""
+SET_ASIDE_IN_WORKTREE = "set_aside_in_worktree"
+"""Which paths of the feature's worktree held something that was moved to quarantine."""
+
+Moved: TypeAlias = tuple[str, str]
+"""Under which of the two names an answer tells it, and the path."""
 
 
-def show(kernel: Kernel, own: str | None = None) -> tuple[str, ...]:
-    """Write every file and worktree that may be older than the record; return where foreign content was moved to.
+def show(kernel: Kernel, own: str | None = None) -> tuple[Moved, ...]:
+    """Write every file and worktree that may be older than the record; return what foreign content was moved.
 
     What belongs to the feature `own` is shown now, or a fault says why not. What belongs to another one and cannot be
     shown at once keeps nobody waiting: it stays unshown, and a later call shows it.
@@ -35,7 +43,7 @@ def show(kernel: Kernel, own: str | None = None) -> tuple[str, ...]:
     with kernel.record.read() as view:
         if not view.unshown():
             return ()
-    set_aside: list[str] = []
+    set_aside: list[Moved] = []
     with kernel.locks.files():
         # Read again: whoever held the lock before may have shown it all.
         with kernel.record.read() as view:
@@ -82,7 +90,7 @@ def _rendered(view: Snapshot, what: Unshown) -> dict[str, bytes]:
     )
 
 
-def _show_files(kernel: Kernel, what: Unshown, files: dict[str, bytes], set_aside: list[str]) -> None:
+def _show_files(kernel: Kernel, what: Unshown, files: dict[str, bytes], set_aside: list[Moved]) -> None:
     if what.kind == "feature" and not files:
         try:
             _remove_files(kernel, what, set_aside)
@@ -97,13 +105,13 @@ def _show_files(kernel: Kernel, what: Unshown, files: dict[str, bytes], set_asid
         if found == hashes[path]:
             continue
         if found is not None and found != last[path]:
-            set_aside.append(kernel.files.set_aside(path))
+            set_aside.append((SET_ASIDE, kernel.files.set_aside(path)))
         kernel.files.write(path, content)
     with kernel.record.write() as tx:
         tx.mark_shown(what, hashes)
 
 
-def _show_in_git(kernel: Kernel, what: Unshown, set_aside: list[str], *, wait_seconds: float) -> None:
+def _show_in_git(kernel: Kernel, what: Unshown, set_aside: list[Moved], *, wait_seconds: float) -> None:
     name = _feature_of(what)
     # Whoever holds the worktree shows it itself before working there.
     with kernel.locks.worktree(name, wait_seconds=wait_seconds):
@@ -111,7 +119,7 @@ def _show_in_git(kernel: Kernel, what: Unshown, set_aside: list[str], *, wait_se
             state = view.get(FeatureState, name)
         # A feature that was made again has taken its worktree and its branch over.
         if state is not None and what.kind == "worktree":
-            set_aside += kernel.git.follow_tree(name, state.tree)
+            set_aside += [(SET_ASIDE_IN_WORKTREE, path) for path in kernel.git.follow_tree(name, state.tree)]
         elif state is None and what.kind == "gone_worktree":
             kernel.git.remove_worktree(name)
         elif state is None and what.kind == "gone_branch":
@@ -120,7 +128,7 @@ def _show_in_git(kernel: Kernel, what: Unshown, set_aside: list[str], *, wait_se
             tx.mark_shown(what, {})
 
 
-def _remove_files(kernel: Kernel, what: Unshown, set_aside: list[str]) -> None:
+def _remove_files(kernel: Kernel, what: Unshown, set_aside: list[Moved]) -> None:
     """Remove what AOP wrote of a feature that is gone; what somebody else wrote there stays, or is set aside."""
     name = _feature_of(what)
     written = [path for path in kernel.files.below(folder_of(name), limit=MOST_FILES) if is_written_by_aop(path, name)]
@@ -129,7 +137,7 @@ def _remove_files(kernel: Kernel, what: Unshown, set_aside: list[str]) -> None:
         hashes = {path: view.shown_hash(path) for path in known}
     for path in written:
         if path in hashes and kernel.files.fingerprint(path) != hashes[path]:
-            set_aside.append(kernel.files.set_aside(path))
+            set_aside.append((SET_ASIDE, kernel.files.set_aside(path)))
         kernel.files.remove(path)
     kernel.files.prune(folder_of(name))
     kernel.git.forget(name)

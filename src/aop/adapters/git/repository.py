@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
@@ -164,7 +163,12 @@ class Repository:
         ran = self._neutral.run("merge-tree", *options, object_id(ours), object_id(theirs), fine=(0, 1, _FAILED))
         if ran.code == _FAILED:
             if "unrelated histories" in ran.err:
-                raise MergeConflict(f"`{ours[:12]}` and `{theirs[:12]}` have no commit in common.", paths=[])
+                raise MergeConflict(
+                    f"`{ours[:12]}` and `{theirs[:12]}` have no commit in common.",
+                    hint="Make the feature anew, from the base branch as it is now.",
+                    paths=[],
+                    conflicts=[],
+                )
             raise Fault(f"`git merge-tree` ended with {ran.code}: {self._neutral.cleaned(ran.err)}")
         tree, *conflicts = split_names(ran.out)
         merged = TreeId(ObjectId(tree))
@@ -207,7 +211,8 @@ class Repository:
         ]
         if old == new or not behind:
             return None
-        return " ".join(_how_to_follow(folder, branch, object_id(old), object_id(new)) for folder in behind)
+        places = ["the repository's root" if folder == self._root else f"`{folder.name}`" for folder in behind]
+        return " ".join(_how_to_follow(place, branch, object_id(old), object_id(new)) for place in places)
 
     # --- worktrees -----------------------------------------------------------------------------------
 
@@ -385,11 +390,10 @@ def _git_date(when: datetime) -> str:
     return f"@{int(when.astimezone(UTC).timestamp())} +0000"
 
 
-def _how_to_follow(folder: Path, branch: str, old: str, new: str) -> str:
+def _how_to_follow(place: str, branch: str, old: str, new: str) -> str:
     # `read-tree` takes over what differs between the two, and refuses where that would lose local changes; it goes by
     # what the index knows of the files, which the other command brings up to date.
-    here = f"git -C {shlex.quote(str(folder))}"
     return (
-        f"`{branch}` is checked out at `{folder}`, which was left alone and still shows the files of `{old[:12]}`;"
-        f" bring it up to date with `{here} update-index -q --refresh; {here} read-tree -m -u {old} {new}`."
+        f"`{branch}` is checked out at {place}, which was left alone and still shows the files of `{old[:12]}`;"
+        f" bring it up to date, there, with `git update-index -q --refresh; git read-tree -m -u {old} {new}`."
     )
