@@ -33,9 +33,12 @@ class RefNotes:
         """Hold the lock, and have a note of the ref for as long; give what removes the lock file of a git that died."""
         with self._held() as note:
             self._drop_left_behind(note)
+            free = [lock for lock in self._locks(ref) if not lock.exists()]
             os.pwrite(note, ref.encode("utf-8"), 0)
             yield lambda: self._drop_locks(ref)
-            os.ftruncate(note, 0)
+            # A lock file that git could not remove is left to whoever comes next.
+            if not any(lock.exists() for lock in free):
+                os.ftruncate(note, 0)
 
     def clear(self) -> None:
         """Remove the lock files that a killed git of AOP left: they would stop the user's own git."""
@@ -74,8 +77,11 @@ class RefNotes:
         os.ftruncate(note, 0)
 
     def _drop_locks(self, ref: str) -> None:
-        _drop_lock(self._common / f"{ref}.lock")
-        _drop_lock(self._common / "HEAD.lock")
+        for lock in self._locks(ref):
+            _drop_lock(lock)
+
+    def _locks(self, ref: str) -> tuple[Path, Path]:
+        return self._common / f"{ref}.lock", self._common / "HEAD.lock"
 
 
 def is_branch_name(name: str) -> bool:

@@ -58,9 +58,11 @@ class Refs:
         ref = branch_ref(branch)
         with self._notes.of(ref):
             ran = self._run(ref, object_id(to), object_id(old))
-        if ran.code == 0:
+        head = to if ran.code == 0 else self.branch_head(branch)
+        # On a full disk git can fail after the branch has moved, at its log.
+        if head == to:
             return True
-        if self.branch_head(branch) != old:
+        if head != old:
             return False
         raise Fault(f"The branch `{branch}` cannot be moved: {self._git.cleaned(ran.err)}")
 
