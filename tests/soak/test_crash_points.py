@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.soak.conftest import Prepared
-from tests.soak.faults import DURABLE, OPERATIONS, How, Operation, needs_strace, spread
+from tests.soak.faults import DURABLE, MERGE, OPERATIONS, How, Operation, needs_strace, spread
 from tests.soak.wholeness import outcome_at
 
 each_operation = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
@@ -38,3 +38,12 @@ def test_killed_together_with_the_git_that_writes_for_it_it_is_whole_too(
     *_, point = (point for point in points if point.git and point.syscall in ("rename", "write"))
     outcome = outcome_at(point, How.KILLED, stage, tmp_path, with_parent=True)
     assert (outcome.ending, outcome.damage) == ("killed", [])
+
+
+@needs_strace
+@pytest.mark.slow
+def test_a_merge_whose_git_fails_after_the_branch_moved_is_done(prepared: Prepared, tmp_path: Path) -> None:
+    stage, points = prepared(MERGE)
+    *_, log = (point for point in points if point.command == "update-ref" and point.syscall == "write")
+    outcome = outcome_at(log, How.DISK_FULL, stage, tmp_path)
+    assert (outcome.ending, outcome.damage) == ("answered", [])
