@@ -77,10 +77,13 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "qa.test_index_get": EVERYBODY,
     "qa.test_index_update": {ORCHESTRATOR, QA},
     "repo.apply_patch": {BUILDER, QA},
+    "repo.commit": set(),
     "repo.diff": EVERYBODY,
     "repo.diff_bundle": EVERYBODY,
     "repo.ensure_worktree": {ORCHESTRATOR},
+    "repo.merge": set(),
     "repo.read_file": EVERYBODY,
+    "repo.rebase_onto_main": set(),
     "repo.search": EVERYBODY,
     "repo.status": EVERYBODY,
     "report.dashboard": EVERYBODY,
@@ -434,7 +437,8 @@ class Watched(World):
 
 @pytest.fixture
 def watched(tmp_path: Any) -> Iterator[Watched]:
-    made = Watched(make_repository(tmp_path / "repo"))
+    policy = "version: 1\ncommit_policy: {allow_commit: true, allow_merge: true}\n"
+    made = Watched(make_repository(tmp_path / "repo", {**FILES, "agentic/orchestrator/policy.yaml": policy}))
     made.answered, made.refused = set(), set()
     yield made
     made.close()
@@ -485,9 +489,13 @@ def break_and_repair(world: World) -> None:
 
 def merge(world: World) -> None:
     world.call("feature.ready_to_merge", feature_id="one")
+    for tool in ("repo.commit", "repo.rebase_onto_main"):
+        world.ok(tool, role=Role.SYSTEM, feature_id="one")
     token = world.approval("one")
     world.ok("feature.ready_to_merge", feature_id="one", user_approval_token=token)
     world.call("feature.ready_to_merge", feature_id="one", user_approval_token=token)
+    world.ready("two", PATCH.replace("-two", "-TWO").replace("+TWO", "+2"))
+    world.ok("repo.merge", role=Role.SYSTEM, feature_id="two", user_approval_token=world.approval("two"))
 
 
 def delete(world: World) -> None:

@@ -196,6 +196,7 @@ def test_the_state_is_the_front_matter_and_the_body_of_its_file(begun: World) ->
             "evidence": {"last_gate_run": None, "latest_by_mode": {}, "merge": None},
             "base_commit": git(begun.root, "rev-parse", "main").strip(),
             "tree": git(begun.root, "rev-parse", "main^{tree}").strip(),
+            "branch_commit": None,
         },
         "body": answer["body"],
     }
@@ -223,6 +224,9 @@ def test_the_state_is_the_front_matter_and_the_body_of_its_file(begun: World) ->
         ("feature.state_patch", {"expected_version": 1, "patch": {"role_status": {"qa": "done"}}}),
         ("feature.log_append", {"note": "Seen."}),
         ("feature.delete", {}),
+        ("repo.commit", {}),
+        ("repo.rebase_onto_main", {}),
+        ("repo.merge", {}),
     ],
 )
 def test_every_tool_says_so_when_there_is_no_such_feature(

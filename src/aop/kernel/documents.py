@@ -115,6 +115,8 @@ class FeatureState(Document, frozen=True, kw_only=True):
     """Where the branch was cut from the base branch."""
     tree: TreeId
     """What the feature is, byte for byte; the worktree is made from it."""
+    branch_commit: CommitId | None = None
+    """The commit that AOP made on its branch before a merge; null if it made none."""
 
 
 class Index(Document, frozen=True, kw_only=True):

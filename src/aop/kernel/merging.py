@@ -198,12 +198,8 @@ def prepare(call: Call, ready: Ready, strategy: MergeStrategy, message: str) -> 
     feature_commit = git.commit(state.tree, [state.base_commit], text, when=when)
     merged = git.merge(ready.base, feature_commit)
     if isinstance(merged, ConflictedPaths):
-        raise MergeConflict(
-            f"`{state.feature_id}` conflicts with the base branch in {len(merged.paths)} file(s).",
-            paths=list(merged.paths),
-            conflicts=conflict_facts(git, merged, ours=ready.base, theirs=feature_commit),
-        )
-    _refuse_submodules(git, ready.base, merged.tree)
+        raise conflict_of(git, merged, state, base=ready.base, feature_commit=feature_commit)
+    refuse_submodules(git, ready.base, merged.tree)
     # A feature is one tree and so one commit: squashing it and rebasing it are the same.
     parents, merge_text = [ready.base], text
     if strategy is MergeStrategy.MERGE_COMMIT:
@@ -218,8 +214,22 @@ def prepare(call: Call, ready: Ready, strategy: MergeStrategy, message: str) -> 
     )
 
 
-def _refuse_submodules(git: Git, base: CommitId, merged: TreeId) -> None:
-    """No patch changes a submodule, so a merge that would is none of ours."""
+def conflict_of(
+    git: Git, merged: ConflictedPaths, state: FeatureState, *, base: CommitId, feature_commit: CommitId
+) -> MergeConflict:
+    """Return the refusal of a merge that somebody must resolve, with what conflicts as data."""
+    return MergeConflict(
+        f"`{state.feature_id}` conflicts with the base branch in {len(merged.paths)} file(s).",
+        paths=list(merged.paths),
+        conflicts=conflict_facts(git, merged, ours=base, theirs=feature_commit),
+    )
+
+
+def refuse_submodules(git: Git, base: CommitId, merged: TreeId) -> None:
+    """Refuse a merge that changes a submodule: no patch does, so it is none of ours.
+
+    Raises: ProtectedPath.
+    """
     changes = git.changes(git.tree_of(base), merged)
     links = [
         change.path
@@ -280,7 +290,7 @@ def move_branches(kernel: Kernel, state: FeatureState, prepared: Prepared) -> No
     head = git.branch_head(state.branch)
     if head is None:
         raise FeatureBranchMoved(f"The branch `{state.branch}` is gone.", branch=state.branch)
-    if head != state.base_commit and not _is_our_earlier_try(kernel, state, head):
+    if not is_own_head(kernel, state, head):
         raise FeatureBranchMoved(
             f"The branch `{state.branch}` has commits that AOP did not make.", branch=state.branch, head=head
         )
@@ -293,6 +303,7 @@ def move_branches(kernel: Kernel, state: FeatureState, prepared: Prepared) -> No
         )
 
 
-def _is_our_earlier_try(kernel: Kernel, state: FeatureState, head: CommitId) -> bool:
-    """A merge that died between the two branches left a commit of this tree on the feature's."""
-    return kernel.git.tree_of(head) == state.tree
+def is_own_head(kernel: Kernel, state: FeatureState, head: CommitId) -> bool:
+    """Tell whether AOP itself put the feature's branch where it is."""
+    # A merge that died between the two branches left a commit of this tree on the feature's.
+    return head in (state.base_commit, state.branch_commit) or kernel.git.tree_of(head) == state.tree

@@ -29,6 +29,8 @@ DECISIONS: Mapping[str, str] = {
     "plan_revised": "Plan {plan_version} replaced plan {revision_of}: {summary}",
     "patch_applied": "A patch changed {files} file(s); the tree is `{tree}`.",
     "gates_ran": "The `{mode}` gates of profile `{profile}` ended with `{verdict}` on tree `{tree}`.",
+    "feature_committed": "The tree `{tree}` was committed on its branch as `{commit}`.",
+    "feature_rebased": "The feature was moved from `{old_base}` to `{base}`; the tree is `{tree}`.",
     "approval_granted": "The tree `{tree}` was approved for merging onto `{base}`.",
     "feature_merged": "Merged by `{strategy}` as `{merge_commit}`.",
     "plan_blocked": "Plan {plan_version} collides, and waits for {waits_for}.",
