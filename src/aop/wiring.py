@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+import msgspec
 from msgspec import Struct
 
 from aop.adapters.file_locks import FileLocks
@@ -155,6 +157,26 @@ def build(folder: Path, settings: Settings) -> App:
     )
     person = Principal(role=Role.ORCHESTRATOR, actor=settings.actor, person=True)
     return App(gateway=Gateway(kernel, CATALOGUE), repository=repository, record=record, person=person)
+
+
+def make_ready_for_threads() -> None:
+    """Have every shape built that is otherwise built when it is first read.
+
+    Two threads that read a shape at once, for the first time, crash msgspec: a process that calls tools from several
+    threads calls this before the second one starts.
+    """
+    import_module("aop.adapters.processes")
+    tuple(CATALOGUE.values())
+    for shape in _shapes_below(Struct):
+        # What it cannot build, nobody reads.
+        with suppress(TypeError, NameError):
+            msgspec.json.Decoder(shape)
+
+
+def _shapes_below(shape: type[Struct]) -> Iterator[type[Struct]]:
+    for narrower in shape.__subclasses__():
+        yield narrower
+        yield from _shapes_below(narrower)
 
 
 def _local_processes(repository: Repository, settings: Settings, redact: Redactor) -> Processes:

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,6 +23,7 @@ from mcp_types import CallToolResult, Tool
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.kernel.tokens import TokenOrder
+from tests.clocks import HandClock
 from tests.world import World
 
 AOP = [sys.executable, "-m", "aop.cli.main"]
@@ -92,21 +93,11 @@ def token_for(
     world: World, role: Role, feature: str | None = None, *, life: timedelta = timedelta(hours=1), age: int = 0
 ) -> str:
     """Return a token that was made so many seconds ago."""
-    tokens = world.app.tokens
-    if age:
-        tokens = msgspec.structs.replace(tokens, clock=_Earlier(age))
+    clock = HandClock()
+    clock.wall = datetime.now(UTC) - timedelta(seconds=age)
+    tokens = msgspec.structs.replace(world.app.tokens, clock=clock)
     order = TokenOrder(role=role, feature_id=None if feature is None else FeatureId(feature), life=life)
     return tokens.issue(order, by="person:ada").text
-
-
-class _Earlier(msgspec.Struct, frozen=True):
-    seconds: int
-
-    def now(self) -> datetime:
-        return datetime.now(UTC) - timedelta(seconds=self.seconds)
-
-    def boot_seconds(self) -> float:
-        return 0.0
 
 
 @contextmanager
@@ -158,6 +149,3 @@ def served(root: Path) -> Iterator[Served]:
     finally:
         process.kill()
         process.communicate(timeout=30)
-
-
-Connect = Callable[..., Any]

@@ -35,6 +35,7 @@ from aop.kernel.ports import Report
 from aop.kernel.principals import Principal
 from aop.kernel.schemas import Schema
 from aop.mcpserver.publishing import OPERATION_ID, names_by_alias, published
+from aop.wiring import make_ready_for_threads
 
 CALLS_AT_ONCE = 64
 """Threads, each with a connection to the record. A gate run holds one for as long as it lasts."""
@@ -61,6 +62,7 @@ class Door:
         self._gateway = gateway
         self._identify = identify
         self._log = log
+        make_ready_for_threads()
         self._names = names_by_alias(gateway.tools)
         self._published = cache(lambda name: published(gateway.tools[name]))
         self._threads = ThreadPoolExecutor(CALLS_AT_ONCE, thread_name_prefix="call")

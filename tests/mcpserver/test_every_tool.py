@@ -1,0 +1,182 @@
+"""Every tool of the catalogue through MCP: a good call fits the published output schema, a bad one is refused whole.
+
+A tool without a row fails `test_every_tool_has_a_row`. To add one: its name in `ROWS`, with `role` (one that may call
+it), `stage` (how far the row's own feature has to be), `good` (arguments that are answered with data; `{id}` stands for
+the feature, and `feature_id` is added where the tool takes one), `bad` (arguments laid over the good ones, which are
+refused) and `code` (how). A tool that only a person may use goes into `PERSONS`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from types import MappingProxyType
+from typing import Any
+
+import jsonschema
+import pytest
+from msgspec import Struct
+
+from aop.core.roles import Role
+from aop.kernel.calls import FeatureArguments
+from aop.kernel.schemas import error_schema
+from aop.wiring import CATALOGUE
+from tests.mcpserver.clients import Answer, Mcp, over_http, served, token_for
+from tests.tools.worlds import patch_of
+from tests.world import World, files, make_repository, plan_for
+
+ORCHESTRATOR, PLANNER, BUILDER, QA = Role.ORCHESTRATOR, Role.PLANNER, Role.BUILDER, Role.QA
+STAGES = ("absent", "new", "planned", "patched", "ready")
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    role: Role = QA
+    stage: str = "patched"
+    good: Mapping[str, Any] = {}
+    bad: Mapping[str, Any] = MappingProxyType({"no_such_argument": 1})
+    code: str = "invalid_arguments"
+
+
+def plan(feature: str, **changes: Any) -> dict[str, Any]:
+    """Return a plan that no other row's plan collides with."""
+    areas = {"allowed_areas": [f"src/{feature}"], "files": files(create=(f"src/{feature}/a.txt",))}
+    return plan_for(feature, **{**areas, **changes})
+
+
+PLAN, PATCH = plan("{id}"), patch_of("src/{id}/a.txt", "x")
+
+ROWS: Mapping[str, Row] = {
+    "collisions.scan": Row(),
+    "evidence.latest": Row(stage="ready"),
+    "feature.discover_specs": Row(),
+    "feature.get_context": Row(),
+    "feature.init": Row(role=ORCHESTRATOR, stage="absent", bad={"expected_version": "1"}),
+    "feature.log_append": Row(good={"note": "Looked at it."}, bad={"note": ""}),
+    "feature.state_get": Row(),
+    "feature.state_patch": Row(
+        role=ORCHESTRATOR,
+        stage="new",
+        good={"expected_version": 1, "patch": {"role_status": {"qa": "done"}}},
+        bad={"expected_version": 7, "patch": {"role_status": {"qa": "done"}}},
+        code="version_conflict",
+    ),
+    "gates.list": Row(bad={"profile": "nobody"}, code="unknown_gate_profile_or_mode"),
+    "gates.run": Row(role=BUILDER, good={"mode": "fast"}, bad={"mode": "slow"}),
+    "locks.acquire": Row(role=ORCHESTRATOR, good={"resource": "openapi"}, bad={"resource": ""}),
+    "locks.release": Row(role=ORCHESTRATOR, good={"resource": "events"}, bad={"resource": 1}),
+    "plan.get": Row(role=PLANNER),
+    "plan.submit": Row(
+        role=PLANNER,
+        stage="new",
+        good={"plan_json": PLAN},
+        bad={"plan_json": {**PLAN, "gate_profile": "nobody"}},
+        code="unknown_gate_profile_or_mode",
+    ),
+    "plan.update": Row(
+        role=PLANNER,
+        stage="planned",
+        good={"plan_json": {**PLAN, "plan_version": 2, "revision_of": 1}, "expected_plan_version": 1},
+        bad={"plan_json": {**PLAN, "plan_version": 2, "revision_of": 1}, "expected_plan_version": 5},
+        code="version_conflict",
+    ),
+    "repo.apply_patch": Row(
+        role=BUILDER,
+        stage="planned",
+        good={"unified_diff": PATCH},
+        bad={"unified_diff": patch_of("src/b.txt", "x", old=("alpha", "beta"))},
+        code="area_not_allowed",
+    ),
+    "repo.diff": Row(bad={"options": {"output": "x"}}),
+    "repo.diff_bundle": Row(),
+    "repo.ensure_worktree": Row(role=ORCHESTRATOR),
+    "repo.read_file": Row(
+        good={"path": "src/{id}/a.txt"}, bad={"path": "../../../../etc/hostname"}, code="path_out_of_bounds"
+    ),
+    "repo.status": Row(),
+    "report.dashboard": Row(),
+    "report.feature_summary": Row(),
+}
+PERSONS = {"feature.approve", "feature.delete", "feature.ready_to_merge"}
+
+
+class Scene:
+    """A served repository, and a client of each role."""
+
+    def __init__(self, world: World, clients: Mapping[Role, Mcp]) -> None:
+        self.world = world
+        self.clients = clients
+
+    def call(self, tool: str, row: Row, arguments: Mapping[str, Any], *, feature: str) -> Answer:
+        filled = json.loads(json.dumps(arguments).replace("{id}", feature))
+        named = {"feature_id": feature} if issubclass(CATALOGUE[tool].arguments, FeatureArguments) else {}
+        return self.clients[row.role].call(tool, {**named, **filled})
+
+    def feature_at(self, stage: str, feature: str) -> str:
+        reached = STAGES.index(stage)
+        if reached >= 1:
+            self.world.init(feature)
+        if reached >= 2:
+            self.world.ok("plan.submit", feature_id=feature, plan_json=plan(feature))
+        if reached >= 3:
+            self.world.patch(feature, PATCH.replace("{id}", feature))
+        if reached >= 4:
+            self.world.ok("gates.run", feature_id=feature, mode="fast")
+        return feature
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    world = World(make_repository(tmp_path_factory.mktemp("tools") / "repo"))
+    with ExitStack() as stack:
+        stack.callback(world.close)
+        server = stack.enter_context(served(world.root))
+        roles = {row.role for row in ROWS.values()}
+        yield Scene(world, {role: stack.enter_context(over_http(server.url, token_for(world, role))) for role in roles})
+
+
+def test_every_tool_has_a_row() -> None:
+    tools = {tool.name: tool.person_only for tool in CATALOGUE.values()}
+    assert {name for name, person_only in tools.items() if not person_only} - ROWS.keys() == set()
+    assert {name for name, person_only in tools.items() if person_only} - PERSONS == set()
+
+
+@pytest.mark.req("AOP-149", "AOP-328")
+@pytest.mark.parametrize("tool", ROWS)
+def test_a_good_call_is_answered_as_its_published_schema_says(scene: Scene, tool: str) -> None:
+    row = ROWS[tool]
+    feature = scene.feature_at(row.stage, f"good_{tool.replace('.', '_')}")
+    if tool == "locks.release":
+        scene.world.ok("locks.acquire", feature_id=feature, resource="events")
+    answer = scene.call(tool, row, row.good, feature=feature)
+    assert (answer.is_error, answer.error) == (False, None), answer.text
+    jsonschema.validate(answer.structured, published(scene, row, tool))
+    assert json.loads(answer.text) == answer.structured
+    assert str(scene.world.root) not in answer.text
+
+
+@pytest.mark.req("AOP-149", "AOP-318", "AOP-322")
+@pytest.mark.parametrize("tool", ROWS)
+def test_a_bad_call_is_refused_and_changes_nothing(scene: Scene, tool: str) -> None:
+    row = ROWS[tool]
+    feature = scene.feature_at(row.stage, f"bad_{tool.replace('.', '_')}")
+    before = scene.world.fingerprint()
+    answer = scene.call(tool, row, {**row.good, **row.bad}, feature=feature)
+    assert (answer.code, answer.structured) == (row.code, None), answer.text
+    line, _, body = answer.text.partition("\n")
+    assert line == f"{row.code}: {answer.error['error']['message']}"
+    assert json.loads(body) == answer.error
+    jsonschema.validate(answer.error, error_schema())
+    assert str(scene.world.root) not in answer.text
+    assert scene.world.fingerprint() == before
+
+
+@pytest.mark.parametrize("tool", ROWS)
+def test_a_tool_answers_to_its_name_without_a_dot(scene: Scene, tool: str) -> None:
+    row = ROWS[tool]
+    code = scene.clients[row.role].call(tool.replace(".", "_"), {"no_such_argument": 1}).code
+    assert code == "invalid_arguments"
+
+
+def published(scene: Scene, row: Row, tool: str) -> Any:
+    return next(each for each in scene.clients[row.role].tools() if each.name == tool).output_schema

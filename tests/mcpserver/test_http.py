@@ -1,0 +1,132 @@
+"""`aop serve` as a program on the network of this machine: who may knock, how much they may bring, where it listens."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import pytest
+
+from aop.core.roles import Role
+from aop.core.version import VERSION
+from tests.mcpserver.clients import AOP, Served, served, token_for
+from tests.world import World, make_repository, run_aop
+
+REVISION = "2026-07-28"
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    made = World(make_repository(tmp_path_factory.mktemp("http") / "repo"))
+    made.init("one")
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def server(world: World) -> Iterator[Served]:
+    with served(world.root) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def headers(world: World) -> dict[str, str]:
+    return {
+        "Authorization": f"Bearer {token_for(world, Role.QA)}",
+        "Accept": "application/json, text/event-stream",
+        "Content-Type": "application/json",
+        "MCP-Protocol-Version": REVISION,
+        "Mcp-Method": "tools/call",
+        "Mcp-Name": "repo.status",
+    }
+
+
+def request(**arguments: Any) -> dict[str, Any]:
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": REVISION,
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    params = {"name": "repo.status", "arguments": {"feature_id": "one", **arguments}, "_meta": meta}
+    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+
+
+def answered(response: httpx2.Response) -> Any:
+    lines = [line.removeprefix("data:") for line in response.text.splitlines() if line.startswith("data:")]
+    return json.loads(lines[-1] if lines else response.text)
+
+
+def test_a_call_is_answered(server: Served, headers: dict[str, str]) -> None:
+    answer = answered(httpx2.post(server.url, json=request(), headers=headers))
+    assert answer["result"]["structuredContent"]["data"]["feature_id"] == "one"
+
+
+@pytest.mark.parametrize(
+    ("header", "value", "status"),
+    [
+        ("Host", "evil.example", 421),
+        ("Host", "127.0.0.1:1", 421),
+        ("Host", "127.0.0.1.evil.example", 421),
+        ("Origin", "http://evil.example", 403),
+        ("Origin", "http://127.0.0.1:1", 403),
+        ("Origin", "null", 403),
+        ("Content-Type", "text/plain", 400),
+        ("Authorization", "Basic YTpi", 401),
+        ("Authorization", "Bearer", 401),
+    ],
+)
+def test_who_comes_by_another_way_is_turned_away(
+    server: Served, headers: dict[str, str], header: str, value: str, status: int
+) -> None:
+    assert httpx2.post(server.url, json=request(), headers={**headers, header: value}).status_code == status
+
+
+def test_a_page_of_this_server_itself_may_call(server: Served, headers: dict[str, str]) -> None:
+    response = httpx2.post(server.url, json=request(), headers={**headers, "Origin": server.origin})
+    assert response.status_code == 200
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_more_than_four_mebibytes_are_not_read(server: Served, headers: dict[str, str], *, chunked: bool) -> None:
+    body = json.dumps(request(actor_id="x" * (5 << 20))).encode()
+    pieces = (body[at : at + 65536] for at in range(0, len(body), 65536))
+    assert httpx2.post(server.url, content=pieces if chunked else body, headers=headers).status_code == 413
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b'{"jsonrpc": "2.0"}', b"\xff", b"[" * 100_000])
+def test_what_is_no_request_is_refused_in_the_words_of_the_protocol(
+    server: Served, headers: dict[str, str], body: bytes
+) -> None:
+    response = httpx2.post(server.url, content=body, headers=headers)
+    assert (response.status_code, "Traceback" in response.text) == (400, False)
+
+
+def test_its_health_is_no_secret_and_tells_none(server: Served) -> None:
+    response = httpx2.get(f"{server.origin}/healthz")
+    assert (response.status_code, response.json()) == (200, {"ok": True, "version": VERSION})
+
+
+def test_it_listens_on_this_machine_only(server: Served) -> None:
+    port = int(server.origin.rpartition(":")[2])
+    with socket.socket() as other:
+        # The same port on another address of this machine is still free.
+        other.bind(("127.0.0.2", port))
+
+
+def test_a_port_that_is_taken_is_named(world: World, server: Served) -> None:
+    port = server.origin.rpartition(":")[2]
+    ran = run_aop(world.root, "serve", "--port", port)
+    assert (ran.code, ran.out) == (2, "")
+    assert f"The port {port} cannot be used." in ran.err
+
+
+def test_the_address_is_the_first_line_on_standard_output(world: World) -> None:
+    with subprocess.Popen([*AOP, "serve", "--port", "0"], cwd=world.root, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline()
+        process.terminate()
+        assert process.wait(timeout=30) == 0
+    assert (address.startswith("http://127.0.0.1:"), address.endswith("/mcp\n")) == (True, True)
