@@ -30,7 +30,7 @@ BUILDER = TokenOrder(role=Role.BUILDER, feature_id=FeatureId("one"))
 
 @pytest.fixture
 def clock() -> HandClock:
-    return HandClock()
+    return HandClock("boot-1", 0.0)
 
 
 @pytest.fixture

@@ -93,7 +93,7 @@ def token_for(
     world: World, role: Role, feature: str | None = None, *, life: timedelta = timedelta(hours=1), age: int = 0
 ) -> str:
     """Return a token that was made so many seconds ago."""
-    clock = HandClock()
+    clock = HandClock("boot-1", 0.0)
     clock.wall = datetime.now(UTC) - timedelta(seconds=age)
     tokens = msgspec.structs.replace(world.app.tokens, clock=clock)
     order = TokenOrder(role=role, feature_id=None if feature is None else FeatureId(feature), life=life)

@@ -93,11 +93,19 @@ ROWS: Mapping[str, Row] = {
     "repo.read_file": Row(
         good={"path": "src/{id}/a.txt"}, bad={"path": "../../../../etc/hostname"}, code="path_out_of_bounds"
     ),
+    "repo.search": Row(good={"query": "x"}, bad={"query": "(", "regex": True}),
     "repo.status": Row(),
     "report.dashboard": Row(),
     "report.feature_summary": Row(),
 }
-PERSONS = {"feature.approve", "feature.delete", "feature.ready_to_merge"}
+PERSONS = {
+    "feature.approve",
+    "feature.delete",
+    "feature.ready_to_merge",
+    "repo.commit",
+    "repo.merge",
+    "repo.rebase_onto_main",
+}
 
 
 class Scene:
