@@ -315,7 +315,7 @@ def _signal_group(group: int, number: signal.Signals) -> None:
 def _kill_marked(marker: bytes) -> None:
     """Kill the processes that were started with the marker in their environment."""
     for _ in range(_SCANS):
-        found = [int(name) for name in os.listdir("/proc") if name.isdecimal() and marker in _environment_of(name)]
+        found = [int(name) for name in os.listdir("/proc") if name.isdecimal() and _is_marked(name, marker)]
         for pid in found:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
@@ -323,9 +323,18 @@ def _kill_marked(marker: bytes) -> None:
             return
 
 
-def _environment_of(pid: str) -> list[bytes]:
+def _is_marked(pid: str, marker: bytes) -> bool:
+    # There are hundreds of processes, and this is asked about each of them after every step: no file object for it.
     try:
-        with open(f"/proc/{pid}/environ", "rb", buffering=0) as file:
-            return file.read().split(b"\0")
+        descriptor = os.open(f"/proc/{pid}/environ", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        return []
+        return False
+    environment = b"\0"
+    try:
+        while piece := os.read(descriptor, _CHUNK):
+            environment += piece
+    except OSError:
+        pass
+    finally:
+        os.close(descriptor)
+    return b"\0%s\0" % marker in environment + b"\0"

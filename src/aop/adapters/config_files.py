@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from aop.kernel import config
@@ -11,6 +12,7 @@ FOLDER = "agentic/orchestrator"
 NAMES = ("policy", "gates", "agents")
 
 
+@cache
 def bundled_content(name: str) -> bytes:
     """Return one of the files that AOP brings along."""
     return (Path(config.__file__).with_name("defaults") / f"{name}.yaml").read_bytes()

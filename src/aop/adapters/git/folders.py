@@ -29,8 +29,9 @@ def own_folder(root: Path, *names: str) -> Path:
     folder = root
     for name in names:
         folder = folder / name
-        with suppress(FileExistsError):
-            folder.mkdir()
+        if not os.path.lexists(folder):
+            with suppress(FileExistsError):
+                folder.mkdir()
         if not stat.S_ISDIR(os.lstat(folder).st_mode):
             path = folder.relative_to(root).as_posix()
             raise PathOutOfBounds(
