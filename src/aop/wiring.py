@@ -48,6 +48,8 @@ TOOL_MODULES: Mapping[str, str] = {
     "plan.get": "aop.kernel.tools.plan",
     "plan.submit": "aop.kernel.tools.plan",
     "plan.update": "aop.kernel.tools.plan",
+    "qa.test_index_get": "aop.kernel.tools.qa",
+    "qa.test_index_update": "aop.kernel.tools.qa",
     "repo.apply_patch": "aop.kernel.tools.patch",
     "repo.commit": "aop.kernel.tools.branches",
     "repo.diff": "aop.kernel.tools.repo",

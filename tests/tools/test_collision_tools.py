@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from aop.core.roles import Role
-from aop.kernel.documents import AcceptedPlan, Plan, Status, TriedMerge
+from aop.kernel.documents import AcceptedPlan, Plan, Status
+from aop.kernel.radar import TriedMerge
 from tests.tools.worlds import POLICY, configured, force, patch_of, plain, yaml
 from tests.world import PATCH, World, files, git, plan_for
 

@@ -250,6 +250,7 @@ def test_the_context_holds_all_that_a_fresh_worker_needs(world: World) -> None:
 
     context = plain(world.ok("feature.get_context", role=Role.QA, feature_id="one"))
 
+    (ref,) = [hunk["ref"] for item in context["qa_index"]["items"] for hunk in item["hunks"]]
     assert context == {
         "feature_id": "one",
         "spec": "# Shout\n\nMake the second line loud.\n",
@@ -263,7 +264,7 @@ def test_the_context_holds_all_that_a_fresh_worker_needs(world: World) -> None:
             "items": [
                 {
                     "path": "src/a.txt",
-                    "hunks": [{"start_line": 2, "end_line": 2, "change_type": "modified"}],
+                    "hunks": [{"ref": ref, "start_line": 2, "end_line": 2, "change_type": "modified"}],
                     "required_tests": ["full:check"],
                     "status": "pending",
                 }

@@ -391,6 +391,9 @@ def test_the_qa_index_is_that_of_the_whole_feature_not_of_the_last_patch(make_wo
     index = plain(world.ok("feature.get_context", feature_id="one"))["qa_index"]
 
     assert index["version"] == 3
+    for item in index["items"]:
+        for hunk in item["hunks"]:
+            assert len(hunk.pop("ref")) == 16
     assert [(item["path"], item["hunks"]) for item in index["items"]] == [
         ('src/"quoted".txt', [{"start_line": 1, "end_line": 1, "change_type": "added"}]),
         ("src/b.txt", [{"start_line": 0, "end_line": 0, "change_type": "deleted"}]),

@@ -267,17 +267,30 @@ class BlockedQueue(Document, frozen=True, kw_only=True):
 # --- the QA index --------------------------------------------------------------------------------
 
 
-class QaHunk(Struct, frozen=True, kw_only=True):
+QaStatus = Literal["pending", "running", "passed", "failed", "waived"]
+
+
+class QaHunk(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One changed stretch of a file: what is tested, and what is known of it."""
+
+    ref: str = ""
+    """The same as long as the hunk is; a patch elsewhere, which only moves it, leaves it alone."""
     start_line: int
     end_line: int
     change_type: Literal["added", "modified", "deleted"]
+    status: QaStatus = "pending"
+    evidence_refs: tuple[str, ...] = ()
+    reason: str = ""
+    """Why it was waived."""
 
 
 class QaItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One changed file; its status is that of its hunks together."""
+
     path: NonEmpty
     hunks: tuple[QaHunk, ...]
     required_tests: tuple[str, ...]
-    status: Literal["pending", "running", "passed", "failed", "waived"]
+    status: QaStatus
     last_run_at: str | None = None
     evidence_refs: tuple[str, ...] = ()
 
@@ -290,32 +303,6 @@ class QaIndex(Document, frozen=True, kw_only=True):
     feature_id: FeatureId
     source_diff_ref: str
     items: tuple[QaItem, ...]
-
-
-# --- trial merges --------------------------------------------------------------------------------
-
-
-class ConflictPath(Struct, frozen=True, kw_only=True):
-    """A path that two sides of a merge cannot agree on."""
-
-    path: NonEmpty
-    """Where; git makes a name up where a file and a folder want the same one."""
-    kind: str
-    """Who changed, added or deleted it; `names` where a file stands in the way of a folder, or something was moved."""
-
-
-class TriedMerge(Document, frozen=True, kw_only=True):
-    """The newest trial merge of two features, or of one and the base; it can be made again from the features alone."""
-
-    kind: ClassVar[str] = "tried_merge"
-
-    between: str
-    """The two features, or `:` and one where the other side is the base: what it is kept under."""
-    about: str
-    """The commits and trees that were merged; for others it says nothing."""
-    is_clean: bool
-    paths: tuple[ConflictPath, ...]
-    left_out_paths: int
 
 
 # --- gate runs and approvals ---------------------------------------------------------------------

@@ -31,6 +31,7 @@ DECISIONS: Mapping[str, str] = {
     "gates_ran": "The `{mode}` gates of profile `{profile}` ended with `{verdict}` on tree `{tree}`.",
     "feature_committed": "The tree `{tree}` was committed on its branch as `{commit}`.",
     "feature_rebased": "The feature was moved from `{old_base}` to `{base}`; the tree is `{tree}`.",
+    "qa_index_updated": "QA marked hunks, index version {index_version}: {summary}.",
     "approval_granted": "The tree `{tree}` was approved for merging onto `{base}`.",
     "feature_merged": "Merged by `{strategy}` as `{merge_commit}`.",
     "plan_blocked": "Plan {plan_version} collides, and waits for {waits_for}.",

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from typing import ClassVar
 
 from msgspec import Struct
 
 from aop.core.ids import CommitId, FeatureId, TreeId
 from aop.kernel.conflicts import KINDS
-from aop.kernel.documents import ConflictPath, TriedMerge
+from aop.kernel.documents import Document, NonEmpty
 from aop.kernel.ports import Git, Proposal, TrialMerge
 from aop.kernel.touched import Touched, meeting_pairs, touched_between
 
@@ -26,6 +27,29 @@ MOST_TRIALS = 1_000
 MOST_PATHS = 50
 BASE = ""
 """Stands for the base branch where another question has a feature."""
+
+
+class ConflictPath(Struct, frozen=True, kw_only=True):
+    """A path that two sides of a merge cannot agree on."""
+
+    path: NonEmpty
+    """Where; git makes a name up where a file and a folder want the same one."""
+    kind: str
+    """Who changed, added or deleted it; `names` where a file stands in the way of a folder, or something was moved."""
+
+
+class TriedMerge(Document, frozen=True, kw_only=True):
+    """The newest trial merge of two features, or of one and the base; it can be made again from the features alone."""
+
+    kind: ClassVar[str] = "tried_merge"
+
+    between: str
+    """The two features, or `:` and one where the other side is the base: what it is kept under."""
+    about: str
+    """The commits and trees that were merged; for others it says nothing."""
+    is_clean: bool
+    paths: tuple[ConflictPath, ...]
+    left_out_paths: int
 
 
 class Tip(Struct, frozen=True, kw_only=True):

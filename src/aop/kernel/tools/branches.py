@@ -13,13 +13,12 @@ from aop.core.errors import CommitDisabled, FeatureBranchMoved, Json, MergeDisab
 from aop.core.ids import CommitId, FeatureId
 from aop.core.roles import Role
 from aop.kernel.calls import Call, ChangeArguments, Kernel, Outcome, Tool, the_feature
-from aop.kernel.config_models import Mode
 from aop.kernel.documents import TERMINAL, AcceptedPlan, FeatureState, QaIndex, Status
 from aop.kernel.features import moved, must_be, store
-from aop.kernel.gates import profile_named, unproven, with_overrides
+from aop.kernel.gates import unproven
 from aop.kernel.merging import base_head, commit_message, conflict_of, is_own_head, refuse_empty, refuse_submodules
 from aop.kernel.ports import ConflictedPaths
-from aop.kernel.qa_index import next_index
+from aop.kernel.qa_index import next_index, required_steps
 from aop.kernel.record import Transaction
 from aop.kernel.tools.merge import Merge, Merged, ready_to_merge, settle_merge
 from aop.kernel.tools.repo import WORKTREE_WAIT_SECONDS
@@ -171,7 +170,7 @@ def rebase_onto_main(call: Call, arguments: ChangeArguments) -> Outcome:
         def decide(tx: Transaction) -> Outcome:
             _unchanged(tx, arguments, state)
             stored = store(tx, state, after, now=kernel.now())
-            _renew_qa_index(tx, kernel, state, stored)
+            _renew_qa_index(tx, kernel, stored)
             tx.mark_unshown("worktree", name)
             tx.append(call.event("feature_rebased", name, old_base=state.base_commit, base=base, tree=stored.tree))
             return _rebased(stored, moved_it=True)
@@ -198,21 +197,14 @@ def _on(call: Call, state: FeatureState, base: CommitId) -> FeatureState:
     return after
 
 
-def _renew_qa_index(tx: Transaction, kernel: Kernel, before: FeatureState, after: FeatureState) -> None:
-    index = tx.get(QaIndex, after.feature_id)
+def _renew_qa_index(tx: Transaction, kernel: Kernel, state: FeatureState) -> None:
+    index = tx.get(QaIndex, state.feature_id)
     if index is None:
         return
-    git, config = kernel.git, kernel.config()
-    accepted = tx.get(AcceptedPlan, after.feature_id)
-    steps = profile_named(config.gates, after.gate_profile).modes.full
-    renewed = next_index(
-        index,
-        after,
-        git.diff(git.tree_of(after.base_commit), after.tree, context_lines=0),
-        just_changed={change.path for change in git.changes(before.tree, after.tree)},
-        steps=with_overrides(steps, Mode.FULL, accepted.plan if accepted else None, config.policy),
-    )
-    tx.put(renewed, after.feature_id)
+    accepted = tx.get(AcceptedPlan, state.feature_id)
+    diff = kernel.git.diff(kernel.git.tree_of(state.base_commit), state.tree, context_lines=0)
+    steps = required_steps(state, accepted.plan if accepted else None, kernel.config())
+    tx.put(next_index(index, state, diff, steps=steps), state.feature_id)
 
 
 def _rebased(state: FeatureState, *, moved_it: bool) -> Rebased:

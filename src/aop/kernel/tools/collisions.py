@@ -9,10 +9,10 @@ from msgspec import Struct
 from aop.kernel.calls import Arguments, Call, Kernel, Outcome, Tool
 from aop.kernel.collision_matrix import ComparedPlan, SharedPlace, shared_places
 from aop.kernel.collisions import fingerprint
-from aop.kernel.documents import TERMINAL, AcceptedPlan, ConflictPath, FeatureState, TriedMerge
+from aop.kernel.documents import TERMINAL, AcceptedPlan, FeatureState
 from aop.kernel.merging import base_head
 from aop.kernel.permissions import READERS
-from aop.kernel.radar import Question, Tip, look
+from aop.kernel.radar import ConflictPath, Question, Tip, TriedMerge, look
 from aop.kernel.record import Snapshot
 from aop.kernel.territory import territory_of
 

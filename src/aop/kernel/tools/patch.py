@@ -12,11 +12,10 @@ from aop.core.errors import PlanRequired, VersionConflict
 from aop.core.ids import FeatureId, TreeId
 from aop.kernel.calls import Call, ChangeArguments, Kernel, Outcome, Tool, the_feature
 from aop.kernel.config import Config
-from aop.kernel.config_models import Mode
 from aop.kernel.diffs import Patch, parse_patch, render
 from aop.kernel.documents import AcceptedPlan, FeatureState, QaIndex, Status
 from aop.kernel.features import must_be, store
-from aop.kernel.gates import profile_named, unproven, with_overrides
+from aop.kernel.gates import unproven
 from aop.kernel.locks import now_by
 from aop.kernel.needed_locks import check_unbroken, locks_for_paths, locks_for_plan, relying_on
 from aop.kernel.patches import (
@@ -37,7 +36,7 @@ from aop.kernel.patches import (
 from aop.kernel.permissions import PATCHERS
 from aop.kernel.plans import bounds_of
 from aop.kernel.ports import FileMode, TreeChange
-from aop.kernel.qa_index import next_index
+from aop.kernel.qa_index import next_index, required_steps
 from aop.kernel.record import Transaction
 from aop.kernel.territory import territory_of
 from aop.kernel.tools.repo import WORKTREE_WAIT_SECONDS, ChangedFile, changed_files
@@ -63,7 +62,6 @@ class Target(Struct, frozen=True, kw_only=True):
 
     state: FeatureState
     accepted: AcceptedPlan | None
-    qa_index: QaIndex | None
     base_tree: TreeId
 
 
@@ -90,7 +88,8 @@ def apply_patch(call: Call, arguments: ApplyPatch) -> Outcome:
         with kernel.record.read() as view:
             check_unbroken(view, target.state, needed, now_by(kernel.clock))
         kernel.git.keep(target.state.feature_id, proposal.tree)
-        index = _qa_index(kernel, target, proposal, config)
+        whole_diff = kernel.git.diff(target.base_tree, proposal.tree, context_lines=0)
+        tests = required_steps(target.state, target.accepted.plan if target.accepted else None, config)
 
         def decide(tx: Transaction) -> Outcome:
             state = the_feature(tx, arguments)
@@ -98,7 +97,9 @@ def apply_patch(call: Call, arguments: ApplyPatch) -> Outcome:
             fenced = relying_on(state, check_unbroken(tx, state, needed, now_by(kernel.clock)))
             after = msgspec.structs.replace(fenced, tree=proposal.tree, gates=unproven(state.gates))
             stored = store(tx, state, after, now=kernel.now())
-            tx.put(index, stored.feature_id)
+            # Read here: QA may have marked what it found since the patch came.
+            known = tx.get(QaIndex, stored.feature_id)
+            tx.put(next_index(known, stored, whole_diff, steps=tests), stored.feature_id)
             tx.mark_unshown("worktree", stored.feature_id)
             tx.append(
                 call.event(
@@ -127,7 +128,6 @@ def _target(kernel: Kernel, arguments: ApplyPatch) -> Target:
         return Target(
             state=state,
             accepted=view.get(AcceptedPlan, state.feature_id),
-            qa_index=view.get(QaIndex, state.feature_id),
             base_tree=kernel.git.tree_of(state.base_commit),
         )
 
@@ -213,19 +213,6 @@ def _refuse_overtaken(tx: Transaction, target: Target, state: FeatureState) -> N
     judged = (target.state.tree, target.state.status, target.accepted)
     if judged != (state.tree, state.status, tx.get(AcceptedPlan, state.feature_id)):
         raise VersionConflict(f"The feature `{state.feature_id}`", expected=target.state.version, current=state.version)
-
-
-def _qa_index(kernel: Kernel, target: Target, proposal: Proposal, config: Config) -> QaIndex:
-    after = msgspec.structs.replace(target.state, tree=proposal.tree)
-    plan = target.accepted.plan if target.accepted else None
-    profile = profile_named(config.gates, after.gate_profile)
-    return next_index(
-        target.qa_index,
-        after,
-        kernel.git.diff(target.base_tree, proposal.tree, context_lines=0),
-        just_changed={change.path for change in proposal.changes},
-        steps=with_overrides(profile.modes.full, Mode.FULL, plan, config.policy),
-    )
 
 
 def _thin_changes(patch: Patch) -> tuple[str, ...]:
