@@ -53,13 +53,13 @@ def block(tx: Transaction, call: Call, state: FeatureState, weighed: Weighed, no
     free(tx, call, state.feature_id, _in_the_way(tx, call.kernel.config().policy, entry), now)
     _store_queue(tx, [*_others(tx, state.feature_id), entry], now)
     stored = _store_waiting(tx, entry, weighed.collisions, now)
-    facts = _shown(entry)
-    tx.append(call.event("plan_blocked", state.feature_id, **facts, waits_for=_named(entry)))
+    told: dict[str, Json] = {"plan_version": entry.plan.plan_version, "waits_for": _named(entry)}
+    tx.append(call.event("plan_blocked", state.feature_id, **told, entry=_shown(entry)))
     report = collision_refusal(state.feature_id, weighed.collisions)
     blocked = BlockedByCollisionPolicy(
         f"{report.message} Without that, `{state.feature_id}` would be worked on at the same time;"
         f" now its plan waits for {_named(entry)}.",
-        blocked_queue_entry=facts,
+        blocked_queue_entry=_shown(entry),
         queue_position=waiting_plans(tx).index(entry) + 1,
         waits_for=list(entry.waits_for),
         version=stored.version,
