@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import TypeVar
 
 import msgspec
 
 from aop.kernel.gateway import Gateway
+from aop.kernel.ports import Command, Ended, Processes
 from aop.wiring import CATALOGUE
 from tests.world import World
+
+T = TypeVar("T")
 
 NOON = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
 
@@ -24,6 +28,8 @@ class HandClock:
         self.pauses: list[float] = []
         self.meanwhile: Callable[[], object] = lambda: None
         """What happens while somebody waits."""
+        self.gate_seconds = 0.0
+        """How long a gate step takes."""
 
     def now(self) -> datetime:
         return self.wall
@@ -45,10 +51,26 @@ class HandClock:
         self.wall += timedelta(seconds=seconds)
 
 
+class SlowProcesses:
+    """Implements `aop.kernel.ports.Processes`: while a step runs, time passes on a hand clock."""
+
+    def __init__(self, processes: Processes, clock: HandClock) -> None:
+        self.sandbox_level = processes.sandbox_level
+        self.identity = processes.identity
+        self._processes, self._clock = processes, clock
+
+    def together(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
+        return self._processes.together(tasks)
+
+    def run(self, command: Command) -> Ended:
+        self._clock.go_on(self._clock.gate_seconds)
+        return self._processes.run(command)
+
+
 def clocked(world: World) -> HandClock:
     """Give a world a clock that goes on from where the machine's stands."""
     kernel = world.app.gateway.kernel
     clock = HandClock(kernel.clock.boot_id(), kernel.clock.boot_seconds())
-    gateway = Gateway(msgspec.structs.replace(kernel, clock=clock), CATALOGUE)
-    world.app = msgspec.structs.replace(world.app, gateway=gateway)
+    kernel = msgspec.structs.replace(kernel, clock=clock, processes=SlowProcesses(kernel.processes, clock))
+    world.app = msgspec.structs.replace(world.app, gateway=Gateway(kernel, CATALOGUE))
     return clock
