@@ -31,10 +31,11 @@ check: $(INSTALLED) ## check format, style, types, the import stack, the generat
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/aop tools check --docs
-	$(BIN)/python tests/requirements_covered.py
+	$(BIN)/python tests/requirements_covered.py --document docs/requirements.md
 
-tools: $(INSTALLED) ## write the files that are made from the code: contracts, docs/tools.md, docs/refusals.md
+tools: $(INSTALLED) ## write the files that are made from the code: contracts, docs/{tools,refusals,requirements}.md
 	$(BIN)/aop tools write --docs
+	$(BIN)/python tests/requirements_covered.py --document docs/requirements.md --write
 
 format: $(INSTALLED) ## rewrite the files as `make check` wants them, as far as a machine can
 	$(BIN)/ruff check --fix

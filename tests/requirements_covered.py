@@ -1,5 +1,8 @@
 """Says which requirement ids and hostile inputs the tests claim; exits with 1 when a claimed id does not exist.
 
+With `--document`, also when an id of the tools and contracts is neither claimed nor has a reason, or the document is
+old.
+
 A claim is `@pytest.mark.req("AOP-130")` or `@pytest.mark.hostile("D001")` with literal ids, read from the source
 without importing it. Below `tests/hostile` the literal id of a row claims as well. A test that is skipped or expected
 to fail claims nothing.
@@ -40,9 +43,12 @@ def main(arguments: Sequence[str]) -> int:
         for marker, ids in known.items():
             _print_summary(TITLES[marker], _by_state(ids, claimed[marker]), every_id=options.list)
     unknown = [claim for claim in claims if claim.id not in known[claim.marker]]
-    for claim in unknown:
-        print(f"{claim.place}: `{claim.id}` is not in the list of {TITLES[claim.marker]}.", file=sys.stderr)
-    return 1 if unknown else 0
+    wrong = [f"{claim.place}: `{claim.id}` is not in the list of {TITLES[claim.marker]}." for claim in unknown]
+    if options.document:
+        wrong += _documented(options.document, claimed["req"], reasons=_rows_of(options.reasons), write=options.write)
+    for line in wrong:
+        print(line, file=sys.stderr)
+    return 1 if wrong else 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -51,12 +57,14 @@ def _parser() -> argparse.ArgumentParser:
     shape = parser.add_mutually_exclusive_group()
     shape.add_argument("--list", action="store_true", help="name every id, claimed or open")
     shape.add_argument("--json", action="store_true", help="the same, for programs")
+    parser.add_argument("--document", type=Path, metavar="FILE", help="check that this file says it, with reasons")
+    parser.add_argument("--write", action="store_true", help="write that file instead")
+    parser.add_argument("--reasons", type=Path, default=TESTS / "requirements" / "open.tsv", metavar="FILE")
     return parser
 
 
 def _listed(name: str) -> tuple[str, ...]:
-    lines = (TESTS / "requirements" / name).read_text(encoding="utf-8").splitlines()
-    return tuple(line.partition("\t")[0] for line in lines)
+    return tuple(_rows_of(TESTS / "requirements" / name))
 
 
 def _marked(folder: Path) -> Iterator[Claim]:
@@ -109,6 +117,54 @@ def _print_summary(title: str, states: dict[str, list[str]], *, every_id: bool) 
     if every_id:
         for state, ids in states.items():
             print(f"  {state}: {' '.join(ids) or 'none'}")
+
+
+# --- docs/requirements.md --------------------------------------------------------------------------
+
+DOCUMENTED = tuple(f"AOP-{number}" for number in (*range(143, 241), *range(318, 336)))
+"""The tools and what they rest on, and the contracts around them."""
+
+HEAD = """\
+<!-- Written by `make tools`; the reasons are in tests/requirements/open.tsv. -->
+
+# Requirements
+
+What AOP's tools and contracts must do (AOP-143 to 240 and 318 to 335), and whether a test would notice if they did
+not. A claim is a marker at a test, `@pytest.mark.req("AOP-143")`: `grep -rn AOP-143 tests` says which tests those are.
+"""
+
+
+def _documented(path: Path, claimed: set[str], *, reasons: dict[str, str], write: bool) -> list[str]:
+    """Return what is wrong with the document, after writing it if that is asked for."""
+    wrong = [
+        f"`{id_}` is claimed by no test, and has no reason in tests/requirements/open.tsv."
+        for id_ in DOCUMENTED
+        if id_ not in claimed and id_ not in reasons
+    ]
+    text = _document(claimed, reasons)
+    if write:
+        path.write_text(text, encoding="utf-8")
+    elif not path.is_file() or path.read_text(encoding="utf-8") != text:
+        wrong.append(f"`{path.name}` does not say what the tests claim; run `make tools`, and commit what it changed.")
+    return wrong
+
+
+def _document(claimed: set[str], reasons: dict[str, str]) -> str:
+    what = _rows_of(TESTS / "requirements" / "requirements.tsv")
+    shown = [(id_, what[id_].replace("|", "\\|")) for id_ in DOCUMENTED]
+    proven = [f"| {id_} | {text} |\n" for id_, text in shown if id_ in claimed]
+    missing = [f"| {id_} | {text} | {reasons.get(id_, '')} |\n" for id_, text in shown if id_ not in claimed]
+    return (
+        f"{HEAD}\n## Not claimed: {len(missing)} of {len(shown)}\n\n"
+        f"| id | what | why not |\n|---|---|---|\n{''.join(missing)}"
+        f"\n## Claimed by tests: {len(proven)} of {len(shown)}\n\n| id | what |\n|---|---|\n{''.join(proven)}"
+    )
+
+
+def _rows_of(path: Path) -> dict[str, str]:
+    """Return a table of ids; what else stands in a row is its text."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return {id_: text for id_, _tab, text in (line.partition("\t") for line in lines)}
 
 
 def _part(id_: str) -> str:

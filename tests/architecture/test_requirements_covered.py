@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -33,6 +34,27 @@ def test_a_claim_of_an_unknown_id_fails_and_is_named(tmp_path: Path) -> None:
     path.write_text("import pytest\n\npytestmark = pytest.mark.req('AOP-999')\n")
     ended = requirements_covered("--tests", str(tmp_path))
     assert (ended.returncode, ended.stderr) == (1, f"{path}:3: `AOP-999` is not in the list of requirements.\n")
+
+
+def test_every_id_of_the_document_is_claimed_or_has_a_reason(tmp_path: Path) -> None:
+    document, reasons = tmp_path / "requirements.md", tmp_path / "open.tsv"
+    reasons.write_text("AOP-143\tNot built yet.\n")
+    written = requirements_covered(
+        "--document", str(document), "--write", "--reasons", str(reasons), "--tests", str(tmp_path)
+    )
+    assert written.returncode == 1
+    assert "`AOP-144` is claimed by no test, and has no reason in tests/requirements/open.tsv.\n" in written.stderr
+    assert "AOP-143" not in written.stderr
+    assert re.search(r"^\| AOP-143 \| .* \| Not built yet\. \|$", document.read_text(), re.MULTILINE)
+
+
+def test_a_document_that_is_old_is_named(tmp_path: Path) -> None:
+    document = tmp_path / "requirements.md"
+    assert requirements_covered("--document", str(document), "--write").returncode == 0
+    assert requirements_covered("--document", str(document)).returncode == 0
+    document.write_text("old\n")
+    ended = requirements_covered("--document", str(document))
+    assert (ended.returncode, "run `make tools`" in ended.stderr) == (1, True)
 
 
 def requirements_covered(*arguments: str) -> subprocess.CompletedProcess[str]:
