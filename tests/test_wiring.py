@@ -14,7 +14,13 @@ from tests.world import World, run_aop
 
 NOT_FOR_STATUS = {
     *("yaml", "re2", "typing_extensions", "subprocess", "shutil"),
-    *("aop.adapters.processes", "aop.adapters.configuration", "aop.adapters.git.checkouts", "aop.kernel.patches"),
+    *(
+        "aop.core.yamltext",
+        "aop.adapters.processes",
+        "aop.adapters.configuration",
+        "aop.adapters.git.checkouts",
+        "aop.kernel.patches",
+    ),
 }
 MODULES = [f"{tools.__name__}.{found.name}" for found in pkgutil.iter_modules(tools.__path__)]
 

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from aop.core.errors import Json
-from aop.core.frontmatter import join_front_matter
 from aop.core.ids import FeatureId
 from aop.core.jsontext import pretty_json
 from aop.core.visibletext import visible
@@ -85,6 +84,9 @@ def feature_files(
     told: Iterable[JournalEntry],
 ) -> dict[str, bytes]:
     """Return every file of a feature, by path."""
+    # Whoever only reads writes none of these, and needs no YAML.
+    from aop.core.frontmatter import join_front_matter
+
     folder = folder_of(state.feature_id)
     files = {
         f"{folder}/state.md": join_front_matter(front_matter(state), body_of(state)).encode(),
