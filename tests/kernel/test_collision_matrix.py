@@ -10,14 +10,12 @@ from hypothesis import strategies as st
 
 from aop.core.ids import FeatureId
 from aop.kernel.collision_matrix import ComparedPlan, shared_places
-from aop.kernel.config_models import ContractResources
 from aop.kernel.documents import Plan
 from aop.kernel.paths import overlap, parse_planned
 from aop.kernel.territory import Territory
 from tests.world import files, plan_for
 
 NOTHING_GUARDED = Territory(protected=(), steering=(), exclusive=(), permitted=())
-RESOURCES = ContractResources(openapi="openapi", events="events", db="db_migrations")
 
 ENTRY = st.builds(
     lambda parts, end: "/".join(parts) + end,
@@ -32,7 +30,7 @@ ENTRY = st.builds(
 def test_two_features_share_a_place_exactly_when_entries_of_them_overlap(entries: list[list[str]]) -> None:
     plans = [ComparedPlan(feature_id=FeatureId(f"f{n}"), plan=plan_of(f"f{n}", own)) for n, own in enumerate(entries)]
 
-    found = shared_places(plans, NOTHING_GUARDED, RESOURCES)
+    found = shared_places(plans, NOTHING_GUARDED, {})
 
     together = {
         (a.feature_id, b.feature_id)

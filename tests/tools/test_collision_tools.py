@@ -128,6 +128,48 @@ def test_a_worker_sees_the_places_of_its_own_feature_only(world: World) -> None:
     assert [each["identifier"] for each in plain(answer.data)["collisions"]] == ["src/b.txt"]
 
 
+# --- plans that wait ------------------------------------------------------------------------------
+
+
+@pytest.mark.req("AOP-201", "AOP-209", "AOP-212")
+def test_a_plan_that_waits_is_compared_and_marked_and_named_with_those_it_waits_for(tmp_path: Path) -> None:
+    world = configured(tmp_path / "repo", policy={"collision_policy": "block"})
+    world.plan("one")
+    for name in ("two", "three"):
+        world.init(name)
+        assert world.call("plan.submit", feature_id=name, plan_json=plan_for(name)).error is not None
+
+    scanned = plain(world.ok("collisions.scan"))
+
+    (place,) = scanned["collisions"]
+    assert [(who["feature_id"], who["queued"]) for who in place["holders"]] == [
+        ("one", False),
+        ("three", True),
+        ("two", True),
+    ]
+    assert [(each["feature_id"], each["plan_version"], each["waits_for"]) for each in scanned["waiting"]] == [
+        ("two", 1, ["one"]),
+        ("three", 1, ["one"]),
+    ]
+    seen = [plain(world.call_as_worker("collisions.scan", Role.PLANNER, name).data) for name in ("one", "two")]
+    assert [[each["feature_id"] for each in one["waiting"]] for one in seen] == [["two", "three"], ["two"]]
+    world.close()
+
+
+def test_a_protected_area_with_a_lock_is_changed_by_one_after_the_other(tmp_path: Path) -> None:
+    policy = {"protected_areas": ["db"], "locks": {"resources": ["openapi", "events", "db_migrations", "protected:db"]}}
+    world = configured(tmp_path / "repo", policy=policy)
+    for name in ("one", "two"):
+        put_plan(world, name, files=files(create=(f"db/{name}.sql",)))
+
+    (place,) = plain(world.ok("collisions.scan"))["collisions"]
+
+    assert (place["kind"], place["identifier"]) == ("area", "db")
+    assert [each["action"] for each in place["recommended_actions"]] == ["acquire_lock", "shared_prerequisite_feature"]
+    assert "`protected:db`" in place["recommended_actions"][0]["message"]
+    world.close()
+
+
 # --- trial merges --------------------------------------------------------------------------------
 
 
@@ -306,6 +348,10 @@ def test_what_was_tried_is_kept_until_a_side_moves_and_leaves_nothing_in_the_rep
     feature(unplanned, "two", replaced("src/b.txt", "alpha", "ALPHA"))
     assert conflicts(unplanned) == first
     assert tried_merges(unplanned) == {"one:three": 1, "one:two": 2, "three:two": 2}
+
+    force(unplanned, "two", status=Status.FAILED)
+    assert len(conflicts(unplanned)) == 1
+    assert tried_merges(unplanned) == {"one:three": 1}
 
 
 def tried_merges(world: World) -> dict[str, int]:

@@ -14,11 +14,12 @@ from msgspec import Struct
 
 from aop.core.ids import FeatureId
 from aop.kernel.collisions import CollisionKind, claims_on, fingerprint, kind_of
-from aop.kernel.config_models import ContractResources
+from aop.kernel.config import Policy
 from aop.kernel.documents import Plan
+from aop.kernel.needed_locks import area_lock
 from aop.kernel.paths import PlannedPath, folded, overlap, parse_planned
 from aop.kernel.record import Claim
-from aop.kernel.territory import Territory
+from aop.kernel.territory import Territory, territory_of
 
 
 class Holder(Struct, frozen=True, kw_only=True, order=True):
@@ -70,8 +71,19 @@ class ComparedPlan(Struct, frozen=True, kw_only=True):
 Place: TypeAlias = tuple[CollisionKind, str]
 
 
+def locks_of(policy: Policy) -> dict[Place, str]:
+    """Return the places that have a lock, with its name."""
+    resources = policy.locks.contract_to_resource
+    contracts: dict[Place, str] = {
+        ("contract", "openapi"): resources.openapi,
+        ("contract", "events"): resources.events,
+        ("migration", "db"): resources.db,
+    }
+    return contracts | {("area", folded(area.text)): area_lock(area) for area in territory_of(policy).lockable}
+
+
 def shared_places(
-    plans: Iterable[ComparedPlan], territory: Territory, resources: ContractResources
+    plans: Iterable[ComparedPlan], territory: Territory, locks: Mapping[Place, str]
 ) -> tuple[SharedPlace, ...]:
     """Return every place that the plans of more than one feature reach, in order."""
     holders: dict[Place, set[Holder]] = defaultdict(set)
@@ -91,7 +103,7 @@ def shared_places(
     for narrow, wide in _meetings(tuple(spots.values())):
         holders["file", narrow.key] |= narrow.holders | wide.holders
     return tuple(
-        _shared(place, tuple(sorted(found)), resources)
+        _shared(place, tuple(sorted(found)), lock=locks.get(place))
         for place, found in sorted(holders.items())
         if len(features_of(found)) > 1
     )
@@ -141,30 +153,30 @@ def _folders_above(stem: str) -> Iterator[str]:
     return ("/".join(parts[:depth]) for depth in range(len(parts)))
 
 
-def _shared(place: Place, holders: tuple[Holder, ...], resources: ContractResources) -> SharedPlace:
+def _shared(place: Place, holders: tuple[Holder, ...], *, lock: str | None) -> SharedPlace:
     kind, identifier = place
     return SharedPlace(
         kind=kind,
         identifier=identifier,
         holders=holders,
         collision_fingerprint=fingerprint([(kind, identifier, feature_id) for feature_id in features_of(holders)]),
-        recommended_actions=tuple(_recommended(place, resources)),
+        recommended_actions=(_way_apart(identifier, lock), _way_together(identifier)),
     )
 
 
-def _recommended(place: Place, resources: ContractResources) -> Iterator[Recommendation]:
-    kind, identifier = place
-    if kind in ("contract", "migration"):
-        resource = getattr(resources, identifier)
-        yield Recommendation(
-            action="acquire_lock",
-            message=f"Let them change `{identifier}` one after the other: each acquires the lock `{resource}` in turn.",
-        )
-    else:
-        yield Recommendation(
+def _way_apart(identifier: str, lock: str | None) -> Recommendation:
+    if lock is None:
+        return Recommendation(
             action="revise_plan", message=f"Revise all of these plans but one, so that they leave `{identifier}` alone."
         )
-    yield Recommendation(
+    return Recommendation(
+        action="acquire_lock",
+        message=f"Let them change `{identifier}` one after the other: each acquires the lock `{lock}` in turn.",
+    )
+
+
+def _way_together(identifier: str) -> Recommendation:
+    return Recommendation(
         action="shared_prerequisite_feature",
         message=f"Put what they all do to `{identifier}` into a feature of its own, and merge that one first.",
     )

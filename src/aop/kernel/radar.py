@@ -11,6 +11,7 @@ have moved: a patch makes the answers about its feature stale, and the next look
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import cache
 from typing import ClassVar
 
@@ -100,6 +101,8 @@ class Look(Struct, frozen=True, kw_only=True):
     """The answers that were not known before, by key."""
     untried: int
     """How many questions were put off."""
+    over: tuple[str, ...] = ()
+    """The keys of answers about features that are not looked at any more."""
 
 
 def look(git: Git, tips: Sequence[Tip], head: CommitId, known: Mapping[str, TriedMerge]) -> Look:
@@ -114,7 +117,12 @@ def look(git: Git, tips: Sequence[Tip], head: CommitId, known: Mapping[str, Trie
         conflicts=(*with_base.conflicts, *between.conflicts),
         fresh={**with_base.fresh, **between.fresh},
         untried=with_base.untried + between.untried,
+        over=_over(known, {BASE, *(tip.feature_id for tip in tips)}),
     )
+
+
+def _over(known: Mapping[str, TriedMerge], living: AbstractSet[str]) -> tuple[str, ...]:
+    return tuple(key for key in known if not living >= set(key.split(":")))
 
 
 def _overtaken(git: Git, changed: Mapping[Tip, Touched], head: CommitId) -> dict[Tip, Touched]:

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from aop.kernel.blocked_queue import waiting_plans
 from aop.kernel.calls import Arguments, Call, Kernel, Outcome, Tool
-from aop.kernel.collision_matrix import ComparedPlan, SharedPlace, shared_places
+from aop.kernel.collision_matrix import ComparedPlan, SharedPlace, locks_of, shared_places
 from aop.kernel.collisions import fingerprint
-from aop.kernel.documents import TERMINAL, AcceptedPlan, FeatureState
+from aop.kernel.documents import TERMINAL, AcceptedPlan, FeatureState, QueuedPlan
 from aop.kernel.merging import base_head
 from aop.kernel.permissions import READERS
 from aop.kernel.radar import ConflictPath, Question, Tip, TriedMerge, look
@@ -35,6 +36,21 @@ class Conflict(Struct, frozen=True, kw_only=True):
         return (self.theirs,) if self.ours is None else (self.ours, self.theirs)
 
 
+class Waiting(Struct, frozen=True, kw_only=True):
+    """A plan that would be worked on at the same time as others, and waits for them instead."""
+
+    feature_id: str
+    plan_version: int
+    waits_for: tuple[str, ...]
+    """The features that it would run beside."""
+    detected_at: str
+    """Since when it waits."""
+    required_resources: tuple[str, ...]
+    """The locks that it gets when it is let in."""
+    collision_fingerprint: str
+    """The same as long as it waits for the same."""
+
+
 class Scanned(Struct, frozen=True, kw_only=True):
     compared_plans: int
     """How many plans were compared, accepted and queued."""
@@ -42,6 +58,8 @@ class Scanned(Struct, frozen=True, kw_only=True):
     """What plans say: each place that more than one of them reaches."""
     collision_fingerprint: str
     """The same as long as the same features meet in the same places."""
+    waiting: tuple[Waiting, ...]
+    """The plans that wait, in the order in which they are let in."""
     conflicts: tuple[Conflict, ...]
     """What is: each merge that was tried and would not go through."""
     untried_merges: int
@@ -52,26 +70,27 @@ def scan(call: Call, _arguments: Arguments) -> Outcome:
     """Compare all plans under the policy as it is now, and try the merges whose sides have moved."""
     kernel, reaches = call.kernel, call.principal.reaches
     config = kernel.config()
-    policy = config.policy
     with kernel.record.read() as view:
         states = [state for state in view.all(FeatureState) if state.status not in TERMINAL]
-        plans = _compared_plans(view, states)
+        queue = waiting_plans(view)
+        plans = [*_accepted_plans(view, states), *_queued_plans(queue)]
         known = {tried.between: tried for tried in view.all(TriedMerge)}
-    found = shared_places(plans, territory_of(policy), policy.locks.contract_to_resource)
+    found = shared_places(plans, territory_of(config.policy), locks_of(config.policy))
     seen = tuple(place for place in found if any(map(reaches, place.feature_ids)))
     looked = look(kernel.git, [_tip(state) for state in states], base_head(kernel, config), known)
-    _keep(kernel, looked.fresh)
+    _keep(kernel, looked.fresh, over=looked.over)
     conflicts = (_conflict(question, tried) for question, tried in looked.conflicts)
     return Scanned(
         compared_plans=len(plans),
         collisions=seen,
         collision_fingerprint=fingerprint([(place.collision_fingerprint,) for place in seen]),
+        waiting=tuple(_waiting(each) for each in queue if any(map(reaches, (each.feature_id, *each.waits_for)))),
         conflicts=tuple(each for each in conflicts if any(map(reaches, each.feature_ids))),
         untried_merges=looked.untried,
     )
 
 
-def _compared_plans(view: Snapshot, states: Sequence[FeatureState]) -> list[ComparedPlan]:
+def _accepted_plans(view: Snapshot, states: Sequence[FeatureState]) -> list[ComparedPlan]:
     """Return the plans that hold something."""
     accepted = {each.plan.feature_id: each.plan for each in view.all(AcceptedPlan)}
     return [
@@ -79,6 +98,21 @@ def _compared_plans(view: Snapshot, states: Sequence[FeatureState]) -> list[Comp
         for state in states
         if state.feature_id in accepted
     ]
+
+
+def _queued_plans(queue: Sequence[QueuedPlan]) -> list[ComparedPlan]:
+    return [ComparedPlan(feature_id=each.feature_id, plan=each.plan, queued=True) for each in queue]
+
+
+def _waiting(entry: QueuedPlan) -> Waiting:
+    return Waiting(
+        feature_id=entry.feature_id,
+        plan_version=entry.plan.plan_version,
+        waits_for=entry.waits_for,
+        detected_at=entry.detected_at,
+        required_resources=entry.required_resources,
+        collision_fingerprint=entry.collision_fingerprint,
+    )
 
 
 def _tip(state: FeatureState) -> Tip:
@@ -94,11 +128,13 @@ def _conflict(question: Question, tried: TriedMerge) -> Conflict:
     )
 
 
-def _keep(kernel: Kernel, fresh: Mapping[str, TriedMerge]) -> None:
+def _keep(kernel: Kernel, fresh: Mapping[str, TriedMerge], *, over: Sequence[str]) -> None:
     """Keep what was tried; whoever scanned at the same time found the same, and the first one's stays."""
-    if not fresh:
+    if not fresh and not over:
         return
     with kernel.record.write() as tx:
+        for key in over:
+            tx.remove(TriedMerge, key)
         for key, tried in fresh.items():
             last = tx.get(TriedMerge, key)
             if (last.version if last else 0) == tried.version - 1:
