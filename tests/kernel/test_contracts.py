@@ -84,6 +84,7 @@ def test_the_configuration_files_fit_as_a_whole_and_lean_and_a_wrong_key_does_no
 
 
 def test_the_words_for_a_key_are_those_of_the_documentation() -> None:
+    """A key is described in `kernel/config_words.py`, for its schema, and in the table, with the same words."""
     text = (ROOT / "docs/configuration.md").read_text(encoding="utf-8")
     documented = dict(re.findall(r"^\| `([^`]+)` \| .*? \| (.*) \|$", text, re.MULTILINE))
     assert {key: documented.get(key, "").removesuffix(" See [sandbox](sandbox.md).") for key in KEY_WORDS} == KEY_WORDS
