@@ -80,6 +80,12 @@ ROWS: Mapping[str, Row] = {
         bad={"plan_json": {**PLAN, "plan_version": 2, "revision_of": 1}, "expected_plan_version": 5},
         code="version_conflict",
     ),
+    "qa.test_index_get": Row(),
+    "qa.test_index_update": Row(
+        good={"expected_version": 1, "updates": [{"path": "src/{id}/a.txt", "status": "running"}]},
+        bad={"expected_version": 7, "updates": [{"path": "src/{id}/a.txt", "status": "running"}]},
+        code="qa_index_version_conflict",
+    ),
     "repo.apply_patch": Row(
         role=BUILDER,
         stage="planned",
