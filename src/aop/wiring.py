@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 from msgspec import Struct
 
+from aop.adapters.call_log import FileCallLog
 from aop.adapters.file_locks import FileLocks
 from aop.adapters.files import RepositoryFiles
 from aop.adapters.git.repository import Repository, open_repository
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 TOOL_MODULES: Mapping[str, str] = {
     "collisions.scan": "aop.kernel.tools.collisions",
     "evidence.latest": "aop.kernel.tools.evidence",
+    "evidence.verify": "aop.kernel.tools.verification",
     "feature.approve": "aop.kernel.tools.merge",
     "feature.delete": "aop.kernel.tools.deletion",
     "feature.discover_specs": "aop.kernel.tools.specs",
@@ -82,6 +84,8 @@ class Catalogue(Mapping[str, Tool]):
 
 CATALOGUE = Catalogue()
 
+CALL_LOG = ".aop/calls.jsonl"
+
 SECRET_NAMES = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "API_KEY", "APIKEY", "PRIVATE_KEY", "CREDENTIAL")
 
 
@@ -109,6 +113,7 @@ class App(Struct, frozen=True, kw_only=True):
     gateway: Gateway
     repository: Repository
     record: SqliteRecord
+    call_log: FileCallLog
     person: Principal
     """Whoever sits at the terminal."""
 
@@ -127,8 +132,9 @@ class App(Struct, frozen=True, kw_only=True):
         return Tokens(record=kernel.record, signer=signer, clock=kernel.clock, new_id=kernel.new_id)
 
     def close(self) -> None:
-        """Let go of the database and of git's helpers."""
+        """Let go of the database, of the log of calls and of git's helpers."""
         self.record.close()
+        self.call_log.close()
         self.repository.close()
 
 
@@ -144,6 +150,7 @@ def build(folder: Path, settings: Settings) -> App:
     locks = FileLocks(private / "locks")
     locks.sweep_leftovers()
     record = SqliteRecord(private / "record.db")
+    call_log = FileCallLog(repository.root / CALL_LOG)
     redact = Redactor(settings.secrets)
     kernel = Kernel(
         record=record,
@@ -151,6 +158,7 @@ def build(folder: Path, settings: Settings) -> App:
         files=RepositoryFiles(repository.root),
         processes=_LateProcesses(lambda: _local_processes(repository, settings, redact)),
         locks=locks,
+        calls=call_log,
         clock=SystemClock(),
         signer=FileSigner(private / "keys" / "approval.key"),
         redact=redact,
@@ -158,7 +166,8 @@ def build(folder: Path, settings: Settings) -> App:
         config=KeptConfig(repository, repository.root),
     )
     person = Principal(role=Role.ORCHESTRATOR, actor=settings.actor, person=True)
-    return App(gateway=Gateway(kernel, CATALOGUE), repository=repository, record=record, person=person)
+    gateway = Gateway(kernel, CATALOGUE)
+    return App(gateway=gateway, repository=repository, record=record, call_log=call_log, person=person)
 
 
 def make_ready_for_threads() -> None:

@@ -12,9 +12,10 @@ import msgspec
 import pytest
 
 from aop.adapters.record.migrations import MIGRATIONS
-from aop.adapters.record.sqlite import FIRST_HASH, SqliteRecord, chained_hash
+from aop.adapters.record.sqlite import SqliteRecord
 from aop.core.errors import Fault, UnknownFeature
 from aop.core.ids import FeatureId, OperationId
+from aop.kernel.chain import FIRST_HASH, chained_hash
 from aop.kernel.documents import Document, FeatureState, Verdict
 from aop.kernel.record import Claim, Event, JournalEntry, Operation, Transaction, Unshown
 from tests.racing import race, running

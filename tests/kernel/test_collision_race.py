@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from aop.adapters.record.sqlite import FIRST_HASH, chained_hash
+from aop.kernel.chain import FIRST_HASH, chained_hash
 from aop.kernel.documents import AcceptedPlan
 from tests.racing import race
 from tests.world import World, files, plan_for

@@ -58,6 +58,7 @@ PERSON = "person"
 MATRIX: Mapping[str, set[Role] | str] = {
     "collisions.scan": EVERYBODY,
     "evidence.latest": EVERYBODY,
+    "evidence.verify": EVERYBODY,
     "feature.approve": PERSON,
     "feature.delete": PERSON,
     "feature.discover_specs": EVERYBODY,

@@ -29,6 +29,8 @@ VERBS = {
     "token": "hand out, list or revoke the tokens that agents come in with",
     "mcp": "serve one agent over standard input and output",
     "serve": "serve many agents over HTTP on this machine",
+    "logs": "print every call and every event, and follow what happens",
+    "evidence": "prove that the record was not changed, or pack everything on one feature",
     "delete": "remove a feature, after showing what goes; worktree and branch only if you say so",
     "redact": "print a text without its secrets, to try the rules",
 }

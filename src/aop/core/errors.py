@@ -440,6 +440,12 @@ class EvidenceStale(Refusal):
     hint = "Run the named gate modes again on the tree as it is now."
 
 
+class EvidenceBroken(Refusal):
+    code = "evidence_broken"
+    move = Move.ASK_PERSON
+    hint = "Somebody or something other than AOP changed it: keep a copy of `.aop`, and find out who before you go on."
+
+
 # --- merging -------------------------------------------------------------------------------------
 
 

@@ -31,12 +31,22 @@ _RESERVED = frozenset(
 )
 
 
+def is_feature_id(text: str) -> bool:
+    """Tell whether a text has the form of a feature id."""
+    return _FEATURE_ID.fullmatch(text) is not None
+
+
+def is_operation_id(text: str) -> bool:
+    """Tell whether a text has the form of an operation id."""
+    return _OPERATION_ID.fullmatch(text) is not None
+
+
 def feature_id(text: str) -> FeatureId:
     """Return the text as a feature id.
 
     Raises: InvalidFeatureSlug.
     """
-    if not _FEATURE_ID.fullmatch(text):
+    if not is_feature_id(text):
         raise InvalidFeatureSlug(text, f"it must match `{FEATURE_ID_PATTERN}`")
     if text in _RESERVED:
         raise InvalidFeatureSlug(text, "git or the file system gives this name another meaning")
@@ -48,7 +58,7 @@ def operation_id(text: str) -> OperationId:
 
     Raises: InvalidArguments.
     """
-    if not _OPERATION_ID.fullmatch(text):
+    if not is_operation_id(text):
         shown = ascii(text[:80])[1:-1]
         raise InvalidArguments(f"An operation id must match `{OPERATION_ID_PATTERN}`.", operation_id=shown)
     return OperationId(text)

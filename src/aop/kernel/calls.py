@@ -15,7 +15,7 @@ from aop.core.redaction import Redactor
 from aop.core.roles import Role
 from aop.kernel.config import Config
 from aop.kernel.documents import FeatureState
-from aop.kernel.ports import Files, Git, Locks, NewId, Processes, Report, Signer
+from aop.kernel.ports import CallLog, Files, Git, Locks, NewId, Processes, Report, Signer
 from aop.kernel.principals import Principal
 from aop.kernel.record import Event, Record, Snapshot, Transaction
 
@@ -94,6 +94,7 @@ class Kernel(Struct, frozen=True, kw_only=True):
     files: Files
     processes: Processes
     locks: Locks
+    calls: CallLog
     clock: Clock
     signer: Signer
     redact: Redactor

@@ -1,12 +1,15 @@
 """The shapes that the record keeps: each document is stored whole, and its version counts up."""
 
+import hashlib
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Literal
 
+import msgspec
 from msgspec import Meta, Struct
 
 from aop.core.ids import ApprovalId, CommitId, FeatureId, GateRunId, OperationId, TreeId
+from aop.core.jsontext import canonical_json
 
 NonEmpty = Annotated[str, Meta(min_length=1)]
 Positive = Annotated[int, Meta(ge=1)]
@@ -318,6 +321,8 @@ class StepResult(Struct, frozen=True, kw_only=True):
     seconds: float
     attempts: int
     log_path: str
+    log_sha256: str = ""
+    """The digest of the log, so that a log that was changed proves nothing."""
     problem: str = ""
 
 
@@ -354,6 +359,11 @@ class GateRun(Document, frozen=True, kw_only=True):
     """The sandbox level and a hash of the programs that the steps started: elsewhere, the same gates run again."""
     started_at: str
     finished_at: str
+
+
+def digest_of(document: Document) -> str:
+    """Return the digest of a document that never changes."""
+    return hashlib.sha256(canonical_json(msgspec.to_builtins(document))).hexdigest()
 
 
 class TestBaseline(Document, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from aop.core.ids import FeatureId, GateRunId
 from aop.kernel.calls import Call
 from aop.kernel.config import Config
 from aop.kernel.config_models import ExecutionRules, Mode, Policy, Profile, Step
-from aop.kernel.documents import FeatureState, GateRun, Plan, StepResult, Subject, Verdict
+from aop.kernel.documents import FeatureState, GateRun, Plan, StepResult, Subject, Verdict, digest_of
 from aop.kernel.features import store
 from aop.kernel.flaky_gates import known_failure, with_known_failure
 from aop.kernel.gate_reports import Judged, Reports, judge_reports, remove_old_reports, reports_of
@@ -167,7 +167,9 @@ def _run_step(call: Call, plan: GatePlan, step: Step, checkout: Path, log_name: 
     while ended.transient and attempt <= _retries(plan.policy.execution):
         attempt, log_path = attempt + 1, f"{folder_of(plan.feature_id)}/logs/{log_name}-{attempt + 1}.log"
         ended = _run_once(call, plan, step, checkout, log_path)
-    return _Taken(result=_step_result(step, ended, log_path, attempts=attempt), transient=ended.transient)
+    result = _step_result(step, ended, log_path, attempts=attempt)
+    digest = call.kernel.files.fingerprint(log_path) or ""
+    return _Taken(result=msgspec.structs.replace(result, log_sha256=digest), transient=ended.transient)
 
 
 def _retries(rules: ExecutionRules) -> int:
@@ -250,6 +252,7 @@ def record_run(tx: Transaction, call: Call, before: FeatureState, after: Feature
             "gates_ran",
             stored.feature_id,
             gate_run_id=run.run_id,
+            run_sha256=digest_of(run),
             profile=run.profile,
             mode=run.mode,
             verdict=run.verdict,

@@ -13,19 +13,20 @@ import msgspec
 from aop.core.errors import (
     ForbiddenToolForRole,
     IdempotencyMismatch,
+    InternalError,
     InvalidArguments,
     Json,
     OperationInProgress,
     Refusal,
     UnknownTool,
 )
-from aop.core.ids import OperationId, feature_id
+from aop.core.ids import feature_id, is_feature_id, is_operation_id
 from aop.core.ids import operation_id as operation_id_of
 from aop.core.jsontext import MalformedText, canonical_json
 from aop.core.roles import Role
 from aop.kernel.calls import Arguments, Call, Envelope, FeatureArguments, Kernel, Outcome, Tool, envelope, refused
 from aop.kernel.config import Policy
-from aop.kernel.ports import Report
+from aop.kernel.ports import NotedCall, Report
 from aop.kernel.principals import Principal
 from aop.kernel.record import Operation
 from aop.kernel.showing import Moved, show
@@ -51,11 +52,19 @@ class Gateway:
         operation_id: str | None = None,
         report: Report = lambda _line: None,
     ) -> Envelope:
-        """Take one call through all stations."""
+        """Take one call through all stations, and note who called what, how long it took, and how it ended."""
+        began = self.kernel.clock.boot_seconds()
+        own_id = self.kernel.new_id("op") if operation_id is None else operation_id
+        outcome = InternalError.code
         try:
-            return self._call(principal, tool_name, arguments, operation_id=operation_id, report=report)
+            answer = self._call(principal, tool_name, arguments, operation_id=own_id, report=report)
+            outcome = "ok" if answer.error is None else str(answer.error["code"])
+            return answer
         except Refusal as refusal:
+            outcome = refusal.code
             return refused(refusal)
+        finally:
+            self._note(principal, tool_name, arguments, own_id, began=began, outcome=outcome)
 
     def tools_for(self, principal: Principal) -> tuple[Tool, ...]:
         """Return the tools that this caller may use, by name."""
@@ -63,7 +72,7 @@ class Gateway:
         return tuple(tool for _name, tool in sorted(self.tools.items()) if may_use(tool, principal, policy))
 
     def _call(
-        self, principal: Principal, tool_name: str, arguments: Json, *, operation_id: str | None, report: Report
+        self, principal: Principal, tool_name: str, arguments: Json, *, operation_id: str, report: Report
     ) -> Envelope:
         tool = self._permitted_tool(principal, tool_name)
         payload = payload_hash(tool, arguments)
@@ -73,11 +82,29 @@ class Gateway:
         if not tool.mutates:
             call = Call(kernel=self.kernel, principal=principal, tool=tool, operation_id=None, report=report)
             return _naming(set_aside, envelope(tool, tool.run(call, parsed)))
-        own_id = OperationId(self.kernel.new_id("op")) if operation_id is None else operation_id_of(operation_id)
+        own_id = operation_id_of(operation_id)
         call = Call(kernel=self.kernel, principal=principal, tool=tool, operation_id=own_id, report=report)
         answer = self._once(call, parsed, payload)
         set_aside += show(self.kernel, parsed.feature_id if isinstance(parsed, FeatureArguments) else None)
         return _naming(set_aside, self._revealed(tool, answer))
+
+    def _note(
+        self, principal: Principal, tool_name: str, arguments: Json, operation_id: str, *, began: float, outcome: str
+    ) -> None:
+        # What is no name of ours may be anything: it is noted that somebody sent something, and not what.
+        named = arguments.get("feature_id") if isinstance(arguments, Mapping) else None
+        self.kernel.calls.note(
+            NotedCall(
+                at=self.kernel.now(),
+                actor=principal.actor,
+                role=principal.role,
+                tool=tool_name if tool_name in self.tools else "?",
+                feature_id=named if isinstance(named, str) and is_feature_id(named) else None,
+                operation_id=operation_id if is_operation_id(operation_id) else "?",
+                milliseconds=round((self.kernel.clock.boot_seconds() - began) * 1000, 3),
+                outcome=outcome,
+            )
+        )
 
     def _permitted_tool(self, principal: Principal, tool_name: str) -> Tool:
         tool = self.tools.get(tool_name)

@@ -93,8 +93,9 @@ class Snapshot(Protocol):
         feature_id: FeatureId | None = None,
         kinds: Sequence[str] = (),
         newest: int | None = None,
+        limit: int = -1,
     ) -> Iterator[JournalEntry]:
-        """Return the entries after a number, in order; if `newest` is given, only so many of the last ones."""
+        """Return the entries after a number, in order: only so many of the first (`limit`), or of the `newest`."""
 
     def claims_near(self, kind: str, keys: Sequence[str]) -> tuple[Claim, ...]:
         """Return the claims on these keys, on a folder above one of them, on anything below one, and all patterns."""

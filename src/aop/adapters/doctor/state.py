@@ -16,8 +16,9 @@ from aop.adapters.git.command import GitDir, GitProgram
 from aop.adapters.git.folders import abandoned_folders
 from aop.adapters.git.repository import Repository
 from aop.adapters.git.worktrees import Worktrees
-from aop.adapters.record.sqlite import FIRST_HASH, SqliteRecord, chained_hash
+from aop.adapters.record.sqlite import SqliteRecord
 from aop.core.errors import Fault
+from aop.kernel.chain import FIRST_HASH, chained_hash
 from aop.kernel.documents import TERMINAL, FeatureState
 from aop.kernel.record import JournalEntry
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,13 +15,11 @@ from aop.adapters.file_locks import locked_file
 from aop.adapters.record.migrations import MIGRATIONS, migrate
 from aop.core.errors import Fault, Json
 from aop.core.ids import FeatureId, OperationId
-from aop.core.jsontext import canonical_json
+from aop.kernel.chain import FIRST_HASH, chained_hash
 from aop.kernel.documents import Document
 from aop.kernel.record import Claim, Event, JournalEntry, Operation, Snapshot, Transaction, Unshown, UnshownKind
 
 D = TypeVar("D", bound=Document)
-
-FIRST_HASH = "0" * 64
 
 
 class SqliteRecord:
@@ -162,6 +159,7 @@ class _View:
         feature_id: FeatureId | None = None,
         kinds: Sequence[str] = (),
         newest: int | None = None,
+        limit: int = -1,
     ) -> Iterator[JournalEntry]:
         sql = f"{_ENTRY} WHERE seq > ?"
         values: list[int | str] = [after]
@@ -170,7 +168,8 @@ class _View:
         if kinds:
             sql, values = f"{sql} AND kind IN ({', '.join('?' * len(kinds))})", [*values, *kinds]
         if newest is None:
-            return (_entry(row) for row in self._sql.execute(f"{sql} ORDER BY seq", values).fetchall())
+            rows = self._sql.execute(f"{sql} ORDER BY seq LIMIT ?", [*values, limit]).fetchall()
+            return (_entry(row) for row in rows)
         last = self._sql.execute(f"{sql} ORDER BY seq DESC LIMIT ?", [*values, newest]).fetchall()
         return (_entry(row) for row in reversed(last))
 
@@ -222,12 +221,6 @@ class _View:
     def shown_hash(self, path: str) -> str | None:
         row = self._sql.execute("SELECT sha256 FROM shown WHERE path = ?", (path,)).fetchone()
         return None if row is None else str(row[0])
-
-
-def chained_hash(seq: int, event: Event, previous: str) -> str:
-    """Return the hash that ties an entry to all entries before it."""
-    body = canonical_json({"seq": seq, "previous": previous, "event": msgspec.to_builtins(event)})
-    return hashlib.sha256(body).hexdigest()
 
 
 _OPERATION = "SELECT operation_id, tool, payload_hash, actor, intent, answer FROM operations"

@@ -15,7 +15,7 @@ from aop.kernel.baselines import keep_baseline
 from aop.kernel.blocked_queue import follow_status
 from aop.kernel.calls import Answered, Call, ChangeArguments, Kernel, Outcome, Tool, feature_named, the_feature
 from aop.kernel.config_models import MergeStrategy
-from aop.kernel.documents import Approval, FeatureState, GateRun, HeldLocks, MergeEvidence, Status, Verdict
+from aop.kernel.documents import Approval, FeatureState, GateRun, HeldLocks, MergeEvidence, Status, Verdict, digest_of
 from aop.kernel.features import moved, must_be, store
 from aop.kernel.gate_runs import failure_of, pointers, record_run
 from aop.kernel.gates import with_verdict
@@ -234,6 +234,7 @@ def _finish(call: Call, intent: Intent) -> Outcome:
                 base=prepared.base,
                 approval_id=prepared.approval_id,
                 gate_run_id=run.run_id,
+                run_sha256=digest_of(run),
             )
         )
         follow_status(tx, call, stored)
