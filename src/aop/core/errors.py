@@ -441,6 +441,8 @@ class EvidenceStale(Refusal):
 
 
 class EvidenceBroken(Refusal):
+    """Something that AOP recorded or wrote is not what it was; `kind` says how, `seq` which entry of the journal."""
+
     code = "evidence_broken"
     move = Move.ASK_PERSON
     hint = "Somebody or something other than AOP changed it: keep a copy of `.aop`, and find out who before you go on."
