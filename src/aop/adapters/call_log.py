@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from aop.core.errors import Fault
-from aop.kernel.ports import NotedCall
+from aop.kernel.noted_calls import NotedCall
 
 LARGEST_FILE = 16 * 1024 * 1024
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -23,7 +23,7 @@ _LONGEST_LINE = 64 * 1024
 
 
 class FileCallLog:
-    """Implements `aop.kernel.ports.CallLog`; of a full file one predecessor is kept."""
+    """Implements `aop.kernel.noted_calls.CallLog`; of a full file one predecessor is kept."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -89,7 +89,7 @@ class CallReader:
 
 def older(path: Path) -> Path:
     """Return where the predecessor of a full file is."""
-    return path.with_suffix(".1.jsonl")
+    return path.with_suffix(".older.jsonl")
 
 
 def _calls(path: Path, offset: int) -> tuple[list[NotedCall], int]:

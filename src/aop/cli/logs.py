@@ -16,7 +16,7 @@ from aop.cli.terminal import Terminal
 from aop.core.errors import InvalidCliArgs, Json
 from aop.core.ids import FeatureId, feature_id
 from aop.core.visibletext import visible
-from aop.kernel.ports import NotedCall
+from aop.kernel.noted_calls import NotedCall
 from aop.kernel.record import Event, JournalEntry
 from aop.wiring import CALL_LOG, App, Settings, build
 

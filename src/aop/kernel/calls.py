@@ -15,7 +15,8 @@ from aop.core.redaction import Redactor
 from aop.core.roles import Role
 from aop.kernel.config import Config
 from aop.kernel.documents import FeatureState
-from aop.kernel.ports import CallLog, Files, Git, Locks, NewId, Processes, Report, Signer
+from aop.kernel.noted_calls import CallLog
+from aop.kernel.ports import Files, Git, Locks, NewId, Processes, Report, Signer
 from aop.kernel.principals import Principal
 from aop.kernel.record import Event, Record, Snapshot, Transaction
 

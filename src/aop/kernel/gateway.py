@@ -26,7 +26,8 @@ from aop.core.jsontext import MalformedText, canonical_json
 from aop.core.roles import Role
 from aop.kernel.calls import Arguments, Call, Envelope, FeatureArguments, Kernel, Outcome, Tool, envelope, refused
 from aop.kernel.config import Policy
-from aop.kernel.ports import NotedCall, Report
+from aop.kernel.noted_calls import NotedCall
+from aop.kernel.ports import Report
 from aop.kernel.principals import Principal
 from aop.kernel.record import Operation
 from aop.kernel.showing import Moved, show

@@ -1,0 +1,29 @@
+"""What is noted of every call, and the port that keeps it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from msgspec import Struct
+
+
+class NotedCall(Struct, frozen=True, kw_only=True):
+    """One call, as it is noted when it has ended; never its arguments or its answer."""
+
+    at: str
+    """When it ended, in UTC."""
+    actor: str
+    role: str
+    tool: str
+    feature_id: str | None
+    operation_id: str
+    milliseconds: float
+    outcome: str
+    """`ok`, or the code of the refusal."""
+
+
+class CallLog(Protocol):
+    """Where every call is noted, also those that only read and those that are refused."""
+
+    def note(self, call: NotedCall) -> None:
+        """Add a call to the end. It is cheap and outlives this process, but a crash of the machine may lose it."""
