@@ -5,10 +5,10 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak check tools format bench lock
+.PHONY: help setup demo test soak real conformance check tools format bench lock
 
 help: ## list the targets
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 13
 
 setup: $(INSTALLED) ## make .venv with everything that the other targets need
 	@echo "Ready: $(BIN)"
@@ -24,6 +24,12 @@ test: $(INSTALLED) ## run the tests with branch coverage, then say which require
 
 soak: $(INSTALLED) ## break every operation at every system call that writes, and look for damage (needs strace)
 	$(BIN)/python -m pytest tests/soak -m soak -n auto --dist worksteal -rs
+
+real: $(INSTALLED) .real/.installed ## try AOP with the programs of others: conformance suite, inspector, a coding agent (needs npm)
+	$(BIN)/python -m pytest tests/real -m real -rs
+
+conformance: $(INSTALLED) .real/.installed ## what the MCP conformance suite and the inspector say (part of `make real`)
+	$(BIN)/python -m pytest tests/real/test_conformance.py -m real -rs
 
 check: $(INSTALLED) ## check format, style, types, the import stack, the generated files and the claimed requirement ids
 	$(BIN)/ruff format --check
@@ -58,3 +64,9 @@ $(BIN)/pip:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "AOP needs Python 3.11 or newer, and \`$(PYTHON)\` is not. Name one: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
 	$(PYTHON) -m venv --clear .venv
+
+.real/.installed: tests/real/package.json
+	@mkdir -p .real && cp $< .real/
+	@if command -v npm > /dev/null; then \
+		npm install --prefix .real --no-audit --no-fund --no-package-lock --loglevel=error && touch $@; \
+	else echo "npm is missing: what needs it is skipped."; fi

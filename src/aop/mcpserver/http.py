@@ -13,6 +13,7 @@ import uvicorn
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.provider import AccessToken
 from mcp.server.auth.settings import AuthSettings
+from mcp.server.lowlevel import Server
 from mcp.server.transport_security import TransportSecuritySettings
 from pydantic import AnyHttpUrl
 from starlette.datastructures import Headers
@@ -87,20 +88,29 @@ def _caller(tokens: Tokens) -> Principal:
 
 def _app(door: Door, tokens: Tokens, origin: str) -> ASGIApp:
     url = AnyHttpUrl(origin + PATH)
-    authority = origin.removeprefix("http://")
-    return door.server().streamable_http_app(
+    return mcp_app(
+        door.server(),
+        origin,
+        auth=AuthSettings(issuer_url=AnyHttpUrl(origin), resource_server_url=url, validate_token_resource=True),
+        token_verifier=_Verifier(tokens, str(url)),
+        custom_starlette_routes=[Route("/healthz", _healthz)],
+    )
+
+
+def mcp_app(server: Server[Any], origin: str, **options: Any) -> ASGIApp:
+    """Return an MCP server as an application that is reached under this origin alone, by whatever name of it."""
+    origins = [origin, origin.replace(LOOPBACK, "localhost")]
+    return server.streamable_http_app(
         streamable_http_path=PATH,
         # No session: what a request may do depends on its own token and on nothing that came before.
         stateless_http=True,
         max_request_body_size=LARGEST_BODY,
         transport_security=TransportSecuritySettings(
             enable_dns_rebinding_protection=True,
-            allowed_hosts=[authority, authority.replace(LOOPBACK, "localhost")],
-            allowed_origins=[origin, origin.replace(LOOPBACK, "localhost")],
+            allowed_hosts=[each.removeprefix("http://") for each in origins],
+            allowed_origins=origins,
         ),
-        auth=AuthSettings(issuer_url=AnyHttpUrl(origin), resource_server_url=url, validate_token_resource=True),
-        token_verifier=_Verifier(tokens, str(url)),
-        custom_starlette_routes=[Route("/healthz", _healthz)],
+        **options,
     )
 
 

@@ -1,0 +1,40 @@
+"""The programs of others, as `make real` installs them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+BIN = Path(__file__).parents[2] / ".real" / "node_modules" / ".bin"
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Runs one of them with a home of its own, and nothing of this machine's environment."""
+    if not (BIN / "conformance").exists():
+        pytest.skip("The programs are not installed: `make real` does that, where there is `npm`.")
+    home = tmp_path / "home"
+    home.mkdir()
+    base = {"PATH": f"{BIN}:{os.environ['PATH']}", "HOME": str(home), "TMPDIR": str(tmp_path)}
+
+    def run(
+        program: str, *words: str, env: Mapping[str, str] | None = None, cwd: Path = tmp_path
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(BIN / program), *words],
+            cwd=cwd,
+            env={**base, **(env or {})},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=280,
+        )
+
+    return run
