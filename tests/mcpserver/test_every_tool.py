@@ -49,6 +49,7 @@ PLAN, PATCH = plan("{id}"), patch_of("src/{id}/a.txt", "x")
 ROWS: Mapping[str, Row] = {
     "collisions.scan": Row(),
     "evidence.latest": Row(stage="ready"),
+    "evidence.verify": Row(stage="ready", bad={"anchor": {"seq": 1, "hash": "f" * 64}}, code="evidence_broken"),
     "feature.discover_specs": Row(),
     "feature.get_context": Row(),
     "feature.init": Row(role=ORCHESTRATOR, stage="absent", bad={"expected_version": "1"}),
