@@ -78,7 +78,9 @@ class Operation(Struct, frozen=True, kw_only=True):
 PLAN = Operation(name="plan.submit", stage="planning", event="plan_accepted")
 PATCHED = Operation(name="repo.apply_patch", stage="building", event="patch_applied")
 MERGE = Operation(name="aop merge", stage="ready", event="feature_merged")
-OPERATIONS = (PLAN, PATCHED, MERGE)
+LOCK = Operation(name="locks.acquire", stage="planning", event="lock_acquired")
+WITH_GIT = (PLAN, PATCHED, MERGE)
+OPERATIONS = (*WITH_GIT, LOCK)
 
 
 class Stage(Struct, frozen=True, kw_only=True):
@@ -114,6 +116,9 @@ def _prepared(world: World, operation: Operation) -> tuple[str, ...]:
     if operation is PLAN:
         world.init()
         given = "planner", {"plan_json": plan_for("one")}
+    elif operation is LOCK:
+        world.init()
+        given = "orchestrator", {"resource": "openapi"}
     else:
         world.plan()
         given = "builder", {"unified_diff": PATCH}

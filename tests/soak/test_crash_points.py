@@ -7,17 +7,15 @@ from pathlib import Path
 import pytest
 
 from tests.soak.conftest import Prepared
-from tests.soak.faults import DURABLE, MERGE, OPERATIONS, How, Operation, needs_strace, spread
+from tests.soak.faults import DURABLE, MERGE, OPERATIONS, WITH_GIT, How, Operation, needs_strace, spread
 from tests.soak.wholeness import outcome_at
-
-each_operation = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 
 
 @needs_strace
 @pytest.mark.slow
 @pytest.mark.req("AOP-026", "AOP-259")
 @pytest.mark.hostile("S01")
-@each_operation
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 def test_killed_before_a_lasting_step_it_is_whole_and_done_once_when_it_is_given_again(
     prepared: Prepared, operation: Operation, tmp_path: Path
 ) -> None:
@@ -30,7 +28,7 @@ def test_killed_before_a_lasting_step_it_is_whole_and_done_once_when_it_is_given
 
 @needs_strace
 @pytest.mark.slow
-@each_operation
+@pytest.mark.parametrize("operation", WITH_GIT, ids=lambda operation: operation.name)
 def test_killed_together_with_the_git_that_writes_for_it_it_is_whole_too(
     prepared: Prepared, operation: Operation, tmp_path: Path
 ) -> None:
