@@ -218,3 +218,15 @@ def test_a_lock_file_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "a.lock").symlink_to("elsewhere")
     with pytest.raises(OSError, match="Too many levels"), locked_file(tmp_path / "a.lock"):
         pass
+
+
+@pytest.mark.hostile("S21")
+def test_an_operation_runs_as_long_as_its_process_lives(folder: Path, locks: FileLocks) -> None:
+    assert not locks.is_running(OPERATION)
+    with running(HOLD, folder, "operation") as child:
+        assert locks.is_running(OPERATION)
+        child.kill()
+        child.wait()
+        assert not locks.is_running(OPERATION)
+    with locks.operation(OPERATION, wait_seconds=0.0):
+        assert locks.is_running(OPERATION)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+import time
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
 
 from aop.adapters.system import SystemClock, new_id
 from aop.core.clock import timestamp
@@ -23,6 +27,19 @@ def test_boot_time_never_goes_back() -> None:
     seen = [clock.boot_seconds() for _ in range(1000)]
     assert seen == sorted(seen)
     assert seen[0] > 0
+
+
+@pytest.mark.hostile("S26")
+def test_deadlines_are_counted_by_the_clock_that_counts_sleep() -> None:
+    before = time.clock_gettime(time.CLOCK_BOOTTIME)
+    seconds = SystemClock().boot_seconds()
+    assert before <= seconds <= time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+@pytest.mark.hostile("S25")
+def test_a_start_of_the_machine_has_one_name() -> None:
+    names = {SystemClock().boot_id() for _ in range(3)}
+    assert names == {Path("/proc/sys/kernel/random/boot_id").read_text().strip()}
 
 
 def test_ids_are_new_each_time_and_sort_by_the_time_they_were_made() -> None:
