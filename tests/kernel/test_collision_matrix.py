@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations, product
 
 import msgspec
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from aop.core.ids import FeatureId
@@ -17,13 +17,17 @@ from tests.world import files, plan_for
 
 NOTHING_GUARDED = Territory(protected=(), steering=(), exclusive=(), permitted=())
 
+NAMES = st.sampled_from(["a", "b", "ab", "A", "*", "?", "a*", "*b", "a*b", "**", "ß", "s?"])
 ENTRY = st.builds(
     lambda parts, end: "/".join(parts) + end,
-    st.lists(st.sampled_from(["a", "b", "A", "*", "?", "a*", "**", "ß"]), min_size=1, max_size=4),
+    st.lists(
+        st.sampled_from(["a", "b", "ab", "A", "*", "?", "a*", "*b", "a*b", "**", "ß", "s?"]), min_size=1, max_size=4
+    ),
     st.sampled_from(["", "/"]),
 )
 
 
+@settings(max_examples=500)
 @given(st.lists(st.lists(ENTRY, min_size=1, max_size=3), min_size=2, max_size=5))
 @example([["a"], ["a/b/"], ["a/"], ["**"]])
 @example([["a/*/b"], ["a/b"], ["a/b/b"]])

@@ -11,8 +11,8 @@ import pytest
 
 from aop.core.roles import Role
 from aop.kernel.documents import AcceptedPlan, Plan, Status
-from aop.kernel.radar import TriedMerge
-from tests.tools.worlds import POLICY, configured, force, patch_of, plain, yaml
+from aop.kernel.radar import Tip, TriedMerge, look
+from tests.tools.worlds import POLICY, configured, force, patch_of, plain, state_of, yaml
 from tests.world import PATCH, World, files, git, plan_for
 
 NO_CONTRACTS = {"openapi": "none", "events": "none", "db": "none"}
@@ -352,6 +352,21 @@ def test_what_was_tried_is_kept_until_a_side_moves_and_leaves_nothing_in_the_rep
     force(unplanned, "two", status=Status.FAILED)
     assert len(conflicts(unplanned)) == 1
     assert tried_merges(unplanned) == {"one:three": 1}
+
+
+def test_what_is_too_much_for_one_look_is_counted_and_comes_next_time(unplanned: World) -> None:
+    for name, word in (("one", "TWO"), ("two", "2"), ("three", "II")):
+        feature(unplanned, name, PATCH.replace("TWO", word))
+    tips = [
+        Tip(feature_id=state.feature_id, base=state.base_commit, tree=state.tree)
+        for state in (state_of(unplanned, name) for name in ("one", "two", "three"))
+    ]
+
+    first = look(unplanned.app.repository, tips, tips[0].base, {}, most=2)
+    second = look(unplanned.app.repository, tips, tips[0].base, first.fresh, most=2)
+
+    assert (len(first.conflicts), first.untried) == (2, 1)
+    assert (len(second.conflicts), second.untried, list(second.fresh)) == (3, 0, ["two:three"])
 
 
 def tried_merges(world: World) -> dict[str, int]:

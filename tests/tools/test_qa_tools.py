@@ -69,7 +69,7 @@ def run_gates(world: World) -> list[str]:
     return runs
 
 
-@pytest.mark.req("AOP-197", "AOP-261")
+@pytest.mark.req("AOP-197")
 def test_the_index_says_exactly_what_is_to_be_tested(patched: World) -> None:
     answer = index_of(patched)
 
@@ -102,7 +102,7 @@ def test_a_feature_without_a_patch_has_no_index(world: World) -> None:
     assert (answer["index"], answer["pending"], sum(answer["counts"].values())) == (None, [], 0)
 
 
-@pytest.mark.req("AOP-147", "AOP-198", "AOP-260")
+@pytest.mark.req("AOP-147", "AOP-198")
 def test_hunks_pass_by_the_runs_that_prove_it(patched: World) -> None:
     _, run = run_gates(patched)
     (short,), (first, second) = refs(patched, "src/a.txt"), refs(patched)
@@ -239,7 +239,7 @@ def test_a_waiver_needs_a_reason_and_stands_in_the_decisions_with_it(patched: Wo
     assert "src/a.txt: 1 waived (Only words.)" in told
 
 
-@pytest.mark.req("AOP-145", "AOP-257")
+@pytest.mark.req("AOP-145")
 def test_what_is_known_of_a_hunk_survives_patches_that_do_not_touch_it(patched: World) -> None:
     _, run = run_gates(patched)
     passing = {"path": "src/long.txt", "status": "passed", "hunk_refs": refs(patched)}

@@ -1,11 +1,13 @@
 """All collisions between all plans at once: every place that more than one of them reaches.
 
-Nothing is compared pair by pair. A plan entry can only meet what stands at its own folder or at one above it, so each
-entry looks there, and the cost grows with the entries and with what really meets.
+A plan entry can only meet what stands at its own folder or at one above it, so each entry looks there and nowhere else,
+and the cost grows with the entries and with what really meets. Only patterns that begin at the same folder are all
+looked at, and most of those for their last names alone.
 """
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
@@ -68,6 +70,8 @@ class ComparedPlan(Struct, frozen=True, kw_only=True):
     queued: bool = False
 
 
+_WILDCARDS = re.compile(r"[*?]+")
+
 Place: TypeAlias = tuple[CollisionKind, str]
 
 
@@ -128,11 +132,22 @@ class _Spot:
         self.key = claim.key
         self.stem = folded(self.entry.stem)
         self.holders: set[Holder] = set()
+        last = folded(self.entry.pattern).rpartition("/")[2]
+        self.begins, self.ends = _WILDCARDS.split(last)[0], _WILDCARDS.split(last)[-1]
 
     @property
     def width(self) -> tuple[bool, bool, str]:
         """Sort a file before a folder, and a folder before a pattern."""
         return self.entry.is_glob, self.entry.is_pattern, self.entry.fold
+
+    def may_meet(self, wide: _Spot) -> bool:
+        """Rule most patterns out at a glance: a file that two of them match has a last name that fits both."""
+        if not wide.entry.is_glob or (self.stem == wide.stem and not self.entry.is_pattern):
+            # Here one can be a file where the other needs a folder, whatever the last names are.
+            return True
+        return (self.begins.startswith(wide.begins) or wide.begins.startswith(self.begins)) and (
+            self.ends.endswith(wide.ends) or wide.ends.endswith(self.ends)
+        )
 
 
 def _meetings(spots: Sequence[_Spot]) -> Iterator[tuple[_Spot, _Spot]]:
@@ -141,10 +156,12 @@ def _meetings(spots: Sequence[_Spot]) -> Iterator[tuple[_Spot, _Spot]]:
     for spot in sorted(spots, key=lambda each: each.width):
         at[spot.stem].append(spot)
     for stem, here in at.items():
+        above = [other for folder in _folders_above(stem) if folder in at for other in at[folder]]
         for place, spot in enumerate(here):
             yield spot, spot
-            above = (other for folder in _folders_above(stem) if folder in at for other in at[folder])
-            yield from ((spot, other) for other in (*here[place + 1 :], *above) if overlap(spot.entry, other.entry))
+            for other in (*here[place + 1 :], *above):
+                if spot.may_meet(other) and overlap(spot.entry, other.entry):
+                    yield spot, other
 
 
 def _folders_above(stem: str) -> Iterator[str]:

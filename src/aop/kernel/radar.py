@@ -24,7 +24,7 @@ from aop.kernel.ports import Git, Proposal, TrialMerge
 from aop.kernel.touched import Touched, meeting_pairs, touched_between
 
 MOST_TRIALS = 1_000
-"""In one look; what is left over is counted, and its turn comes with the next one."""
+"""Between features, in one look; what is left over is counted, and its turn comes with the next one."""
 MOST_PATHS = 50
 BASE = ""
 """Stands for the base branch where another question has a feature."""
@@ -102,21 +102,26 @@ class Look(Struct, frozen=True, kw_only=True):
     untried: int
     """How many questions were put off."""
     over: tuple[str, ...] = ()
-    """The keys of answers about features that are not looked at any more."""
+    """The keys of the answers about features that have ended."""
 
 
-def look(git: Git, tips: Sequence[Tip], head: CommitId, known: Mapping[str, TriedMerge]) -> Look:
+def look(
+    git: Git, tips: Sequence[Tip], head: CommitId, known: Mapping[str, TriedMerge], *, most: int = MOST_TRIALS
+) -> Look:
     """Answer every question about these features and the base; what is known and still true is not asked again."""
     changed = {tip: touched_between(git, git.tree_of(tip.base), tip.tree) for tip in tips}
     changed = {tip: touched for tip, touched in changed.items() if touched.paths}
     overtaken = _overtaken(git, changed, head)
-    with_base = _answered(git, [Question(ours=None, theirs=tip, onto=head) for tip in overtaken], known)
+    about_base = [Question(ours=None, theirs=tip, onto=head) for tip in overtaken]
+    # All of them: how two features are compared hangs on the answers.
+    with_base = _answered(git, about_base, known, most=len(about_base))
     stuck = {question.theirs for question, _ in with_base.conflicts}
-    between = _answered(git, [*_between_clean(changed, overtaken, stuck, head), *_between_stuck(changed, stuck)], known)
+    pairs = [*_between_clean(changed, overtaken, stuck, head), *_between_stuck(changed, stuck)]
+    between = _answered(git, pairs, known, most=most)
     return Look(
         conflicts=(*with_base.conflicts, *between.conflicts),
         fresh={**with_base.fresh, **between.fresh},
-        untried=with_base.untried + between.untried,
+        untried=between.untried,
         over=_over(known, {BASE, *(tip.feature_id for tip in tips)}),
     )
 
@@ -166,11 +171,11 @@ def _between_stuck(changed: Mapping[Tip, Touched], stuck: set[Tip]) -> Iterator[
                 yield Question(ours=ours, theirs=theirs, onto=base)
 
 
-def _answered(git: Git, questions: Sequence[Question], known: Mapping[str, TriedMerge]) -> Look:
+def _answered(git: Git, questions: Sequence[Question], known: Mapping[str, TriedMerge], *, most: int) -> Look:
     answers = {question: known.get(question.key) for question in questions}
     stale = [question for question, answer in answers.items() if answer is None or answer.about != question.about]
     fresh = {}
-    for question, merged in _tried(git, stale[:MOST_TRIALS]):
+    for question, merged in _tried(git, stale[:most]):
         last = known.get(question.key)
         fresh[question.key] = _answer(question, merged, version=last.version + 1 if last else 1)
     now = ((question, fresh.get(question.key, answers[question])) for question in questions)
@@ -181,7 +186,7 @@ def _answered(git: Git, questions: Sequence[Question], known: Mapping[str, Tried
             if answer is not None and answer.about == question.about and not answer.is_clean
         ),
         fresh=fresh,
-        untried=max(0, len(stale) - MOST_TRIALS),
+        untried=max(0, len(stale) - most),
     )
 
 

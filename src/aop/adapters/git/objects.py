@@ -27,6 +27,7 @@ class Objects:
     """Blobs, trees and commits by their ids."""
 
     def __init__(self, git: GitDir, neutral: Callable[[], GitDir], *, folder: Path) -> None:
+        self._git = git
         self._loose = LooseObjects(folder)
         self._reader = Companion(lambda: git.start("cat-file", "--batch-command"))
         self._differ = Companion(
@@ -34,6 +35,7 @@ class Objects:
         )
         self._trees: dict[str, Tree] = {}
         self._trees_of_commits: dict[str, TreeId] = {}
+        self._contained: dict[str, None] = {}
 
     def close(self) -> None:
         """End the processes; what is asked for later starts them again."""
@@ -67,6 +69,15 @@ class Objects:
             tree = TreeId(ObjectId(object_id(named.decode("ascii", "replace"))))
             _remember(self._trees_of_commits, commit, tree)
         return tree
+
+    def is_ancestor(self, older: str, newer: str) -> bool:
+        """Tell whether one commit is contained in another; once it is, it always will be."""
+        pair = f"{object_id(older)} {object_id(newer)}"
+        if pair not in self._contained:
+            if self._git.run("merge-base", "--is-ancestor", *pair.split(" "), fine=(0, 1)).code:
+                return False
+            _remember(self._contained, pair, None)
+        return True
 
     def write_trees(self, trees: Mapping[ObjectId, Tree]) -> None:
         """Write trees; they are read back from where git reads them."""

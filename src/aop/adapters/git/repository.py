@@ -30,7 +30,7 @@ from aop.adapters.git.records import (
 )
 from aop.adapters.git.refs import Refs, branch_ref
 from aop.adapters.git.trees import differences, side_at
-from aop.adapters.git.trials import Trials
+from aop.adapters.git.trials import NOT_READ, Trials
 from aop.adapters.git.worktrees import Worktrees
 from aop.core import ids
 from aop.core.errors import Fault, InvalidConfiguration, MergeConflict
@@ -93,8 +93,7 @@ class Repository:
         return self._objects.tree_of(commit)
 
     def is_ancestor(self, older: CommitId, newer: CommitId) -> bool:
-        arguments = ("merge-base", "--is-ancestor", object_id(older), object_id(newer))
-        return self._git.run(*arguments, fine=(0, 1)).code == 0
+        return self._objects.is_ancestor(older, newer)
 
     def entry(self, tree: TreeId, path: str) -> TreeEntry | None:
         if not is_plain_path(path):
@@ -161,7 +160,7 @@ class Repository:
     def merge(self, ours: CommitId, theirs: CommitId) -> MergedTree | ConflictedPaths:
         options = ("--write-tree", "-z", "--no-messages")
         ran = self._neutral.run("merge-tree", *options, object_id(ours), object_id(theirs), fine=(0, 1, _FAILED))
-        if ran.code == _FAILED:
+        if ran.code == _FAILED or NOT_READ in ran.err:
             if "unrelated histories" in ran.err:
                 raise MergeConflict(
                     f"`{ours[:12]}` and `{theirs[:12]}` have no commit in common.",

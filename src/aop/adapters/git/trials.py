@@ -14,6 +14,8 @@ from aop.kernel.ports import Proposal, TrialMerge
 
 _WHO = "AOP <aop@localhost> 0 +0000"
 _CLEAN, _CONFLICTED = "1", "0"
+NOT_READ = "error: "
+"""What `git merge-tree` says of a tree that is damaged or not there, before it takes it for an empty one."""
 # The objects are gone in a moment; nobody needs them after a power cut.
 _UNSAFE = ("-c", "core.fsync=none")
 
@@ -42,7 +44,8 @@ class Trials:
             fine=ANY_CODE,
         )
         # Two commits with nothing in common end the whole batch, and an old git does not know `--stdin`.
-        found = tuple(_results(ran.out)) if ran.code == 0 else tuple(self._alone(*pair) for pair in named)
+        is_whole = ran.code == 0 and NOT_READ not in ran.err
+        found = tuple(_results(ran.out)) if is_whole else tuple(self._alone(*pair) for pair in named)
         if len(found) != len(pairs):
             raise Fault(f"`git merge-tree` answered {len(found)} of {len(pairs)} questions.")
         return found
@@ -53,7 +56,7 @@ class Trials:
             environment=self._environment,
             fine=ANY_CODE,
         )
-        if ran.code in (0, 1):
+        if ran.code in (0, 1) and NOT_READ not in ran.err:
             tree, *conflicts = split_names(ran.out)
             return _trial(tree, conflicts, is_clean=ran.code == 0)
         if "unrelated histories" in ran.err:
