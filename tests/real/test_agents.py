@@ -7,10 +7,10 @@ import json
 import pytest
 
 from aop.core.roles import Role
-from tests.mcpserver.clients import AOP, token_for
+from tests.mcpserver.clients import token_for
 from tests.real.conftest import Run
 from tests.real.fake_model import fake_model
-from tests.world import World
+from tests.world import World, run_aop
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -20,8 +20,7 @@ TOOL = "mcp__aop__feature_log_append"
 
 def test_claude_code_calls_a_tool_and_gets_its_answer(run: Run, world: World) -> None:
     world.init("one")
-    server = {"command": AOP[0], "args": [*AOP[1:], "mcp", "--repo", str(world.root)]}
-    config = {"mcpServers": {"aop": {**server, "env": {"AOP_TOKEN": token_for(world, Role.BUILDER, "one")}}}}
+    config = run_aop(world.root, "mcp", "config", "claude").out
     with fake_model(TOOL, {"feature_id": "one", "note": NOTE}) as model:
         quiet = {
             "ANTHROPIC_BASE_URL": model.url,
@@ -29,9 +28,10 @@ def test_claude_code_calls_a_tool_and_gets_its_answer(run: Run, world: World) ->
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "DISABLE_AUTOUPDATER": "1",
             "ENABLE_TOOL_SEARCH": "false",
+            "AOP_TOKEN": token_for(world, Role.BUILDER, "one"),
         }
         words = ["-p", "Leave a note.", "--model", "claude-sonnet-4-5", "--setting-sources", "", "--max-turns", "5"]
-        words += ["--strict-mcp-config", "--mcp-config", json.dumps(config), "--tools", "Read", "--allowedTools", TOOL]
+        words += ["--strict-mcp-config", "--mcp-config", config, "--tools", "Read", "--allowedTools", TOOL]
         ended = run("claude", *words, "--permission-mode", "dontAsk", env=quiet, cwd=world.root)
     assert (ended.returncode, ended.stdout.strip()) == (0, "done"), (ended.stdout, ended.stderr, model.offered)
     with world.app.record.read() as view:
