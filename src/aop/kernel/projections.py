@@ -17,7 +17,7 @@ from aop.kernel.record import JournalEntry
 FEATURES = "agentic/features"
 FILES_OF_A_FEATURE = frozenset({"state.md", "plan.json", "qa_test_index.json", "decisions.md"})
 FOLDERS_OF_A_FEATURE = frozenset({"evidence", "logs"})
-SHOWN_DECISIONS = 200
+SHOWN_DECISIONS = 50
 """How many of the newest decisions the file tells: what one more costs must not grow with how many there are."""
 INDEX_PATH = f"{FEATURES}/index.json"
 _MARKUP = re.compile(r"[\\`*<>\[\]#]")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import TypeAlias
 
@@ -49,9 +50,7 @@ def show(kernel: Kernel, own: str | None = None) -> tuple[Moved, ...]:
         with kernel.record.read() as view:
             waiting = view.unshown()
             rendered = {what: _rendered(view, what) for what in waiting if what.kind not in IN_GIT}
-        for what, files in rendered.items():
-            with suppress(*_excused(what, own)):
-                _show_files(kernel, what, files, set_aside)
+        _show_all(kernel, rendered, set_aside, own)
     for what in waiting:
         if what.kind in IN_GIT:
             patience = WORKTREE_WAIT_SECONDS if _feature_of(what) == own else 0.0
@@ -90,13 +89,26 @@ def _rendered(view: Snapshot, what: Unshown) -> dict[str, bytes]:
     )
 
 
-def _show_files(kernel: Kernel, what: Unshown, files: dict[str, bytes], set_aside: list[Moved]) -> None:
-    if what.kind == "feature" and not files:
-        try:
-            _remove_files(kernel, what, set_aside)
-        except FileNotFound as refusal:
-            raise Fault(refusal.message) from refusal
-        return
+def _show_all(
+    kernel: Kernel, rendered: Mapping[Unshown, dict[str, bytes]], set_aside: list[Moved], own: str | None
+) -> None:
+    """Write what was rendered, and note it all at once: many callers wait for one commit, not for many."""
+    written: dict[Unshown, dict[str, str]] = {}
+    try:
+        for what, files in rendered.items():
+            with suppress(*_excused(what, own)):
+                if what.kind == "feature" and not files:
+                    _remove_files(kernel, what, set_aside)
+                else:
+                    written[what] = _write_files(kernel, files, set_aside)
+    finally:
+        if written:
+            with kernel.record.write() as tx:
+                for what, hashes in written.items():
+                    tx.mark_shown(what, hashes)
+
+
+def _write_files(kernel: Kernel, files: dict[str, bytes], set_aside: list[Moved]) -> dict[str, str]:
     hashes = {path: hashlib.sha256(content).hexdigest() for path, content in files.items()}
     with kernel.record.read() as view:
         last = {path: view.shown_hash(path) for path in files}
@@ -107,8 +119,7 @@ def _show_files(kernel: Kernel, what: Unshown, files: dict[str, bytes], set_asid
         if found is not None and found != last[path]:
             set_aside.append((SET_ASIDE, kernel.files.set_aside(path)))
         kernel.files.write(path, content)
-    with kernel.record.write() as tx:
-        tx.mark_shown(what, hashes)
+    return hashes
 
 
 def _show_in_git(kernel: Kernel, what: Unshown, set_aside: list[Moved], *, wait_seconds: float) -> None:
@@ -131,15 +142,20 @@ def _show_in_git(kernel: Kernel, what: Unshown, set_aside: list[Moved], *, wait_
 def _remove_files(kernel: Kernel, what: Unshown, set_aside: list[Moved]) -> None:
     """Remove what AOP wrote of a feature that is gone; what somebody else wrote there stays, or is set aside."""
     name = _feature_of(what)
-    written = [path for path in kernel.files.below(folder_of(name), limit=MOST_FILES) if is_written_by_aop(path, name)]
+    folder = folder_of(name)
     with kernel.record.read() as view:
-        known = view.shown_below(folder_of(name))
+        known = view.shown_below(folder)
         hashes = {path: view.shown_hash(path) for path in known}
-    for path in written:
-        if path in hashes and kernel.files.fingerprint(path) != hashes[path]:
-            set_aside.append((SET_ASIDE, kernel.files.set_aside(path)))
-        kernel.files.remove(path)
-    kernel.files.prune(folder_of(name))
+    try:
+        for path in kernel.files.below(folder, limit=MOST_FILES):
+            if not is_written_by_aop(path, name):
+                continue
+            if path in hashes and kernel.files.fingerprint(path) != hashes[path]:
+                set_aside.append((SET_ASIDE, kernel.files.set_aside(path)))
+            kernel.files.remove(path)
+    except FileNotFound as refusal:
+        raise Fault(refusal.message) from refusal
+    kernel.files.prune(folder)
     kernel.git.forget(name)
     with kernel.record.write() as tx:
         tx.forget_shown(known)
