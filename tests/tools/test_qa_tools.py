@@ -307,6 +307,27 @@ def test_of_updates_that_come_at_once_exactly_one_is_taken(patched: World) -> No
         assert sorted(pool.map(mark, ["running", "pending"] * 2)) == [False, False, False, True]
 
 
+def test_marks_and_patches_that_come_at_once_lose_nothing(patched: World) -> None:
+    def mark_often() -> int:
+        own = World(patched.root)
+        try:
+            return sum(update(own, {"path": "src/a.txt", "status": "running"}).ok for _ in range(8))
+        finally:
+            own.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        marking = pool.submit(mark_often)
+        for number in range(5):
+            patched.patch("one", hunk(10, f"turn {number}", old=f"turn {number - 1}" if number else None))
+        marked = marking.result(timeout=30)
+
+    assert index_of(patched)["index"]["version"] == 3 + 5 + marked
+    assert statuses(patched) == {
+        "src/a.txt": ["running" if marked else "pending"],
+        "src/long.txt": ["pending", "pending", "pending"],
+    }
+
+
 def test_an_ended_feature_has_nothing_marked(patched: World) -> None:
     force(patched, status=Status.FAILED)
     error = update(patched, {"path": "src/a.txt", "status": "running"}).error
