@@ -146,7 +146,7 @@ def search(decide: Decide, *, depth: int) -> int:
     return len(seen)
 
 
-@pytest.mark.req("AOP-218", "AOP-219", "AOP-220", "AOP-285")
+@pytest.mark.req("AOP-218", "AOP-219", "AOP-220")
 def test_no_history_of_a_lock_breaks_a_promise() -> None:
     assert search(ask, depth=7) > 25_000
 

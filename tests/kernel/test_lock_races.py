@@ -73,7 +73,7 @@ def stand_in_line(world: World, stack: ExitStack, features: Sequence[str], *afte
     return children
 
 
-@pytest.mark.req("AOP-221", "AOP-285")
+@pytest.mark.req("AOP-221")
 def test_of_processes_that_ask_at_once_one_gets_the_lock(quick: World) -> None:
     answers = race(CALL, [(quick.root, acquiring(feature, 0)) for feature in FEATURES])
     won = [answer["data"]["feature_id"] for answer in answers if answer["ok"]]

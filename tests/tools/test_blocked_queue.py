@@ -75,7 +75,7 @@ def accepted(world: World, feature: str) -> Any:
 # --- waiting -------------------------------------------------------------------------------------
 
 
-@pytest.mark.req("AOP-098", "AOP-209", "AOP-212", "AOP-213", "AOP-246")
+@pytest.mark.req("AOP-098", "AOP-209", "AOP-212", "AOP-213")
 def test_a_plan_that_collides_waits_and_the_answer_says_for_whom(blocking: World) -> None:
     clocked(blocking)
     error = submit(blocking)

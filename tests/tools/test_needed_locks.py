@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
+import msgspec
 import pytest
 
+from aop.core.ids import FeatureId, TreeId
 from aop.core.roles import Role
+from aop.kernel.gateway import Gateway
+from aop.kernel.ports import Git
+from aop.wiring import CATALOGUE
 from tests.clocks import HandClock, clocked
 from tests.tools.conftest import MakeWorld
 from tests.tools.worlds import patch_of, plain, state_of
@@ -144,7 +150,7 @@ def test_a_holder_cannot_patch_after_a_restart_of_the_machine_until_it_renews(ho
     holder.patch()
 
 
-@pytest.mark.req("AOP-220", "AOP-223", "AOP-320")
+@pytest.mark.req("AOP-220", "AOP-223")
 def test_a_holder_that_lost_its_lease_to_another_cannot_go_on_even_with_the_lock(
     holder: World, clock: HandClock
 ) -> None:
@@ -165,12 +171,49 @@ def test_a_holder_that_lost_its_lease_to_another_cannot_go_on_even_with_the_lock
     holder.patch()
 
 
-def test_a_lock_that_comes_while_a_patch_is_judged_is_not_forgotten(holder: World) -> None:
-    """The patch read the feature before; what it stores is the feature as it is then."""
-    seen = state_of(holder)
-    hold(holder, resource="openapi")
-    holder.patch()
-    assert state_of(holder).locks == seen.locks
+class BusyGit:
+    """Implements `aop.kernel.ports.Git`: before a patch is stored, something else happens."""
+
+    def __init__(self, git: Git, meanwhile: Callable[[], object]) -> None:
+        self._git, self._meanwhile = git, meanwhile
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._git, name)
+
+    def keep(self, feature_id: FeatureId, tree: TreeId) -> None:
+        self._meanwhile()
+        self._git.keep(feature_id, tree)
+
+
+def patch_while(world: World, meanwhile: Callable[[], object]) -> Any:
+    """Apply a patch, and do something else after it was judged and before it is stored."""
+    kernel = world.app.gateway.kernel
+    busy = msgspec.structs.replace(kernel, git=cast("Git", BusyGit(kernel.git, meanwhile)))
+    arguments = {"feature_id": "one", "unified_diff": PATCH}
+    who = msgspec.structs.replace(world.app.person, role=Role.BUILDER)
+    return Gateway(busy, CATALOGUE).call(who, "repo.apply_patch", arguments)
+
+
+def test_a_lock_that_comes_while_a_patch_is_judged_is_not_forgotten(world: World) -> None:
+    world.plan()
+    assert patch_while(world, lambda: hold(world)).ok
+    assert state_of(world).locks.held == ("openapi",)
+
+
+@pytest.mark.req("AOP-223")
+def test_a_lock_that_goes_while_a_patch_is_judged_stops_it(holder: World) -> None:
+    before = state_of(holder).tree
+    answer = patch_while(holder, lambda: holder.ok("locks.release", feature_id="one", resource="openapi"))
+    assert (answer.error["code"], state_of(holder).tree) == ("lock_not_held", before)
+
+
+def test_a_plan_that_comes_while_a_patch_is_judged_stops_it(world: World) -> None:
+    world.plan()
+    plan = plan_for("one", files=files(modify=("src/b.txt",)), **REVISION)
+    answer = patch_while(
+        world, lambda: world.ok("plan.update", feature_id="one", expected_plan_version=1, plan_json=plan)
+    )
+    assert answer.error["code"] == "version_conflict"
 
 
 # --- merges --------------------------------------------------------------------------------------
