@@ -120,10 +120,7 @@ def _withdraw_approvals(tx: Transaction, state: FeatureState) -> None:
 def relist(tx: Transaction, feature_id: FeatureId, status: Status, *, now: str) -> None:
     """Move a feature to the list of the index that its status belongs to."""
     index = the_index(tx)
-    lists = {
-        name: tuple(other for other in getattr(index, name) if other != feature_id)
-        for name in ("active", "blocked", "merged", "failed")
-    }
+    lists = _lists_without(index, feature_id)
     name = _list_of(status)
     lists[name] = tuple(sorted((*lists[name], feature_id)))
     store_index(tx, msgspec.structs.replace(index, **lists), now=now)
@@ -132,12 +129,14 @@ def relist(tx: Transaction, feature_id: FeatureId, status: Status, *, now: str) 
 def unlist(tx: Transaction, feature_id: FeatureId, *, now: str) -> None:
     """Take a feature out of the index."""
     index = the_index(tx)
-    lists = {
+    store_index(tx, msgspec.structs.replace(index, **_lists_without(index, feature_id)), now=now)
+
+
+def _lists_without(index: Index, feature_id: FeatureId) -> dict[str, tuple[FeatureId, ...]]:
+    return {
         name: tuple(other for other in getattr(index, name) if other != feature_id)
         for name in ("active", "blocked", "merged", "failed")
     }
-    queue = tuple(each for each in index.blocked_queue if each.get("feature_id") != feature_id)
-    store_index(tx, msgspec.structs.replace(index, **lists, blocked_queue=queue), now=now)
 
 
 def the_index(view: Snapshot) -> Index:

@@ -17,8 +17,8 @@ from aop.adapters.git.folders import abandoned_folders
 from aop.adapters.git.repository import Repository
 from aop.adapters.git.worktrees import Worktrees
 from aop.adapters.record.sqlite import SqliteRecord
-from aop.core.errors import Fault
-from aop.kernel.chain import FIRST_HASH, chained_hash
+from aop.core.errors import EvidenceBroken, Fault
+from aop.kernel.chain import whole_chain
 from aop.kernel.documents import TERMINAL, FeatureState
 from aop.kernel.record import JournalEntry
 
@@ -60,16 +60,11 @@ def examine_record(private: Path) -> Examined:
 
 
 def _journal_check(entries: list[JournalEntry]) -> Check:
-    previous = FIRST_HASH
-    for number, entry in enumerate(entries, start=1):
-        is_next = (entry.seq, entry.previous_hash) == (number, previous)
-        if not is_next or entry.hash != chained_hash(entry.seq, entry.event, entry.previous_hash):
-            found = (
-                f"Entry {entry.seq} of the journal does not follow from those before it: somebody changed the record."
-            )
-            return failure("record", found, _RESTORE)
-        previous = entry.hash
-    return fine("record", f"{len(entries)} journal entries, each following from those before it")
+    try:
+        count = sum(1 for _ in whole_chain(lambda after: iter(entries[after:])))
+    except EvidenceBroken as broken:
+        return failure("record", f"{broken.message} Somebody changed the record.", _RESTORE)
+    return fine("record", f"{count} journal entries, each following from those before it")
 
 
 def _moment_of(entries: list[JournalEntry]) -> datetime | None:
