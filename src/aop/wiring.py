@@ -45,6 +45,7 @@ TOOL_MODULES: Mapping[str, str] = {
     "feature.state_patch": "aop.kernel.tools.state",
     "gates.list": "aop.kernel.tools.gates",
     "gates.run": "aop.kernel.tools.gates",
+    "gates.status": "aop.kernel.tools.gate_status",
     "locks.acquire": "aop.kernel.tools.locks",
     "locks.release": "aop.kernel.tools.locks",
     "plan.get": "aop.kernel.tools.plan",

@@ -70,6 +70,7 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "feature.state_patch": {ORCHESTRATOR},
     "gates.list": EVERYBODY,
     "gates.run": {ORCHESTRATOR, BUILDER, QA},
+    "gates.status": EVERYBODY,
     "locks.acquire": {ORCHESTRATOR},
     "locks.release": {ORCHESTRATOR},
     "plan.get": EVERYBODY,
@@ -268,6 +269,7 @@ EXAMPLES: Mapping[str, dict[str, Any]] = {
     "repo.read_file": {"path": "README.md"},
     "repo.search": {"query": "A"},
     "gates.run": {"mode": "fast"},
+    "gates.status": {"operation_id": "run-1"},
     "feature.log_append": {"note": "Seen."},
     "feature.state_patch": {"expected_version": 1, "patch": {"status": "blocked", "status_reason": "It waits."}},
     "feature.approve": {"tree": "0" * 40, "base": "0" * 40},
@@ -490,7 +492,8 @@ def break_and_repair(world: World) -> None:
     world.patch("one", "--- a/src/broken.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n")
     world.patch("one")
     for mode in ("fast", "full"):
-        world.ok("gates.run", feature_id="one", mode=mode)
+        world.ok("gates.run", operation=f"run-{mode}", feature_id="one", mode=mode)
+    world.ok("gates.status", feature_id="one", operation_id="run-fast")
 
 
 def mark(world: World) -> None:

@@ -64,6 +64,9 @@ ROWS: Mapping[str, Row] = {
     ),
     "gates.list": Row(bad={"profile": "nobody"}, code="unknown_gate_profile_or_mode"),
     "gates.run": Row(role=BUILDER, good={"mode": "fast"}, bad={"mode": "slow"}),
+    "gates.status": Row(
+        stage="ready", good={"operation_id": "{id}"}, bad={"operation_id": "x"}, code="unknown_operation"
+    ),
     "locks.acquire": Row(role=ORCHESTRATOR, good={"resource": "openapi"}, bad={"resource": ""}),
     "locks.release": Row(role=ORCHESTRATOR, good={"resource": "events"}, bad={"resource": 1}),
     "plan.get": Row(role=PLANNER),
@@ -136,7 +139,7 @@ class Scene:
         if reached >= 3:
             self.world.patch(feature, PATCH.replace("{id}", feature))
         if reached >= 4:
-            self.world.ok("gates.run", feature_id=feature, mode="fast")
+            self.world.ok("gates.run", operation=feature, feature_id=feature, mode="fast")
         return feature
 
 

@@ -148,6 +148,11 @@ class OperationInProgress(Refusal):
     hint = "Send the same call with the same operation id again; it returns the one result when it is there."
 
 
+class UnknownOperation(Refusal):
+    code = "unknown_operation"
+    hint = "Start the gates with `gates.run` and this `operation_id`. A call that was refused is not kept."
+
+
 class WorktreeBusy(Refusal):
     """Another call works in this feature's worktree."""
 

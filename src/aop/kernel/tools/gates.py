@@ -20,6 +20,7 @@ from aop.kernel.gate_runs import GatePlan, failure_of, machine_of, planned_gates
 from aop.kernel.gates import profile_named, with_verdict
 from aop.kernel.permissions import GATE_RUNNERS, READERS
 from aop.kernel.record import Transaction
+from aop.kernel.tools.gate_status import GATES_RUN, telling
 from aop.kernel.tools.repo import WORKTREE_WAIT_SECONDS
 
 ADVANCES: Mapping[tuple[Status, Mode], Status] = {
@@ -92,6 +93,7 @@ class GateResult(Struct, frozen=True, kw_only=True):
 def run(call: Call, arguments: RunGates) -> Outcome:
     """Run a mode of the feature's gate profile on its tree; a pass moves the feature on."""
     kernel, config = call.kernel, call.kernel.config()
+    call = telling(call, arguments.feature_id, arguments.mode)
     with kernel.locks.worktree(FeatureId(arguments.feature_id), wait_seconds=WORKTREE_WAIT_SECONDS):
         with kernel.record.read() as view:
             state = the_feature(view, arguments)
@@ -204,7 +206,7 @@ TOOLS = (
         run=list_gates,
     ),
     Tool(
-        name="gates.run",
+        name=GATES_RUN,
         summary="Run the fast, full or merge gates of the feature's profile on its tree.",
         arguments=RunGates,
         output=GateResult,
