@@ -123,6 +123,7 @@ def test_passing_fast_gates_are_recorded_and_bring_the_feature_to_qa(make_world:
                 "seconds": taken["seconds"],
                 "attempts": 1,
                 "log_path": log,
+                "log_sha256": taken["log_sha256"],
                 "problem": "",
             }
             for name, script, log, taken in zip(

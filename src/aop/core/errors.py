@@ -149,6 +149,8 @@ class OperationInProgress(Refusal):
 
 
 class UnknownOperation(Refusal):
+    """No gate run of this feature was called under the operation id."""
+
     code = "unknown_operation"
     hint = "Start the gates with `gates.run` and this `operation_id`. A call that was refused is not kept."
 
