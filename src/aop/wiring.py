@@ -149,7 +149,6 @@ def build(folder: Path, settings: Settings) -> App:
     repository.exclude_runtime_files()
     repository.sweep_leftovers()
     locks = FileLocks(private / "locks")
-    locks.sweep_leftovers()
     record = SqliteRecord(private / "record.db")
     call_log = FileCallLog(repository.root / CALL_LOG)
     redact = Redactor(settings.secrets)

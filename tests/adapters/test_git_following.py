@@ -165,6 +165,52 @@ def test_where_it_may_not_write_git_opens_the_folders(repository: Repository, fo
         os.seteuid(0)
 
 
+def hard_linked(file: Path, outside: Path) -> None:
+    file.unlink()
+    os.link(outside, file)
+
+
+def read_only(file: Path, outside: Path) -> None:
+    file.chmod(0o444)
+
+
+def executable(file: Path, outside: Path) -> None:
+    file.chmod(0o755)
+
+
+def a_pipe(file: Path, outside: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
+def a_link(file: Path, outside: Path) -> None:
+    file.unlink()
+    file.symlink_to(outside)
+
+
+@pytest.mark.hostile("G11")
+@pytest.mark.parametrize("made", [hard_linked, read_only, executable, a_pipe, a_link])
+def test_a_file_that_is_not_only_what_git_knows_is_replaced_and_not_written_to(
+    repository: Repository, folder: Path, changed: TreeId, tmp_path: Path, made: Callable[[Path, Path], None]
+) -> None:
+    write_files(tmp_path, {"outside.txt": "canary\n"})
+    made(folder / "src/a.txt", tmp_path / "outside.txt")
+    repository.follow_tree(ALICE, changed)
+    assert (tmp_path / "outside.txt").read_text() == "canary\n"
+    assert files_in(folder) == ALL_CHANGED
+    assert_shown(repository, changed)
+
+
+@pytest.mark.parametrize("half", ["", "one\nT", "one\nTWO\nthree\nfour\nfive\n"])
+def test_a_file_that_was_half_written_is_written_again_by_whoever_follows_next(
+    repository: Repository, folder: Path, changed: TreeId, half: str
+) -> None:
+    (folder / "src/a.txt").write_text(half)
+    repository.follow_tree(ALICE, changed)
+    assert files_in(folder) == ALL_CHANGED
+    assert_shown(repository, changed)
+
+
 def test_two_processes_take_turns(repository: Repository, folder: Path, changed: TreeId) -> None:
     base, other = base_tree(repository), open_repository(repository.root, os.environ)
     for tree, whose in [(changed, other), (base, repository), (changed, repository), (base, other), (changed, other)]:

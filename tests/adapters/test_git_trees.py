@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aop.adapters.git.records import raw_changes
-from aop.adapters.git.repository import Repository
+from aop.adapters.git.repository import Repository, open_repository
 from aop.adapters.git.trees import leaf_before, parsed_tree
 from aop.core.errors import Fault, PatchDoesNotApply
 from aop.core.ids import ObjectId, TreeId
 from aop.kernel.ports import FileMode
 from tests.adapters.git_repositories import CREATE_C, base_tree, git, make_repository, patched
 from tests.adapters.random_trees import PATHS, Content, PlainGit, contents
+from tests.soak.faults import needs_strace
 
 
 @pytest.fixture(scope="module", params=["sha1", "sha256"])
@@ -161,3 +164,29 @@ def test_odd_modes_beside_a_patched_file_are_written_as_git_would(repository: Re
     oid = bytes.fromhex(git(repository.root, "rev-parse", "main:README.md"))
     odd = hand_made(repository, b"100664 other\0" + oid)
     assert patched(repository, odd, CREATE_C) == PlainGit(repository.root).applied(odd, CREATE_C)
+
+
+BROKEN_GIT = """#!/bin/sh
+case "$*" in
+*" apply "*) exec {strace} -f -qq -o {trace} -e trace={call} -e inject={call}:error={error} {git} "$@" ;;
+esac
+exec {git} "$@"
+"""
+
+
+@needs_strace
+@pytest.mark.parametrize("broken", ["fsync EIO", "fsync ENOSPC", "rename ENOSPC"])
+def test_a_disk_that_is_full_or_broken_is_a_fault_and_not_a_patch_that_does_not_apply(
+    repository: Repository, tmp_path: Path, broken: str
+) -> None:
+    call, error = broken.split()
+    programs = {"git": shutil.which("git"), "strace": shutil.which("strace")}
+    script = BROKEN_GIT.format(**programs, trace=tmp_path / "trace", call=call, error=error)
+    (tmp_path / "git").write_text(script)
+    (tmp_path / "git").chmod(0o755)
+    broken_one = open_repository(repository.root, {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    patch = CREATE_C.replace(b"+see", b"+" + os.urandom(8).hex().encode())
+    with pytest.raises(Fault, match="`git apply` ended with 128"):
+        patched(broken_one, base_tree(repository), patch)
+    broken_one.close()
+    assert patched(repository, base_tree(repository), patch)

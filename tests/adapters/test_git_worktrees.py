@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from aop.adapters.git.repository import Repository, open_repository
-from aop.core.errors import BranchExists, Fault, PathOutOfBounds
+from aop.core.errors import BranchExists, Fault, PathOutOfBounds, WorktreeMissing
 from aop.core.ids import FeatureId, TreeId
 from tests.adapters.git_repositories import (
     ALICE,
@@ -190,7 +190,7 @@ def test_a_branch_that_is_only_at_a_remote_makes_no_worktree(repository: Reposit
 
 
 def test_a_worktree_that_was_never_made_shows_nothing(repository: Repository) -> None:
-    with pytest.raises(Fault, match="`alice` is not there"):
+    with pytest.raises(WorktreeMissing, match="no worktree of `alice`"):
         repository.show_tree(ALICE, base_tree(repository))
 
 

@@ -175,13 +175,29 @@ with SqliteRecord(Path(sys.argv[1])).write() as tx:
         assert [entry.event.kind for entry in view.journal()] == ["before", "after"]
 
 
-def test_what_is_committed_is_on_the_disk(record: SqliteRecord) -> None:
-    with record.read():
+@pytest.mark.parametrize(("durable", "synchronous"), [(True, 2), (False, 1)])
+def test_what_is_committed_as_durable_is_on_the_disk(record: SqliteRecord, *, durable: bool, synchronous: int) -> None:
+    with record.write(durable=durable):
         connection = record._connection()
         assert [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous")] == [
             "wal",
-            2,
+            synchronous,
         ]
+
+
+def test_what_is_not_durable_outlasts_its_process(record: SqliteRecord, path: Path) -> None:
+    code = """
+from aop.adapters.record.sqlite import SqliteRecord
+from aop.kernel.record import Event
+with SqliteRecord(Path(sys.argv[1])).write(durable=False) as tx:
+    tx.append(Event(kind="written", at="", actor="", operation_id="op-2"))
+ready()
+"""
+    with running(code, path) as child:
+        child.kill()
+        child.wait()
+    with record.read() as view:
+        assert [entry.event.kind for entry in view.journal()] == ["written"]
 
 
 def test_a_closed_record_opens_again(record: SqliteRecord) -> None:

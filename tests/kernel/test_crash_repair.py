@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from aop.adapters.system import SystemClock
 from aop.core.errors import Fault
 from aop.core.frontmatter import split_front_matter
 from aop.core.ids import FeatureId, OperationId, TreeId
@@ -112,6 +113,41 @@ def test_a_worktree_that_is_gone_is_made_again(world: World) -> None:
     with reopened(world) as after:
         after.ok("report.dashboard")
         assert (world.root / ".worktrees/one/src/a.txt").read_text() == "one\nTWO\nthree\n"
+
+
+# --- a power cut took back what was shown --------------------------------------------------------
+
+
+class RestartedClock(SystemClock):
+    """The clock of the same machine after it was started anew."""
+
+    def boot_id(self) -> str:
+        return "another"
+
+
+def restarted(world: World) -> Gateway:
+    kernel = msgspec.structs.replace(kernel_of(world), clock=RestartedClock())
+    return Gateway(kernel, world.app.gateway.tools)
+
+
+def shown_files(world: World) -> dict[Path, str]:
+    return {path: path.read_text() for path in (world.root / "agentic/features").rglob("*") if path.is_file()}
+
+
+def test_after_a_restart_of_the_machine_every_file_is_compared_with_the_record_once(world: World) -> None:
+    world.plan("one")
+    world.init("two")
+    before = shown_files(world)
+    for path in (STATE, PLAN, INDEX):
+        (world.root / path).write_text("")
+    (world.root / "agentic/features/two/state.md").unlink()
+    with reopened(world) as same:
+        same.ok("report.dashboard")
+        assert (world.root / STATE).read_text() == ""
+        answer = restarted(same).call(same.app.person, "report.dashboard", {})
+        assert [Path(place).name for place in answer.evidence["set_aside"]] == ["state.md", "plan.json", "index.json"]
+        assert shown_files(world) == before
+        assert restarted(same).call(same.app.person, "report.dashboard", {}).evidence == {}
 
 
 # --- what somebody else put in place of a file ---------------------------------------------------
@@ -311,10 +347,10 @@ class Mortal:
         raise Killed
 
     @contextmanager
-    def _last_context(self) -> Iterator[Any]:
+    def _last_context(self, **named: Any) -> Iterator[Any]:
         if not self._after:
             raise Killed
-        with getattr(self._port, self._method)() as opened:
+        with getattr(self._port, self._method)(**named) as opened:
             yield opened
         raise Killed
 

@@ -27,7 +27,7 @@ from aop.wiring import Settings, build
 class InPlaceFiles(RepositoryFiles):
     """Writes over the old content instead of beside it."""
 
-    def write(self, path: str, content: bytes) -> None:
+    def write(self, path: str, content: bytes, *, durable: bool = True) -> None:
         (self.root / path).write_bytes(content)
 
 
@@ -45,12 +45,12 @@ class LateLedger(_Wrapped):
     """Stores the answer of an operation in a transaction of its own, after the one that did the work."""
 
     @contextmanager
-    def write(self) -> Iterator[Transaction]:
+    def write(self, *, durable: bool = True) -> Iterator[Transaction]:
         late: list[tuple[OperationId, Mapping[str, Json]]] = []
-        with self._real.write() as tx:
+        with self._real.write(durable=durable) as tx:
             yield _LateTransaction(tx, late)
         for operation_id, answer in late:
-            with self._real.write() as tx:
+            with self._real.write(durable=durable) as tx:
                 tx.finish_operation(operation_id, answer)
 
 
@@ -76,8 +76,8 @@ class ForgetfulRecord(_Wrapped):
             yield _ForgetfulView(view, self._unshown)
 
     @contextmanager
-    def write(self) -> Iterator[Transaction]:
-        with self._real.write() as tx:
+    def write(self, *, durable: bool = True) -> Iterator[Transaction]:
+        with self._real.write(durable=durable) as tx:
             yield _ForgetfulView(tx, self._unshown)
 
 

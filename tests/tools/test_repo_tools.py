@@ -302,3 +302,35 @@ def test_a_file_that_lies_in_the_worktree_only_is_not_part_of_the_feature(change
     stray.write_text("mine\n")
     assert changed.refusal("repo.read_file", feature_id="one", path="stray.txt")["code"] == "file_not_found"
     os.unlink(stray)
+
+
+# --- a worktree that somebody has pruned ---------------------------------------------------------
+
+
+def pruned(world: World) -> World:
+    """A feature whose worktree git has forgotten, with its files still there."""
+    world.plan()
+    world.patch()
+    moved = world.root / ".worktrees/elsewhere"
+    (world.root / ".worktrees/one").rename(moved)
+    git(world.root, "worktree", "prune")
+    moved.rename(world.root / ".worktrees/one")
+    return world
+
+
+def test_a_worktree_that_was_pruned_is_a_refusal_that_names_the_way_out(make_world: MakeWorld) -> None:
+    world = pruned(make_world())
+    error = world.call("repo.status", feature_id="one").error
+    assert error is not None
+    assert (error["code"], error["message"]) == ("worktree_missing", "Git knows no worktree of `one` any more.")
+    assert "`repo.ensure_worktree`" in error["details"]["suggested_next_actions"][0]
+    world.ok("repo.ensure_worktree", feature_id="one")
+    assert world.ok("repo.status", feature_id="one")["strays"] == []
+    assert (world.root / ".worktrees/one/src/a.txt").read_text() == "one\nTWO\nthree\n"
+
+
+def test_a_patch_makes_a_worktree_again_that_was_pruned(make_world: MakeWorld) -> None:
+    world = pruned(make_world())
+    world.patch(diff=patch_of("src/a.txt", "Two", old=("one", "TWO", "three")))
+    assert world.ok("repo.status", feature_id="one")["strays"] == []
+    assert (world.root / ".worktrees/one/src/a.txt").read_text() == "Two\n"

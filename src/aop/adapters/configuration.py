@@ -5,7 +5,7 @@ A feature's own tree is never a source. A file that is not committed yet is take
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Protocol
 
@@ -57,6 +57,7 @@ def read_config(git: Branches, root: Path, *, base_branch: str | None = None) ->
     return load_config(texts, bundled_texts(), base_branch=named)
 
 
+@cache
 def bundled_texts() -> ConfigTexts:
     """Return the defaults that AOP brings along."""
     policy, gates, agents = (ConfigText(source=f"bundled {name}.yaml", content=bundled_content(name)) for name in NAMES)

@@ -6,40 +6,48 @@ import fcntl
 import hashlib
 import os
 import random
+import struct
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from aop.core.errors import OperationInProgress, Refusal, WorktreeBusy
 from aop.core.ids import FeatureId, OperationId
 
+OPERATIONS = "operations.lock"
+"""One file for all operations, and a byte of it for each: an id that is never sent again leaves nothing behind."""
+
 
 @contextmanager
 def locked_file(path: Path, *, wait_seconds: float | None = None, refusal: Refusal | None = None) -> Iterator[int]:
     """Hold a lock file alone; waits in line without a limit, or for a time and then raises the refusal."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with _opened(path, os.O_CREAT) as descriptor:
+    with _opened(path) as descriptor:
         if wait_seconds is None or refusal is None:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         else:
-            _lock_within(descriptor, wait_seconds, refusal)
+            _lock_within(lambda: _try_lock(descriptor), wait_seconds, refusal)
         yield descriptor
 
 
 @contextmanager
-def _opened(path: Path, create: int = 0) -> Iterator[int]:
+def _opened(path: Path) -> Iterator[int]:
     # Closed on exec: a child that outlives its parent must not keep the parent's lock.
-    descriptor = os.open(path, os.O_RDWR | create | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        descriptor = os.open(path, flags, 0o600)
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, flags, 0o600)
     try:
         yield descriptor
     finally:
         os.close(descriptor)
 
 
-def _lock_within(descriptor: int, wait_seconds: float, refusal: Refusal) -> None:
+def _lock_within(attempt: Callable[[], bool], wait_seconds: float, refusal: Refusal) -> None:
     deadline, pause = time.monotonic() + wait_seconds, 0.002
-    while not _try_lock(descriptor):
+    while not attempt():
         if time.monotonic() >= deadline:
             raise refusal
         time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, not a secret
@@ -54,11 +62,15 @@ def _try_lock(descriptor: int, how: int = fcntl.LOCK_EX) -> bool:
     return True
 
 
-def _is_file_at(path: Path, descriptor: int) -> bool:
+def _try_byte(descriptor: int, operation_id: OperationId, kind: int) -> bool:
+    byte = int.from_bytes(hashlib.sha256(operation_id.encode()).digest()[:7], "big")
+    # Like `flock`, these belong to the open file and not to the process, so that threads keep each other out too.
+    wanted = struct.pack("hhqqi4x", kind, os.SEEK_SET, byte, 1, 0)
     try:
-        return os.path.samestat(os.fstat(descriptor), os.stat(path))
-    except FileNotFoundError:
+        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, wanted)
+    except BlockingIOError:
         return False
+    return True
 
 
 class FileLocks:
@@ -69,36 +81,15 @@ class FileLocks:
 
     @contextmanager
     def operation(self, operation_id: OperationId, *, wait_seconds: float) -> Iterator[None]:
-        path = self._operation_path(operation_id)
         refusal = OperationInProgress(f"The operation `{operation_id}` is still running.", operation_id=operation_id)
-        while True:
-            with locked_file(path, wait_seconds=wait_seconds, refusal=refusal) as descriptor:
-                # The holder before us may have removed the file that we waited on: then nobody else sees our lock.
-                if not _is_file_at(path, descriptor):
-                    continue
-                try:
-                    yield
-                finally:
-                    path.unlink(missing_ok=True)
-                return
+        with _opened(self._folder / OPERATIONS) as descriptor:
+            _lock_within(lambda: _try_byte(descriptor, operation_id, fcntl.F_WRLCK), wait_seconds, refusal)
+            yield
 
     def is_running(self, operation_id: OperationId) -> bool:
-        try:
-            with _opened(self._operation_path(operation_id)) as descriptor:
-                # Shared: two that look at once do not take each other for the holder.
-                return not _try_lock(descriptor, fcntl.LOCK_SH)
-        except FileNotFoundError:
-            return False
-
-    def _operation_path(self, operation_id: OperationId) -> Path:
-        return self._folder / f"op-{hashlib.sha256(operation_id.encode()).hexdigest()[:32]}.lock"
-
-    def sweep_leftovers(self) -> None:
-        """Remove the files of operations whose holders died; an id that is never sent again would keep its file."""
-        for path in self._folder.glob("op-*.lock"):
-            with suppress(FileNotFoundError), _opened(path) as descriptor:
-                if _try_lock(descriptor) and _is_file_at(path, descriptor):
-                    path.unlink()
+        with _opened(self._folder / OPERATIONS) as descriptor:
+            # Shared: two that look at once do not take each other for the holder.
+            return not _try_byte(descriptor, operation_id, fcntl.F_RDLCK)
 
     @contextmanager
     def worktree(self, feature_id: FeatureId, *, wait_seconds: float) -> Iterator[None]:

@@ -13,6 +13,7 @@ from io import BufferedReader
 from itertools import islice, takewhile
 from pathlib import Path
 
+from aop.adapters.exchanging import put_in_place
 from aop.core.errors import Fault, FileNotFound
 from aop.kernel import globs
 
@@ -99,10 +100,10 @@ class RepositoryFiles:
         try:
             with self._folder_of(path) as (folder, name):
                 mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
-            if not stat.S_ISREG(mode):
-                return f"no plain file: {stat.filemode(mode)}"
-            with self._opened(path) as file:
-                return hashlib.file_digest(file, "sha256").hexdigest()
+                if not stat.S_ISREG(mode):
+                    return f"no plain file: {stat.filemode(mode)}"
+                with _opened_in(folder, name) as file:
+                    return hashlib.file_digest(file, "sha256").hexdigest()
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -117,12 +118,12 @@ class RepositoryFiles:
         except OSError as error:
             raise FileNotFound(f"`{path}` cannot be removed: {error.strerror}.", path=path) from error
 
-    def write(self, path: str, content: bytes) -> None:
+    def write(self, path: str, content: bytes, *, durable: bool = True) -> None:
         try:
             with self._folder_of(path, make=True) as (folder, name):
                 # Whoever writes holds the lock on these files, so a file that is not finished is a dead process's.
                 _remove_unfinished(folder)
-                _put(folder, name, content)
+                _put(folder, name, content, durable=durable)
         except OSError as error:
             raise Fault(f"`{path}` cannot be written: {error.strerror}.") from error
 
@@ -137,15 +138,8 @@ class RepositoryFiles:
 
     @contextmanager
     def _opened(self, path: str) -> Iterator[BufferedReader]:
-        with self._folder_of(path) as (folder, name):
-            descriptor = os.open(name, _READ, dir_fd=folder)
-        try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise OSError(None, "it is not a plain file")
-            with os.fdopen(descriptor, "rb", closefd=False) as file:
-                yield file
-        finally:
-            os.close(descriptor)
+        with self._folder_of(path) as (folder, name), _opened_in(folder, name) as file:
+            yield file
 
     @contextmanager
     def _folder_of(self, path: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
@@ -154,10 +148,14 @@ class RepositoryFiles:
         folder = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             for part in above:
-                if make:
+                try:
+                    below = os.open(part, _FOLDER, dir_fd=folder)
+                except FileNotFoundError:
+                    if not make:
+                        raise
                     with suppress(FileExistsError):
                         os.mkdir(part, dir_fd=folder)
-                below = os.open(part, _FOLDER, dir_fd=folder)
+                    below = os.open(part, _FOLDER, dir_fd=folder)
                 os.close(folder)
                 folder = below
             yield folder, name
@@ -165,18 +163,34 @@ class RepositoryFiles:
             os.close(folder)
 
 
-def _put(folder: int, name: str, content: bytes) -> None:
+@contextmanager
+def _opened_in(folder: int, name: str) -> Iterator[BufferedReader]:
+    descriptor = os.open(name, _READ, dir_fd=folder)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(None, "it is not a plain file")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            yield file
+    finally:
+        os.close(descriptor)
+
+
+def _put(folder: int, name: str, content: bytes, *, durable: bool) -> None:
     beside = f".aop-{uuid.uuid4().hex}.tmp"
     try:
         with os.fdopen(os.open(beside, _CREATE, 0o666, dir_fd=folder), "wb") as file:
             file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        if durable:
+            os.replace(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
+            os.fsync(folder)
+        else:
+            put_in_place(beside, name, folder=folder)
     except OSError:
         _remove_unfinished(folder)
         raise
-    os.fsync(folder)
 
 
 def _remove_unfinished(folder: int) -> None:

@@ -163,6 +163,14 @@ class WorktreeBusy(Refusal):
     hint = "Another call works in this feature's worktree. Send this one again when it has ended."
 
 
+class WorktreeMissing(Refusal):
+    """Git knows no worktree of this feature any more."""
+
+    code = "worktree_missing"
+    move = Move.ADAPT
+    hint = "Somebody has removed it; `repo.ensure_worktree` makes it again."
+
+
 class InternalError(Refusal):
     """AOP itself, or the machine below it, broke."""
 

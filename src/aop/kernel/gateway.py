@@ -30,7 +30,7 @@ from aop.kernel.noted_calls import NotedCall
 from aop.kernel.ports import Report
 from aop.kernel.principals import Principal
 from aop.kernel.record import Operation
-from aop.kernel.showing import Moved, show
+from aop.kernel.showing import Moved, doubt_after_restart, show
 
 WAIT_FOR_TWIN_SECONDS = 600.0
 """How long a second caller of the same operation waits for the first one's answer."""
@@ -133,7 +133,7 @@ class Gateway:
             try:
                 return envelope(call.tool, call.tool.run(call, arguments))
             except Refusal:
-                with self.kernel.record.write() as tx:
+                with self.kernel.record.write(durable=False) as tx:
                     tx.withdraw_operation(call.operation())
                 raise
 
@@ -143,7 +143,8 @@ class Gateway:
         entry = Operation(
             operation_id=operation_id, tool=call.tool.name, payload_hash=payload, actor=call.principal.actor
         )
-        with self.kernel.record.write() as tx:
+        # Nothing has happened yet: if a power cut takes it back, the call was never made.
+        with self.kernel.record.write(durable=False) as tx:
             known = tx.operation(operation_id)
             if known is None:
                 tx.enter_operation(entry)
@@ -164,6 +165,7 @@ class Gateway:
             tool = self.tools.get(operation.tool)
             if tool is not None:
                 self._settle(operation, tool, report)
+        doubt_after_restart(self.kernel)
         return show(self.kernel)
 
     def _settle(self, operation: Operation, tool: Tool, report: Report) -> None:

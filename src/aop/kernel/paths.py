@@ -187,6 +187,7 @@ def _stands_in_the_way(name: str, pattern: str) -> bool:
     return pattern.startswith(f"{name}/") and not globs.is_glob(name)
 
 
+@lru_cache(maxsize=4096)
 def _folded_pair(a: str, b: str) -> tuple[str, str]:
     """Fold two patterns; `?` grows to `*` where folding makes one character several, as in `ß`."""
     x, y = folded(a), folded(b)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -16,8 +16,6 @@ from aop.core.ids import CommitId, FeatureId, ObjectId, OperationId, TreeId
 from aop.kernel.limits import NO_LIMITS, Limits
 
 T = TypeVar("T")
-
-# --- git -----------------------------------------------------------------------------------------
 
 
 class FileMode(StrEnum):
@@ -152,6 +150,9 @@ class Git(Protocol):
         Raises: PatchDoesNotApply.
         """
 
+    def tree_with(self, tree: TreeId, files: Mapping[str, FileContent | None]) -> TreeId:
+        """Write a tree that has these files (None: not there), none of them in the way of another; return it."""
+
     def changes(self, old: TreeId, new: TreeId) -> tuple[TreeChange, ...]:
         """Return every path that differs, without rename detection, sorted by path."""
 
@@ -201,7 +202,7 @@ class Git(Protocol):
         """Compare the worktree on disk with its HEAD and with the recorded tree."""
 
     def keep(self, feature_id: FeatureId, tree: TreeId) -> None:
-        """Keep a tree from being collected as garbage, as long as the feature lives."""
+        """Keep a tree from being collected as garbage, as long as the feature has no other one."""
 
     def forget(self, feature_id: FeatureId) -> None:
         """Let go of the tree that `keep` kept; fine if none is kept."""
@@ -345,8 +346,8 @@ class Files(Protocol):
     def prune(self, path: str) -> None:
         """Remove a folder and the folders below it, as far as they hold nothing."""
 
-    def write(self, path: str, content: bytes) -> None:
-        """Put the content there as a whole: written beside, fsynced, renamed, folder fsynced."""
+    def write(self, path: str, content: bytes, *, durable: bool = True) -> None:
+        """Put the content there as a whole: written beside and renamed; both fsynced if it must outlast a power cut."""
 
     def set_aside(self, path: str) -> str:
         """Move a file that is not AOP's to `.aop/quarantine/`, and return where it is now."""
@@ -390,9 +391,9 @@ class Signer(Protocol):
         """Compare in constant time."""
 
 
-Redact = Callable[[str], str]
 NewId = Callable[[str], str]
 """Makes an id that was never used before, with the given prefix."""
 Report = Callable[[str], None]
 """Tells a person or a client what a long call is doing now."""
-Lines = Iterable[str]
+FileContent: TypeAlias = tuple[FileMode, bytes]
+"""A plain file, as a tree is to hold it."""

@@ -153,5 +153,9 @@ class Record(Protocol):
     def read(self) -> AbstractContextManager[Snapshot]:
         """Look at one consistent state."""
 
-    def write(self) -> AbstractContextManager[Transaction]:
-        """Change it; an exception inside changes nothing."""
+    def write(self, *, durable: bool = True) -> AbstractContextManager[Transaction]:
+        """Change it; an exception inside changes nothing.
+
+        What is durable outlasts a power cut, and so does all that was written before it. What is not outlasts the
+        death of this process, and may be undone by a power cut that comes before the next durable change.
+        """

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
-from aop.core.errors import Fault, FileNotFound, WorktreeBusy
+from aop.core.errors import Fault, FileNotFound, WorktreeBusy, WorktreeMissing
 from aop.core.ids import CommitId, FeatureId, ObjectId
 from aop.kernel.calls import Kernel
-from aop.kernel.documents import AcceptedPlan, FeatureState, GateRun, Index, QaIndex
+from aop.kernel.documents import TERMINAL, AcceptedPlan, Document, FeatureState, GateRun, Index, QaIndex
 from aop.kernel.projections import (
     DECISIONS,
     SHOWN_DECISIONS,
@@ -35,6 +35,16 @@ Moved: TypeAlias = tuple[str, str]
 """Under which of the two names an answer tells it, and the path."""
 
 
+class Showing(Document, frozen=True, kw_only=True):
+    """Since when the files beside the record are known to be what was shown."""
+
+    kind: ClassVar[str] = "showing"
+    key: ClassVar[str] = "files"
+
+    boot: str
+    """The start of the machine in which all of them were compared with the record."""
+
+
 def show(kernel: Kernel, own: str | None = None) -> tuple[Moved, ...]:
     """Write every file and worktree that may be older than the record; return what foreign content was moved.
 
@@ -57,6 +67,29 @@ def show(kernel: Kernel, own: str | None = None) -> tuple[Moved, ...]:
             with suppress(WorktreeBusy, *_excused(what, own)):
                 _show_in_git(kernel, what, set_aside, wait_seconds=patience)
     return tuple(set_aside)
+
+
+def doubt_after_restart(kernel: Kernel) -> None:
+    """Mark all files as not shown if the machine was started anew since they were last known to be.
+
+    Files are replaced without waiting for the disk. As long as the machine runs, everybody sees the new ones whatever
+    becomes of the process that wrote them; a power cut may take them back, though their marks are gone. So the marks
+    hold for one start of the machine, and in the next one every file is compared with the record again.
+    """
+    boot = kernel.clock.boot_id()
+    with kernel.record.read() as view:
+        known = view.get(Showing, Showing.key)
+    if boot and known is not None and known.boot == boot:
+        return
+    with kernel.record.write(durable=False) as tx:
+        known = tx.get(Showing, Showing.key)
+        tx.put(Showing(version=1 if known is None else known.version + 1, boot=boot), Showing.key)
+        for state in tx.all(FeatureState):
+            tx.mark_unshown("feature", state.feature_id)
+            if state.status not in TERMINAL:
+                tx.mark_unshown("worktree", state.feature_id)
+        if tx.get(Index, Index.key) is not None:
+            tx.mark_unshown("index", Index.key)
 
 
 def _excused(what: Unshown, own: str | None) -> tuple[type[Exception], ...]:
@@ -103,7 +136,7 @@ def _show_all(
                     written[what] = _write_files(kernel, files, set_aside)
     finally:
         if written:
-            with kernel.record.write() as tx:
+            with kernel.record.write(durable=False) as tx:
                 for what, hashes in written.items():
                     tx.mark_shown(what, hashes)
 
@@ -118,8 +151,19 @@ def _write_files(kernel: Kernel, files: dict[str, bytes], set_aside: list[Moved]
             continue
         if found is not None and found != last[path]:
             set_aside.append((SET_ASIDE, kernel.files.set_aside(path)))
-        kernel.files.write(path, content)
+        # A new file may never be written again (a run keeps its own); of the others see `doubt_after_restart`.
+        kernel.files.write(path, content, durable=found is None)
     return hashes
+
+
+def _followed(kernel: Kernel, state: FeatureState) -> tuple[str, ...]:
+    if state.tree != kernel.git.tree_of(state.base_commit):
+        kernel.git.keep(state.feature_id, state.tree)
+    with suppress(WorktreeMissing):
+        return kernel.git.follow_tree(state.feature_id, state.tree)
+    # The change is recorded already: somebody's `git worktree prune` is no reason to refuse it.
+    kernel.git.ensure_worktree(state.feature_id, state.branch)
+    return kernel.git.follow_tree(state.feature_id, state.tree)
 
 
 def _show_in_git(kernel: Kernel, what: Unshown, set_aside: list[Moved], *, wait_seconds: float) -> None:
@@ -130,12 +174,12 @@ def _show_in_git(kernel: Kernel, what: Unshown, set_aside: list[Moved], *, wait_
             state = view.get(FeatureState, name)
         # A feature that was made again has taken its worktree and its branch over.
         if state is not None and what.kind == "worktree":
-            set_aside += [(SET_ASIDE_IN_WORKTREE, path) for path in kernel.git.follow_tree(name, state.tree)]
+            set_aside += [(SET_ASIDE_IN_WORKTREE, path) for path in _followed(kernel, state)]
         elif state is None and what.kind == "gone_worktree":
             kernel.git.remove_worktree(name)
         elif state is None and what.kind == "gone_branch":
             kernel.git.delete_branch(name, at=CommitId(ObjectId(what.key.partition("@")[2])))
-        with kernel.record.write() as tx:
+        with kernel.record.write(durable=False) as tx:
             tx.mark_shown(what, {})
 
 

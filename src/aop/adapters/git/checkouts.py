@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from aop.adapters.git.command import GitDir
@@ -14,7 +14,7 @@ from aop.adapters.git.looking import other_files
 from aop.adapters.git.objects import Objects
 from aop.adapters.git.records import RawChange, bytes_of, is_plain_path, joined_names, object_id, raw_changes, text_of
 from aop.adapters.git.strays import Strays
-from aop.adapters.git.trees import Difference, differences
+from aop.adapters.git.trees import Difference, Side, differences
 from aop.adapters.git.watching import Watches
 from aop.adapters.git.worktree_files import WorktreeFiles
 from aop.adapters.git.worktree_indexes import ReadIndex, WorktreeIndex
@@ -163,12 +163,23 @@ class Checkout:
         written = {path: new for path, _, new in sides if new is not None}
         created = {path: new for path, old, new in sides if old is None and new is not None}
         moved += self._files.clear_way(written, created, quarantine)
-        with held_folder(self._tmp) as private:
-            on_disk = {
-                bytes_of(path): self._files.write(path, mode, self._objects.blob(oid), beside=private / "made")
-                for path, (mode, oid) in written.items()
-            }
+        on_disk = self._written(written, created)
         self._index.advance(index, changed, on_disk, read=self._objects.tree, to=tree)
+
+    def _written(self, files: Mapping[str, Side], created: Collection[str]) -> dict[bytes, os.stat_result]:
+        """Write files. Until the index says so too, whoever follows next writes all of them again."""
+        on_disk: dict[bytes, os.stat_result] = {}
+        for path, (mode, oid) in files.items():
+            found = None if path in created else self._files.overwrite(path, mode, self._objects.blob(oid))
+            if found is not None:
+                on_disk[bytes_of(path)] = found
+        if len(on_disk) < len(files):
+            with held_folder(self._tmp) as private:
+                for path, (mode, oid) in files.items():
+                    if bytes_of(path) not in on_disk:
+                        made = self._files.write(path, mode, self._objects.blob(oid), beside=private / "made")
+                        on_disk[bytes_of(path)] = made
+        return on_disk
 
     def _update(self, index: Path, differing: list[RawChange], quarantine: Quarantine) -> list[str]:
         """Make the files be what an index says, given how that differs from what they were last."""

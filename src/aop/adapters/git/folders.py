@@ -112,17 +112,42 @@ def remove_files(folder: Path, paths: Iterable[str]) -> None:
 
 def place_file(folder: Path, path: str, made: Path) -> os.stat_result:
     """Move a file to a path below a folder, making the folders on its way; never through a link."""
+    with _folder_of(folder, path, make=True) as (parent, name):
+        os.rename(made, name, dst_dir_fd=parent)
+        return os.stat(name, dir_fd=parent, follow_symlinks=False)
+
+
+def overwrite_file(folder: Path, path: str, content: bytes, *, executable: bool) -> os.stat_result | None:
+    """Give a file below a folder another content; None if it is not a plain file of these rights with one name."""
+    try:
+        with _folder_of(folder, path) as (parent, name):
+            descriptor = os.open(name, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
+    except OSError:
+        return None
+    with open(descriptor, "wb") as file:
+        found = os.fstat(descriptor)
+        is_executable = bool(found.st_mode & stat.S_IXUSR)
+        if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1 or is_executable is not executable:
+            return None
+        file.write(content)
+        file.truncate()
+        return os.fstat(descriptor)
+
+
+@contextmanager
+def _folder_of(folder: Path, path: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
+    """Open the folder that a path lies in, name by name, so that no link on the way is followed."""
     top = os.open(folder, _REAL_FOLDER)
     *parents, name = path.split("/")
     try:
         for parent in parents:
-            with suppress(FileExistsError):
-                os.mkdir(parent, dir_fd=top)
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(parent, dir_fd=top)
             below = os.open(parent, _REAL_FOLDER, dir_fd=top)
             os.close(top)
             top = below
-        os.rename(made, name, dst_dir_fd=top)
-        return os.stat(name, dir_fd=top, follow_symlinks=False)
+        yield top, name
     finally:
         os.close(top)
 
@@ -157,18 +182,11 @@ class Quarantine:
         """Move what is at a path below a folder into quarantine."""
         target = self._numbered() / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        *parents, name = path.split("/")
-        top = os.open(folder, _REAL_FOLDER)
         try:
-            for parent in parents:
-                below = os.open(parent, _REAL_FOLDER, dir_fd=top)
-                os.close(top)
-                top = below
-            os.rename(name, target, src_dir_fd=top)
+            with _folder_of(folder, path) as (parent, name):
+                os.rename(name, target, src_dir_fd=parent)
         except OSError as error:
             raise Fault(f"`{path}` cannot be moved to quarantine: {error.strerror}.") from error
-        finally:
-            os.close(top)
 
     def _numbered(self) -> Path:
         if self._folder is None:

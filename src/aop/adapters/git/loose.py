@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import zlib
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
+from aop.adapters.git.object_log import ObjectLog
 from aop.core.ids import ObjectId
 
 # What git takes for objects that nobody reads often.
@@ -28,10 +29,11 @@ def id_of(whole: bytes, *, digest_size: int) -> ObjectId:
 
 
 class LooseObjects:
-    """The files below `objects/`."""
+    """The files below `objects/`; without a log, those of a folder that nobody needs after a power cut."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, log: ObjectLog | None = None) -> None:
         self._folder = str(folder)
+        self._log = log
 
     def read(self, oid: str) -> tuple[str, bytes] | None:
         """Return kind and content of an object; None if it has no file, or none that can be read."""
@@ -44,16 +46,45 @@ class LooseObjects:
         return header.decode("ascii").partition(" ")[0], content
 
     def write(self, objects: Mapping[ObjectId, bytes]) -> None:
-        """Write objects so that a file is never there without being whole, not even after a power cut."""
-        made = [(self._made(oid, whole), self._path(oid)) for oid, whole in objects.items() if not self._is_fresh(oid)]
-        # One after the other when all are there: the first takes most of the work off the others.
-        for beside, _ in made:
-            _flush(beside)
+        """Write objects so that each is there as a whole when this returns, whatever happens then."""
+        new = {oid: whole for oid, whole in objects.items() if not self._is_fresh(oid)}
+        files: dict[str, bytes] = {oid: zlib.compress(whole, _COMPRESSION) for oid, whole in new.items()}
+        if self._log is None:
+            self._place(files, flushed=False)
+        elif files:
+            with self._log.holding(files, self._flush) as is_logged:
+                self._place(files, flushed=not is_logged)
+
+    def restore(self) -> None:
+        """Write the objects again whose files a power cut has taken."""
+        lost = self._log.lost() if self._log else {}
+        if lost:
+            damaged = {oid: content for oid, content in lost.items() if not self._is_whole(oid)}
+            self._place(damaged, flushed=True)
+            self.flush()
+
+    def flush(self) -> None:
+        """Have the file of every object on the disk, for whoever reads them without AOP after a power cut."""
+        if self._log is not None:
+            self._log.empty(self._flush)
+
+    def _place(self, files: Mapping[str, bytes], *, flushed: bool) -> None:
+        made = [(self._made(oid, content), self._path(oid)) for oid, content in files.items()]
+        if flushed:
+            _flush([beside for beside, _ in made])
         for beside, path in made:
             os.rename(beside, path)
 
+    def _flush(self, oids: Iterable[str]) -> None:
+        paths = [self._path(oid) for oid in oids]
+        _flush([*paths, *sorted({os.path.dirname(path) for path in paths})])
+
     def _path(self, oid: str) -> str:
         return f"{self._folder}/{oid[:2]}/{oid[2:]}"
+
+    def _is_whole(self, oid: str) -> bool:
+        found = self.read(oid)
+        return found is not None and id_of(object_bytes(*found), digest_size=len(oid) // 2) == oid
 
     def _is_fresh(self, oid: str) -> bool:
         """Tell whether a file is there; one that is looks new again, lest somebody collects it as garbage now."""
@@ -63,19 +94,30 @@ class LooseObjects:
             return False
         return True
 
-    def _made(self, oid: str, whole: bytes) -> str:
+    def _made(self, oid: str, content: bytes) -> str:
         # Git takes a file of this name for one that a dead process left, and collects it after a while.
         beside = f"{self._folder}/{oid[:2]}/tmp_obj_{os.urandom(8).hex()}"
-        with suppress(FileExistsError):
-            os.mkdir(f"{self._folder}/{oid[:2]}")
-        with open(os.open(beside, _NEW_FILE, 0o444), "wb") as file:
-            file.write(zlib.compress(whole, _COMPRESSION))
+        try:
+            descriptor = os.open(beside, _NEW_FILE, 0o444)
+        except FileNotFoundError:
+            with suppress(FileExistsError):
+                os.mkdir(f"{self._folder}/{oid[:2]}")
+            descriptor = os.open(beside, _NEW_FILE, 0o444)
+        with open(descriptor, "wb") as file:
+            file.write(content)
         return beside
 
 
-def _flush(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _flush(paths: Iterable[str]) -> None:
+    with ExitStack() as opened:
+        descriptors: list[int] = []
+        for path in paths:
+            # What git has packed in the meantime, it has flushed.
+            with suppress(FileNotFoundError):
+                descriptors.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+                opened.callback(os.close, descriptors[-1])
+        # When all are on their way to the disk, the first that is waited for takes most of the work off the others.
+        for descriptor in descriptors:
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        for descriptor in descriptors:
+            os.fsync(descriptor)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TypeVar
 
 from aop.adapters.git.command import GitDir
@@ -26,9 +25,9 @@ _END_OF_DIFF = b"\nend of diff\n"
 class Objects:
     """Blobs, trees and commits by their ids."""
 
-    def __init__(self, git: GitDir, neutral: Callable[[], GitDir], *, folder: Path) -> None:
+    def __init__(self, git: GitDir, neutral: Callable[[], GitDir], loose: LooseObjects) -> None:
         self._git = git
-        self._loose = LooseObjects(folder)
+        self._loose = loose
         self._reader = Companion(lambda: git.start("cat-file", "--batch-command"))
         self._differ = Companion(
             lambda: neutral().start("diff-tree", "--stdin", "-p", "-U0", "--full-index", *PLAIN_DIFF)
@@ -79,9 +78,10 @@ class Objects:
             _remember(self._contained, pair, None)
         return True
 
-    def write_trees(self, trees: Mapping[ObjectId, Tree]) -> None:
-        """Write trees; they are read back from where git reads them."""
-        self._loose.write({oid: object_bytes("tree", tree_content(tree)) for oid, tree in trees.items()})
+    def write(self, trees: Mapping[ObjectId, Tree], blobs: Mapping[ObjectId, bytes] | None = None) -> None:
+        """Write trees, and the blobs that are new in them; they are read back from where git reads them."""
+        made = {oid: object_bytes("blob", content) for oid, content in (blobs or {}).items()}
+        self._loose.write(made | {oid: object_bytes("tree", tree_content(tree)) for oid, tree in trees.items()})
 
     def bare_diff(self, old: str, new: str) -> bytes:
         """Return the unified diff of two trees, without context."""

@@ -1,21 +1,26 @@
-"""Applies a patch to a tree: git does it, in an index that holds the paths of the patch and no others."""
+"""Makes a tree out of another: by a patch, which git applies to an index of its paths alone, or by whole files."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 from aop.adapters.git.command import GitDir
 from aop.adapters.git.folders import held_folder
 from aop.adapters.git.index_files import read_index, written_index
+from aop.adapters.git.loose import id_of, object_bytes
 from aop.adapters.git.objects import Objects
-from aop.adapters.git.records import bytes_of, object_id
+from aop.adapters.git.records import bytes_of, is_plain_path, object_id
 from aop.adapters.git.trees import Side, leaves, side_at, spliced
-from aop.core.errors import PatchDoesNotApply
-from aop.core.ids import TreeId
-from aop.kernel.ports import FileMode
+from aop.core.errors import Fault, PatchDoesNotApply
+from aop.core.ids import ObjectId, TreeId
+from aop.kernel.ports import FileContent, FileMode
 
+_DOES_NOT_APPLY = 1
 _FAILED = 128
+# How git says that the machine is at fault: a full disk, an input/output error. What is left is about the patch.
+_BROKEN = ("fatal: ", "error: unable to create ", "error: unable to write ", "error: Unable to write ")
 
 
 def applied(
@@ -32,17 +37,40 @@ def applied(
         index.write_bytes(written_index(before, digest_size=digest_size))
         # The kernel has found the place of every hunk: one without context needs no second opinion.
         arguments = ("apply", "--cached", "--unidiff-zero", "--whitespace=nowarn", "-")
-        ran = neutral.run(*arguments, stdin=patch, index=index, fine=(0, 1, _FAILED))
+        ran = neutral.run(*arguments, stdin=patch, index=index, fine=(0, _DOES_NOT_APPLY, _FAILED))
+        if ran.code == _FAILED and any(line.startswith(_BROKEN) for line in ran.err.splitlines()):
+            raise Fault(f"`git apply` ended with {ran.code}: {neutral.cleaned(ran.err)}")
         if ran.code != 0:
             raise PatchDoesNotApply(f"The patch does not apply: {neutral.cleaned(ran.err)}")
         after = read_index(index.read_bytes(), digest_size=digest_size)
     changes = {path: after.get(path) for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
     if not changes.keys() <= set(map(bytes_of, paths)):
         raise PatchDoesNotApply("Git finds a file in the patch that nobody else has found there.")
-    if not changes:
+    return _with_sides(objects, tree, changes, {})
+
+
+def with_files(objects: Objects, tree: TreeId, files: Mapping[str, FileContent | None]) -> TreeId:
+    """Write the tree that has these files (None: not there) and is the same elsewhere."""
+    blobs: dict[ObjectId, bytes] = {}
+    sides: dict[bytes, Side | None] = {}
+    for path, file in files.items():
+        if not is_plain_path(path):
+            raise Fault(f"{path[:80]!a} is not a path that a file can have.")
+        sides[bytes_of(path)] = None
+        if file is not None:
+            mode, content = file
+            oid = id_of(object_bytes("blob", content), digest_size=len(object_id(tree)) // 2)
+            blobs[oid], sides[bytes_of(path)] = content, (mode, oid)
+    return _with_sides(objects, tree, sides, blobs)
+
+
+def _with_sides(
+    objects: Objects, tree: TreeId, sides: Mapping[bytes, Side | None], blobs: Mapping[ObjectId, bytes]
+) -> TreeId:
+    if not sides:
         return tree
-    trees = spliced(objects.tree, tree, changes)
-    objects.write_trees(trees)
+    trees = spliced(objects.tree, tree, sides)
+    objects.write(trees, blobs)
     return TreeId(list(trees)[-1])
 
 

@@ -68,7 +68,8 @@ class Refs:
 
     def keep(self, feature_id: FeatureId, oid: ObjectId) -> None:
         """Point the feature's own ref at an object."""
-        ran = self._set(f"refs/aop/features/{feature_id}", object_id(oid))
+        ref = f"refs/aop/features/{feature_id}"
+        ran = None if self._overwritten(ref, object_id(oid)) else self._set(ref, oid)
         if ran is not None:
             raise Fault(f"The tree of `{feature_id}` cannot be kept: {self._git.cleaned(ran.err)}")
 
@@ -96,6 +97,33 @@ class Refs:
     def close(self) -> None:
         """End the process that writes refs; one that is written later starts it again."""
         self._writer.close()
+
+    def _overwritten(self, ref: str, oid: str) -> bool:
+        """Write a ref of AOP's own that has a file already, as git does it but for the wait; tell whether it was.
+
+        It is written again after a restart of the machine, whatever a power cut has left of it.
+        """
+        path, lock = self._common / ref, self._common / f"{ref}.lock"
+        with self._notes.of(ref):
+            try:
+                known = self._loose(ref)
+                if known is None or known == oid:
+                    return known == oid
+                descriptor = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+            except _NotPlain:
+                if path.is_file() and not path.read_bytes().strip(b"\0\n"):
+                    path.unlink()
+                return False
+            except OSError:
+                return False
+            try:
+                with open(descriptor, "wb") as file:
+                    file.write(f"{oid}\n".encode())
+                os.replace(lock, path)
+            except OSError:
+                lock.unlink(missing_ok=True)
+                return False
+        return True
 
     def _set(self, ref: str, *values: str) -> Ran | None:
         """Write a ref through the process that stays; where that gives up, return what git says about it alone.

@@ -6,16 +6,19 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from aop.adapters.git.authors import author_in, git_date
 from aop.adapters.git.command import GitDir, GitProgram
 from aop.adapters.git.discovery import find_checkout
 from aop.adapters.git.excludes import exclude_runtime_files
 from aop.adapters.git.folders import Quarantine, abandoned_folders, held_folder, locked, own_folder, remove_folder
+from aop.adapters.git.loose import LooseObjects
 from aop.adapters.git.neutral import neutral_git_dir
+from aop.adapters.git.object_log import ObjectLog
 from aop.adapters.git.objects import PLAIN_DIFF, Objects
 from aop.adapters.git.records import (
     bytes_of,
@@ -31,11 +34,21 @@ from aop.adapters.git.records import (
 from aop.adapters.git.refs import Refs, branch_ref
 from aop.adapters.git.trees import differences, side_at
 from aop.adapters.git.trials import NOT_READ, Trials
-from aop.adapters.git.worktrees import Worktrees
+from aop.adapters.git.worktrees import Worktrees, how_to_follow
+from aop.adapters.system import SystemClock
 from aop.core import ids
-from aop.core.errors import Fault, InvalidConfiguration, MergeConflict
+from aop.core.errors import Fault, InvalidConfiguration, MergeConflict, WorktreeMissing
 from aop.core.ids import CommitId, FeatureId, ObjectId, TreeId
-from aop.kernel.ports import Author, ConflictedPaths, FileMode, MergedTree, TreeChange, TreeEntry, WorktreeStatus
+from aop.kernel.ports import (
+    Author,
+    ConflictedPaths,
+    FileContent,
+    FileMode,
+    MergedTree,
+    TreeChange,
+    TreeEntry,
+    WorktreeStatus,
+)
 
 if TYPE_CHECKING:
     # What writes files and indexes is imported by the calls that do.
@@ -46,8 +59,6 @@ if TYPE_CHECKING:
 DIGEST_SIZES = {"sha1": 20, "sha256": 32}
 
 _FAILED = 128
-# What git itself would strip from a name, so that nothing is left of it.
-_NOT_IN_A_NAME = dict.fromkeys(map(ord, "<>\n\0"))
 
 
 class Repository:
@@ -65,7 +76,8 @@ class Repository:
         self._made_neutral = cache(
             partial(neutral_git_dir, program, root=root, common=git_dir, object_format=object_format)
         )
-        self._objects = Objects(self._git, self._made_neutral, folder=git_dir / "objects")
+        self._loose = LooseObjects(git_dir / "objects", ObjectLog(root, SystemClock().boot_id))
+        self._objects = Objects(self._git, self._made_neutral, self._loose)
         self._refs = Refs(self._git, root=root, common=git_dir)
         self._worktrees = Worktrees(self._git, root=root, common=git_dir)
         self._seen_indexes: dict[Path, KnownIndex] = {}
@@ -128,6 +140,11 @@ class Repository:
 
         return applied(self._neutral, self._objects, tree, patch, paths=paths, tmp=self._own("tmp"))
 
+    def tree_with(self, tree: TreeId, files: Mapping[str, FileContent | None]) -> TreeId:
+        from aop.adapters.git.patching import with_files
+
+        return with_files(self._objects, tree, files)
+
     def changes(self, old: TreeId, new: TreeId) -> tuple[TreeChange, ...]:
         found = differences(self._objects.tree, object_id(old), object_id(new))
         return tuple(sorted((tree_change(each) for each in found), key=lambda change: change.path))
@@ -148,7 +165,8 @@ class Repository:
         return self._author
 
     def commit(self, tree: TreeId, parents: Sequence[CommitId], message: str, *, when: datetime) -> CommitId:
-        environment = {"GIT_AUTHOR_DATE": _git_date(when), "GIT_COMMITTER_DATE": _git_date(when)}
+        self._loose.flush()  # A branch may soon be at this commit, for readers who know nothing of AOP.
+        environment = {"GIT_AUTHOR_DATE": git_date(when), "GIT_COMMITTER_DATE": git_date(when)}
         if self._author is not None:
             environment |= {"GIT_AUTHOR_NAME": self._author.name, "GIT_AUTHOR_EMAIL": self._author.email}
         arguments = [word for parent in parents for word in ("-p", object_id(parent))]
@@ -211,7 +229,7 @@ class Repository:
         if old == new or not behind:
             return None
         places = ["the repository's root" if folder == self._root else f"`{folder.name}`" for folder in behind]
-        return " ".join(_how_to_follow(place, branch, object_id(old), object_id(new)) for place in places)
+        return " ".join(how_to_follow(place, branch, object_id(old), object_id(new)) for place in places)
 
     # --- worktrees -----------------------------------------------------------------------------------
 
@@ -286,7 +304,8 @@ class Repository:
     # --- what AOP leaves in the repository -----------------------------------------------------------
 
     def sweep_leftovers(self) -> None:
-        """Remove what killed processes left behind: locks of refs, scratch checkouts and private folders."""
+        """Remove what killed processes left behind, and write the objects again that a power cut has taken."""
+        self._loose.restore()
         self._refs.drop_stale_locks()
         private = self._root / ".aop"
         for folder in abandoned_folders(private / "scratch"):
@@ -309,10 +328,7 @@ class Repository:
 
     @cached_property
     def _author(self) -> Author | None:
-        out = self._git.run("config", "--local", "-z", "--get-regexp", r"^user\.(name|email)$", fine=(0, 1)).out
-        values = dict(line.partition("\n")[::2] for line in split_names(out))
-        name, email = (values.get(key, "").translate(_NOT_IN_A_NAME).strip() for key in ("user.name", "user.email"))
-        return Author(name=name, email=email) if name and email else None
+        return author_in(self._git)
 
     @cached_property
     def _watches(self) -> Watches:
@@ -335,7 +351,7 @@ class Repository:
     def _registration(self, folder: Path) -> Path:
         registration = self._worktrees.registration(folder)
         if registration is None:
-            raise Fault(f"The worktree of `{folder.name}` is not there.")
+            raise WorktreeMissing(f"Git knows no worktree of `{folder.name}` any more.", feature_id=folder.name)
         return registration
 
     def _restored(self, feature_id: FeatureId) -> tuple[Checkout, bool]:
@@ -381,18 +397,3 @@ def open_repository(path: Path, environ: Mapping[str, str], *, worktrees: str = 
 
 def _tree_id(out: bytes) -> TreeId:
     return TreeId(ObjectId(out.decode("ascii").strip()))
-
-
-def _git_date(when: datetime) -> str:
-    if when.tzinfo is None:
-        raise Fault("A commit needs a time with its zone.")
-    return f"@{int(when.astimezone(UTC).timestamp())} +0000"
-
-
-def _how_to_follow(place: str, branch: str, old: str, new: str) -> str:
-    # `read-tree` takes over what differs between the two, and refuses where that would lose local changes; it goes by
-    # what the index knows of the files, which the other command brings up to date.
-    return (
-        f"`{branch}` is checked out at {place}, which was left alone and still shows the files of `{old[:12]}`;"
-        f" bring it up to date, there, with `git update-index -q --refresh; git read-tree -m -u {old} {new}`."
-    )

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from aop.adapters.git.command import ANY_CODE, CHECKOUT_SECONDS, GitDir, Ran
-from aop.adapters.git.folders import Quarantine, files_below, grant_access, place_file, remove_files
+from aop.adapters.git.folders import Quarantine, files_below, grant_access, overwrite_file, place_file, remove_files
 from aop.adapters.git.records import RawChange, raw_changes, split_names
 from aop.core.errors import Fault
 from aop.kernel.ports import FileMode
@@ -71,6 +71,13 @@ class WorktreeFiles:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
         return place_file(self.folder, path, beside)
+
+    def overwrite(self, path: str, mode: FileMode, content: bytes) -> os.stat_result | None:
+        """Give a file another content where it is: some file systems take their time to make new ones.
+
+        None if it is no plain file, or has other rights or another name too; then it is left alone.
+        """
+        return overwrite_file(self.folder, path, content, executable=mode is FileMode.EXECUTABLE)
 
     def clear_way(
         self, paths: Iterable[str], created: Mapping[str, tuple[str, str]], quarantine: Quarantine

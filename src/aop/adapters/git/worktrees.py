@@ -172,6 +172,16 @@ class Worktrees:
         return registration
 
 
+def how_to_follow(place: str, branch: str, old: str, new: str) -> str:
+    """Return the sentence that tells a person how to bring a checkout up to date."""
+    # `read-tree` takes over what differs between the two, and refuses where that would lose local changes; it goes by
+    # what the index knows of the files, which the other command brings up to date.
+    return (
+        f"`{branch}` is checked out at {place}, which was left alone and still shows the files of `{old[:12]}`;"
+        f" bring it up to date, there, with `git update-index -q --refresh; git read-tree -m -u {old} {new}`."
+    )
+
+
 def _linked_from(registration: Path) -> str:
     """Return the `.git` file that a registration is for, or nothing."""
     content = _plain_content(registration / "gitdir")

@@ -1,4 +1,4 @@
-"""The record in one SQLite file: WAL, synchronous writes, one writer at a time in fair order."""
+"""The record in one SQLite file: WAL, durable when it must be, one writer at a time in fair order."""
 
 from __future__ import annotations
 
@@ -42,11 +42,13 @@ class SqliteRecord:
             connection.rollback()
 
     @contextmanager
-    def write(self) -> Iterator[Transaction]:
+    def write(self, *, durable: bool = True) -> Iterator[Transaction]:
         # Opened before the lock is taken: the first opening takes it itself, to make the tables.
         connection = self._connection()
         # SQLite's own busy wait starves some writers; a file lock is handed on in order.
         with self._writer, locked_file(self._lock_path):
+            # Without waiting for the disk the log is written all the same, and the next wait is for all of it.
+            connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield _View(connection)
@@ -78,9 +80,9 @@ class SqliteRecord:
         return connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        connection.execute("PRAGMA synchronous = FULL")
         if connection.execute("PRAGMA user_version").fetchone() != (len(MIGRATIONS),):
             with locked_file(self._lock_path):
+                connection.execute("PRAGMA synchronous = FULL")
                 connection.execute("PRAGMA journal_mode = WAL")
                 migrate(connection)
 

@@ -10,9 +10,10 @@ from msgspec import Meta, Struct
 
 from aop.core.errors import PlanRequired, VersionConflict
 from aop.core.ids import FeatureId, TreeId
+from aop.kernel.applying import applied
 from aop.kernel.calls import Call, ChangeArguments, Kernel, Outcome, Tool, the_feature
 from aop.kernel.config import Config
-from aop.kernel.diffs import Patch, parse_patch, render
+from aop.kernel.diffs import Patch, parse_patch
 from aop.kernel.documents import AcceptedPlan, FeatureState, QaIndex, Status
 from aop.kernel.features import must_be, store
 from aop.kernel.gates import unproven
@@ -26,7 +27,6 @@ from aop.kernel.patches import (
     judge_territory,
     judge_tree_change,
     must_agree,
-    placed,
     porcelain,
     refuse_case_twins,
     refuse_nested_repositories,
@@ -87,7 +87,6 @@ def apply_patch(call: Call, arguments: ApplyPatch) -> Outcome:
         needed = _needed_locks(target, proposal, config)
         with kernel.record.read() as view:
             check_unbroken(view, target.state, needed, now_by(kernel.clock))
-        kernel.git.keep(target.state.feature_id, proposal.tree)
         whole_diff = kernel.git.diff(target.base_tree, proposal.tree, context_lines=0)
         tests = required_steps(target.state, target.accepted.plan if target.accepted else None, config)
 
@@ -146,13 +145,7 @@ def _proposal(kernel: Kernel, target: Target, text: str, config: Config) -> Prop
     refuse_secrets(patch, kernel.redact)
     # Before any file is read: a refusal that shows the nearest lines must not show those of a guarded file.
     judge_territory(sorted(path for file in patch.files for path in file.paths), territory_of(config.policy))
-    files = []
-    for file in patch.files:
-        entry = git.entry(target.state.tree, file.old_path) if file.old_path and file.hunks else None
-        has_content = entry is not None and entry.mode not in (FileMode.TREE, FileMode.GITLINK)
-        files.append(placed(file, git.blob(entry.oid), rules.placement) if entry and has_content else file)
-    paths = {path for file in patch.files for path in file.paths}
-    tree = git.apply_to_tree(target.state.tree, render(Patch(files=tuple(files))), paths=paths)
+    tree = applied(git, target.state.tree, patch, rules.placement)
     return Proposal(
         patch=patch,
         tree=tree,
