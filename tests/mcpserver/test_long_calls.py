@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from mcp import MCPError
 
 from aop.core.roles import Role
 from aop.wiring import make_ready_for_threads
@@ -191,3 +192,27 @@ def test_a_breakage_is_a_reference_for_the_client_and_a_traceback_for_the_log(wo
     assert answer.error["error"]["message"] == f"AOP broke while doing this; reference `{reference}`."
     assert not any(word in answer.text for word in ("Traceback", str(world.root), ".py"))
     assert log.startswith(f"{reference}: Traceback (most recent call last):\n")
+
+
+def test_who_somebody_is_may_break_too(world: World) -> None:
+    with over_stdio(world.root, token_for(world, Role.QA)) as client:
+        client.tools()
+        with sqlite3.connect(world.root / ".aop/record.db") as record:
+            record.execute("UPDATE documents SET body = '{}' WHERE kind = 'token'")
+        record.close()
+        answer = client.call("report.dashboard")
+        with pytest.raises(MCPError) as refused:
+            client.tools()
+    assert (answer.code, str(world.root) in answer.text) == ("internal_error", False)
+    assert str(refused.value).startswith("internal_error: AOP broke while doing this; reference ")
+
+
+@pytest.mark.req("AOP-326")
+def test_a_run_is_found_again_while_it_runs_and_afterwards(waiting: World, client: Mcp) -> None:
+    asked = {"feature_id": "one", "operation_id": "run-1"}
+    run = begun(waiting, client, operation_id="run-1")
+    seen = client.call("gates.status", asked).data
+    assert (seen["state"], seen["progress"]) == ("running", ["one: fast gates, step 1 of 1: check"])
+    let_go(waiting)
+    answer = run.result(timeout=20).structured_content
+    assert client.call("gates.status", asked).data["answer"] == answer

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache, partial
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 import msgspec
@@ -31,7 +31,6 @@ from aop.core.errors import InternalError, InvalidArguments, Refusal
 from aop.core.version import VERSION
 from aop.kernel.calls import Envelope, refused
 from aop.kernel.gateway import Gateway
-from aop.kernel.ports import Report
 from aop.kernel.principals import Principal
 from aop.kernel.schemas import Schema
 from aop.mcpserver.publishing import OPERATION_ID, names_by_alias, published
@@ -52,6 +51,7 @@ INSTRUCTIONS = (
 )
 
 Context = ServerRequestContext[Any, Any]
+T = TypeVar("T")
 
 
 class Door:
@@ -90,7 +90,7 @@ class Door:
 
     async def _list_tools(self, _context: Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
         try:
-            return ListToolsResult(tools=await self._in_thread(self._listed, self._identify()))
+            return ListToolsResult(tools=await self._in_thread(self._listed, self._whole(self._identify)))
         except Refusal as refusal:
             answer = refused(refusal).as_json()
             raise MCPError(INTERNAL_ERROR, f"{refusal.code}: {refusal.message}", answer) from refusal
@@ -100,22 +100,16 @@ class Door:
 
     async def _call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
         try:
-            asked = self._request(context, params)
+            return as_result(await self._answer(context, self._request(context, params)))
         except Refusal as refusal:
             return as_result(refused(refusal))
-        progress = _Progress(context)
-        async with anyio.create_task_group() as group:
-            group.start_soon(progress.forward)
-            answer = await self._in_thread(self._answer, asked, progress.report)
-            progress.end()
-        return as_result(answer)
 
     def _request(self, context: Context, params: CallToolRequestParams) -> Asked:
         """Return what a client asks for, in the gateway's words.
 
         Raises: TokenInvalid, InvalidArguments.
         """
-        principal = self._identify()
+        principal = self._whole(self._identify)
         name = self._names.get(params.name, params.name)
         tool = self._gateway.tools.get(name)
         arguments = {key: value for key, value in (params.arguments or {}).items() if key not in HOST_ARGUMENTS}
@@ -124,23 +118,38 @@ class Door:
             given.append(arguments.pop(OPERATION_ID, None))
         return Asked(principal=principal, tool=name, arguments=arguments, operation_id=_the_one(given))
 
-    def _answer(self, asked: Asked, report: Report) -> Envelope:
-        """Call the tool; whatever breaks is logged here, since the client may be gone by now."""
+    async def _answer(self, context: Context, asked: Asked) -> Envelope:
+        call, progress = self._gateway.call, _Progress(context)
+        do = partial(call, operation_id=asked.operation_id, report=progress.report)
+        outcome: Envelope | Refusal
+        async with anyio.create_task_group() as group:
+            group.start_soon(progress.forward)
+            try:
+                outcome = await self._in_thread(do, asked.principal, asked.tool, asked.arguments)
+            except Refusal as refusal:
+                # Raised through the task group, it would come out as a group of exceptions.
+                outcome = refusal
+            progress.end()
+        return refused(outcome) if isinstance(outcome, Refusal) else outcome
+
+    async def _in_thread(self, do: Callable[..., T], *values: object) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, partial(self._whole, do, *values))
+
+    def _whole(self, do: Callable[..., T], *values: object) -> T:
+        """Do something that may break; what is known of a breakage is logged, since the client must not see it.
+
+        Raises: InternalError, and whatever refusal it raises itself.
+        """
         try:
-            return self._gateway.call(
-                asked.principal, asked.tool, asked.arguments, operation_id=asked.operation_id, report=report
-            )
-        except Exception as fault:  # noqa: BLE001 - the one place where the server meets a breakage
-            return refused(self._logged(fault))
-
-    def _logged(self, fault: Exception) -> InternalError:
-        reference = self._gateway.kernel.new_id("fault")
-        trace = self._gateway.kernel.redact("".join(traceback.format_exception(fault)))
-        self._log(f"{reference}: {trace}")
-        return InternalError(f"AOP broke while doing this; reference `{reference}`.", reference=reference)
-
-    async def _in_thread(self, do: Callable[..., Any], *values: object) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, partial(do, *values))
+            return do(*values)
+        except Refusal:
+            raise
+        except Exception as fault:
+            reference = self._gateway.kernel.new_id("fault")
+            trace = self._gateway.kernel.redact("".join(traceback.format_exception(fault)))
+            self._log(f"{reference}: {trace}")
+            message = f"AOP broke while doing this; reference `{reference}`."
+            raise InternalError(message, reference=reference) from fault
 
 
 class Asked(Struct, frozen=True, kw_only=True):
