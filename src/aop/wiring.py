@@ -30,6 +30,15 @@ from aop.kernel.principals import Principal
 if TYPE_CHECKING:
     from aop.kernel.tokens import Tokens
 
+if TYPE_CHECKING:  # few commands supervise, and what that takes is imported by those that do
+    from aop.core.ids import FeatureId
+    from aop.core.run import Engine
+    from aop.supervisor.board import Board
+    from aop.supervisor.life import Limits as RunLimits
+    from aop.supervisor.life import Lives, Staff
+    from aop.supervisor.supervising import Supervisor
+    from aop.supervisor.workers import ProviderChoice
+
 TOOL_MODULES: Mapping[str, str] = {
     "collisions.scan": "aop.kernel.tools.collisions",
     "evidence.latest": "aop.kernel.tools.evidence",
@@ -38,6 +47,7 @@ TOOL_MODULES: Mapping[str, str] = {
     "feature.delete": "aop.kernel.tools.deletion",
     "feature.discover_specs": "aop.kernel.tools.specs",
     "feature.get_context": "aop.kernel.tools.feature",
+    "feature.ingest_spec": "aop.kernel.tools.specs",
     "feature.init": "aop.kernel.tools.feature",
     "feature.log_append": "aop.kernel.tools.state",
     "feature.ready_to_merge": "aop.kernel.tools.merge",
@@ -46,6 +56,9 @@ TOOL_MODULES: Mapping[str, str] = {
     "gates.list": "aop.kernel.tools.gates",
     "gates.run": "aop.kernel.tools.gates",
     "gates.status": "aop.kernel.tools.gate_status",
+    "inbox.answer": "aop.kernel.tools.inbox",
+    "inbox.ask": "aop.kernel.tools.inbox",
+    "inbox.list": "aop.kernel.tools.inbox",
     "locks.acquire": "aop.kernel.tools.locks",
     "locks.release": "aop.kernel.tools.locks",
     "plan.get": "aop.kernel.tools.plan",
@@ -168,6 +181,52 @@ def build(folder: Path, settings: Settings) -> App:
     person = Principal(role=Role.ORCHESTRATOR, actor=settings.actor, person=True)
     gateway = Gateway(kernel, CATALOGUE)
     return App(gateway=gateway, repository=repository, record=record, call_log=call_log, person=person)
+
+
+class Supervision(Struct, frozen=True, kw_only=True):
+    """What works on the features of one repository, ready to be started."""
+
+    supervisor: Supervisor
+    engine: Engine
+    board: Board
+    lives: Lives
+
+
+def build_supervision(app: App, staff: Staff, limits: RunLimits, tell: Callable[[FeatureId, str], None]) -> Supervision:
+    """Put a supervisor together with the durable engine; what a killed one left running is ended."""
+    from aop.adapters.engine.durable import DurableEngine
+    from aop.adapters.orphans import end_orphans
+    from aop.supervisor.board import Board
+    from aop.supervisor.life import Lives
+    from aop.supervisor.supervising import Supervisor
+
+    end_orphans(app.root)
+    make_ready_for_threads()
+    board, engine = Board(), DurableEngine(app.root / ".aop" / "engine.db")
+    lives = Lives(app.gateway, staff, board, limits, tell)
+    return Supervision(supervisor=Supervisor(app.gateway, engine, board), engine=engine, board=board, lives=lives)
+
+
+def command_staff(app: App, settings: Settings, choices: Mapping[Role, ProviderChoice]) -> Staff:
+    """Return the workers that are commands of the user's.
+
+    Raises: MissingRolePrompt, ProviderAuthMissing.
+    """
+    from aop.adapters.agents.custom import Surroundings
+    from aop.adapters.agents.staff import CommandStaff, feature_scratch, role_prompts
+
+    kernel, private = app.gateway.kernel, app.root / ".aop"
+    config = kernel.config()
+    around = Surroundings(
+        processes=kernel.processes,
+        rules=lambda: kernel.config().policy.execution,
+        scratch=feature_scratch(kernel),
+        private=private / "tmp",
+        logs=private / "logs",
+        path=settings.environ.get("PATH", ""),
+        timeout_seconds=config.policy.supervisor.turn_timeout_seconds,
+    )
+    return CommandStaff(choices, role_prompts(app.repository, config), settings.environ, around)
 
 
 def make_ready_for_threads() -> None:

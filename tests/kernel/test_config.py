@@ -109,7 +109,9 @@ def test_execution_testing_merge_and_supervisor_have_their_defaults() -> None:
     assert msgspec.to_builtins(policy.supervisor) == {
         "max_active_features": 5,
         "max_parallel_gate_runs": 2,
+        "max_parallel_agent_turns": 5,
         "max_iterations_per_phase": 8,
+        "turn_timeout_seconds": 600,
         "lock_wait_timeout_seconds": 300,
     }
 

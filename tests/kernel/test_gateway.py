@@ -63,6 +63,7 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "feature.delete": PERSON,
     "feature.discover_specs": EVERYBODY,
     "feature.get_context": EVERYBODY,
+    "feature.ingest_spec": {ORCHESTRATOR},
     "feature.init": {ORCHESTRATOR},
     "feature.log_append": EVERYBODY,
     "feature.ready_to_merge": PERSON,
@@ -71,6 +72,9 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "gates.list": EVERYBODY,
     "gates.run": {ORCHESTRATOR, BUILDER, QA},
     "gates.status": EVERYBODY,
+    "inbox.answer": PERSON,
+    "inbox.ask": {ORCHESTRATOR},
+    "inbox.list": EVERYBODY,
     "locks.acquire": {ORCHESTRATOR},
     "locks.release": {ORCHESTRATOR},
     "plan.get": EVERYBODY,
@@ -273,6 +277,9 @@ EXAMPLES: Mapping[str, dict[str, Any]] = {
     "feature.log_append": {"note": "Seen."},
     "feature.state_patch": {"expected_version": 1, "patch": {"status": "blocked", "status_reason": "It waits."}},
     "feature.approve": {"tree": "0" * 40, "base": "0" * 40},
+    "feature.ingest_spec": {"text": "Say TWO.\n", "source_path": "specs/one.md"},
+    "inbox.answer": {"question_id": "q1", "answer": "Blue."},
+    "inbox.ask": {"gate": "question", "text": "Which colour?"},
 }
 """What a tool needs besides a feature."""
 
@@ -481,6 +488,9 @@ def tell_about(world: World) -> None:
     world.ok("feature.state_patch", feature_id="one", expected_version=version, patch={"role_status": {"qa": "done"}})
     for tool in ("locks.acquire", "locks.release"):
         world.ok(tool, feature_id="one", resource="events")
+    world.ok("feature.ingest_spec", feature_id="one", text="Say TWO.\n", source_path="specs/one.md")
+    world.ok("inbox.ask", feature_id="one", gate="question", text="Which colour?")
+    world.ok("inbox.answer", feature_id="one", question_id="q1", answer="Blue.")
 
 
 def break_and_repair(world: World) -> None:

@@ -15,20 +15,19 @@ from typing import Any
 
 from msgspec import Struct
 
-from aop.adapters.agents.replay import ReplayWorker, read_transcript, shipped_transcript
+from aop.adapters.agents.replay import ReplayStaff, ReplayWorker, read_transcript, shipped_transcript
 from aop.adapters.git.folders import remove_folder
 from aop.adapters.git.repository import open_repository
 from aop.adapters.projects.starter import place_new_file, propose
 from aop.adapters.sample_repository import SampleRepository, sample_files
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
-from aop.core.errors import Fault, Json
+from aop.core.errors import Fault, Json, ReplayDiverged
 from aop.core.ids import FeatureId
 from aop.kernel.calls import Envelope
 from aop.kernel.documents import Status
-from aop.supervisor.driving import drive
-from aop.supervisor.workers import ProviderChoice
-from aop.wiring import App, Settings, build
+from aop.supervisor.life import limits_of
+from aop.wiring import App, Settings, build, build_supervision
 
 FEATURE = FeatureId("volume_discount")
 MESSAGE = "A tenth off from ten pieces of one article on"
@@ -141,12 +140,18 @@ class _Story:
         self._tell(f"aop init: found {proposal.language}, and tests to use as gates; committed")
 
     def _drive(self, app: App) -> None:
-        worker = ReplayWorker(read_transcript(shipped_transcript(FEATURE)))
-        outcome = drive(app.gateway, FEATURE, worker, ProviderChoice(provider="replay"), self._tell)
-        if outcome.problem is not None:
-            raise Stopped(outcome.problem, {})
-        if outcome.status is not Status.READY_TO_MERGE:
-            raise Fault(f"The demo's feature is `{outcome.status}`, and nothing says why.")
+        staff = ReplayStaff({FEATURE: ReplayWorker(read_transcript(shipped_transcript(FEATURE)))})
+        limits = limits_of(app.gateway.kernel.config().policy.supervisor)
+        made = build_supervision(app, staff, limits, lambda _feature, line: self._tell(line))
+        made.engine.start(made.lives.kinds())
+        made.supervisor.submit([FEATURE])
+        made.supervisor.go_on(until="settled", stopped=lambda: False)
+        made.engine.close()
+        standing = made.board.standings()[FEATURE]
+        if standing.outcome.get("error"):
+            raise Stopped(standing.outcome["error"], {})
+        if standing.outcome.get("status") != Status.READY_TO_MERGE:
+            raise ReplayDiverged(f"The recording does not get `{FEATURE}` through its gates here: it {standing.does}.")
 
     def _approve(self, app: App) -> str:
         status = self._call(app, "repo.status")

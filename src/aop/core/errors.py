@@ -207,6 +207,7 @@ class FeatureSlugCollision(Refusal):
     """Two specs would make a feature of the same id."""
 
     code = "feature_slug_collision"
+    move = Move.CORRECT_USAGE
     hint = "Rename one of the two, so that each feature has an id of its own."
 
 
@@ -614,7 +615,7 @@ class NoSpecsFound(Refusal):
     """There is no spec to work on."""
 
     code = "no_specs_found"
-    move = Move.PROVE
+    move = Move.CORRECT_USAGE
     hint = "Write a spec to `agentic/features/<id>/spec.md`, or name one with `-fi` or `-fl`."
 
 
@@ -622,6 +623,7 @@ class SpecIngestFailed(Refusal):
     """A spec cannot be read."""
 
     code = "spec_ingest_failed"
+    move = Move.CORRECT_USAGE
     hint = "Make the spec a readable UTF-8 file."
 
 
@@ -629,7 +631,7 @@ class AgentProviderNotConfigured(Refusal):
     """Nobody said which coding agent does the work."""
 
     code = "agent_provider_not_configured"
-    move = Move.ASK_PERSON
+    move = Move.CORRECT_USAGE
     hint = "Name a provider: `--agent-provider`, `AOP_AGENT_PROVIDER`, or `runtime.default_provider` in agents.yaml."
 
 
@@ -645,11 +647,38 @@ class ProviderAuthMissing(Refusal):
     """The coding agent is not logged in."""
 
     code = "provider_auth_missing"
-    move = Move.ASK_PERSON
+    move = Move.CORRECT_USAGE
     hint = "Log in with the provider's own command, or set its key in the environment."
 
 
+class SupervisorRunning(Refusal):
+    """Another process supervises this repository."""
+
+    code = "supervisor_running"
+    move = Move.WAIT
+    hint = (
+        "Watch that run with `aop status`, or end it with `aop stop`; one supervisor works on a repository at a time."
+    )
+
+
 # --- driving a feature ---------------------------------------------------------------------------
+
+
+class UnknownQuestion(Refusal):
+    """The inbox has no such question of this feature."""
+
+    code = "unknown_question"
+    hint = "`aop inbox` lists the questions that are open."
+
+    def __init__(self, question_id: str) -> None:
+        super().__init__(f"There is no question `{question_id}` of this feature.", question_id=question_id)
+
+
+class AlreadyAnswered(Refusal):
+    """A person has answered this question."""
+
+    code = "already_answered"
+    hint = "The first answer counts. To tell the worker more, wait until it asks again."
 
 
 class TurnsUsedUp(Refusal):
@@ -660,12 +689,19 @@ class TurnsUsedUp(Refusal):
     hint = "Look at `last_error`; make the spec or the plan clearer, or do this step by hand, and go on from there."
 
 
-class WorkerAsks(Refusal):
-    """A worker cannot go on without an answer."""
+class GoesInCircles(Refusal):
+    """A worker makes no progress, although it was nudged and a person was asked."""
 
-    code = "worker_asks"
-    move = Move.ASK_PERSON
-    hint = "Give the worker what `request` and `detail` ask for, or do this step by hand, and go on from there."
+    code = "goes_in_circles"
+    move = Move.ESCALATE
+    hint = "Look at `attempts`; make the spec or the plan clearer, or do this step by hand, and go on from there."
+
+
+class NoUsableAnswer(Refusal):
+    """An agent's turn brought nothing that could be used."""
+
+    code = "no_usable_answer"
+    hint = "Answer with one JSON object: PLAN_SUBMISSION, PATCH, NOTE or REQUEST, as the instructions say."
 
 
 class ReplayDiverged(Refusal):

@@ -202,7 +202,9 @@ class WorktreeRules(Section, frozen=True, kw_only=True):
 class SupervisorRules(Section, frozen=True, kw_only=True):
     max_active_features: Count
     max_parallel_gate_runs: Count
+    max_parallel_agent_turns: Count
     max_iterations_per_phase: Count
+    turn_timeout_seconds: Seconds
     lock_wait_timeout_seconds: Wait
 
 

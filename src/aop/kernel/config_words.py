@@ -111,7 +111,11 @@ KEY_WORDS: Mapping[str, str] = {
     "worktree.base_branch": "The branch that features start from and land on.",
     "supervisor.max_active_features": "How many features are worked on at a time; the others wait.",
     "supervisor.max_parallel_gate_runs": "How many gate runs run at a time.",
-    "supervisor.max_iterations_per_phase": "How many attempts a phase has before a person is asked.",
+    "supervisor.max_parallel_agent_turns": "How many turns agents take at a time, over all features.",
+    "supervisor.max_iterations_per_phase": (
+        "How many turns a phase has before a person is asked; when they are used up once more, the feature has failed."
+    ),
+    "supervisor.turn_timeout_seconds": "How long an agent's turn may take.",
     "supervisor.lock_wait_timeout_seconds": "How long the supervisor waits for a lock on behalf of a feature.",
     "thresholds": "Figures of your own, by name; they are part of the configuration's hash.",
     "profiles.<name>.modes.<mode>[].name": (

@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 
 from aop.core.ids import ApprovalId, CommitId, FeatureId, GateRunId, OperationId, TreeId
 from aop.core.jsontext import canonical_json
+from aop.kernel.spec_sources import SpecSource
 
 NonEmpty = Annotated[str, Meta(min_length=1)]
 Positive = Annotated[int, Meta(ge=1)]
@@ -118,6 +119,8 @@ class FeatureState(Document, frozen=True, kw_only=True):
     """Where the branch was cut from the base branch."""
     tree: TreeId
     """What the feature is, byte for byte; the worktree is made from it."""
+    spec: SpecSource | None = None
+    """None when somebody wrote `spec.md` in its place by hand, or not at all."""
     branch_commit: CommitId | None = None
     """The commit that AOP made on its branch before a merge; null if it made none."""
 

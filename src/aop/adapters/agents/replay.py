@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
 from aop.core.errors import Fault, ReplayDiverged
+from aop.core.ids import FeatureId
 from aop.core.roles import Role
-from aop.supervisor.workers import WorkerInput, WorkerOutput
+from aop.supervisor.workers import ProviderChoice, Worker, WorkerInput, WorkerOutput
 
 
 class RecordedTurn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -42,6 +43,22 @@ class ReplayWorker:
             )
         self._played += 1
         return recorded.output
+
+
+class ReplayStaff:
+    """Implements `aop.supervisor.life.Staff` with one recording for each feature."""
+
+    def __init__(self, workers: Mapping[FeatureId, Worker]) -> None:
+        self._workers = workers
+
+    def choice(self, role: Role) -> ProviderChoice:
+        return ProviderChoice(provider="replay")
+
+    def worker(self, feature_id: FeatureId, role: Role) -> Worker:
+        return self._workers[feature_id]
+
+    def prompt(self, role: Role) -> str:
+        return f"You are the {role}."
 
 
 def read_transcript(data: bytes) -> Iterator[RecordedTurn]:

@@ -17,7 +17,7 @@ from aop.core.errors import Fault, PathOutOfBounds
 _REAL_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOT_A_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 _HELD_NAME = re.compile(r"[0-9]+-[0-9a-f]{16}")
-# A folder this young may belong to a process that has made it and not yet taken its lock.
+# A folder this young may belong to a process that has made it and not yet taken its lock, as long as that one lives.
 _YOUNG_SECONDS = 60.0
 
 
@@ -74,6 +74,11 @@ def abandoned_folders(parent: Path) -> Iterator[Path]:
             # Its maker, or another sweep, may be removing it right now.
             with suppress(FileNotFoundError, NotADirectoryError, BlockingIOError), _taken_over(folder):
                 yield folder
+
+
+def is_alive(pid: str) -> bool:
+    """Tell whether there is a process of this id."""
+    return os.path.exists(f"/proc/{pid}")
 
 
 def is_held_name(name: str) -> bool:
@@ -202,7 +207,8 @@ def _taken_over(folder: Path) -> Iterator[None]:
     _grant(str(folder))
     descriptor = os.open(folder, _REAL_FOLDER)
     try:
-        if time.time() - os.fstat(descriptor).st_mtime < _YOUNG_SECONDS:
+        is_young = time.time() - os.fstat(descriptor).st_mtime < _YOUNG_SECONDS
+        if is_young and is_alive(folder.name.partition("-")[0]):
             raise BlockingIOError
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield

@@ -14,6 +14,7 @@ from aop.kernel.calls import Call, ChangeArguments, FeatureArguments, Kernel, Ou
 from aop.kernel.config import Config
 from aop.kernel.documents import AcceptedPlan, FeatureState, QaIndex, Status, Verdict
 from aop.kernel.features import NOT_RUN, relist
+from aop.kernel.ingested_specs import IngestedSpec
 from aop.kernel.permissions import COORDINATORS, READERS
 from aop.kernel.projections import body_of, front_matter
 from aop.kernel.record import Snapshot, Transaction
@@ -61,7 +62,8 @@ def init(call: Call, arguments: ChangeArguments) -> Outcome:
         def decide(tx: Transaction) -> Outcome:
             state = tx.get(FeatureState, name)
             if state is None:
-                _store_new(tx, call, new)
+                ingested = tx.get(IngestedSpec, name)
+                _store_new(tx, call, msgspec.structs.replace(new, spec=ingested.source if ingested else None))
             else:
                 the_feature(tx, arguments)
                 # A worktree that was made again holds the files of its branch; the feature may be further.

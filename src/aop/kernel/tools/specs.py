@@ -1,14 +1,23 @@
-"""The tool that finds what people want: one `spec.md` for each feature."""
+"""Tools on what people want: finding the specs, one `spec.md` for each feature, and putting one in its place."""
 
 from __future__ import annotations
 
-from msgspec import Struct
+import hashlib
+from typing import Annotated
 
-from aop.core.errors import Refusal
+import msgspec
+from msgspec import Meta, Struct
+
+from aop.core.errors import Refusal, SpecIngestFailed
 from aop.core.ids import feature_id
-from aop.kernel.calls import Arguments, Call, Kernel, Outcome, Tool
-from aop.kernel.permissions import READERS
+from aop.kernel.calls import Arguments, Call, ChangeArguments, Kernel, Outcome, Tool, the_feature
+from aop.kernel.documents import FeatureState
+from aop.kernel.features import store
+from aop.kernel.ingested_specs import IngestedSpec
+from aop.kernel.permissions import COORDINATORS, READERS
 from aop.kernel.projections import FEATURES
+from aop.kernel.record import Snapshot, Transaction
+from aop.kernel.spec_sources import SpecSource
 
 LARGEST_SPEC = 256 * 1024
 MOST_FOLDERS = 10_000
@@ -70,6 +79,62 @@ def spec_text(kernel: Kernel, name: str) -> str | None:
     return None if data is None else kernel.redact.mask_secrets(data.decode(errors="replace"))
 
 
+# --- feature.ingest_spec -------------------------------------------------------------------------
+
+
+class IngestSpec(ChangeArguments, frozen=True, kw_only=True):
+    text: Annotated[str, Meta(min_length=1)]
+    """The whole spec."""
+    source_path: Annotated[str, Meta(min_length=1, max_length=4096)]
+    """From the repository's root where it lies there, else only its name."""
+
+
+class Ingested(Struct, frozen=True, kw_only=True):
+    feature_id: str
+    spec_path: str
+    """Where the spec lies now."""
+    source: SpecSource
+    changed: bool
+    """False when exactly this text was there already."""
+
+
+def ingest_spec(call: Call, arguments: IngestSpec) -> Outcome:
+    """Put a spec in its place; another text that lies there is set aside, never overwritten."""
+    kernel, name = call.kernel, feature_id(arguments.feature_id)
+    data = arguments.text.encode()
+    path = f"{FEATURES}/{name}/spec.md"
+    if len(data) > LARGEST_SPEC:
+        raise SpecIngestFailed(f"The spec of `{name}` has more than {LARGEST_SPEC} bytes.", feature_id=name)
+    source = SpecSource(source_path=arguments.source_path, sha256=hashlib.sha256(data).hexdigest())
+    with kernel.record.read() as view:
+        _known(view, arguments)
+    with kernel.locks.files():
+        found = kernel.files.fingerprint(path)
+        if found is not None and found != source.sha256:
+            kernel.files.set_aside(path)
+        if found != source.sha256:
+            kernel.files.write(path, data)
+
+    def decide(tx: Transaction) -> Outcome:
+        known = tx.get(IngestedSpec, name)
+        if known is None or known.source != source:
+            version = known.version + 1 if known else 1
+            tx.put(IngestedSpec(version=version, feature_id=name, source=source), name)
+            tx.append(call.event("spec_ingested", name, **msgspec.to_builtins(source)))
+            state = _known(tx, arguments)
+            if state is not None:
+                store(tx, state, msgspec.structs.replace(state, spec=source), now=kernel.now())
+        return Ingested(feature_id=name, spec_path=path, source=source, changed=found != source.sha256)
+
+    return call.commit(decide)
+
+
+def _known(view: Snapshot, arguments: IngestSpec) -> FeatureState | None:
+    """Return the feature, if it is made already, at the version that the arguments expect."""
+    is_made = view.get(FeatureState, arguments.feature_id) is not None
+    return the_feature(view, arguments) if is_made or arguments.expected_version is not None else None
+
+
 TOOLS = (
     Tool(
         name="feature.discover_specs",
@@ -78,5 +143,14 @@ TOOLS = (
         output=Specs,
         roles=READERS,
         run=discover_specs,
+    ),
+    Tool(
+        name="feature.ingest_spec",
+        summary="Put the text of a spec where features are made from, and note where it came from.",
+        arguments=IngestSpec,
+        output=Ingested,
+        roles=COORDINATORS,
+        run=ingest_spec,
+        mutates=True,
     ),
 )

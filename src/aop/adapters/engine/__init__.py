@@ -1,0 +1,1 @@
+"""The durable engine behind the `Engine` port."""

@@ -1,0 +1,60 @@
+"""The engine's SQLite file, whole or absent: DBOS makes its tables one by one, and one that is killed cannot go on."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing
+from importlib.metadata import version
+from pathlib import Path
+
+from dbos import DBOS
+
+
+def bring_up_to_date(path: Path) -> None:
+    """Have the tables of the installed DBOS in the file; they are made in a copy, which then takes its place.
+
+    Nobody else may use the file meanwhile.
+    """
+    if _shape_of(path) == installed_shape():
+        return
+    made = path.with_name(f"{path.name}.new")
+    _remove(made)
+    if path.exists():
+        _copy(path, made)
+    DBOS.migrate(f"sqlite:///{made}")
+    with closing(sqlite3.connect(made)) as connection:
+        connection.execute(f"PRAGMA user_version = {installed_shape()}")
+        connection.commit()
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    descriptor = os.open(made, os.O_RDONLY)
+    os.fsync(descriptor)
+    os.close(descriptor)
+    os.replace(made, path)
+
+
+def installed_shape() -> int:
+    """Return the number by which a file is known to be of the installed version's shape."""
+    major, minor, patch = (int(part) for part in version("dbos").split(".")[:3])
+    return major * 1_000_000 + minor * 1_000 + patch
+
+
+def _shape_of(path: Path) -> int:
+    if not path.exists():
+        return 0
+    with closing(sqlite3.connect(path)) as connection:
+        (shape,) = connection.execute("PRAGMA user_version").fetchone()
+    return int(shape)
+
+
+def _copy(path: Path, made: Path) -> None:
+    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(made)) as target:
+        source.backup(target)
+        # What is left beside the old file would be taken for a part of the new one.
+        source.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def _remove(path: Path) -> None:
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)

@@ -1,0 +1,67 @@
+"""Spec files on disk: which there are, by the names that the rest of AOP knows them by, and what is in them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from aop.core.errors import InputPathNotFound, InvalidCliArgs, SpecIngestFailed
+
+LARGEST_SPEC = 256 * 1024
+
+
+def one_spec(path: Path, root: Path) -> dict[str, Path]:
+    """Return a file by its name.
+
+    Raises: InputPathNotFound, InvalidCliArgs.
+    """
+    if not path.exists():
+        raise InputPathNotFound(f"There is no file `{path}`.", path=str(path))
+    if not path.is_file():
+        raise InvalidCliArgs(f"`{path}` is not a file.", hint="Name a folder of specs with `-fl`.", path=str(path))
+    return {_name(path, root): path}
+
+
+def specs_below(folder: Path, root: Path) -> dict[str, Path]:
+    """Return all Markdown files below a folder by their names, in the order of these; hidden folders are left out.
+
+    Raises: InputPathNotFound, InvalidCliArgs.
+    """
+    if not folder.exists():
+        raise InputPathNotFound(f"There is no folder `{folder}`.", path=str(folder))
+    if not folder.is_dir():
+        raise InvalidCliArgs(f"`{folder}` is not a folder.", hint="Name one spec with `-fi`.", path=str(folder))
+    return {_name(path, root): path for path in sorted(_markdown(folder))}
+
+
+def text_of(path: Path) -> str:
+    """Return what a spec says.
+
+    Raises: SpecIngestFailed.
+    """
+    try:
+        data = path.read_bytes()
+        text = data.decode("utf-8")
+    except OSError as error:
+        raise SpecIngestFailed(f"`{path.name}` cannot be read: {error.strerror}.", path=path.name) from error
+    except UnicodeDecodeError as error:
+        raise SpecIngestFailed(f"`{path.name}` is not UTF-8.", path=path.name) from error
+    if len(data) > LARGEST_SPEC:
+        raise SpecIngestFailed(f"`{path.name}` has more than {LARGEST_SPEC} bytes.", path=path.name)
+    if not text.strip():
+        raise SpecIngestFailed(f"`{path.name}` is empty.", path=path.name, hint="Write what is wanted into it.")
+    return text
+
+
+def _markdown(folder: Path) -> Iterator[Path]:
+    for parent, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        yield from (Path(parent) / name for name in names if name.endswith(".md") and not name.startswith("."))
+
+
+def _name(path: Path, root: Path) -> str:
+    """Return a path from the repository's root, or what it is called where it lies elsewhere."""
+    absolute = path.absolute()
+    real = absolute.parent.resolve() / absolute.name
+    return real.relative_to(root).as_posix() if real.is_relative_to(root) else path.name

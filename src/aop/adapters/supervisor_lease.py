@@ -1,0 +1,89 @@
+"""One supervisor at a time for a repository: a lock that ends with its holder, and a note that says who that is."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from aop.core.errors import SupervisorRunning
+
+_LARGEST_NOTE = 64 * 1024
+
+
+class Holder(Struct, frozen=True, kw_only=True):
+    """Who supervises."""
+
+    pid: int
+    since: str
+    features: tuple[str, ...] = ()
+
+
+class SupervisorLease:
+    """The right to supervise one repository, once it is held."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def sign(self, holder: Holder) -> None:
+        """Say who holds it, for those who come later."""
+        note = msgspec.json.encode(holder)
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, note, 0)
+
+
+@contextmanager
+def held_lease(path: Path) -> Iterator[SupervisorLease]:
+    """Hold the lease; a dead holder's is free, and a child that was forked meanwhile keeps it.
+
+    Raises: SupervisorRunning.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise _taken(_signed(descriptor)) from error
+        yield SupervisorLease(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def holder_of(path: Path) -> Holder | None:
+    """Return who holds the lease; None if nobody does."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _signed(descriptor) or Holder(pid=0, since="")
+    else:
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def _signed(descriptor: int) -> Holder | None:
+    try:
+        return msgspec.json.decode(os.pread(descriptor, _LARGEST_NOTE, 0), type=Holder)
+    except msgspec.MsgspecError:
+        # It was taken a moment ago, and is not signed yet.
+        return None
+
+
+def _taken(holder: Holder | None) -> SupervisorRunning:
+    who = f"process {holder.pid}, since {holder.since}" if holder else "another process"
+    return SupervisorRunning(
+        f"A supervisor works on this repository already: {who}.",
+        pid=holder.pid if holder else None,
+        since=holder.since if holder else None,
+        features=list(holder.features) if holder else [],
+    )

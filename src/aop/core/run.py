@@ -1,0 +1,107 @@
+"""Long work as a port: a run is an async function whose finished steps are never done again, whoever is killed.
+
+A run waits without holding a place in any queue only if it is of a kind whose queue has no limit: what must be limited
+(a feature's active time, an agent's turn, a gate) is a child of its own, in a limited queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from enum import StrEnum
+from typing import NewType, Protocol, TypeAlias
+
+from msgspec import Struct
+
+from aop.core.errors import Json
+
+RunId = NewType("RunId", str)
+
+FIRST_PRIORITY, LAST_PRIORITY = 1, 1_000_000
+"""Lower numbers go first. There is no run without a number, since the engine would put it before all others."""
+
+
+class RunState(StrEnum):
+    """Where a run is, as the engine knows it."""
+
+    QUEUED = "queued"
+    ACTIVE = "active"
+    DONE = "done"
+    BROKEN = "broken"
+    """It ended with an exception, and is not tried again."""
+    CANCELLED = "cancelled"
+
+
+ENDED = frozenset({RunState.DONE, RunState.BROKEN, RunState.CANCELLED})
+
+
+class RunBroke(Exception):
+    """A run whose result was asked for ended with an exception or was cancelled."""
+
+    def __init__(self, run_id: RunId, why: str) -> None:
+        super().__init__(f"The run `{run_id}` has no result: {why}")
+        self.run_id = run_id
+
+
+class Run(Protocol):
+    """What a pipeline gets to work with. What it does outside of a step must follow from what steps returned."""
+
+    @property
+    def run_id(self) -> RunId:
+        """Return the run's own id, which is its key."""
+
+    async def step(self, name: str, do: Callable[[], Awaitable[Json]]) -> Json:
+        """Do something once and record its result; one that was interrupted is done again."""
+
+    async def spawn(self, kind: str, payload: Json, *, key: str, priority: int) -> RunId:
+        """Queue another run; the same key twice is one run."""
+
+    async def result(self, run_id: RunId) -> Json:
+        """Wait for the result of a run that was spawned.
+
+        Raises: RunBroke.
+        """
+
+    async def ask(self, topic: str) -> Json:
+        """Wait for the answer to something, for as long as it takes, across restarts."""
+
+
+Pipeline: TypeAlias = Callable[[Run, Json], Awaitable[Json]]
+
+
+class Kind(Struct, frozen=True, kw_only=True):
+    """A sort of run: what it does, and how many of it may be active at once."""
+
+    pipeline: Pipeline
+    limit: int | None = None
+    """None: as many as there are. Others wait in a queue, by priority and then in the order of asking."""
+
+
+class Engine(Protocol):
+    """Keeps runs going: those that are submitted, and at its start those that a dead process left."""
+
+    def start(self, kinds: Mapping[str, Kind]) -> None:
+        """Begin to work, with everything that is queued or was interrupted."""
+
+    def submit(self, kind: str, payload: Json, *, key: str, priority: int) -> RunId:
+        """Queue a run; the same key twice is one run."""
+
+    def answer(self, run_id: RunId, topic: str, answer: Json) -> None:
+        """Answer what a run asks or will ask; the first answer to a topic counts."""
+
+    def cancel(self, run_id: RunId) -> None:
+        """End a run and what it spawned; a step in progress is not waited for."""
+
+    def states(self, prefix: str = "") -> dict[RunId, RunState]:
+        """Return the runs whose keys begin with a text, in the order in which they were queued."""
+
+    def result(self, run_id: RunId) -> Json:
+        """Return the result of a run that is done.
+
+        Raises: RunBroke.
+        """
+
+    def forget(self, run_id: RunId) -> None:
+        """Remove all that is kept of a run that has ended, and of what it spawned."""
+
+    def close(self) -> None:
+        """Stop working; what is active goes on at the next start."""

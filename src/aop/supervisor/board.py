@@ -1,0 +1,58 @@
+"""Where each feature of a run stands right now, as the pipelines of this process say; the record knows the rest."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from aop.core.ids import FeatureId
+from aop.core.run import RunId
+
+
+class Standing(Struct, frozen=True, kw_only=True):
+    """What a feature does, and what it waits for."""
+
+    does: Literal["works", "asks", "waits", "ended"]
+    run_id: RunId
+    topic: str = ""
+    """What the run asks the engine for; a question's id, or the name of a wait."""
+    others: tuple[str, ...] = ()
+    """The features that are in the way."""
+    since: int = 0
+    """The newest entry of the journal when it began to wait."""
+    outcome: Mapping[str, Any] = {}
+
+
+class Board:
+    """All features of this process; any thread may write or look."""
+
+    def __init__(self) -> None:
+        self._standings: dict[FeatureId, Standing] = {}
+        self._changed = threading.Condition()
+
+    def put(self, feature_id: FeatureId, standing: Standing) -> None:
+        """Note where a feature stands now."""
+        with self._changed:
+            self._standings[feature_id] = standing
+            self._changed.notify_all()
+
+    def enter(self, feature_id: FeatureId, run_id: RunId) -> None:
+        """Note that a feature is on a run, unless that run has said more already: it may be at work since the start."""
+        with self._changed:
+            known = self._standings.get(feature_id)
+            if known is None or known.run_id != run_id:
+                self._standings[feature_id] = Standing(does="works", run_id=run_id)
+                self._changed.notify_all()
+
+    def standings(self) -> dict[FeatureId, Standing]:
+        """Return all of them, as they are now."""
+        with self._changed:
+            return dict(self._standings)
+
+    def await_change(self, seconds: float) -> None:
+        """Wait until something is noted, at most so long."""
+        with self._changed:
+            self._changed.wait(seconds)

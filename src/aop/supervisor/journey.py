@@ -1,0 +1,158 @@
+"""What is known of one feature on its way, what can happen to it, and what can be done about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+from msgspec import Struct
+
+from aop.core.ids import FeatureId
+from aop.core.roles import Role
+from aop.kernel.config_models import Mode
+from aop.kernel.documents import Status
+from aop.supervisor.workers import ToolResult, WorkerOutput
+
+
+class Part(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Something that the engine keeps as JSON."""
+
+
+class Rung(StrEnum):
+    """How far the supervisor has gone to get a worker moving that goes in circles; each is tried once, in order."""
+
+    NONE = "none"
+    NUDGE = "nudge"
+    OTHER_APPROACH = "other_approach"
+    ASK = "ask"
+    BLOCK = "block"
+
+
+class Attempt(Part, frozen=True, kw_only=True):
+    """One proposal of a worker in the present phase, and what became of it."""
+
+    role: Role
+    fingerprint: str
+    """Of the proposal: the same one again is no progress."""
+    outcome: str
+    """Which tool refused it, with what code, and the line of the log that says most; empty while it is judged."""
+
+
+class FeatureRun(Part, frozen=True, kw_only=True):
+    """One feature on its way; all that a decision may depend on."""
+
+    feature_id: FeatureId
+    turns_allowed: int
+    status: Status = Status.PLANNING
+    turns: int = 0
+    """How many turns workers took in this phase."""
+    attempts: tuple[Attempt, ...] = ()
+    rung: Rung = Rung.NONE
+    asked: bool = False
+    """Whether a person was asked for help in this phase."""
+    results: tuple[ToolResult, ...] = ()
+    """What the worker that is asked next is told."""
+    pending: WorkerOutput | None = None
+    """The proposal that tools judge now, and that is sent again when what it waits for is free."""
+    role: Role = Role.PLANNER
+    """Whose turn it is, or whose proposal is judged."""
+    revisions: int = 0
+    """How often the plan met another feature's."""
+
+
+# --- what can happen -------------------------------------------------------------------------------
+
+
+class Happened(Part, frozen=True, kw_only=True, tag_field="event"):
+    """Something that the supervisor has to decide about."""
+
+
+class Began(Happened, frozen=True, kw_only=True, tag="began"):
+    """A person wants this feature; it may be new, or known from an earlier run."""
+
+
+class ToolAnswered(Happened, frozen=True, kw_only=True, tag="tool_answered"):
+    result: ToolResult
+    mode: Mode | None = None
+    """Of the gates that ran."""
+
+
+class WorkerAnswered(Happened, frozen=True, kw_only=True, tag="worker_answered"):
+    output: WorkerOutput
+
+
+class WorkerFailed(Happened, frozen=True, kw_only=True, tag="worker_failed"):
+    """A turn without an answer that could be used: nothing, no JSON, too late, too much."""
+
+    error: Mapping[str, Any]
+
+
+class PersonAnswered(Happened, frozen=True, kw_only=True, tag="person_answered"):
+    question: str
+    answer: str
+
+
+class WayCleared(Happened, frozen=True, kw_only=True, tag="way_cleared"):
+    """Something that the feature waited for may be free now."""
+
+    status: Status
+    """What the feature is by now: a plan that waited in the kernel's own queue may have been let in."""
+
+
+Event: TypeAlias = Began | ToolAnswered | WorkerAnswered | WorkerFailed | PersonAnswered | WayCleared
+
+
+# --- what can be done ------------------------------------------------------------------------------
+
+
+class Deed(Part, frozen=True, kw_only=True, tag_field="action"):
+    """Something that the supervisor does next."""
+
+
+class CallTool(Deed, frozen=True, kw_only=True, tag="call_tool"):
+    """Ends in `ToolAnswered`."""
+
+    role: Role
+    tool: str
+    arguments: Mapping[str, Any] = {}
+
+
+class RunGates(Deed, frozen=True, kw_only=True, tag="run_gates"):
+    """Ends in `ToolAnswered`; takes a place among the gates that may run at once."""
+
+    role: Role
+    mode: Mode
+
+
+class AskWorker(Deed, frozen=True, kw_only=True, tag="ask_worker"):
+    """Ends in `WorkerAnswered` or `WorkerFailed`; takes a place among the turns that may be taken at once."""
+
+    role: Role
+    instructions: str
+    results: tuple[ToolResult, ...]
+
+
+class AskPerson(Deed, frozen=True, kw_only=True, tag="ask_person"):
+    """Ends in `PersonAnswered`; the feature gives its place to another one."""
+
+    question: str
+    detail: Mapping[str, Any] = {}
+
+
+class Await(Deed, frozen=True, kw_only=True, tag="await"):
+    """Ends in `WayCleared`; the feature gives its place to another one."""
+
+    reason: str
+    features: tuple[str, ...]
+    """Those that are in the way; the feature itself if the kernel keeps its plan, and lets it in."""
+
+
+class Finish(Deed, frozen=True, kw_only=True, tag="finish"):
+    """The run of this feature is over."""
+
+    status: Status
+    error: Mapping[str, Any] | None = None
+
+
+Action: TypeAlias = CallTool | RunGates | AskWorker | AskPerson | Await | Finish

@@ -1,0 +1,351 @@
+"""The life of a feature as runs of the engine: they carry out what the policy decides.
+
+    feature   waits for people and other features, and holds no place
+      leg     one of the active features: from one such wait to the next
+        turn  an agent's turn
+        gate  a run of the gates
+
+Killed anywhere, the next process goes on with the same decisions: every answer that they were made from is recorded.
+A tool that is called again after a crash gets the same operation id, and so gives the same answer, once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from aop.core.errors import InternalError, Json, Refusal
+from aop.core.ids import FeatureId
+from aop.core.roles import Role
+from aop.core.run import Kind, Run, RunBroke
+from aop.kernel.calls import Envelope
+from aop.kernel.config_models import Mode, SupervisorRules
+from aop.kernel.documents import Status
+from aop.kernel.gateway import Gateway
+from aop.kernel.principals import Principal
+from aop.supervisor.board import Board, Standing
+from aop.supervisor.journey import (
+    AskPerson,
+    AskWorker,
+    Await,
+    Began,
+    CallTool,
+    Event,
+    FeatureRun,
+    Finish,
+    PersonAnswered,
+    RunGates,
+    ToolAnswered,
+    WayCleared,
+    WorkerAnswered,
+    WorkerFailed,
+)
+from aop.supervisor.policy import step, telling_line
+from aop.supervisor.workers import ProviderChoice, ToolResult, Worker, WorkerInput, WorkerOutput
+
+GISTS: Mapping[str, Callable[[Any], str]] = {
+    "feature.init": lambda made: f"{made['worktree_path']}, cut from {made['base_branch']}",
+    "plan.submit": lambda accepted: f"plan {accepted['plan_version']} accepted; now {accepted['status']}",
+    "plan.update": lambda accepted: f"plan {accepted['plan_version']} accepted; now {accepted['status']}",
+    "repo.apply_patch": lambda applied: f"{len(applied['changed_files'])} file(s) changed",
+    "gates.run": lambda run: f"{run['verdict']}, sandbox {run['sandbox_level']}; now {run['status']}",
+    "feature.log_append": lambda noted: str(noted["note"]),
+}
+"""What is told of a tool's answer, in a few words."""
+
+PRIORITY = 100
+TURN_PRIORITY, GATE_PRIORITY = 50, 50
+
+
+class Staff(Protocol):
+    """Who takes the turns."""
+
+    def choice(self, role: Role) -> ProviderChoice:
+        """Return which coding agent works in a role."""
+
+    def worker(self, feature_id: FeatureId, role: Role) -> Worker:
+        """Return the one that works on a feature in a role."""
+
+    def prompt(self, role: Role) -> str:
+        """Return what the repository tells every worker of a role."""
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """How much goes on at once."""
+
+    active_features: int
+    agent_turns: int
+    gate_runs: int
+    turns_a_phase: int
+
+
+def limits_of(rules: SupervisorRules, *, active_features: int | None = None) -> Limits:
+    """Return the limits that the policy sets."""
+    return Limits(
+        active_features=active_features or rules.max_active_features,
+        agent_turns=rules.max_parallel_agent_turns,
+        gate_runs=rules.max_parallel_gate_runs,
+        turns_a_phase=rules.max_iterations_per_phase,
+    )
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """What the run of a feature is submitted with."""
+
+    feature_id: FeatureId
+
+
+class _Given(Struct, frozen=True, kw_only=True):
+    """What a leg begins with."""
+
+    feature: FeatureRun
+    event: Event
+
+
+class _Left(Struct, frozen=True, kw_only=True):
+    """What a leg ends with: something that must be waited for without a place."""
+
+    feature: FeatureRun
+    action: AskPerson | Await | Finish
+
+
+class _Turn(Struct, frozen=True, kw_only=True):
+    feature_id: FeatureId
+    ask: AskWorker
+
+
+class _Gate(Struct, frozen=True, kw_only=True):
+    feature_id: FeatureId
+    role: Role
+    mode: Mode
+
+
+class Lives:
+    """The pipelines, with what they work with."""
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        staff: Staff,
+        board: Board,
+        limits: Limits,
+        tell: Callable[[FeatureId, str], None],
+    ) -> None:
+        self._gateway = gateway
+        self._staff = staff
+        self._board = board
+        self._limits = limits
+        self._tell = tell
+
+    def kinds(self) -> Mapping[str, Kind]:
+        """Return what the engine is started with."""
+        return {
+            "feature": Kind(pipeline=self._feature),
+            "leg": Kind(pipeline=self._leg, limit=self._limits.active_features),
+            "turn": Kind(pipeline=self._turn, limit=self._limits.agent_turns),
+            "gate": Kind(pipeline=self._gate, limit=self._limits.gate_runs),
+        }
+
+    # --- a feature: legs, and the waits between them -------------------------------------------------
+
+    async def _feature(self, run: Run, payload: Json) -> Json:
+        feature = FeatureRun(
+            feature_id=msgspec.convert(payload, Wanted).feature_id, turns_allowed=self._limits.turns_a_phase
+        )
+        event: Event = Began()
+        number = 0
+        while True:
+            self._board.put(feature.feature_id, Standing(does="works", run_id=run.run_id))
+            given = _plain(_Given(feature=feature, event=event))
+            child = await run.spawn("leg", given, key=f"leg{number}", priority=PRIORITY)
+            try:
+                left = msgspec.convert(await run.result(child), _Left)
+            except RunBroke as broke:
+                return await self._finish(run, feature, _broken(feature, broke))
+            feature, number = left.feature, number + 1
+            match left.action:
+                case AskPerson():
+                    event = await self._person(run, feature, left.action, number)
+                case Await():
+                    event = await self._cleared(run, feature, left.action, number)
+                case Finish():
+                    return await self._finish(run, feature, left.action)
+
+    async def _person(self, run: Run, feature: FeatureRun, asked: AskPerson, number: int) -> Event:
+        arguments = {"gate": "question", "text": asked.question, "detail": asked.detail}
+        call = CallTool(role=Role.ORCHESTRATOR, tool="inbox.ask", arguments=arguments)
+        put: Any = await run.step(f"ask{number}", lambda: self._called(run, feature, call, number))
+        topic = put["data"]["question_id"]
+        self._tell(feature.feature_id, f"asks: {asked.question} (aop answer {topic} TEXT)")
+        self._board.put(feature.feature_id, Standing(does="asks", run_id=run.run_id, topic=topic))
+        return PersonAnswered(question=asked.question, answer=str(await run.ask(topic)))
+
+    async def _cleared(self, run: Run, feature: FeatureRun, way: Await, number: int) -> Event:
+        async def block() -> Json:
+            return await asyncio.to_thread(self._move, feature.feature_id, Status.BLOCKED, way.reason)
+
+        async def unblock() -> Json:
+            return await asyncio.to_thread(self._let_go_on, feature, way)
+
+        since: Any = await run.step(f"block{number}", block)
+        topic = f"way{number}"
+        standing = Standing(does="waits", run_id=run.run_id, topic=topic, others=way.features, since=since)
+        self._tell(feature.feature_id, f"waits: {way.reason}")
+        self._board.put(feature.feature_id, standing)
+        await run.ask(topic)
+        return WayCleared(status=Status(str(await run.step(f"unblock{number}", unblock))))
+
+    async def _finish(self, run: Run, feature: FeatureRun, end: Finish) -> Json:
+        async def settle() -> Json:
+            if end.status is not feature.status:
+                reason = str((end.error or {}).get("message", "It cannot go on."))
+                await asyncio.to_thread(self._move, feature.feature_id, end.status, reason)
+            return None
+
+        await run.step("finish", settle)
+        outcome = {"status": end.status, "error": end.error}
+        self._tell(feature.feature_id, f"ends: {end.status}")
+        self._board.put(feature.feature_id, Standing(does="ended", run_id=run.run_id, outcome=outcome))
+        return _plain(outcome)
+
+    def _let_go_on(self, feature: FeatureRun, way: Await) -> Status:
+        """Take a feature out of `blocked`, unless the kernel does that itself; return what it is then."""
+        if feature.feature_id not in way.features:
+            self._move(feature.feature_id, feature.status, "What it waited for may be free.")
+        who = Principal(role=Role.SYSTEM, actor="supervisor")
+        state = self._gateway.call(who, "feature.state_get", {"feature_id": feature.feature_id})
+        return Status(state.data["front_matter"]["status"]) if state.ok else feature.status
+
+    def _move(self, feature_id: FeatureId, status: Status, reason: str) -> int:
+        """Bring a feature into a status, if it is not there; return the number of the journal's newest entry."""
+        who = Principal(role=Role.SYSTEM, actor="supervisor")
+        state = self._gateway.call(who, "feature.state_get", {"feature_id": feature_id})
+        if state.ok and state.data["front_matter"]["status"] != status:
+            patch = {"status": status, "status_reason": reason[:900]}
+            arguments = {"feature_id": feature_id, "expected_version": state.data["version"], "patch": patch}
+            self._gateway.call(who, "feature.state_patch", arguments)
+        with self._gateway.kernel.record.read() as view:
+            return next((entry.seq for entry in view.journal(newest=1)), 0)
+
+    # --- a leg: what the policy decides, until it has to wait ----------------------------------------
+
+    async def _leg(self, run: Run, payload: Json) -> Json:
+        given = msgspec.convert(payload, _Given)
+        feature, action = step(given.feature, given.event)
+        number = 0
+        while not isinstance(action, AskPerson | Await | Finish):
+            event = await self._performed(run, feature, action, number)
+            feature, action = step(feature, event)
+            number += 1
+        return _plain(_Left(feature=feature, action=action))
+
+    async def _performed(
+        self, run: Run, feature: FeatureRun, action: CallTool | RunGates | AskWorker, number: int
+    ) -> Event:
+        match action:
+            case CallTool():
+                did = await run.step(f"{number}.{action.tool}", lambda: self._called(run, feature, action, number))
+                return ToolAnswered(result=msgspec.convert(did, ToolResult))
+            case RunGates():
+                given = _plain(_Gate(feature_id=feature.feature_id, role=action.role, mode=action.mode))
+                child = await run.spawn("gate", given, key=f"{number}.gate", priority=GATE_PRIORITY)
+                return ToolAnswered(result=msgspec.convert(await run.result(child), ToolResult), mode=action.mode)
+            case AskWorker():
+                given = _plain(_Turn(feature_id=feature.feature_id, ask=action))
+                child = await run.spawn("turn", given, key=f"{number}.turn", priority=TURN_PRIORITY)
+                said: Event = msgspec.convert(await run.result(child), WorkerAnswered | WorkerFailed)
+                return said
+
+    async def _called(self, run: Run, feature: FeatureRun, action: CallTool, number: int) -> Json:
+        arguments = {"feature_id": feature.feature_id, **action.arguments}
+        answer = await asyncio.to_thread(self._call, action.role, action.tool, arguments, f"{run.run_id}.{number}")
+        self._tell(feature.feature_id, f"{action.role}: {action.tool}: {_gist(action.tool, answer)}")
+        return _plain(_result(action.tool, answer))
+
+    # --- gates and turns -----------------------------------------------------------------------------
+
+    async def _gate(self, run: Run, payload: Json) -> Json:
+        gate = msgspec.convert(payload, _Gate)
+        return await run.step("gates.run", lambda: asyncio.to_thread(self._ran_gates, run.run_id, gate))
+
+    def _ran_gates(self, operation: str, gate: _Gate) -> Json:
+        arguments = {"feature_id": gate.feature_id, "mode": gate.mode}
+        answer = self._call(gate.role, "gates.run", arguments, operation)
+        self._tell(gate.feature_id, f"{gate.role}: gates.run {gate.mode}: {_gist('gates.run', answer)}")
+        result = _result("gates.run", answer)
+        if not answer.ok and "log_path" in answer.evidence:
+            latest = self._call(gate.role, "evidence.latest", {"feature_id": gate.feature_id})
+            tail = latest.data["latest"]["log_tail"] if latest.ok else ""
+            self._tell(gate.feature_id, f"{gate.role}: the log says: {telling_line(tail)}")
+            result = msgspec.structs.replace(result, log_tail=tail)
+        return _plain(result)
+
+    async def _turn(self, run: Run, payload: Json) -> Json:
+        turn = msgspec.convert(payload, _Turn)
+        return await run.step("turn", lambda: asyncio.to_thread(self._took_turn, turn))
+
+    def _took_turn(self, turn: _Turn) -> Json:
+        try:
+            output = self._staff.worker(turn.feature_id, turn.ask.role).turn(self._input(turn))
+        except Refusal as refusal:
+            self._tell(turn.feature_id, f"{turn.ask.role}: no answer: {refusal.message}")
+            return _plain(WorkerFailed(error=refusal.as_error()))
+        self._tell(turn.feature_id, f"{turn.ask.role}: answers with {_word(output)}")
+        return _plain(WorkerAnswered(output=output))
+
+    def _input(self, turn: _Turn) -> WorkerInput:
+        role, choice = turn.ask.role, self._staff.choice(turn.ask.role)
+        return WorkerInput(
+            role=role,
+            feature_id=turn.feature_id,
+            context_bundle=self._context(role, turn.feature_id),
+            instructions="\n\n".join(filter(None, [self._staff.prompt(role), turn.ask.instructions])),
+            last_tool_results=turn.ask.results,
+            provider=choice.provider,
+            model=choice.model,
+            provider_config_ref=choice.provider_config_ref,
+        )
+
+    def _context(self, role: Role, feature_id: FeatureId) -> dict[str, Any]:
+        """Return what a fresh worker needs to go on (AOP-236)."""
+        context = self._call(role, "feature.get_context", {"feature_id": feature_id})
+        diff = self._call(role, "repo.diff", {"feature_id": feature_id, "options": {"stat": True}})
+        for answer in (context, diff):
+            if answer.error is not None:
+                raise Refusal(f"The context of `{feature_id}` cannot be had: {answer.error['message']}")
+        return {**context.data, "diff_summary": diff.data["text"]}
+
+    def _call(self, role: Role, tool: str, arguments: Mapping[str, Json], operation: str | None = None) -> Envelope:
+        """Call a tool as a worker of this feature: its role's tools, its own feature, nothing that is a person's."""
+        feature_id = FeatureId(str(arguments["feature_id"]))
+        who = Principal(role=role, actor=f"{role}:{feature_id}", features=frozenset({feature_id}))
+        key = None if operation is None else operation.replace("/", ".")
+        return self._gateway.call(who, tool, arguments, operation_id=key)
+
+
+def _plain(value: Any) -> Json:
+    plain: Json = msgspec.to_builtins(value)
+    return plain
+
+
+def _result(tool: str, answer: Envelope) -> ToolResult:
+    return ToolResult(tool=tool, ok=answer.ok, data=answer.data, error=answer.error, evidence=answer.evidence)
+
+
+def _gist(tool: str, answer: Envelope) -> str:
+    if answer.error is not None:
+        return str(answer.error["message"])
+    return GISTS[tool](answer.data) if tool in GISTS else "done"
+
+
+def _word(output: WorkerOutput) -> str:
+    return str(msgspec.to_builtins(output)["type"])
+
+
+def _broken(feature: FeatureRun, broke: RunBroke) -> Finish:
+    error = InternalError(f"AOP broke while it worked on `{feature.feature_id}`: {broke}"[:500]).as_error()
+    return Finish(status=Status.BLOCKED, error=error)

@@ -1,0 +1,333 @@
+"""What the supervisor does next with one feature: a pure function of what is known and what happened.
+
+    planning --plan.submit--> building --patch, fast gates--> qa --full gates--> ready_to_merge
+
+Tools decide every step; a refusal goes back to the worker whose proposal it was, with all that was tried before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, assert_never
+
+import msgspec
+from msgspec.structs import replace
+
+from aop.core.errors import GoesInCircles, InvalidArguments, TurnsUsedUp
+from aop.core.roles import Role
+from aop.kernel.config_models import Mode
+from aop.kernel.documents import Status
+from aop.supervisor.journey import (
+    Action,
+    AskPerson,
+    AskWorker,
+    Attempt,
+    Await,
+    Began,
+    CallTool,
+    Event,
+    FeatureRun,
+    Finish,
+    PersonAnswered,
+    Rung,
+    RunGates,
+    ToolAnswered,
+    WayCleared,
+    WorkerAnswered,
+    WorkerFailed,
+)
+from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, Request, ToolResult, WorkerOutput
+
+INSTRUCTIONS: Mapping[Role, str] = {
+    Role.PLANNER: "Read the spec, and answer with a PLAN_SUBMISSION: which files change, and what proves the change.",
+    Role.BUILDER: "Do what the plan says, or repair what the last results show, and answer with one PATCH.",
+    Role.QA: "The full gates do not pass. Repair what the last results show, and answer with one PATCH.",
+}
+REVISE = "Another feature holds what the last result names. Plan around it, and submit the whole plan again."
+AMEND = "The builder needs another plan: see the last result. Submit the whole plan as its next version."
+LADDER: Mapping[Rung, str] = {
+    Rung.NONE: "",
+    Rung.NUDGE: "Your last answer changed nothing, or could not be used. Read the last results again, and answer anew.",
+    Rung.OTHER_APPROACH: "What you try does not work. Leave it, and take another approach.",
+    Rung.ASK: "",
+    Rung.BLOCK: "",
+}
+OTHERS_IN_THE_WAY = frozenset({"collision_detected", "lock_conflict"})
+TELL_STATUS = frozenset({"feature.init", "feature.state_patch", "plan.submit", "plan.update", "gates.run"})
+SAME_FAILURES = 3
+"""So many proposals that fail in the same way are a circle, even if each is another one."""
+
+Decision = tuple[FeatureRun, Action]
+
+
+def step(run: FeatureRun, event: Event) -> Decision:
+    """Return what is known after an event, and what to do next."""
+    match event:
+        case Began():
+            return run, CallTool(role=Role.ORCHESTRATOR, tool="feature.init")
+        case ToolAnswered():
+            return _after_tool(_with_facts(run, event.result), event)
+        case WorkerAnswered():
+            return _heard(replace(run, turns=run.turns + 1, pending=None), event.output)
+        case WorkerFailed():
+            proofs = tuple(result for result in run.results if result.tool != "worker")
+            failed = ToolResult(tool="worker", ok=False, error=event.error)
+            run = replace(run, turns=run.turns + 1, results=(*proofs, failed))
+            return _stuck(_tried(run, "", str(event.error["code"])))
+        case PersonAnswered():
+            said = ToolResult(tool="person", ok=True, data={"question": event.question, "answer": event.answer})
+            return _ask(replace(run, turns=0, attempts=(), rung=Rung.NONE, results=(*run.results, said)))
+        case WayCleared():
+            is_let_in = event.status not in (run.status, Status.BLOCKED)
+            return _onward(_new_phase(replace(run, status=event.status))) if is_let_in else _again(run)
+        case _:
+            assert_never(event)
+
+
+# --- where the feature is ----------------------------------------------------------------------------
+
+
+def _onward(run: FeatureRun) -> Decision:
+    """Take the step that the feature's status asks for."""
+    match run.status:
+        case Status.PLANNING:
+            return _ask(replace(run, role=Role.PLANNER))
+        case Status.BUILDING:
+            return _ask(replace(run, role=Role.BUILDER))
+        case Status.QA:
+            return replace(run, role=Role.QA), RunGates(role=Role.QA, mode=Mode.FULL)
+        case Status.BLOCKED:
+            return run, CallTool(role=Role.ORCHESTRATOR, tool="feature.state_get")
+        case Status.READY_TO_MERGE | Status.MERGED | Status.FAILED:
+            return run, Finish(status=run.status)
+        case _:
+            assert_never(run.status)
+
+
+def _ask(run: FeatureRun, instructions: str = "") -> Decision:
+    """Give the worker whose turn it is its turn, as long as the phase has turns left."""
+    if run.turns >= run.turns_allowed:
+        return _out_of_turns(run)
+    words = filter(None, [instructions or INSTRUCTIONS[run.role], LADDER[run.rung]])
+    results = (*run.results, *_history(run))
+    return run, AskWorker(role=run.role, instructions="\n".join(words), results=results)
+
+
+def _out_of_turns(run: FeatureRun) -> Decision:
+    """Ask a person how to go on, once in a phase; after that the feature has failed (C-23)."""
+    if run.asked:
+        return run, Finish(status=Status.FAILED, error=_used_up(run))
+    question = f"The {run.role} of `{run.feature_id}` used up its {run.turns_allowed} turns. What should it do?"
+    return _plea(run, question)
+
+
+def _plea(run: FeatureRun, question: str) -> Decision:
+    detail = {"attempts": [msgspec.to_builtins(attempt) for attempt in run.attempts]}
+    return replace(run, asked=True), AskPerson(question=question, detail=detail)
+
+
+def _history(run: FeatureRun) -> tuple[ToolResult, ...]:
+    """Return what was tried in this phase, for a worker that remembers nothing."""
+    tried = [msgspec.to_builtins(attempt) for attempt in run.attempts]
+    return (ToolResult(tool="attempts", ok=False, data=tried),) if tried else ()
+
+
+def _unblock(state: Mapping[str, Any]) -> Action:
+    """Let a feature that a person asked for again go on where it was blocked."""
+    status = state["front_matter"].get("blocked_from") or Status.PLANNING
+    patch = {"status": status, "status_reason": "A person asked for this feature again."}
+    arguments = {"expected_version": state["version"], "patch": patch}
+    return CallTool(role=Role.ORCHESTRATOR, tool="feature.state_patch", arguments=arguments)
+
+
+def _new_phase(run: FeatureRun) -> FeatureRun:
+    return replace(run, turns=0, attempts=(), rung=Rung.NONE, results=(), pending=None, revisions=0, asked=False)
+
+
+# --- what a worker says ------------------------------------------------------------------------------
+
+
+def _heard(run: FeatureRun, output: WorkerOutput) -> Decision:
+    fingerprint = _fingerprint(output)
+    if any(attempt.fingerprint == fingerprint for attempt in run.attempts):
+        if run.revisions and isinstance(output, PlanSubmission):
+            # There is no other way to plan it: the feature that is in the way goes first.
+            return _arbitrated(replace(run, pending=output), run.results[0])
+        return _stuck(_tried(run, fingerprint, "the same answer again"))
+    match output:
+        case PlanSubmission() if run.role is Role.PLANNER:
+            return _proposed(_tried(run, fingerprint, ""), output)
+        case PatchProposal() if run.role is not Role.PLANNER:
+            return _proposed(_tried(run, fingerprint, ""), output)
+        case Note():
+            note = CallTool(role=run.role, tool="feature.log_append", arguments={"note": output.note[:4000] or "-"})
+            return _tried(run, fingerprint, "a note, and no proposal"), note
+        case Request():
+            return _requested(run, output)
+        case _:
+            misplaced = InvalidArguments("This answer does not belong to this step.", hint=INSTRUCTIONS[run.role])
+            given_back = ToolResult(tool="worker", ok=False, error=misplaced.as_error())
+            return _stuck(_tried(replace(run, results=(given_back,)), fingerprint, misplaced.code))
+
+
+def _proposed(run: FeatureRun, proposal: PlanSubmission | PatchProposal) -> Decision:
+    """Have a proposal judged by the tool that it is for."""
+    run = replace(run, pending=proposal)
+    match proposal:
+        case PatchProposal():
+            arguments: dict[str, Any] = {"unified_diff": proposal.unified_diff}
+            return run, CallTool(role=run.role, tool="repo.apply_patch", arguments=arguments)
+        case PlanSubmission() if "revision_of" in proposal.plan:
+            arguments = {"plan_json": proposal.plan, "expected_plan_version": proposal.plan["revision_of"]}
+            return run, CallTool(role=Role.PLANNER, tool="plan.update", arguments=arguments)
+        case PlanSubmission():
+            return run, CallTool(role=Role.PLANNER, tool="plan.submit", arguments={"plan_json": proposal.plan})
+
+
+def _requested(run: FeatureRun, asked: Request) -> Decision:
+    match asked.request:
+        case "context":
+            # The next turn brings the whole context; to ask for it twice in the same words is a circle.
+            return _ask(_tried(run, _fingerprint(asked), "a request, and no proposal"))
+        case "question":
+            question = str(asked.detail.get("question") or asked.detail.get("text") or "What is to be done here?")
+            return run, AskPerson(question=question, detail=asked.detail)
+        case "lock":
+            return run, _acquire(str(asked.detail.get("resource", "")))
+        case "amend_plan":
+            wish = ToolResult(tool="amend_plan", ok=False, data=asked.detail)
+            return _ask(replace(run, role=Role.PLANNER, results=(*run.results, wish)), AMEND)
+        case _:
+            assert_never(asked.request)
+
+
+def _acquire(resource: str) -> Action:
+    # Not waited for in the call: a feature that waits gives its place to another one.
+    arguments = {"resource": resource, "wait_timeout_seconds": 0}
+    return CallTool(role=Role.ORCHESTRATOR, tool="locks.acquire", arguments=arguments)
+
+
+def _fingerprint(output: WorkerOutput) -> str:
+    said = replace(output, usage=None)
+    return hashlib.sha256(msgspec.json.encode(said, order="sorted")).hexdigest()[:16]
+
+
+def _tried(run: FeatureRun, fingerprint: str, outcome: str) -> FeatureRun:
+    attempt = Attempt(role=run.role, fingerprint=fingerprint, outcome=outcome)
+    return replace(run, attempts=(*run.attempts, attempt))
+
+
+# --- what a tool says --------------------------------------------------------------------------------
+
+
+def _with_facts(run: FeatureRun, result: ToolResult) -> FeatureRun:
+    """Take over what a tool's answer says of the feature: the kernel knows, the supervisor only remembers."""
+    if not result.ok or result.tool not in TELL_STATUS:
+        return run
+    return replace(run, status=Status(result.data["status"]))
+
+
+def _after_tool(run: FeatureRun, event: ToolAnswered) -> Decision:
+    result = event.result
+    if not result.ok:
+        return _refused(replace(run, role=Role.QA) if run.status is Status.QA else run, result)
+    match result.tool:
+        case "gates.run" if run.status is Status.QA and event.mode is Mode.FAST:
+            return replace(run, role=Role.QA), RunGates(role=Role.QA, mode=Mode.FULL)
+        case "gates.run" | "plan.submit" | "plan.update":
+            return _onward(_new_phase(run))
+        case "repo.apply_patch":
+            return run, RunGates(role=run.role, mode=Mode.FAST)
+        case "locks.acquire":
+            return _again(replace(run, results=(*run.results, result)))
+        case "feature.log_append":
+            return _ask(run)
+        case "feature.state_get":
+            return run, _unblock(result.data)
+        case _:
+            return _onward(run)
+
+
+def _refused(run: FeatureRun, result: ToolResult) -> Decision:
+    """Give a refusal back to the worker whose proposal it was; what only others can change is waited for."""
+    error = result.error or {}
+    code, details = str(error.get("code", "")), error.get("details", {})
+    if result.tool.startswith("feature."):
+        return run, Finish(status=run.status, error=error)
+    if code in OTHERS_IN_THE_WAY:
+        return _arbitrated(run, result)
+    if code == "blocked_by_collision_policy":
+        return run, Await(reason=str(error["message"]), features=(run.feature_id,))
+    if code == "lock_not_held" and details.get("resources"):
+        return run, _acquire(details["resources"][0])
+    run = _with_outcome(replace(run, results=(result,), pending=None), result)
+    return _stuck(run) if _fails_alike(run) else _ask(replace(run, rung=Rung.NONE))
+
+
+def _arbitrated(run: FeatureRun, result: ToolResult) -> Decision:
+    """Have the plan that came second revised once; if it still meets the other feature's, it waits for that one."""
+    error = result.error or {}
+    if result.tool.startswith("plan.") and not run.revisions:
+        return _ask(replace(_with_outcome(run, result), revisions=1, results=(result,), pending=None), REVISE)
+    others = tuple(error.get("details", {}).get("conflicting_feature_ids", ()))
+    return run, Await(reason=str(error["message"]), features=others)
+
+
+def _again(run: FeatureRun) -> Decision:
+    """Send the proposal again that had to wait, or let a worker go on."""
+    proposal = run.pending
+    return _proposed(run, proposal) if isinstance(proposal, PlanSubmission | PatchProposal) else _ask(run)
+
+
+# --- going in circles --------------------------------------------------------------------------------
+
+
+def _with_outcome(run: FeatureRun, result: ToolResult) -> FeatureRun:
+    """Note with the newest attempt what became of it."""
+    if not run.attempts:
+        return run
+    said = telling_line(result.log_tail) if result.log_tail else str((result.error or {}).get("message", ""))
+    outcome = f"{result.tool}: {(result.error or {}).get('code', '')}: {said}"[:300]
+    return replace(run, attempts=(*run.attempts[:-1], replace(run.attempts[-1], outcome=outcome)))
+
+
+def _fails_alike(run: FeatureRun) -> bool:
+    last = [attempt.outcome for attempt in run.attempts[-SAME_FAILURES:]]
+    return len(last) == SAME_FAILURES and len(set(last)) == 1
+
+
+def _stuck(run: FeatureRun) -> Decision:
+    """Climb one rung: nudge, another approach, ask a person (once in a phase), give up."""
+    rungs = list(Rung)
+    run = replace(run, rung=rungs[min(rungs.index(run.rung) + 1, len(rungs) - 1)])
+    if run.rung is Rung.ASK and run.asked:
+        run = replace(run, rung=Rung.BLOCK)
+    if run.rung is Rung.ASK:
+        return _plea(run, f"The {run.role} of `{run.feature_id}` goes in circles. What should it do?")
+    if run.rung is Rung.BLOCK:
+        return run, Finish(status=Status.BLOCKED, error=_circling(run))
+    return _ask(run)
+
+
+def _circling(run: FeatureRun) -> dict[str, Any]:
+    return GoesInCircles(
+        f"The {run.role} of `{run.feature_id}` goes in circles, although a person was asked.",
+        feature_id=run.feature_id,
+        attempts=[msgspec.to_builtins(attempt) for attempt in run.attempts],
+    ).as_error()
+
+
+def _used_up(run: FeatureRun) -> dict[str, Any]:
+    return TurnsUsedUp(
+        f"The {run.role} of `{run.feature_id}` used up its {run.turns_allowed} turns without being accepted.",
+        feature_id=run.feature_id,
+        last_error=run.results[0].error if run.results else None,
+    ).as_error()
+
+
+def telling_line(log: str) -> str:
+    """Return the line of a log that says most: the last that names an error, or else the last that says anything."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    errors = [line for line in lines if "Error" in line]
+    return (errors or lines or ["(it is empty)"])[-1]

@@ -1,0 +1,137 @@
+"""Brings features to the engine, hands answers on to the runs that wait for them, and sees when nothing can move."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from aop.core.errors import Json
+from aop.core.ids import FeatureId
+from aop.core.roles import Role
+from aop.core.run import ENDED, Engine, RunId
+from aop.kernel.documents import TERMINAL, FeatureState
+from aop.kernel.gateway import Gateway
+from aop.kernel.principals import Principal
+from aop.kernel.questions import Question
+from aop.kernel.record import Event as JournalEvent
+from aop.supervisor.board import Board, Standing
+from aop.supervisor.life import PRIORITY, Wanted
+
+LOOK_SECONDS = 0.2
+CLEARS_THE_WAY = (
+    *("feature_merged", "feature_deleted", "plan_revised", "plan_accepted"),
+    *("lock_released", "stale_lock_reclaimed", "status_changed"),
+)
+"""The events after which a feature that waits may go on."""
+RENEWALS = 3
+"""How often a lock is renewed in the life of its lease."""
+
+
+class Supervisor:
+    """One process that supervises the features of one repository."""
+
+    def __init__(self, gateway: Gateway, engine: Engine, board: Board) -> None:
+        self._gateway = gateway
+        self._engine = engine
+        self._board = board
+        self._renew_at = 0.0
+
+    def submit(self, features: Sequence[FeatureId]) -> None:
+        """Have features brought to `ready_to_merge`: one that is on its way already goes on, others begin."""
+        for number, feature_id in enumerate(features):
+            key = self._key(feature_id)
+            self._board.enter(feature_id, key)
+            payload = msgspec.to_builtins(Wanted(feature_id=feature_id))
+            self._engine.submit("feature", payload, key=key, priority=PRIORITY + number)
+
+    def _key(self, feature_id: FeatureId) -> RunId:
+        """Return the key of the run that a feature is on, or of its next one."""
+        prefix = f"f.{feature_id}."
+        known = {key: state for key, state in self._engine.states(prefix).items() if "/" not in key}
+        for key, state in known.items():
+            if state not in ENDED:
+                return key
+        return RunId(f"{prefix}{len(known)}")
+
+    def left_over(self) -> tuple[FeatureId, ...]:
+        """Return the features that an earlier process left on their way."""
+        return tuple(
+            FeatureId(key.split(".")[1])
+            for key, state in self._engine.states("f.").items()
+            if "/" not in key and state not in ENDED
+        )
+
+    def go_on(self, *, until: Literal["settled", "ended"], stopped: Callable[[], bool]) -> None:
+        """Work until every feature has ended, or until none can move without a person or another feature."""
+        while not stopped():
+            self.hand_answers_on()
+            self.renew_locks()
+            resting = ("ended",) if until == "ended" else ("ended", "asks", "waits")
+            if all(standing.does in resting for standing in self._board.standings().values()):
+                return
+            self._board.await_change(LOOK_SECONDS)
+
+    def renew_locks(self) -> None:
+        """Keep the locks of every feature that is on its way (AOP-230), some times in the life of a lease."""
+        kernel = self._gateway.kernel
+        now = kernel.clock.boot_seconds()
+        if now < self._renew_at:
+            return
+        self._renew_at = now + kernel.config().policy.locks.lease_ttl_seconds / RENEWALS
+        with kernel.record.read() as view:
+            known = [view.get(FeatureState, name) for name in self._board.standings()]
+        states = [state for state in known if state is not None and state.status not in TERMINAL]
+        who = Principal(role=Role.ORCHESTRATOR, actor="supervisor")
+        for feature_id, resource in [(state.feature_id, name) for state in states for name in state.locks.held]:
+            given: dict[str, Json] = {"feature_id": feature_id, "resource": resource, "wait_timeout_seconds": 0}
+            self._gateway.call(who, "locks.acquire", given)
+
+    def hand_answers_on(self) -> None:
+        """Wake the runs whose question was answered, or whose way may be clear."""
+        waiting = {name: each for name, each in self._board.standings().items() if each.does in ("asks", "waits")}
+        for feature_id, standing in waiting.items():
+            said = self._answer(standing) if standing.does == "asks" else self._cleared(feature_id, standing)
+            if said is not None:
+                self._board.put(feature_id, Standing(does="works", run_id=standing.run_id))
+                self._engine.answer(standing.run_id, standing.topic, said)
+
+    def _answer(self, standing: Standing) -> str | None:
+        with self._gateway.kernel.record.read() as view:
+            question = view.get(Question, standing.topic)
+        return None if question is None else question.answer
+
+    def _cleared(self, feature_id: FeatureId, standing: Standing) -> str | None:
+        with self._gateway.kernel.record.read() as view:
+            entries = list(view.journal(after=standing.since, kinds=CLEARS_THE_WAY))
+        return next((entry.event.kind for entry in entries if _clears(entry.event, feature_id, standing)), None)
+
+
+def _clears(event: JournalEvent, feature_id: FeatureId, standing: Standing) -> bool:
+    """Tell whether an event may clear the way: of a feature that is in it, or its own if the kernel lets it in."""
+    if event.feature_id == feature_id:
+        return feature_id in standing.others
+    # What a feature does that waits itself must wake nobody: two that wait would wake each other for ever.
+    is_over = event.kind != "status_changed" or event.payload.get("new") == "failed"
+    return is_over and event.kind != "plan_accepted" and (not standing.others or event.feature_id in standing.others)
+
+
+class Outlook(Struct, frozen=True, kw_only=True):
+    """Where everything is when a run ends."""
+
+    asks: tuple[FeatureId, ...]
+    failed: tuple[FeatureId, ...]
+    waits: tuple[FeatureId, ...]
+    ready: tuple[FeatureId, ...]
+
+
+def outlook(board: Board) -> Outlook:
+    """Sort the features of a run by what they need."""
+    found: dict[str, list[FeatureId]] = {"asks": [], "failed": [], "waits": [], "ready": []}
+    for feature_id, standing in sorted(board.standings().items()):
+        status = standing.outcome.get("status")
+        ended = "ready" if status in ("ready_to_merge", "merged") and not standing.outcome["error"] else "failed"
+        found[ended if standing.does in ("ended", "works") else standing.does].append(feature_id)
+    return Outlook(**{name: tuple(features) for name, features in found.items()})

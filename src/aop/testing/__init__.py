@@ -1,0 +1,1 @@
+"""Doubles that AOP ships, each of which passes the conformance suite of its port."""

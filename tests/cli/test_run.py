@@ -1,0 +1,290 @@
+"""`aop run` as people and scripts meet it: real processes, a real agent command, real kills."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aop.adapters.supervisor_lease import holder_of
+from tests.cli.agents import agent_command
+from tests.racing import until
+from tests.world import Ran, World, git, make_repository, run_aop
+
+SECONDS = 50.0
+
+
+class Shop:
+    """A managed repository, a folder of specs beside it, and an agent."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = make_repository(folder / "repo")
+        self.specs = folder / "specs"
+        self.specs.mkdir()
+        self.agent = folder / "agent"
+        self.env = {"AOP_CUSTOM_AGENT": agent_command(self.agent), "AOP_AGENT_PROVIDER": "custom"}
+
+    def wants(self, *names: str) -> None:
+        for name in names:
+            (self.specs / f"{name}.md").write_text(f"Write {name}.\n")
+
+    def run(self, *words: str, env: dict[str, str] | None = None) -> Ran:
+        return run_aop(self.root, "run", *words, env=self.env if env is None else env)
+
+    def all_at_once(self, *words: str) -> Ran:
+        return self.run("-fl", str(self.specs), "--wait", *words)
+
+    def started(self, *words: str) -> subprocess.Popen[bytes]:
+        """Start a run that a test will kill."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "aop.cli.main", "run", "-fl", str(self.specs), *words],
+            cwd=self.root,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, **self.env},
+        )
+
+    def statuses(self) -> dict[str, str]:
+        rows = json.loads(run_aop(self.root, "status", "--json").out)["data"]["features"]
+        return {row["feature_id"]: row["status"] for row in rows}
+
+    def events(self) -> Counter[tuple[str, str]]:
+        world = World(self.root)
+        with world.app.record.read() as view:
+            found = Counter((entry.event.kind, str(entry.event.feature_id)) for entry in view.journal())
+        world.close()
+        return found
+
+    def turns_in_progress(self) -> int:
+        return sum(1 for _ in (self.root / ".aop" / "tmp").glob("*/in")) if (self.root / ".aop/tmp").is_dir() else 0
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    return Shop(tmp_path)
+
+
+def error_of(ran: Ran) -> dict[str, Any]:
+    error: dict[str, Any] = json.loads(ran.out)["error"]
+    return error
+
+
+# --- what is refused before anything happens -----------------------------------------------------------
+
+
+@pytest.mark.req("AOP-300", "AOP-303", "AOP-305", "AOP-306", "AOP-307", "AOP-311", "AOP-312", "AOP-314", "AOP-321")
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        pytest.param(["-fi", "{specs}/good.md", "-fl", "{specs}"], "invalid_cli_args", id="file and folder"),
+        pytest.param(["-fi", "{specs}/nowhere.md"], "input_path_not_found", id="no such file"),
+        pytest.param(["-fl", "{specs}/nowhere"], "input_path_not_found", id="no such folder"),
+        pytest.param(["-fi", "{specs}"], "invalid_cli_args", id="a folder as a file"),
+        pytest.param(["-fl", "{specs}/good.md"], "invalid_cli_args", id="a file as a folder"),
+        pytest.param(["-fl", "{specs}/empty"], "no_specs_found", id="an empty folder"),
+        pytest.param([], "no_specs_found", id="nothing to discover"),
+        pytest.param(["-fi", "{specs}/Not A Slug.md"], "invalid_feature_slug", id="no slug"),
+        pytest.param(["-fi", "{specs}/.spec.md"], "invalid_feature_slug", id="nothing left of the name"),
+        pytest.param(["-fl", "{specs}/twins"], "feature_slug_collision", id="two of one id"),
+        pytest.param(["-fi", "{specs}/latin.md"], "spec_ingest_failed", id="not UTF-8"),
+        pytest.param(["-fi", "{specs}/void.md"], "spec_ingest_failed", id="an empty spec"),
+        pytest.param(["-fi", "{specs}/good.md", "--max-active", "0"], "invalid_cli_args", id="no feature at once"),
+        pytest.param(
+            ["-fi", "{specs}/good.md", "--agent-provider", "oracle"], "unsupported_agent_provider", id="no provider"
+        ),
+        pytest.param(
+            ["-fi", "{specs}/good.md", "--provider-config-env", "NOT_SET"], "provider_auth_missing", id="no command"
+        ),
+    ],
+)
+def test_a_run_that_cannot_begin_says_why_and_changes_nothing(shop: Shop, words: list[str], code: str) -> None:
+    shop.wants("good", "Not A Slug", ".spec")
+    for name, data in {"latin.md": b"caf\xe9", "void.md": b" \n"}.items():
+        (shop.specs / name).write_bytes(data)
+    for folder in ("empty", "twins/one", "twins/two"):
+        (shop.specs / folder).mkdir(parents=True)
+    for name in ("one/same.spec.md", "two/same-spec.md"):
+        (shop.specs / "twins" / name).write_text("Twice.\n")
+    ran = shop.run(*(word.format(specs=shop.specs) for word in words), "--wait", "--json")
+    assert (ran.code, error_of(ran)["code"]) == (2, code)
+    assert error_of(ran)["details"]["suggested_next_actions"]
+    assert not (shop.root / "agentic/features").exists()
+
+
+@pytest.mark.req("AOP-314")
+def test_a_run_without_a_provider_is_refused(shop: Shop) -> None:
+    shop.wants("good")
+    ran = shop.run("-fl", str(shop.specs), "--json", env={"AOP_AGENT_PROVIDER": ""})
+    assert (ran.code, error_of(ran)["code"]) == (2, "agent_provider_not_configured")
+
+
+@pytest.mark.req("AOP-297", "AOP-299", "AOP-304", "AOP-313")
+def test_a_dry_run_says_what_would_be_done_and_changes_nothing(shop: Shop) -> None:
+    (shop.specs / "checkout.spec.md").write_text("Pay.\n")
+    before = git(shop.root, "for-each-ref")
+    ran = shop.run(
+        *("-fi", str(shop.specs / "checkout.spec.md"), "--dry-run", "--json", "--max-active", "3"),
+        *("--agent-model", "big", "--provider-config-env", "MY_AGENT"),
+        env={**shop.env, "AOP_AGENT_MODEL": "small", "MY_AGENT": "true"},
+    )
+    told = json.loads(ran.out)
+    assert ran.code == 0
+    assert told["features"] == [{"feature_id": "checkout", "source": "checkout.spec.md", "is_canonical": False}]
+    assert told["providers"]["builder"] == {"provider": "custom", "model": "big", "provider_config_ref": "MY_AGENT"}
+    assert told["limits"] == {"active_features": 3, "agent_turns": 5, "gate_runs": 2, "turns_a_phase": 8}
+    assert git(shop.root, "for-each-ref") == before
+    assert not (shop.root / "agentic/features").exists()
+
+
+# --- bringing features to ready_to_merge -----------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.req("AOP-226", "AOP-237", "AOP-286", "AOP-289", "AOP-295", "AOP-296", "AOP-298", "AOP-302", "AOP-309")
+def test_every_spec_of_a_folder_becomes_a_feature_that_is_ready_to_merge_and_a_second_run_changes_nothing(
+    shop: Shop,
+) -> None:
+    names = ["one", "two", "three", "four", "five", "six"]
+    shop.wants(*names)
+    ran = shop.all_at_once("--max-active", "2", "--json")
+    assert ran.code == 0, ran.err
+    told = json.loads(ran.out)
+    assert {row["feature_id"]: row["status"] for row in told["features"]} == dict.fromkeys(names, "ready_to_merge")
+    assert told["questions"] == []
+    assert {(shop.root / f".worktrees/{name}/src/{name}.txt").read_text() for name in names} == {
+        f"Write {name}.\n" for name in names
+    }
+    again = shop.all_at_once()
+    assert (again.code, shop.events()["patch_applied", "one"]) == (3, 1)
+    assert "Nothing changed" in again.err
+
+
+@pytest.mark.req("AOP-297", "AOP-307", "AOP-308", "AOP-315")
+def test_a_spec_from_elsewhere_is_copied_and_its_source_is_kept_with_the_feature(shop: Shop) -> None:
+    shop.wants("one", "two")
+    ran = shop.run("-fi", str(shop.specs / "one.md"), "--wait")
+    assert (ran.code, shop.statuses()) == (0, {"one": "ready_to_merge"})
+    assert (shop.root / "agentic/features/one/spec.md").read_text() == "Write one.\n"
+    world = World(shop.root)
+    spec = world.ok("feature.state_get", feature_id="one")["front_matter"]["spec"]
+    world.close()
+    assert spec["source_path"] == "one.md"
+    assert len(spec["sha256"]) == 64
+
+
+@pytest.mark.req("AOP-262", "AOP-301", "AOP-308")
+def test_without_a_path_the_specs_of_the_repository_are_taken_where_they_are(shop: Shop) -> None:
+    spec = shop.root / "agentic/features/here/spec.md"
+    spec.parent.mkdir(parents=True)
+    spec.write_text("Write here.\n")
+    ran = shop.run("--wait")
+    assert (ran.code, shop.statuses()) == (0, {"here": "ready_to_merge"})
+    assert shop.events()["spec_ingested", "here"] == 0
+
+
+# --- people ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_question_ends_the_wait_and_its_answer_lets_the_feature_go_on(shop: Shop) -> None:
+    shop.wants("asks_colour", "one")
+    ran = shop.all_at_once()
+    assert ran.code == 4
+    assert "q1 (asks_colour): Which colour?" in ran.err
+    assert "aop answer q1 TEXT" in ran.err
+    assert shop.statuses() == {"asks_colour": "planning", "one": "ready_to_merge"}
+    listed = run_aop(shop.root, "inbox")
+    assert (listed.code, listed.out) == (0, "q1  asks_colour  Which colour?\n")
+    assert run_aop(shop.root, "answer", "q7", "Blue").code == 1
+    assert run_aop(shop.root, "answer", "q1", "Blue").code == 0
+    twice = run_aop(shop.root, "answer", "q1", "Red", "--json")
+    assert (twice.code, error_of(twice)["code"]) == (1, "already_answered")
+    assert (shop.all_at_once().code, shop.statuses()["asks_colour"]) == (0, "ready_to_merge")
+    assert (shop.root / ".worktrees/asks_colour/src/asks_colour.txt").read_text() == "Write asks_colour.\n"
+    assert shop.events()["question_asked", "asks_colour"] == 1
+
+
+@pytest.mark.slow
+def test_a_worker_that_talks_nonsense_spoils_only_its_own_feature(shop: Shop) -> None:
+    shop.wants("bad", "one")
+    ran = shop.all_at_once()
+    assert (ran.code, shop.statuses()) == (4, {"bad": "planning", "one": "ready_to_merge"})
+    assert "The planner of `bad` goes in circles. What should it do?" in ran.err
+
+
+@pytest.mark.slow
+@pytest.mark.req("AOP-246", "AOP-264")
+def test_two_specs_that_want_the_same_file_end_the_wait_with_one_that_waits(shop: Shop) -> None:
+    shop.wants("same_one", "same_two")
+    ran = shop.all_at_once()
+    assert (ran.code, sorted(shop.statuses().values())) == (5, ["blocked", "ready_to_merge"])
+
+
+# --- in the background, killed, and twice ------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.req("AOP-311", "AOP-325")
+def test_without_wait_the_run_goes_on_in_the_background_and_a_second_one_names_it(shop: Shop) -> None:
+    shop.wants("held_one")
+    ran = shop.run("-fl", str(shop.specs), "--json")
+    pid = json.loads(ran.out)["pid"]
+    assert (ran.code, json.loads(ran.out)["features"]) == (0, ["held_one"])
+    second = shop.all_at_once("--json")
+    assert (second.code, error_of(second)["code"]) == (5, "supervisor_running")
+    assert f"process {pid}" in error_of(second)["message"]
+    (shop.agent / "go").touch()
+    until(lambda: holder_of(shop.root / ".aop/supervisor.lock") is None, seconds=SECONDS)
+    assert shop.statuses() == {"held_one": "ready_to_merge"}
+
+
+@pytest.mark.slow
+@pytest.mark.req("AOP-231", "AOP-255", "AOP-258", "AOP-259")
+def test_a_run_that_is_killed_during_a_turn_is_finished_by_the_next_one_and_nothing_happens_twice(shop: Shop) -> None:
+    shop.wants("held_one", "held_two", "free")
+    for _ in range(2):
+        child = shop.started("--wait")
+        until(lambda: shop.turns_in_progress() >= 2, seconds=SECONDS)
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+    (shop.agent / "go").touch()
+    assert shop.all_at_once().code == 0
+    assert shop.statuses() == dict.fromkeys(("free", "held_one", "held_two"), "ready_to_merge")
+    events = shop.events()
+    for name in ("free", "held_one", "held_two"):
+        assert (events["plan_accepted", name], events["patch_applied", name]) == (1, 1)
+    left = [path for folder in ("scratch", "tmp", "run") for path in (shop.root / ".aop" / folder).glob("*")]
+    assert left == []
+    assert len(git(shop.root, "worktree", "list").splitlines()) == 4
+    assert not agents_alive(shop)
+
+
+@pytest.mark.slow
+def test_a_run_that_is_told_to_stop_stops_and_goes_on_later(shop: Shop) -> None:
+    shop.wants("held_one")
+    child = shop.started("--wait")
+    until(lambda: shop.turns_in_progress() == 1, seconds=SECONDS)
+    child.terminate()
+    child.wait(timeout=SECONDS)
+    until(lambda: not agents_alive(shop), seconds=SECONDS)
+    (shop.agent / "go").touch()
+    assert shop.all_at_once().code == 0
+
+
+def agents_alive(shop: Shop) -> list[str]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes()
+        except OSError:
+            continue
+        if str(shop.agent / "agent.py").encode() in words:
+            found.append(path.parent.name)
+    return found

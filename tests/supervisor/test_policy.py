@@ -1,0 +1,290 @@
+"""The supervisor's decisions, as a pure function: every event in every place a feature can be in has an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from aop.core.ids import FeatureId
+from aop.core.roles import Role
+from aop.kernel.config_models import Mode
+from aop.kernel.documents import Status
+from aop.supervisor.journey import (
+    Action,
+    AskPerson,
+    AskWorker,
+    Attempt,
+    Await,
+    Began,
+    CallTool,
+    Event,
+    FeatureRun,
+    Finish,
+    PersonAnswered,
+    Rung,
+    RunGates,
+    ToolAnswered,
+    WayCleared,
+    WorkerAnswered,
+    WorkerFailed,
+)
+from aop.supervisor.policy import step
+from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, Request, ToolResult, WorkerOutput
+
+NEW = FeatureRun(feature_id=FeatureId("one"), turns_allowed=3)
+PLAN, PATCH = PlanSubmission(plan={"plan_version": 1}), PatchProposal(unified_diff="a diff")
+BUILDING = msgspec.structs.replace(NEW, status=Status.BUILDING, role=Role.BUILDER)
+
+
+def answered(tool: str, mode: Mode | None = None, **data: Any) -> ToolAnswered:
+    return ToolAnswered(result=ToolResult(tool=tool, ok=True, data=data), mode=mode)
+
+
+def refused(tool: str, code: str, mode: Mode | None = None, **details: Any) -> ToolAnswered:
+    error = {"code": code, "message": "No.", "details": details}
+    return ToolAnswered(result=ToolResult(tool=tool, ok=False, error=error), mode=mode)
+
+
+def said(output: WorkerOutput) -> WorkerAnswered:
+    return WorkerAnswered(output=output)
+
+
+def story(run: FeatureRun, *events: Event) -> list[str]:
+    """Tell what is done after each event, in a word."""
+    actions = []
+    for event in events:
+        run, action = step(run, event)
+        actions.append(word(action))
+    return actions
+
+
+def word(action: Action) -> str:
+    match action:
+        case CallTool():
+            return f"{action.role}: {action.tool}"
+        case RunGates():
+            return f"{action.role}: gates {action.mode}"
+        case AskWorker():
+            return f"ask the {action.role}"
+        case AskPerson():
+            return "ask a person"
+        case Await():
+            return f"wait for {' '.join(action.features)}"
+        case Finish():
+            return f"end {action.status}"
+
+
+@pytest.mark.req("AOP-248", "AOP-249", "AOP-250")
+def test_the_straight_way() -> None:
+    assert story(
+        NEW,
+        Began(),
+        answered("feature.init", status="planning"),
+        said(PLAN),
+        answered("plan.submit", status="building", plan_version=1),
+        said(PATCH),
+        answered("repo.apply_patch", status=" M src/a.txt"),
+        answered("gates.run", Mode.FAST, status="qa"),
+        answered("gates.run", Mode.FULL, status="ready_to_merge"),
+    ) == [
+        "orchestrator: feature.init",
+        "ask the planner",
+        "planner: plan.submit",
+        "ask the builder",
+        "builder: repo.apply_patch",
+        "builder: gates fast",
+        "qa: gates full",
+        "end ready_to_merge",
+    ]
+
+
+def test_a_patch_of_qa_is_proven_by_both_kinds_of_gates() -> None:
+    in_qa = msgspec.structs.replace(NEW, status=Status.QA, role=Role.QA)
+    assert story(
+        in_qa,
+        refused("gates.run", "gate_failed", Mode.FULL),
+        said(PATCH),
+        answered("repo.apply_patch"),
+        answered("gates.run", Mode.FAST, status="qa"),
+        answered("gates.run", Mode.FULL, status="ready_to_merge"),
+    ) == ["ask the qa", "qa: repo.apply_patch", "qa: gates fast", "qa: gates full", "end ready_to_merge"]
+
+
+def test_a_feature_that_was_blocked_goes_on_where_it_was_when_a_person_asks_for_it_again() -> None:
+    run, action = step(NEW, answered("feature.init", status="blocked"))
+    assert word(action) == "orchestrator: feature.state_get"
+    run, action = step(run, answered("feature.state_get", version=7, front_matter={"blocked_from": "building"}))
+    assert action == CallTool(
+        role=Role.ORCHESTRATOR,
+        tool="feature.state_patch",
+        arguments={
+            "expected_version": 7,
+            "patch": {"status": "building", "status_reason": "A person asked for this feature again."},
+        },
+    )
+    assert story(run, answered("feature.state_patch", status="building")) == ["ask the builder"]
+
+
+def test_a_plan_that_names_the_one_before_replaces_it() -> None:
+    revision = PlanSubmission(plan={"plan_version": 3, "revision_of": 2})
+    _run, action = step(msgspec.structs.replace(BUILDING, role=Role.PLANNER), said(revision))
+    assert action == CallTool(
+        role=Role.PLANNER,
+        tool="plan.update",
+        arguments={"plan_json": {"plan_version": 3, "revision_of": 2}, "expected_plan_version": 2},
+    )
+
+
+def test_a_patch_that_needs_a_lock_gets_it_and_is_applied_again() -> None:
+    assert story(
+        BUILDING,
+        said(PATCH),
+        refused("repo.apply_patch", "lock_not_held", resources=["openapi"]),
+        answered("locks.acquire", resource="openapi"),
+        answered("repo.apply_patch"),
+    ) == [
+        "builder: repo.apply_patch",
+        "orchestrator: locks.acquire",
+        "builder: repo.apply_patch",
+        "builder: gates fast",
+    ]
+
+
+@pytest.mark.req("AOP-240", "AOP-246")
+def test_a_lock_that_another_feature_holds_is_waited_for_without_a_place() -> None:
+    assert story(
+        BUILDING,
+        said(Request(request="lock", detail={"resource": "openapi"})),
+        refused("locks.acquire", "lock_conflict", conflicting_feature_ids=["two"]),
+        WayCleared(status=Status.BUILDING),
+    ) == ["orchestrator: locks.acquire", "wait for two", "ask the builder"]
+
+
+def test_a_plan_that_collides_is_revised_once_and_then_waits() -> None:
+    other = PlanSubmission(plan={"plan_version": 1, "summary": "Otherwise"})
+    collides = refused("plan.submit", "collision_detected", conflicting_feature_ids=["two"])
+    assert story(
+        NEW,
+        said(PLAN),
+        collides,
+        said(other),
+        collides,
+        WayCleared(status=Status.PLANNING),
+        answered("plan.submit", status="building"),
+    ) == [
+        "planner: plan.submit",
+        "ask the planner",
+        "planner: plan.submit",
+        "wait for two",
+        "planner: plan.submit",
+        "ask the builder",
+    ]
+
+
+def test_a_plan_that_the_kernel_keeps_is_not_sent_again_once_it_was_let_in() -> None:
+    waits = refused("plan.submit", "blocked_by_collision_policy", conflicting_feature_ids=["two"])
+    assert story(NEW, said(PLAN), waits, WayCleared(status=Status.BUILDING)) == [
+        "planner: plan.submit",
+        "wait for one",
+        "ask the builder",
+    ]
+
+
+def test_three_proposals_that_fail_alike_are_a_circle() -> None:
+    run = BUILDING
+    rungs = []
+    for number in range(5):
+        run, _ = step(run, said(PatchProposal(unified_diff=f"diff {number}")))
+        run, _ = step(msgspec.structs.replace(run, turns=0), refused("repo.apply_patch", "patch_does_not_apply"))
+        rungs.append(run.rung)
+    assert rungs == [Rung.NONE, Rung.NONE, Rung.NUDGE, Rung.OTHER_APPROACH, Rung.ASK]
+
+
+def test_progress_lets_the_worker_begin_at_the_foot_of_the_ladder_again() -> None:
+    run, _ = step(BUILDING, WorkerFailed(error={"code": "no_usable_answer", "message": "Nothing."}))
+    assert run.rung is Rung.NUDGE
+    run, _ = step(run, said(PATCH))
+    run, _ = step(run, refused("gates.run", "gate_failed", Mode.FAST))
+    assert run.rung is Rung.NONE
+
+
+def test_a_worker_without_an_answer_is_told_so_beside_what_it_has_to_repair() -> None:
+    run, _ = step(BUILDING, refused("gates.run", "gate_failed", Mode.FAST))
+    _run, action = step(run, WorkerFailed(error={"code": "no_usable_answer", "message": "Nothing."}))
+    assert isinstance(action, AskWorker)
+    assert [result.tool for result in action.results] == ["gates.run", "worker", "attempts"]
+
+
+# --- every event everywhere ------------------------------------------------------------------------
+
+OUTPUTS: tuple[WorkerOutput, ...] = (
+    PLAN,
+    PlanSubmission(plan={"revision_of": 1}),
+    PATCH,
+    Note(note=""),
+    *(Request(request=request, detail={}) for request in ("lock", "amend_plan", "context", "question")),
+)
+TOOLS = ("feature.init", "feature.state_patch", "plan.submit", "plan.update", "gates.run")
+CODES = ("gate_failed", "collision_detected", "blocked_by_collision_policy", "lock_conflict", "lock_not_held", "x")
+
+
+def every_event() -> Iterator[Event]:
+    yield Began()
+    yield PersonAnswered(question="?", answer="!")
+    yield from (WayCleared(status=status) for status in Status)
+    yield WorkerFailed(error={"code": "no_usable_answer", "message": "Nothing."})
+    yield from map(said, OUTPUTS)
+    yield from (answered(tool, mode, status=status) for tool, mode, status in product(TOOLS, Mode, Status))
+    yield from (answered(tool) for tool in ("repo.apply_patch", "locks.acquire", "feature.log_append"))
+    yield answered("feature.state_get", version=1, front_matter={})
+    tools = (*TOOLS, "repo.apply_patch", "locks.acquire", "feature.log_append", "feature.state_get")
+    yield from (refused(tool, code, resources=["openapi"]) for tool, code in product(tools, CODES))
+
+
+def every_run() -> Iterator[FeatureRun]:
+    tried = (Attempt(role=Role.BUILDER, fingerprint="f", outcome="o"),) * 3
+    variants: list[dict[str, Any]] = [
+        {},
+        {"turns": 3, "attempts": tried},
+        {"turns": 3, "asked": True},
+        {"asked": True, "attempts": tried, "pending": PATCH},
+    ]
+    for status, role, rung in product(Status, (Role.PLANNER, Role.BUILDER, Role.QA), Rung):
+        for variant in variants:
+            yield msgspec.structs.replace(NEW, status=status, role=role, rung=rung, **variant)
+
+
+def test_every_event_has_an_answer_in_every_place_and_all_of_it_can_be_kept_as_json() -> None:
+    events = list(every_event())
+    for run in every_run():
+        for event in events:
+            after, action = step(run, event)
+            kept = msgspec.json.decode(msgspec.json.encode(after), type=FeatureRun)
+            assert kept == after
+            if after.turns >= after.turns_allowed:
+                assert not isinstance(action, AskWorker), (run, event)
+            assert not (isinstance(action, CallTool) and action.tool == "feature.ready_to_merge")
+
+
+def test_no_worker_keeps_a_feature_busy_for_ever() -> None:
+    """Whatever a worker says, again and again, with whatever the tools answer: it ends, or a person is asked."""
+    for output, code in product(OUTPUTS, CODES):
+        run, event = BUILDING, cast(Event, said(output))
+        for _ in range(200):
+            run, action = step(run, event)
+            if isinstance(action, AskPerson | Await | Finish):
+                break
+            event = said(output) if isinstance(action, AskWorker) else reaction(action, code)
+        else:
+            raise AssertionError(f"{output} and {code} never end")
+
+
+def reaction(action: Action, code: str) -> Event:
+    if isinstance(action, CallTool) and action.tool == "feature.log_append":
+        return answered(action.tool)
+    tool = action.tool if isinstance(action, CallTool) else "gates.run"
+    return refused(tool, code)
