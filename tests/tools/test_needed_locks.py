@@ -8,7 +8,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from aop.core.ids import FeatureId, TreeId
+from aop.core.ids import TreeId
 from aop.core.roles import Role
 from aop.kernel.gateway import Gateway
 from aop.kernel.ports import Git
@@ -180,9 +180,9 @@ class BusyGit:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._git, name)
 
-    def keep(self, feature_id: FeatureId, tree: TreeId) -> None:
+    def diff(self, old: TreeId, new: TreeId, *, context_lines: int) -> bytes:
         self._meanwhile()
-        self._git.keep(feature_id, tree)
+        return self._git.diff(old, new, context_lines=context_lines)
 
 
 def patch_while(world: World, meanwhile: Callable[[], object]) -> Any:
