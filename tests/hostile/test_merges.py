@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from aop.core.ids import CommitId, ObjectId
+from aop.core.roles import Role
 from aop.kernel.conflicts import LONGEST_SIDE, MOST_HUNKS, hunks_in
 from aop.kernel.documents import Status
+from tests.hostile.test_secrets import PLANTED
 from tests.tools.worlds import configured, copied, force, gates_of, patch_of, ready_repository, state_of, step
 from tests.world import World, files, git
 
@@ -261,3 +263,46 @@ def test_the_second_of_two_merges_is_proven_on_what_the_first_made(tmp_path: Pat
         assert state_of(world, "two").status is Status.READY_TO_MERGE
     finally:
         world.close()
+
+
+# --- secrets on their way into the history ---------------------------------------------------------
+
+SECRET = PLANTED["github-token"]
+
+
+def all_objects(world: World, ref: str) -> str:
+    """Return the content of everything that can be reached from a ref, messages too."""
+    listed = git(world.root, "rev-list", "--objects", "--no-object-names", ref).split()
+    return "".join(git(world.root, "cat-file", "-p", oid) for oid in listed)
+
+
+@pytest.mark.hostile("K15")
+def test_a_secret_that_was_committed_on_the_branch_and_taken_out_again_does_not_reach_the_base(ready: World) -> None:
+    worktree = ready.root / ".worktrees/one"
+    git(worktree, "commit", "-qam", "What AOP has shown")
+    (worktree / "src/key.txt").write_text(f"{SECRET}\n")
+    git(worktree, "add", "src/key.txt")
+    git(worktree, "commit", "-qm", f"Add {SECRET}")
+    git(worktree, "rm", "-q", "src/key.txt")
+    git(worktree, "commit", "-qm", "Take it out")
+    assert SECRET in all_objects(ready, "one")
+    answer = merge(ready)
+    assert answer.ok, answer.error
+    assert SECRET not in all_objects(ready, "main")
+    assert SECRET not in all_objects(ready, "one")
+
+
+@pytest.mark.hostile("K15")
+def test_no_patch_brings_a_secret_for_a_later_one_to_take_out(world: World) -> None:
+    world.plan()
+    diff = patch_of("src/a.txt", "one", SECRET, "three", old=("one", "two", "three"))
+    error = world.refusal("repo.apply_patch", role=Role.BUILDER, feature_id="one", unified_diff=diff)
+    assert error["code"] == "secret_detected"
+
+
+def test_a_commit_message_that_holds_a_secret_is_refused_and_the_approval_is_still_good(ready: World) -> None:
+    wish: dict[str, Any] = {"feature_id": "one", "user_approval_token": ready.approval()}
+    error = ready.refusal("feature.ready_to_merge", commit_message=f"Use {SECRET}", **wish)
+    assert (error["code"], error["details"]["rules"]) == ("secret_detected", ["github-token"])
+    assert SECRET not in str(error)
+    assert ready.ok("feature.ready_to_merge", commit_message="Use the key", **wish)["merge_commit"]

@@ -372,3 +372,22 @@ def test_a_patch_that_brings_a_secret_is_refused_and_the_secret_never_repeated(
     error = refused(arena, diff)
     assert (error["code"], error["details"]["rules"]) == ("secret_detected", ["github-token"])
     assert SECRET.decode() not in str(error)
+
+
+LEAVING = {
+    "a line that is changed": "--- a/src/a.txt\n+++ b/src/a.txt\n@@ -1 +1 @@\n-{line}\n+y\n",
+    "a whole file": "--- a/src/a.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-{line}\n",
+}
+
+
+@pytest.mark.hostile("K06")
+@pytest.mark.parametrize("diff", LEAVING.values(), ids=LEAVING)
+def test_a_secret_that_a_patch_takes_out_is_reported_and_stops_nobody(arena: Arena, diff: str) -> None:
+    line = f"token = '{SECRET.decode()}'"
+    arena.commit("src/a.txt", f"{line}\n")
+    arena.ok("feature.delete", feature_id="one", dry_run=False, worktree=True, branch=True, force=True)
+    arena.init()
+    answer = arena.ok("repo.apply_patch", role=Role.BUILDER, feature_id="one", unified_diff=diff.format(line=line))
+    assert answer["warnings"] == [
+        "`src/a.txt` loses what looks like a secret (github-token): it stays in the history, so have it revoked."
+    ]

@@ -6,6 +6,8 @@ import base64
 import json
 import random
 import string
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import quote, quote_plus
@@ -15,6 +17,7 @@ import pytest
 from aop.adapters.steplogs import StepLog
 from aop.core.redaction import Finding, Redactor, secrets_in
 from aop.core.redaction_rules import RULES
+from tests.racing import PRELUDE
 
 DICE = random.Random("made up")
 ALNUM = string.ascii_letters + string.digits
@@ -341,6 +344,29 @@ def test_hashes_ids_and_images_are_neither_blocked_nor_masked_in_184000_lines() 
 )
 def test_what_only_talks_about_secrets_is_not_blocked(line: str) -> None:
     assert secrets_in(line) == ()
+
+
+SCANNING = """
+from tests.hostile.test_secrets import PLANTED
+from aop.core.redaction import Redactor
+
+def watch(event, arguments):
+    if event.startswith(("socket.", "subprocess.", "os.exec", "os.fork", "os.posix_spawn", "os.system", "urllib.")):
+        raise SystemExit(f"it reached out: {event}")
+
+sys.addaudithook(watch)
+redact = Redactor(["known-value-of-mine"])
+texts = [f'KEY = "{planted}" known-value-of-mine' for planted in PLANTED.values()]
+print(json.dumps([len(texts), all(redact.secrets_in(text) and redact(text) != text for text in texts)]))
+"""
+
+
+@pytest.mark.hostile("K14")
+def test_whether_a_secret_opens_something_is_never_tried_out() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", PRELUDE + SCANNING], capture_output=True, text=True, check=False, timeout=30
+    )
+    assert (ended.returncode, json.loads(ended.stdout or "0")) == (0, [len(PLANTED), True]), ended.stderr
 
 
 @pytest.mark.hostile("K17")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from time import process_time
 
 import pytest
@@ -16,6 +18,7 @@ from aop.core.yamltext import dump_yaml, parse_yaml
 from aop.kernel.config import Config
 from aop.kernel.config_texts import ConfigText, ConfigTexts, load_config
 from aop.kernel.paths import Matching, parse_area
+from tests.tools.worlds import configured, gates_of
 
 LAUGHS = "a0: &a0 [lol, lol]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 30))
 MERGES = "a: &a {x: 1}\nb:\n" + "".join("  - {<<: *a}\n" for _ in range(4000))
@@ -147,6 +150,35 @@ def test_a_repetition_in_a_pattern_is_refused_when_the_configuration_is_read() -
     with pytest.raises(InvalidConfiguration) as refused:
         load_policy("exclusive_areas: ['a{1001}']")
     assert refused.value.facts["key"] == "exclusive_areas[0]"
+
+
+ENDLESS_TRACEBACK = """
+said = 'File "' * 160_000
+print(said)
+with open("junit.xml", "w") as report:
+    case = '<testcase name="a"><failure message="x">' + said + "</failure></testcase>"
+    report.write('<testsuite tests="1" failures="1">' + case + "</testsuite>")
+"""
+
+
+@pytest.mark.hostile("Y23")
+def test_a_traceback_that_never_ends_is_read_in_linear_time(tmp_path: Path) -> None:
+    flood = [{"name": "check", "cmd": [sys.executable, "flood.py"]}]
+    report = {"tests": {"type": "junit_xml", "path": "junit.xml"}}
+    world = configured(
+        tmp_path / "repo", gates=gates_of(fast=flood, parsers=report), files={"flood.py": ENDLESS_TRACEBACK}
+    )
+    try:
+        world.plan()
+        world.patch()
+        began = process_time()
+        answer = world.call("gates.run", feature_id="one", mode="fast")
+        assert (answer.error or {})["code"] == "gate_failed"
+        world.ok("evidence.latest", feature_id="one")
+        world.ok("report.feature_summary", feature_id="one")
+        assert process_time() - began < 3
+    finally:
+        world.close()
 
 
 def load_policy(text: str) -> Config:

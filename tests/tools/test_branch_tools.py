@@ -98,6 +98,16 @@ def test_the_tree_of_the_feature_becomes_a_commit_on_its_branch(opened: World) -
     assert events(opened)[-1] == "feature_committed"
 
 
+def test_a_message_that_holds_a_secret_is_refused(opened: World) -> None:
+    secret = "gh" + "p_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    error = refused(opened, "repo.commit", commit_message=f"Use {secret}")
+    assert (error["code"], error["details"]["rules"], secret in str(error)) == (
+        "secret_detected",
+        ["github-token"],
+        False,
+    )
+
+
 def test_the_same_tree_is_committed_once_and_another_takes_its_place(opened: World) -> None:
     first = ask(opened, "repo.commit")
     again = ask(opened, "repo.commit")

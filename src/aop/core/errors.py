@@ -372,7 +372,7 @@ class ProtectedPath(Refusal):
 
 
 class SecretDetected(Refusal):
-    """The patch would put a secret into the repository."""
+    """The patch, or the message of a commit, would put a secret into the repository."""
 
     code = "secret_detected"
     hint = "Take the secret out of the change; read it from the environment at run time."

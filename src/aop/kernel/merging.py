@@ -18,11 +18,13 @@ from aop.core.errors import (
     MergeConflict,
     NothingToMerge,
     ProtectedPath,
+    SecretDetected,
     StrategyNotAllowed,
     UnknownGateProfileOrMode,
     UserApprovalRequired,
 )
 from aop.core.ids import ApprovalId, CommitId, TreeId
+from aop.core.redaction import Redactor
 from aop.kernel.approvals import read_token
 from aop.kernel.baselines import base_tests
 from aop.kernel.calls import Call, Kernel
@@ -190,9 +192,10 @@ def _refuse_void(approval: Approval, state: FeatureState, config: Config, *, bas
 def prepare(call: Call, ready: Ready, strategy: MergeStrategy, message: str) -> Prepared:
     """Write the commits of a merge; nothing points to them yet.
 
-    Raises: MergeConflict, ProtectedPath.
+    Raises: MergeConflict, ProtectedPath, SecretDetected.
     """
     git, state = call.kernel.git, ready.state
+    refuse_secret_message(message, call.kernel.redact)
     when = _moment(call.kernel, ready.approval)
     text = commit_message(message, state, ready.approval)
     feature_commit = git.commit(state.tree, [state.base_commit], text, when=when)
@@ -243,6 +246,20 @@ def refuse_submodules(git: Git, base: CommitId, merged: TreeId) -> None:
 def _moment(kernel: Kernel, approval: Approval | None) -> datetime:
     """The commits carry the time of the approval, so that a merge that is tried again makes the same commits."""
     return kernel.clock.now() if approval is None else datetime.fromisoformat(approval.approved_at)
+
+
+def refuse_secret_message(message: str, redact: Redactor) -> None:
+    """Refuse a commit message that holds a secret: nothing takes it out of the history again.
+
+    Raises: SecretDetected.
+    """
+    rules = sorted({finding.rule for finding in redact.secrets_in(message)})
+    if rules:
+        raise SecretDetected(
+            f"The commit message holds what looks like a secret ({', '.join(rules)}).",
+            hint="Write the message without it.",
+            rules=rules,
+        )
 
 
 def commit_message(message: str, state: FeatureState, approval: Approval | None) -> str:

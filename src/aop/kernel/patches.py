@@ -47,10 +47,27 @@ def refuse_secrets(patch: Patch, redact: Redactor) -> None:
         _refuse_secrets_in(b"\n".join((*names, *added)), file.new_path or file.old_path or "", redact)
 
 
+def removed_secrets(patch: Patch, redact: Redactor) -> tuple[str, ...]:
+    """Name the files that the patch takes a secret out of: it is gone from there, and not from the history."""
+    found: list[str] = []
+    for file in patch.files:
+        removed = b"\n".join(line[1:] for hunk in file.hunks for line in hunk.lines if line.startswith(b"-"))
+        rules = _secret_rules(removed, redact)
+        if rules:
+            found.append(
+                f"`{file.old_path}` loses what looks like a secret ({', '.join(rules)}): it stays in the history,"
+                " so have it revoked."
+            )
+    return tuple(found)
+
+
+def _secret_rules(content: bytes, redact: Redactor) -> list[str]:
+    return sorted({finding.rule for finding in redact.secrets_in(content.decode(errors="replace"))})
+
+
 def _refuse_secrets_in(content: bytes, path: str, redact: Redactor) -> None:
-    found = redact.secrets_in(content.decode(errors="replace"))
-    if found:
-        rules = sorted({finding.rule for finding in found})
+    rules = _secret_rules(content, redact)
+    if rules:
         # The secret may be the name itself.
         shown = redact(path)
         raise SecretDetected(

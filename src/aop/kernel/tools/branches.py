@@ -16,7 +16,15 @@ from aop.kernel.calls import Call, ChangeArguments, Kernel, Outcome, Tool, the_f
 from aop.kernel.documents import TERMINAL, AcceptedPlan, FeatureState, QaIndex, Status
 from aop.kernel.features import moved, must_be, store
 from aop.kernel.gates import unproven
-from aop.kernel.merging import base_head, commit_message, conflict_of, is_own_head, refuse_empty, refuse_submodules
+from aop.kernel.merging import (
+    base_head,
+    commit_message,
+    conflict_of,
+    is_own_head,
+    refuse_empty,
+    refuse_secret_message,
+    refuse_submodules,
+)
 from aop.kernel.ports import ConflictedPaths
 from aop.kernel.qa_index import next_index, required_steps
 from aop.kernel.record import Transaction
@@ -107,6 +115,7 @@ def commit(call: Call, arguments: Commit) -> Outcome:
         _refuse_commits(kernel)
         must_be(state, *LIVING, to="be committed")
         refuse_empty(kernel, state)
+        refuse_secret_message(arguments.commit_message, kernel.redact)
         head = _own_head(kernel, state)
         if kernel.git.tree_of(head) == state.tree:
             return call.commit(lambda tx: _committed(the_feature(tx, arguments), head, created=False))

@@ -31,6 +31,7 @@ from aop.kernel.patches import (
     refuse_case_twins,
     refuse_nested_repositories,
     refuse_secrets,
+    removed_secrets,
     rules_of,
 )
 from aop.kernel.permissions import PATCHERS
@@ -115,7 +116,7 @@ def apply_patch(call: Call, arguments: ApplyPatch) -> Outcome:
                 tree=proposal.tree,
                 status=porcelain(proposal.whole),
                 changed_files=changed_files(proposal.changes),
-                warnings=_thin_changes(proposal.patch),
+                warnings=(*_thin_changes(proposal.patch), *removed_secrets(proposal.patch, kernel.redact)),
             )
 
         return call.commit(decide)
