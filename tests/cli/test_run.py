@@ -267,15 +267,19 @@ def test_a_run_that_is_killed_during_a_turn_is_finished_by_the_next_one_and_noth
 
 
 @pytest.mark.slow
-def test_a_run_that_is_told_to_stop_stops_and_goes_on_later(shop: Shop) -> None:
+@pytest.mark.req("AOP-316")
+def test_a_run_that_is_told_to_stop_stops_and_is_resumed_later(shop: Shop) -> None:
     shop.wants("held_one")
-    child = shop.started("--wait")
+    assert run_aop(shop.root, "stop").code == 3
+    assert shop.run("-fl", str(shop.specs)).code == 0
     until(lambda: shop.turns_in_progress() == 1, seconds=SECONDS)
-    child.terminate()
-    child.wait(timeout=SECONDS)
+    stopped = run_aop(shop.root, "stop")
+    assert (stopped.code, holder_of(shop.root / ".aop/supervisor.lock")) == (0, None)
     until(lambda: not agents_alive(shop), seconds=SECONDS)
     (shop.agent / "go").touch()
-    assert shop.all_at_once().code == 0
+    resumed = run_aop(shop.root, "resume", "--wait", env=shop.env)
+    assert (resumed.code, shop.statuses()) == (0, {"held_one": "ready_to_merge"})
+    assert run_aop(shop.root, "resume", "--wait", env=shop.env).code == 3
 
 
 def agents_alive(shop: Shop) -> list[str]:

@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if terminal.json:
         terminal.object(answer.as_json())
     elif holder_of(app.root / ".aop" / "supervisor.lock") is None:
-        terminal.say("Answered. No supervisor is running: go on with `aop run`.")
+        terminal.say("Answered. No supervisor is running: go on with `aop resume`.")
     else:
         terminal.say("Answered.")
     return Exit.OK

@@ -21,6 +21,8 @@ VERBS = {
     "doctor": "check this machine and this repository, and say how to repair what is wrong",
     "demo": "watch one feature go from a spec to a merged commit, in a throw-away repository",
     "run": "bring every spec to `ready to merge`, or to a question",
+    "stop": "end the supervisor of this repository",
+    "resume": "go on with what a stopped or killed run left on its way",
     "status": "list all features of this repository",
     "inbox": "list what people are asked",
     "answer": "answer a question of the inbox",

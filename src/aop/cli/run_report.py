@@ -71,7 +71,7 @@ def show(facts: RunFacts, terminal: Terminal) -> None:
         terminal.text(f"{row['feature_id']}  {row['status']}  {why}".rstrip())
     for question in facts.questions:
         terminal.say(f"{question['question_id']} ({question['feature_id']}): {question['text']}")
-        terminal.say(f"  Answer it: aop answer {question['question_id']} TEXT, and then go on with the same `aop run`.")
+        terminal.say(f"  Answer it: aop answer {question['question_id']} TEXT, and then go on: aop resume --wait")
     if code is Exit.NOT_PROVEN:
         terminal.say("Nothing changed: all of them were there already.")
 

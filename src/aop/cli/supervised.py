@@ -1,0 +1,150 @@
+"""Supervises features for the commands that do: with the lease, in this process or in one in the background."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from aop.adapters.background import in_background
+from aop.adapters.orphans import end_children
+from aop.adapters.supervisor_lease import Holder, SupervisorLease, held_lease
+from aop.cli.exits import Exit
+from aop.cli.run_report import exit_code, report, show
+from aop.cli.stopping import stop_on_signals
+from aop.cli.terminal import Terminal
+from aop.core.errors import InvalidCliArgs
+from aop.core.ids import FeatureId
+from aop.core.roles import Role
+from aop.supervisor.life import Limits, limits_of
+from aop.supervisor.providers import Wish, choices
+from aop.supervisor.specs import WantedFeature
+from aop.supervisor.workers import ProviderChoice
+from aop.wiring import App, Settings, build, build_supervision, command_staff
+
+LEASE = ".aop/supervisor.lock"
+
+
+class Order(Struct, frozen=True, kw_only=True):
+    """What a person wants done, checked as far as it can be before anything is changed."""
+
+    features: tuple[WantedFeature, ...]
+    choices: Mapping[Role, ProviderChoice]
+    limits: Limits
+
+
+def supervising_arguments(parser: argparse.ArgumentParser) -> None:
+    """Say what every command takes that supervises."""
+    parser.add_argument("--agent-provider", metavar="P", help="which coding agent does the work")
+    parser.add_argument("--agent-model", metavar="M", help="which model it uses")
+    parser.add_argument("--provider-config-env", metavar="V", help="the variable that holds the provider's settings")
+    parser.add_argument("--max-active", type=int, metavar="N", help="how many features are worked on at once")
+    parser.add_argument("--wait", action="store_true", help="return when nothing can move without a person")
+
+
+def order_of(app: App, settings: Settings, arguments: argparse.Namespace, features: tuple[WantedFeature, ...]) -> Order:
+    """Check who works, and how much at once.
+
+    Raises: InvalidCliArgs, AgentProviderNotConfigured, UnsupportedAgentProvider, ProviderAuthMissing.
+    """
+    if arguments.max_active is not None and arguments.max_active < 1:
+        raise InvalidCliArgs("`--max-active` must be at least 1.", max_active=arguments.max_active)
+    wish = Wish(
+        provider=arguments.agent_provider, model=arguments.agent_model, config_env=arguments.provider_config_env
+    )
+    config = app.gateway.kernel.config()
+    chosen = choices(wish, Wish.from_env(settings.environ), config.agents.runtime)
+    command_staff(app, settings, chosen)
+    limits = limits_of(config.policy.supervisor, active_features=arguments.max_active)
+    return Order(features=features, choices=chosen, limits=limits)
+
+
+def supervised(
+    app: App,
+    settings: Settings,
+    order: Order,
+    arguments: argparse.Namespace,
+    terminal: Terminal,
+    *,
+    before: Callable[[], None] = lambda: None,
+) -> int:
+    """Take the lease, do what comes before, and supervise.
+
+    Raises: SupervisorRunning, and what `before` raises.
+    """
+    with held_lease(app.root / LEASE) as lease:
+        before()
+        if arguments.wait:
+            return _supervise(app, settings, order, lease, terminal)
+        app.close()
+        return in_background(
+            app.root / ".aop" / "supervisor.log",
+            lambda ready: _in_child(arguments, order, lease, ready),
+            lambda pid: _left_running(order, pid, terminal),
+        )
+
+
+def _in_child(arguments: argparse.Namespace, order: Order, lease: SupervisorLease, ready: Callable[[], None]) -> int:
+    settings = Settings.from_env(os.environ)
+    app = build(Path(arguments.repo), settings)
+    try:
+        return _supervise(app, settings, order, lease, Terminal(json=False), ready=ready, until="ended")
+    finally:
+        app.close()
+
+
+def _supervise(
+    app: App,
+    settings: Settings,
+    order: Order,
+    lease: SupervisorLease,
+    terminal: Terminal,
+    *,
+    ready: Callable[[], None] = lambda: None,
+    until: Literal["settled", "ended"] = "settled",
+) -> int:
+    began = time.monotonic()
+    wanted = [feature.feature_id for feature in order.features]
+    lease.sign(Holder(pid=os.getpid(), since=app.gateway.kernel.now(), features=tuple(wanted)))
+
+    def tell(feature_id: FeatureId, line: str) -> None:
+        terminal.say(f"{time.monotonic() - began:7.2f} s  {feature_id}: {line}")
+
+    before = _newest(app)
+    made = build_supervision(app, command_staff(app, settings, order.choices), order.limits, tell)
+    with stop_on_signals() as stopping:
+        made.engine.start(made.lives.kinds())
+        made.supervisor.submit(_with_left_over(wanted, made.supervisor.left_over()))
+        ready()
+        made.supervisor.go_on(until=until, stopped=stopping.asked)
+        if stopping.asked():
+            terminal.say("aop: stopped. `aop resume` goes on where it was.")
+            end_children()
+            stopping.leave()
+        made.engine.close()
+    facts = report(app, made.board, changed=_newest(app) != before, seconds=time.monotonic() - began)
+    show(facts, terminal)
+    return exit_code(facts)
+
+
+def _with_left_over(wanted: Sequence[FeatureId], left: Sequence[FeatureId]) -> list[FeatureId]:
+    return list(dict.fromkeys([*left, *wanted]))
+
+
+def _newest(app: App) -> int:
+    with app.record.read() as view:
+        return next((entry.seq for entry in view.journal(newest=1)), 0)
+
+
+def _left_running(order: Order, pid: int, terminal: Terminal) -> int:
+    features = [feature.feature_id for feature in order.features]
+    if terminal.json:
+        terminal.object({"ok": True, "pid": pid, "features": list(features)})
+    else:
+        terminal.say(f"{len(features)} feature(s) go on in the background, as process {pid}: aop status, aop inbox")
+    return Exit.OK

@@ -1,0 +1,187 @@
+"""A coding agent that is a command: what it gets, where it runs, and what becomes of a bad one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from aop.adapters.agents.custom import CustomWorker, Surroundings, command_from
+from aop.adapters.agents.staff import feature_scratch, role_prompts, shipped_prompt
+from aop.core.errors import MissingRolePrompt, NoUsableAnswer, ProviderAuthMissing
+from aop.core.ids import FeatureId
+from aop.core.roles import Role
+from aop.supervisor.workers import Note, ToolResult, WorkerInput
+from tests.world import FILES, World, make_repository
+
+ONE = FeatureId("one")
+GIVEN = WorkerInput(
+    role=Role.BUILDER,
+    feature_id=ONE,
+    context_bundle={"spec": "Say TWO."},
+    instructions="Build.",
+    last_tool_results=(ToolResult(tool="gates.run", ok=False, log_tail="Error"),),
+    provider="custom",
+    model=None,
+    provider_config_ref="MY_AGENT",
+)
+
+
+class Agents:
+    """Agents of one line or more of Python, for a feature that has been patched."""
+
+    def __init__(self, world: World, folder: Path) -> None:
+        self.world = world
+        self._folder = folder
+        self.seconds = 20.0
+
+    def turn(self, code: str) -> Any:
+        script = self._folder / "agent with a space.py"
+        script.write_text(f"import json, os, sys, time\n{code}\n")
+        return self.worker(f"{sys.executable} '{script}' 'a $(word)'").turn(GIVEN)
+
+    def note(self, expression: str) -> Any:
+        """Return what an agent finds out."""
+        output = self.turn(f'print(json.dumps({{"type": "NOTE", "note": json.dumps({expression})}}))')
+        assert isinstance(output, Note)
+        return msgspec.json.decode(output.note)
+
+    def worker(self, command: str) -> CustomWorker:
+        kernel = self.world.app.gateway.kernel
+        around = Surroundings(
+            processes=kernel.processes,
+            rules=lambda: kernel.config().policy.execution,
+            scratch=feature_scratch(kernel),
+            private=self.world.root / ".aop/tmp",
+            logs=self.world.root / ".aop/logs",
+            path="/usr/bin:/bin",
+            timeout_seconds=self.seconds,
+        )
+        return CustomWorker(command, around)
+
+    def left(self) -> list[Path]:
+        return [path for name in ("tmp", "scratch") for path in (self.world.root / ".aop" / name).glob("*")]
+
+
+@pytest.fixture
+def agents(tmp_path: Path) -> Iterator[Agents]:
+    world = World(make_repository(tmp_path / "repo"))
+    world.plan("one")
+    world.patch("one")
+    yield Agents(world, tmp_path)
+    world.close()
+
+
+@pytest.mark.req("AOP-233")
+def test_an_agent_gets_one_object_with_everything_on_its_standard_input(agents: Agents) -> None:
+    assert agents.note("json.load(sys.stdin)") == {
+        "schema": 1,
+        "role": "builder",
+        "feature_id": "one",
+        "context_bundle": {"spec": "Say TWO."},
+        "instructions": "Build.",
+        "last_tool_results": [{"tool": "gates.run", "ok": False, "log_tail": "Error"}],
+        "provider": "custom",
+        "model": None,
+        "provider_config_ref": "MY_AGENT",
+    }
+    assert agents.left() == []
+
+
+def test_no_shell_reads_the_words_of_the_command(agents: Agents) -> None:
+    assert agents.note("sys.argv[1:]") == ["a $(word)"]
+
+
+def test_an_agent_stands_in_a_copy_of_the_features_tree_that_is_thrown_away(agents: Agents) -> None:
+    seen = agents.note("[open('src/a.txt').read(), open('src/new.txt', 'w').write('mine'), os.listdir('src')]")
+    assert seen == ["one\nTWO\nthree\n", 4, seen[2]]
+    assert sorted(seen[2]) == ["a.txt", "b.txt", "new.txt"]
+    assert not (agents.world.root / ".worktrees/one/src/new.txt").exists()
+    assert agents.left() == []
+
+
+def test_an_agent_gets_only_the_allowed_part_of_the_environment(agents: Agents) -> None:
+    allowed = {"CI", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "PATH", "PWD", "SOURCE_DATE_EPOCH", "TMPDIR", "TZ"}
+    assert set(agents.note("sorted(os.environ)")) - allowed - {"JAVA_HOME", "OLDPWD", "SHLVL", "_"} == set()
+
+
+def test_an_agent_cannot_read_the_record_or_write_the_repository(agents: Agents) -> None:
+    root = agents.world.root
+    if agents.world.app.gateway.kernel.processes.sandbox_level("auto") == "none":
+        pytest.skip("this machine has no sandbox")
+    found = agents.note(f"[os.path.exists({str(root / '.aop/record.db')!r}), os.access({str(root)!r}, os.W_OK)]")
+    assert found[0] is False
+
+
+BAD: dict[str, tuple[str, Callable[[str], bool]]] = {
+    "no JSON": ("print('The weather is nice.')", lambda text: "not one of the four" in text),
+    "two objects": ('print(\'{"type": "NOTE", "note": "a"}\' * 2)', lambda text: "not one of the four" in text),
+    "an unknown type": ('print(\'{"type": "MERGE"}\')', lambda text: "not one of the four" in text),
+    "an unknown key": ('print(\'{"type": "NOTE", "note": "a", "x": 1}\')', lambda text: "not one of the four" in text),
+    "nothing": ("pass", lambda text: "not one of the four" in text),
+    "a failure": ("print('{}'); sys.exit(3)", lambda text: "It ended with 3." in text),
+    "too much": ("\nwhile True: sys.stdout.write('x' * 65536)", lambda text: "more than 8388608 bytes" in text),
+}
+
+
+@pytest.mark.parametrize(("code", "says"), BAD.values(), ids=BAD)
+def test_an_answer_that_cannot_be_used_is_refused_with_the_reason(
+    agents: Agents, code: str, says: Callable[[str], bool]
+) -> None:
+    with pytest.raises(NoUsableAnswer) as refused:
+        agents.turn(code)
+    assert says(refused.value.message), refused.value.message
+    assert agents.left() == []
+
+
+def test_an_agent_that_takes_too_long_is_ended(agents: Agents) -> None:
+    agents.seconds = 0.5
+    with pytest.raises(NoUsableAnswer, match="did not end within"):
+        agents.turn("time.sleep(1000)")
+
+
+def test_what_an_agent_says_beside_its_answer_is_kept_in_its_log(agents: Agents) -> None:
+    agents.turn('print("thinking", file=sys.stderr); print(json.dumps({"type": "NOTE", "note": "n"}))')
+    assert (agents.world.root / ".aop/logs/one/builder.log").read_text() == "thinking\n"
+
+
+@pytest.mark.req("AOP-314")
+@pytest.mark.parametrize("command", ["", "   ", "agent 'unclosed"])
+def test_a_command_that_names_nothing_is_refused(agents: Agents, command: str) -> None:
+    with pytest.raises(ProviderAuthMissing):
+        agents.worker(command_from({"AOP_CUSTOM_AGENT": command}, None))
+
+
+def test_a_program_that_is_not_there_is_no_answer(agents: Agents) -> None:
+    with pytest.raises(NoUsableAnswer):
+        agents.worker("no-such-program-anywhere").turn(GIVEN)
+
+
+# --- prompts -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.req("AOP-228")
+def test_a_role_is_told_what_the_base_branch_says_or_else_what_aop_says(tmp_path: Path) -> None:
+    prompt = "agentic/orchestrator/prompts/planner.system.md"
+    world = World(make_repository(tmp_path / "repo", {**FILES, prompt: "Plan small.\n"}))
+    (world.root / prompt).write_text("Plan big.\n")
+    prompts = role_prompts(world.app.repository, world.app.gateway.kernel.config())
+    world.close()
+    assert prompts == {
+        Role.PLANNER: "Plan small.\n",
+        Role.BUILDER: shipped_prompt(Role.BUILDER),
+        Role.QA: shipped_prompt(Role.QA),
+    }
+
+
+@pytest.mark.req("AOP-228")
+def test_a_prompt_that_must_be_there_and_is_not_is_refused(tmp_path: Path) -> None:
+    agents_yaml = "version: 1\nmissing_prompt_behavior: error\n"
+    world = World(make_repository(tmp_path / "repo", {**FILES, "agentic/orchestrator/agents.yaml": agents_yaml}))
+    with pytest.raises(MissingRolePrompt):
+        role_prompts(world.app.repository, world.app.gateway.kernel.config())
+    world.close()
