@@ -10,10 +10,11 @@ if TYPE_CHECKING:
     import ctypes
 
 _EXCHANGE = 2
+_HERE = -100
 
 
-def put_in_place(beside: str, name: str, *, folder: int) -> None:
-    """Let a file take the name of another one, which is gone; both names are in the folder.
+def put_in_place(beside: str, name: str, *, folder: int = _HERE) -> None:
+    """Let a file take the name of another one, which is gone; the names are those of the folder, or whole paths.
 
     A rename over an existing file makes ext4 write the new one out first. Nobody who may ask for this depends on that:
     what a power cut takes is written again.

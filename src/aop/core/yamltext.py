@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -23,6 +24,8 @@ MAX_YAML_DEPTH = 40
 KeyPath: TypeAlias = tuple[str | int, ...]
 
 # The longest key that YAML takes without a `?` before it.
+# The plain ones first: to ask the others takes ten times as long.
+_NESTED = (dict, list, tuple, Mapping, Sequence)
 _MAX_KEY = 1000
 # Controls but tab and newline, line ends that only some readers count as such, the byte order mark, non-characters.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
@@ -71,14 +74,14 @@ def dump_yaml(value: Json) -> str:
 
 
 def _block(value: Json, depth: int) -> list[str]:
-    if isinstance(value, str) or not isinstance(value, (Mapping, Sequence)):
+    if isinstance(value, str) or not isinstance(value, _NESTED):
         return [_scalar_text(value)]
     if depth == MAX_YAML_DEPTH:
         raise MalformedText(f"it is nested more than {MAX_YAML_DEPTH} levels deep")
     if not value:
         return ["{}" if isinstance(value, Mapping) else "[]"]
     lines: list[str] = []
-    if isinstance(value, Mapping):
+    if isinstance(value, (dict, Mapping)):
         for key, member in value.items():
             lines += _entry(key, member, depth + 1)
     else:
@@ -89,11 +92,11 @@ def _block(value: Json, depth: int) -> list[str]:
 
 
 def _entry(key: str, member: Json, depth: int) -> list[str]:
-    head = f"{_word(key)}:"
+    head = f"{_key(key)}:"
     if len(head) > _MAX_KEY:
         raise MalformedText(f"it has a key of more than {_MAX_KEY} characters")
     lines = _block(member, depth)
-    nested = isinstance(member, (Mapping, Sequence)) and not isinstance(member, str) and len(member) > 0
+    nested = isinstance(member, _NESTED) and not isinstance(member, str) and len(member) > 0
     return [head, *_indented(lines)] if nested else [f"{head} {lines[0]}"]
 
 
@@ -110,6 +113,11 @@ def _scalar_text(value: Json) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(whole_number(str(value)))
     return json.dumps(value)
+
+
+@lru_cache(maxsize=256)
+def _key(text: str) -> str:
+    return _word(text)
 
 
 def _word(text: str) -> str:

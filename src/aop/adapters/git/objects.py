@@ -9,7 +9,7 @@ from aop.adapters.git.command import GitDir
 from aop.adapters.git.companions import Answers, Companion
 from aop.adapters.git.loose import LooseObjects, id_of, object_bytes
 from aop.adapters.git.records import object_id
-from aop.adapters.git.trees import Tree, parsed_tree, tree_content
+from aop.adapters.git.trees import Tree, parsed_tree
 from aop.core.errors import Fault
 from aop.core.ids import ObjectId, TreeId
 
@@ -78,10 +78,9 @@ class Objects:
             _remember(self._contained, pair, None)
         return True
 
-    def write(self, trees: Mapping[ObjectId, Tree], blobs: Mapping[ObjectId, bytes] | None = None) -> None:
-        """Write trees, and the blobs that are new in them; they are read back from where git reads them."""
-        made = {oid: object_bytes("blob", content) for oid, content in (blobs or {}).items()}
-        self._loose.write(made | {oid: object_bytes("tree", tree_content(tree)) for oid, tree in trees.items()})
+    def write(self, objects: Mapping[ObjectId, bytes]) -> None:
+        """Write objects; they are read back from where git reads them."""
+        self._loose.write(objects)
 
     def bare_diff(self, old: str, new: str) -> bytes:
         """Return the unified diff of two trees, without context."""

@@ -17,7 +17,8 @@ ReadTree: TypeAlias = Callable[[str], Tree]
 Difference: TypeAlias = tuple[bytes, Side | None, Side | None]
 """A path that is not a folder, and what the old and the new tree hold there."""
 
-_MODES = {mode.value.lstrip("0").encode(): mode for mode in FileMode}
+_SPELLED = {mode: mode.value.lstrip("0").encode() for mode in FileMode}
+_MODES = {spelled: mode for mode, spelled in _SPELLED.items()}
 
 
 def parsed_tree(content: bytes, *, digest_size: int) -> dict[bytes, Side]:
@@ -73,10 +74,10 @@ def differences(read: ReadTree, old: str, new: str) -> Iterator[Difference]:
             continue
         before = read(old_folder) if old_folder else {}
         after = read(new_folder) if new_folder else {}
-        for name in before.keys() | after.keys():
+        # Hardly any name differs: the others are passed over in one go.
+        changed = [name for name, side in after.items() if before.get(name) != side]
+        for name in (*changed, *(before.keys() - after.keys())):
             old_side, new_side = before.get(name), after.get(name)
-            if old_side == new_side:
-                continue
             old_below, old_leaf = _folder_or_leaf(old_side)
             new_below, new_leaf = _folder_or_leaf(new_side)
             if old_below or new_below:
@@ -101,12 +102,12 @@ def leaves(read: ReadTree, folder: str, above: bytes) -> Iterator[tuple[bytes, S
                 yield above + name, side
 
 
-def spliced(read: ReadTree, root: str, changes: Mapping[bytes, Side | None]) -> dict[ObjectId, Tree]:
-    """Return the trees to write so that some paths are otherwise (None: not there), the root last.
+def spliced(read: ReadTree, root: str, changes: Mapping[bytes, Side | None]) -> dict[ObjectId, bytes]:
+    """Return the tree objects to write so that some paths are otherwise (None: not there), the root last.
 
     Folders left empty are gone. Whoever asks has seen to it that no path is a file and a folder at once.
     """
-    made: dict[ObjectId, Tree] = {}
+    made: dict[ObjectId, bytes] = {}
     pending: dict[bytes, dict[bytes, Side | None]] = {b"": {}}
     for path, side in changes.items():
         folder, _, name = path.rpartition(b"/")
@@ -121,9 +122,10 @@ def spliced(read: ReadTree, root: str, changes: Mapping[bytes, Side | None]) -> 
                 entries.pop(name, None)
             else:
                 entries[name] = side
-        oid = id_of(object_bytes("tree", tree_content(entries)), digest_size=len(root) // 2)
+        whole = object_bytes("tree", tree_content(entries))
+        oid = id_of(whole, digest_size=len(root) // 2)
         if entries or not folder:
-            made[oid] = entries
+            made[oid] = whole
         if folder:
             above, _, name = folder.rpartition(b"/")
             siblings = pending.setdefault(above, {})
@@ -136,10 +138,8 @@ def spliced(read: ReadTree, root: str, changes: Mapping[bytes, Side | None]) -> 
 
 def tree_content(entries: Tree) -> bytes:
     """Return the content of a tree object, as git writes it."""
-    return b"".join(
-        b"%s %s\0%s" % (mode.lstrip("0").encode(), name, bytes.fromhex(oid))
-        for name, (mode, oid) in sorted(entries.items(), key=_sort_key)
-    )
+    ordered = sorted(entries.items(), key=_sort_key)
+    return b"".join([b"%s %s\0%s" % (_SPELLED[mode], name, bytes.fromhex(oid)) for name, (mode, oid) in ordered])
 
 
 def leaf_before(read: ReadTree, root: str, path: bytes) -> tuple[bytes, Side] | None:

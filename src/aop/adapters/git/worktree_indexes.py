@@ -9,6 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from aop.adapters.exchanging import put_in_place
 from aop.adapters.git.index_files import Edit, KnownIndex, edited_index, known_index
 from aop.adapters.git.index_folders import noted_tree, renoted
 from aop.adapters.git.trees import Difference, ReadTree, leaf_before
@@ -94,7 +95,7 @@ class WorktreeIndex:
         with open(beside, "wb") as file:
             file.writelines(pieces)
         shutil.copystat(self.path, beside)
-        os.replace(beside, self.path)
+        put_in_place(str(beside), str(self.path))
         self._seen[self.path] = known
 
     def replace(self, other: Path) -> None:
