@@ -18,7 +18,7 @@ from aop.core.ids import FeatureId, OperationId
 from aop.kernel.chain import FIRST_HASH, chained_hash
 from aop.kernel.documents import Document, FeatureState, Verdict
 from aop.kernel.record import Claim, Event, JournalEntry, Operation, Transaction, Unshown
-from tests.racing import race, running
+from tests.racing import race, running, until
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 ONE, TWO = FeatureId("one"), FeatureId("two")
@@ -469,6 +469,82 @@ def test_threads_write_one_after_the_other(record: SqliteRecord) -> None:
         assert view.get(Note, "count") == Note(version=90, text="90")
     assert [entry.event.payload["number"] for entry in entries] == list(range(1, 91))
     assert first_broken(entries) is None
+
+
+def test_writers_that_wait_share_a_transaction_and_one_that_fails_is_undone_alone(
+    record: SqliteRecord, path: Path
+) -> None:
+    refused: list[str] = []
+
+    def refuse() -> None:
+        try:
+            with record.write() as tx:
+                tx.append(event("refused"))
+                raise UnknownFeature("two")
+        except UnknownFeature as refusal:
+            refused.append(refusal.code)
+
+    def write_last() -> None:
+        with record.write(durable=False) as tx:
+            # The first has had its turn, and its change is here; nobody is told of it before it is on the disk.
+            seen = [entry.event.kind for entry in tx.journal()]
+            tx.append(event("last", seen=seen, told=kinds_elsewhere(path)))
+
+    others = [threading.Thread(target=refuse), threading.Thread(target=write_last)]
+    with record.write() as tx:
+        tx.append(event("first"))
+        for coming, thread in enumerate(others, start=1):
+            thread.start()
+            until(lambda coming=coming: record._writers._coming == coming)  # type: ignore[misc]
+    for thread in others:
+        thread.join()
+    with record.read() as view:
+        entries = list(view.journal())
+    assert refused == ["unknown_feature"]
+    assert [(entry.event.kind, entry.event.payload) for entry in entries] == [
+        ("first", {}),
+        ("last", {"seen": ["first"], "told": []}),
+    ]
+    assert first_broken(entries) is None
+
+
+def test_when_the_database_undoes_a_shared_transaction_every_writer_of_it_is_told(record: SqliteRecord) -> None:
+    with record.write() as tx:
+        tx.append(event("before"))
+
+    def break_off() -> None:
+        with record.write() as tx:
+            # What SQLite does by itself on a full or broken disk.
+            tx._sql.execute("ROLLBACK")  # type: ignore[attr-defined]
+            raise UnknownFeature("two")
+
+    def lose(other: threading.Thread) -> None:
+        with record.write() as tx:
+            tx.append(event("lost"))
+            other.start()
+            until(lambda: record._writers._coming == 1)
+
+    def fail() -> None:
+        with pytest.raises(UnknownFeature):
+            break_off()
+
+    other = threading.Thread(target=fail)
+    with pytest.raises(Fault, match="The record cannot be written: SQLite undid the whole transaction"):
+        lose(other)
+    other.join()
+    with record.write() as tx:
+        tx.append(event("after"))
+    with record.read() as view:
+        assert [entry.event.kind for entry in view.journal()] == ["before", "after"]
+
+
+def kinds_elsewhere(path: Path) -> list[str]:
+    other = SqliteRecord(path)
+    try:
+        with other.read() as view:
+            return [entry.event.kind for entry in view.journal()]
+    finally:
+        other.close()
 
 
 COUNT_UP = """

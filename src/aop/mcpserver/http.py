@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 PATH = "/mcp"
 LARGEST_BODY = 4 * 1024 * 1024
 SECONDS_FOR_STREAMS_TO_CLOSE = 2
+PRINCIPAL = "aop/principal"
+"""Under which name of its claims the SDK carries whom a token stands for."""
 
 Announce = Callable[[str], None]
 
@@ -45,7 +47,7 @@ def serve_http(
 ) -> None:
     """Serve until a signal comes; then take no new calls, and let those that are running come to their end."""
     origin = f"http://{LOOPBACK}:{listening.getsockname()[1]}"
-    door = Door(gateway, lambda: _caller(tokens), log)
+    door = Door(gateway, _caller, log)
     doorway = Doorway(_app(door, tokens, origin), tokens)
     server = _Server(
         uvicorn.Config(
@@ -79,11 +81,12 @@ async def _until_signalled(server: _Server, doorway: Doorway, listening: Listeni
     await serving
 
 
-def _caller(tokens: Tokens) -> Principal:
+def _caller() -> Principal:
     access = get_access_token()
-    if access is None:
+    principal = None if access is None else (access.claims or {}).get(PRINCIPAL)
+    if not isinstance(principal, Principal):
         raise TokenInvalid("This request has no token.")
-    return tokens.principal(access.token)
+    return principal
 
 
 def _app(door: Door, tokens: Tokens, origin: str) -> ASGIApp:
@@ -132,7 +135,12 @@ class _Verifier:
         except TokenInvalid:
             return None
         return AccessToken(
-            token=token, client_id=principal.role, subject=principal.actor, scopes=[], resource=self._resource
+            token=token,
+            client_id=principal.role,
+            subject=principal.actor,
+            scopes=[],
+            resource=self._resource,
+            claims={PRINCIPAL: principal},
         )
 
 

@@ -12,6 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from aop.adapters.file_locks import locked_file
+from aop.adapters.record.grouping import GroupedWriters
 from aop.adapters.record.migrations import MIGRATIONS, migrate
 from aop.core.errors import Fault, Json
 from aop.core.ids import FeatureId, OperationId
@@ -30,7 +31,8 @@ class SqliteRecord:
         self._lock_path = path.with_name(path.name + ".lock")
         self._own = threading.local()
         self._opened: list[sqlite3.Connection] = []
-        self._writer = threading.Lock()
+        # SQLite's own busy wait starves some writers; a file lock is handed on in order.
+        self._writers = GroupedWriters(self._connection, lambda: locked_file(self._lock_path))
 
     @contextmanager
     def read(self) -> Iterator[Snapshot]:
@@ -43,19 +45,8 @@ class SqliteRecord:
 
     @contextmanager
     def write(self, *, durable: bool = True) -> Iterator[Transaction]:
-        # Opened before the lock is taken: the first opening takes it itself, to make the tables.
-        connection = self._connection()
-        # SQLite's own busy wait starves some writers; a file lock is handed on in order.
-        with self._writer, locked_file(self._lock_path):
-            # Without waiting for the disk the log is written all the same, and the next wait is for all of it.
-            connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield _View(connection)
-                connection.commit()
-            finally:
-                if connection.in_transaction:
-                    connection.rollback()
+        with self._writers.turn(durable=durable) as connection:
+            yield _View(connection)
 
     def close(self) -> None:
         """Close every connection that was opened, whichever thread opened it."""
