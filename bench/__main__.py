@@ -15,9 +15,11 @@ from bench.collisions import scan
 from bench.effort import Case, full, quick
 from bench.features import apply_patch, feature_init
 from bench.gates import flood, gates_run
+from bench.mcp import mcp
 from bench.measurements import Measurement
 from bench.records import dashboard, history, plan_submit
 from bench.startup import startup
+from bench.throughput import throughput
 
 CASES: Mapping[str, Case] = {
     "startup": startup,
@@ -28,6 +30,8 @@ CASES: Mapping[str, Case] = {
     "repo.apply_patch": apply_patch,
     "gates.run": gates_run,
     "history": history,
+    "mcp": mcp,
+    "throughput": throughput,
     "flood": flood,
 }
 

@@ -25,6 +25,8 @@ class Effort(Struct, frozen=True, kw_only=True):
     operations: int
     """How many a feature has behind it that is called old."""
     flood_bytes: int
+    seconds: float
+    """How long many clients call at once."""
 
 
 def full(folder: Path) -> Effort:
@@ -37,6 +39,7 @@ def full(folder: Path) -> Effort:
         features_present=(5, 50, 200),
         operations=1000,
         flood_bytes=2 * 1024**3,
+        seconds=5.0,
     )
 
 
@@ -50,6 +53,7 @@ def quick(folder: Path) -> Effort:
         features_present=(5,),
         operations=100,
         flood_bytes=128 * 1024**2,
+        seconds=1.5,
     )
 
 

@@ -13,8 +13,8 @@ from msgspec import Struct
 class Budget(Struct, frozen=True):
     """What a measurement may come to."""
 
-    kind: Literal["times", "over", "at most"]
-    """Ours divided by the floor, ours minus the floor, or ours alone."""
+    kind: Literal["times", "over", "at most", "at least", "share"]
+    """Ours divided by the floor, minus it, or alone; the last two are for what should be much: alone, or divided."""
     limit: float
 
 
@@ -22,7 +22,7 @@ class Measurement(Struct, frozen=True, kw_only=True):
     """One row of the table."""
 
     name: str
-    unit: Literal["ms", "MB"] = "ms"
+    unit: Literal["ms", "MB", "/s"] = "ms"
     ours: float
     floor: float | None = None
     floor_name: str = ""
@@ -32,14 +32,18 @@ class Measurement(Struct, frozen=True, kw_only=True):
     @property
     def result(self) -> float:
         """Return what the budget limits."""
-        if self.floor is None or self.budget is None or self.budget.kind == "at most":
+        if self.floor is None or self.budget is None or self.budget.kind in ("at most", "at least"):
             return self.ours
-        return self.ours / self.floor if self.budget.kind == "times" else self.ours - self.floor
+        return self.ours - self.floor if self.budget.kind == "over" else self.ours / self.floor
 
     @property
     def is_within(self) -> bool | None:
         """Tell whether the budget is kept; None without one."""
-        return None if self.budget is None else self.result <= self.budget.limit
+        if self.budget is None:
+            return None
+        if self.budget.kind in ("at least", "share"):
+            return self.result >= self.budget.limit
+        return self.result <= self.budget.limit
 
 
 Act: TypeAlias = Callable[[int], object]

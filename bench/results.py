@@ -71,9 +71,8 @@ def comparison(old: Results, new: Results) -> str:
 def _row(each: Measurement) -> tuple[str, ...]:
     verdict = {None: "", True: "kept", False: "MISSED"}[each.is_within]
     budget = each.budget
-    limit = (
-        "" if budget is None else f"{budget.kind} {budget.limit:g}{'' if budget.kind == 'times' else f' {each.unit}'}"
-    )
+    unit = "" if budget is None or budget.kind in ("times", "share") else f" {each.unit}"
+    limit = "" if budget is None else f"{budget.kind} {budget.limit:g}{unit}"
     floor = "" if each.floor is None else _amount(each.floor, each.unit)
     return (each.name, _amount(each.ours, each.unit), floor, each.floor_name, _result(each), limit, verdict)
 
@@ -86,7 +85,8 @@ def _change(earlier: Measurement, later: Measurement) -> tuple[str, ...]:
 
 def _result(each: Measurement) -> str:
     kind = each.budget.kind if each.budget else ""
-    return {"times": f"{each.result:.2f} x", "over": f"{each.result:+.1f} {each.unit}"}.get(kind, "")
+    times = f"{each.result:.2f} x"
+    return {"times": times, "share": times, "over": f"{each.result:+.1f} {each.unit}"}.get(kind, "")
 
 
 def _amount(value: float, unit: str) -> str:

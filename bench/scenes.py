@@ -18,6 +18,7 @@ from aop.kernel.features import relist
 from aop.kernel.plans import bounds_of
 from aop.kernel.record import JournalEntry, Operation, Transaction
 from aop.kernel.territory import territory_of
+from aop.kernel.tokens import TokenOrder
 from aop.wiring import App, Settings, build
 
 GATES = """\
@@ -66,6 +67,10 @@ class Scene:
         if not answer.ok:
             raise RuntimeError(f"{tool} was refused: {answer.error}")
         return answer.data
+
+    def token(self) -> str:
+        """Return a token of the orchestrator, for every feature."""
+        return self.app.tokens.issue(TokenOrder(role=Role.ORCHESTRATOR), by=self.app.person.actor).text
 
     def set_sandbox(self, sandbox: str) -> None:
         """Set `execution.sandbox` on the base branch."""

@@ -24,6 +24,10 @@ ROOT = Path(__file__).parents[1]
         (Budget("over", 6.0), 6.0, True),
         (Budget("at most", 7.0), 8.0, False),
         (Budget("at most", 8.0), 8.0, True),
+        (Budget("at least", 9.0), 8.0, False),
+        (Budget("at least", 8.0), 8.0, True),
+        (Budget("share", 5.0), 4.0, False),
+        (Budget("share", 4.0), 4.0, True),
         (None, 8.0, None),
     ],
 )
@@ -44,12 +48,14 @@ def test_both_sides_take_turns_and_the_first_turn_does_not_count() -> None:
 
 def test_the_table_is_markdown() -> None:
     rows = [
+        Measurement(name="many", unit="/s", ours=9.0, floor=6.0, floor_name="few", budget=Budget("share", 0.8)),
         Measurement(name="patch", ours=8.0, floor=2.0, floor_name="git apply", budget=Budget("times", 3.0)),
         Measurement(name="memory", unit="MB", ours=1.5, budget=Budget("at most", 20.0)),
     ]
     assert table(rows).splitlines() == [
         "| measurement | ours   | floor  | the floor is | result | budget        |        |",
         "| ----------- | ------ | ------ | ------------ | ------ | ------------- | ------ |",
+        "| many        | 9.0 /s | 6.0 /s | few          | 1.50 x | share 0.8     | kept   |",
         "| patch       | 8.0 ms | 2.0 ms | git apply    | 4.00 x | times 3       | MISSED |",
         "| memory      | 1.5 MB |        |              |        | at most 20 MB | kept   |",
     ]
