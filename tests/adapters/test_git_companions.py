@@ -17,7 +17,7 @@ from aop.adapters.git.companions import Answers, Companion
 from aop.adapters.git.repository import Repository
 from aop.core.errors import Fault
 from aop.core.ids import ObjectId
-from tests.adapters.git_repositories import ALICE, git, head, make_repository
+from tests.adapters.git_repositories import ALICE, git, head, make_repository, tree_with
 from tests.racing import running, until
 
 
@@ -247,3 +247,22 @@ def test_notes_go_on_in_a_new_file_when_somebody_removed_the_old_one(repository:
     repository.keep(ALICE, tree)
     assert (repository.root / ".aop/locks/refs").read_bytes() == b""
     repository.close()
+
+
+def test_a_kept_ref_that_a_power_cut_has_emptied_is_written_again(repository: Repository) -> None:
+    tree = repository.tree_of(head(repository))
+    repository.keep(ALICE, tree)
+    (repository.git_dir / "refs/aop/features/alice").write_bytes(b"")
+    repository.keep(ALICE, tree)
+    assert git(repository.root, "rev-parse", "refs/aop/features/alice") == tree
+
+
+@pytest.mark.parametrize("state", ["loose", "packed"])
+def test_a_kept_ref_moves_on_however_git_holds_it(repository: Repository, state: str) -> None:
+    trees = [tree_with(repository, {"src/a.txt": text}) for text in ("a", "b")]
+    repository.keep(ALICE, trees[0])
+    if state == "packed":
+        git(repository.root, "pack-refs", "--all", "--prune")
+    repository.keep(ALICE, trees[1])
+    assert git(repository.root, "rev-parse", "refs/aop/features/alice") == trees[1]
+    assert os.listdir(repository.git_dir / "refs/aop/features") == ["alice"]

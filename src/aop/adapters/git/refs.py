@@ -7,6 +7,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
+from aop.adapters.exchanging import put_in_place
 from aop.adapters.git.command import GitDir, Ran
 from aop.adapters.git.companions import Companion
 from aop.adapters.git.records import bytes_of, object_id
@@ -119,7 +120,7 @@ class Refs:
             try:
                 with open(descriptor, "wb") as file:
                     file.write(f"{oid}\n".encode())
-                os.replace(lock, path)
+                put_in_place(str(lock), str(path))
             except OSError:
                 lock.unlink(missing_ok=True)
                 return False
