@@ -29,7 +29,7 @@ elif role == "planner":
         "contracts": {"openapi": "none", "events": "none", "db": "none"},
         "acceptance_criteria": ["It is there"], "gate_profile": "default"}}))
 else:
-    text = heard[0]["data"]["answer"] if heard else given["context_bundle"]["spec"].strip()
+    text = heard[0]["data"]["answer"] if heard else given["context_bundle"]["spec"].splitlines()[-1]
     print(json.dumps({"type": "PATCH", "unified_diff": f"--- /dev/null\\n+++ b/{path}\\n@@ -0,0 +1 @@\\n+{text}\\n"}))
 '''
 

@@ -227,6 +227,21 @@ def test_two_specs_that_want_the_same_file_end_the_wait_with_one_that_waits(shop
     assert (ran.code, sorted(shop.statuses().values())) == (5, ["blocked", "ready_to_merge"])
 
 
+@pytest.mark.slow
+def test_a_spec_that_depends_on_another_begins_when_that_one_is_merged(shop: Shop) -> None:
+    shop.wants("base")
+    (shop.specs / "later.md").write_text("---\ndepends_on: [base]\n---\nWrite later.\n")
+    ran = shop.all_at_once("--json")
+    assert (ran.code, shop.statuses()) == (5, {"base": "ready_to_merge"})
+    assert json.loads(ran.out)["features"][1]["status_reason"] == "It waits until these are merged: base."
+    world = World(shop.root)
+    world.ok("feature.ready_to_merge", feature_id="base", user_approval_token=world.approval("base"))
+    world.close()
+    again = run_aop(shop.root, "resume", "--wait", env=shop.env)
+    assert (again.code, shop.statuses()) == (0, {"base": "merged", "later": "ready_to_merge"})
+    assert (shop.root / ".worktrees/later/src/base.txt").is_file()
+
+
 # --- in the background, killed, and twice ------------------------------------------------------------------
 
 

@@ -21,6 +21,6 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     settings = Settings.from_env(os.environ)
     app = build(Path(arguments.repo), settings)
     try:
-        return supervised(app, settings, order_of(app, settings, arguments, ()), arguments, terminal)
+        return supervised(app, settings, order_of(app, settings, arguments), arguments, terminal)
     finally:
         app.close()

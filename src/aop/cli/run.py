@@ -15,7 +15,9 @@ from aop.cli.exits import Exit
 from aop.cli.supervised import Order, order_of, supervised, supervising_arguments
 from aop.cli.terminal import Terminal
 from aop.core.errors import InvalidCliArgs, Json, NoSpecsFound, SpecIngestFailed
+from aop.core.ids import FeatureId
 from aop.kernel.calls import Envelope
+from aop.supervisor.dependencies import check_dependencies, dependencies_of
 from aop.supervisor.specs import is_written_by_aop, wanted_features
 from aop.wiring import App, Settings, build
 
@@ -34,10 +36,12 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     app = build(Path(arguments.repo), settings)
     try:
         files = _files(app, arguments)
-        order = order_of(app, settings, arguments, wanted_features(files))
+        features = wanted_features(files)
+        texts = {feature.feature_id: text_of(files[feature.source]) for feature in features}
+        order = order_of(app, settings, arguments, features, _dependencies(app, texts))
         if arguments.dry_run:
             return _told(order, terminal)
-        return supervised(app, settings, order, arguments, terminal, before=lambda: _ingest(app, order, files))
+        return supervised(app, settings, order, arguments, terminal, before=lambda: _ingest(app, order, texts))
     finally:
         app.close()
 
@@ -69,6 +73,7 @@ def _told(order: Order, terminal: Terminal) -> int:
         "ok": True,
         "dry_run": True,
         "features": [msgspec.to_builtins(feature) for feature in order.features],
+        "depends_on": {name: list(others) for name, others in order.depends_on.items() if others},
         "providers": msgspec.to_builtins(order.choices),
         "limits": msgspec.to_builtins(order.limits),
     }
@@ -80,14 +85,26 @@ def _told(order: Order, terminal: Terminal) -> int:
     return Exit.OK
 
 
-def _ingest(app: App, order: Order, files: Mapping[str, Path]) -> None:
-    """Put every spec in its place; all are read before one is written.
+def _dependencies(app: App, texts: Mapping[FeatureId, str]) -> dict[FeatureId, tuple[FeatureId, ...]]:
+    """Return what each spec depends on.
 
     Raises: SpecIngestFailed.
     """
-    texts = {feature: text_of(files[feature.source]) for feature in order.features}
-    for feature, text in texts.items():
+    depends_on = {name: dependencies_of(name, text) for name, text in texts.items()}
+    if any(depends_on.values()):
+        rows = _data(app.gateway.call(app.person, "report.dashboard", {}))["features"]
+        check_dependencies(depends_on, frozenset(FeatureId(row["feature_id"]) for row in rows))
+    return depends_on
+
+
+def _ingest(app: App, order: Order, texts: Mapping[FeatureId, str]) -> None:
+    """Put every spec in its place.
+
+    Raises: SpecIngestFailed.
+    """
+    for feature in order.features:
         if not feature.is_canonical:
+            text = texts[feature.feature_id]
             given = {"feature_id": feature.feature_id, "text": text, "source_path": feature.source}
             answer = app.gateway.call(app.person, "feature.ingest_spec", given)
             if answer.error is not None:

@@ -10,7 +10,8 @@ from msgspec import Struct
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
 from aop.core.errors import Json
-from aop.supervisor.board import Board
+from aop.core.ids import FeatureId
+from aop.supervisor.board import Board, Standing
 from aop.supervisor.supervising import Outlook, outlook
 from aop.wiring import App
 
@@ -30,22 +31,22 @@ def report(app: App, board: Board, *, changed: bool, seconds: float) -> RunFacts
     standings = board.standings()
     rows = app.gateway.call(app.person, "report.dashboard", {}).data["features"]
     questions = app.gateway.call(app.person, "inbox.list", {}).data["questions"]
+    known = {row["feature_id"]: row for row in rows}
     return RunFacts(
         outlook=outlook(board),
-        features=tuple(
-            _row(row, standings[row["feature_id"]].outcome) for row in rows if row["feature_id"] in standings
-        ),
+        features=tuple(_row(known.get(name), name, standing) for name, standing in sorted(standings.items())),
         questions=tuple(question for question in questions if question["feature_id"] in standings),
         changed=changed,
         seconds=round(seconds, 2),
     )
 
 
-def _row(row: Mapping[str, Any], outcome: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        **{name: row[name] for name in ("feature_id", "status", "status_reason", "gates")},
-        "error": outcome.get("error"),
-    }
+def _row(row: Mapping[str, Any] | None, feature_id: FeatureId, standing: Standing) -> dict[str, Any]:
+    if row is None:
+        reason = f"It waits until these are merged: {', '.join(standing.others)}." if standing.others else ""
+        row = {"feature_id": feature_id, "status": "not_begun", "status_reason": reason, "gates": {}}
+    names = ("feature_id", "status", "status_reason", "gates")
+    return {**{name: row[name] for name in names}, "error": standing.outcome.get("error")}
 
 
 def exit_code(facts: RunFacts) -> Exit:

@@ -24,6 +24,7 @@ from aop.core.roles import Role
 from aop.supervisor.life import Limits, limits_of
 from aop.supervisor.providers import Wish, choices
 from aop.supervisor.specs import WantedFeature
+from aop.supervisor.supervising import NO_DEPENDENCIES
 from aop.supervisor.workers import ProviderChoice
 from aop.wiring import App, Settings, build, build_supervision, command_staff
 
@@ -34,6 +35,7 @@ class Order(Struct, frozen=True, kw_only=True):
     """What a person wants done, checked as far as it can be before anything is changed."""
 
     features: tuple[WantedFeature, ...]
+    depends_on: Mapping[FeatureId, tuple[FeatureId, ...]]
     choices: Mapping[Role, ProviderChoice]
     limits: Limits
 
@@ -47,7 +49,13 @@ def supervising_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--wait", action="store_true", help="return when nothing can move without a person")
 
 
-def order_of(app: App, settings: Settings, arguments: argparse.Namespace, features: tuple[WantedFeature, ...]) -> Order:
+def order_of(
+    app: App,
+    settings: Settings,
+    arguments: argparse.Namespace,
+    features: tuple[WantedFeature, ...] = (),
+    depends_on: Mapping[FeatureId, tuple[FeatureId, ...]] = NO_DEPENDENCIES,
+) -> Order:
     """Check who works, and how much at once.
 
     Raises: InvalidCliArgs, AgentProviderNotConfigured, UnsupportedAgentProvider, ProviderAuthMissing.
@@ -61,7 +69,7 @@ def order_of(app: App, settings: Settings, arguments: argparse.Namespace, featur
     chosen = choices(wish, Wish.from_env(settings.environ), config.agents.runtime)
     command_staff(app, settings, chosen)
     limits = limits_of(config.policy.supervisor, active_features=arguments.max_active)
-    return Order(features=features, choices=chosen, limits=limits)
+    return Order(features=features, depends_on=depends_on, choices=chosen, limits=limits)
 
 
 def supervised(
@@ -119,7 +127,7 @@ def _supervise(
     made = build_supervision(app, command_staff(app, settings, order.choices), order.limits, tell)
     with stop_on_signals() as stopping:
         made.engine.start(made.lives.kinds())
-        made.supervisor.submit(_with_left_over(wanted, made.supervisor.left_over()))
+        made.supervisor.submit(_with_left_over(wanted, made.supervisor.left_over()), order.depends_on)
         ready()
         made.supervisor.go_on(until=until, stopped=stopping.asked)
         if stopping.asked():

@@ -24,7 +24,7 @@ from aop.core.roles import Role
 from aop.core.run import Kind, Run, RunBroke
 from aop.kernel.calls import Envelope
 from aop.kernel.config_models import Mode, SupervisorRules
-from aop.kernel.documents import Status
+from aop.kernel.documents import FeatureState, Status
 from aop.kernel.gateway import Gateway
 from aop.kernel.principals import Principal
 from aop.supervisor.board import Board, Standing
@@ -97,6 +97,8 @@ class Wanted(Struct, frozen=True, kw_only=True):
     """What the run of a feature is submitted with."""
 
     feature_id: FeatureId
+    depends_on: tuple[FeatureId, ...] = ()
+    """What must be merged before it begins: its branch is cut from the base branch."""
 
 
 class _Given(Struct, frozen=True, kw_only=True):
@@ -153,9 +155,10 @@ class Lives:
     # --- a feature: legs, and the waits between them -------------------------------------------------
 
     async def _feature(self, run: Run, payload: Json) -> Json:
-        feature = FeatureRun(
-            feature_id=msgspec.convert(payload, Wanted).feature_id, turns_allowed=self._limits.turns_a_phase
-        )
+        wanted = msgspec.convert(payload, Wanted)
+        if wanted.depends_on:
+            await self._until_merged(run, wanted)
+        feature = FeatureRun(feature_id=wanted.feature_id, turns_allowed=self._limits.turns_a_phase)
         event: Event = Began()
         number = 0
         while True:
@@ -174,6 +177,37 @@ class Lives:
                     event = await self._cleared(run, feature, left.action, number)
                 case Finish():
                     return await self._finish(run, feature, left.action)
+
+    async def _until_merged(self, run: Run, wanted: Wanted) -> None:
+        """Wait, without a place, until everything that a feature depends on is merged."""
+
+        async def look() -> Json:
+            return await asyncio.to_thread(self._unmerged, wanted.depends_on)
+
+        number = 0
+        while True:
+            found: Any = await run.step(f"look{number}", look)
+            if not found["unmerged"]:
+                return
+            standing = Standing(
+                does="waits",
+                run_id=run.run_id,
+                topic=f"merged{number}",
+                others=tuple(found["unmerged"]),
+                since=found["since"],
+            )
+            self._tell(wanted.feature_id, f"waits until these are merged: {', '.join(found['unmerged'])}")
+            self._board.put(wanted.feature_id, standing)
+            await run.ask(standing.topic)
+            number += 1
+
+    def _unmerged(self, features: tuple[FeatureId, ...]) -> Json:
+        """Return those that are not merged, and the number of the journal's newest entry."""
+        with self._gateway.kernel.record.read() as view:
+            since = next((entry.seq for entry in view.journal(newest=1)), 0)
+            states = {name: view.get(FeatureState, name) for name in features}
+        left = [name for name, state in states.items() if state is None or state.status is not Status.MERGED]
+        return {"unmerged": left, "since": since}
 
     async def _person(self, run: Run, feature: FeatureRun, asked: AskPerson, number: int) -> Event:
         arguments = {"gate": "question", "text": asked.question, "detail": asked.detail}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -26,6 +26,7 @@ CLEARS_THE_WAY = (
     *("lock_released", "stale_lock_reclaimed", "status_changed"),
 )
 """The events after which a feature that waits may go on."""
+NO_DEPENDENCIES: Mapping[FeatureId, tuple[FeatureId, ...]] = {}
 RENEWALS = 3
 """How often a lock is renewed in the life of its lease."""
 
@@ -39,12 +40,15 @@ class Supervisor:
         self._board = board
         self._renew_at = 0.0
 
-    def submit(self, features: Sequence[FeatureId]) -> None:
+    def submit(
+        self, features: Sequence[FeatureId], depends_on: Mapping[FeatureId, tuple[FeatureId, ...]] = NO_DEPENDENCIES
+    ) -> None:
         """Have features brought to `ready_to_merge`: one that is on its way already goes on, others begin."""
         for number, feature_id in enumerate(features):
             key = self._key(feature_id)
             self._board.enter(feature_id, key)
-            payload = msgspec.to_builtins(Wanted(feature_id=feature_id))
+            wanted = Wanted(feature_id=feature_id, depends_on=depends_on.get(feature_id, ()))
+            payload = msgspec.to_builtins(wanted)
             self._engine.submit("feature", payload, key=key, priority=PRIORITY + number)
 
     def _key(self, feature_id: FeatureId) -> RunId:

@@ -1,0 +1,49 @@
+"""What specs say of each other: `depends_on`, and what of it is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from aop.core.errors import SpecIngestFailed
+from aop.core.ids import FeatureId
+from aop.supervisor.dependencies import check_dependencies, dependencies_of
+
+A, B, C = FeatureId("a"), FeatureId("b"), FeatureId("c")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Write it.\n", ()),
+        ("---\ntitle: x\n---\nWrite it.\n", ()),
+        ("---\ndepends_on: b\n---\n", (B,)),
+        ("---\ndepends_on: [b, c]\n---\n", (B, C)),
+        ("A line.\n---\ndepends_on: [b]\n---\n", ()),
+    ],
+)
+def test_the_front_matter_says_what_must_come_before(text: str, found: tuple[FeatureId, ...]) -> None:
+    assert dependencies_of(A, text) == found
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["---\ndepends_on: [1]\n---\n", "---\ndepends_on: {b: c}\n---\n", "---\ndepends_on: [Not A Slug]\n---\n", "---\nx"],
+)
+def test_what_is_no_list_of_features_is_refused(text: str) -> None:
+    with pytest.raises(SpecIngestFailed):
+        dependencies_of(A, text)
+
+
+def test_a_chain_is_fine_and_so_is_a_feature_that_is_there_already() -> None:
+    check_dependencies({A: (B,), B: (C,)}, frozenset({C}))
+
+
+def test_a_dependency_on_nothing_is_refused() -> None:
+    with pytest.raises(SpecIngestFailed, match="`a` depends on `b`, and there is no such spec or feature"):
+        check_dependencies({A: (B,)}, frozenset())
+
+
+def test_a_circle_is_refused_and_shown() -> None:
+    with pytest.raises(SpecIngestFailed) as refused:
+        check_dependencies({A: (B,), B: (C,), C: (A,)}, frozenset())
+    assert refused.value.facts["circle"] == ["a", "b", "c", "a"]
