@@ -68,3 +68,33 @@ def test_a_host_that_is_not_known_is_a_usage_error(root: Path, words: tuple[str,
     ran = run_aop(root, "mcp", *words)
     assert (ran.code, ran.out) == (2, "")
     assert "claude, codex, gemini, vscode" in ran.err
+
+
+def test_for_a_program_the_text_its_place_and_the_way_to_a_token_are_one_object(root: Path) -> None:
+    ran = run_aop(root, "mcp", "config", "codex", "--role", "qa", "--json")
+    text = run_aop(root, "mcp", "config", "codex").out
+    assert (ran.json, ran.err) == (
+        {
+            "ok": True,
+            "data": {
+                "host": "codex",
+                "file": "~/.codex/config.toml",
+                "text": text,
+                "token": "export AOP_TOKEN=$(aop token qa)",
+            },
+        },
+        "",
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--role", "boss"), "there is no role `boss`; take one of"),
+        (("--feature", "$(reboot)"), "`$(reboot)` is not a feature id"),
+    ],
+)
+def test_no_way_to_a_token_is_named_that_leads_nowhere(root: Path, words: tuple[str, ...], said: str) -> None:
+    ran = run_aop(root, "mcp", "config", "claude", *words)
+    assert (ran.code, ran.out) == (2, "")
+    assert said in ran.err

@@ -50,14 +50,17 @@ def test_an_untouched_record_is_intact(readied: World) -> None:
         "undigested": 0,
     }
     assert verify(readied, feature_id="one") == answer
-    assert verify(readied, feature_id="two") == {**answer, "gate_runs": 0, "logs": 0, "approvals": 0}
+    assert readied.refusal("evidence.verify", feature_id="two")["code"] == "unknown_feature"
+    readied.init("two")
+    of_two = verify(readied, feature_id="two")
+    assert (of_two["entries"], of_two["gate_runs"], of_two["logs"], of_two["approvals"]) == (last.seq + 1, 0, 0, 0)
 
 
 def test_a_merged_and_a_deleted_feature_leave_an_intact_record(readied: World) -> None:
     readied.ok("feature.ready_to_merge", feature_id="one", user_approval_token=readied.approval())
     assert verify(readied)["gate_runs"] == 3
     readied.ok("feature.delete", feature_id="one", dry_run=False)
-    assert verify(readied)["gate_runs"] == 0
+    assert (verify(readied)["gate_runs"], verify(readied, feature_id="one")["gate_runs"]) == (0, 0)
 
 
 def test_a_record_in_which_nothing_happened_is_intact(world: World) -> None:
@@ -140,6 +143,7 @@ def linked(path: Path) -> None:
 
 @pytest.mark.parametrize(("change", "kind"), [(edited, "changed"), (removed, "missing"), (linked, "changed")])
 def test_a_log_that_is_not_what_a_step_wrote_is_seen(readied: World, change: Callable[[Path], None], kind: str) -> None:
+    readied.init("two")
     change(next((readied.root / "agentic/features/one/logs").iterdir()))
     assert broken(readied)["kind"] == kind
     assert broken(readied, feature_id="one")["kind"] == kind

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from aop.cli.exits import Exit, exit_of
+from aop.cli.role_words import role
 from aop.cli.terminal import Terminal
 from aop.core.errors import InvalidArguments, Json
 from aop.core.jsontext import MalformedText, parse_json
@@ -20,7 +21,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Say what the verb takes."""
     parser.add_argument("tool", metavar="TOOL", help="such as `feature.init` or `report.dashboard`")
     parser.add_argument("input", metavar="JSON", nargs="?", default="{}", help="the arguments; `-` reads stdin")
-    parser.add_argument("--role", type=Role, choices=list(Role), default=Role.ORCHESTRATOR, metavar="ROLE")
+    parser.add_argument("--role", type=role, default=Role.ORCHESTRATOR, metavar="ROLE")
     parser.add_argument("--operation-id", metavar="ID", help="the same id twice runs once")
 
 

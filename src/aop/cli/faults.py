@@ -20,7 +20,7 @@ def kept_fault(fault: Exception, folder: str) -> InternalError:
     place = private / "faults" if private.is_dir() else Path(tempfile.gettempdir())
     path = place / f"aop-fault-{reference}.txt"
     text = Redactor(Settings.from_env(os.environ).secrets)("".join(traceback.format_exception(fault)))
-    report = f"If it breaks again, report it with `{path.name}` from `{place.name}`."
+    report = f"If it breaks again, `aop doctor` may say why; report it with `{path.name}` from `{place.name}`."
     try:
         place.mkdir(exist_ok=True)
         path.write_text(text)

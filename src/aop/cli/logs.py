@@ -38,14 +38,18 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         raise InvalidCliArgs("`--since` takes the number of a journal entry.")
     feature = None if arguments.feature is None else feature_id(arguments.feature)
     app = build(Path(arguments.repo), Settings.from_env(os.environ))
+    told = False
     try:
         for happening in _happenings(app, feature, arguments.since, follow=arguments.follow):
+            told = True
             if terminal.json:
                 terminal.line(_plain(happening))
             else:
                 terminal.text(_line(happening))
     finally:
         app.close()
+    if not told:
+        terminal.say("Nothing of that kind happened.")
     return Exit.OK
 
 
@@ -67,8 +71,12 @@ def _happenings(app: App, feature: FeatureId | None, since: int, *, follow: bool
 
 
 def _event_at(app: App, seq: int) -> Event | None:
+    if seq == 0:
+        return None
     with app.record.read() as view:
-        return next((entry.event for entry in view.journal(after=seq - 1, limit=1)), None) if seq else None
+        for entry in view.journal(after=seq - 1, limit=1):
+            return entry.event
+    raise InvalidCliArgs(f"The journal has no entry {seq}.", hint="`aop logs` shows their numbers.")
 
 
 def _is_later(call: NotedCall, event: Event | None) -> bool:

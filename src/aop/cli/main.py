@@ -9,11 +9,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Protocol, TextIO
+from typing import NoReturn, Protocol, TextIO
 
 from aop.cli.exits import Exit
-from aop.cli.terminal import Terminal
-from aop.core.errors import Refusal
+from aop.cli.terminal import OutputLost, Terminal
+from aop.core.errors import InvalidCliArgs, Refusal
 from aop.core.version import VERSION
 
 VERBS = {
@@ -57,9 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not words or words[0] not in VERBS:
         return _without_verb(words)
     verb = _imported(words[0])
-    parser = argparse.ArgumentParser(
-        prog=f"aop {words[0]}", description=VERBS[words[0]].capitalize() + ".", formatter_class=_Help
-    )
+    parser = _Parser(prog=f"aop {words[0]}", description=VERBS[words[0]].capitalize() + ".", formatter_class=_Help)
     parser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
     parser.add_argument(
         "--repo", default=".", metavar="PATH", help="a folder of the managed repository (default: here)"
@@ -76,11 +74,30 @@ def main(argv: Sequence[str] | None = None) -> int:
         terminal.say("aop: stopped.")
         return 130
     except BrokenPipeError:
-        # The reader of our output is gone; nothing may be written any more, not even while Python shuts down.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader of our output is gone.
+        _write_no_more()
+        return Exit.FAILED
+    except OutputLost as lost:
+        _write_no_more()
+        terminal.say(f"aop: The output could not be written: {lost}.")
         return Exit.FAILED
     except Exception as fault:  # noqa: BLE001 - the one place where a breakage is caught
         return _report_fault(fault, terminal, arguments.repo)
+
+
+def _write_no_more() -> None:
+    """Let nothing go to stdout any more, not even what Python still has to write while it shuts down."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong as JSON to whoever asked for JSON."""
+
+    def error(self, message: str) -> NoReturn:
+        if "--json" not in sys.argv:
+            super().error(message)
+        misused = InvalidCliArgs(f"`{self.prog}` was not understood: {message}.")
+        sys.exit(Terminal(json=True).refused(misused))
 
 
 class _Help(argparse.HelpFormatter):
@@ -128,7 +145,7 @@ def _absent(module: str) -> Iterator[None]:
 
 def _without_verb(words: Sequence[str]) -> int:
     verbs = "".join(f"  {name:<10}{text}\n" for name, text in VERBS.items())
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="aop",
         usage="aop COMMAND [options]",
         description="A deterministic control plane for AI software engineers: agents propose, plain Python decides.",

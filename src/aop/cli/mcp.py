@@ -10,8 +10,10 @@ from pathlib import Path
 
 from aop.cli.exits import Exit
 from aop.cli.mcp_hosts import FILES, HOSTS, TOKEN_VARIABLE, Reached, configuration
+from aop.cli.role_words import role
 from aop.cli.terminal import Terminal
 from aop.core.errors import InvalidCliArgs, TokenInvalid
+from aop.core.ids import feature_id
 from aop.wiring import App, Settings, build
 
 
@@ -20,7 +22,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "words", metavar="config HOST", nargs="*", help=f"print the configuration of {', '.join(HOSTS)}"
     )
-    parser.add_argument("--role", default="ROLE", help="with `config`: whose token to ask for")
+    parser.add_argument("--role", type=role, metavar="ROLE", help="with `config`: whose token to ask for")
     parser.add_argument("--feature", metavar="ID", help="with `config`: for which feature")
     parser.add_argument(
         "--url", help="with `config`: the address of a running `aop serve`, instead of a command to start"
@@ -54,13 +56,22 @@ def _configure(app: App, arguments: argparse.Namespace, terminal: Terminal) -> i
     match arguments.words:
         case ["config", host] if host in HOSTS:
             pass
+        case ["config", host]:
+            raise InvalidCliArgs(
+                f"AOP knows no configuration of `{ascii(host[:80])[1:-1]}`.", hint=f"Take one of: {', '.join(HOSTS)}."
+            )
         case _:
             raise InvalidCliArgs("`aop mcp` takes nothing, or `config HOST`.", hint=f"Take one of: {', '.join(HOSTS)}.")
     program = shutil.which("aop")
     started = [program] if program else [sys.executable, "-m", "aop.cli.main"]
     reached = Reached(command=[*started, "mcp", "--repo", str(app.root)], url=arguments.url)
-    sys.stdout.write(configuration(host, reached))
-    scope = f" --feature {arguments.feature}" if arguments.feature else ""
+    text = configuration(host, reached)
+    scope = f" --feature {feature_id(arguments.feature)}" if arguments.feature else ""
+    token = f"export {TOKEN_VARIABLE}=$(aop token {arguments.role or 'ROLE'}{scope})"
+    if terminal.json:
+        terminal.object({"ok": True, "data": {"host": host, "file": FILES[host], "text": text, "token": token}})
+        return Exit.OK
+    terminal.text(text.removesuffix("\n"))
     terminal.say(f"# Put this into `{FILES[host]}`, and start the host where the token is:")
-    terminal.say(f"#   export {TOKEN_VARIABLE}=$(aop token {arguments.role}{scope})")
+    terminal.say(f"#   {token}")
     return Exit.OK

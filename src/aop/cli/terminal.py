@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from io import StringIO, TextIOWrapper
 from typing import TextIO
 
 from aop.cli.exits import Exit, exit_of
 from aop.core.errors import InvalidCliArgs, Json, Refusal
+
+
+class OutputLost(Exception):
+    """What the command is for could not be printed: the disk is full, or the file is closed."""
 
 
 class Terminal:
@@ -15,9 +20,10 @@ class Terminal:
 
     def __init__(self, *, json: bool) -> None:
         self.json = json
-        self._in: TextIO = sys.stdin
-        self._out: TextIO = sys.stdout
-        self._err: TextIO = sys.stderr
+        self._in = _opened(sys.stdin, encoding="utf-8", errors="strict")
+        # A person sees what the terminal can show, and the rest as escapes.
+        self._out = _opened(sys.stdout, errors="backslashreplace")
+        self._err = _opened(sys.stderr, errors="backslashreplace")
 
     def say(self, text: str) -> None:
         """Tell a person something; programs need not read it."""
@@ -25,20 +31,19 @@ class Terminal:
 
     def text(self, text: str) -> None:
         """Print what the command is for, as text."""
-        print(text, file=self._out, flush=True)
+        self._print(f"{text}\n")
 
     def object(self, value: Json) -> None:
         """Print what the command is for, as one JSON object."""
         from aop.core.jsontext import pretty_json
 
-        self._out.write(pretty_json(value).decode())
-        self._out.flush()
+        self._print_json(pretty_json(value))
 
     def line(self, value: Json) -> None:
         """Print one of several objects, each on a line of its own."""
         from aop.core.jsontext import canonical_json
 
-        self.text(canonical_json(value).decode())
+        self._print_json(canonical_json(value) + b"\n")
 
     def refuse(self, error: Mapping[str, Json], evidence: Mapping[str, Json]) -> Exit:
         """Print a refusal, and return its exit code."""
@@ -71,5 +76,34 @@ class Terminal:
         return self._in.readline().strip().lower() in ("y", "yes")
 
     def read_all(self) -> str:
-        """Read standard input to its end."""
-        return self._in.read()
+        """Read standard input to its end.
+
+        Raises: InvalidCliArgs if it is not UTF-8.
+        """
+        try:
+            return self._in.read()
+        except UnicodeDecodeError as error:
+            raise InvalidCliArgs("What came on standard input is not UTF-8.") from error
+
+    def _print_json(self, text: bytes) -> None:
+        # JSON is UTF-8, whatever the terminal can show.
+        _opened(self._out, encoding="utf-8", errors="strict")
+        self._print(text.decode())
+
+    def _print(self, text: str) -> None:
+        try:
+            self._out.write(text)
+            self._out.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputLost(error.strerror) from error
+
+
+def _opened(stream: TextIO | None, *, errors: str, encoding: str | None = None) -> TextIO:
+    """Return a stream set to an encoding; one that nobody opened has nothing to say, and keeps what it is told."""
+    if stream is None:
+        return StringIO()
+    if isinstance(stream, TextIOWrapper):
+        stream.reconfigure(encoding=encoding, errors=errors)
+    return stream

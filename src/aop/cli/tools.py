@@ -14,9 +14,9 @@ from aop.adapters.generated_files import Drift
 from aop.adapters.git.repository import open_repository
 from aop.cli.contracts import Contracts, contracts_in
 from aop.cli.exits import Exit
+from aop.cli.role_words import role
 from aop.cli.terminal import Terminal
 from aop.core.errors import ContractDrift
-from aop.core.roles import Role
 from aop.kernel.calls import Tool
 from aop.kernel.contracts import catalog_row, undescribed
 from aop.kernel.principals import Principal
@@ -32,9 +32,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default="list",
         help="list the tools; write the files that describe them; check that these files are what this AOP says",
     )
-    parser.add_argument(
-        "--role", type=Role, choices=list(Role), metavar="ROLE", help="list what a token of this role may call here"
-    )
+    parser.add_argument("--role", type=role, metavar="ROLE", help="list what a token of this role may call here")
     parser.add_argument("--to", metavar="DIR", help=f"write or check this folder instead of `{FOLDER}`")
     parser.add_argument(
         "--docs", action="store_true", help="also docs/tools.md and docs/refusals.md, for AOP's own repository"

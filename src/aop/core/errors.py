@@ -200,7 +200,8 @@ class InvalidFeatureSlug(Refusal):
     hint = "Choose an id of lower-case letters, digits, `_` and `-`, at most 63, that does not begin with `-`."
 
     def __init__(self, text: str, why: str) -> None:
-        super().__init__(f"`{text[:80]!a}` is not a feature id: {why}.", feature_id=ascii(text[:80])[1:-1])
+        shown = ascii(text[:80])[1:-1]
+        super().__init__(f"`{shown}` is not a feature id: {why}.", feature_id=shown)
 
 
 class FeatureSlugCollision(Refusal):

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from aop.core.errors import EvidenceBroken, Fault, ForbiddenToolForRole
+from aop.core.errors import EvidenceBroken, Fault, ForbiddenToolForRole, UnknownFeature
 from aop.core.ids import FEATURE_ID_PATTERN
 from aop.core.jsontext import pretty_json
 from aop.kernel.calls import Arguments, Call, Kernel, Outcome, Tool
@@ -63,6 +63,8 @@ def verify(call: Call, arguments: Verify) -> Outcome:
         for entry in whole_chain(lambda after: view.journal(after=after, limit=PAGE)):
             told.take(entry, arguments.anchor)
         told.check_anchor(arguments.anchor)
+        if arguments.feature_id is not None and arguments.feature_id not in told.features:
+            raise UnknownFeature(arguments.feature_id)
         try:
             runs = [run for run in view.all(GateRun) if wanted(run.feature_id)]
             approvals = [approval for approval in view.all(Approval) if wanted(approval.feature_id)]
@@ -95,12 +97,16 @@ class _Told:
     def __init__(self) -> None:
         self.head_seq = 0
         self.head_hash = FIRST_HASH
+        self.features: set[str] = set()
+        """Also those that are deleted."""
         self.runs: dict[str, str] = {}
         self.approvals: dict[str, Mapping[str, Any]] = {}
 
     def take(self, entry: JournalEntry, anchor: Anchor | None) -> None:
         self.head_seq, self.head_hash = entry.seq, entry.hash
         payload = entry.event.payload
+        if entry.event.feature_id is not None:
+            self.features.add(entry.event.feature_id)
         if "gate_run_id" in payload:
             self.runs.setdefault(str(payload["gate_run_id"]), str(payload.get("run_sha256", "")))
         if entry.event.kind == "approval_granted":

@@ -1,0 +1,18 @@
+"""The roles as words of a command line."""
+
+from __future__ import annotations
+
+import argparse
+
+from aop.core.roles import Role
+
+
+def role(word: str) -> Role:
+    """Return the role of this name; to be the `type` of an option.
+
+    Raises: ArgumentTypeError.
+    """
+    try:
+        return Role(word)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"there is no role `{word}`; take one of {', '.join(Role)}") from error
