@@ -14,13 +14,23 @@ from tests.world import World
 MakeWorld = Callable[..., World]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def make_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeWorld]:
     """Makes managed repositories, each with a configuration of its own."""
+    yield from _making(tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def make_shared_world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeWorld]:
+    """Makes managed repositories that the tests of one file share."""
+    yield from _making(tmp_path_factory)
+
+
+def _making(folders: pytest.TempPathFactory) -> Iterator[MakeWorld]:
     made: list[World] = []
 
     def make(**how: Any) -> World:
-        made.append(configured(tmp_path_factory.mktemp("world") / "repo", **how))
+        made.append(configured(folders.mktemp("world") / "repo", **how))
         return made[-1]
 
     yield make

@@ -132,8 +132,8 @@ def test_a_base_branch_without_a_commit_is_refused(make_world: MakeWorld) -> Non
 
 
 @pytest.fixture(scope="module")
-def begun(make_world: MakeWorld) -> World:
-    world = make_world()
+def begun(make_shared_world: MakeWorld) -> World:
+    world = make_shared_world()
     world.init()
     return world
 

@@ -55,8 +55,10 @@ def log_of(world: World, answer: Envelope) -> str:
 
 
 @pytest.fixture(scope="module")
-def listed(make_world: MakeWorld) -> World:
-    world = make_world(gates=gates_of(without_merge=True, others={"strict": {"modes": {"fast": [], "full": [CHECK]}}}))
+def listed(make_shared_world: MakeWorld) -> World:
+    world = make_shared_world(
+        gates=gates_of(without_merge=True, others={"strict": {"modes": {"fast": [], "full": [CHECK]}}})
+    )
     world.plan()
     return world
 

@@ -56,9 +56,9 @@ def approvals(world: World) -> list[Approval]:
 
 
 @pytest.fixture(scope="module")
-def ready(make_world: MakeWorld) -> World:
+def ready(make_shared_world: MakeWorld) -> World:
     """One feature that may be merged, another beside it, and a third that is not so far."""
-    world = make_world()
+    world = make_shared_world()
     world.ready()
     world.ready("two", patch_of("src/two.txt", "x"), files=files(create=("src/two.txt",)))
     world.plan("three", files=files(create=("src/three.txt",)))

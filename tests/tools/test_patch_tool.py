@@ -41,10 +41,10 @@ def start(world: World, **changes: Any) -> World:
 
 
 @pytest.fixture(scope="module")
-def building(make_world: MakeWorld) -> World:
+def building(make_shared_world: MakeWorld) -> World:
     """A feature with a plan and one patch, for changes that are refused."""
     world = start(
-        with_files(make_world, policy={"protected_areas": ["secret"]}),
+        with_files(make_shared_world, policy={"protected_areas": ["secret"]}),
         files=files(
             create=("src/new-*", "src/z.txt", "src/config.txt", "src/fine.txt"),
             modify=("src/a.txt", "src/long.txt", "src/twice.txt", "src/crlf.txt"),

@@ -51,14 +51,16 @@ def test_an_accepted_plan_lets_building_begin(world: World) -> None:
 
 
 @pytest.fixture(scope="module")
-def planning(make_world: MakeWorld) -> World:
+def planning(make_shared_world: MakeWorld) -> World:
     """A feature that has no plan yet, in a repository with guarded parts."""
     policy = {
         "protected_areas": ["secret", "deploy/*.yaml"],
         "permitted_protected_paths": ["secret/open.txt"],
     }
     slow = [{**CHECK, "timeout_seconds": 30}]
-    world = make_world(policy=policy, gates=gates_of(fast=slow, others={"strict": {"modes": {"fast": [], "full": []}}}))
+    world = make_shared_world(
+        policy=policy, gates=gates_of(fast=slow, others={"strict": {"modes": {"fast": [], "full": []}}})
+    )
     world.init()
     return world
 
@@ -351,8 +353,8 @@ def test_a_feature_that_is_not_in_planning_gets_no_first_plan(world: World, stat
 
 
 @pytest.fixture(scope="module")
-def planned(make_world: MakeWorld) -> World:
-    world = make_world()
+def planned(make_shared_world: MakeWorld) -> World:
+    world = make_shared_world()
     world.plan()
     world.patch()
     world.plan("two", files=files(modify=("src/b.txt",)))
@@ -484,9 +486,9 @@ def test_verdicts_of_other_gates_end_with_the_revision_that_changes_the_gates(ma
 
 
 @pytest.fixture(scope="module")
-def claimed(make_world: MakeWorld) -> World:
+def claimed(make_shared_world: MakeWorld) -> World:
     """One feature holds files, a folder and patterns; another is about to plan."""
-    world = make_world(policy={"exclusive_areas": ["db", "api/*.json"]})
+    world = make_shared_world(policy={"exclusive_areas": ["db", "api/*.json"]})
     world.plan(
         allowed_areas=["**"],
         files=files(

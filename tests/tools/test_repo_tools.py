@@ -23,9 +23,9 @@ FILES = {
 
 
 @pytest.fixture(scope="module")
-def changed(make_world: MakeWorld) -> World:
+def changed(make_shared_world: MakeWorld) -> World:
     """A feature that modified a file, made one and deleted one."""
-    world = make_world(files=FILES)
+    world = make_shared_world(files=FILES)
     (world.root / "src/bytes.bin").write_bytes(b"\xff\x00\xfe")
     (world.root / "link").symlink_to("src/a.txt")
     (world.root / "away").symlink_to("/etc")

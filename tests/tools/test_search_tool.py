@@ -28,8 +28,8 @@ FILES = {
 
 
 @pytest.fixture(scope="module")
-def world(make_world: MakeWorld) -> World:
-    made = make_world(files=FILES)
+def world(make_shared_world: MakeWorld) -> World:
+    made = make_shared_world(files=FILES)
     (made.root / "src/image.bin").write_bytes(b"greet\0greet\n")
     (made.root / "src/latin.txt").write_bytes(b"caf\xe9 greet\n")
     (made.root / "src/huge.txt").write_text("greet\n" * 800_000)
