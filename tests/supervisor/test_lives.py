@@ -149,6 +149,24 @@ def test_a_feature_that_an_earlier_run_left_goes_on_where_it_is(shop: World) -> 
     assert [given.role for given in worker.given] == [Role.BUILDER]
 
 
+@pytest.mark.req("AOP-231")
+def test_a_feature_goes_on_although_the_engine_lost_everything(shop: World) -> None:
+    ask = Request(request="question", detail={"question": "Which colour?"})
+    assert brought(shop, Watched(planner(PLAN), builder(ask))).does == "asks"
+    worker = Watched(builder(GOOD))
+    assert brought(shop, worker).outcome == READY
+    assert [given.role for given in worker.given] == [Role.BUILDER]
+
+
+def test_only_the_newest_run_of_a_feature_is_kept(shop: World) -> None:
+    memory = Memory()
+    for _ in range(3):
+        with office(shop, {ONE: Watched(planner(PLAN), builder(GOOD))}, memory=memory) as at_work:
+            at_work.supervisor.submit([ONE])
+            assert at_work.settle()[ONE].outcome == READY
+    assert len([key for key in memory.runs if "/" not in key]) == 1
+
+
 def test_a_feature_that_is_ready_stays_as_it_is(shop: World) -> None:
     shop.ready("one")
     before = journal(shop)

@@ -156,6 +156,16 @@ class Lives:
 
     async def _feature(self, run: Run, payload: Json) -> Json:
         wanted = msgspec.convert(payload, Wanted)
+        try:
+            return await self._life(run, wanted)
+        except Exception as error:
+            # Whoever waits for this feature must not wait for ever.
+            broke = InternalError(f"AOP broke while it worked on `{wanted.feature_id}`: {type(error).__name__}.")
+            outcome = {"status": None, "error": broke.as_error()}
+            self._board.put(wanted.feature_id, Standing(does="ended", run_id=run.run_id, outcome=outcome))
+            raise
+
+    async def _life(self, run: Run, wanted: Wanted) -> Json:
         if wanted.depends_on:
             await self._until_merged(run, wanted)
         feature = FeatureRun(feature_id=wanted.feature_id, turns_allowed=self._limits.turns_a_phase)

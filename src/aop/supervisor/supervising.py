@@ -52,13 +52,17 @@ class Supervisor:
             self._engine.submit("feature", payload, key=key, priority=PRIORITY + number)
 
     def _key(self, feature_id: FeatureId) -> RunId:
-        """Return the key of the run that a feature is on, or of its next one."""
+        """Return the key of the run that a feature is on, or a new one; of runs that have ended nothing is kept.
+
+        A key is never used twice, even if the engine's file was lost: operation ids are made from it.
+        """
         prefix = f"f.{feature_id}."
         known = {key: state for key, state in self._engine.states(prefix).items() if "/" not in key}
         for key, state in known.items():
             if state not in ENDED:
                 return key
-        return RunId(f"{prefix}{len(known)}")
+            self._engine.forget(key)
+        return RunId(f"{prefix}{self._gateway.kernel.new_id('run').removeprefix('run-')}")
 
     def left_over(self) -> tuple[FeatureId, ...]:
         """Return the features that an earlier process left on their way."""
