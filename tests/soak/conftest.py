@@ -32,8 +32,10 @@ COUNTS = ("points", "killed", "failed", "answered", "damaged")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for told in _noted(terminalreporter, "soak"):
+        terminalreporter.write_line(told)
     counted: dict[tuple[str, ...], Counter[str]] = {}
-    for (operation, program, syscall, fault), counts in _noted(terminalreporter):
+    for (operation, program, syscall, fault), counts in _noted(terminalreporter, "crash point"):
         counted.setdefault((operation, program.split()[0], syscall, fault), Counter()).update(counts)
     if counted:
         terminalreporter.section("crash points")
@@ -43,12 +45,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"{total['points']} points, {total['damaged']} damaged")
 
 
-def _noted(terminalreporter: pytest.TerminalReporter) -> Iterator[tuple[Any, Any]]:
+def _noted(terminalreporter: pytest.TerminalReporter, wanted: str) -> Iterator[Any]:
     for reports in terminalreporter.stats.values():
         for report in reports:
             # Setting up and tearing down are reported as well, with the same properties.
             if getattr(report, "when", "") == "call":
-                yield from (value for name, value in report.user_properties if name == "crash point")
+                yield from (value for name, value in report.user_properties if name == wanted)
 
 
 def _row(key: tuple[str, ...], counts: Counter[str]) -> tuple[str, ...]:
