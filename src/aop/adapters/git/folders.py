@@ -42,6 +42,15 @@ def own_folder(root: Path, *names: str) -> Path:
     return folder
 
 
+def flush_folder(folder: Path) -> None:
+    """Have the names in a folder on the disk; what the files hold is another matter."""
+    descriptor = os.open(folder, _REAL_FOLDER)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 @contextmanager
 def locked(path: Path) -> Iterator[int]:
     """Hold a lock file alone; the lock ends with its holder."""

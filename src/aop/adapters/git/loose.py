@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 import zlib
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
@@ -15,6 +16,8 @@ from aop.core.ids import ObjectId
 # What git takes for objects that nobody reads often.
 _COMPRESSION = 1
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+# A folder may say that it changed a little before the clock did.
+_CLOCK_STEP_SECONDS = 1.0
 
 
 def object_bytes(kind: str, content: bytes) -> bytes:
@@ -34,6 +37,7 @@ class LooseObjects:
     def __init__(self, folder: Path, log: ObjectLog | None = None) -> None:
         self._folder = str(folder)
         self._log = log
+        self._names_flushed = time.time() - _CLOCK_STEP_SECONDS
 
     def read(self, oid: str) -> tuple[str, bytes] | None:
         """Return kind and content of an object; None if it has no file, or none that can be read."""
@@ -67,6 +71,13 @@ class LooseObjects:
         """Have the file of every object on the disk, for whoever reads them without AOP after a power cut."""
         if self._log is not None:
             self._log.empty(self._flush)
+
+    def flush_names(self) -> None:
+        """Have the names on the disk that git gave to objects: it flushes files, and not their folders."""
+        since, self._names_flushed = self._names_flushed, time.time() - _CLOCK_STEP_SECONDS
+        with os.scandir(self._folder) as found:
+            folders = [self._folder, *(entry.path for entry in found if entry.is_dir(follow_symlinks=False))]
+        _flush(folder for folder in folders if os.stat(folder).st_mtime >= since)
 
     def _place(self, files: Mapping[str, bytes], *, flushed: bool) -> None:
         made = [(self._made(oid, content), self._path(oid)) for oid, content in files.items()]

@@ -19,7 +19,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from aop.adapters.git.folders import own_folder
+from aop.adapters.git.folders import flush_folder, own_folder
 
 CAPACITY = 1 << 20
 # Larger changes are flushed file by file: they would only chase the others out of the log.
@@ -101,6 +101,7 @@ class ObjectLog:
                 # Once it has its size, a write changes nothing of the file but the bytes.
                 os.pwrite(log, bytes(CAPACITY), 0)
                 os.fsync(log)
+                flush_folder(self._root / ".aop")
             yield log
         finally:
             os.close(log)

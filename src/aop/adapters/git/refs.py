@@ -10,6 +10,7 @@ from pathlib import Path
 from aop.adapters.exchanging import put_in_place
 from aop.adapters.git.command import GitDir, Ran
 from aop.adapters.git.companions import Companion
+from aop.adapters.git.folders import flush_folder
 from aop.adapters.git.records import bytes_of, object_id
 from aop.adapters.git.ref_notes import RefNotes, is_branch_name
 from aop.core.errors import BranchExists, Fault, InvalidConfiguration
@@ -62,6 +63,9 @@ class Refs:
         head = to if ran.code == 0 else self.branch_head(branch)
         # On a full disk git can fail after the branch has moved, at its log.
         if head == to:
+            # Git flushes the file of a ref, and not its folder; there is none where refs are kept in another way.
+            with suppress(FileNotFoundError):
+                flush_folder((self._common / ref).parent)
             return True
         if head != old:
             return False

@@ -203,6 +203,7 @@ class Repository:
         self._refs.create_branch(branch, at)
 
     def move_branch(self, branch: str, *, to: CommitId, old: CommitId) -> bool:
+        self._loose.flush_names()
         return self._refs.move_branch(branch, to=to, old=old)
 
     def keep(self, feature_id: FeatureId, tree: TreeId) -> None:
