@@ -166,7 +166,7 @@ def test_every_spec_of_a_folder_becomes_a_feature_that_is_ready_to_merge_and_a_s
     assert "Nothing changed" in again.err
 
 
-@pytest.mark.req("AOP-297", "AOP-307", "AOP-308", "AOP-315")
+@pytest.mark.req("AOP-297", "AOP-307", "AOP-308")
 def test_a_spec_from_elsewhere_is_copied_and_its_source_is_kept_with_the_feature(shop: Shop) -> None:
     shop.wants("one", "two")
     ran = shop.run("-fi", str(shop.specs / "one.md"), "--wait")

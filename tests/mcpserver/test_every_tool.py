@@ -52,6 +52,12 @@ ROWS: Mapping[str, Row] = {
     "evidence.verify": Row(stage="ready", bad={"anchor": {"seq": 1, "hash": "f" * 64}}, code="evidence_broken"),
     "feature.discover_specs": Row(),
     "feature.get_context": Row(),
+    "feature.ingest_spec": Row(
+        role=ORCHESTRATOR,
+        stage="new",
+        good={"text": "Do it.\n", "source_path": "specs/do-it.md"},
+        bad={"text": ""},
+    ),
     "feature.init": Row(role=ORCHESTRATOR, stage="absent", bad={"expected_version": "1"}),
     "feature.log_append": Row(good={"note": "Looked at it."}, bad={"note": ""}),
     "feature.state_get": Row(),
@@ -67,6 +73,10 @@ ROWS: Mapping[str, Row] = {
     "gates.status": Row(
         stage="ready", good={"operation_id": "{id}"}, bad={"operation_id": "x"}, code="unknown_operation"
     ),
+    "inbox.ask": Row(
+        role=ORCHESTRATOR, good={"gate": "question", "text": "Which one?"}, bad={"gate": "a party invitation"}
+    ),
+    "inbox.list": Row(),
     "locks.acquire": Row(role=ORCHESTRATOR, good={"resource": "openapi"}, bad={"resource": ""}),
     "locks.release": Row(role=ORCHESTRATOR, good={"resource": "events"}, bad={"resource": 1}),
     "plan.get": Row(role=PLANNER),
@@ -112,6 +122,7 @@ PERSONS = {
     "feature.approve",
     "feature.delete",
     "feature.ready_to_merge",
+    "inbox.answer",
     "repo.commit",
     "repo.merge",
     "repo.rebase_onto_main",

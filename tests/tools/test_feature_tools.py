@@ -197,6 +197,7 @@ def test_the_state_is_the_front_matter_and_the_body_of_its_file(begun: World) ->
             "base_commit": git(begun.root, "rev-parse", "main").strip(),
             "tree": git(begun.root, "rev-parse", "main^{tree}").strip(),
             "branch_commit": None,
+            "spec": None,
         },
         "body": answer["body"],
     }
