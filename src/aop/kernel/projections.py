@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 import msgspec
 
@@ -134,6 +135,7 @@ class _Facts(dict[str, Json]):
         return _as_plain_text(str(value)) if key in UNTRUSTED else value
 
 
+@lru_cache(maxsize=512)  # each note is told again with every one that follows it
 def _as_plain_text(text: str) -> str:
     """Return a text that can neither begin a line of its own nor pass for markup."""
     return _MARKUP.sub(r"\\\g<0>", visible(" ".join(text.split())))

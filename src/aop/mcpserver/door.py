@@ -32,7 +32,6 @@ from aop.core.version import VERSION
 from aop.kernel.calls import Envelope, refused
 from aop.kernel.gateway import Gateway
 from aop.kernel.principals import Principal
-from aop.kernel.schemas import Schema
 from aop.mcpserver.publishing import OPERATION_ID, names_by_alias, published
 from aop.wiring import make_ready_for_threads
 
@@ -76,7 +75,8 @@ class Door:
             instructions=INSTRUCTIONS,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
-            get_tool_input_schema=self._input_schema,
+            # Asked for at each call, for arguments that a schema wants in a header too; none of ours does.
+            get_tool_input_schema=lambda _name: None,
             # What is listed depends on who asks: nobody may keep it for somebody else.
             cache_hints={"tools/list": CacheHint(ttl_ms=0, scope="private")},
         )
@@ -84,9 +84,6 @@ class Door:
     def close(self) -> None:
         """Let the calls that are running come to their end, whether or not somebody still waits for their answer."""
         self._threads.shutdown(wait=True)
-
-    def _input_schema(self, name: str) -> Schema | None:
-        return self._published(self._names[name]).input_schema if name in self._names else None
 
     async def _list_tools(self, _context: Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
         try:
