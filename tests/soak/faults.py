@@ -96,6 +96,9 @@ class Stage(Struct, frozen=True, kw_only=True):
         registration, link = to / ".git/worktrees/one", to / ".worktrees/one/.git"
         (registration / "gitdir").write_text(f"{link}\n")
         link.write_text(f"gitdir: {registration}\n")
+        for folder in (to / ".git/objects").glob("**/"):
+            # What is flushed goes by the times of folders: they shall not be of the seconds before.
+            os.utime(folder, (0, 0))
         return Stage(root=to, operation=self.operation, words=self.words)
 
 
