@@ -495,6 +495,7 @@ def test_writers_that_wait_share_a_transaction_and_one_that_fails_is_undone_alon
         tx.append(event("first"))
         for coming, thread in enumerate(others, start=1):
             thread.start()
+            # mypy infers no type for a lambda with a default, which a loop needs.
             until(lambda coming=coming: record._writers._coming == coming)  # type: ignore[misc]
     for thread in others:
         thread.join()
@@ -515,6 +516,7 @@ def test_when_the_database_undoes_a_shared_transaction_every_writer_of_it_is_tol
     def break_off() -> None:
         with record.write() as tx:
             # What SQLite does by itself on a full or broken disk.
+            # Only SQLite itself ends a transaction behind our back; this stands for it.
             tx._sql.execute("ROLLBACK")  # type: ignore[attr-defined]
             raise UnknownFeature("two")
 

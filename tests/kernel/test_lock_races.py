@@ -68,6 +68,7 @@ def stand_in_line(world: World, stack: ExitStack, features: Sequence[str], *afte
         assert child.stdin is not None
         child.stdin.write("go\n")
         child.stdin.flush()
+        # mypy infers no type for a lambda with a default, which a loop needs.
         until(lambda expected=list(features[: number + 1]): line(world) == expected, seconds=30)  # type: ignore[misc]
         children.append(child)
     return children
