@@ -35,8 +35,9 @@ if TYPE_CHECKING:  # few commands supervise, and what that takes is imported by 
     from aop.core.run import Engine
     from aop.supervisor.board import Board
     from aop.supervisor.life import Limits as RunLimits
-    from aop.supervisor.life import Lives, Staff
+    from aop.supervisor.life import Lives
     from aop.supervisor.supervising import Supervisor
+    from aop.supervisor.turns import Staff
     from aop.supervisor.workers import ProviderChoice
 
 TOOL_MODULES: Mapping[str, str] = {

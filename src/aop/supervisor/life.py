@@ -13,17 +13,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from aop.core.errors import InternalError, Json, Refusal
+from aop.core.errors import InternalError, Json
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.core.run import Kind, Run, RunBroke
-from aop.kernel.calls import Envelope
-from aop.kernel.config_models import Mode, SupervisorRules
+from aop.kernel.config_models import SupervisorRules
 from aop.kernel.documents import FeatureState, Status
 from aop.kernel.gateway import Gateway
 from aop.kernel.principals import Principal
@@ -44,34 +43,12 @@ from aop.supervisor.journey import (
     WorkerAnswered,
     WorkerFailed,
 )
-from aop.supervisor.policy import step, telling_line
-from aop.supervisor.workers import ProviderChoice, ToolResult, Worker, WorkerInput, WorkerOutput
-
-GISTS: Mapping[str, Callable[[Any], str]] = {
-    "feature.init": lambda made: f"{made['worktree_path']}, cut from {made['base_branch']}",
-    "plan.submit": lambda accepted: f"plan {accepted['plan_version']} accepted; now {accepted['status']}",
-    "plan.update": lambda accepted: f"plan {accepted['plan_version']} accepted; now {accepted['status']}",
-    "repo.apply_patch": lambda applied: f"{len(applied['changed_files'])} file(s) changed",
-    "gates.run": lambda run: f"{run['verdict']}, sandbox {run['sandbox_level']}; now {run['status']}",
-    "feature.log_append": lambda noted: str(noted["note"]),
-}
-"""What is told of a tool's answer, in a few words."""
+from aop.supervisor.policy import step
+from aop.supervisor.turns import Gate, Staff, Turn, Work, plain
+from aop.supervisor.workers import ToolResult
 
 PRIORITY = 100
 TURN_PRIORITY, GATE_PRIORITY = 50, 50
-
-
-class Staff(Protocol):
-    """Who takes the turns."""
-
-    def choice(self, role: Role) -> ProviderChoice:
-        """Return which coding agent works in a role."""
-
-    def worker(self, feature_id: FeatureId, role: Role) -> Worker:
-        """Return the one that works on a feature in a role."""
-
-    def prompt(self, role: Role) -> str:
-        """Return what the repository tells every worker of a role."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -115,17 +92,6 @@ class _Left(Struct, frozen=True, kw_only=True):
     action: AskPerson | Await | Finish
 
 
-class _Turn(Struct, frozen=True, kw_only=True):
-    feature_id: FeatureId
-    ask: AskWorker
-
-
-class _Gate(Struct, frozen=True, kw_only=True):
-    feature_id: FeatureId
-    role: Role
-    mode: Mode
-
-
 class Lives:
     """The pipelines, with what they work with."""
 
@@ -138,7 +104,7 @@ class Lives:
         tell: Callable[[FeatureId, str], None],
     ) -> None:
         self._gateway = gateway
-        self._staff = staff
+        self._work = Work(gateway, staff, tell)
         self._board = board
         self._limits = limits
         self._tell = tell
@@ -148,8 +114,8 @@ class Lives:
         return {
             "feature": Kind(pipeline=self._feature),
             "leg": Kind(pipeline=self._leg, limit=self._limits.active_features),
-            "turn": Kind(pipeline=self._turn, limit=self._limits.agent_turns),
-            "gate": Kind(pipeline=self._gate, limit=self._limits.gate_runs),
+            "turn": Kind(pipeline=self._work.turn, limit=self._limits.agent_turns),
+            "gate": Kind(pipeline=self._work.gate, limit=self._limits.gate_runs),
         }
 
     # --- a feature: legs, and the waits between them -------------------------------------------------
@@ -173,7 +139,7 @@ class Lives:
         number = 0
         while True:
             self._board.put(feature.feature_id, Standing(does="works", run_id=run.run_id))
-            given = _plain(_Given(feature=feature, event=event))
+            given = plain(_Given(feature=feature, event=event))
             child = await run.spawn("leg", given, key=f"leg{number}", priority=PRIORITY)
             try:
                 left = msgspec.convert(await run.result(child), _Left)
@@ -222,7 +188,7 @@ class Lives:
     async def _person(self, run: Run, feature: FeatureRun, asked: AskPerson, number: int) -> Event:
         arguments = {"gate": "question", "text": asked.question, "detail": asked.detail}
         call = CallTool(role=Role.ORCHESTRATOR, tool="inbox.ask", arguments=arguments)
-        put: Any = await run.step(f"ask{number}", lambda: self._called(run, feature, call, number))
+        put: Any = await run.step(f"ask{number}", lambda: self._work.called(run, feature.feature_id, call, number))
         topic = put["data"]["question_id"]
         self._tell(feature.feature_id, f"asks: {asked.question} (aop answer {topic} TEXT)")
         self._board.put(feature.feature_id, Standing(does="asks", run_id=run.run_id, topic=topic))
@@ -254,7 +220,7 @@ class Lives:
         outcome = {"status": end.status, "error": end.error}
         self._tell(feature.feature_id, f"ends: {end.status}")
         self._board.put(feature.feature_id, Standing(does="ended", run_id=run.run_id, outcome=outcome))
-        return _plain(outcome)
+        return plain(outcome)
 
     def _let_go_on(self, feature: FeatureRun, way: Await) -> Status:
         """Take a feature out of `blocked`, unless the kernel does that itself; return what it is then."""
@@ -285,109 +251,26 @@ class Lives:
             event = await self._performed(run, feature, action, number)
             feature, action = step(feature, event)
             number += 1
-        return _plain(_Left(feature=feature, action=action))
+        return plain(_Left(feature=feature, action=action))
 
     async def _performed(
         self, run: Run, feature: FeatureRun, action: CallTool | RunGates | AskWorker, number: int
     ) -> Event:
         match action:
             case CallTool():
-                did = await run.step(f"{number}.{action.tool}", lambda: self._called(run, feature, action, number))
+                did = await run.step(
+                    f"{number}.{action.tool}", lambda: self._work.called(run, feature.feature_id, action, number)
+                )
                 return ToolAnswered(result=msgspec.convert(did, ToolResult))
             case RunGates():
-                given = _plain(_Gate(feature_id=feature.feature_id, role=action.role, mode=action.mode))
+                given = plain(Gate(feature_id=feature.feature_id, role=action.role, mode=action.mode))
                 child = await run.spawn("gate", given, key=f"{number}.gate", priority=GATE_PRIORITY)
                 return ToolAnswered(result=msgspec.convert(await run.result(child), ToolResult), mode=action.mode)
             case AskWorker():
-                given = _plain(_Turn(feature_id=feature.feature_id, ask=action))
+                given = plain(Turn(feature_id=feature.feature_id, ask=action))
                 child = await run.spawn("turn", given, key=f"{number}.turn", priority=TURN_PRIORITY)
                 said: Event = msgspec.convert(await run.result(child), WorkerAnswered | WorkerFailed)
                 return said
-
-    async def _called(self, run: Run, feature: FeatureRun, action: CallTool, number: int) -> Json:
-        arguments = {"feature_id": feature.feature_id, **action.arguments}
-        answer = await asyncio.to_thread(self._call, action.role, action.tool, arguments, f"{run.run_id}.{number}")
-        self._tell(feature.feature_id, f"{action.role}: {action.tool}: {_gist(action.tool, answer)}")
-        return _plain(_result(action.tool, answer))
-
-    # --- gates and turns -----------------------------------------------------------------------------
-
-    async def _gate(self, run: Run, payload: Json) -> Json:
-        gate = msgspec.convert(payload, _Gate)
-        return await run.step("gates.run", lambda: asyncio.to_thread(self._ran_gates, run.run_id, gate))
-
-    def _ran_gates(self, operation: str, gate: _Gate) -> Json:
-        arguments = {"feature_id": gate.feature_id, "mode": gate.mode}
-        answer = self._call(gate.role, "gates.run", arguments, operation)
-        self._tell(gate.feature_id, f"{gate.role}: gates.run {gate.mode}: {_gist('gates.run', answer)}")
-        result = _result("gates.run", answer)
-        if not answer.ok and "log_path" in answer.evidence:
-            latest = self._call(gate.role, "evidence.latest", {"feature_id": gate.feature_id})
-            tail = latest.data["latest"]["log_tail"] if latest.ok else ""
-            self._tell(gate.feature_id, f"{gate.role}: the log says: {telling_line(tail)}")
-            result = msgspec.structs.replace(result, log_tail=tail)
-        return _plain(result)
-
-    async def _turn(self, run: Run, payload: Json) -> Json:
-        turn = msgspec.convert(payload, _Turn)
-        return await run.step("turn", lambda: asyncio.to_thread(self._took_turn, turn))
-
-    def _took_turn(self, turn: _Turn) -> Json:
-        try:
-            output = self._staff.worker(turn.feature_id, turn.ask.role).turn(self._input(turn))
-        except Refusal as refusal:
-            self._tell(turn.feature_id, f"{turn.ask.role}: no answer: {refusal.message}")
-            return _plain(WorkerFailed(error=refusal.as_error()))
-        self._tell(turn.feature_id, f"{turn.ask.role}: answers with {_word(output)}")
-        return _plain(WorkerAnswered(output=output))
-
-    def _input(self, turn: _Turn) -> WorkerInput:
-        role, choice = turn.ask.role, self._staff.choice(turn.ask.role)
-        return WorkerInput(
-            role=role,
-            feature_id=turn.feature_id,
-            context_bundle=self._context(role, turn.feature_id),
-            instructions="\n\n".join(filter(None, [self._staff.prompt(role), turn.ask.instructions])),
-            last_tool_results=turn.ask.results,
-            provider=choice.provider,
-            model=choice.model,
-            provider_config_ref=choice.provider_config_ref,
-        )
-
-    def _context(self, role: Role, feature_id: FeatureId) -> dict[str, Any]:
-        """Return what a fresh worker needs to go on (AOP-236)."""
-        context = self._call(role, "feature.get_context", {"feature_id": feature_id})
-        diff = self._call(role, "repo.diff", {"feature_id": feature_id, "options": {"stat": True}})
-        for answer in (context, diff):
-            if answer.error is not None:
-                raise Refusal(f"The context of `{feature_id}` cannot be had: {answer.error['message']}")
-        return {**context.data, "diff_summary": diff.data["text"]}
-
-    def _call(self, role: Role, tool: str, arguments: Mapping[str, Json], operation: str | None = None) -> Envelope:
-        """Call a tool as a worker of this feature: its role's tools, its own feature, nothing that is a person's."""
-        feature_id = FeatureId(str(arguments["feature_id"]))
-        who = Principal(role=role, actor=f"{role}:{feature_id}", features=frozenset({feature_id}))
-        key = None if operation is None else operation.replace("/", ".")
-        return self._gateway.call(who, tool, arguments, operation_id=key)
-
-
-def _plain(value: Any) -> Json:
-    plain: Json = msgspec.to_builtins(value)
-    return plain
-
-
-def _result(tool: str, answer: Envelope) -> ToolResult:
-    return ToolResult(tool=tool, ok=answer.ok, data=answer.data, error=answer.error, evidence=answer.evidence)
-
-
-def _gist(tool: str, answer: Envelope) -> str:
-    if answer.error is not None:
-        return str(answer.error["message"])
-    return GISTS[tool](answer.data) if tool in GISTS else "done"
-
-
-def _word(output: WorkerOutput) -> str:
-    return str(msgspec.to_builtins(output)["type"])
 
 
 def _broken(feature: FeatureRun, broke: RunBroke) -> Finish:

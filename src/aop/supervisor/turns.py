@@ -1,0 +1,156 @@
+"""What the workers of a feature do: their turns, the gates that judge them, and the tools that are called for them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from aop.core.errors import Json, Refusal
+from aop.core.ids import FeatureId
+from aop.core.roles import Role
+from aop.core.run import Run
+from aop.kernel.calls import Envelope
+from aop.kernel.config_models import Mode
+from aop.kernel.gateway import Gateway
+from aop.kernel.principals import Principal
+from aop.supervisor.journey import AskWorker, CallTool, WorkerAnswered, WorkerFailed
+from aop.supervisor.policy import telling_line
+from aop.supervisor.workers import ProviderChoice, ToolResult, Worker, WorkerInput, WorkerOutput
+
+GISTS: Mapping[str, Callable[[Any], str]] = {
+    "feature.init": lambda made: f"{made['worktree_path']}, cut from {made['base_branch']}",
+    "plan.submit": lambda accepted: f"plan {accepted['plan_version']} accepted; now {accepted['status']}",
+    "plan.update": lambda accepted: f"plan {accepted['plan_version']} accepted; now {accepted['status']}",
+    "repo.apply_patch": lambda applied: f"{len(applied['changed_files'])} file(s) changed",
+    "gates.run": lambda run: f"{run['verdict']}, sandbox {run['sandbox_level']}; now {run['status']}",
+    "feature.log_append": lambda noted: str(noted["note"]),
+}
+"""What is told of a tool's answer, in a few words."""
+
+
+class Staff(Protocol):
+    """Who takes the turns."""
+
+    def choice(self, role: Role) -> ProviderChoice:
+        """Return which coding agent works in a role."""
+
+    def worker(self, feature_id: FeatureId, role: Role) -> Worker:
+        """Return the one that works on a feature in a role."""
+
+    def prompt(self, role: Role) -> str:
+        """Return what the repository tells every worker of a role."""
+
+
+class Turn(Struct, frozen=True, kw_only=True):
+    """What a turn begins with."""
+
+    feature_id: FeatureId
+    ask: AskWorker
+
+
+class Gate(Struct, frozen=True, kw_only=True):
+    """What a run of the gates begins with."""
+
+    feature_id: FeatureId
+    role: Role
+    mode: Mode
+
+
+class Work:
+    """The pipelines of turns and gates, and the calls of tools, with what they work with."""
+
+    def __init__(self, gateway: Gateway, staff: Staff, tell: Callable[[FeatureId, str], None]) -> None:
+        self._gateway = gateway
+        self._staff = staff
+        self._tell = tell
+
+    async def called(self, run: Run, feature_id: FeatureId, action: CallTool, number: int) -> Json:
+        """Call a tool; called again after a crash, it has the same operation id."""
+        arguments = {"feature_id": feature_id, **action.arguments}
+        answer = await asyncio.to_thread(self._call, action.role, action.tool, arguments, f"{run.run_id}.{number}")
+        self._tell(feature_id, f"{action.role}: {action.tool}: {_gist(action.tool, answer)}")
+        return plain(_result(action.tool, answer))
+
+    async def gate(self, run: Run, payload: Json) -> Json:
+        """Run the gates; a run that does not pass brings the end of its log."""
+        gate = msgspec.convert(payload, Gate)
+        return await run.step("gates.run", lambda: asyncio.to_thread(self._ran_gates, run.run_id, gate))
+
+    def _ran_gates(self, operation: str, gate: Gate) -> Json:
+        arguments = {"feature_id": gate.feature_id, "mode": gate.mode}
+        answer = self._call(gate.role, "gates.run", arguments, operation)
+        self._tell(gate.feature_id, f"{gate.role}: gates.run {gate.mode}: {_gist('gates.run', answer)}")
+        result = _result("gates.run", answer)
+        if not answer.ok and "log_path" in answer.evidence:
+            latest = self._call(gate.role, "evidence.latest", {"feature_id": gate.feature_id})
+            tail = latest.data["latest"]["log_tail"] if latest.ok else ""
+            self._tell(gate.feature_id, f"{gate.role}: the log says: {telling_line(tail)}")
+            result = msgspec.structs.replace(result, log_tail=tail)
+        return plain(result)
+
+    async def turn(self, run: Run, payload: Json) -> Json:
+        """Let a worker take its turn; what it says, or why it says nothing, is the result."""
+        turn = msgspec.convert(payload, Turn)
+        return await run.step("turn", lambda: asyncio.to_thread(self._took_turn, turn))
+
+    def _took_turn(self, turn: Turn) -> Json:
+        try:
+            output = self._staff.worker(turn.feature_id, turn.ask.role).turn(self._input(turn))
+        except Refusal as refusal:
+            self._tell(turn.feature_id, f"{turn.ask.role}: no answer: {refusal.message}")
+            return plain(WorkerFailed(error=refusal.as_error()))
+        self._tell(turn.feature_id, f"{turn.ask.role}: answers with {_word(output)}")
+        return plain(WorkerAnswered(output=output))
+
+    def _input(self, turn: Turn) -> WorkerInput:
+        role, choice = turn.ask.role, self._staff.choice(turn.ask.role)
+        return WorkerInput(
+            role=role,
+            feature_id=turn.feature_id,
+            context_bundle=self._context(role, turn.feature_id),
+            instructions="\n\n".join(filter(None, [self._staff.prompt(role), turn.ask.instructions])),
+            last_tool_results=turn.ask.results,
+            provider=choice.provider,
+            model=choice.model,
+            provider_config_ref=choice.provider_config_ref,
+        )
+
+    def _context(self, role: Role, feature_id: FeatureId) -> dict[str, Any]:
+        """Return what a fresh worker needs to go on (AOP-236)."""
+        context = self._call(role, "feature.get_context", {"feature_id": feature_id})
+        diff = self._call(role, "repo.diff", {"feature_id": feature_id, "options": {"stat": True}})
+        for answer in (context, diff):
+            if answer.error is not None:
+                raise Refusal(f"The context of `{feature_id}` cannot be had: {answer.error['message']}")
+        return {**context.data, "diff_summary": diff.data["text"]}
+
+    def _call(self, role: Role, tool: str, arguments: Mapping[str, Json], operation: str | None = None) -> Envelope:
+        """Call a tool as a worker of this feature: its role's tools, its own feature, nothing that is a person's."""
+        feature_id = FeatureId(str(arguments["feature_id"]))
+        who = Principal(role=role, actor=f"{role}:{feature_id}", features=frozenset({feature_id}))
+        key = None if operation is None else operation.replace("/", ".")
+        return self._gateway.call(who, tool, arguments, operation_id=key)
+
+
+def plain(value: Any) -> Json:
+    """Return a value as the engine keeps it."""
+    plain: Json = msgspec.to_builtins(value)
+    return plain
+
+
+def _result(tool: str, answer: Envelope) -> ToolResult:
+    return ToolResult(tool=tool, ok=answer.ok, data=answer.data, error=answer.error, evidence=answer.evidence)
+
+
+def _gist(tool: str, answer: Envelope) -> str:
+    if answer.error is not None:
+        return str(answer.error["message"])
+    return GISTS[tool](answer.data) if tool in GISTS else "done"
+
+
+def _word(output: WorkerOutput) -> str:
+    return str(msgspec.to_builtins(output)["type"])
