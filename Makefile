@@ -22,7 +22,7 @@ test: $(INSTALLED) ## run the tests with branch coverage, then say which require
 	@$(BIN)/coverage report --format=total | awk 'NR == 1 {printf "coverage %s %%, %.2f points short of 100 %%\n", $$1, 100 - $$1}'
 	@$(BIN)/python tests/requirements_covered.py
 
-soak: $(INSTALLED) ## break operations at the system calls that write (needs strace); kill a server and its 16 clients
+soak: $(INSTALLED) ## break operations at the system calls that write (needs strace); kill a server, its 16 clients, and a run
 	$(BIN)/python -m pytest tests/soak -m soak -n auto --dist worksteal -rs
 
 real: $(INSTALLED) .real/.installed ## try AOP with the programs of others: conformance suite, inspector, a coding agent (needs npm)

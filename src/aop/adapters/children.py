@@ -1,7 +1,8 @@
 """One child process with all that it starts: limited, watched until it ends, and then gone.
 
 In a sandbox the child is what shuts the step in: bubblewrap, whose process namespace ends with it, or the launcher,
-which ends its descendants. It waits until it is limited, reports what the step does, and ends with AOP. Without a
+which ends its descendants. It waits until it is limited, reports what the step does, and ends with AOP; one that AOP is
+killed at the very moment of its start may miss that, and has a variable by which the next AOP finds it. Without a
 sandbox the child is the step itself. What it leaves behind is found by its process group and by a variable in its
 environment: a process that leaves the group and clears its environment gets away, and a step outlives an AOP that is
 killed with SIGKILL.
@@ -23,6 +24,9 @@ import msgspec
 
 MARKER = "AOP_STEP_ID"
 """The variable by which the processes of a step without a sandbox are known."""
+
+MAKER = "AOP_SANDBOX_OF"
+"""The variable by which a sandbox is known, and never the step in it: who started it, and the folder it works for."""
 
 HELD = ("/bin/sh", "-c", 'read -r _ && exec "$@" </dev/null', "sh")
 """What makes any command wait for a line before it begins."""

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from aop.adapters.children import DRAIN_SECONDS, HELD, MARKER, CannotStart, Child, HandedDown, started
+from aop.adapters.children import DRAIN_SECONDS, HELD, MAKER, MARKER, CannotStart, Child, HandedDown, started
 from aop.adapters.git.folders import held_folder
 from aop.adapters.landlock import Landlock
 from aop.adapters.limits import Limiter, limiter
@@ -209,7 +209,7 @@ class LocalProcesses:
     def _in_bubblewrap(
         self, command: Command, program: Program, bubblewrap: Bubblewrap, limits: Limiter, log: StepLog
     ) -> Iterator[Child]:
-        """Start the program in bubblewrap, which itself gets no environment to be led astray by."""
+        """Start the program in bubblewrap, which itself gets no environment but for the mark that it is found by."""
         with HandedDown() as handed:
             argv = bubblewrap.command(
                 program.argv,
@@ -220,7 +220,10 @@ class LocalProcesses:
                 handed=handed,
                 tmp_bytes=command.limits.tmp_bytes,
             )
-            with started([*HELD, *argv], limit=limits.impose, take=log.feed, clock=self._clock, handed=handed) as child:
+            env = {MAKER: f"{os.getpid()}-{self._private_root}"}
+            with started(
+                [*HELD, *argv], limit=limits.impose, take=log.feed, clock=self._clock, handed=handed, env=env
+            ) as child:
                 yield child
 
     @contextmanager
