@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from tests.soak.conftest import Prepared
-from tests.soak.faults import DURABLE, MERGE, OPERATIONS, WITH_GIT, How, Operation, needs_strace, spread
+from tests.soak.faults import DURABLE, LOCK, MERGE, OPERATIONS, PATCHED, WITH_GIT, How, Operation, needs_strace, spread
 from tests.soak.wholeness import outcome_at
 
 
@@ -24,6 +25,20 @@ def test_killed_before_a_lasting_step_it_is_whole_and_done_once_when_it_is_given
     assert len(lasting) >= 8
     outcomes = [outcome_at(point, How.KILLED, stage, tmp_path) for point in spread(lasting, 4)]
     assert [(each.ending, each.damage) for each in outcomes] == [("killed", [])] * 4
+
+
+@needs_strace
+@pytest.mark.slow
+@pytest.mark.hostile("S35")
+@pytest.mark.parametrize("operation", [PATCHED, LOCK], ids=lambda operation: operation.name)
+def test_an_old_file_that_was_exchanged_and_not_removed_any_more_is_removed_by_the_next_command(
+    prepared: Prepared, operation: Operation, tmp_path: Path
+) -> None:
+    stage, points = prepared(operation)
+    removals = [then for point, then in pairwise(points) if point.syscall == "renameat2" and "unlink" in then.syscall]
+    assert len(removals) == 3
+    faults = [(point, How.KILLED) for point in removals] + [(removals[0], How.DISK_FULL)]
+    assert [outcome_at(point, how, stage, tmp_path).damage for point, how in faults] == [[]] * 4
 
 
 @needs_strace

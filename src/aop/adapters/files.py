@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import stat
 import uuid
 from collections.abc import Iterator
@@ -20,7 +19,6 @@ from aop.kernel import globs
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_UNFINISHED = re.compile(r"\.aop-[0-9a-f]{32}\.tmp")
 
 
 class RepositoryFiles:
@@ -121,8 +119,6 @@ class RepositoryFiles:
     def write(self, path: str, content: bytes, *, durable: bool = True) -> None:
         try:
             with self._folder_of(path, make=True) as (folder, name):
-                # Whoever writes holds the lock on these files, so a file that is not finished is a dead process's.
-                _remove_unfinished(folder)
                 _put(folder, name, content, durable=durable)
         except OSError as error:
             raise Fault(f"`{path}` cannot be written: {error.strerror}.") from error
@@ -176,7 +172,11 @@ def _opened_in(folder: int, name: str) -> Iterator[BufferedReader]:
 
 
 def _put(folder: int, name: str, content: bytes, *, durable: bool) -> None:
-    beside = f".aop-{uuid.uuid4().hex}.tmp"
+    # One name for each file: what a killed process left is replaced by the next one that writes. Nobody else does at
+    # the same time, whoever writes holds a lock.
+    beside = f".aop-{name}.tmp"
+    with suppress(FileNotFoundError):
+        os.unlink(beside, dir_fd=folder)
     try:
         with os.fdopen(os.open(beside, _CREATE, 0o666, dir_fd=folder), "wb") as file:
             file.write(content)
@@ -189,12 +189,6 @@ def _put(folder: int, name: str, content: bytes, *, durable: bool) -> None:
         else:
             put_in_place(beside, name, folder=folder)
     except OSError:
-        _remove_unfinished(folder)
+        with suppress(OSError):
+            os.unlink(beside, dir_fd=folder)
         raise
-
-
-def _remove_unfinished(folder: int) -> None:
-    for name in os.listdir(folder):
-        if _UNFINISHED.fullmatch(name):
-            with suppress(OSError):
-                os.unlink(name, dir_fd=folder)

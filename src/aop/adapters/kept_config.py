@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from aop.adapters.config_files import FOLDER, NAMES, bundled_content
+from aop.adapters.file_locks import locked_file
 from aop.adapters.files import RepositoryFiles
 from aop.core.errors import Fault, FileNotFound
 from aop.core.ids import CommitId, ObjectId, TreeId
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from aop.adapters.configuration import Branches
 
 PATH = ".aop/cache/config.json"
+LOCK = ".aop/locks/config.lock"
 LARGEST = 4 * 1024 * 1024
 
 
@@ -87,8 +89,8 @@ class KeptConfig:
         return kept if kept and _is_whole(kept.config) else None
 
     def _store(self, kept: _Kept) -> None:
-        # Not stored, it is read again next time: neither a full disk nor a twin that stores it too is a reason to fail.
-        with suppress(Fault):
+        # Not stored, it is read again next time: a full disk is no reason to fail.
+        with suppress(Fault, OSError), locked_file(self._root / LOCK):
             self._files.write(PATH, msgspec.json.encode(kept))
 
 

@@ -147,12 +147,13 @@ def _write_files(kernel: Kernel, files: dict[str, bytes], set_aside: list[Moved]
         last = {path: view.shown_hash(path) for path in files}
     for path, content in files.items():
         found = kernel.files.fingerprint(path)
-        if found == hashes[path]:
+        if found == hashes[path] == last[path]:
             continue
-        if found is not None and found != last[path]:
+        if found not in (None, last[path], hashes[path]):
             set_aside.append((SET_ASIDE, kernel.files.set_aside(path)))
-        # A new file may never be written again (a run keeps its own); of the others see `doubt_after_restart`.
-        kernel.files.write(path, content, durable=found is None)
+        # Right, but not noted: its writer was killed, and to write it again also removes what is left beside it. A new
+        # file may never be written again (a run keeps its own); of the others see `doubt_after_restart`.
+        kernel.files.write(path, content, durable=None in (found, last[path]))
     return hashes
 
 

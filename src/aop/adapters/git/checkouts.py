@@ -52,18 +52,9 @@ class Checkout:
 
         Files that are the same in both are not looked at.
         """
-        index = self._index.read()
-        if index is None or index.tree is None:
-            return self.show(tree, quarantine)
-        if index.tree == tree:
-            return ()
-        moved: list[str] = []
-        try:
-            self._rewrite(index, sorted(differences(self._objects.tree, index.tree, tree)), tree, quarantine, moved)
-        except (LookupError, OSError):
-            # Git goes by what it finds, not by what was done so far.
-            moved += self.show(tree, quarantine)
-        return tuple(moved)
+        moved = self._followed(tree, quarantine)
+        self._index.remove_unfinished()
+        return moved
 
     def show(self, tree: TreeId, quarantine: Quarantine) -> tuple[str, ...]:
         """Make the tracked files be exactly this tree; return what had to be moved to quarantine."""
@@ -119,6 +110,20 @@ class Checkout:
                 remove_folder(self._files.folder / path)
         self._files.remove(strays)
         return strays
+
+    def _followed(self, tree: TreeId, quarantine: Quarantine) -> tuple[str, ...]:
+        index = self._index.read()
+        if index is None or index.tree is None:
+            return self.show(tree, quarantine)
+        if index.tree == tree:
+            return ()
+        moved: list[str] = []
+        try:
+            self._rewrite(index, sorted(differences(self._objects.tree, index.tree, tree)), tree, quarantine, moved)
+        except (LookupError, OSError):
+            # Git goes by what it finds, not by what was done so far.
+            moved += self.show(tree, quarantine)
+        return tuple(moved)
 
     def _shown_with_strays(self, tree: TreeId, quarantine: Quarantine) -> tuple[str, ...]:
         others = self._others_beside(tree)

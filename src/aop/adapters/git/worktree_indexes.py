@@ -104,5 +104,9 @@ class WorktreeIndex:
         shutil.copy2(other, beside)
         os.replace(beside, self.path)
 
+    def remove_unfinished(self) -> None:
+        """Remove what a killed process, or a full disk, left beside it."""
+        self._beside().unlink(missing_ok=True)
+
     def _beside(self) -> Path:
         return self.path.with_name("index.aop")
