@@ -710,3 +710,65 @@ class ReplayDiverged(Refusal):
 
     code = "replay_diverged"
     hint = "The recording was made where the tools answered otherwise; take one that fits, or a live agent."
+
+
+# --- one step at a time --------------------------------------------------------------------------
+
+
+class InvalidActivePr(Refusal):
+    """`ACTIVE_PR.json` is no plan of a pull request, or not the one that was asked for."""
+
+    code = "invalid_active_pr"
+    hint = "Correct `ACTIVE_PR.json` with `safe_patch`; `get_task` shows its form."
+
+
+class OutOfStep(Refusal):
+    """The workflow is at another step than the call."""
+
+    code = "out_of_step"
+    hint = "Call `get_task`: it says what comes next."
+
+
+class TestCommandMissing(Refusal):
+    """Work on a step was handed in without the command that proves it."""
+
+    code = "test_command_missing"
+    move = Move.CORRECT_USAGE
+    hint = "Call `submit_work` again with `test_command`."
+
+
+class AnalysisPending(Refusal):
+    """A red run waits for the agent's judgement."""
+
+    code = "analysis_pending"
+    hint = "Call `submit_work` with `analysis_decision: SUCCESS` or `FAILURE`."
+
+
+class AnalysisNotPending(Refusal):
+    """There is nothing to judge."""
+
+    code = "analysis_not_pending"
+    hint = "Call `submit_work` with a `test_command`, or `get_task` to see what comes next."
+
+
+class ToolLocked(Refusal):
+    """Too little was tried for this tool."""
+
+    code = "tool_locked"
+    hint = "Try again to fix it, and hand in with `submit_work`."
+
+
+class WorkflowEscalated(Refusal):
+    """A person was asked for help, and the workflow waits for the answer."""
+
+    code = "workflow_escalated"
+    move = Move.ESCALATE
+    hint = "Stop here. A person answers with `aop gated resume --guidance TEXT`."
+
+
+class WorkflowHalted(Refusal):
+    """The workflow stopped because the repository needs a person."""
+
+    code = "workflow_halted"
+    move = Move.ASK_PERSON
+    hint = "A person does what the message says, and starts again with `aop gated reset`."

@@ -1,0 +1,1 @@
+"""One agent, one red-green-refactor step at a time, judged by the server."""

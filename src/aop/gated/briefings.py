@@ -1,0 +1,202 @@
+"""What the agent is told in each phase; every text opens with the goal in one sentence (GATED-110)."""
+
+from __future__ import annotations
+
+import re
+
+from aop.gated.active_pr import ActivePr, Position, Step, StepType, Task, step_at
+from aop.gated.workflow import Thresholds, Workflow
+
+TOOLKIT = (
+    "Your tools: `read_file`, `list_directory` and `search_code` to look, `safe_patch` to change a file, and"
+    " `submit_work` to hand in. Tests run through `submit_work` alone. Make one attempt, hand it in, and wait."
+)
+SCHEMA = """{
+  "masterPlanPath": "docs/Plan_Doc/Active_Plan.md",
+  "prTitle": "feat: what this pull request does",
+  "summary": "why, in a few sentences",
+  "verificationPlan": "how one sees that it works",
+  "tasks": [
+    {
+      "taskName": "one small piece",
+      "status": "TODO",
+      "tdd_steps": [
+        {"type": "RED", "description": "the test that fails first", "status": "TODO"},
+        {"type": "GREEN", "description": "the least that makes it pass", "status": "TODO"},
+        {"type": "REFACTOR", "description": "what is then made simpler", "status": "TODO"}
+      ]
+    }
+  ]
+}"""
+DO: dict[StepType, str] = {
+    StepType.RED: "Write the test, and nothing else. Hand in with `test_command` and `expectation: FAIL`.",
+    StepType.GREEN: "Write the least code that makes it pass. Hand in with `test_command` and `expectation: PASS`.",
+    StepType.REFACTOR: "Make it simpler; behaviour stays. Hand in with `test_command` and `expectation: PASS`.",
+}
+
+
+def initialise(master_plan: str, problem: str | None) -> str:
+    """Return how a pull request is chosen and planned (GATED-22)."""
+    return _joined(
+        "Your goal: choose the next pull request of the master plan, and write it down as `ACTIVE_PR.json`.",
+        f"The last draft was not accepted: {problem}" if problem else "",
+        f"Read `{master_plan}`, and take the first pull request that is not marked `[DONE]`. Create `ACTIVE_PR.json`"
+        " with `safe_patch` (for a new file `base_content_sha256` is the hash of nothing), in this form:",
+        SCHEMA,
+        "Then call `submit_work` with a summary.",
+    )
+
+
+def draft_waits() -> str:
+    """Return that a plan is there already."""
+    return "Your goal: hand in the plan that `ACTIVE_PR.json` holds. Read it, correct it, and call `submit_work`."
+
+
+def next_step(plan: ActivePr, place: Position, guidance: str | None) -> str:
+    """Return the one step to do now (GATED-20, GATED-69)."""
+    step = step_at(plan, place)
+    return _joined(
+        f"Your goal: complete the next TDD step: {step.type}: {step.description}",
+        f"It belongs to the task `{plan.tasks[place.task].task_name}` of `{plan.pr_title}`.",
+        DO[step.type],
+        f"A person says: {guidance}" if guidance else "",
+        TOOLKIT,
+    )
+
+
+def analyse(output: str) -> str:
+    """Return that a red run is to be judged."""
+    return _joined(
+        "Your goal: decide whether the test failed for the reason that the RED step is about.",
+        "Call `submit_work` with `analysis_decision: SUCCESS` if it did, and `FAILURE` if it did not. It said:",
+        _quoted(output),
+    )
+
+
+def checkpoint(step: str) -> str:
+    """Return that a commit comes before the next step (GATED-70)."""
+    return _joined(
+        f"Your goal: make a safety checkpoint of the step that passed: {step}",
+        "Call `submit_work` with a summary alone; the server makes the commit. The next step comes after it.",
+    )
+
+
+def debug(workflow: Workflow, step: Step, thresholds: Thresholds) -> str:
+    """Return the error as it was, and advice by the number of attempts (GATED-21, GATED-71 to GATED-75)."""
+    return _joined(
+        "Your goal: the last submission failed, and fixing it is the goal now.",
+        f"The step is {step.type}: {step.description} This was attempt {workflow.debug_attempt_counter}.",
+        advice(workflow, thresholds),
+        f"A person says: {workflow.guidance}" if workflow.guidance else "",
+        DO[step.type],
+        "The error, word for word:",
+        _quoted(workflow.last_error or ""),
+        TOOLKIT,
+    )
+
+
+def advice(workflow: Workflow, thresholds: Thresholds) -> str:
+    """Return what to try next, after so many attempts."""
+    attempts = workflow.debug_attempt_counter
+    if attempts >= thresholds.unlock_escalation_at or _failed_again(workflow, thresholds):
+        return (
+            "Enough was tried. Write a report in Markdown (goal, what was tried, the final error, your analysis), and"
+            " hand it over with `escalate_for_external_help`."
+        )
+    if attempts >= thresholds.unlock_scope_reduction_at:
+        return (
+            "Reduce the scope: `request_scope_reduction` goes back to the last checkpoint, and asks for smaller steps."
+        )
+    if attempts > thresholds.hypothesize_max:
+        return "Use instrumentation: add logging that shows where it goes wrong, hand in, and read what it prints."
+    return "Hypothesize and fix: say what you think is wrong, change that one thing, and hand in."
+
+
+def _failed_again(workflow: Workflow, thresholds: Thresholds) -> bool:
+    return workflow.replan_count > 0 and workflow.debug_attempt_counter >= thresholds.unlock_scope_reduction_at
+
+
+def replan(original: Task, error: str, problem: str | None) -> str:
+    """Return how a task is cut into finer ones (GATED-80)."""
+    return _joined(
+        "Your goal: everything since the last checkpoint was reverted, and a finer plan is wanted.",
+        f"The last draft was not accepted: {problem}" if problem else "",
+        f"The task was `{original.task_name}`: " + " ".join(f"{s.type}: {s.description}" for s in original.tdd_steps),
+        "It failed with:",
+        _quoted(error),
+        "Replace it in `ACTIVE_PR.json` by the smallest tasks that can be verified on their own, each with a RED, a"
+        " GREEN and a REFACTOR step. The first new task carries `breakdownHistory` (`originalTaskName`,"
+        " `justification`). The last is a verification task, by its name too, whose RED step is the RED step of the"
+        " original task again. Leave the other tasks as they are. Then call `submit_work` with a summary.",
+    )
+
+
+def reviewer_failed(reason: str) -> str:
+    """Return that nothing goes on without a review."""
+    return _joined(
+        "Your goal: none at this moment; the code review could not be done, and without one nothing goes on.",
+        reason,
+        "Call `get_task` again later. If it stays so, a person has to look at the reviewer's settings.",
+    )
+
+
+def finalise(plan: ActivePr, base: str) -> str:
+    """Return how the commits become one (GATED-93)."""
+    return _joined(
+        "Your goal: all tasks are complete, and the commits are to be squashed into one.",
+        "Call `submit_work` with a summary: the server squashes them. Working in a clone of your own with a shell, run",
+        f'git reset --soft "$(git merge-base {base} HEAD)"\ngit commit -m {_shell_quoted(plan.pr_title)}',
+        "and call `submit_work` with `commit_hash`.",
+    )
+
+
+def mark_plan(plan: ActivePr, commit: str) -> str:
+    """Return how the master plan says that the pull request is done (GATED-57)."""
+    return _joined(
+        "Your goal: mark this pull request as done in the master plan.",
+        f"In `{plan.master_plan_path}`, add to the end of the heading line of `{plan.pr_title}`: [DONE] {commit}",
+        "Change nothing else in it, and call `submit_work` with a summary.",
+    )
+
+
+def awaiting_approval(branch: str, reason: str) -> str:
+    """Return that a person has to say yes."""
+    return _joined(
+        f"Your goal: none at this moment; the branch `{branch}` waits until a person approves it.",
+        reason,
+        "Call `get_task` again when it is approved.",
+    )
+
+
+def halted(reason: str | None) -> str:
+    """Return why nothing goes on."""
+    return _joined("Your goal: none; the workflow is halted until a person has looked at it.", reason or "")
+
+
+def escalated() -> str:
+    """Return that a person was called."""
+    return "Your goal: none at this moment; a person was asked for help. Stop here, and call `get_task` when told to."
+
+
+def conflict(branch: str, base: str, paths: tuple[str, ...]) -> str:
+    """Return the prescribed guidance (GATED-98)."""
+    where = ", ".join(f"`{path}`" for path in paths) or "names"
+    return (
+        f"The automated merge failed due to a conflict in {where}. Resolve it in branch '{branch}' and merge to {base}"
+        " by hand; then delete the branch and `ACTIVE_PR.json` and restart to go on with the next PR."
+    )
+
+
+def _joined(*parts: str) -> str:
+    return "\n\n".join(part for part in parts if part)
+
+
+def _quoted(text: str) -> str:
+    """Return text that the agent caused, word for word, in a fence that it does not hold itself."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{text}\n{fence}"
+
+
+def _shell_quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"

@@ -1,0 +1,200 @@
+"""What a gated workflow does next: a pure function of what is known and what happened (GATED-39 to GATED-62).
+
+An action ends in the event that it names, and the last one is the tool's answer. Nothing is stored before that, so a
+server that dies in between has lost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from msgspec.structs import replace
+
+from aop.core.errors import OutOfStep, Refusal, ToolLocked, WorkflowEscalated, WorkflowHalted
+from aop.gated import briefings
+from aop.gated.active_pr import position, with_tasks
+from aop.gated.judging import command_ran, preflight_ran, without_fix_ran
+from aop.gated.standing import Rules, place_of, plan_of, rejected, succeeded, told
+from aop.gated.submissions import submitted
+from aop.gated.tasks import asked, finalise, initialise, replan, serve
+from aop.gated.workflow import (
+    Action,
+    ApprovalAwaited,
+    BranchMade,
+    CommandRan,
+    Committed,
+    DraftDropped,
+    EscalationAsked,
+    Event,
+    MergeConflicted,
+    Merged,
+    PersonGuided,
+    Phase,
+    PlanMarked,
+    PreflightRan,
+    ReductionAsked,
+    RefsMoved,
+    ReplanContext,
+    Revert,
+    Reverted,
+    Reviewed,
+    ReviewFailed,
+    Squashed,
+    Submitted,
+    TaskAsked,
+    WithoutFixRan,
+    Workflow,
+)
+
+Next: TypeAlias = tuple[Workflow, Action]
+
+
+def step(known: Workflow, event: Event, rules: Rules) -> Next:
+    """Return what is known after an event, and what to do next; a refusal leaves everything as it was."""
+    return HANDLERS[type(event)](known, event, rules)
+
+
+# --- the branch, and its commits ---------------------------------------------------------------------
+
+
+def _branch_made(known: Workflow, event: BranchMade, _rules: Rules) -> Next:
+    return serve(replace(known, status=Phase.EXECUTING_TDD, current_pr_branch=event.branch))
+
+
+def _committed(known: Workflow, event: Committed, _rules: Rules) -> Next:
+    """After the last checkpoint of what a review asked for comes the next review (C-42)."""
+    after = replace(known, last_completed_step=None, last_commit_hash=event.commit)
+    if after.review_rounds and position(plan_of(after)) is None:
+        after = replace(after, status=Phase.CODE_REVIEW)
+    return after, succeeded(f"The checkpoint is the commit {event.commit}.")
+
+
+def _refs_moved(known: Workflow, event: RefsMoved, _rules: Rules) -> Next:
+    return known, rejected(event.what)
+
+
+# --- when it does not work ---------------------------------------------------------------------------
+
+
+def _reduction_asked(known: Workflow, _event: ReductionAsked, rules: Rules) -> Next:
+    unlock = rules.thresholds.unlock_scope_reduction_at
+    return known, _locked(known, unlock, "request_scope_reduction") or Revert()
+
+
+def _reverted(known: Workflow, event: Reverted, _rules: Rules) -> Next:
+    task = plan_of(known).tasks[place_of(known).task]
+    after = replace(
+        known,
+        status=Phase.REPLANNING,
+        replan_context=ReplanContext(original_task=task, last_error=known.last_error or ""),
+        last_error=None,
+        pending_analysis=None,
+        frozen_tests=event.frozen,
+    )
+    return after, replan(after)
+
+
+def _escalation_asked(known: Workflow, _event: EscalationAsked, rules: Rules) -> Next:
+    """A person is called after ten attempts, or when a finer plan did not help either (C-18)."""
+    unlock = rules.thresholds.unlock_escalation_at
+    if known.replan_count:
+        unlock = min(unlock, rules.thresholds.unlock_scope_reduction_at)
+    refusal = _locked(known, unlock, "escalate_for_external_help")
+    return (known, refusal) if refusal else _escalated(known)
+
+
+def _locked(known: Workflow, unlock: int, tool: str) -> Refusal | None:
+    """Refuse a tool that is not open yet (GATED-76)."""
+    if known.escalated:
+        return WorkflowEscalated("A person was asked for help, and has not answered yet.")
+    if known.status is Phase.HALTED:
+        return WorkflowHalted(f"The workflow is halted: {known.halt_reason}")
+    attempts = known.debug_attempt_counter if known.status is Phase.DEBUGGING else 0
+    if attempts >= unlock:
+        return None
+    message = f"`{tool}` unlocks after {unlock} failed attempts; so far there are {attempts}."
+    return ToolLocked(message, tool=tool, attempts=attempts, unlocks_at=unlock)
+
+
+def _escalated(known: Workflow) -> Next:
+    return replace(known, escalated=True), told(briefings.escalated())
+
+
+def _person_guided(known: Workflow, event: PersonGuided, _rules: Rules) -> Next:
+    if not known.escalated:
+        return known, OutOfStep("Nobody was asked for help.")
+    after = replace(known, escalated=False, guidance=event.guidance, review_rounds=0)
+    return after, told("The workflow goes on with this guidance.")
+
+
+# --- review, one commit, the plan, the merge ---------------------------------------------------------
+
+
+def _reviewed(known: Workflow, review: Reviewed, rules: Rules) -> Next:
+    """Findings become tasks; after so many rounds a person decides (C-12)."""
+    if not review.tasks:
+        after = replace(known, status=Phase.AWAITING_FINALIZATION)
+        return after, finalise(after, rules)
+    if known.review_rounds >= rules.thresholds.review_rounds:
+        return _escalated(known)
+    plan = with_tasks(plan_of(known), review.tasks)
+    return serve(replace(known, status=Phase.EXECUTING_TDD, plan=plan, review_rounds=known.review_rounds + 1))
+
+
+def _review_failed(known: Workflow, event: ReviewFailed, _rules: Rules) -> Next:
+    return known, told(briefings.reviewer_failed(event.reason))
+
+
+def _squashed(known: Workflow, squashed: Squashed, _rules: Rules) -> Next:
+    problem = squashed.problem
+    if not problem and squashed.commits != 1:
+        problem = f"The branch has {squashed.commits} commits of its own; exactly one is wanted."
+    if problem:
+        return replace(known, last_error=problem), rejected(problem)
+    after = replace(known, status=Phase.FINALIZE_COMPLETE, last_commit_hash=squashed.tip, last_error=None)
+    return after, succeeded(f"The pull request is the one commit {squashed.tip}.")
+
+
+def _plan_marked(known: Workflow, marked: PlanMarked, _rules: Rules) -> Next:
+    if not marked.is_marked:
+        return replace(known, last_error=marked.reason), rejected(marked.reason)
+    return replace(known, status=Phase.PLAN_UPDATED, last_error=None), succeeded("The plan says that it is done.")
+
+
+def _merged(_known: Workflow, _event: Merged, rules: Rules) -> Next:
+    """Nothing of a pull request is left when the next one begins (GATED-97)."""
+    return Workflow(), initialise(Workflow(), rules)
+
+
+def _approval_awaited(known: Workflow, event: ApprovalAwaited, _rules: Rules) -> Next:
+    return known, told(briefings.awaiting_approval(known.current_pr_branch or "", event.reason))
+
+
+def _merge_conflicted(known: Workflow, event: MergeConflicted, rules: Rules) -> Next:
+    reason = briefings.conflict(known.current_pr_branch or "", rules.base_branch, event.paths)
+    return replace(known, status=Phase.HALTED, halt_reason=reason), told(briefings.halted(reason))
+
+
+HANDLERS: Mapping[type, Callable[[Workflow, Any, Rules], Next]] = {
+    TaskAsked: asked,
+    Submitted: submitted,
+    ReductionAsked: _reduction_asked,
+    EscalationAsked: _escalation_asked,
+    PersonGuided: _person_guided,
+    CommandRan: command_ran,
+    WithoutFixRan: without_fix_ran,
+    PreflightRan: preflight_ran,
+    BranchMade: _branch_made,
+    Committed: _committed,
+    Reverted: _reverted,
+    DraftDropped: lambda known, _event, rules: (known, initialise(known, rules)),
+    Reviewed: _reviewed,
+    ReviewFailed: _review_failed,
+    Squashed: _squashed,
+    PlanMarked: _plan_marked,
+    Merged: _merged,
+    ApprovalAwaited: _approval_awaited,
+    MergeConflicted: _merge_conflicted,
+    RefsMoved: _refs_moved,
+}

@@ -1,0 +1,69 @@
+"""Where a workflow stands in its plan, and the few answers that many steps share."""
+
+from __future__ import annotations
+
+import re
+
+from msgspec import Struct
+
+from aop.gated.active_pr import ActivePr, Position, Step, position, step_at
+from aop.gated.workflow import Brief, Judge, Thresholds, Verdict, Workflow
+
+GET_TASK, SUBMIT_WORK = "get_task", "submit_work"
+
+
+class Rules(Struct, frozen=True, kw_only=True):
+    """What the repository decides about a workflow."""
+
+    master_plan: str = "docs/Plan_Doc/Active_Plan.md"
+    base_branch: str = "main"
+    thresholds: Thresholds = Thresholds()
+
+
+def branch_of(title: str) -> str:
+    """Return the branch of a pull request: `feat: Add it` becomes `feat/add-it` (GATED-66)."""
+    kind, colon, rest = title.partition(":")
+    prefix = re.fullmatch(r"([a-z]+)(?:\([^()]*\))?!?", kind.strip().casefold())
+    folder, words = (prefix.group(1), rest) if colon and prefix else ("pr", title)
+    slug = re.sub(r"[^a-z0-9]+", "-", words.casefold()).strip("-")[:60].rstrip("-")
+    return f"{folder}/{slug or 'unnamed'}"
+
+
+def plan_of(known: Workflow) -> ActivePr:
+    """Return the pull request; there is one from its branch on."""
+    if known.plan is None:
+        raise AssertionError("a workflow past its beginning has a plan")
+    return known.plan
+
+
+def place_of(known: Workflow) -> Position:
+    """Return the step that is judged."""
+    place = position(plan_of(known))
+    if place is None:
+        raise AssertionError("a step that is judged is a step of the plan")
+    return place
+
+
+def step_of(known: Workflow) -> Step:
+    """Return the step that is judged."""
+    return step_at(plan_of(known), place_of(known))
+
+
+def told(text: str) -> Brief:
+    """Answer with something after which there is nothing to hand in."""
+    return Brief(text=text, next_call=GET_TASK)
+
+
+def tasked(text: str) -> Brief:
+    """Answer with something to do and hand in."""
+    return Brief(text=text, next_call=SUBMIT_WORK)
+
+
+def succeeded(output: str) -> Judge:
+    """Answer that a submission is good."""
+    return Judge(verdict=Verdict.SUCCESS, output=output, next_call=GET_TASK)
+
+
+def rejected(output: str) -> Judge:
+    """Answer that a submission is not good."""
+    return Judge(verdict=Verdict.FAILURE, output=output, next_call=GET_TASK)

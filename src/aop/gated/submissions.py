@@ -1,0 +1,150 @@
+"""What `submit_work` does in each phase: it takes a plan, has a step judged, or has the work made ready for merging."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from msgspec.structs import replace
+
+from aop.core.errors import (
+    AnalysisNotPending,
+    AnalysisPending,
+    InvalidActivePr,
+    InvalidArguments,
+    OutOfStep,
+    Refusal,
+    TestCommandMissing,
+    WorkflowEscalated,
+    WorkflowHalted,
+)
+from aop.gated.active_pr import ActivePr, StepType, fresh, position, replanned
+from aop.gated.judging import failed, step_done
+from aop.gated.standing import Rules, plan_of, rejected, step_of, succeeded
+from aop.gated.workflow import (
+    Action,
+    CheckPlan,
+    Commit,
+    Decision,
+    Expectation,
+    Phase,
+    RunCommand,
+    Squash,
+    Submitted,
+    Workflow,
+)
+
+Next: TypeAlias = tuple[Workflow, Action]
+EXPECTED = {
+    StepType.RED: Expectation.FAIL,
+    StepType.GREEN: Expectation.PASS,
+    StepType.REFACTOR: Expectation.PASS,
+}
+
+
+def submitted(known: Workflow, work: Submitted, _rules: Rules) -> Next:
+    """Take what the agent hands in."""
+    if known.escalated:
+        return known, WorkflowEscalated("A person was asked for help, and has not answered yet.")
+    return SUBMITTED[known.status](known, work)
+
+
+def _plan_submitted(known: Workflow, work: Submitted) -> Next:
+    if not isinstance(work.draft, ActivePr):
+        return _draft_refused(known, work.draft)
+    accepted = replace(known, status=Phase.CREATING_BRANCH, plan=fresh(work.draft), last_error=None)
+    return accepted, succeeded("The plan is accepted.")
+
+
+def _replan_submitted(known: Workflow, work: Submitted) -> Next:
+    if known.replan_context is None:
+        raise AssertionError("a workflow that plans again knows what for")
+    if not isinstance(work.draft, ActivePr):
+        return _draft_refused(known, work.draft)
+    plan, problems = replanned(plan_of(known), work.draft, original=known.replan_context.original_task.task_name)
+    if problems:
+        return _draft_refused(known, InvalidActivePr(" ".join(problems)))
+    accepted = replace(
+        known,
+        status=Phase.EXECUTING_TDD,
+        plan=plan,
+        last_error=None,
+        debug_attempt_counter=0,
+        replan_count=known.replan_count + 1,
+        replan_context=None,
+    )
+    return accepted, succeeded("The finer plan is accepted.")
+
+
+def _draft_refused(known: Workflow, refusal: Refusal | None) -> Next:
+    problem = (refusal or InvalidActivePr("There is no `ACTIVE_PR.json`.")).message
+    return replace(known, last_error=problem), rejected(problem)
+
+
+def _step_submitted(known: Workflow, work: Submitted) -> Next:
+    if work.analysis_decision is not None:
+        return _decided(known, work.analysis_decision, work)
+    if known.pending_analysis is not None:
+        return known, AnalysisPending("The last run failed as a RED step should; say whether for the right reason.")
+    if known.last_completed_step is None:
+        return known, _run(known, work)
+    if work.test_command is not None:
+        return known, OutOfStep("The checkpoint of the last step comes first; it takes a summary alone.")
+    return known, Commit(message=f"{known.last_completed_step}\n\n{work.summary}")
+
+
+def _run(known: Workflow, work: Submitted) -> Action:
+    if position(plan_of(known)) is None:
+        return OutOfStep("All steps are done; `get_task` begins the code review.")
+    if work.test_command is None:
+        return TestCommandMissing("A step is judged by its tests, and there is no `test_command`.")
+    kind = step_of(known).type
+    if work.expectation not in (None, EXPECTED[kind]):
+        message = f"This is a {kind} step: its `expectation` is `{EXPECTED[kind]}`."
+        return InvalidArguments(message, step=kind)
+    return RunCommand(test_command=work.test_command)
+
+
+def _decided(known: Workflow, decision: Decision, work: Submitted) -> Next:
+    pending = known.pending_analysis
+    if pending is None:
+        return known, AnalysisNotPending("No run waits for an `analysis_decision`.")
+    if work.test_command is not None:
+        return known, InvalidArguments("`analysis_decision` comes alone, without a `test_command`.")
+    if decision is Decision.FAILURE:
+        return failed(known, pending.output)
+    done = step_done(replace(known, frozen_tests={**known.frozen_tests, **pending.frozen}))
+    return done, succeeded("The RED step is done.")
+
+
+def _squash(known: Workflow, work: Submitted) -> Next:
+    return known, Squash(message=plan_of(known).pr_title, commit_hash=work.commit_hash)
+
+
+def _check_plan(known: Workflow, _work: Submitted) -> Next:
+    plan = plan_of(known)
+    commit = known.last_commit_hash or ""
+    return known, CheckPlan(path=plan.master_plan_path, pr_title=plan.pr_title, commit_hash=commit)
+
+
+def _nothing_to_submit(known: Workflow, _work: Submitted) -> Next:
+    return known, OutOfStep(f"Nothing is to be handed in while the workflow is in `{known.status}`.")
+
+
+def _halted(known: Workflow, _work: Submitted) -> Next:
+    return known, WorkflowHalted(f"The workflow is halted: {known.halt_reason}")
+
+
+SUBMITTED: Mapping[Phase, Callable[[Workflow, Submitted], Next]] = {
+    Phase.INITIALIZING: _plan_submitted,
+    Phase.CREATING_BRANCH: _nothing_to_submit,
+    Phase.EXECUTING_TDD: _step_submitted,
+    Phase.DEBUGGING: _step_submitted,
+    Phase.REPLANNING: _replan_submitted,
+    Phase.CODE_REVIEW: _nothing_to_submit,
+    Phase.AWAITING_FINALIZATION: _squash,
+    Phase.FINALIZE_COMPLETE: _check_plan,
+    Phase.PLAN_UPDATED: _nothing_to_submit,
+    Phase.MERGING_BRANCH: _nothing_to_submit,
+    Phase.HALTED: _halted,
+}

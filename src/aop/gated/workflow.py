@@ -1,0 +1,361 @@
+"""What is known of a gated workflow, what can happen to it, and what can be done about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from aop.core.errors import Refusal
+from aop.gated.active_pr import ActivePr, Task
+
+
+class Phase(StrEnum):
+    """Where a workflow is (GATED-09)."""
+
+    INITIALIZING = "INITIALIZING"
+    CREATING_BRANCH = "CREATING_BRANCH"
+    EXECUTING_TDD = "EXECUTING_TDD"
+    DEBUGGING = "DEBUGGING"
+    REPLANNING = "REPLANNING"
+    CODE_REVIEW = "CODE_REVIEW"
+    AWAITING_FINALIZATION = "AWAITING_FINALIZATION"
+    FINALIZE_COMPLETE = "FINALIZE_COMPLETE"
+    PLAN_UPDATED = "PLAN_UPDATED"
+    MERGING_BRANCH = "MERGING_BRANCH"
+    HALTED = "HALTED"
+
+
+class Expectation(StrEnum):
+    PASS = "PASS"
+    FAIL = "FAIL"
+
+
+class Decision(StrEnum):
+    SUCCESS = "SUCCESS"
+    FAILURE = "FAILURE"
+
+
+class Verdict(StrEnum):
+    """How a submission was judged (GATED-24)."""
+
+    SUCCESS = "SUCCESS"
+    FAILURE = "FAILURE"
+    NEEDS_ANALYSIS = "NEEDS_ANALYSIS"
+
+
+class Thresholds(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """After how many failed attempts the advice changes, and further tools unlock (GATED-77)."""
+
+    hypothesize_max: int = 2
+    instrumentation_max: int = 5
+    unlock_scope_reduction_at: int = 6
+    unlock_escalation_at: int = 10
+    review_rounds: int = 5
+
+
+class Part(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Something that is kept as JSON."""
+
+
+class PendingAnalysis(Part, frozen=True, kw_only=True):
+    """A red run that waits for the agent's judgement (C-16)."""
+
+    test_command: str
+    output: str
+    frozen: Mapping[str, str] = {}
+    """The test files of the run, and which blobs they are: once accepted, they cannot be weakened."""
+
+
+class ReplanContext(Part, frozen=True, kw_only=True):
+    """What a task was for, and how it failed (GATED-79)."""
+
+    original_task: Task
+    last_error: str
+
+
+class Workflow(Part, frozen=True, kw_only=True):
+    """One agent on one plan; all that a decision may depend on."""
+
+    status: Phase = Phase.INITIALIZING
+    plan: ActivePr | None = None
+    """The pull request as the server accepted it; the file is written from it."""
+    debug_attempt_counter: int = 0
+    last_commit_hash: str | None = None
+    current_pr_branch: str | None = None
+    last_error: str | None = None
+    pending_analysis: PendingAnalysis | None = None
+    last_completed_step: str | None = None
+    """A step whose checkpoint is still to be made (GATED-70)."""
+    replan_context: ReplanContext | None = None
+    halt_reason: str | None = None
+    replan_count: int = 0
+    review_rounds: int = 0
+    frozen_tests: Mapping[str, str] = {}
+    """Test files that went red in this task, as blobs: a change to one needs to be granted."""
+    escalated: bool = False
+    """A person was called, and has not answered yet (C-20)."""
+    guidance: str | None = None
+    """What the person said; told until the next success."""
+
+
+# --- what can happen -------------------------------------------------------------------------------
+
+
+class TaskAsked(Struct, frozen=True, kw_only=True):
+    """`get_task` was called."""
+
+    draft: ActivePr | Refusal | None = None
+    """What `ACTIVE_PR.json` holds at this moment; None when it is not there."""
+
+
+class Submitted(Struct, frozen=True, kw_only=True):
+    """`submit_work` was called."""
+
+    summary: str
+    test_command: str | None = None
+    expectation: Expectation | None = None
+    analysis_decision: Decision | None = None
+    commit_hash: str | None = None
+    draft: ActivePr | Refusal | None = None
+    """What `ACTIVE_PR.json` holds at this moment; None when it is not there."""
+
+
+class ReductionAsked(Struct, frozen=True, kw_only=True):
+    """`request_scope_reduction` was called."""
+
+
+class EscalationAsked(Struct, frozen=True, kw_only=True):
+    """`escalate_for_external_help` was called."""
+
+    report: str
+
+
+class PersonGuided(Struct, frozen=True, kw_only=True):
+    """A person answered an escalation."""
+
+    guidance: str
+
+
+class Ran(Struct, frozen=True, kw_only=True):
+    """A command or a gate profile ran to its end."""
+
+    passed: bool
+    output: str
+
+
+class CommandRan(Struct, frozen=True, kw_only=True):
+    """The submitted test command ran, on the tree that is judged."""
+
+    test_command: str
+    passed: bool
+    output: str
+    weakened: tuple[str, ...] = ()
+    """Frozen test files that are not what they were, without a grant."""
+    red_problem: str = ""
+    """Why a failing run is not red for the right reason: no test failed by an assertion."""
+    frozen: Mapping[str, str] = {}
+    """The test files of this tree that are new or changed on the branch, as blobs."""
+
+
+class PreflightRan(Ran, frozen=True, kw_only=True):
+    """The preflight gates ran."""
+
+
+class WithoutFixRan(Ran, frozen=True, kw_only=True):
+    """The new tests ran on the tree without the fix."""
+
+
+class BranchMade(Struct, frozen=True, kw_only=True):
+    branch: str
+
+
+class Committed(Struct, frozen=True, kw_only=True):
+    """A checkpoint was made."""
+
+    commit: str
+
+
+class Reverted(Struct, frozen=True, kw_only=True):
+    """The worktree is as the last commit has it."""
+
+    frozen: Mapping[str, str] = {}
+    """The frozen test files that the last commit holds."""
+
+
+class DraftDropped(Struct, frozen=True, kw_only=True):
+    """A plan that was done already is gone."""
+
+
+class Reviewed(Struct, frozen=True, kw_only=True):
+    """The reviewer answered; findings that block are tasks by now."""
+
+    tasks: tuple[Task, ...] = ()
+    summary: str = ""
+
+
+class ReviewFailed(Struct, frozen=True, kw_only=True):
+    """There is no review: crashed, silent, unreadable. Never an approval (GATED-92)."""
+
+    reason: str
+
+
+class Squashed(Struct, frozen=True, kw_only=True):
+    """The branch has this many commits of its own; its tip is named."""
+
+    commits: int
+    tip: str
+    problem: str = ""
+
+
+class PlanMarked(Struct, frozen=True, kw_only=True):
+    """Whether the master plan says `[DONE] <hash>` for this pull request."""
+
+    is_marked: bool
+    reason: str = ""
+
+
+class Merged(Struct, frozen=True, kw_only=True):
+    """The pull request is on the base branch; its branch is gone."""
+
+
+class ApprovalAwaited(Struct, frozen=True, kw_only=True):
+    """Nobody has approved this tree yet."""
+
+    reason: str
+
+
+class MergeConflicted(Struct, frozen=True, kw_only=True):
+    """The base branch and the pull request cannot be merged by a machine."""
+
+    paths: tuple[str, ...]
+
+
+class RefsMoved(Struct, frozen=True, kw_only=True):
+    """A ref, HEAD or the index is not where the server left it (C-58)."""
+
+    what: str
+
+
+Event: TypeAlias = (
+    TaskAsked
+    | Submitted
+    | ReductionAsked
+    | EscalationAsked
+    | PersonGuided
+    | CommandRan
+    | PreflightRan
+    | WithoutFixRan
+    | BranchMade
+    | Committed
+    | Reverted
+    | DraftDropped
+    | Reviewed
+    | ReviewFailed
+    | Squashed
+    | PlanMarked
+    | Merged
+    | ApprovalAwaited
+    | MergeConflicted
+    | RefsMoved
+)
+
+
+# --- what can be done ------------------------------------------------------------------------------
+
+
+class MakeBranch(Struct, frozen=True, kw_only=True):
+    """Ends in `BranchMade`."""
+
+    branch: str
+
+
+class RunCommand(Struct, frozen=True, kw_only=True):
+    """Ends in `CommandRan`."""
+
+    test_command: str
+
+
+class RunPreflight(Struct, frozen=True, kw_only=True):
+    """Ends in `PreflightRan`; there is no way past it."""
+
+
+class RunWithoutFix(Struct, frozen=True, kw_only=True):
+    """Ends in `WithoutFixRan`."""
+
+    test_command: str
+
+
+class Commit(Struct, frozen=True, kw_only=True):
+    """Ends in `Committed`."""
+
+    message: str
+
+
+class DropDraft(Struct, frozen=True, kw_only=True):
+    """Ends in `DraftDropped`."""
+
+
+class Revert(Struct, frozen=True, kw_only=True):
+    """Ends in `Reverted`."""
+
+
+class Review(Struct, frozen=True, kw_only=True):
+    """Ends in `Reviewed` or `ReviewFailed`."""
+
+
+class Squash(Struct, frozen=True, kw_only=True):
+    """Ends in `Squashed`; with a commit hash it only verifies."""
+
+    message: str
+    commit_hash: str | None
+
+
+class CheckPlan(Struct, frozen=True, kw_only=True):
+    """Ends in `PlanMarked`."""
+
+    path: str
+    pr_title: str
+    commit_hash: str
+
+
+class Merge(Struct, frozen=True, kw_only=True):
+    """Ends in `Merged`, `ApprovalAwaited` or `MergeConflicted`."""
+
+    branch: str
+
+
+class Brief(Struct, frozen=True, kw_only=True):
+    """The answer of `get_task`, or of another tool that only tells."""
+
+    text: str
+    next_call: str
+
+
+class Judge(Struct, frozen=True, kw_only=True):
+    """The answer of `submit_work`."""
+
+    verdict: Verdict
+    output: str
+    next_call: str
+
+
+Action: TypeAlias = (
+    MakeBranch
+    | RunCommand
+    | RunPreflight
+    | RunWithoutFix
+    | Commit
+    | Revert
+    | DropDraft
+    | Review
+    | Squash
+    | CheckPlan
+    | Merge
+    | Brief
+    | Judge
+    | Refusal
+)
+"""A refusal is raised: it changed nothing."""
