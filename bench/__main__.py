@@ -18,6 +18,7 @@ from bench.gates import flood, gates_run
 from bench.mcp import mcp
 from bench.measurements import Measurement
 from bench.records import dashboard, history, plan_submit
+from bench.runs import run
 from bench.startup import startup
 from bench.throughput import throughput
 
@@ -32,6 +33,7 @@ CASES: Mapping[str, Case] = {
     "history": history,
     "mcp": mcp,
     "throughput": throughput,
+    "run": run,
     "flood": flood,
 }
 

@@ -27,6 +27,8 @@ class Effort(Struct, frozen=True, kw_only=True):
     flood_bytes: int
     seconds: float
     """How long many clients call at once."""
+    features_run: tuple[int, ...]
+    """How many features one `aop run` brings on their way."""
 
 
 def full(folder: Path) -> Effort:
@@ -40,6 +42,7 @@ def full(folder: Path) -> Effort:
         operations=1000,
         flood_bytes=2 * 1024**3,
         seconds=5.0,
+        features_run=(5, 20, 50),
     )
 
 
@@ -54,6 +57,7 @@ def quick(folder: Path) -> Effort:
         operations=100,
         flood_bytes=128 * 1024**2,
         seconds=1.5,
+        features_run=(5,),
     )
 
 
