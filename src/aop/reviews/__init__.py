@@ -1,0 +1,1 @@
+"""Reviewing a diff: one report for tickets and for the gated workflow."""
