@@ -52,6 +52,7 @@ TOOL_MODULES: Mapping[str, str] = {
     "feature.init": "aop.kernel.tools.feature",
     "feature.log_append": "aop.kernel.tools.state",
     "feature.ready_to_merge": "aop.kernel.tools.merge",
+    "feature.retry": "aop.kernel.tools.running",
     "feature.state_get": "aop.kernel.tools.feature",
     "feature.state_patch": "aop.kernel.tools.state",
     "gates.list": "aop.kernel.tools.gates",
@@ -79,6 +80,10 @@ TOOL_MODULES: Mapping[str, str] = {
     "repo.status": "aop.kernel.tools.repo",
     "report.dashboard": "aop.kernel.tools.report",
     "report.feature_summary": "aop.kernel.tools.review",
+    "run.add": "aop.kernel.tools.running",
+    "run.pause": "aop.kernel.tools.running",
+    "run.resume": "aop.kernel.tools.running",
+    "run.took": "aop.kernel.tools.running",
 }
 """Every tool, and the module that has its row: a command pays for the tools that it calls, not for all of them."""
 

@@ -27,7 +27,7 @@ if manner == "slow":
 if manner == "held":
     while not os.path.exists(os.path.join(folder, "go")):
         time.sleep(0.01)
-if manner == "bad":
+if manner == "bad" and not os.path.exists(os.path.join(folder, "good")):
     print("I would rather talk about the weather.")
 elif manner == "asks" and role == "planner" and not heard:
     print(json.dumps({"type": "REQUEST", "request": "question", "detail": {"question": "Which colour?"}}))

@@ -14,7 +14,7 @@ from aop.core import errors
 from aop.core.errors import Fault, Refusal
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
-from aop.kernel.calls import Answered, Arguments, Call, ChangeArguments, FeatureArguments, Outcome, Tool
+from aop.kernel.calls import Answered, Arguments, Call, FeatureArguments, Outcome, Tool
 from aop.kernel.gateway import Gateway
 from aop.kernel.principals import Principal
 from aop.kernel.record import Transaction
@@ -67,6 +67,7 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "feature.init": {ORCHESTRATOR},
     "feature.log_append": EVERYBODY,
     "feature.ready_to_merge": PERSON,
+    "feature.retry": PERSON,
     "feature.state_get": EVERYBODY,
     "feature.state_patch": {ORCHESTRATOR},
     "gates.list": EVERYBODY,
@@ -94,6 +95,10 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "repo.status": EVERYBODY,
     "report.dashboard": EVERYBODY,
     "report.feature_summary": EVERYBODY,
+    "run.add": PERSON,
+    "run.pause": PERSON,
+    "run.resume": PERSON,
+    "run.took": set(),
 }
 """Which roles may call a tool (`system` may call all); `person`: the orchestrator's, and never with a token."""
 
@@ -211,7 +216,7 @@ def test_every_tool_takes_the_callers_role_and_name() -> None:
     for tool in CATALOGUE.values():
         properties = tool_schemas(tool)[0]["properties"]
         assert {"actor_type", "actor_id"} <= properties.keys(), tool.name
-        assert issubclass(tool.arguments, ChangeArguments) or not tool.mutates, tool.name
+        assert {"feature_id", "expected_version"} <= properties.keys() or not tool.mutates, tool.name
 
 
 @pytest.mark.req("AOP-148")
@@ -493,6 +498,18 @@ def tell_about(world: World) -> None:
     world.ok("inbox.answer", feature_id="one", question_id="q1", answer="Blue.")
 
 
+def steer(world: World) -> None:
+    version = world.ok("feature.state_get", feature_id="one")["version"]
+    blocked = {"status": "blocked", "status_reason": "It waits."}
+    world.ok("feature.state_patch", feature_id="one", expected_version=version, patch=blocked)
+    world.ok("feature.retry", feature_id="one")
+    world.ok("run.add", feature_id="one")
+    assert world.ok("run.took", role=Role.SYSTEM, feature_id="one")["taken"] is True
+    for tool in ("run.pause", "run.resume"):
+        world.ok(tool, feature_id="one")
+        world.ok(tool)
+
+
 def break_and_repair(world: World) -> None:
     world.patch("one", "--- /dev/null\n+++ b/src/broken.txt\n@@ -0,0 +1 @@\n+x\n")
     error = world.call("gates.run", feature_id="one", mode="fast").error
@@ -526,7 +543,7 @@ def delete(world: World) -> None:
         assert world.ok("feature.delete", feature_id="one", dry_run=dry_run)["deleted"] is not dry_run
 
 
-LIFE = (begin, plan_twice, tell_about, break_and_repair, mark, merge, delete)
+LIFE = (begin, plan_twice, tell_about, steer, break_and_repair, mark, merge, delete)
 
 
 @pytest.mark.req("AOP-149", "AOP-150", "AOP-318", "AOP-322")

@@ -122,10 +122,15 @@ PERSONS = {
     "feature.approve",
     "feature.delete",
     "feature.ready_to_merge",
+    "feature.retry",
     "inbox.answer",
     "repo.commit",
     "repo.merge",
     "repo.rebase_onto_main",
+    "run.add",
+    "run.pause",
+    "run.resume",
+    "run.took",
 }
 
 

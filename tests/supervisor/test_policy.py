@@ -25,6 +25,7 @@ from aop.supervisor.journey import (
     FeatureRun,
     Finish,
     PersonAnswered,
+    Rest,
     Rung,
     RunGates,
     ToolAnswered,
@@ -74,6 +75,8 @@ def word(action: Action) -> str:
             return "ask a person"
         case Await():
             return f"wait for {' '.join(action.features)}"
+        case Rest():
+            return "rest"
         case Finish():
             return f"end {action.status}"
 

@@ -1,4 +1,4 @@
-"""`aop resume`: go on with the features that a stopped or killed run left on their way."""
+"""`aop resume`: let it go on. Takes pauses back, and goes on with what a stopped or killed run left on its way."""
 
 from __future__ import annotations
 
@@ -6,21 +6,45 @@ import argparse
 import os
 from pathlib import Path
 
+from aop.adapters.supervisor_lease import Holder
+from aop.cli.exits import Exit
+from aop.cli.live_run import running_supervisor
 from aop.cli.supervised import order_of, supervised, supervising_arguments
 from aop.cli.terminal import Terminal
+from aop.core.errors import SupervisorRunning
+from aop.kernel.calls import Envelope
 from aop.wiring import Settings, build
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Say what the verb takes."""
+    parser.add_argument("feature", metavar="FEATURE", nargs="?", help="take back the pause of this one (default: all)")
     supervising_arguments(parser)
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Supervise what is left over; if nothing is, nothing changes."""
+    """Take pauses back; supervise what is left over, unless a supervisor does that already."""
     settings = Settings.from_env(os.environ)
     app = build(Path(arguments.repo), settings)
     try:
-        return supervised(app, settings, order_of(app, settings, arguments), arguments, terminal)
+        holder = running_supervisor(app)
+        order = order_of(app, settings, arguments) if holder is None else None
+        answer = app.gateway.call(app.person, "run.resume", {"feature_id": arguments.feature})
+        if answer.error is not None:
+            return terminal.refuse(answer.error, answer.evidence)
+        if order is not None:
+            return supervised(app, settings, order, arguments, terminal)
+        return _goes_on(holder, answer, terminal)
     finally:
         app.close()
+
+
+def _goes_on(holder: Holder | None, answer: Envelope, terminal: Terminal) -> int:
+    pid = holder.pid if holder else None
+    if not answer.data["resumed"]:
+        raise SupervisorRunning(f"Nothing was paused, and a supervisor is at work: process {pid}.", pid=pid)
+    if terminal.json:
+        terminal.object(answer.as_json())
+    else:
+        terminal.say(f"Process {pid} goes on with: {', '.join(answer.data['resumed'])}")
+    return Exit.OK

@@ -46,7 +46,7 @@ def _row(row: Mapping[str, Any] | None, feature_id: FeatureId, standing: Standin
         reason = f"It waits until these are merged: {', '.join(standing.others)}." if standing.others else ""
         row = {"feature_id": feature_id, "status": "not_begun", "status_reason": reason, "gates": {}}
     names = ("feature_id", "status", "status_reason", "gates")
-    return {**{name: row[name] for name in names}, "error": standing.outcome.get("error")}
+    return {**{name: row[name] for name in names}, "does": standing.does, "error": standing.outcome.get("error")}
 
 
 def exit_code(facts: RunFacts) -> Exit:
@@ -56,7 +56,7 @@ def exit_code(facts: RunFacts) -> Exit:
         return Exit.NEEDS_PERSON
     if found.failed:
         return Exit.FAILED
-    if found.waits:
+    if found.waits or found.rests:
         return Exit.WAITING
     return Exit.OK if facts.changed else Exit.NOT_PROVEN
 
@@ -69,6 +69,7 @@ def show(facts: RunFacts, terminal: Terminal) -> None:
         return
     for row in facts.features:
         why = row["error"]["message"] if row["error"] else row["status_reason"]
+        why = "It is paused: aop resume" if row["does"] == "rests" else why
         terminal.text(f"{row['feature_id']}  {row['status']}  {why}".rstrip())
     for question in facts.questions:
         terminal.say(f"{question['question_id']} ({question['feature_id']}): {question['text']}")

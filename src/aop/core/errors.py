@@ -662,6 +662,14 @@ class SupervisorRunning(Refusal):
     )
 
 
+class NoSupervisor(Refusal):
+    """Nobody supervises this repository right now."""
+
+    code = "no_supervisor"
+    move = Move.PROVE
+    hint = "Start a run with `aop run`, or go on with an earlier one with `aop resume`."
+
+
 # --- driving a feature ---------------------------------------------------------------------------
 
 

@@ -15,7 +15,7 @@ from aop.core.run import RunId
 class Standing(Struct, frozen=True, kw_only=True):
     """What a feature does, and what it waits for."""
 
-    does: Literal["works", "asks", "waits", "ended"]
+    does: Literal["works", "asks", "waits", "rests", "ended"]
     run_id: RunId
     topic: str = ""
     """What the run asks the engine for; a question's id, or the name of a wait."""

@@ -57,6 +57,8 @@ class FeatureRun(Part, frozen=True, kw_only=True):
     """The proposal that tools judge now, and that is sent again when what it waits for is free."""
     role: Role = Role.PLANNER
     """Whose turn it is, or whose proposal is judged."""
+    held_back: AskWorker | RunGates | None = None
+    """What comes next when nobody pauses the feature any more."""
     revisions: int = 0
     """How often the plan met another feature's."""
 
@@ -100,7 +102,19 @@ class WayCleared(Happened, frozen=True, kw_only=True, tag="way_cleared"):
     """What the feature is by now: a plan that waited in the kernel's own queue may have been let in."""
 
 
-Event: TypeAlias = Began | ToolAnswered | WorkerAnswered | WorkerFailed | PersonAnswered | WayCleared
+class HeldBack(Happened, frozen=True, kw_only=True, tag="held_back"):
+    """A turn or a run of the gates did not begin, since a person paused the feature."""
+
+    action: AskWorker | RunGates
+
+
+class Resumed(Happened, frozen=True, kw_only=True, tag="resumed"):
+    """Nobody pauses the feature any more."""
+
+
+Event: TypeAlias = (
+    Began | ToolAnswered | WorkerAnswered | WorkerFailed | PersonAnswered | WayCleared | HeldBack | Resumed
+)
 
 
 # --- what can be done ------------------------------------------------------------------------------
@@ -148,6 +162,10 @@ class Await(Deed, frozen=True, kw_only=True, tag="await"):
     """Those that are in the way; the feature itself if the kernel keeps its plan, and lets it in."""
 
 
+class Rest(Deed, frozen=True, kw_only=True, tag="rest"):
+    """Ends in `Resumed`; the feature gives its place to another one."""
+
+
 class Finish(Deed, frozen=True, kw_only=True, tag="finish"):
     """The run of this feature is over."""
 
@@ -155,4 +173,4 @@ class Finish(Deed, frozen=True, kw_only=True, tag="finish"):
     error: Mapping[str, Any] | None = None
 
 
-Action: TypeAlias = CallTool | RunGates | AskWorker | AskPerson | Await | Finish
+Action: TypeAlias = CallTool | RunGates | AskWorker | AskPerson | Await | Rest | Finish

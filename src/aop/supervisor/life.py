@@ -36,7 +36,10 @@ from aop.supervisor.journey import (
     Event,
     FeatureRun,
     Finish,
+    HeldBack,
     PersonAnswered,
+    Rest,
+    Resumed,
     RunGates,
     ToolAnswered,
     WayCleared,
@@ -44,11 +47,13 @@ from aop.supervisor.journey import (
     WorkerFailed,
 )
 from aop.supervisor.policy import step
-from aop.supervisor.turns import Gate, Staff, Turn, Work, plain
+from aop.supervisor.turns import HELD_BACK, Gate, Staff, Turn, Work, plain
 from aop.supervisor.workers import ToolResult
 
 PRIORITY = 100
 TURN_PRIORITY, GATE_PRIORITY = 50, 50
+AGAIN = "again"
+"""What a feature is told that waits for others, when a person wants it to begin again."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -76,6 +81,8 @@ class Wanted(Struct, frozen=True, kw_only=True):
     feature_id: FeatureId
     depends_on: tuple[FeatureId, ...] = ()
     """What must be merged before it begins: its branch is cut from the base branch."""
+    again: bool = False
+    """Whether a person asked for it to begin again: that wish is fulfilled with this run."""
 
 
 class _Given(Struct, frozen=True, kw_only=True):
@@ -89,7 +96,7 @@ class _Left(Struct, frozen=True, kw_only=True):
     """What a leg ends with: something that must be waited for without a place."""
 
     feature: FeatureRun
-    action: AskPerson | Await | Finish
+    action: AskPerson | Await | Rest | Finish
 
 
 class Lives:
@@ -132,8 +139,7 @@ class Lives:
             raise
 
     async def _life(self, run: Run, wanted: Wanted) -> Json:
-        if wanted.depends_on:
-            await self._until_merged(run, wanted)
+        await self._until_it_may_begin(run, wanted)
         feature = FeatureRun(feature_id=wanted.feature_id, turns_allowed=self._limits.turns_a_phase)
         event: Event = Began()
         number = 0
@@ -151,8 +157,26 @@ class Lives:
                     event = await self._person(run, feature, left.action, number)
                 case Await():
                     event = await self._cleared(run, feature, left.action, number)
+                case Rest():
+                    event = await self._rested(run, feature, number)
                 case Finish():
                     return await self._finish(run, feature, left.action)
+
+    async def _until_it_may_begin(self, run: Run, wanted: Wanted) -> None:
+        if wanted.again:
+            await self._note_taken(run, wanted.feature_id, 0)
+        if wanted.depends_on:
+            await self._until_merged(run, wanted)
+
+    async def _note_taken(self, run: Run, feature_id: FeatureId, number: int) -> None:
+        """Note once that the wish to begin again is fulfilled; noted by anybody else, a kill might fulfil it twice."""
+        who = Principal(role=Role.SYSTEM, actor="supervisor")
+
+        async def note() -> Json:
+            await asyncio.to_thread(self._gateway.call, who, "run.took", {"feature_id": feature_id})
+            return None
+
+        await run.step(f"took{number}", note)
 
     async def _until_merged(self, run: Run, wanted: Wanted) -> None:
         """Wait, without a place, until everything that a feature depends on is merged."""
@@ -206,8 +230,16 @@ class Lives:
         standing = Standing(does="waits", run_id=run.run_id, topic=topic, others=way.features, since=since)
         self._tell(feature.feature_id, f"waits: {way.reason}")
         self._board.put(feature.feature_id, standing)
-        await run.ask(topic)
+        if await run.ask(topic) == AGAIN:
+            await self._note_taken(run, feature.feature_id, number)
+            return Began()
         return WayCleared(status=Status(str(await run.step(f"unblock{number}", unblock))))
+
+    async def _rested(self, run: Run, feature: FeatureRun, number: int) -> Event:
+        self._tell(feature.feature_id, "rests: it is paused (aop resume)")
+        self._board.put(feature.feature_id, Standing(does="rests", run_id=run.run_id, topic=f"rest{number}"))
+        await run.ask(f"rest{number}")
+        return Resumed()
 
     async def _finish(self, run: Run, feature: FeatureRun, end: Finish) -> Json:
         async def settle() -> Json:
@@ -247,7 +279,7 @@ class Lives:
         given = msgspec.convert(payload, _Given)
         feature, action = step(given.feature, given.event)
         number = 0
-        while not isinstance(action, AskPerson | Await | Finish):
+        while not isinstance(action, AskPerson | Await | Rest | Finish):
             event = await self._performed(run, feature, action, number)
             feature, action = step(feature, event)
             number += 1
@@ -265,12 +297,18 @@ class Lives:
             case RunGates():
                 given = plain(Gate(feature_id=feature.feature_id, role=action.role, mode=action.mode))
                 child = await run.spawn("gate", given, key=f"{number}.gate", priority=GATE_PRIORITY)
-                return ToolAnswered(result=msgspec.convert(await run.result(child), ToolResult), mode=action.mode)
+                ran = await run.result(child)
+                if ran == HELD_BACK:
+                    return HeldBack(action=action)
+                return ToolAnswered(result=msgspec.convert(ran, ToolResult), mode=action.mode)
             case AskWorker():
                 given = plain(Turn(feature_id=feature.feature_id, ask=action))
                 child = await run.spawn("turn", given, key=f"{number}.turn", priority=TURN_PRIORITY)
-                said: Event = msgspec.convert(await run.result(child), WorkerAnswered | WorkerFailed)
-                return said
+                said = await run.result(child)
+                if said == HELD_BACK:
+                    return HeldBack(action=action)
+                answered: Event = msgspec.convert(said, WorkerAnswered | WorkerFailed)
+                return answered
 
 
 def _broken(feature: FeatureRun, broke: RunBroke) -> Finish:

@@ -29,7 +29,10 @@ from aop.supervisor.journey import (
     Event,
     FeatureRun,
     Finish,
+    HeldBack,
     PersonAnswered,
+    Rest,
+    Resumed,
     Rung,
     RunGates,
     ToolAnswered,
@@ -65,22 +68,21 @@ def step(run: FeatureRun, event: Event) -> Decision:
     """Return what is known after an event, and what to do next."""
     match event:
         case Began():
-            return run, CallTool(role=Role.ORCHESTRATOR, tool="feature.init")
+            fresh = FeatureRun(feature_id=run.feature_id, turns_allowed=run.turns_allowed)
+            return fresh, CallTool(role=Role.ORCHESTRATOR, tool="feature.init")
         case ToolAnswered():
             return _after_tool(_with_facts(run, event.result), event)
         case WorkerAnswered():
             return _heard(replace(run, turns=run.turns + 1, pending=None), event.output)
         case WorkerFailed():
-            proofs = tuple(result for result in run.results if result.tool != "worker")
-            failed = ToolResult(tool="worker", ok=False, error=event.error)
-            run = replace(run, turns=run.turns + 1, results=(*proofs, failed))
-            return _stuck(_tried(run, "", str(event.error["code"])))
+            return _unheard(replace(run, turns=run.turns + 1), event)
         case PersonAnswered():
             said = ToolResult(tool="person", ok=True, data={"question": event.question, "answer": event.answer})
             return _ask(replace(run, turns=0, attempts=(), rung=Rung.NONE, results=(*run.results, said)))
         case WayCleared():
-            is_let_in = event.status not in (run.status, Status.BLOCKED)
-            return _onward(_new_phase(replace(run, status=event.status))) if is_let_in else _again(run)
+            return _cleared(run, event)
+        case HeldBack() | Resumed():
+            return _rested(run, event)
         case _:
             assert_never(event)
 
@@ -135,7 +137,9 @@ def _history(run: FeatureRun) -> tuple[ToolResult, ...]:
 
 def _unblock(state: Mapping[str, Any]) -> Action:
     """Let a feature that a person asked for again go on where it was blocked."""
-    status = state["front_matter"].get("blocked_from") or Status.PLANNING
+    before = state["front_matter"].get("blocked_from") or Status.PLANNING
+    # What was ready is proven again: nobody becomes ready by hand.
+    status = Status.QA if before == Status.READY_TO_MERGE else before
     patch = {"status": status, "status_reason": "A person asked for this feature again."}
     arguments = {"expected_version": state["version"], "patch": patch}
     return CallTool(role=Role.ORCHESTRATOR, tool="feature.state_patch", arguments=arguments)
@@ -143,6 +147,19 @@ def _unblock(state: Mapping[str, Any]) -> Action:
 
 def _new_phase(run: FeatureRun) -> FeatureRun:
     return replace(run, turns=0, attempts=(), rung=Rung.NONE, results=(), pending=None, revisions=0, asked=False)
+
+
+def _cleared(run: FeatureRun, event: WayCleared) -> Decision:
+    """Send what had to wait again, unless the kernel has let the feature in meanwhile."""
+    is_let_in = event.status not in (run.status, Status.BLOCKED)
+    return _onward(_new_phase(replace(run, status=event.status))) if is_let_in else _again(run)
+
+
+def _rested(run: FeatureRun, event: HeldBack | Resumed) -> Decision:
+    """Keep what was held back, and do it when nobody pauses the feature any more."""
+    if isinstance(event, HeldBack):
+        return replace(run, held_back=event.action), Rest()
+    return (replace(run, held_back=None), run.held_back) if run.held_back else _onward(run)
 
 
 # --- what a worker says ------------------------------------------------------------------------------
@@ -169,6 +186,13 @@ def _heard(run: FeatureRun, output: WorkerOutput) -> Decision:
             misplaced = InvalidArguments("This answer does not belong to this step.", hint=INSTRUCTIONS[run.role])
             given_back = ToolResult(tool="worker", ok=False, error=misplaced.as_error())
             return _stuck(_tried(replace(run, results=(given_back,)), fingerprint, misplaced.code))
+
+
+def _unheard(run: FeatureRun, event: WorkerFailed) -> Decision:
+    """Give a worker back why its answer could not be used, beside what tools said before."""
+    proofs = tuple(result for result in run.results if result.tool != "worker")
+    failed = ToolResult(tool="worker", ok=False, error=event.error)
+    return _stuck(_tried(replace(run, results=(*proofs, failed)), "", str(event.error["code"])))
 
 
 def _proposed(run: FeatureRun, proposal: PlanSubmission | PatchProposal) -> Decision:

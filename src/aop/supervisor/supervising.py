@@ -17,8 +17,9 @@ from aop.kernel.gateway import Gateway
 from aop.kernel.principals import Principal
 from aop.kernel.questions import Question
 from aop.kernel.record import Event as JournalEvent
+from aop.kernel.wishes import Wish, is_paused
 from aop.supervisor.board import Board, Standing
-from aop.supervisor.life import PRIORITY, Wanted
+from aop.supervisor.life import AGAIN, PRIORITY, Wanted
 
 LOOK_SECONDS = 0.2
 CLEARS_THE_WAY = (
@@ -47,9 +48,15 @@ class Supervisor:
         for number, feature_id in enumerate(features):
             key = self._key(feature_id)
             self._board.enter(feature_id, key)
-            wanted = Wanted(feature_id=feature_id, depends_on=depends_on.get(feature_id, ()))
+            others, again = depends_on.get(feature_id, ()), self._is_wanted_again(feature_id)
+            wanted = Wanted(feature_id=feature_id, depends_on=others, again=again)
             payload = msgspec.to_builtins(wanted)
             self._engine.submit("feature", payload, key=key, priority=PRIORITY + number)
+
+    def _is_wanted_again(self, feature_id: FeatureId) -> bool:
+        with self._gateway.kernel.record.read() as view:
+            wish = view.get(Wish, feature_id)
+        return wish is not None and wish.again
 
     def _key(self, feature_id: FeatureId) -> RunId:
         """Return the key of the run that a feature is on, or a new one; of runs that have ended nothing is kept.
@@ -75,9 +82,10 @@ class Supervisor:
     def go_on(self, *, until: Literal["settled", "ended"], stopped: Callable[[], bool]) -> None:
         """Work until every feature has ended, or until none can move without a person or another feature."""
         while not stopped():
+            self.take_wishes()
             self.hand_answers_on()
             self.renew_locks()
-            resting = ("ended",) if until == "ended" else ("ended", "asks", "waits")
+            resting = ("ended",) if until == "ended" else ("ended", "asks", "waits", "rests")
             if all(standing.does in resting for standing in self._board.standings().values()):
                 return
             self._board.await_change(LOOK_SECONDS)
@@ -97,14 +105,46 @@ class Supervisor:
             given: dict[str, Json] = {"feature_id": feature_id, "resource": resource, "wait_timeout_seconds": 0}
             self._gateway.call(who, "locks.acquire", given)
 
+    def take_wishes(self) -> None:
+        """Begin with what people added while this run goes on, and again with what they want to begin again."""
+        with self._gateway.kernel.record.read() as view:
+            wishes = list(view.all(Wish))
+        for wish in wishes:
+            name, standing = wish.feature_id, self._board.standings().get(wish.feature_id)
+            if not wish.again:
+                self.submit([name], {name: wish.depends_on})
+                who = Principal(role=Role.SYSTEM, actor="supervisor")
+                self._gateway.call(who, "run.took", {"feature_id": name})
+            elif standing is None or standing.does == "ended":
+                self.submit([name])
+            elif standing.does == "waits":
+                self._wake(name, standing, AGAIN)
+
     def hand_answers_on(self) -> None:
         """Wake the runs whose question was answered, or whose way may be clear."""
-        waiting = {name: each for name, each in self._board.standings().items() if each.does in ("asks", "waits")}
-        for feature_id, standing in waiting.items():
-            said = self._answer(standing) if standing.does == "asks" else self._cleared(feature_id, standing)
+        for feature_id, standing in self._board.standings().items():
+            said = self._news(feature_id, standing)
             if said is not None:
-                self._board.put(feature_id, Standing(does="works", run_id=standing.run_id))
-                self._engine.answer(standing.run_id, standing.topic, said)
+                self._wake(feature_id, standing, said)
+
+    def _wake(self, feature_id: FeatureId, standing: Standing, said: str) -> None:
+        self._board.put(feature_id, Standing(does="works", run_id=standing.run_id))
+        self._engine.answer(standing.run_id, standing.topic, said)
+
+    def _news(self, feature_id: FeatureId, standing: Standing) -> str | None:
+        match standing.does:
+            case "asks":
+                return self._answer(standing)
+            case "waits":
+                return self._cleared(feature_id, standing)
+            case "rests":
+                return self._resumed(feature_id)
+            case _:
+                return None
+
+    def _resumed(self, feature_id: FeatureId) -> str | None:
+        with self._gateway.kernel.record.read() as view:
+            return None if is_paused(view, feature_id) else "resumed"
 
     def _answer(self, standing: Standing) -> str | None:
         with self._gateway.kernel.record.read() as view:
@@ -132,12 +172,13 @@ class Outlook(Struct, frozen=True, kw_only=True):
     asks: tuple[FeatureId, ...]
     failed: tuple[FeatureId, ...]
     waits: tuple[FeatureId, ...]
+    rests: tuple[FeatureId, ...]
     ready: tuple[FeatureId, ...]
 
 
 def outlook(board: Board) -> Outlook:
     """Sort the features of a run by what they need."""
-    found: dict[str, list[FeatureId]] = {"asks": [], "failed": [], "waits": [], "ready": []}
+    found: dict[str, list[FeatureId]] = {"asks": [], "failed": [], "waits": [], "rests": [], "ready": []}
     for feature_id, standing in sorted(board.standings().items()):
         status = standing.outcome.get("status")
         ended = "ready" if status in ("ready_to_merge", "merged") and not standing.outcome["error"] else "failed"

@@ -17,6 +17,7 @@ from aop.kernel.calls import Envelope
 from aop.kernel.config_models import Mode
 from aop.kernel.gateway import Gateway
 from aop.kernel.principals import Principal
+from aop.kernel.wishes import is_paused
 from aop.supervisor.journey import AskWorker, CallTool, WorkerAnswered, WorkerFailed
 from aop.supervisor.policy import telling_line
 from aop.supervisor.workers import ProviderChoice, ToolResult, Worker, WorkerInput, WorkerOutput
@@ -30,6 +31,9 @@ GISTS: Mapping[str, Callable[[Any], str]] = {
     "feature.log_append": lambda noted: str(noted["note"]),
 }
 """What is told of a tool's answer, in a few words."""
+
+HELD_BACK = "held back"
+"""What a turn or a gate comes to that does not begin, since a person paused the feature."""
 
 
 class Staff(Protocol):
@@ -80,7 +84,13 @@ class Work:
         gate = msgspec.convert(payload, Gate)
         return await run.step("gates.run", lambda: asyncio.to_thread(self._ran_gates, run.run_id, gate))
 
+    def _is_paused(self, feature_id: FeatureId) -> bool:
+        with self._gateway.kernel.record.read() as view:
+            return is_paused(view, feature_id)
+
     def _ran_gates(self, operation: str, gate: Gate) -> Json:
+        if self._is_paused(gate.feature_id):
+            return HELD_BACK
         arguments = {"feature_id": gate.feature_id, "mode": gate.mode}
         answer = self._call(gate.role, "gates.run", arguments, operation)
         self._tell(gate.feature_id, f"{gate.role}: gates.run {gate.mode}: {_gist('gates.run', answer)}")
@@ -98,6 +108,8 @@ class Work:
         return await run.step("turn", lambda: asyncio.to_thread(self._took_turn, turn))
 
     def _took_turn(self, turn: Turn) -> Json:
+        if self._is_paused(turn.feature_id):
+            return HELD_BACK
         try:
             output = self._staff.worker(turn.feature_id, turn.ask.role).turn(self._input(turn))
         except Refusal as refusal:

@@ -1,0 +1,52 @@
+"""`aop retry`: a failed or blocked feature begins again where it was, with fresh turns."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from aop.cli.exits import Exit
+from aop.cli.live_run import await_taken, running_supervisor
+from aop.cli.supervised import order_of, supervised, supervising_arguments
+from aop.cli.terminal import Terminal
+from aop.kernel.calls import Envelope
+from aop.wiring import App, Settings, build
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Say what the verb takes."""
+    parser.add_argument("feature", metavar="FEATURE")
+    supervising_arguments(parser)
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Hand it to the supervisor that is running, or supervise it."""
+    settings = Settings.from_env(os.environ)
+    app = build(Path(arguments.repo), settings)
+    try:
+        if running_supervisor(app) is not None:
+            return _handed_over(app, arguments.feature, terminal)
+        order = order_of(app, settings, arguments)
+        answer = _retried(app, arguments.feature)
+        if answer.error is not None:
+            return terminal.refuse(answer.error, answer.evidence)
+        return supervised(app, settings, order, arguments, terminal)
+    finally:
+        app.close()
+
+
+def _handed_over(app: App, feature: str, terminal: Terminal) -> int:
+    answer = _retried(app, feature)
+    if answer.error is not None:
+        return terminal.refuse(answer.error, answer.evidence)
+    await_taken(app, [feature])
+    if terminal.json:
+        terminal.object(answer.as_json())
+    else:
+        terminal.say(f"{feature} was {answer.data['was']}, and begins again: {answer.data['status']}.")
+    return Exit.OK
+
+
+def _retried(app: App, feature: str) -> Envelope:
+    return app.gateway.call(app.person, "feature.retry", {"feature_id": feature})
