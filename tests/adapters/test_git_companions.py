@@ -140,7 +140,7 @@ from aop.adapters.git.repository import open_repository
 git = open_repository(Path(sys.argv[1]), os.environ)
 tree = git.tree_of(git.branch_head("main"))
 git.keep("alice", tree)
-git.diff(tree, tree, context_lines=0)
+git.diff("4b825dc642cb6eb9a060e54bf8d69288fbee4904", tree, context_lines=0)
 git.blob_size(git.entry(tree, "README.md").oid)
 ready()
 """

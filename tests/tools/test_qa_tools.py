@@ -85,6 +85,13 @@ def test_the_index_says_exactly_what_is_to_be_tested(patched: World) -> None:
     assert answer["index"] == on_disk
 
 
+def test_a_hunk_is_the_same_one_when_others_come_after_it(patched: World) -> None:
+    (short,), (first, second) = refs(patched, "src/a.txt"), refs(patched)
+    patched.patch("one", hunk(25, "LINE 25"))
+    patched.patch("one", "--- /dev/null\n+++ b/src/new.txt\n@@ -0,0 +1 @@\n+new\n")
+    assert (refs(patched, "src/a.txt"), refs(patched)[:2]) == ([short], [first, second])
+
+
 def pending(ref: str, line: int, tests: list[str]) -> dict[str, Any]:
     return {
         "ref": ref,

@@ -6,7 +6,7 @@ import hashlib
 import os
 import stat
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from io import BufferedReader
 from itertools import islice, takewhile
@@ -32,16 +32,21 @@ class RepositoryFiles:
         return self._root
 
     def read(self, path: str, *, limit: int) -> bytes | None:
+        above, _, name = path.rpartition("/")
+        return self.read_each(above, (name,), limit=limit)[0]
+
+    def read_each(self, above: str, names: Sequence[str], *, limit: int) -> list[bytes | None]:
+        """Return what files of one folder hold; None for one that is not there.
+
+        Raises: FileNotFound for what is no plain file, or too large.
+        """
         try:
-            with self._opened(path) as file:
-                size = os.fstat(file.fileno()).st_size
-                if size > limit:
-                    raise FileNotFound(f"`{path}` has {size} bytes; at most {limit} are read.", path=path)
-                return file.read(limit)
+            with self._folder_of(f"{above}/" if above else "") as (folder, _name):
+                return [_content_in(folder, name, f"{above}/{name}".lstrip("/"), limit) for name in names]
         except FileNotFoundError:
-            return None
+            return [None] * len(names)
         except OSError as error:
-            raise FileNotFound(f"`{path}` cannot be read: {error.strerror}.", path=path) from error
+            raise FileNotFound(f"`{above}` cannot be read: {error.strerror}.", path=above) from error
 
     def read_tail(self, path: str, *, limit: int) -> bytes:
         with suppress(OSError), self._opened(path) as file:
@@ -157,6 +162,19 @@ class RepositoryFiles:
             yield folder, name
         finally:
             os.close(folder)
+
+
+def _content_in(folder: int, name: str, path: str, limit: int) -> bytes | None:
+    try:
+        with _opened_in(folder, name) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > limit:
+                raise FileNotFound(f"`{path}` has {size} bytes; at most {limit} are read.", path=path)
+            return file.read(limit)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise FileNotFound(f"`{path}` cannot be read: {error.strerror}.", path=path) from error
 
 
 @contextmanager

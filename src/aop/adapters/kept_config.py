@@ -46,6 +46,7 @@ class KeptConfig:
         self._root = root
         self._files = RepositoryFiles(root)
         self._kept: _Kept | None = None
+        self._hashed: tuple[list[bytes | None], str] = ([], "")
 
     def __call__(self) -> Config:
         """Return what is kept if it still holds, or else read it again.
@@ -72,12 +73,16 @@ class KeptConfig:
 
     def _digest(self) -> str | None:
         """Return a hash of all that is read beside git; None if a file is there that cannot be read."""
-        own = list(map(bundled_content, NAMES))
         try:
-            loose = [self._files.read(f"{FOLDER}/{name}.yaml", limit=LARGEST) for name in NAMES]
+            loose = self._files.read_each(FOLDER, [f"{name}.yaml" for name in NAMES], limit=LARGEST)
         except FileNotFound:
             return None
-        return hashlib.sha256(msgspec.json.encode([VERSION, own, loose])).hexdigest()
+        content, digest = self._hashed
+        if loose != content:
+            own = list(map(bundled_content, NAMES))
+            digest = hashlib.sha256(msgspec.json.encode([VERSION, own, loose])).hexdigest()
+            self._hashed = (loose, digest)
+        return digest
 
     def _stored(self) -> _Kept | None:
         """Return what another process has stored; None if there is nothing, or nothing that this AOP would write."""

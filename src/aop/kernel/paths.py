@@ -59,8 +59,7 @@ class Area(Struct, frozen=True):
 
     def covers(self, path: str, *, fold: bool = False) -> bool:
         """Tell whether the path lies in the area; `fold` takes names that differ only in case for one."""
-        area, path = _folded_pair(self.text, path) if fold else (self.text, path)
-        return globs.matches(area, path) if globs.is_glob(area) else f"{path}/".startswith(f"{area}/")
+        return _covers(self.text, path, fold)
 
     @property
     def pattern(self) -> str:
@@ -175,6 +174,13 @@ def overlap(a: PlannedPath, b: PlannedPath) -> bool:
 def area_overlap(area: Area, entry: PlannedPath) -> bool:
     """Tell whether the entry can mean a file in the area, or a file in place of a directory that leads to it."""
     return _meet(area.pattern, entry.pattern)
+
+
+@lru_cache(maxsize=4096)
+def _covers(area: str, path: str, fold: bool) -> bool:  # noqa: FBT001 - a keyword makes the cache slower than the work
+    if fold:
+        area, path = _folded_pair(area, path)
+    return globs.matches(area, path) if globs.is_glob(area) else f"{path}/".startswith(f"{area}/")
 
 
 def _meet(a: str, b: str) -> bool:

@@ -221,7 +221,7 @@ class _FileDiff:
 def _hunks_by_file(diff: bytes) -> Iterator[tuple[str, tuple[QaHunk, ...]]]:
     """Read a diff that git wrote without context lines."""
     files: list[_FileDiff] = []
-    for line in diff.split(b"\n"):
+    for line in diff.removesuffix(b"\n").split(b"\n"):
         if line.startswith(b"diff --git "):
             files.append(_FileDiff(_name(line[len(b"diff --git ") :])))
         elif files:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from msgspec import Struct
 
 from aop.kernel.config import Policy
@@ -70,9 +72,14 @@ def territory_of(policy: Policy) -> Territory:
     matching = Matching(policy.path_rules.matching)
     lockable = {name.removeprefix(AREA_LOCK) for name in policy.locks.resources if name.startswith(AREA_LOCK)}
     return Territory(
-        protected=tuple(parse_area(text, matching) for text in policy.protected_areas if text not in lockable),
-        lockable=tuple(parse_area(text, matching) for text in policy.protected_areas if text in lockable),
-        steering=tuple(parse_area(text, Matching.GLOB) for text in policy.steering_files),
-        exclusive=tuple(parse_area(text, matching) for text in policy.exclusive_areas),
-        permitted=tuple(parse_area(text, Matching.GLOB) for text in policy.permitted_protected_paths),
+        protected=_areas(tuple(text for text in policy.protected_areas if text not in lockable), matching),
+        lockable=_areas(tuple(text for text in policy.protected_areas if text in lockable), matching),
+        steering=_areas(policy.steering_files, Matching.GLOB),
+        exclusive=_areas(policy.exclusive_areas, matching),
+        permitted=_areas(policy.permitted_protected_paths, Matching.GLOB),
     )
+
+
+@lru_cache(maxsize=64)
+def _areas(texts: tuple[str, ...], matching: Matching) -> tuple[Area, ...]:
+    return tuple(parse_area(text, matching) for text in texts)

@@ -7,6 +7,7 @@ import os
 import time
 import zlib
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -49,8 +50,11 @@ class LooseObjects:
         header, _, content = whole.partition(b"\0")
         return header.decode("ascii").partition(" ")[0], content
 
-    def write(self, objects: Mapping[ObjectId, bytes]) -> None:
-        """Write objects so that each is there as a whole when this returns, whatever happens then."""
+    def write(self, objects: Mapping[ObjectId, bytes]) -> AbstractSet[ObjectId]:
+        """Write objects so that each is there as a whole when this returns, whatever happens then.
+
+        Returns those that were not there: of the others, nobody has seen whether they are whole.
+        """
         new = {oid: whole for oid, whole in objects.items() if not self._is_fresh(oid)}
         files: dict[str, bytes] = {oid: zlib.compress(whole, _COMPRESSION) for oid, whole in new.items()}
         if self._log is None:
@@ -58,6 +62,7 @@ class LooseObjects:
         elif files:
             with self._log.holding(files, self._flush) as is_logged:
                 self._place(files, flushed=not is_logged)
+        return new.keys()
 
     def restore(self) -> None:
         """Write the objects again whose files a power cut has taken."""

@@ -8,8 +8,9 @@ from typing import TypeVar
 from aop.adapters.git.command import GitDir
 from aop.adapters.git.companions import Answers, Companion
 from aop.adapters.git.loose import LooseObjects, id_of, object_bytes
+from aop.adapters.git.plain_diffs import plain_diff
 from aop.adapters.git.records import object_id
-from aop.adapters.git.trees import Tree, parsed_tree
+from aop.adapters.git.trees import Tree, differences, parsed_tree
 from aop.core.errors import Fault
 from aop.core.ids import ObjectId, TreeId
 
@@ -18,6 +19,7 @@ T = TypeVar("T")
 PLAIN_DIFF = ("-r", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color")
 
 _KEPT = 256
+_SMALL = 1 << 15
 # No line of a diff begins like this.
 _END_OF_DIFF = b"\nend of diff\n"
 
@@ -33,6 +35,7 @@ class Objects:
             lambda: neutral().start("diff-tree", "--stdin", "-p", "-U0", "--full-index", *PLAIN_DIFF)
         )
         self._trees: dict[str, Tree] = {}
+        self._blobs: dict[str, bytes] = {}
         self._trees_of_commits: dict[str, TreeId] = {}
         self._contained: dict[str, None] = {}
 
@@ -42,8 +45,12 @@ class Objects:
             companion.close()
 
     def blob(self, oid: str) -> bytes:
-        """Return the bytes of a blob."""
-        return self._content(oid, "blob")
+        """Return the bytes of a blob; small ones are kept, as trees are."""
+        content = self._blobs.get(oid)
+        if content is None:
+            content = self._content(oid, "blob")
+            self._keep_blob(oid, content)
+        return content
 
     def blob_size(self, oid: str) -> int:
         """Return the size of a blob without reading it."""
@@ -78,16 +85,28 @@ class Objects:
             _remember(self._contained, pair, None)
         return True
 
-    def write(self, objects: Mapping[ObjectId, bytes]) -> None:
-        """Write objects; they are read back from where git reads them."""
-        self._loose.write(objects)
+    def write(self, blobs: Mapping[ObjectId, bytes], trees: Mapping[ObjectId, tuple[bytes, Tree]]) -> None:
+        """Write blobs by their contents, and trees; what was there already is read from where git reads it."""
+        wholes = {oid: object_bytes("blob", content) for oid, content in blobs.items()}
+        for oid in self._loose.write(wholes | {oid: whole for oid, (whole, _) in trees.items()}):
+            if oid in trees:
+                _remember(self._trees, oid, trees[oid][1])
+            else:
+                self._keep_blob(oid, blobs[oid])
 
     def bare_diff(self, old: str, new: str) -> bytes:
         """Return the unified diff of two trees, without context."""
+        told = plain_diff(differences(self.tree, object_id(old), object_id(new)), self.blob)
+        if told is not None:
+            return told
         asked = f"{object_id(old)} {object_id(new)}".encode()
         # Git repeats the two ids, and a line that it does not take for ids; that one it does not hold back.
         said = self._differ.ask(asked + _END_OF_DIFF, lambda answers: answers.up_to(_END_OF_DIFF))
         return (said + b"\n").removeprefix(asked + b"\n")
+
+    def _keep_blob(self, oid: str, content: bytes) -> None:
+        if len(content) <= _SMALL:
+            _remember(self._blobs, oid, content)
 
     def _content(self, oid: str, kind: str) -> bytes:
         found = self._loose.read(object_id(oid)) or self._reader.ask(f"contents {oid}\n".encode(), _kind_and_content)

@@ -59,9 +59,8 @@ def with_files(objects: Objects, tree: TreeId, files: Mapping[str, FileContent |
         sides[bytes_of(path)] = None
         if file is not None:
             mode, content = file
-            whole = object_bytes("blob", content)
-            oid = id_of(whole, digest_size=len(object_id(tree)) // 2)
-            blobs[oid], sides[bytes_of(path)] = whole, (mode, oid)
+            oid = id_of(object_bytes("blob", content), digest_size=len(object_id(tree)) // 2)
+            blobs[oid], sides[bytes_of(path)] = content, (mode, oid)
     return _with_sides(objects, tree, sides, blobs)
 
 
@@ -71,7 +70,7 @@ def _with_sides(
     if not sides:
         return tree
     trees = spliced(objects.tree, tree, sides)
-    objects.write({**blobs, **trees})
+    objects.write(blobs, trees)
     return TreeId(list(trees)[-1])
 
 

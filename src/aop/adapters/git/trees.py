@@ -102,12 +102,12 @@ def leaves(read: ReadTree, folder: str, above: bytes) -> Iterator[tuple[bytes, S
                 yield above + name, side
 
 
-def spliced(read: ReadTree, root: str, changes: Mapping[bytes, Side | None]) -> dict[ObjectId, bytes]:
+def spliced(read: ReadTree, root: str, changes: Mapping[bytes, Side | None]) -> dict[ObjectId, tuple[bytes, Tree]]:
     """Return the tree objects to write so that some paths are otherwise (None: not there), the root last.
 
     Folders left empty are gone. Whoever asks has seen to it that no path is a file and a folder at once.
     """
-    made: dict[ObjectId, bytes] = {}
+    made: dict[ObjectId, tuple[bytes, Tree]] = {}
     pending: dict[bytes, dict[bytes, Side | None]] = {b"": {}}
     for path, side in changes.items():
         folder, _, name = path.rpartition(b"/")
@@ -125,7 +125,7 @@ def spliced(read: ReadTree, root: str, changes: Mapping[bytes, Side | None]) -> 
         whole = object_bytes("tree", tree_content(entries))
         oid = id_of(whole, digest_size=len(root) // 2)
         if entries or not folder:
-            made[oid] = whole
+            made[oid] = (whole, entries)
         if folder:
             above, _, name = folder.rpartition(b"/")
             siblings = pending.setdefault(above, {})
