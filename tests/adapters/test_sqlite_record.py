@@ -18,7 +18,7 @@ from aop.core.ids import FeatureId, OperationId
 from aop.kernel.chain import FIRST_HASH, chained_hash
 from aop.kernel.documents import Document, FeatureState, Verdict
 from aop.kernel.record import Claim, Event, JournalEntry, Operation, Transaction, Unshown
-from tests.racing import race, running, until
+from tests.racing import race, running
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 ONE, TWO = FeatureId("one"), FeatureId("two")
@@ -471,37 +471,22 @@ def test_threads_write_one_after_the_other(record: SqliteRecord) -> None:
     assert first_broken(entries) is None
 
 
-def test_writers_that_wait_share_a_transaction_and_one_that_fails_is_undone_alone(
-    record: SqliteRecord, path: Path
-) -> None:
-    refused: list[str] = []
-
+def test_a_change_inside_a_change_is_undone_alone_and_kept_with_the_outer_one(record: SqliteRecord, path: Path) -> None:
     def refuse() -> None:
-        try:
-            with record.write() as tx:
-                tx.append(event("refused"))
-                raise UnknownFeature("two")
-        except UnknownFeature as refusal:
-            refused.append(refusal.code)
+        with record.write() as tx:
+            tx.append(event("refused"))
+            raise UnknownFeature("two")
 
-    def write_last() -> None:
-        with record.write(durable=False) as tx:
-            # The first has had its turn, and its change is here; nobody is told of it before it is on the disk.
-            seen = [entry.event.kind for entry in tx.journal()]
-            tx.append(event("last", seen=seen, told=kinds_elsewhere(path)))
-
-    others = [threading.Thread(target=refuse), threading.Thread(target=write_last)]
     with record.write() as tx:
         tx.append(event("first"))
-        for coming, thread in enumerate(others, start=1):
-            thread.start()
-            # mypy infers no type for a lambda with a default, which a loop needs.
-            until(lambda coming=coming: record._writers._coming == coming)  # type: ignore[misc]
-    for thread in others:
-        thread.join()
+        with pytest.raises(UnknownFeature):
+            refuse()
+        with record.write(durable=False) as part, record.read() as view:
+            seen = [entry.event.kind for entry in view.journal()]
+            part.append(event("last", seen=seen, told=kinds_elsewhere(path)))
+        assert kinds_elsewhere(path) == []
     with record.read() as view:
         entries = list(view.journal())
-    assert refused == ["unknown_feature"]
     assert [(entry.event.kind, entry.event.payload) for entry in entries] == [
         ("first", {}),
         ("last", {"seen": ["first"], "told": []}),
@@ -509,31 +494,45 @@ def test_writers_that_wait_share_a_transaction_and_one_that_fails_is_undone_alon
     assert first_broken(entries) is None
 
 
-def test_when_the_database_undoes_a_shared_transaction_every_writer_of_it_is_told(record: SqliteRecord) -> None:
+def test_what_was_changed_inside_a_change_that_fails_is_undone_with_it(record: SqliteRecord) -> None:
+    def fail() -> None:
+        with record.write():
+            with record.write() as tx:
+                tx.append(event("lost"))
+            raise UnknownFeature("two")
+
+    with pytest.raises(UnknownFeature):
+        fail()
+    with record.write() as tx:
+        tx.append(event("after"))
+    with record.read() as view:
+        assert [entry.event.kind for entry in view.journal()] == ["after"]
+
+
+def test_when_the_database_undoes_a_change_by_itself_nothing_more_of_it_is_written(record: SqliteRecord) -> None:
     with record.write() as tx:
         tx.append(event("before"))
 
     def break_off() -> None:
         with record.write() as tx:
-            # What SQLite does by itself on a full or broken disk.
-            # Only SQLite itself ends a transaction behind our back; this stands for it.
+            # Only SQLite itself ends a transaction behind our back, on a full or broken disk; this stands for it.
             tx._sql.execute("ROLLBACK")  # type: ignore[attr-defined]
             raise UnknownFeature("two")
 
-    def lose(other: threading.Thread) -> None:
+    def go_on() -> None:
+        with record.write() as tx:
+            tx.append(event("never"))
+
+    def lose() -> None:
         with record.write() as tx:
             tx.append(event("lost"))
-            other.start()
-            until(lambda: record._writers._coming == 1)
+            with pytest.raises(UnknownFeature):
+                break_off()
+            with pytest.raises(Fault, match="SQLite undid the whole transaction"):
+                go_on()
 
-    def fail() -> None:
-        with pytest.raises(UnknownFeature):
-            break_off()
-
-    other = threading.Thread(target=fail)
     with pytest.raises(Fault, match="The record cannot be written: SQLite undid the whole transaction"):
-        lose(other)
-    other.join()
+        lose()
     with record.write() as tx:
         tx.append(event("after"))
     with record.read() as view:

@@ -75,6 +75,8 @@ class Tool(Struct, frozen=True, kw_only=True):
     roles: frozenset[Role]
     run: Callable[[Call, Any], Outcome]
     mutates: bool = False
+    brief: bool = False
+    """Does nothing but read the record and commit once: calls of it need no lock, and may share one durable change."""
     idempotent: bool = False
     """Changes nothing more when it is called again with the same arguments, whatever the operation id (AOP-150)."""
     person_only: bool = False

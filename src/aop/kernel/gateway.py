@@ -6,9 +6,10 @@ who -> may -> well-formed -> once -> decide -> perform -> commit -> show
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
+from msgspec import Struct
 
 from aop.core.errors import (
     ForbiddenToolForRole,
@@ -29,11 +30,28 @@ from aop.kernel.config import Policy
 from aop.kernel.noted_calls import NotedCall
 from aop.kernel.ports import Report
 from aop.kernel.principals import Principal
-from aop.kernel.record import Operation
+from aop.kernel.record import Operation, Transaction
 from aop.kernel.showing import Moved, doubt_after_restart, show
 
 WAIT_FOR_TWIN_SECONDS = 600.0
 """How long a second caller of the same operation waits for the first one's answer."""
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """A call as it comes to the door."""
+
+    principal: Principal
+    tool: str
+    arguments: Json
+    operation_id: str
+
+
+class _Admitted(Struct, frozen=True, kw_only=True):
+    """A call that passed who, may and well-formed, with what tells it from another one of the same id."""
+
+    call: Call
+    arguments: Arguments
+    payload: str
 
 
 class Gateway:
@@ -56,63 +74,97 @@ class Gateway:
         """Take one call through all stations, and note who called what, how long it took, and how it ended."""
         began = self.kernel.clock.boot_seconds()
         own_id = self.kernel.new_id("op") if operation_id is None else operation_id
+        asked = Asked(principal=principal, tool=tool_name, arguments=arguments, operation_id=own_id)
         outcome = InternalError.code
         try:
-            answer = self._call(principal, tool_name, arguments, operation_id=own_id, report=report)
-            outcome = "ok" if answer.error is None else str(answer.error["code"])
+            answer = self._call(asked, report)
+            outcome = _outcome_of(answer)
             return answer
         except Refusal as refusal:
             outcome = refusal.code
             return refused(refusal)
         finally:
-            self._note(principal, tool_name, arguments, own_id, began=began, outcome=outcome)
+            self._note(asked, began=began, outcome=outcome)
+
+    def call_together(self, calls: Sequence[Asked], *, report: Report = lambda _line: None) -> list[Envelope]:
+        """Take calls of brief tools through all stations, with one durable change for all of them.
+
+        What breaks in one of them breaks all and is raised. Each may be sent again alone, as any call that broke: with
+        its operation id it is done once, whether the change was kept or not.
+        """
+        began = self.kernel.clock.boot_seconds()
+        set_aside = self._settle_dead_operations(report)
+        # All of them were asked before now, so the configuration of now is that of each.
+        config = self.kernel.config()
+        kernel = msgspec.structs.replace(self.kernel, config=lambda: config)
+        with kernel.record.write():
+            decided = [self._decided_or_refused(kernel, asked, report) for asked in calls]
+        answers = [answer if admitted is None else self._shown(admitted, answer) for admitted, answer in decided]
+        for asked, answer in zip(calls, answers, strict=True):
+            self._note(asked, began=began, outcome=_outcome_of(answer))
+        return [_naming(set_aside, answer) for answer in answers]
 
     def tools_for(self, principal: Principal) -> tuple[Tool, ...]:
         """Return the tools that this caller may use, by name."""
         policy = self.kernel.config().policy
         return tuple(tool for _name, tool in sorted(self.tools.items()) if may_use(tool, principal, policy))
 
-    def _call(
-        self, principal: Principal, tool_name: str, arguments: Json, *, operation_id: str, report: Report
-    ) -> Envelope:
-        tool = self._permitted_tool(principal, tool_name)
-        payload = payload_hash(tool, arguments)
-        parsed = parse_arguments(tool, arguments)
-        check_caller(principal, parsed)
+    def _call(self, asked: Asked, report: Report) -> Envelope:
+        admitted = self._admitted(self.kernel, asked, report)
         set_aside = self._settle_dead_operations(report)
+        return _naming(set_aside, self._shown(admitted, self._decided(admitted)))
+
+    def _admitted(self, kernel: Kernel, asked: Asked, report: Report) -> _Admitted:
+        tool = self._permitted_tool(kernel, asked)
+        payload = payload_hash(tool, asked.arguments)
+        parsed = parse_arguments(tool, asked.arguments)
+        check_caller(asked.principal, parsed)
+        own_id = operation_id_of(asked.operation_id) if tool.mutates else None
+        call = Call(kernel=kernel, principal=asked.principal, tool=tool, operation_id=own_id, report=report)
+        return _Admitted(call=call, arguments=parsed, payload=payload)
+
+    def _decided(self, admitted: _Admitted) -> Envelope:
+        tool = admitted.call.tool
         if not tool.mutates:
-            call = Call(kernel=self.kernel, principal=principal, tool=tool, operation_id=None, report=report)
-            return _naming(set_aside, envelope(tool, tool.run(call, parsed)))
-        own_id = operation_id_of(operation_id)
-        call = Call(kernel=self.kernel, principal=principal, tool=tool, operation_id=own_id, report=report)
-        answer = self._once(call, parsed, payload)
-        set_aside += show(self.kernel, parsed.feature_id if isinstance(parsed, FeatureArguments) else None)
+            return envelope(tool, tool.run(admitted.call, admitted.arguments))
+        return self._once_in_one_change(admitted) if tool.brief else self._once(admitted)
+
+    def _decided_or_refused(self, kernel: Kernel, asked: Asked, report: Report) -> tuple[_Admitted | None, Envelope]:
+        try:
+            admitted = self._admitted(kernel, asked, report)
+            return admitted, self._decided(admitted)
+        except Refusal as refusal:
+            return None, refused(refusal)
+
+    def _shown(self, admitted: _Admitted, answer: Envelope) -> Envelope:
+        tool, arguments = admitted.call.tool, admitted.arguments
+        if not tool.mutates:
+            return answer
+        set_aside = show(self.kernel, arguments.feature_id if isinstance(arguments, FeatureArguments) else None)
         return _naming(set_aside, self._revealed(tool, answer))
 
-    def _note(
-        self, principal: Principal, tool_name: str, arguments: Json, operation_id: str, *, began: float, outcome: str
-    ) -> None:
+    def _note(self, asked: Asked, *, began: float, outcome: str) -> None:
         # What is no name of ours may be anything: it is noted that somebody sent something, and not what.
-        named = arguments.get("feature_id") if isinstance(arguments, Mapping) else None
+        named = asked.arguments.get("feature_id") if isinstance(asked.arguments, Mapping) else None
         self.kernel.calls.note(
             NotedCall(
                 at=self.kernel.now(),
-                actor=principal.actor,
-                role=principal.role,
-                tool=tool_name if tool_name in self.tools else "?",
+                actor=asked.principal.actor,
+                role=asked.principal.role,
+                tool=asked.tool if asked.tool in self.tools else "?",
                 feature_id=named if isinstance(named, str) and is_feature_id(named) else None,
-                operation_id=operation_id if is_operation_id(operation_id) else "?",
+                operation_id=asked.operation_id if is_operation_id(asked.operation_id) else "?",
                 milliseconds=round((self.kernel.clock.boot_seconds() - began) * 1000, 3),
                 outcome=outcome,
             )
         )
 
-    def _permitted_tool(self, principal: Principal, tool_name: str) -> Tool:
-        tool = self.tools.get(tool_name)
+    def _permitted_tool(self, kernel: Kernel, asked: Asked) -> Tool:
+        principal, tool = asked.principal, self.tools.get(asked.tool)
         if tool is None:
-            shown = ascii(tool_name[:80])[1:-1]
+            shown = ascii(asked.tool[:80])[1:-1]
             raise UnknownTool(f"There is no tool `{shown}`.", tool=shown)
-        if not may_use(tool, principal, self.kernel.config().policy):
+        if not may_use(tool, principal, kernel.config().policy):
             raise ForbiddenToolForRole(
                 f"The role `{principal.role}` may not call `{tool.name}`"
                 + (" with a token: it is for a person." if tool.person_only and not principal.person else "."),
@@ -121,9 +173,12 @@ class Gateway:
             )
         return tool
 
-    def _once(self, call: Call, arguments: Arguments, payload: str) -> Envelope:
+    def _once(self, admitted: _Admitted) -> Envelope:
+        call = admitted.call
         with self.kernel.locks.operation(call.operation(), wait_seconds=WAIT_FOR_TWIN_SECONDS):
-            known = self._enter(call, payload)
+            # Nothing has happened yet: if a power cut takes it back, the call was never made.
+            with self.kernel.record.write(durable=False) as tx:
+                known = _entered(tx, admitted)
             if known is not None and known.answer is not None:
                 return msgspec.convert(known.answer, Envelope)
             # Pending while its lock is ours: an earlier caller died half-way.
@@ -131,28 +186,20 @@ class Gateway:
             if finished is not None:
                 return envelope(call.tool, finished)
             try:
-                return envelope(call.tool, call.tool.run(call, arguments))
+                return envelope(call.tool, call.tool.run(call, admitted.arguments))
             except Refusal:
                 with self.kernel.record.write(durable=False) as tx:
                     tx.withdraw_operation(call.operation())
                 raise
 
-    def _enter(self, call: Call, payload: str) -> Operation | None:
-        """Enter the operation as pending; return the entry that is already there, if there is one."""
-        operation_id = call.operation()
-        entry = Operation(
-            operation_id=operation_id, tool=call.tool.name, payload_hash=payload, actor=call.principal.actor
-        )
-        # Nothing has happened yet: if a power cut takes it back, the call was never made.
-        with self.kernel.record.write(durable=False) as tx:
-            known = tx.operation(operation_id)
-            if known is None:
-                tx.enter_operation(entry)
-        if known is not None and known.payload_hash != payload:
-            raise IdempotencyMismatch(
-                f"The operation id `{operation_id}` was used for another request.", operation_id=operation_id
-            )
-        return known
+    def _once_in_one_change(self, admitted: _Admitted) -> Envelope:
+        """Enter the operation, decide and answer in one transaction: nobody ever sees it pending."""
+        call = admitted.call
+        with self.kernel.record.write() as tx:
+            known = _entered(tx, admitted)
+            if known is not None and known.answer is not None:
+                return msgspec.convert(known.answer, Envelope)
+            return envelope(call.tool, call.tool.run(call, admitted.arguments))
 
     def _settle_dead_operations(self, report: Report) -> tuple[Moved, ...]:
         """Finish or undo what died half-way, once in the life of this process; return what was set aside."""
@@ -195,6 +242,33 @@ class Gateway:
             return answer
         shown = tool.reveal(self.kernel, msgspec.convert(answer.data, tool.output))
         return msgspec.structs.replace(answer, data=msgspec.to_builtins(shown))
+
+
+def _outcome_of(answer: Envelope) -> str:
+    return "ok" if answer.error is None else str(answer.error["code"])
+
+
+def _entered(tx: Transaction, admitted: _Admitted) -> Operation | None:
+    """Enter the operation as pending; return the entry that is already there, if there is one.
+
+    Raises: IdempotencyMismatch.
+    """
+    call, operation_id = admitted.call, admitted.call.operation()
+    known = tx.operation(operation_id)
+    if known is None:
+        tx.enter_operation(
+            Operation(
+                operation_id=operation_id,
+                tool=call.tool.name,
+                payload_hash=admitted.payload,
+                actor=call.principal.actor,
+            )
+        )
+    elif known.payload_hash != admitted.payload:
+        raise IdempotencyMismatch(
+            f"The operation id `{operation_id}` was used for another request.", operation_id=operation_id
+        )
+    return known
 
 
 def _naming(set_aside: tuple[Moved, ...], answer: Envelope) -> Envelope:

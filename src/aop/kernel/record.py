@@ -151,10 +151,13 @@ class Record(Protocol):
     """The one store behind everything that AOP knows."""
 
     def read(self) -> AbstractContextManager[Snapshot]:
-        """Look at one consistent state."""
+        """Look at one consistent state; inside a change, at what the change has made of it so far."""
 
     def write(self, *, durable: bool = True) -> AbstractContextManager[Transaction]:
         """Change it; an exception inside changes nothing.
+
+        A change that is begun inside another one of the same thread is a part of it: undone alone when it raises, and
+        kept when the outer one is, as well as that one is.
 
         What is durable outlasts a power cut, and so does all that was written before it. What is not outlasts the
         death of this process, and may be undone by a power cut that comes before the next durable change.

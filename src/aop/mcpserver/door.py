@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache, partial
@@ -25,13 +25,13 @@ from mcp_types import (
     TextContent,
     Tool,
 )
-from msgspec import Struct
 
 from aop.core.errors import InternalError, InvalidArguments, Refusal
 from aop.core.version import VERSION
 from aop.kernel.calls import Envelope, refused
-from aop.kernel.gateway import Gateway
+from aop.kernel.gateway import Asked, Gateway
 from aop.kernel.principals import Principal
+from aop.mcpserver.brief_calls import BriefCalls
 from aop.mcpserver.publishing import OPERATION_ID, names_by_alias, published
 from aop.wiring import make_ready_for_threads
 
@@ -65,6 +65,7 @@ class Door:
         self._names = names_by_alias(gateway.tools)
         self._published = cache(lambda name: published(gateway.tools[name]))
         self._threads = ThreadPoolExecutor(CALLS_AT_ONCE, thread_name_prefix="call")
+        self._brief = BriefCalls(self._all_whole)
 
     def server(self) -> Server[Any]:
         """Return the server, for any transport."""
@@ -84,6 +85,7 @@ class Door:
     def close(self) -> None:
         """Let the calls that are running come to their end, whether or not somebody still waits for their answer."""
         self._threads.shutdown(wait=True)
+        self._brief.close()
 
     async def _list_tools(self, _context: Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
         try:
@@ -97,11 +99,15 @@ class Door:
 
     async def _call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
         try:
-            return as_result(await self._answer(context, self._request(context, params)))
+            asked = self._asked(context, params)
+            tool = self._gateway.tools.get(asked.tool)
+            if tool is not None and tool.brief:
+                return as_result(await self._brief.answer(asked))
+            return as_result(await self._answer(context, asked))
         except Refusal as refusal:
             return as_result(refused(refusal))
 
-    def _request(self, context: Context, params: CallToolRequestParams) -> Asked:
+    def _asked(self, context: Context, params: CallToolRequestParams) -> Asked:
         """Return what a client asks for, in the gateway's words.
 
         Raises: TokenInvalid, InvalidArguments.
@@ -113,7 +119,13 @@ class Door:
         given = [(context.meta or {}).get(META_OPERATION_ID)]
         if tool is not None and tool.mutates:
             given.append(arguments.pop(OPERATION_ID, None))
-        return Asked(principal=principal, tool=name, arguments=arguments, operation_id=_the_one(given))
+        own_id = _the_one(given)
+        return Asked(
+            principal=principal,
+            tool=name,
+            arguments=arguments,
+            operation_id=self._gateway.kernel.new_id("op") if own_id is None else own_id,
+        )
 
     async def _answer(self, context: Context, asked: Asked) -> Envelope:
         call, progress = self._gateway.call, _Progress(context)
@@ -132,6 +144,20 @@ class Door:
     async def _in_thread(self, do: Callable[..., T], *values: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, partial(self._whole, do, *values))
 
+    def _all_whole(self, calls: Sequence[Asked]) -> Sequence[Envelope]:
+        """Answer calls of brief tools together, or one by one if that breaks: it concerns one of them, as a rule."""
+        try:
+            return self._whole(partial(self._gateway.call_together, report=self._log), calls)
+        except InternalError:
+            return [self._alone(asked) for asked in calls]
+
+    def _alone(self, asked: Asked) -> Envelope:
+        do = partial(self._gateway.call, operation_id=asked.operation_id)
+        try:
+            return self._whole(do, asked.principal, asked.tool, asked.arguments)
+        except InternalError as fault:
+            return refused(fault)
+
     def _whole(self, do: Callable[..., T], *values: object) -> T:
         """Do something that may break; what is known of a breakage is logged, since the client must not see it.
 
@@ -147,15 +173,6 @@ class Door:
             self._log(f"{reference}: {trace}")
             message = f"AOP broke while doing this; reference `{reference}`."
             raise InternalError(message, reference=reference) from fault
-
-
-class Asked(Struct, frozen=True, kw_only=True):
-    """A tool call as the gateway takes it."""
-
-    principal: Principal
-    tool: str
-    arguments: dict[str, Any]
-    operation_id: str | None
 
 
 def _the_one(given: list[object]) -> str | None:

@@ -12,7 +12,6 @@ from typing import TypeVar
 import msgspec
 
 from aop.adapters.file_locks import locked_file
-from aop.adapters.record.grouping import GroupedWriters
 from aop.adapters.record.migrations import MIGRATIONS, migrate
 from aop.core.errors import Fault, Json
 from aop.core.ids import FeatureId, OperationId
@@ -31,12 +30,13 @@ class SqliteRecord:
         self._lock_path = path.with_name(path.name + ".lock")
         self._own = threading.local()
         self._opened: list[sqlite3.Connection] = []
-        # SQLite's own busy wait starves some writers; a file lock is handed on in order.
-        self._writers = GroupedWriters(self._connection, lambda: locked_file(self._lock_path))
 
     @contextmanager
     def read(self) -> Iterator[Snapshot]:
         connection = self._connection()
+        if self._is_writing():
+            yield _View(connection)
+            return
         connection.execute("BEGIN")
         try:
             yield _View(connection)
@@ -45,8 +45,23 @@ class SqliteRecord:
 
     @contextmanager
     def write(self, *, durable: bool = True) -> Iterator[Transaction]:
-        with self._writers.turn(durable=durable) as connection:
-            yield _View(connection)
+        # Opened before the lock is taken: the first opening takes it itself, to make the tables.
+        connection = self._connection()
+        if self._is_writing():
+            with _undone_alone(connection):
+                yield _View(connection)
+            return
+        # SQLite's own busy wait starves some writers; a file lock is handed on in order.
+        with locked_file(self._lock_path):
+            self._own.writing = True
+            try:
+                with _kept_at_the_end(connection, durable=durable):
+                    yield _View(connection)
+            finally:
+                self._own.writing = False
+
+    def _is_writing(self) -> bool:
+        return getattr(self._own, "writing", False)
 
     def close(self) -> None:
         """Close every connection that was opened, whichever thread opened it."""
@@ -76,6 +91,52 @@ class SqliteRecord:
                 connection.execute("PRAGMA synchronous = FULL")
                 connection.execute("PRAGMA journal_mode = WAL")
                 migrate(connection)
+
+
+@contextmanager
+def _kept_at_the_end(connection: sqlite3.Connection, *, durable: bool) -> Iterator[None]:
+    try:
+        # Without waiting for the disk the log is written all the same, and the next wait is for all of it.
+        connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+        connection.execute("BEGIN IMMEDIATE")
+    except sqlite3.Error as error:
+        raise _unwritten(error) from error
+    try:
+        yield
+        _check_not_undone(connection)
+        try:
+            connection.commit()
+        except sqlite3.Error as error:
+            raise _unwritten(error) from error
+    finally:
+        if connection.in_transaction:
+            connection.rollback()
+
+
+@contextmanager
+def _undone_alone(connection: sqlite3.Connection) -> Iterator[None]:
+    # Outside a transaction a savepoint would begin one of its own, and keep it.
+    _check_not_undone(connection)
+    connection.execute("SAVEPOINT part")
+    try:
+        yield
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK TO part")
+            connection.execute("RELEASE part")
+        raise
+    _check_not_undone(connection)
+    connection.execute("RELEASE part")
+
+
+def _check_not_undone(connection: sqlite3.Connection) -> None:
+    """Raise a fault if SQLite has undone everything by itself, as it does on a full or broken disk."""
+    if not connection.in_transaction:
+        raise _unwritten("SQLite undid the whole transaction")
+
+
+def _unwritten(why: object) -> Fault:
+    return Fault(f"The record cannot be written: {why}")
 
 
 class _View:

@@ -180,6 +180,7 @@ TOOLS = (
         roles=COORDINATORS,
         run=state_patch,
         mutates=True,
+        brief=True,
         expandable=True,
     ),
     Tool(
@@ -190,5 +191,6 @@ TOOLS = (
         roles=READERS,
         run=log_append,
         mutates=True,
+        brief=True,
     ),
 )

@@ -1,0 +1,65 @@
+"""Small changes that many clients send at once: they share the wait for the disk, and not each other's trouble."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from aop.adapters.file_locks import locked_file
+from aop.core.roles import Role
+from tests.mcpserver.clients import Answer, Mcp, answer_of, over_http, served, token_for
+from tests.world import World
+
+FEATURES = ("one", "two", "three")
+
+
+@pytest.fixture
+def client(world: World) -> Iterator[Mcp]:
+    for name in FEATURES:
+        world.init(name)
+    with served(world.root) as server, over_http(server.url, token_for(world, Role.ORCHESTRATOR)) as connected:
+        yield connected
+
+
+def noted_together(world: World, client: Mcp) -> dict[str, Answer]:
+    """Send a note on each feature while nobody can write: those after the first wait in one line."""
+    with locked_file(world.root / ".aop/record.db.lock"):
+        notes = {name: {"feature_id": name, "note": f"On {name}", "operation_id": f"op-{name}"} for name in FEATURES}
+        sent = {
+            name: client.portal.start_task_soon(client._call, "feature.log_append", notes[name], {}) for name in notes
+        }
+    return {name: answer_of(call.result(timeout=20)) for name, call in sent.items()}
+
+
+def noted(world: World) -> set[str]:
+    with world.app.record.read() as view:
+        entries = list(view.journal(kinds=("note_added",)))
+    assert len(entries) == len({entry.event.operation_id for entry in entries})
+    return {entry.event.operation_id for entry in entries}
+
+
+def test_when_files_of_one_cannot_be_shown_only_who_changed_it_is_told(world: World, client: Mcp) -> None:
+    folder = world.root / "agentic/features/two"
+    folder.rename(folder.with_name("elsewhere"))
+    folder.write_text("In the way.\n")
+    answers = noted_together(world, client)
+    assert {name: answer.code for name, answer in answers.items()} == {
+        "one": None,
+        "two": "internal_error",
+        "three": None,
+    }
+    assert noted(world) == {"op-one", "op-two", "op-three"}
+    folder.unlink()
+    assert {name: answer.code for name, answer in noted_together(world, client).items()} == dict.fromkeys(FEATURES)
+    assert noted(world) == {"op-one", "op-two", "op-three"}
+    assert "On two" in (folder / "decisions.md").read_text()
+
+
+def test_a_note_is_kept_although_its_client_is_gone(world: World, client: Mcp) -> None:
+    note = {"feature_id": "one", "note": "Kept", "operation_id": "op-1"}
+    first = client.call("feature.log_append", {**note, "operation_id": "op-0"})
+    with locked_file(world.root / ".aop/record.db.lock"):
+        client.portal.start_task_soon(client._call, "feature.log_append", note, {}).cancel()
+    again = client.call("feature.log_append", note)
+    assert (again.data["seq"], noted(world)) == (first.data["seq"] + 1, {"op-0", "op-1"})
