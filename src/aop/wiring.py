@@ -84,6 +84,7 @@ TOOL_MODULES: Mapping[str, str] = {
     "run.pause": "aop.kernel.tools.running",
     "run.resume": "aop.kernel.tools.running",
     "run.took": "aop.kernel.tools.running",
+    "usage.record": "aop.kernel.tools.usage",
 }
 """Every tool, and the module that has its row: a command pays for the tools that it calls, not for all of them."""
 

@@ -99,6 +99,7 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "run.pause": PERSON,
     "run.resume": PERSON,
     "run.took": set(),
+    "usage.record": set(),
 }
 """Which roles may call a tool (`system` may call all); `person`: the orchestrator's, and never with a token."""
 
@@ -285,6 +286,7 @@ EXAMPLES: Mapping[str, dict[str, Any]] = {
     "feature.ingest_spec": {"text": "Say TWO.\n", "source_path": "specs/one.md"},
     "inbox.answer": {"question_id": "q1", "answer": "Blue."},
     "inbox.ask": {"gate": "question", "text": "Which colour?"},
+    "usage.record": {"worker": "builder", "run": "run-1", "provider": "custom"},
 }
 """What a tool needs besides a feature."""
 
@@ -496,6 +498,7 @@ def tell_about(world: World) -> None:
     world.ok("feature.ingest_spec", feature_id="one", text="Say TWO.\n", source_path="specs/one.md")
     world.ok("inbox.ask", feature_id="one", gate="question", text="Which colour?")
     world.ok("inbox.answer", feature_id="one", question_id="q1", answer="Blue.")
+    world.ok("usage.record", role=Role.SYSTEM, feature_id="one", **EXAMPLES["usage.record"])
 
 
 def steer(world: World) -> None:

@@ -131,6 +131,7 @@ PERSONS = {
     "run.pause",
     "run.resume",
     "run.took",
+    "usage.record",
 }
 
 

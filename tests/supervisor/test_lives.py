@@ -58,7 +58,8 @@ def qa(output: WorkerOutput) -> tuple[Role, WorkerOutput]:
 
 def journal(world: World) -> list[tuple[str, str]]:
     with world.app.record.read() as view:
-        return [(entry.event.actor, entry.event.kind) for entry in view.journal()]
+        told = [(entry.event.actor, entry.event.kind) for entry in view.journal()]
+    return [(actor, kind) for actor, kind in told if kind != "turn_taken"]
 
 
 def status(world: World, feature: str = "one") -> tuple[str, str]:

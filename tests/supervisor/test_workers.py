@@ -11,8 +11,9 @@ import pytest
 from aop.adapters.agents.replay import RecordedTurn, ReplayWorker, read_transcript
 from aop.core.errors import Fault
 from aop.core.roles import Role
+from aop.kernel.usage import Usage
 from aop.supervisor.policy import telling_line
-from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, Request, Usage, WorkerInput, WorkerOutput
+from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, Request, WorkerInput, WorkerOutput
 from tests.supervisor.bringing import ONE
 
 WIRE: Mapping[str, tuple[dict[str, Any], WorkerOutput]] = {
@@ -24,7 +25,11 @@ WIRE: Mapping[str, tuple[dict[str, Any], WorkerOutput]] = {
         Request(request="lock", detail={"resource": "openapi"}),
     ),
     "usage": (
-        {"type": "NOTE", "note": "Hello.", "usage": {"input_tokens": 7, "output_tokens": None, "cost_usd": None}},
+        {
+            "type": "NOTE",
+            "note": "Hello.",
+            "usage": {"input_tokens": 7, "output_tokens": None, "cached_input_tokens": None, "cost_usd": None},
+        },
         Note(note="Hello.", usage=Usage(input_tokens=7)),
     ),
 }

@@ -10,6 +10,8 @@ from tests.tools.worlds import force, plain
 from tests.world import World, files
 
 NONE_RUN = {"plan": "na", "fast": "na", "full": "na", "merge": "na"}
+FIGURES = ("input_tokens", "output_tokens", "cached_input_tokens", "cost_usd")
+NO_TURNS = {"turns": 0, **{name: {"known": None, "unknown_turns": 0} for name in FIGURES}}
 
 
 def counted(**statuses: int) -> dict[str, int]:
@@ -41,6 +43,7 @@ def test_the_dashboard_shows_status_gates_locks_and_what_blocks(world: World) ->
                 "gates": {**NONE_RUN, "plan": "pass", "fast": "pass"},
                 "locks": [],
                 "blocked_by": [],
+                "spent": NO_TURNS,
             },
             {
                 "feature_id": "three",
@@ -49,6 +52,7 @@ def test_the_dashboard_shows_status_gates_locks_and_what_blocks(world: World) ->
                 "gates": NONE_RUN,
                 "locks": [],
                 "blocked_by": [],
+                "spent": NO_TURNS,
             },
             {
                 "feature_id": "two",
@@ -57,14 +61,17 @@ def test_the_dashboard_shows_status_gates_locks_and_what_blocks(world: World) ->
                 "gates": NONE_RUN,
                 "locks": ["openapi"],
                 "blocked_by": ["one"],
+                "spent": NO_TURNS,
             },
         ],
         "counts": counted(qa=1, planning=1, blocked=1),
+        "spent": NO_TURNS,
+        "runs": {},
     }
 
 
 def test_a_repository_without_features_has_an_empty_dashboard(world: World) -> None:
-    assert plain(world.ok("report.dashboard")) == {"features": [], "counts": counted()}
+    assert plain(world.ok("report.dashboard")) == {"features": [], "counts": counted(), "spent": NO_TURNS, "runs": {}}
 
 
 def test_a_worker_sees_its_own_feature_only(world: World) -> None:

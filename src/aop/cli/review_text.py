@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from aop.core.visibletext import pieces, visible, visible_name
 from aop.kernel.documents import Status
 from aop.kernel.tools.review import DiffBundle, FeatureSummary
+from aop.kernel.usage import told
 from aop.web.review_view import (
     AGENT_TEXT,
     base_text,
@@ -61,6 +62,8 @@ def _head(summary: FeatureSummary, paint: Paint) -> Iterator[str]:
     yield f"Tree      {state.tree}"
     yield f"Base      {visible(base_text(summary))}"
     yield f"Worktree  {state.worktree_path}"
+    if summary.spent.turns:
+        yield f"Cost      {told(summary.spent)}"
     merge = state.evidence.merge
     if merge is not None:
         yield f"Merged    {merge.merge_commit} ({merge.strategy})"

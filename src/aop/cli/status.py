@@ -6,8 +6,11 @@ import argparse
 import os
 from pathlib import Path
 
+import msgspec
+
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
+from aop.kernel.usage import Spending, told
 from aop.wiring import Settings, build
 
 
@@ -34,8 +37,13 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     for row in features:
         gates = " ".join(f"{name}:{verdict}" for name, verdict in row["gates"].items() if verdict != "na")
         lines.append(f"{row['feature_id']:<{width}}  {row['status']:<14}  {gates}".rstrip())
+        spent = told(msgspec.convert(row["spent"], Spending))
+        if spent:
+            lines.append(f"{'':<{width}}  {spent}")
         if row["status_reason"]:
             lines.append(f"{'':<{width}}  {row['status_reason']}")
+    if answer.data["spent"]["turns"]:
+        lines.append(f"all together: {told(msgspec.convert(answer.data['spent'], Spending))}")
     # A line at a time would be a system call for each.
     terminal.text("\n".join(lines))
     return Exit.OK

@@ -690,6 +690,27 @@ class AlreadyAnswered(Refusal):
     hint = "The first answer counts. To tell the worker more, wait until it asks again."
 
 
+class NotAChoice(Refusal):
+    """The question has a few answers, and this is none of them."""
+
+    code = "not_a_choice"
+    hint = "Answer with one of `choices`, as it is written there."
+
+    def __init__(self, question_id: str, choices: Sequence[str]) -> None:
+        named = " or ".join(f"`{choice}`" for choice in choices)
+        super().__init__(
+            f"The question `{question_id}` is answered with {named}.", question_id=question_id, choices=list(choices)
+        )
+
+
+class CostCapReached(Refusal):
+    """A cap on cost is reached, and a person said to stop, or nobody answered in time."""
+
+    code = "cost_cap_reached"
+    move = Move.ESCALATE
+    hint = "The work so far is kept. Raise the cap in `cost` of policy.yaml, and name the feature's spec again."
+
+
 class TurnsUsedUp(Refusal):
     """A worker did not get there in the turns that it had."""
 

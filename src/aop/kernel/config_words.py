@@ -117,6 +117,13 @@ KEY_WORDS: Mapping[str, str] = {
     ),
     "supervisor.turn_timeout_seconds": "How long an agent's turn may take.",
     "supervisor.lock_wait_timeout_seconds": "How long the supervisor waits for a lock on behalf of a feature.",
+    "cost.max_usd_per_feature": (
+        "The cost in US dollars at which a feature takes no more turns until a person raises the cap; "
+        "`0`, here and in the other caps, is no cap."
+    ),
+    "cost.max_usd_per_run": "The cost at which no feature of a run takes another turn.",
+    "cost.max_tokens_per_feature": "The same for a feature's input and output tokens.",
+    "cost.max_tokens_per_run": "The same for the input and output tokens of a run.",
     "thresholds": "Figures of your own, by name; they are part of the configuration's hash.",
     "profiles.<name>.modes.<mode>[].name": (
         "The step's name: letters, digits, `.`, `_`, `-`; part of its log's file name; once in a mode, "
@@ -199,6 +206,7 @@ SECTION_WORDS: Mapping[str, str] = {
     "testing.coverage.targets": "What is aimed at.",
     "merge_policy": "How features land.",
     "worktree": "What features are cut from.",
+    "cost": "What the turns of agents may cost before a person is asked.",
     "supervisor": "How much is done at a time, and how often it is tried.",
     "profiles": "The gate profiles, by name.",
     "profiles.<name>.modes": "The steps of each mode.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aop.core.roles import Role
 
+SYSTEM = frozenset({Role.SYSTEM})
 READERS = frozenset({Role.ORCHESTRATOR, Role.PLANNER, Role.BUILDER, Role.QA, Role.SYSTEM})
 COORDINATORS = frozenset({Role.ORCHESTRATOR, Role.SYSTEM})
 PLANNERS = frozenset({Role.ORCHESTRATOR, Role.PLANNER, Role.SYSTEM})

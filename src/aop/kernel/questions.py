@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from aop.core.ids import FeatureId
 from aop.kernel.documents import Document, NonEmpty
+
+HumanGate: TypeAlias = Literal["question", "approval", "escalation", "authorisation"]
+RAISE, STOP = "raise", "stop"
+"""The answers to an authorisation about cost."""
 
 
 class Question(Document, frozen=True, kw_only=True):
@@ -17,9 +21,13 @@ class Question(Document, frozen=True, kw_only=True):
     question_id: NonEmpty
     """Short, for a person types it."""
     feature_id: FeatureId
-    gate: Literal["question", "approval", "escalation", "authorisation"]
+    gate: HumanGate
     text: NonEmpty
     detail: Mapping[str, Any] = {}
+    about: str = ""
+    """What several features may ask at once, and a person answers once; empty for what only this one asks."""
+    choices: tuple[str, ...] = ()
+    """The only answers that there are; empty where any text is one."""
     asked_by: NonEmpty
     asked_at: NonEmpty
     answer: str | None = None

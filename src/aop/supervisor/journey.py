@@ -12,6 +12,8 @@ from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.kernel.config_models import Mode
 from aop.kernel.documents import Status
+from aop.kernel.questions import HumanGate
+from aop.kernel.usage import Overrun
 from aop.supervisor.workers import ToolResult, WorkerOutput
 
 
@@ -44,6 +46,8 @@ class FeatureRun(Part, frozen=True, kw_only=True):
 
     feature_id: FeatureId
     turns_allowed: int
+    run_name: str = ""
+    """The run that the feature was asked for in: what it costs counts there."""
     status: Status = Status.PLANNING
     turns: int = 0
     """How many turns workers took in this phase."""
@@ -58,7 +62,7 @@ class FeatureRun(Part, frozen=True, kw_only=True):
     role: Role = Role.PLANNER
     """Whose turn it is, or whose proposal is judged."""
     held_back: AskWorker | RunGates | None = None
-    """What comes next when nobody pauses the feature any more."""
+    """What comes next when nobody pauses the feature any more, or when a person has raised a cap."""
     revisions: int = 0
     """How often the plan met another feature's."""
 
@@ -90,6 +94,13 @@ class WorkerFailed(Happened, frozen=True, kw_only=True, tag="worker_failed"):
     error: Mapping[str, Any]
 
 
+class TurnWithheld(Happened, frozen=True, kw_only=True, tag="turn_withheld"):
+    """A turn was not taken, because a cap on cost is reached."""
+
+    ask: AskWorker
+    over: Overrun
+
+
 class PersonAnswered(Happened, frozen=True, kw_only=True, tag="person_answered"):
     question: str
     answer: str
@@ -113,7 +124,15 @@ class Resumed(Happened, frozen=True, kw_only=True, tag="resumed"):
 
 
 Event: TypeAlias = (
-    Began | ToolAnswered | WorkerAnswered | WorkerFailed | PersonAnswered | WayCleared | HeldBack | Resumed
+    Began
+    | ToolAnswered
+    | WorkerAnswered
+    | WorkerFailed
+    | TurnWithheld
+    | PersonAnswered
+    | WayCleared
+    | HeldBack
+    | Resumed
 )
 
 
@@ -140,7 +159,7 @@ class RunGates(Deed, frozen=True, kw_only=True, tag="run_gates"):
 
 
 class AskWorker(Deed, frozen=True, kw_only=True, tag="ask_worker"):
-    """Ends in `WorkerAnswered` or `WorkerFailed`; takes a place among the turns that may be taken at once."""
+    """Ends in `WorkerAnswered`, `WorkerFailed` or `TurnWithheld`; takes a place among the turns that go on at once."""
 
     role: Role
     instructions: str
@@ -152,6 +171,10 @@ class AskPerson(Deed, frozen=True, kw_only=True, tag="ask_person"):
 
     question: str
     detail: Mapping[str, Any] = {}
+    gate: HumanGate = "question"
+    about: str = ""
+    """Features that ask about the same get one answer."""
+    choices: tuple[str, ...] = ()
 
 
 class Await(Deed, frozen=True, kw_only=True, tag="await"):

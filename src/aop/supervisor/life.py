@@ -42,6 +42,7 @@ from aop.supervisor.journey import (
     Resumed,
     RunGates,
     ToolAnswered,
+    TurnWithheld,
     WayCleared,
     WorkerAnswered,
     WorkerFailed,
@@ -83,6 +84,8 @@ class Wanted(Struct, frozen=True, kw_only=True):
     """What must be merged before it begins: its branch is cut from the base branch."""
     again: bool = False
     """Whether a person asked for it to begin again: that wish is fulfilled with this run."""
+    run_name: str = ""
+    """The run that asked for it first; what it costs counts there, whoever goes on with it."""
 
 
 class _Given(Struct, frozen=True, kw_only=True):
@@ -140,7 +143,9 @@ class Lives:
 
     async def _life(self, run: Run, wanted: Wanted) -> Json:
         await self._until_it_may_begin(run, wanted)
-        feature = FeatureRun(feature_id=wanted.feature_id, turns_allowed=self._limits.turns_a_phase)
+        feature = FeatureRun(
+            feature_id=wanted.feature_id, turns_allowed=self._limits.turns_a_phase, run_name=wanted.run_name
+        )
         event: Event = Began()
         number = 0
         while True:
@@ -210,11 +215,19 @@ class Lives:
         return {"unmerged": left, "since": since}
 
     async def _person(self, run: Run, feature: FeatureRun, asked: AskPerson, number: int) -> Event:
-        arguments = {"gate": "question", "text": asked.question, "detail": asked.detail}
+        arguments = {
+            "gate": asked.gate,
+            "text": asked.question,
+            "detail": asked.detail,
+            "about": asked.about,
+            "choices": list(asked.choices),
+        }
         call = CallTool(role=Role.ORCHESTRATOR, tool="inbox.ask", arguments=arguments)
         put: Any = await run.step(f"ask{number}", lambda: self._work.called(run, feature.feature_id, call, number))
         topic = put["data"]["question_id"]
-        self._tell(feature.feature_id, f"asks: {asked.question} (aop answer {topic} TEXT)")
+        self._tell(
+            feature.feature_id, f"asks: {asked.question} (aop answer {topic} {'|'.join(asked.choices) or 'TEXT'})"
+        )
         self._board.put(feature.feature_id, Standing(does="asks", run_id=run.run_id, topic=topic))
         return PersonAnswered(question=asked.question, answer=str(await run.ask(topic)))
 
@@ -302,12 +315,12 @@ class Lives:
                     return HeldBack(action=action)
                 return ToolAnswered(result=msgspec.convert(ran, ToolResult), mode=action.mode)
             case AskWorker():
-                given = plain(Turn(feature_id=feature.feature_id, ask=action))
+                given = plain(Turn(feature_id=feature.feature_id, ask=action, run_name=feature.run_name))
                 child = await run.spawn("turn", given, key=f"{number}.turn", priority=TURN_PRIORITY)
                 said = await run.result(child)
                 if said == HELD_BACK:
                     return HeldBack(action=action)
-                answered: Event = msgspec.convert(said, WorkerAnswered | WorkerFailed)
+                answered: Event = msgspec.convert(said, WorkerAnswered | WorkerFailed | TurnWithheld)
                 return answered
 
 

@@ -18,6 +18,8 @@ from aop.core.errors import GoesInCircles, InvalidArguments, TurnsUsedUp
 from aop.core.roles import Role
 from aop.kernel.config_models import Mode
 from aop.kernel.documents import Status
+from aop.kernel.questions import RAISE
+from aop.supervisor.caps import cap_kept, cap_question
 from aop.supervisor.journey import (
     Action,
     AskPerson,
@@ -36,6 +38,7 @@ from aop.supervisor.journey import (
     Rung,
     RunGates,
     ToolAnswered,
+    TurnWithheld,
     WayCleared,
     WorkerAnswered,
     WorkerFailed,
@@ -68,7 +71,7 @@ def step(run: FeatureRun, event: Event) -> Decision:
     """Return what is known after an event, and what to do next."""
     match event:
         case Began():
-            fresh = FeatureRun(feature_id=run.feature_id, turns_allowed=run.turns_allowed)
+            fresh = FeatureRun(feature_id=run.feature_id, turns_allowed=run.turns_allowed, run_name=run.run_name)
             return fresh, CallTool(role=Role.ORCHESTRATOR, tool="feature.init")
         case ToolAnswered():
             return _after_tool(_with_facts(run, event.result), event)
@@ -76,9 +79,8 @@ def step(run: FeatureRun, event: Event) -> Decision:
             return _heard(replace(run, turns=run.turns + 1, pending=None), event.output)
         case WorkerFailed():
             return _unheard(replace(run, turns=run.turns + 1), event)
-        case PersonAnswered():
-            said = ToolResult(tool="person", ok=True, data={"question": event.question, "answer": event.answer})
-            return _ask(replace(run, turns=0, attempts=(), rung=Rung.NONE, results=(*run.results, said)))
+        case TurnWithheld() | PersonAnswered():
+            return _with_person(run, event)
         case WayCleared():
             return _cleared(run, event)
         case HeldBack() | Resumed():
@@ -126,7 +128,19 @@ def _out_of_turns(run: FeatureRun) -> Decision:
 
 def _plea(run: FeatureRun, question: str) -> Decision:
     detail = {"attempts": [msgspec.to_builtins(attempt) for attempt in run.attempts]}
-    return replace(run, asked=True), AskPerson(question=question, detail=detail)
+    return replace(run, asked=True), AskPerson(question=question, detail=detail, gate="escalation")
+
+
+def _with_person(run: FeatureRun, event: TurnWithheld | PersonAnswered) -> Decision:
+    """Ask before a turn that a cap does not allow; hand an answer to the worker, or to the turn that waits for it."""
+    if isinstance(event, TurnWithheld):
+        return replace(run, held_back=event.ask), cap_question(run.feature_id, event.over)
+    if run.held_back is None:
+        said = ToolResult(tool="person", ok=True, data={"question": event.question, "answer": event.answer})
+        return _ask(replace(run, turns=0, attempts=(), rung=Rung.NONE, results=(*run.results, said)))
+    if event.answer == RAISE:
+        return replace(run, held_back=None), run.held_back
+    return run, Finish(status=Status.BLOCKED, error=cap_kept(run.feature_id))
 
 
 def _history(run: FeatureRun) -> tuple[ToolResult, ...]:

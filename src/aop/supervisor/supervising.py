@@ -40,6 +40,7 @@ class Supervisor:
         self._engine = engine
         self._board = board
         self._renew_at = 0.0
+        self.run_name = gateway.kernel.new_id("run")
 
     def submit(
         self, features: Sequence[FeatureId], depends_on: Mapping[FeatureId, tuple[FeatureId, ...]] = NO_DEPENDENCIES
@@ -49,7 +50,7 @@ class Supervisor:
             key = self._key(feature_id)
             self._board.enter(feature_id, key)
             others, again = depends_on.get(feature_id, ()), self._is_wanted_again(feature_id)
-            wanted = Wanted(feature_id=feature_id, depends_on=others, again=again)
+            wanted = Wanted(feature_id=feature_id, depends_on=others, again=again, run_name=self.run_name)
             payload = msgspec.to_builtins(wanted)
             self._engine.submit("feature", payload, key=key, priority=PRIORITY + number)
 

@@ -17,8 +17,9 @@ from aop.kernel.calls import Envelope
 from aop.kernel.config_models import Mode
 from aop.kernel.gateway import Gateway
 from aop.kernel.principals import Principal
+from aop.kernel.usage import Overrun, overrun
 from aop.kernel.wishes import is_paused
-from aop.supervisor.journey import AskWorker, CallTool, WorkerAnswered, WorkerFailed
+from aop.supervisor.journey import AskWorker, CallTool, TurnWithheld, WorkerAnswered, WorkerFailed
 from aop.supervisor.policy import telling_line
 from aop.supervisor.workers import ProviderChoice, ToolResult, Worker, WorkerInput, WorkerOutput
 
@@ -54,6 +55,7 @@ class Turn(Struct, frozen=True, kw_only=True):
 
     feature_id: FeatureId
     ask: AskWorker
+    run_name: str = ""
 
 
 class Gate(Struct, frozen=True, kw_only=True):
@@ -105,18 +107,41 @@ class Work:
     async def turn(self, run: Run, payload: Json) -> Json:
         """Let a worker take its turn; what it says, or why it says nothing, is the result."""
         turn = msgspec.convert(payload, Turn)
-        return await run.step("turn", lambda: asyncio.to_thread(self._took_turn, turn))
+        return await run.step("turn", lambda: asyncio.to_thread(self._took_turn, run.run_id, turn))
 
-    def _took_turn(self, turn: Turn) -> Json:
+    def _took_turn(self, operation: str, turn: Turn) -> Json:
         if self._is_paused(turn.feature_id):
             return HELD_BACK
+        over = self._overrun(turn)
+        if over is not None:
+            return plain(TurnWithheld(ask=turn.ask, over=over))
         try:
             output = self._staff.worker(turn.feature_id, turn.ask.role).turn(self._input(turn))
         except Refusal as refusal:
             self._tell(turn.feature_id, f"{turn.ask.role}: no answer: {refusal.message}")
+            self._record_turn(operation, turn, None)
             return plain(WorkerFailed(error=refusal.as_error()))
+        self._record_turn(operation, turn, output)
         self._tell(turn.feature_id, f"{turn.ask.role}: answers with {_word(output)}")
         return plain(WorkerAnswered(output=output))
+
+    def _overrun(self, turn: Turn) -> Overrun | None:
+        kernel = self._gateway.kernel
+        with kernel.record.read() as view:
+            return overrun(view, kernel.config().policy.cost, turn.feature_id, turn.run_name)
+
+    def _record_turn(self, operation: str, turn: Turn, output: WorkerOutput | None) -> None:
+        choice = self._staff.choice(turn.ask.role)
+        arguments = {
+            "feature_id": turn.feature_id,
+            "worker": turn.ask.role,
+            "run": turn.run_name,
+            "provider": choice.provider,
+            "model": choice.model,
+            "usage": None if output is None else msgspec.to_builtins(output.usage),
+            "answered": output is not None,
+        }
+        self._call(Role.SYSTEM, "usage.record", arguments, f"{operation}.usage")
 
     def _input(self, turn: Turn) -> WorkerInput:
         role, choice = turn.ask.role, self._staff.choice(turn.ask.role)

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
+from aop.kernel.usage import Usage
 
 
 class ProviderChoice(Struct, frozen=True, kw_only=True):
@@ -43,14 +44,6 @@ class WorkerInput(Struct, frozen=True, kw_only=True):
     provider: str
     model: str | None
     provider_config_ref: str | None
-
-
-class Usage(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a turn cost, as the provider reports it; what it does not report is None, not zero."""
-
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cost_usd: float | None = None
 
 
 class Output(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -11,6 +11,7 @@ from aop.core.visibletext import pieces, visible_name
 from aop.kernel.documents import Status
 from aop.kernel.tools.evidence import RunSummary
 from aop.kernel.tools.review import ApprovalFacts, DiffBundle, EvidenceLinks, FeatureSummary, TouchedFile
+from aop.kernel.usage import told
 from aop.web.review_view import (
     AGENT_TEXT,
     DiffRow,
@@ -240,6 +241,7 @@ def _evidence(summary: FeatureSummary) -> str:
         "tree": summary.state.tree,
         "base": base_text(summary),
         "worktree": visible_name(summary.state.worktree_path),
+        "cost": told(summary.spent) or "no turns",
     }
     listed = "".join(f'<dt>{name}</dt><dd class="hash">{_text(value)}</dd>' for name, value in facts.items())
     return _panel("Evidence", f"<dl>{listed}</dl>" + "".join(map(_paths, summary.evidence)))

@@ -11,7 +11,6 @@ from msgspec import Meta, Struct
 
 from aop.core.errors import CommitDisabled, FeatureBranchMoved, Json, MergeDisabled, Refusal, VersionConflict
 from aop.core.ids import CommitId, FeatureId
-from aop.core.roles import Role
 from aop.kernel.calls import Call, ChangeArguments, Kernel, Outcome, Tool, the_feature
 from aop.kernel.documents import TERMINAL, AcceptedPlan, FeatureState, QaIndex, Status
 from aop.kernel.features import moved, must_be, store
@@ -25,6 +24,7 @@ from aop.kernel.merging import (
     refuse_secret_message,
     refuse_submodules,
 )
+from aop.kernel.permissions import SYSTEM
 from aop.kernel.ports import ConflictedPaths
 from aop.kernel.qa_index import next_index, required_steps
 from aop.kernel.record import Transaction
@@ -32,7 +32,6 @@ from aop.kernel.tools.merge import Merge, Merged, ready_to_merge, settle_merge
 from aop.kernel.tools.repo import WORKTREE_WAIT_SECONDS
 
 LIVING = tuple(status for status in Status if status not in TERMINAL)
-SYSTEM = frozenset({Role.SYSTEM})
 
 
 class BranchMove(Struct, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ from aop.kernel.projections import folder_of, is_written_by_aop
 from aop.kernel.record import Snapshot, Transaction
 from aop.kernel.showing import MOST_FILES
 from aop.kernel.tools.repo import WORKTREE_WAIT_SECONDS
+from aop.kernel.usage import FeatureUsage, without_feature
 
 
 class Delete(ChangeArguments, frozen=True, kw_only=True):
@@ -134,6 +135,9 @@ def _remove(tx: Transaction, call: Call, planned: Deletion) -> None:
         tx.remove(Approval, approval.approval_id)
     for shape in (FeatureState, AcceptedPlan, QaIndex):
         tx.remove(shape, name)
+    usage = tx.get(FeatureUsage, name)
+    if usage is not None:
+        tx.put(without_feature(usage), name)
     tx.mark_unshown("feature", name)
     if planned.worktree_path is not None:
         tx.mark_unshown("gone_worktree", name)

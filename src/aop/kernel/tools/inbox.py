@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from aop.core.errors import AlreadyAnswered, UnknownQuestion
+from aop.core.errors import AlreadyAnswered, NotAChoice, UnknownQuestion
 from aop.core.ids import FeatureId
 from aop.kernel.calls import Arguments, Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.permissions import COORDINATORS, READERS
@@ -16,12 +16,16 @@ from aop.kernel.questions import Question
 from aop.kernel.record import Transaction
 
 LARGEST_TEXT = 16_000
+Choice = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
 class Ask(ChangeArguments, frozen=True, kw_only=True):
-    gate: Literal["question", "approval", "escalation", "authorisation"]
+    gate: Literal["question", "escalation", "authorisation"]
     text: Annotated[str, Meta(min_length=1)]
     detail: Mapping[str, Any] = {}
+    about: Annotated[str, Meta(max_length=400)] = ""
+    """Names what is asked where several features ask the same: while one such question is open, there is no second."""
+    choices: Annotated[tuple[Choice, ...], Meta(max_length=20)] = ()
 
 
 class Asked(Struct, frozen=True, kw_only=True):
@@ -35,13 +39,21 @@ def ask(call: Call, arguments: Ask) -> Outcome:
 
     def decide(tx: Transaction) -> Outcome:
         state = the_feature(tx, arguments)
+        known = list(tx.all(Question))
+        same = next(
+            (each for each in known if _is_open(each) and arguments.about and each.about == arguments.about), None
+        )
+        if same is not None:
+            return Asked(feature_id=state.feature_id, question_id=same.question_id)
         question = Question(
             version=1,
-            question_id=f"q{1 + sum(1 for _ in tx.all(Question))}",
+            question_id=f"q{1 + len(known)}",
             feature_id=state.feature_id,
             gate=arguments.gate,
             text=text,
             detail=arguments.detail,
+            about=arguments.about,
+            choices=arguments.choices,
             asked_by=call.principal.actor,
             asked_at=call.kernel.now(),
         )
@@ -50,6 +62,10 @@ def ask(call: Call, arguments: Ask) -> Outcome:
         return Asked(feature_id=state.feature_id, question_id=question.question_id)
 
     return call.commit(decide)
+
+
+def _is_open(question: Question) -> bool:
+    return question.answer is None
 
 
 class ListQuestions(Arguments, frozen=True, kw_only=True):
@@ -63,6 +79,7 @@ class QuestionFacts(Struct, frozen=True, kw_only=True):
     gate: str
     text: str
     detail: Mapping[str, Any]
+    choices: tuple[str, ...]
     asked_by: str
     asked_at: str
     answer: str | None
@@ -110,6 +127,8 @@ def answer(call: Call, arguments: Answer) -> Outcome:
                 question_id=question.question_id,
                 answer=question.answer,
             )
+        if question.choices and text not in question.choices:
+            raise NotAChoice(question.question_id, question.choices)
         answered = msgspec.structs.replace(
             question,
             version=question.version + 1,

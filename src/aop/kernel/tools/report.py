@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from aop.kernel.calls import Arguments, Call, Outcome, Tool
-from aop.kernel.documents import FeatureState, Status, Verdict
+from aop.kernel.documents import TERMINAL, FeatureState, Status, Verdict
 from aop.kernel.permissions import READERS
+from aop.kernel.usage import FeatureUsage, Spending, spent_in, spent_on, together
 
 
 class DashboardRow(Struct, frozen=True, kw_only=True):
@@ -18,25 +19,41 @@ class DashboardRow(Struct, frozen=True, kw_only=True):
     gates: Mapping[str, Verdict]
     locks: tuple[str, ...]
     blocked_by: tuple[str, ...]
+    spent: Spending
+    """What the turns on this feature cost."""
 
 
 class Dashboard(Struct, frozen=True, kw_only=True):
     features: tuple[DashboardRow, ...]
     counts: Mapping[str, int]
     """How many features have each status."""
+    spent: Spending
+    """What the turns on all of them cost."""
+    runs: Mapping[str, Spending]
+    """What each run cost that brought one of them, as long as that one is neither merged nor failed."""
 
 
 def dashboard(call: Call, _arguments: Arguments) -> Outcome:
     """Return one row for each feature that the caller may reach, and how many there are of each status."""
     with call.kernel.record.read() as view:
         states = [state for state in view.all(FeatureState) if call.principal.reaches(state.feature_id)]
+        usages = {usage.feature_id: usage for usage in view.all(FeatureUsage)}
     counts = dict.fromkeys((status.value for status in Status), 0)
     for state in states:
         counts[state.status] += 1
-    return Dashboard(features=tuple(_row(state) for state in states), counts=counts)
+    going = [
+        usages[state.feature_id] for state in states if state.feature_id in usages and state.status not in TERMINAL
+    ]
+    rows = tuple(_row(state, spent_on(usages.get(state.feature_id))) for state in states)
+    return Dashboard(
+        features=rows,
+        counts=counts,
+        spent=together(row.spent for row in rows),
+        runs={run: spent_in(run, usages.values()) for run in sorted({run for usage in going for run in usage.runs})},
+    )
 
 
-def _row(state: FeatureState) -> DashboardRow:
+def _row(state: FeatureState, spent: Spending) -> DashboardRow:
     collisions = state.collisions
     blocking = {
         str(each["feature_id"])
@@ -50,6 +67,7 @@ def _row(state: FeatureState) -> DashboardRow:
         gates=state.gates,
         locks=state.locks.held,
         blocked_by=tuple(sorted(blocking)),
+        spent=spent,
     )
 
 

@@ -24,6 +24,7 @@ from aop.kernel.projections import folder_of
 from aop.kernel.record import Snapshot
 from aop.kernel.tools.evidence import RunSummary, latest_runs
 from aop.kernel.tools.repo import LARGEST_DIFF, ChangedFile, changed_files
+from aop.kernel.usage import FeatureUsage, Spending, spent_on
 
 LARGEST_FILE_DIFF = 1024 * 1024
 """One file that is larger does not take the place of all others."""
@@ -168,6 +169,9 @@ class FeatureSummary(Struct, frozen=True, kw_only=True):
     changed_files: tuple[ChangedFile, ...]
     evidence: tuple[EvidenceLinks, ...]
     approvals: tuple[ApprovalFacts, ...]
+    spent: Spending
+    """What the turns on the feature cost, all roles together."""
+    spent_by_role: Mapping[str, Spending]
     missing: tuple[Missing, ...]
     """What stands between the feature and a merge; conflicts and the gates of the merged tree show only there."""
 
@@ -182,6 +186,7 @@ def feature_summary(call: Call, arguments: FeatureArguments) -> Outcome:
         accepted = view.get(AcceptedPlan, state.feature_id)
         approvals = _approvals(view, state, config, base=head)
         base = kernel.git.tree_of(state.base_commit)
+        usage = view.get(FeatureUsage, state.feature_id)
         return FeatureSummary(
             state=state,
             base_branch=branch,
@@ -191,6 +196,8 @@ def feature_summary(call: Call, arguments: FeatureArguments) -> Outcome:
             changed_files=changed_files(kernel.git.changes(base, state.tree)),
             evidence=tuple(_links(state, run) for run in latest_runs(kernel, view, state).values()),
             approvals=approvals,
+            spent=spent_on(usage),
+            spent_by_role={} if usage is None else usage.roles,
             missing=_missing(kernel, view, state, approvals),
         )
 
