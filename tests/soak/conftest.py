@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.soak.faults import Operation, Point, Stage, points_of, staged
+from tests.soak.faults import ROOT, Operation, Point, Stage, points_of, staged
 
 Prepared = Callable[[Operation], tuple[Stage, list[Point]]]
 
@@ -21,6 +22,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     @cache
     def prepare(operation: Operation) -> tuple[Stage, list[Point]]:
         folder = tmp_path_factory.mktemp(operation.stage)
+        # The processes that are broken write no bytecode; without any, most of their time goes into compiling.
+        compileall.compile_dir(ROOT / "src", quiet=1)
         stage = staged(operation, folder / "template")
         return stage, points_of(stage, folder)
 

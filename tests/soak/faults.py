@@ -25,6 +25,7 @@ ROOT = Path(__file__).parents[2]
 STRACE = shutil.which("strace")
 GIT = shutil.which("git")
 OPERATION_ID = "op-1"
+MODE_AND_PATCH = f"diff --git a/src/a.txt b/src/a.txt\nold mode 100644\nnew mode 100755\n{PATCH}"
 
 needs_strace = pytest.mark.skipif(STRACE is None, reason="strace, which breaks a process at a system call, is missing")
 
@@ -70,16 +71,20 @@ class Operation(Struct, frozen=True, kw_only=True):
     """One command that changes something, and how to bring a repository to where it can be given."""
 
     name: str
+    tool: str = ""
     stage: str
     event: str
     """What the journal holds once when it is done."""
 
 
-PLAN = Operation(name="plan.submit", stage="planning", event="plan_accepted")
-PATCHED = Operation(name="repo.apply_patch", stage="building", event="patch_applied")
+PLAN = Operation(name="plan.submit", tool="plan.submit", stage="planning", event="plan_accepted")
+PATCHED = Operation(name="repo.apply_patch", tool="repo.apply_patch", stage="building", event="patch_applied")
+PATCHED_BY_GIT = Operation(
+    name="repo.apply_patch by git", tool="repo.apply_patch", stage="building", event="patch_applied"
+)
 MERGE = Operation(name="aop merge", stage="ready", event="feature_merged")
-LOCK = Operation(name="locks.acquire", stage="planning", event="lock_acquired")
-WITH_GIT = (PLAN, PATCHED, MERGE)
+LOCK = Operation(name="locks.acquire", tool="locks.acquire", stage="planning", event="lock_acquired")
+WITH_GIT = (PLAN, PATCHED, PATCHED_BY_GIT, MERGE)
 OPERATIONS = (*WITH_GIT, LOCK)
 
 
@@ -124,10 +129,10 @@ def _prepared(world: World, operation: Operation) -> tuple[str, ...]:
         given = "orchestrator", {"resource": "openapi"}
     else:
         world.plan()
-        given = "builder", {"unified_diff": PATCH}
+        given = "builder", {"unified_diff": PATCH if operation is PATCHED else MODE_AND_PATCH}
     role, arguments = given
     payload = json.dumps({"feature_id": "one", **arguments})
-    return ("call", "--role", role, "--operation-id", OPERATION_ID, operation.name, payload)
+    return ("call", "--role", role, "--operation-id", OPERATION_ID, operation.tool, payload)
 
 
 # --- which points there are ----------------------------------------------------------------------

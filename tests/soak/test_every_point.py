@@ -14,7 +14,7 @@ from tests.soak.conftest import Prepared
 from tests.soak.faults import OPERATIONS, How, Operation, Point, needs_strace, spread
 from tests.soak.wholeness import Outcome, outcome_at
 
-MOST_POINTS = int(os.environ.get("AOP_SOAK_POINTS", "25"))
+MOST_POINTS = int(os.environ.get("AOP_SOAK_POINTS", "100"))
 """Of one system call of one program; where there are more, a spread of so many is taken."""
 
 Note = Callable[[str, object], None]

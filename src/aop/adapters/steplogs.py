@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from aop.adapters.git.folders import flush_folder
 from aop.core.errors import Fault
 
 MAX_BYTES = 8 * 1024 * 1024
@@ -67,6 +68,7 @@ class StepLog:
         self._seen: list[bytes] = []
         self._seen_as: list[bytes] = []
         self._tail: _Tail | None = None
+        self._path = path
         self._file = self._created(path)
 
     def feed(self, chunk: bytes) -> None:
@@ -88,7 +90,7 @@ class StepLog:
         else:
             self._write_tail(self._tail)
         if self._file is not None:
-            os.close(self._file)
+            self._finish(self._file)
             self._file = None
         return self._written, self._truncated
 
@@ -172,6 +174,16 @@ class StepLog:
                 raise Fault(f"The log `{path}` cannot be created: {error.strerror}.") from error
             self._truncated = True
             return None
+
+    def _finish(self, file: int) -> None:
+        """Have the log on the disk: the record will hold its digest, which a power cut must not make untrue."""
+        try:
+            os.fsync(file)
+            flush_folder(self._path.parent)
+        except OSError:
+            self._truncated = True
+        finally:
+            os.close(file)
 
     def _write(self, data: bytes | bytearray) -> None:
         left = memoryview(data)

@@ -94,6 +94,10 @@ class Objects:
             else:
                 self._keep_blob(oid, blobs[oid])
 
+    def flush_names(self) -> None:
+        """Have the names on the disk of what git wrote; what `write` wrote needs no such wait."""
+        self._loose.flush_names()
+
     def bare_diff(self, old: str, new: str) -> bytes:
         """Return the unified diff of two trees, without context."""
         told = plain_diff(differences(self.tree, object_id(old), object_id(new)), self.blob)

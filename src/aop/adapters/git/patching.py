@@ -43,6 +43,7 @@ def applied(
         if ran.code != 0:
             raise PatchDoesNotApply(f"The patch does not apply: {neutral.cleaned(ran.err)}")
         after = read_index(index.read_bytes(), digest_size=digest_size)
+    objects.flush_names()
     changes = {path: after.get(path) for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
     if not changes.keys() <= set(map(bytes_of, paths)):
         raise PatchDoesNotApply("Git finds a file in the patch that nobody else has found there.")
