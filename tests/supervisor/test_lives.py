@@ -87,6 +87,18 @@ def test_a_feature_is_planned_built_and_proven_each_step_by_its_own_role(shop: W
     ]
 
 
+def test_what_a_planner_says_of_the_specs_obligations_goes_beside_its_plan(shop: World) -> None:
+    spec = shop.root / "agentic/features/one/spec.md"
+    spec.parent.mkdir(parents=True)
+    spec.write_text("- The second line is loud\n- It is printed\n")
+    mapped = ({"scope": "in_scope", "obligation": "O1", "paths": ["src/a.txt"]},)
+    worker = Watched(planner(PlanSubmission(plan=PLAN.plan, obligations=mapped)), builder(GOOD))
+    assert brought(shop, worker).outcome == READY
+    assert [row["id"] for row in worker.given[0].context_bundle["obligations"]["rows"]] == ["O1", "O2"]
+    review = shop.ok("report.feature_summary", feature_id="one")["obligations"]
+    assert [row["standing"] for row in review["rows"]] == ["claimed", "unaccounted"]
+
+
 @pytest.mark.req("AOP-243", "AOP-244", "AOP-245")
 def test_a_run_ends_before_anything_is_committed_or_merged(shop: World) -> None:
     before = git(shop.root, "rev-parse", "main")

@@ -244,7 +244,7 @@ def test_every_tool_says_so_when_there_is_no_such_feature(
 def test_the_context_holds_all_that_a_fresh_worker_needs(world: World) -> None:
     spec = world.root / "agentic/features/one/spec.md"
     spec.parent.mkdir(parents=True)
-    spec.write_text("# Shout\n\nMake the second line loud.\n")
+    spec.write_text("# Shout\n\nThe second line must be loud.\n")
     world.plan()
     world.patch()
     run = world.ok("gates.run", feature_id="one", mode="fast")
@@ -254,7 +254,7 @@ def test_the_context_holds_all_that_a_fresh_worker_needs(world: World) -> None:
     (ref,) = [hunk["ref"] for item in context["qa_index"]["items"] for hunk in item["hunks"]]
     assert context == {
         "feature_id": "one",
-        "spec": "# Shout\n\nMake the second line loud.\n",
+        "spec": "# Shout\n\nThe second line must be loud.\n",
         "state": plain(world.ok("feature.state_get", feature_id="one"))["front_matter"],
         "plan": plan_for("one"),
         "evidence": {"fast": plain(world.ok("evidence.latest", feature_id="one"))["latest"]},
@@ -268,6 +268,23 @@ def test_the_context_holds_all_that_a_fresh_worker_needs(world: World) -> None:
                     "hunks": [{"ref": ref, "start_line": 2, "end_line": 2, "change_type": "modified"}],
                     "required_tests": ["full:check"],
                     "status": "pending",
+                }
+            ],
+        },
+        "obligations": {
+            "spec_changed": False,
+            "left_out": 0,
+            "counts": {"unaccounted": 1, "missing": 0, "claimed": 0, "deferred": 0, "met": 0},
+            "rows": [
+                {
+                    "id": "O1",
+                    "line": 3,
+                    "section": "Shout",
+                    "text": "The second line must be loud.",
+                    "standing": "unaccounted",
+                    "why": "The plan says nothing of it.",
+                    "paths": [],
+                    "tests": [],
                 }
             ],
         },

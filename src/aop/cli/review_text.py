@@ -10,11 +10,13 @@ from aop.kernel.tools.review import DiffBundle, FeatureSummary
 from aop.kernel.usage import told
 from aop.web.review_view import (
     AGENT_TEXT,
+    WORD_OF_STANDING,
     base_text,
     figures_of,
     files_with_lines,
     how_to_see_all,
     notes_of,
+    obligation_counts,
     outcome_of,
     rows_of,
     seconds_of,
@@ -25,6 +27,13 @@ from aop.web.review_view import (
 STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36", "escape": "1;35;7"}
 STYLE_OF_MARK = {"+": "green", "-": "red", "@": "cyan", "\\": "dim", "": "bold"}
 STYLE_OF_OUTCOME = {"passed": "green", "stale": "yellow", "failed": "red"}
+STYLE_OF_STANDING = {
+    "unaccounted": "red",
+    "missing": "red",
+    "claimed": "yellow",
+    "deferred": "yellow",
+    "met": "green",
+}
 STYLE_OF_KIND = {"create": "green", "modify": "yellow", "delete": "red"}
 
 
@@ -47,6 +56,7 @@ def review_text(summary: FeatureSummary, bundle: DiffBundle, *, colour: bool) ->
         _warnings(summary, bundle, paint),
         _gates(summary, bundle, paint),
         _plan(summary, paint),
+        _obligations(summary, paint),
         _approvals(summary, paint),
         _files(bundle, paint),
         _diff(bundle, paint),
@@ -113,6 +123,18 @@ def _plan(summary: FeatureSummary, paint: Paint) -> Iterator[str]:
         yield f"    {number}. {_one_line(criterion)}"
     for risk in words.risk:
         yield f"  Risk: {_one_line(risk)}"
+
+
+def _obligations(summary: FeatureSummary, paint: Paint) -> Iterator[str]:
+    review = summary.obligations
+    if review is None:
+        return
+    yield f"{paint('bold', 'Obligations of the spec')}, {obligation_counts(review)}"
+    for row in review.rows:
+        standing = paint(STYLE_OF_STANDING[row.standing], WORD_OF_STANDING[row.standing])
+        yield f"  {row.id:<4} {standing}, line {row.line}: {_one_line(row.text)}"
+        if row.standing != "unaccounted":
+            yield f"       {_one_line(row.why)}"
 
 
 def _approvals(summary: FeatureSummary, paint: Paint) -> Iterator[str]:

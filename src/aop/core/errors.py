@@ -253,6 +253,13 @@ class InvalidPlan(Refusal):
     hint = "Correct every line of `violations`, and submit the whole plan again."
 
 
+class ObligationsUnaccounted(Refusal):
+    """The plan says nothing of some obligations of the spec, and `planning.require_obligations` demands it."""
+
+    code = "obligations_unaccounted"
+    hint = "Say of each in `obligations`: `in_scope` with its paths and tests, or `deferred` with the reason."
+
+
 class PlanRequired(Refusal):
     """The feature has no accepted plan."""
 

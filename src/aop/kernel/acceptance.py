@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from aop.core.errors import Json
+from aop.kernel.accounting import unaccounted
 from aop.kernel.calls import Call
 from aop.kernel.collisions import Collision, claims_of, collisions_with_others
 from aop.kernel.config import Config
@@ -16,6 +17,7 @@ from aop.kernel.features import moved, store
 from aop.kernel.gate_runs import planned_subjects
 from aop.kernel.gates import unproven
 from aop.kernel.needed_locks import locks_for_plan
+from aop.kernel.obligations import Accounting, ObligationLedger
 from aop.kernel.plans import check_plan
 from aop.kernel.record import Claim, Snapshot, Transaction
 from aop.kernel.territory import territory_of
@@ -28,9 +30,12 @@ class Weighed(Struct, frozen=True, kw_only=True):
     claims: tuple[Claim, ...]
     locks: tuple[str, ...]
     collisions: tuple[Collision, ...]
+    accounting: Accounting | None = None
 
 
-def weigh(view: Snapshot, state: FeatureState, plan: Plan, config: Config) -> Weighed:
+def weigh(
+    view: Snapshot, state: FeatureState, plan: Plan, config: Config, accounting: Accounting | None = None
+) -> Weighed:
     """Check a plan by itself, and find what it needs and whom it collides with.
 
     Raises: InvalidPlan, PathOutOfBounds, ProtectedPath, UnknownGateProfileOrMode, InvalidOverridePrecedence.
@@ -42,6 +47,7 @@ def weigh(view: Snapshot, state: FeatureState, plan: Plan, config: Config) -> We
         claims=claims,
         locks=locks_for_plan(plan, bounds, config.policy),
         collisions=collisions_with_others(view, state.feature_id, claims),
+        accounting=accounting,
     )
 
 
@@ -54,6 +60,7 @@ def accept(
     subjects = planned_subjects(state, before.plan if before else None, config)
     tx.set_claims(state.feature_id, weighed.claims)
     tx.put(AcceptedPlan(version=plan.plan_version, plan=plan), state.feature_id)
+    _keep_accounting(tx, state, weighed.accounting)
     after = msgspec.structs.replace(
         unblocked(state, f"Plan {plan.plan_version} was accepted: it collides with none any more."),
         gate_profile=plan.gate_profile,
@@ -67,6 +74,13 @@ def accept(
     return store(tx, state, after, now=call.kernel.now())
 
 
+def _keep_accounting(tx: Transaction, state: FeatureState, accounting: Accounting | None) -> None:
+    before = tx.get(ObligationLedger, state.feature_id)
+    if accounting is not None:
+        version = before.version + 1 if before else 1
+        tx.put(ObligationLedger(version=version, accounting=accounting), state.feature_id)
+
+
 def unblocked(state: FeatureState, reason: str) -> FeatureState:
     """Return a blocked feature where it was before, with the reason; any other as it is."""
     if state.status is not Status.BLOCKED:
@@ -74,9 +88,15 @@ def unblocked(state: FeatureState, reason: str) -> FeatureState:
     return moved(state, state.blocked_from or Status.PLANNING, reason=reason)
 
 
-def accepted_event(plan: Plan) -> tuple[str, dict[str, Json]]:
+def accepted_event(plan: Plan, accounting: Accounting | None) -> tuple[str, dict[str, Json]]:
     """Return the kind and the facts of the event that tells of an accepted plan."""
     facts: dict[str, Json] = {"plan_version": plan.plan_version, "summary": plan.summary}
+    if accounting is not None and accounting.found:
+        facts["obligations"] = {
+            "spec_sha256": accounting.spec_sha256,
+            "mapped": msgspec.to_builtins(accounting.mapped),
+            "unaccounted": [each.id for each in unaccounted(accounting)],
+        }
     if plan.revision_of is None:
         return "plan_accepted", facts
     return "plan_revised", {**facts, "revision_of": plan.revision_of}

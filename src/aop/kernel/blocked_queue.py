@@ -17,11 +17,9 @@ from aop.kernel.config import Policy
 from aop.kernel.documents import (
     TERMINAL,
     AcceptedPlan,
-    BlockedQueue,
     Collisions,
     FeatureState,
     Plan,
-    QueuedPlan,
     Status,
 )
 from aop.kernel.features import moved, store, store_index, the_index
@@ -29,6 +27,7 @@ from aop.kernel.holding import free, held_by, lock_on, take
 from aop.kernel.locks import Asker, Busy, Grant, Now, ask, now_by
 from aop.kernel.needed_locks import locks_for_plan
 from aop.kernel.plans import bounds_of, check_first, check_revision
+from aop.kernel.queued_plans import BlockedQueue, QueuedPlan
 from aop.kernel.record import Snapshot, Transaction
 
 
@@ -106,7 +105,7 @@ def _leaves(tx: Transaction, call: Call, entry: QueuedPlan, now: Now, taken: lis
         return True
     try:
         _check_follows(tx, entry.plan)
-        weighed = weigh(tx, state, entry.plan, call.kernel.config())
+        weighed = weigh(tx, state, entry.plan, call.kernel.config(), entry.accounting)
     except Refusal as refusal:
         _turn_away(tx, call, entry, refusal, now)
         return True
@@ -183,7 +182,7 @@ def _wait_on(tx: Transaction, call: Call, entry: QueuedPlan, weighed: Weighed, n
 
 
 def _tell_accepted(tx: Transaction, call: Call, entry: QueuedPlan) -> None:
-    kind, facts = accepted_event(entry.plan)
+    kind, facts = accepted_event(entry.plan, entry.accounting)
     waited: dict[str, Json] = {"waited_since": entry.detected_at, "let_in_by": call.principal.actor}
     event = call.event(kind, entry.feature_id, **facts, **waited)
     # The plan is whose it was when it was submitted; the call that let it in may be anybody's.
@@ -204,6 +203,7 @@ def _entry(view: Snapshot, call: Call, state: FeatureState, weighed: Weighed, no
         collision_fingerprint=_fingerprint(state.feature_id, weighed),
         required_resources=weighed.locks,
         waits_for=_colliding(weighed),
+        accounting=weighed.accounting,
     )
 
 

@@ -200,6 +200,11 @@ class WorktreeRules(Section, frozen=True, kw_only=True):
         demand(flaws.in_branch(self.base_branch), "base_branch")
 
 
+class PlanningRules(Section, frozen=True, kw_only=True):
+    require_obligations: bool
+    """Whether a plan must say of every obligation of its spec what becomes of it."""
+
+
 class SupervisorRules(Section, frozen=True, kw_only=True):
     max_active_features: Count
     max_parallel_gate_runs: Count
@@ -232,6 +237,7 @@ class Policy(Section, frozen=True, kw_only=True):
     testing: TestingRules
     merge_policy: MergePolicy
     worktree: WorktreeRules
+    planning: PlanningRules
     supervisor: SupervisorRules
     cost: CostRules
     thresholds: dict[str, float]

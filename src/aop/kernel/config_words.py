@@ -109,6 +109,10 @@ KEY_WORDS: Mapping[str, str] = {
     "merge_policy.require_user_approval": "Whether a person must approve the very tree that lands.",
     "merge_policy.allowed_strategies": "How a feature may land: `merge_commit`, `squash` or `rebase`; at least one.",
     "worktree.base_branch": "The branch that features start from and land on.",
+    "planning.require_obligations": (
+        "Whether a plan is refused that does not say of every obligation of its spec what becomes of it. "
+        "See [obligations](obligations.md)."
+    ),
     "supervisor.max_active_features": "How many features are worked on at a time; the others wait.",
     "supervisor.max_parallel_gate_runs": "How many gate runs run at a time.",
     "supervisor.max_parallel_agent_turns": "How many turns agents take at a time, over all features.",
@@ -207,6 +211,7 @@ SECTION_WORDS: Mapping[str, str] = {
     "merge_policy": "How features land.",
     "worktree": "What features are cut from.",
     "cost": "What the turns of agents may cost before a person is asked.",
+    "planning": "What is demanded of plans.",
     "supervisor": "How much is done at a time, and how often it is tried.",
     "profiles": "The gate profiles, by name.",
     "profiles.<name>.modes": "The steps of each mode.",

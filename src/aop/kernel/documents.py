@@ -247,29 +247,6 @@ class AcceptedPlan(Document, frozen=True, kw_only=True):
     plan: Plan
 
 
-class QueuedPlan(Struct, frozen=True, kw_only=True):
-    """A plan that collides, and waits until it does not (AOP-209)."""
-
-    feature_id: FeatureId
-    plan: Plan
-    submitted_by: str
-    detected_at: str
-    """When it first collided; it keeps its place while it stays the same."""
-    collision_fingerprint: str
-    required_resources: tuple[str, ...]
-    """The locks that it gets together with its acceptance, if nobody else has them then."""
-    waits_for: tuple[FeatureId, ...]
-
-
-class BlockedQueue(Document, frozen=True, kw_only=True):
-    """The plans that wait, in the order in which they are looked at again."""
-
-    kind: ClassVar[str] = "blocked_queue"
-    key: ClassVar[str] = "plans"
-
-    plans: tuple[QueuedPlan, ...] = ()
-
-
 # --- the QA index --------------------------------------------------------------------------------
 
 

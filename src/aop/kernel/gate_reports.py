@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -20,7 +20,10 @@ from aop.kernel.coverage import (
     judge_coverage,
     parse_report,
 )
+from aop.kernel.measurements import ReportedTest
+from aop.kernel.named_tests import fates
 from aop.kernel.ports import Files
+from aop.kernel.xml_reports import cases_in_junit
 
 MOST_REPORT_FILES = 5_000
 UNKNOWN_BASE = "The gates left no report of the tests on the base: nobody knows whether there are fewer now."
@@ -82,7 +85,14 @@ def remove_old_reports(files: Files, reports: Reports, checkout: Path) -> None:
 
 
 def judge_reports(
-    files: Files, reports: Reports, checkout: Path, *, profile: Profile, policy: Policy, baseline: int | None
+    files: Files,
+    reports: Reports,
+    checkout: Path,
+    *,
+    profile: Profile,
+    policy: Policy,
+    baseline: int | None,
+    named_tests: Sequence[str] = (),
 ) -> Judged:
     """Read every report that the mode must leave, and hold it against what is demanded."""
     judged = Judged()
@@ -93,9 +103,17 @@ def judge_reports(
                 judged = msgspec.structs.replace(judged, findings=(*judged.findings, UNKNOWN_BASE))
         if reports.coverage is not None and not judged.failure_code:
             judged = _with_coverage(judged, _coverage(files, reports.coverage, checkout), profile, policy, baseline)
+        if reports.tests is not None and named_tests:
+            told: Json = dict(fates(named_tests, _cases(files, reports.tests, checkout)))
+            judged = msgspec.structs.replace(judged, tests={**judged.tests, "named": told})
     except (FileNotFound, UnreadableReport) as error:
         return Judged(failure_code=GateFailed.code, failure=str(error))
     return judged
+
+
+def _cases(files: Files, parser: TestsParser, checkout: Path) -> Iterator[ReportedTest]:
+    for path in files.matching(_from_root(files, checkout, parser.path), limit=MOST_REPORT_FILES):
+        yield from cases_in_junit(files.read(path, limit=LARGEST_REPORT) or b"")
 
 
 def _merged_tests(files: Files, parser: TestsParser, checkout: Path) -> TestReport:

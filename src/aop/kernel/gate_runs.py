@@ -20,6 +20,7 @@ from aop.kernel.features import store
 from aop.kernel.flaky_gates import known_failure, with_known_failure
 from aop.kernel.gate_reports import Judged, Reports, judge_reports, remove_old_reports, reports_of
 from aop.kernel.gates import definition_of, effective_steps, profile_named
+from aop.kernel.obligations import ObligationLedger
 from aop.kernel.ports import Command, Ended, Ending
 from aop.kernel.projections import folder_of
 from aop.kernel.record import Transaction
@@ -45,6 +46,8 @@ class GatePlan(Struct, frozen=True, kw_only=True):
     subject: Subject
     policy: Policy
     config_hash: str
+    named_tests: tuple[str, ...] = ()
+    """The tests whose fate the report of the tests is asked for."""
 
 
 def planned_gates(state: FeatureState, plan: Plan | None, mode: Mode, config: Config) -> GatePlan:
@@ -71,6 +74,13 @@ def planned_gates(state: FeatureState, plan: Plan | None, mode: Mode, config: Co
         policy=config.policy,
         config_hash=config.hash,
     )
+
+
+def asking_for(plan: GatePlan, ledger: ObligationLedger | None) -> GatePlan:
+    """Return a plan that also asks for the tests which the feature's plan names, where its gates report any."""
+    if ledger is None or plan.reports.tests is None:
+        return plan
+    return msgspec.structs.replace(plan, named_tests=ledger.accounting.named_tests)
 
 
 def planned_subjects(state: FeatureState, plan: Plan | None, config: Config) -> dict[str, Subject]:
@@ -101,7 +111,13 @@ def run_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: int | Non
     with kernel.locks.gate_slot(plan.policy.supervisor.max_parallel_gate_runs):
         taken = _run_steps(call, plan, plan.steps, checkout, run_id)
         judged = judge_reports(
-            kernel.files, plan.reports, checkout, profile=plan.profile, policy=plan.policy, baseline=baseline
+            kernel.files,
+            plan.reports,
+            checkout,
+            profile=plan.profile,
+            policy=plan.policy,
+            baseline=baseline,
+            named_tests=plan.named_tests,
         )
         if _first_failed(taken) is None:
             taken += _run_steps(call, plan, plan.added, checkout, run_id)

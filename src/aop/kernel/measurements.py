@@ -47,6 +47,13 @@ class TestReport(Struct, frozen=True, kw_only=True):
     skipped: int
 
 
+class ReportedTest(Struct, frozen=True, kw_only=True):
+    """One test, by the names of its class and its own, and whether it passed; skipped is not passed."""
+
+    name: str
+    passed: bool
+
+
 Report = CoverageReport | TestReport
 
 

@@ -65,10 +65,10 @@ def check_plan(plan: Plan, state: FeatureState, config: Config) -> Bounds:
     InvalidOverridePrecedence.
     """
     if plan.feature_id != state.feature_id:
-        _refuse([Violation(field="feature_id", reason=f"it must be `{state.feature_id}`")])
-    _refuse([*_unreadable(plan, config.policy)])
+        refuse([Violation(field="feature_id", reason=f"it must be `{state.feature_id}`")])
+    refuse([*_unreadable(plan, config.policy)])
     bounds = bounds_of(plan, config.policy)
-    _refuse([*_out_of_place(bounds, territory_of(config.policy)), *_named_twice(bounds)])
+    refuse([*_out_of_place(bounds, territory_of(config.policy)), *_named_twice(bounds)])
     profile = profile_named(config.gates, plan.gate_profile)
     check_overrides(plan, profile, config.policy)
     return bounds
@@ -88,7 +88,7 @@ def check_first(plan: Plan, accepted: AcceptedPlan | None) -> None:
         wrong.append(Violation(field="plan_version", reason="the first plan has version 1"))
     if plan.revision_of is not None:
         wrong.append(Violation(field="revision_of", reason="the first plan revises nothing"))
-    _refuse(wrong)
+    refuse(wrong)
 
 
 def check_revision(plan: Plan, accepted: AcceptedPlan | None, expected: int) -> AcceptedPlan:
@@ -105,11 +105,12 @@ def check_revision(plan: Plan, accepted: AcceptedPlan | None, expected: int) -> 
         wrong.append(Violation(field="plan_version", reason=f"it must be {expected + 1}"))
     if plan.revision_of != expected:
         wrong.append(Violation(field="revision_of", reason=f"it must be {expected}"))
-    _refuse(wrong)
+    refuse(wrong)
     return accepted
 
 
-def _refuse(wrong: Sequence[Violation]) -> None:
+def refuse(wrong: Sequence[Violation]) -> None:
+    """Refuse a plan for everything that is wrong with it at once, if anything is."""
     if wrong:
         first = wrong[0]
         raise first.refusal(

@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 WORDS: Mapping[str, str] = {
+    "AccountedObligation.id": "Its number; it keeps it while its words stay the same.",
+    "AccountedObligation.paths": "The planned files that do it.",
+    "AccountedObligation.tests": "The tests that are to show it.",
     "Acquired.holder": "The actor that acquired or renewed the lease last.",
     "Acquired.outcome": "Whether the lock is new to the feature, or its lease was renewed.",
     "Answer.answer": "What the person says.",
@@ -26,6 +29,7 @@ WORDS: Mapping[str, str] = {
     "ContractChanges.openapi": "Whether the feature changes the HTTP API.",
     "Dashboard.features": "One row for each feature that the caller may reach.",
     "DashboardRow.locks": "The resources that the feature holds locked.",
+    "Deferred.scope": "That the feature leaves it for later.",
     "DiffOptions.paths": "Only these files, and what lies below these folders.",
     "DiffText.text": "The diff, the stat or the names, as the options ask for; secrets are masked.",
     "FeatureState.evidence": "Pointers to the newest proof.",
@@ -41,6 +45,7 @@ WORDS: Mapping[str, str] = {
     "GateRun.config_hash": "The hash of the configuration in force.",
     "GateRun.subject": "What the verdict is about.",
     "Inbox.questions": "The questions, oldest first.",
+    "InScope.scope": "That the feature does it.",
     "Index.locks": "For each resource the feature that holds it; null when it is free.",
     "ListGates.profile": "Only this profile; without it, all of them.",
     "Merge.commit_message": "The message of the commit; without one, AOP writes it.",

@@ -141,7 +141,8 @@ class _Writer:
         """Return a part of a schema, with all that it holds."""
         if "$ref" in node:
             return {**self.written(self._parts[node["$ref"]], place), **_without(node, "$ref")}
-        made = _without(node, "title")
+        # A discriminator would refer to parts by name; the property itself says which one it is.
+        made = _without(_without(node, "title"), "discriminator")
         if "description" in made:
             made["description"] = _REQUIREMENT_IDS.sub("", " ".join(made["description"].split()))
         if "enum" in made:

@@ -6,7 +6,16 @@ from collections.abc import Mapping
 from typing import Protocol
 from xml.parsers import expat
 
-from aop.kernel.measurements import CoverageReport, Ratio, TestReport, UnreadableReport, count_in, ratio_of, share_of
+from aop.kernel.measurements import (
+    CoverageReport,
+    Ratio,
+    ReportedTest,
+    TestReport,
+    UnreadableReport,
+    count_in,
+    ratio_of,
+    share_of,
+)
 
 DEEPEST_ELEMENT = 64
 
@@ -120,7 +129,9 @@ class _Junit:
     def __init__(self) -> None:
         self.stated = _Rollup()
         self.counted = {"tests": 0, "failures": 0, "errors": 0, "skipped": 0}
+        self.cases: list[ReportedTest] = []
         self._outcomes: set[str] = set()
+        self._name = ""
 
     def start(self, path: list[str], attributes: dict[str, str]) -> None:
         name = path[-1]
@@ -131,6 +142,7 @@ class _Junit:
                     self.stated.state(key, count_in(attributes[key], key))
         elif name == "testcase":
             self._outcomes = {"skipped"} if attributes.get("status") in _NOT_RUN else set()
+            self._name = ".".join(filter(None, [attributes.get("classname"), attributes.get("name")]))
         elif name in _OUTCOMES and path[-2] == "testcase":
             self._outcomes.add(_OUTCOMES[name])
 
@@ -142,6 +154,7 @@ class _Junit:
             worst = next((outcome for outcome in _OUTCOMES.values() if outcome in self._outcomes), None)
             if worst is not None:
                 self.counted[worst] += 1
+            self.cases.append(ReportedTest(name=self._name, passed=worst is None))
 
 
 def read_junit(data: bytes) -> TestReport:
@@ -153,6 +166,16 @@ def read_junit(data: bytes) -> TestReport:
     _read_xml(data, _SUITES, reader)
     # Where the cases and the totals disagree, the worse one is believed.
     return TestReport(**{key: max(count, reader.stated.total.get(key, 0)) for key, count in reader.counted.items()})
+
+
+def cases_in_junit(data: bytes) -> list[ReportedTest]:
+    """Return every test of a JUnit report by name, and whether it passed.
+
+    Raises: UnreadableReport.
+    """
+    reader = _Junit()
+    _read_xml(data, _SUITES, reader)
+    return reader.cases
 
 
 class _Cobertura:

@@ -46,7 +46,10 @@ from aop.supervisor.journey import (
 from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, Request, ToolResult, WorkerOutput
 
 INSTRUCTIONS: Mapping[Role, str] = {
-    Role.PLANNER: "Read the spec, and answer with a PLAN_SUBMISSION: which files change, and what proves the change.",
+    Role.PLANNER: (
+        "Read the spec, and answer with a PLAN_SUBMISSION: which files change, what proves the change, and in"
+        " `obligations` what becomes of each obligation of the context bundle."
+    ),
     Role.BUILDER: "Do what the plan says, or repair what the last results show, and answer with one PATCH.",
     Role.QA: "The full gates do not pass. Repair what the last results show, and answer with one PATCH.",
 }
@@ -216,11 +219,14 @@ def _proposed(run: FeatureRun, proposal: PlanSubmission | PatchProposal) -> Deci
         case PatchProposal():
             arguments: dict[str, Any] = {"unified_diff": proposal.unified_diff}
             return run, CallTool(role=run.role, tool="repo.apply_patch", arguments=arguments)
-        case PlanSubmission() if "revision_of" in proposal.plan:
-            arguments = {"plan_json": proposal.plan, "expected_plan_version": proposal.plan["revision_of"]}
-            return run, CallTool(role=Role.PLANNER, tool="plan.update", arguments=arguments)
         case PlanSubmission():
-            return run, CallTool(role=Role.PLANNER, tool="plan.submit", arguments={"plan_json": proposal.plan})
+            arguments = {"plan_json": proposal.plan}
+            if proposal.obligations is not None:
+                arguments["obligations"] = proposal.obligations
+            if "revision_of" not in proposal.plan:
+                return run, CallTool(role=Role.PLANNER, tool="plan.submit", arguments=arguments)
+            arguments["expected_plan_version"] = proposal.plan["revision_of"]
+            return run, CallTool(role=Role.PLANNER, tool="plan.update", arguments=arguments)
 
 
 def _requested(run: FeatureRun, asked: Request) -> Decision:

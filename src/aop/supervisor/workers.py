@@ -56,6 +56,8 @@ class PlanSubmission(Output, frozen=True, kw_only=True, tag="PLAN_SUBMISSION"):
     """A plan, for `plan.submit`, which judges it."""
 
     plan: Mapping[str, Any]
+    obligations: tuple[Mapping[str, Any], ...] | None = None
+    """What becomes of each obligation of the spec; beside the plan, whose schema stays as it is."""
 
 
 class PatchProposal(Output, frozen=True, kw_only=True, tag="PATCH"):

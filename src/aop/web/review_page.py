@@ -14,12 +14,14 @@ from aop.kernel.tools.review import ApprovalFacts, DiffBundle, EvidenceLinks, Fe
 from aop.kernel.usage import told
 from aop.web.review_view import (
     AGENT_TEXT,
+    WORD_OF_STANDING,
     DiffRow,
     base_text,
     figures_of,
     files_with_lines,
     how_to_see_all,
     notes_of,
+    obligation_counts,
     outcome_of,
     rows_of,
     seconds_of,
@@ -38,6 +40,7 @@ TONE_OF_STATUS = {
     Status.FAILED: "bad",
 }
 TONE_OF_OUTCOME = {"passed": "ok", "stale": "warn", "failed": "bad"}
+TONE_OF_STANDING = {"unaccounted": "bad", "missing": "bad", "claimed": "warn", "deferred": "warn", "met": "ok"}
 TONE_OF_KIND = {"create": "ok", "modify": "warn", "delete": "bad"}
 CLASS_OF_MARK = {"+": "a", "-": "d", "@": "h", "\\": "x"}
 
@@ -66,6 +69,7 @@ def review_page(summary: FeatureSummary, bundle: DiffBundle) -> str:
 <div class="split">
 <div>
 {_plan(summary)}
+{_obligations(summary)}
 {_files(bundle)}
 </div>
 <aside>
@@ -158,6 +162,20 @@ def _plan(summary: FeatureSummary) -> str:
     )
     title = f"Plan {words.plan_version} <small>in the words of {_text(words.written_by)}</small>"
     return _panel(title, body, tone="said")
+
+
+def _obligations(summary: FeatureSummary) -> str:
+    review = summary.obligations
+    if review is None:
+        return ""
+    items = "".join(
+        f'<li><div class="fact"><span>{_text(row.id)}: {_paragraph(row.text)}</span>'
+        f"{_pill(TONE_OF_STANDING[row.standing], WORD_OF_STANDING[row.standing])}</div>"
+        f'<div class="sub">line {row.line}. {_paragraph(row.why)}</div></li>'
+        for row in review.rows
+    )
+    title = f"Obligations of the spec <small>{obligation_counts(review)}</small>"
+    return _panel(title, f"<ul>{items}</ul>", tone="att" if review.counts["unaccounted"] else "")
 
 
 def _files(bundle: DiffBundle) -> str:

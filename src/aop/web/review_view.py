@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 import msgspec
 from msgspec import Struct
 
 from aop.core.visibletext import escapes_in, is_deceptive, visible_name
+from aop.kernel.accounting import STANDINGS
 from aop.kernel.coverage import Figure, TestReport
 from aop.kernel.documents import Status, Verdict
+from aop.kernel.obligation_review import ObligationReview
 from aop.kernel.tools.evidence import RunSummary
 from aop.kernel.tools.review import DiffBundle, FeatureSummary, TouchedFile
 
@@ -110,6 +112,21 @@ def figures_of(run: RunSummary) -> Iterator[tuple[str, str]]:
         yield f"{name} coverage", "not measured" if figure.percent is None else f"{figure.percent} %"
 
 
+WORD_OF_STANDING: Mapping[str, str] = {
+    "unaccounted": "unaccounted for",
+    "missing": "missing",
+    "claimed": "claimed, not proven",
+    "deferred": "deferred",
+    "met": "met",
+}
+
+
+def obligation_counts(review: ObligationReview) -> str:
+    """Say how many obligations there are of each standing, those that a reviewer must look at first."""
+    counted = [f"{review.counts[standing]} {WORD_OF_STANDING[standing]}" for standing in STANDINGS]
+    return ", ".join(text for text in counted if not text.startswith("0 ")) or "none found in the spec"
+
+
 def base_text(summary: FeatureSummary) -> str:
     """Say where the base branch is, and whether it moved since the feature was cut."""
     cut, head = summary.state.base_commit, summary.base_head
@@ -139,6 +156,10 @@ def warnings_of(summary: FeatureSummary, bundle: DiffBundle) -> Iterator[str]:
     words = summary.agent_text
     if words and any(map(escapes_in, "\n".join((words.summary, *words.acceptance_criteria, *words.risk)).split("\n"))):
         yield "The plan's text holds characters that are invisible or imitate others; they are shown as escapes."
+    if summary.obligations and summary.obligations.spec_changed:
+        yield "The spec was changed after the plan was made for it."
+    if summary.obligations and summary.obligations.left_out:
+        yield f"The spec has {summary.obligations.left_out} more obligations than are listed."
     for file, lines in files_with_lines(bundle):
         name = visible_name(file.path)
         if is_deceptive(file.path):

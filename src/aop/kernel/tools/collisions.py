@@ -10,9 +10,10 @@ from aop.kernel.blocked_queue import waiting_plans
 from aop.kernel.calls import Arguments, Call, Kernel, Outcome, Tool
 from aop.kernel.collision_matrix import ComparedPlan, SharedPlace, locks_of, shared_places
 from aop.kernel.collisions import fingerprint
-from aop.kernel.documents import TERMINAL, AcceptedPlan, FeatureState, QueuedPlan
+from aop.kernel.documents import TERMINAL, AcceptedPlan, FeatureState
 from aop.kernel.merging import base_head
 from aop.kernel.permissions import READERS
+from aop.kernel.queued_plans import QueuedPlan
 from aop.kernel.radar import ConflictPath, Question, Tip, TriedMerge, look
 from aop.kernel.record import Snapshot
 from aop.kernel.territory import territory_of

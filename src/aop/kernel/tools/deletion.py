@@ -12,6 +12,7 @@ from aop.kernel.documents import AcceptedPlan, Approval, FeatureState, GateRun, 
 from aop.kernel.features import unlist
 from aop.kernel.holding import free, held_by
 from aop.kernel.locks import now_by
+from aop.kernel.obligations import ObligationLedger
 from aop.kernel.permissions import COORDINATORS
 from aop.kernel.projections import folder_of, is_written_by_aop
 from aop.kernel.record import Snapshot, Transaction
@@ -133,7 +134,7 @@ def _remove(tx: Transaction, call: Call, planned: Deletion) -> None:
         tx.remove(GateRun, run.run_id)
     for approval in [approval for approval in tx.all(Approval) if approval.feature_id == name]:
         tx.remove(Approval, approval.approval_id)
-    for shape in (FeatureState, AcceptedPlan, QaIndex):
+    for shape in (FeatureState, AcceptedPlan, ObligationLedger, QaIndex):
         tx.remove(shape, name)
     usage = tx.get(FeatureUsage, name)
     if usage is not None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
+from aop.kernel.accounting import Reported
 from aop.kernel.calls import Call, FeatureArguments, Kernel, Outcome, Tool, the_feature
-from aop.kernel.documents import AcceptedPlan, FeatureState, GateRun, StepResult, Verdict
+from aop.kernel.documents import AcceptedPlan, FeatureState, GateRun, Status, StepResult, Verdict
 from aop.kernel.gate_runs import planned_subjects, telling_step
 from aop.kernel.permissions import READERS
 from aop.kernel.record import Snapshot
@@ -74,6 +75,15 @@ def latest_runs(kernel: Kernel, view: Snapshot, state: FeatureState) -> dict[str
         for mode, run in runs.items()
         if run is not None
     }
+
+
+def reported(runs: Iterable[RunSummary], state: FeatureState) -> tuple[Reported, ...]:
+    """Return what the runs that passed, and are still true, say of the tests that the plan names."""
+    return tuple(
+        Reported(run_id=run.run_id, mode=run.mode, named_tests=run.tests.get("named", {}))
+        for run in runs
+        if run.verdict is Verdict.PASS and (run.current or state.status is Status.MERGED)
+    )
 
 
 def _summary(kernel: Kernel, run: GateRun, *, current: bool) -> RunSummary:

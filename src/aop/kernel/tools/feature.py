@@ -15,10 +15,12 @@ from aop.kernel.config import Config
 from aop.kernel.documents import AcceptedPlan, FeatureState, QaIndex, Status, Verdict
 from aop.kernel.features import NOT_RUN, relist
 from aop.kernel.ingested_specs import IngestedSpec
+from aop.kernel.obligation_review import ObligationReview, reviewed
+from aop.kernel.obligations import ObligationLedger
 from aop.kernel.permissions import COORDINATORS, READERS
 from aop.kernel.projections import body_of, front_matter
 from aop.kernel.record import Snapshot, Transaction
-from aop.kernel.tools.evidence import RunSummary, latest_runs
+from aop.kernel.tools.evidence import RunSummary, latest_runs, reported
 from aop.kernel.tools.repo import WORKTREE_WAIT_SECONDS
 from aop.kernel.tools.specs import spec_text
 
@@ -143,22 +145,27 @@ class Context(Struct, frozen=True, kw_only=True):
     evidence: Mapping[str, RunSummary]
     """The newest gate run of each mode."""
     qa_index: Mapping[str, Any] | None
+    obligations: ObligationReview | None
+    """What the spec obliges the feature to, numbered; null when there is no spec."""
 
 
 def get_context(call: Call, arguments: FeatureArguments) -> Outcome:
-    """Return spec, state, plan, newest evidence and QA index in one bundle."""
+    """Return spec, obligations, state, plan, newest evidence and QA index in one bundle."""
     kernel = call.kernel
     with kernel.record.read() as view:
         state = the_feature(view, arguments)
         evidence = latest_runs(kernel, view, state)
         plan = view.get(AcceptedPlan, state.feature_id)
+        ledger = view.get(ObligationLedger, state.feature_id)
+        spec = spec_text(kernel, state.feature_id)
         return Context(
             feature_id=state.feature_id,
-            spec=spec_text(kernel, state.feature_id),
+            spec=spec,
             state=front_matter(state),
             plan=None if plan is None else msgspec.to_builtins(plan.plan),
             evidence=evidence,
             qa_index=_qa_index(view, state),
+            obligations=reviewed(spec, ledger, reported(evidence.values(), state), kernel.redact.mask_secrets),
         )
 
 
@@ -188,7 +195,7 @@ TOOLS = (
     ),
     Tool(
         name="feature.get_context",
-        summary="Return spec, state, plan, newest evidence and QA index: all that a fresh worker needs.",
+        summary="Return spec, obligations, state, plan, evidence and QA index: all that a fresh worker needs.",
         arguments=FeatureArguments,
         output=Context,
         roles=READERS,

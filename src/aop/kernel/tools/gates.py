@@ -16,8 +16,18 @@ from aop.kernel.config_models import Mode
 from aop.kernel.coverage import PARSERS
 from aop.kernel.documents import TERMINAL, AcceptedPlan, FeatureState, GateRun, Status, StepResult, Verdict
 from aop.kernel.features import moved, must_be, store
-from aop.kernel.gate_runs import GatePlan, failure_of, machine_of, planned_gates, pointers, record_run, run_gates
+from aop.kernel.gate_runs import (
+    GatePlan,
+    asking_for,
+    failure_of,
+    machine_of,
+    planned_gates,
+    pointers,
+    record_run,
+    run_gates,
+)
 from aop.kernel.gates import profile_named, with_verdict
+from aop.kernel.obligations import ObligationLedger
 from aop.kernel.permissions import GATE_RUNNERS, READERS
 from aop.kernel.record import Transaction
 from aop.kernel.tools.gate_status import GATES_RUN, telling
@@ -98,9 +108,10 @@ def run(call: Call, arguments: RunGates) -> Outcome:
         with kernel.record.read() as view:
             state = the_feature(view, arguments)
             accepted = view.get(AcceptedPlan, state.feature_id)
+            ledger = view.get(ObligationLedger, state.feature_id)
         must_be(state, *(status for status in Status if status not in TERMINAL), to="run gates")
         _refuse_other_profile(state, arguments)
-        plan = planned_gates(state, accepted.plan if accepted else None, arguments.mode, config)
+        plan = asking_for(planned_gates(state, accepted.plan if accepted else None, arguments.mode, config), ledger)
         kept = None if arguments.force else _passed_already(call, state, plan)
         if kept is not None:
             return call.commit(lambda tx: _record_again(tx, call, arguments, kept))
@@ -146,6 +157,9 @@ def _passed_already(call: Call, state: FeatureState, plan: GatePlan) -> GateRun 
     with call.kernel.record.read() as view:
         run = view.get(GateRun, run_id) if run_id else None
     if run is None or run.verdict is not Verdict.PASS or run.subject != plan.subject:
+        return None
+    if not run.tests.get("named", {}).keys() >= set(plan.named_tests):
+        # It was not asked what became of them, and its report is gone.
         return None
     return run if run.machine == machine_of(call, plan) else None
 

@@ -8,27 +8,32 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from aop.core.errors import PlanRequired
+from aop.core.errors import FileNotFound, PlanRequired
 from aop.kernel.acceptance import accept, accepted_event, weigh
+from aop.kernel.accounting import ScannedSpec, accounted, scanned_spec
 from aop.kernel.blocked_queue import block, leave_queue, reconsider, when_waiting
-from aop.kernel.calls import Call, ChangeArguments, FeatureArguments, Outcome, Tool, the_feature
+from aop.kernel.calls import Call, ChangeArguments, FeatureArguments, Kernel, Outcome, Tool, the_feature
 from aop.kernel.collisions import collision_refusal
 from aop.kernel.documents import AcceptedPlan, FeatureState, Plan, Status, Verdict
 from aop.kernel.features import must_be
 from aop.kernel.locks import now_by
 from aop.kernel.needed_locks import check_held
+from aop.kernel.obligations import GivenMappings, ObligationLedger
 from aop.kernel.permissions import PLANNERS, READERS
 from aop.kernel.plans import check_first, check_revision
 from aop.kernel.record import Transaction
+from aop.kernel.tools.specs import spec_text
 
 
 class Submit(ChangeArguments, frozen=True, kw_only=True):
     plan_json: Plan
+    obligations: GivenMappings | None = None
+    """What becomes of each obligation of the spec, as `feature.get_context` numbers them. What is not named here is
+    shown to the reviewer as unaccounted for. A revision without this keeps what was said before."""
 
 
-class Update(ChangeArguments, frozen=True, kw_only=True):
+class Update(Submit, frozen=True, kw_only=True):
     expected_plan_version: Annotated[int, Meta(ge=1)]
-    plan_json: Plan
 
 
 class Accepted(Struct, frozen=True, kw_only=True):
@@ -41,40 +46,59 @@ class Accepted(Struct, frozen=True, kw_only=True):
 
 def submit(call: Call, arguments: Submit) -> Outcome:
     """Accept a feature's first plan, and let building begin."""
+    spec = _spec(call.kernel, arguments)
 
     def decide(tx: Transaction) -> Outcome:
         state = the_feature(tx, arguments)
         check_first(arguments.plan_json, tx.get(AcceptedPlan, state.feature_id))
         must_be(state, Status.PLANNING, *when_waiting(tx, state), to="get its first plan")
-        return _accept_or_block(tx, call, state, arguments.plan_json)
+        return _accept_or_block(tx, call, state, arguments, spec)
 
     return call.commit(decide)
 
 
 def update(call: Call, arguments: Update) -> Outcome:
     """Replace the accepted plan by a revision that passes every check again; what is in the worktree stays."""
+    spec = _spec(call.kernel, arguments)
 
     def decide(tx: Transaction) -> Outcome:
         state = the_feature(tx, arguments)
         check_revision(arguments.plan_json, tx.get(AcceptedPlan, state.feature_id), arguments.expected_plan_version)
         allowed = (Status.PLANNING, Status.BUILDING, Status.QA)
         must_be(state, *allowed, *when_waiting(tx, state), to="get a revised plan")
-        return _accept_or_block(tx, call, state, arguments.plan_json)
+        return _accept_or_block(tx, call, state, arguments, spec)
 
     return call.commit(decide)
 
 
-def _accept_or_block(tx: Transaction, call: Call, state: FeatureState, plan: Plan) -> Outcome:
-    """Check a plan against the policy and all other features, and store it, in the same transaction."""
+def _spec(kernel: Kernel, arguments: Submit) -> ScannedSpec | None:
+    """Read what the plan has to account for; a spec that cannot be read is none, unless it must be accounted for.
+
+    Raises: FileNotFound.
+    """
+    try:
+        return scanned_spec(spec_text(kernel, arguments.feature_id))
+    except FileNotFound:
+        if kernel.config().policy.planning.require_obligations:
+            raise
+        return None
+
+
+def _accept_or_block(
+    tx: Transaction, call: Call, state: FeatureState, arguments: Submit, spec: ScannedSpec | None
+) -> Outcome:
+    """Check a plan against the policy, its spec and all other features, and store it, in the same transaction."""
     config, now = call.kernel.config(), now_by(call.kernel.clock)
-    weighed = weigh(tx, state, plan, config)
+    plan, ledger = arguments.plan_json, tx.get(ObligationLedger, state.feature_id)
+    accounting = accounted(spec, arguments.obligations, plan, ledger, config.policy)
+    weighed = weigh(tx, state, plan, config, accounting)
     if weighed.collisions and config.policy.collision_policy == "block":
         return block(tx, call, state, weighed, now)
     fences = check_held(tx, state, weighed.locks, now)
     if weighed.collisions:
         raise collision_refusal(state.feature_id, weighed.collisions)
     stored = accept(tx, call, state, weighed, fences)
-    kind, facts = accepted_event(plan)
+    kind, facts = accepted_event(plan, accounting)
     tx.append(call.event(kind, stored.feature_id, **facts))
     leave_queue(tx, stored.feature_id, now)
     reconsider(tx, call)

@@ -10,20 +10,24 @@ from itertools import accumulate
 import msgspec
 from msgspec import Struct
 
-from aop.core.errors import Refusal, UserApprovalRequired
+from aop.core.errors import FileNotFound, Refusal, UserApprovalRequired
 from aop.core.ids import CommitId
+from aop.kernel.accounting import Reported
 from aop.kernel.calls import Call, FeatureArguments, Kernel, Outcome, Tool, the_feature
 from aop.kernel.config import Config
 from aop.kernel.diff_parts import DiffPart, parts_by_path
 from aop.kernel.documents import AcceptedPlan, Approval, FeatureState, Plan, Status, Verdict
 from aop.kernel.features import must_be
 from aop.kernel.merging import base_head, check_locks, proven_runs, refuse_empty, void_reasons
+from aop.kernel.obligation_review import ObligationReview, reviewed
+from aop.kernel.obligations import ObligationLedger
 from aop.kernel.permissions import READERS
 from aop.kernel.ports import FileMode, TreeChange
 from aop.kernel.projections import folder_of
 from aop.kernel.record import Snapshot
-from aop.kernel.tools.evidence import RunSummary, latest_runs
+from aop.kernel.tools.evidence import RunSummary, latest_runs, reported
 from aop.kernel.tools.repo import LARGEST_DIFF, ChangedFile, changed_files
+from aop.kernel.tools.specs import spec_text
 from aop.kernel.usage import FeatureUsage, Spending, spent_on
 
 LARGEST_FILE_DIFF = 1024 * 1024
@@ -174,6 +178,8 @@ class FeatureSummary(Struct, frozen=True, kw_only=True):
     spent_by_role: Mapping[str, Spending]
     missing: tuple[Missing, ...]
     """What stands between the feature and a merge; conflicts and the gates of the merged tree show only there."""
+    obligations: ObligationReview | None
+    """What the spec demands, and what became of each; null when there never was a spec."""
 
 
 def feature_summary(call: Call, arguments: FeatureArguments) -> Outcome:
@@ -187,6 +193,7 @@ def feature_summary(call: Call, arguments: FeatureArguments) -> Outcome:
         approvals = _approvals(view, state, config, base=head)
         base = kernel.git.tree_of(state.base_commit)
         usage = view.get(FeatureUsage, state.feature_id)
+        runs = latest_runs(kernel, view, state).values()
         return FeatureSummary(
             state=state,
             base_branch=branch,
@@ -194,12 +201,24 @@ def feature_summary(call: Call, arguments: FeatureArguments) -> Outcome:
             agent_text=_agent_text(kernel, view, state, accepted.plan) if accepted else None,
             diff_stat=kernel.redact.mask_secrets(kernel.git.diff_stat(base, state.tree)),
             changed_files=changed_files(kernel.git.changes(base, state.tree)),
-            evidence=tuple(_links(state, run) for run in latest_runs(kernel, view, state).values()),
+            evidence=tuple(_links(state, run) for run in runs),
             approvals=approvals,
             spent=spent_on(usage),
             spent_by_role={} if usage is None else usage.roles,
             missing=_missing(kernel, view, state, approvals),
+            obligations=_obligations(kernel, view, state, reported(runs, state)),
         )
+
+
+def _obligations(
+    kernel: Kernel, view: Snapshot, state: FeatureState, runs: tuple[Reported, ...]
+) -> ObligationReview | None:
+    try:
+        spec = spec_text(kernel, state.feature_id)
+    except FileNotFound:
+        # Something else lies where the spec was: what the plan was made for is still known.
+        spec = None
+    return reviewed(spec, view.get(ObligationLedger, state.feature_id), runs, kernel.redact.mask_secrets)
 
 
 def _agent_text(kernel: Kernel, view: Snapshot, state: FeatureState, plan: Plan) -> AgentText:
