@@ -522,6 +522,16 @@ def test_what_a_killed_process_left_is_swept_and_nothing_else(repository: Reposi
     assert [path.name for path in (repository.root / ".aop/tmp").iterdir()] == ["notes"]
 
 
+def test_a_registration_that_a_killed_git_left_before_it_named_a_folder_is_swept(repository: Repository) -> None:
+    start(repository)
+    registration = repository.git_dir / "worktrees/1-0123456789abcdef"
+    registration.mkdir()
+    (registration / "locked").write_text("initializing")
+    (registration / "gitdir").touch()
+    repository.sweep_leftovers()
+    assert [path.name for path in (repository.git_dir / "worktrees").iterdir()] == ["alice"]
+
+
 def test_sweeping_a_repository_that_was_never_used_makes_nothing(repository: Repository) -> None:
     repository.sweep_leftovers()
     assert not (repository.root / ".aop").exists()

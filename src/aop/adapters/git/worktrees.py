@@ -184,8 +184,9 @@ def how_to_follow(place: str, branch: str, old: str, new: str) -> str:
 
 def _linked_from(registration: Path) -> str:
     """Return the `.git` file that a registration is for, or nothing."""
-    content = _plain_content(registration / "gitdir")
-    return "" if content is None else os.path.normpath(registration / os.fsdecode(content).rstrip("\n"))
+    # A git that was killed may have made the file, and written nothing.
+    named = os.fsdecode(_plain_content(registration / "gitdir") or b"").rstrip("\n")
+    return os.path.normpath(registration / named) if named else ""
 
 
 def _link_to(registration: Path) -> bytes:
