@@ -60,6 +60,7 @@ TOOL_MODULES: Mapping[str, str] = {
     "gates.status": "aop.kernel.tools.gate_status",
     "inbox.answer": "aop.kernel.tools.inbox",
     "inbox.ask": "aop.kernel.tools.inbox",
+    "inbox.expire": "aop.kernel.tools.inbox",
     "inbox.list": "aop.kernel.tools.inbox",
     "locks.acquire": "aop.kernel.tools.locks",
     "locks.release": "aop.kernel.tools.locks",

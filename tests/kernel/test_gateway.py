@@ -75,6 +75,7 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "gates.status": EVERYBODY,
     "inbox.answer": PERSON,
     "inbox.ask": {ORCHESTRATOR},
+    "inbox.expire": set(),
     "inbox.list": EVERYBODY,
     "locks.acquire": {ORCHESTRATOR},
     "locks.release": {ORCHESTRATOR},
@@ -286,6 +287,7 @@ EXAMPLES: Mapping[str, dict[str, Any]] = {
     "feature.ingest_spec": {"text": "Say TWO.\n", "source_path": "specs/one.md"},
     "inbox.answer": {"question_id": "q1", "answer": "Blue."},
     "inbox.ask": {"gate": "question", "text": "Which colour?"},
+    "inbox.expire": {"question_id": "q1"},
     "usage.record": {"worker": "builder", "run": "run-1", "provider": "custom"},
 }
 """What a tool needs besides a feature."""
@@ -497,6 +499,7 @@ def tell_about(world: World) -> None:
         world.ok(tool, feature_id="one", resource="events")
     world.ok("feature.ingest_spec", feature_id="one", text="Say TWO.\n", source_path="specs/one.md")
     world.ok("inbox.ask", feature_id="one", gate="question", text="Which colour?")
+    world.ok("inbox.expire", role=Role.SYSTEM, feature_id="one", question_id="q1")
     world.ok("inbox.answer", feature_id="one", question_id="q1", answer="Blue.")
     world.ok("usage.record", role=Role.SYSTEM, feature_id="one", **EXAMPLES["usage.record"])
 

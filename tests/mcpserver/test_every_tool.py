@@ -124,6 +124,7 @@ PERSONS = {
     "feature.ready_to_merge",
     "feature.retry",
     "inbox.answer",
+    "inbox.expire",
     "repo.commit",
     "repo.merge",
     "repo.rebase_onto_main",

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
+from aop.core.visibletext import visible
 from aop.wiring import Settings, build
 
 
@@ -26,10 +29,27 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if terminal.json:
         terminal.object(answer.as_json())
         return Exit.OK
-    for question in answer.data["questions"]:
-        terminal.text(f"{question['question_id']}  {question['feature_id']}  {question['text']}")
-        if question["answer"] is not None:
-            terminal.text(f"    {question['answered_by']}: {question['answer']}")
-    if not answer.data["questions"]:
-        terminal.say("Nobody is asked anything.")
+    lines = list(_lines(answer.data))
+    for line in lines or ["Nobody is asked anything."]:
+        (terminal.text if lines else terminal.say)(line)
     return Exit.OK
+
+
+def _lines(inbox: Mapping[str, Any]) -> Iterator[str]:
+    for question in inbox["questions"]:
+        yield f"{question['question_id']}  {question['feature_id']}  {_line(question['text'])}"
+        if question["choices"]:
+            yield f"    {question['gate']}: {' or '.join(question['choices'])}"
+        if question["due_at"]:
+            yield f"    until {question['due_at']}; then {_line(question['default'] or 'its feature is blocked')}"
+        if question["answer"] is not None:
+            yield f"    {question['answered_by']}: {_line(question['answer'])}"
+        if question["closed_because"]:
+            yield f"    {question['closed_because']}"
+    for approval in inbox["approvals"]:
+        yield f"approval  {approval['feature_id']}  ready to merge: {approval['how']}"
+
+
+def _line(text: str) -> str:
+    """Return what a stranger wrote as one line that steers no terminal."""
+    return visible(" ".join(text.split()))

@@ -710,6 +710,14 @@ class NotAChoice(Refusal):
         )
 
 
+class NobodyAnsweredInTime(Refusal):
+    """What a person was asked has a time limit and no default answer, and nobody answered."""
+
+    code = "nobody_answered"
+    move = Move.ESCALATE
+    hint = "`aop retry FEATURE` asks again; `inbox` of policy.yaml sets the time limits."
+
+
 class CostCapReached(Refusal):
     """A cap on cost is reached, and a person said to stop, or nobody answered in time."""
 

@@ -14,7 +14,7 @@ from aop.kernel import config_flaws as flaws
 from aop.kernel.config_flaws import Misfit, demand, demand_each
 from aop.kernel.limits import Limits
 from aop.kernel.paths import Matching
-from aop.kernel.people_models import CostRules
+from aop.kernel.people_models import CostRules, InboxRules
 from aop.kernel.placement import Placement
 
 Count = Annotated[int, Meta(ge=1)]
@@ -240,6 +240,7 @@ class Policy(Section, frozen=True, kw_only=True):
     planning: PlanningRules
     supervisor: SupervisorRules
     cost: CostRules
+    inbox: InboxRules
     thresholds: dict[str, float]
 
     def __post_init__(self) -> None:

@@ -128,6 +128,17 @@ KEY_WORDS: Mapping[str, str] = {
     "cost.max_usd_per_run": "The cost at which no feature of a run takes another turn.",
     "cost.max_tokens_per_feature": "The same for a feature's input and output tokens.",
     "cost.max_tokens_per_run": "The same for the input and output tokens of a run.",
+    "inbox.question_timeout_hours": (
+        "When a question that nobody answered is closed: with the default answer that it states, or else its feature "
+        "is blocked. `0`, here and in the other limits, is never."
+    ),
+    "inbox.escalation_timeout_hours": "When the same happens to what is asked about a worker that gets nowhere.",
+    "inbox.authorisation_timeout_hours": (
+        "When an authorisation that nobody gave is closed; its feature is blocked, for silence is no yes."
+    ),
+    "inbox.remind_after_minutes": "How long after a question its first reminder comes; `0`: none ever.",
+    "inbox.remind_multiplier": "Each wait for the next reminder is this many times the one before.",
+    "inbox.remind_max_minutes": "No wait for the next reminder is longer.",
     "thresholds": "Figures of your own, by name; they are part of the configuration's hash.",
     "profiles.<name>.modes.<mode>[].name": (
         "The step's name: letters, digits, `.`, `_`, `-`; part of its log's file name; once in a mode, "
@@ -210,6 +221,7 @@ SECTION_WORDS: Mapping[str, str] = {
     "testing.coverage.targets": "What is aimed at.",
     "merge_policy": "How features land.",
     "worktree": "What features are cut from.",
+    "inbox": "How long people are waited for, and how often they are reminded.",
     "cost": "What the turns of agents may cost before a person is asked.",
     "planning": "What is demanded of plans.",
     "supervisor": "How much is done at a time, and how often it is tried.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
 
@@ -165,6 +166,21 @@ def _approval(kernel: Kernel, view: Snapshot, state: FeatureState, token: str | 
     if approval is None or approval.feature_id != state.feature_id:
         raise ApprovalInvalid(f"The approval is not for `{state.feature_id}` in this repository.")
     return approval
+
+
+def unapproved(kernel: Kernel, view: Snapshot) -> Iterator[FeatureState]:
+    """Yield the features that are ready, and that no approval lets on as they are now."""
+    config = kernel.config()
+    if not config.policy.merge_policy.require_user_approval:
+        return
+    base = kernel.git.branch_head(config.policy.worktree.base_branch)
+    approvals = list(view.all(Approval))
+    for state in view.all(FeatureState):
+        given = [each for each in approvals if each.feature_id == state.feature_id]
+        if state.status is Status.READY_TO_MERGE and all(
+            void_reasons(each, state, config, base=base) for each in given
+        ):
+            yield state
 
 
 def void_reasons(approval: Approval, state: FeatureState, config: Config, *, base: CommitId | None) -> list[str]:

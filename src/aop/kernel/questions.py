@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, ClassVar, Literal, TypeAlias
 
+import msgspec
+
+from aop.core.clock import later, timestamp
 from aop.core.ids import FeatureId
 from aop.kernel.documents import Document, NonEmpty
+from aop.kernel.people_models import InboxRules
 
 HumanGate: TypeAlias = Literal["question", "approval", "escalation", "authorisation"]
 RAISE, STOP = "raise", "stop"
@@ -28,8 +33,51 @@ class Question(Document, frozen=True, kw_only=True):
     """What several features may ask at once, and a person answers once; empty for what only this one asks."""
     choices: tuple[str, ...] = ()
     """The only answers that there are; empty where any text is one."""
+    default: str | None = None
+    """What counts as the answer when the time is up; None: nothing does."""
+    due_at: str = ""
+    """When the time is up; empty: never."""
     asked_by: NonEmpty
     asked_at: NonEmpty
     answer: str | None = None
     answered_by: str = ""
     answered_at: str = ""
+    """When it was answered or closed."""
+    closed_because: str = ""
+    """Why nobody can answer any more."""
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether somebody is still asked."""
+        return self.answer is None and not self.closed_because
+
+    def is_overdue(self, now: datetime) -> bool:
+        """Tell whether its time is up and nobody has answered."""
+        return self.is_open and bool(self.due_at) and datetime.fromisoformat(self.due_at) <= now
+
+
+def time_limit(rules: InboxRules, gate: HumanGate, asked: datetime) -> str:
+    """Return when the time of something that is asked now is up; empty: never. An approval has no limit."""
+    hours = {
+        "question": rules.question_timeout_hours,
+        "escalation": rules.escalation_timeout_hours,
+        "authorisation": rules.authorisation_timeout_hours,
+    }.get(gate, 0)
+    return timestamp(later(asked, hours * 3600)) if hours else ""
+
+
+def closed_with_feature(question: Question, now: str) -> Question:
+    """Return a question that nobody needs to answer any more."""
+    why = "Its feature was deleted."
+    return msgspec.structs.replace(question, version=question.version + 1, answered_at=now, closed_because=why)
+
+
+def reminders_due(rules: InboxRules, asked_at: str, now: datetime) -> int:
+    """Return how many reminders of something have become due since it was asked."""
+    left = (now - datetime.fromisoformat(asked_at)).total_seconds() / 60
+    wait, due = rules.remind_after_minutes, 0
+    if not wait:
+        return 0
+    while wait < rules.remind_max_minutes and left >= wait and rules.remind_multiplier > 1:
+        left, due, wait = left - wait, due + 1, wait * rules.remind_multiplier
+    return due + max(0, int(left // min(wait, rules.remind_max_minutes)))

@@ -106,6 +106,12 @@ class PersonAnswered(Happened, frozen=True, kw_only=True, tag="person_answered")
     answer: str
 
 
+class NobodyAnswered(Happened, frozen=True, kw_only=True, tag="nobody_answered"):
+    """What a person was asked was closed without an answer."""
+
+    question: str
+
+
 class WayCleared(Happened, frozen=True, kw_only=True, tag="way_cleared"):
     """Something that the feature waited for may be free now."""
 
@@ -130,6 +136,7 @@ Event: TypeAlias = (
     | WorkerFailed
     | TurnWithheld
     | PersonAnswered
+    | NobodyAnswered
     | WayCleared
     | HeldBack
     | Resumed
@@ -175,6 +182,8 @@ class AskPerson(Deed, frozen=True, kw_only=True, tag="ask_person"):
     about: str = ""
     """Features that ask about the same get one answer."""
     choices: tuple[str, ...] = ()
+    default: str | None = None
+    """What counts as the answer if nobody gives one in time."""
 
 
 class Await(Deed, frozen=True, kw_only=True, tag="await"):

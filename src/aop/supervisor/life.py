@@ -26,7 +26,7 @@ from aop.kernel.config_models import SupervisorRules
 from aop.kernel.documents import FeatureState, Status
 from aop.kernel.gateway import Gateway
 from aop.kernel.principals import Principal
-from aop.supervisor.board import Board, Standing
+from aop.supervisor.board import NOBODY, Board, Standing
 from aop.supervisor.journey import (
     AskPerson,
     AskWorker,
@@ -37,6 +37,7 @@ from aop.supervisor.journey import (
     FeatureRun,
     Finish,
     HeldBack,
+    NobodyAnswered,
     PersonAnswered,
     Rest,
     Resumed,
@@ -221,6 +222,7 @@ class Lives:
             "detail": asked.detail,
             "about": asked.about,
             "choices": list(asked.choices),
+            "default": asked.default,
         }
         call = CallTool(role=Role.ORCHESTRATOR, tool="inbox.ask", arguments=arguments)
         put: Any = await run.step(f"ask{number}", lambda: self._work.called(run, feature.feature_id, call, number))
@@ -229,7 +231,10 @@ class Lives:
             feature.feature_id, f"asks: {asked.question} (aop answer {topic} {'|'.join(asked.choices) or 'TEXT'})"
         )
         self._board.put(feature.feature_id, Standing(does="asks", run_id=run.run_id, topic=topic))
-        return PersonAnswered(question=asked.question, answer=str(await run.ask(topic)))
+        said = await run.ask(topic)
+        if said == NOBODY:
+            return NobodyAnswered(question=asked.question)
+        return PersonAnswered(question=asked.question, answer=str(said))
 
     async def _cleared(self, run: Run, feature: FeatureRun, way: Await, number: int) -> Event:
         async def block() -> Json:

@@ -14,7 +14,7 @@ from typing import Any, assert_never
 import msgspec
 from msgspec.structs import replace
 
-from aop.core.errors import GoesInCircles, InvalidArguments, TurnsUsedUp
+from aop.core.errors import GoesInCircles, InvalidArguments, NobodyAnsweredInTime, TurnsUsedUp
 from aop.core.roles import Role
 from aop.kernel.config_models import Mode
 from aop.kernel.documents import Status
@@ -32,6 +32,7 @@ from aop.supervisor.journey import (
     FeatureRun,
     Finish,
     HeldBack,
+    NobodyAnswered,
     PersonAnswered,
     Rest,
     Resumed,
@@ -82,7 +83,7 @@ def step(run: FeatureRun, event: Event) -> Decision:
             return _heard(replace(run, turns=run.turns + 1, pending=None), event.output)
         case WorkerFailed():
             return _unheard(replace(run, turns=run.turns + 1), event)
-        case TurnWithheld() | PersonAnswered():
+        case TurnWithheld() | PersonAnswered() | NobodyAnswered():
             return _with_person(run, event)
         case WayCleared():
             return _cleared(run, event)
@@ -134,10 +135,13 @@ def _plea(run: FeatureRun, question: str) -> Decision:
     return replace(run, asked=True), AskPerson(question=question, detail=detail, gate="escalation")
 
 
-def _with_person(run: FeatureRun, event: TurnWithheld | PersonAnswered) -> Decision:
+def _with_person(run: FeatureRun, event: TurnWithheld | PersonAnswered | NobodyAnswered) -> Decision:
     """Ask before a turn that a cap does not allow; hand an answer to the worker, or to the turn that waits for it."""
     if isinstance(event, TurnWithheld):
         return replace(run, held_back=event.ask), cap_question(run.feature_id, event.over)
+    if isinstance(event, NobodyAnswered):
+        unanswered = NobodyAnsweredInTime(f"Nobody answered in time: {event.question}", feature_id=run.feature_id)
+        return run, Finish(status=Status.BLOCKED, error=unanswered.as_error())
     if run.held_back is None:
         said = ToolResult(tool="person", ok=True, data={"question": event.question, "answer": event.answer})
         return _ask(replace(run, turns=0, attempts=(), rung=Rung.NONE, results=(*run.results, said)))
@@ -236,7 +240,9 @@ def _requested(run: FeatureRun, asked: Request) -> Decision:
             return _ask(_tried(run, _fingerprint(asked), "a request, and no proposal"))
         case "question":
             question = str(asked.detail.get("question") or asked.detail.get("text") or "What is to be done here?")
-            return run, AskPerson(question=question, detail=asked.detail)
+            default = asked.detail.get("default")
+            stated = default if isinstance(default, str) and default else None
+            return run, AskPerson(question=question, detail=asked.detail, default=stated)
         case "lock":
             return run, _acquire(str(asked.detail.get("resource", "")))
         case "amend_plan":

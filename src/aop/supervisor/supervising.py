@@ -18,7 +18,7 @@ from aop.kernel.principals import Principal
 from aop.kernel.questions import Question
 from aop.kernel.record import Event as JournalEvent
 from aop.kernel.wishes import Wish, is_paused
-from aop.supervisor.board import Board, Standing
+from aop.supervisor.board import NOBODY, Board, Standing
 from aop.supervisor.life import AGAIN, PRIORITY, Wanted
 
 LOOK_SECONDS = 0.2
@@ -83,11 +83,14 @@ class Supervisor:
     def go_on(self, *, until: Literal["settled", "ended"], stopped: Callable[[], bool]) -> None:
         """Work until every feature has ended, or until none can move without a person or another feature."""
         while not stopped():
+            seen = self._board.standings()
             self.take_wishes()
             self.hand_answers_on()
             self.renew_locks()
             resting = ("ended",) if until == "ended" else ("ended", "asks", "waits", "rests")
-            if all(standing.does in resting for standing in self._board.standings().values()):
+            # What began to wait after its answer was looked for is looked at once more.
+            is_looked_at = seen == self._board.standings()
+            if is_looked_at and all(standing.does in resting for standing in seen.values()):
                 return
             self._board.await_change(LOOK_SECONDS)
 
@@ -128,11 +131,11 @@ class Supervisor:
             if said is not None:
                 self._wake(feature_id, standing, said)
 
-    def _wake(self, feature_id: FeatureId, standing: Standing, said: str) -> None:
+    def _wake(self, feature_id: FeatureId, standing: Standing, said: Json) -> None:
         self._board.put(feature_id, Standing(does="works", run_id=standing.run_id))
         self._engine.answer(standing.run_id, standing.topic, said)
 
-    def _news(self, feature_id: FeatureId, standing: Standing) -> str | None:
+    def _news(self, feature_id: FeatureId, standing: Standing) -> Json:
         match standing.does:
             case "asks":
                 return self._answer(standing)
@@ -147,10 +150,20 @@ class Supervisor:
         with self._gateway.kernel.record.read() as view:
             return None if is_paused(view, feature_id) else "resumed"
 
-    def _answer(self, standing: Standing) -> str | None:
+    def _answer(self, standing: Standing) -> Json:
+        question = self._question(standing.topic)
+        if question is not None and question.is_overdue(self._gateway.kernel.clock.now()):
+            who = Principal(role=Role.SYSTEM, actor="supervisor")
+            given = {"feature_id": question.feature_id, "question_id": question.question_id}
+            self._gateway.call(who, "inbox.expire", given)
+            question = self._question(standing.topic)
+        if question is None:
+            return None
+        return NOBODY if question.closed_because else question.answer
+
+    def _question(self, question_id: str) -> Question | None:
         with self._gateway.kernel.record.read() as view:
-            question = view.get(Question, standing.topic)
-        return None if question is None else question.answer
+            return view.get(Question, question_id)
 
     def _cleared(self, feature_id: FeatureId, standing: Standing) -> str | None:
         with self._gateway.kernel.record.read() as view:

@@ -11,11 +11,15 @@ from msgspec import Meta, Struct
 from aop.core.errors import AlreadyAnswered, NotAChoice, UnknownQuestion
 from aop.core.ids import FeatureId
 from aop.kernel.calls import Arguments, Call, ChangeArguments, Outcome, Tool, the_feature
-from aop.kernel.permissions import COORDINATORS, READERS
-from aop.kernel.questions import Question
-from aop.kernel.record import Transaction
+from aop.kernel.merging import unapproved
+from aop.kernel.permissions import COORDINATORS, READERS, SYSTEM
+from aop.kernel.questions import Question, time_limit
+from aop.kernel.record import Snapshot, Transaction
 
 LARGEST_TEXT = 16_000
+TIME_LIMIT = "time limit"
+"""Who gave a default answer."""
+NOBODY_ANSWERED = "Nobody answered in time."
 Choice = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
@@ -26,6 +30,8 @@ class Ask(ChangeArguments, frozen=True, kw_only=True):
     about: Annotated[str, Meta(max_length=400)] = ""
     """Names what is asked where several features ask the same: while one such question is open, there is no second."""
     choices: Annotated[tuple[Choice, ...], Meta(max_length=20)] = ()
+    default: Annotated[str, Meta(min_length=1, max_length=LARGEST_TEXT)] | None = None
+    """The answer of a question that nobody answers in time; an authorisation has none."""
 
 
 class Asked(Struct, frozen=True, kw_only=True):
@@ -36,12 +42,14 @@ class Asked(Struct, frozen=True, kw_only=True):
 def ask(call: Call, arguments: Ask) -> Outcome:
     """Put a question into the inbox."""
     text = call.kernel.redact(arguments.text)[:LARGEST_TEXT]
+    # Silence is no yes: only what is no permission can have an answer that nobody gave.
+    default = call.kernel.redact(arguments.default) if arguments.default and arguments.gate == "question" else None
 
     def decide(tx: Transaction) -> Outcome:
         state = the_feature(tx, arguments)
         known = list(tx.all(Question))
         same = next(
-            (each for each in known if _is_open(each) and arguments.about and each.about == arguments.about), None
+            (each for each in known if each.is_open and arguments.about and each.about == arguments.about), None
         )
         if same is not None:
             return Asked(feature_id=state.feature_id, question_id=same.question_id)
@@ -54,6 +62,8 @@ def ask(call: Call, arguments: Ask) -> Outcome:
             detail=arguments.detail,
             about=arguments.about,
             choices=arguments.choices,
+            default=default,
+            due_at=time_limit(call.kernel.config().policy.inbox, arguments.gate, call.kernel.clock.now()),
             asked_by=call.principal.actor,
             asked_at=call.kernel.now(),
         )
@@ -62,10 +72,6 @@ def ask(call: Call, arguments: Ask) -> Outcome:
         return Asked(feature_id=state.feature_id, question_id=question.question_id)
 
     return call.commit(decide)
-
-
-def _is_open(question: Question) -> bool:
-    return question.answer is None
 
 
 class ListQuestions(Arguments, frozen=True, kw_only=True):
@@ -80,23 +86,49 @@ class QuestionFacts(Struct, frozen=True, kw_only=True):
     text: str
     detail: Mapping[str, Any]
     choices: tuple[str, ...]
+    default: str | None
+    due_at: str
     asked_by: str
     asked_at: str
     answer: str | None
     answered_by: str
     answered_at: str
+    closed_because: str
+
+
+class ApprovalWanted(Struct, frozen=True, kw_only=True):
+    """A feature that is ready, and that only a person can let on; `aop approve` clears it, and nothing else."""
+
+    feature_id: str
+    tree: str
+    since: str
+    """When the feature was last changed."""
+    how: str
+    """The commands to look at it and to approve it."""
 
 
 class Inbox(Struct, frozen=True, kw_only=True):
     questions: tuple[QuestionFacts, ...]
+    approvals: tuple[ApprovalWanted, ...]
+    """The features that wait for an approval."""
 
 
 def list_questions(call: Call, arguments: ListQuestions) -> Outcome:
-    """Return the questions that are open, oldest first."""
+    """Return the questions that are open, oldest first, and the features that wait for an approval."""
     with call.kernel.record.read() as view:
         found = [question for question in view.all(Question) if call.principal.reaches(question.feature_id)]
-    wanted = [_facts(each) for each in sorted(found, key=_number) if arguments.answered or each.answer is None]
-    return Inbox(questions=tuple(wanted))
+        approvals = tuple(
+            ApprovalWanted(
+                feature_id=state.feature_id,
+                tree=state.tree,
+                since=state.last_updated,
+                how=f"aop review {state.feature_id}, and then aop approve {state.feature_id}",
+            )
+            for state in unapproved(call.kernel, view)
+            if call.principal.reaches(state.feature_id)
+        )
+    wanted = [_facts(each) for each in sorted(found, key=_number) if arguments.answered or each.is_open]
+    return Inbox(questions=tuple(wanted), approvals=approvals)
 
 
 def _number(question: Question) -> int:
@@ -107,8 +139,23 @@ def _facts(question: Question) -> QuestionFacts:
     return QuestionFacts(**{name: getattr(question, name) for name in QuestionFacts.__struct_fields__})
 
 
-class Answer(ChangeArguments, frozen=True, kw_only=True):
+class QuestionArguments(ChangeArguments, frozen=True, kw_only=True):
     question_id: Annotated[str, Meta(pattern="^q[0-9]{1,9}$")]
+
+
+def _the_question(view: Snapshot, arguments: QuestionArguments) -> Question:
+    """Return the question that the arguments name.
+
+    Raises: UnknownFeature, VersionConflict, UnknownQuestion.
+    """
+    the_feature(view, arguments)
+    question = view.get(Question, arguments.question_id)
+    if question is None or question.feature_id != arguments.feature_id:
+        raise UnknownQuestion(arguments.question_id)
+    return question
+
+
+class Answer(QuestionArguments, frozen=True, kw_only=True):
     answer: Annotated[str, Meta(min_length=1, max_length=LARGEST_TEXT)]
 
 
@@ -117,13 +164,12 @@ def answer(call: Call, arguments: Answer) -> Outcome:
     text = call.kernel.redact(arguments.answer)
 
     def decide(tx: Transaction) -> Outcome:
-        the_feature(tx, arguments)
-        question = tx.get(Question, arguments.question_id)
-        if question is None or question.feature_id != arguments.feature_id:
-            raise UnknownQuestion(arguments.question_id)
-        if question.answer is not None:
+        question = _the_question(tx, arguments)
+        if not question.is_open:
             raise AlreadyAnswered(
-                f"The question `{question.question_id}` was answered by {question.answered_by}.",
+                f"The question `{question.question_id}` was answered by {question.answered_by}."
+                if question.answer is not None
+                else f"The question `{question.question_id}` is closed: {question.closed_because}",
                 question_id=question.question_id,
                 answer=question.answer,
             )
@@ -140,6 +186,32 @@ def answer(call: Call, arguments: Answer) -> Outcome:
         facts = {"question_id": question.question_id, "answer": text}
         tx.append(call.event("question_answered", question.feature_id, **facts))
         return _facts(answered)
+
+    return call.commit(decide)
+
+
+# --- inbox.expire ----------------------------------------------------------------------------------
+
+
+def expire(call: Call, arguments: QuestionArguments) -> Outcome:
+    """Close a question whose time is up, with its default answer or with none; leave any other as it is."""
+
+    def decide(tx: Transaction) -> Outcome:
+        question = _the_question(tx, arguments)
+        if not question.is_overdue(call.kernel.clock.now()):
+            return _facts(question)
+        closed = msgspec.structs.replace(
+            question,
+            version=question.version + 1,
+            answer=question.default,
+            answered_by=TIME_LIMIT if question.default is not None else "",
+            answered_at=call.kernel.now(),
+            closed_because="" if question.default is not None else NOBODY_ANSWERED,
+        )
+        tx.put(closed, question.question_id)
+        facts = {"question_id": question.question_id, "answer": closed.answer}
+        tx.append(call.event("question_expired", question.feature_id, **facts))
+        return _facts(closed)
 
     return call.commit(decide)
 
@@ -169,6 +241,16 @@ TOOLS = (
         output=QuestionFacts,
         roles=COORDINATORS,
         run=answer,
+        mutates=True,
+        person_only=True,
+    ),
+    Tool(
+        name="inbox.expire",
+        summary="Close a question whose time is up.",
+        arguments=QuestionArguments,
+        output=QuestionFacts,
+        roles=SYSTEM,
+        run=expire,
         mutates=True,
         person_only=True,
     ),

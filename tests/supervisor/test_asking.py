@@ -1,0 +1,61 @@
+"""Features that wait for a person: how long, and what happens when nobody answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from aop.core.roles import Role
+from aop.supervisor.workers import PatchProposal, PlanSubmission, Request
+from aop.testing.memory_engine import Memory
+from tests.clocks import clocked
+from tests.supervisor.bringing import ONE, Watched, office
+from tests.tools.worlds import configured
+from tests.world import PATCH, plan_for
+
+HOURS = 3600.0
+
+
+def asking(**detail: str) -> Watched:
+    return Watched(
+        (Role.PLANNER, Request(request="question", detail={"question": "Which colour?", **detail})),
+        (Role.PLANNER, PlanSubmission(plan=plan_for("one"))),
+        (Role.BUILDER, PatchProposal(unified_diff=PATCH)),
+    )
+
+
+@pytest.mark.parametrize("is_restarted", [False, True], ids=["same process", "another process"])
+def test_a_question_that_nobody_answers_goes_on_with_the_default_that_it_states(
+    tmp_path: Path, *, is_restarted: bool
+) -> None:
+    world = configured(tmp_path / "repo", policy={"inbox": {"question_timeout_hours": 8}})
+    clock, memory, worker = clocked(world), Memory(), asking(default="Blue")
+    with office(world, {ONE: worker}, memory=memory) as at_work:
+        at_work.supervisor.submit([ONE])
+        assert at_work.settle()[ONE].does == "asks"
+        clock.go_on(8 * HOURS)
+        outcome = {} if is_restarted else at_work.settle()[ONE].outcome
+    if is_restarted:
+        with office(world, {ONE: worker}, memory=memory) as at_work:
+            at_work.supervisor.submit([ONE])
+            outcome = at_work.settle()[ONE].outcome
+    assert outcome == {"status": "ready_to_merge", "error": None}
+    assert worker.given[1].last_tool_results[0].data == {"question": "Which colour?", "answer": "Blue"}
+    [question] = world.ok("inbox.list", answered=True)["questions"]
+    assert (question["answer"], question["answered_by"]) == ("Blue", "time limit")
+    world.close()
+
+
+def test_a_question_without_a_default_leaves_its_feature_blocked_when_the_time_is_up(tmp_path: Path) -> None:
+    world = configured(tmp_path / "repo", policy={"inbox": {"question_timeout_hours": 8}})
+    clock = clocked(world)
+    with office(world, {ONE: asking()}) as at_work:
+        at_work.supervisor.submit([ONE])
+        at_work.settle()
+        clock.go_on(8 * HOURS)
+        outcome = at_work.settle()[ONE].outcome
+    assert (outcome["status"], outcome["error"]["code"]) == ("blocked", "nobody_answered")
+    state = world.ok("feature.state_get", feature_id="one")["front_matter"]
+    assert (state["status"], state["status_reason"]) == ("blocked", "Nobody answered in time: Which colour?")
+    world.close()
