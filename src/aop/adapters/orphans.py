@@ -24,9 +24,15 @@ class _Mark(Struct, frozen=True, kw_only=True):
 
 def end_orphans(root: Path) -> None:
     """End what works in a folder for an AOP that is not there any more."""
-    for pid, mark in _marked():
-        if not os.path.exists(f"/proc/{mark.maker}") and is_within(mark.place, str(root)):
-            _kill(pid)
+    for pid in orphans_in(root):
+        _kill(pid)
+
+
+def orphans_in(root: Path) -> list[int]:
+    """Return the processes that work in a folder for an AOP that is not there any more."""
+    return [
+        pid for pid, mark in _marked() if not os.path.exists(f"/proc/{mark.maker}") and is_within(mark.place, str(root))
+    ]
 
 
 def end_children() -> None:
