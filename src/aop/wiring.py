@@ -55,6 +55,8 @@ TOOL_MODULES: Mapping[str, str] = {
     "feature.retry": "aop.kernel.tools.running",
     "feature.state_get": "aop.kernel.tools.feature",
     "feature.state_patch": "aop.kernel.tools.state",
+    "feature.trees": "aop.kernel.tools.undoing",
+    "feature.undo": "aop.kernel.tools.undoing",
     "gates.list": "aop.kernel.tools.gates",
     "gates.run": "aop.kernel.tools.gates",
     "gates.status": "aop.kernel.tools.gate_status",

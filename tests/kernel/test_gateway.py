@@ -70,6 +70,8 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "feature.retry": PERSON,
     "feature.state_get": EVERYBODY,
     "feature.state_patch": {ORCHESTRATOR},
+    "feature.trees": EVERYBODY,
+    "feature.undo": PERSON,
     "gates.list": EVERYBODY,
     "gates.run": {ORCHESTRATOR, BUILDER, QA},
     "gates.status": EVERYBODY,
@@ -285,6 +287,7 @@ EXAMPLES: Mapping[str, dict[str, Any]] = {
     "feature.state_patch": {"expected_version": 1, "patch": {"status": "blocked", "status_reason": "It waits."}},
     "feature.approve": {"tree": "0" * 40, "base": "0" * 40},
     "feature.ingest_spec": {"text": "Say TWO.\n", "source_path": "specs/one.md"},
+    "feature.undo": {"to": "0"},
     "inbox.answer": {"question_id": "q1", "answer": "Blue."},
     "inbox.ask": {"gate": "question", "text": "Which colour?"},
     "inbox.expire": {"question_id": "q1"},
@@ -522,7 +525,7 @@ def break_and_repair(world: World) -> None:
     assert error is not None
     assert error["code"] == "gate_failed"
     look_at_everything(world)
-    world.patch("one", "--- a/src/broken.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n")
+    world.ok("feature.undo", feature_id="one", to="0")
     world.patch("one")
     for mode in ("fast", "full"):
         world.ok("gates.run", operation=f"run-{mode}", feature_id="one", mode=mode)

@@ -68,6 +68,7 @@ ROWS: Mapping[str, Row] = {
         bad={"expected_version": 7, "patch": {"role_status": {"qa": "done"}}},
         code="version_conflict",
     ),
+    "feature.trees": Row(),
     "gates.list": Row(bad={"profile": "nobody"}, code="unknown_gate_profile_or_mode"),
     "gates.run": Row(role=BUILDER, good={"mode": "fast"}, bad={"mode": "slow"}),
     "gates.status": Row(
@@ -123,6 +124,7 @@ PERSONS = {
     "feature.delete",
     "feature.ready_to_merge",
     "feature.retry",
+    "feature.undo",
     "inbox.answer",
     "inbox.expire",
     "repo.commit",

@@ -40,6 +40,7 @@ VERBS = {
     "logs": "print every call and every event, and follow what happens",
     "evidence": "prove that the record was not changed, or pack everything on one feature",
     "delete": "remove a feature, after showing what goes; worktree and branch only if you say so",
+    "undo": "go back to an earlier tree of a feature, after showing them",
     "gc": "find what belongs to no feature any more, and remove it if you say so",
     "redact": "print a text without its secrets, to try the rules",
 }

@@ -201,8 +201,8 @@ class Git(Protocol):
     def status(self, feature_id: FeatureId, tree: TreeId) -> WorktreeStatus:
         """Compare the worktree on disk with its HEAD and with the recorded tree."""
 
-    def keep(self, feature_id: FeatureId, tree: TreeId) -> None:
-        """Keep a tree from being collected as garbage, as long as the feature has no other one."""
+    def keep(self, feature_id: FeatureId, tree: TreeId, *, aside: bool = False) -> None:
+        """Keep a tree from being collected as garbage: as long as the feature has no other one, or for ever."""
 
     def forget(self, feature_id: FeatureId) -> None:
         """Let go of the tree that `keep` kept; fine if none is kept."""

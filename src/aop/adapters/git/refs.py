@@ -71,9 +71,9 @@ class Refs:
             return False
         raise Fault(f"The branch `{branch}` cannot be moved: {self._git.cleaned(ran.err)}")
 
-    def keep(self, feature_id: FeatureId, oid: ObjectId) -> None:
-        """Point the feature's own ref at an object."""
-        ref = f"refs/aop/features/{feature_id}"
+    def keep(self, feature_id: FeatureId, oid: ObjectId, *, aside: bool = False) -> None:
+        """Point the feature's own ref at an object; or, aside, one that stays."""
+        ref = f"refs/aop/undone/{feature_id}/{object_id(oid)}" if aside else f"refs/aop/features/{feature_id}"
         ran = None if self._overwritten(ref, object_id(oid)) else self._set(ref, oid)
         if ran is not None:
             raise Fault(f"The tree of `{feature_id}` cannot be kept: {self._git.cleaned(ran.err)}")

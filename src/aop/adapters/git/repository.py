@@ -206,8 +206,8 @@ class Repository:
         self._loose.flush_names()
         return self._refs.move_branch(branch, to=to, old=old)
 
-    def keep(self, feature_id: FeatureId, tree: TreeId) -> None:
-        self._refs.keep(ids.feature_id(feature_id), tree)
+    def keep(self, feature_id: FeatureId, tree: TreeId, *, aside: bool = False) -> None:
+        self._refs.keep(ids.feature_id(feature_id), tree, aside=aside)
 
     def forget(self, feature_id: FeatureId) -> None:
         self._refs.forget(ids.feature_id(feature_id))
