@@ -27,6 +27,8 @@ VERBS = {
     "resume": "take a pause back, and go on with what a stopped or killed run left on its way",
     "stop": "end the supervisor of this repository",
     "status": "list all features of this repository",
+    "watch": "see a run while it goes on, one line for each feature",
+    "replay": "tell what happened in a run, step by step, from the record",
     "inbox": "list what people are asked",
     "answer": "answer a question of the inbox",
     "tools": "list the tools, and write or check the files that describe them to other programs",

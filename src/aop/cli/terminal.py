@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from io import StringIO, TextIOWrapper
@@ -24,6 +25,19 @@ class Terminal:
         # A person sees what the terminal can show, and the rest as escapes.
         self._out = _opened(sys.stdout, errors="backslashreplace")
         self._err = _opened(sys.stderr, errors="backslashreplace")
+
+    @property
+    def is_seen(self) -> bool:
+        """Tell whether a person sees what is printed, on a screen where it can be drawn over."""
+        return self._out.isatty()
+
+    @property
+    def columns(self) -> int:
+        """Return how wide that screen is."""
+        try:
+            return os.get_terminal_size(self._out.fileno()).columns or 80
+        except (OSError, ValueError):
+            return 80
 
     def say(self, text: str) -> None:
         """Tell a person something; programs need not read it."""

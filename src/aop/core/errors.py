@@ -690,6 +690,17 @@ class UnknownQuestion(Refusal):
         super().__init__(f"There is no question `{question_id}` of this feature.", question_id=question_id)
 
 
+class UnknownRun(Refusal):
+    """The record has nothing of a run of this name."""
+
+    code = "unknown_run"
+    hint = "List the runs with `aop replay`, or name a feature."
+
+    def __init__(self, name: str) -> None:
+        shown = ascii(name[:80])[1:-1]
+        super().__init__(f"The record has nothing of a run or a feature `{shown}`.", run=shown)
+
+
 class AlreadyAnswered(Refusal):
     """A person has answered this question."""
 

@@ -115,7 +115,7 @@ def index_files(index: Index) -> dict[str, bytes]:
 def decisions_text(feature_id: FeatureId, told: Iterable[JournalEntry]) -> str:
     """Tell the newest events of a feature, one line each."""
     lines = [
-        f"- {entry.event.at} **{entry.event.actor}** {_told(entry)} (#{entry.seq})\n"
+        f"- {entry.event.at} **{entry.event.actor}** {sentence_of(entry)} (#{entry.seq})\n"
         for entry in told
         if entry.event.kind in DECISIONS
     ]
@@ -123,7 +123,8 @@ def decisions_text(feature_id: FeatureId, told: Iterable[JournalEntry]) -> str:
     return f"# Decisions on {feature_id}\n\n{older}{''.join(lines)}"
 
 
-def _told(entry: JournalEntry) -> str:
+def sentence_of(entry: JournalEntry) -> str:
+    """Return what `decisions.md` says of one of its events."""
     sentence = DECISIONS[entry.event.kind].format_map(_Facts(entry.event.payload))
     return " ".join(sentence.split())
 
