@@ -28,6 +28,7 @@ from aop.kernel.ports import Command, Ended, Processes
 from aop.kernel.principals import Principal
 
 if TYPE_CHECKING:
+    from aop.brains.ports import Brain
     from aop.kernel.tokens import Tokens
 
 if TYPE_CHECKING:  # few commands supervise, and what that takes is imported by those that do
@@ -237,6 +238,21 @@ def command_staff(app: App, settings: Settings, choices: Mapping[Role, ProviderC
         timeout_seconds=config.policy.supervisor.turn_timeout_seconds,
     )
     return CommandStaff(choices, role_prompts(app.repository, config), settings.environ, around)
+
+
+def build_brain(settings: Settings, *, chosen: str | None = None, product: str | None = None) -> Brain:
+    """Put together what asks models: those chosen, or those of a product's own variable, or those of `AOP_MODELS`.
+
+    Raises: ModelNotConfigured, ModelKeyMissing, ModelSupportMissing, InputPathNotFound, InvalidConfiguration.
+    """
+    from aop.adapters.models.assembly import assembled_model
+    from aop.adapters.models.settings import BrainSettings
+    from aop.brains.asking import ModelBrain
+
+    redact = Redactor(settings.secrets)
+    wanted = BrainSettings.from_env(settings.environ, chosen=chosen, product=product)
+    model = assembled_model(wanted, settings.environ, redact)
+    return ModelBrain(model, wanted.prices, SystemClock(), redact, wanted.limits)
 
 
 def make_ready_for_threads() -> None:

@@ -827,3 +827,115 @@ class WorkflowHalted(Refusal):
     code = "workflow_halted"
     move = Move.ASK_PERSON
     hint = "A person does what the message says, and starts again with `aop gated reset`."
+
+
+# --- asking a model ------------------------------------------------------------------------------
+
+
+class ModelNotConfigured(Refusal):
+    """Nothing says which model to ask, or what says so cannot be understood."""
+
+    code = "model_not_configured"
+    move = Move.CORRECT_USAGE
+    hint = "Set `AOP_MODELS` to one or more names such as `anthropic:MODEL`; docs/models.md lists the providers."
+
+
+class ModelSupportMissing(Refusal):
+    """This installation cannot talk to models."""
+
+    code = "model_support_missing"
+    move = Move.CORRECT_USAGE
+    hint = "Install AOP with its extra `models`: `pip install 'aop[models]'`."
+
+
+class ModelKeyMissing(Refusal):
+    """No key for the model's provider is in the environment."""
+
+    code = "model_key_missing"
+    move = Move.CORRECT_USAGE
+    hint = "Set the variable that the message names, and try again."
+
+
+class ModelKeyRejected(Refusal):
+    """The provider does not accept the key, or does not let it use this model."""
+
+    code = "model_key_rejected"
+    move = Move.ASK_PERSON
+    hint = "A person checks the key and what it may use, at the provider."
+
+
+class ModelPriceUnknown(Refusal):
+    """A cost limit was set for a model whose price nobody knows."""
+
+    code = "model_price_unknown"
+    move = Move.CORRECT_USAGE
+    hint = "Give the model a price in the file that `AOP_MODEL_PRICES` names, or set no cost limit."
+
+
+class ModelUnreachable(Refusal):
+    """The model's endpoint cannot be connected to."""
+
+    code = "model_unreachable"
+    move = Move.RETRY
+    hint = "Check that the endpoint runs and that its base URL is right, then send the same again."
+
+
+class ModelTimeout(Refusal):
+    """The model did not answer in time."""
+
+    code = "model_timeout"
+    move = Move.RETRY
+    hint = "Send the same again, ask for less at once, or give the model more time (`AOP_MODEL_TIMEOUT_SECONDS`)."
+
+
+class ModelRateLimited(Refusal):
+    """The provider takes no more requests for now."""
+
+    code = "model_rate_limited"
+    move = Move.WAIT
+    hint = "Wait for `retry_after_seconds`, if that is known, and send the same again; or name a second model."
+
+
+class ModelUnavailable(Refusal):
+    """The provider broke, or is overloaded."""
+
+    code = "model_unavailable"
+    move = Move.RETRY
+    hint = "Send the same again later, or name a second model to fall back on."
+
+
+class ModelRequestRejected(Refusal):
+    """The provider does not take this request."""
+
+    code = "model_request_rejected"
+    hint = "Check the model's name and what it supports; the same request will be rejected again."
+
+
+class ModelContextExceeded(Refusal):
+    """The prompt is longer than the model can read."""
+
+    code = "model_context_exceeded"
+    hint = "Send less, or take a model with a larger context."
+
+
+class ModelReplyUnreadable(Refusal):
+    """What came back is not a reply of this protocol."""
+
+    code = "model_reply_unreadable"
+    move = Move.RETRY
+    hint = "Check that the base URL is the endpoint itself, and not a page or a proxy in front of it."
+
+
+class ModelReplyCutOff(Refusal):
+    """The reply ended before it was complete."""
+
+    code = "model_reply_cut_off"
+    move = Move.RETRY
+    hint = "Send the same again; if the reply was too long for its token limit, ask for less at once."
+
+
+class ModelAnswerInvalid(Refusal):
+    """The model answered, but not in the shape that was asked for."""
+
+    code = "model_answer_invalid"
+    hint = "Ask again, or take a model that keeps to schemas."

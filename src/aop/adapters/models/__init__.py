@@ -1,0 +1,1 @@
+"""Models of others: what they are called, where they are, and how they are talked to."""

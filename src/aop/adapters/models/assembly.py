@@ -1,0 +1,41 @@
+"""Puts the model together that settings ask for: remote ones in their order, recorded or played back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from aop.adapters.models.endpoints import Endpoint, endpoint
+from aop.adapters.models.recorded import RecordedModel, RecordingModel
+from aop.adapters.models.settings import BrainSettings
+from aop.brains.conversation import Model
+from aop.brains.priority import ModelPriority
+from aop.core.errors import ModelSupportMissing
+from aop.core.redaction import Redactor
+
+
+def assembled_model(settings: BrainSettings, environ: Mapping[str, str], redact: Redactor) -> Model:
+    """Return the model; a replay asks nobody, and needs no key.
+
+    Raises: ModelNotConfigured, ModelKeyMissing, ModelSupportMissing, InputPathNotFound.
+    """
+    if settings.replay is not None:
+        return RecordedModel(settings.replay, redact)
+    places = [endpoint(name, environ) for name in settings.models]
+    model = _in_their_order(places, settings, environ, redact)
+    return model if settings.record is None else RecordingModel(model, settings.record, redact)
+
+
+def _in_their_order(
+    places: list[Endpoint], settings: BrainSettings, environ: Mapping[str, str], redact: Redactor
+) -> Model:
+    try:
+        from aop.adapters.models.remote import RemoteModel
+    except ModuleNotFoundError as error:
+        raise ModelSupportMissing("This installation of AOP cannot talk to models.") from error
+    last = len(places) - 1
+    models = [
+        RemoteModel(place, environ, redact, retries=settings.retries if at == last else 0)
+        for at, place in enumerate(places)
+    ]
+    models[0].load()
+    return ModelPriority(models)

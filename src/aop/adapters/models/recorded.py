@@ -1,0 +1,68 @@
+"""A model that is recorded once and played back for ever: JSON lines, without secrets, found by what was asked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from aop.brains.conversation import Model, Reply, Request
+from aop.brains.recordings import Exchange, exchange, request_key
+from aop.core.errors import InputPathNotFound, ReplayDiverged
+
+
+class RecordingModel:
+    """Implements `aop.brains.conversation.Model`: asks another one, and keeps each exchange before it is used."""
+
+    def __init__(self, model: Model, path: Path, redact: Callable[[str], str]) -> None:
+        self._model = model
+        self._path = path
+        self._redact = redact
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self._model.names
+
+    async def reply(self, request: Request) -> Reply:
+        reply = await self._model.reply(request)
+        line = msgspec.json.encode(exchange(request, reply, self._redact)) + b"\n"
+        with self._path.open("ab") as recording:
+            recording.write(line)
+            recording.flush()
+            os.fsync(recording.fileno())
+        return reply
+
+
+class RecordedModel:
+    """Implements `aop.brains.conversation.Model`: answers what was asked before, as it was answered then."""
+
+    def __init__(self, path: Path, redact: Callable[[str], str]) -> None:
+        self._replies = {kept.key: kept.reply for kept in _read(path)}
+        self._redact = redact
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(reply.model for reply in self._replies.values()))
+
+    async def reply(self, request: Request) -> Reply:
+        key = request_key(request, self._redact)
+        if key not in self._replies:
+            raise ReplayDiverged(
+                f"The recording has no reply to this request (`{key[:12]}`).",
+                hint="What is asked has changed since; record it again.",
+                key=key,
+                recorded=len(self._replies),
+            )
+        return self._replies[key]
+
+
+def _read(path: Path) -> list[Exchange]:
+    try:
+        decoder = msgspec.json.Decoder(Exchange)
+        return decoder.decode_lines(path.read_bytes())
+    except OSError as error:
+        raise InputPathNotFound(f"The recording `{path.name}` cannot be read: {error.strerror}.") from error
+    except msgspec.DecodeError as error:
+        raise InputPathNotFound(f"`{path.name}` is no recording: {error}.") from error

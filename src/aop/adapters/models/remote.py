@@ -1,0 +1,150 @@
+"""A model behind HTTP, through `pydantic-ai`: one request a reply, no redirects, and an end to every wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+import httpx2
+from msgspec import Struct
+from pydantic_ai.direct import model_request
+from pydantic_ai.exceptions import AgentRunError, UserError
+from pydantic_ai.messages import ModelResponse
+from pydantic_ai.models import Model as PydanticModel
+from pydantic_ai.settings import ModelSettings
+
+from aop.adapters.models.endpoints import Endpoint
+from aop.adapters.models.failures import refusal_for
+from aop.adapters.models.translation import messages, parameters, reply_of
+from aop.brains.conversation import Reply, Request
+from aop.core.errors import ModelReplyCutOff, ModelReplyUnreadable, ModelRequestRejected
+
+CONNECT_SECONDS = 10.0
+NO_REPLY = (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError)
+"""What the library stumbles over when a body is JSON, and not a reply."""
+
+
+class Library(Struct, frozen=True, kw_only=True):
+    """Which classes talk to a provider; imported for the first request, since all together take seconds."""
+
+    model: tuple[str, str]
+    provider: tuple[str, str]
+    names_itself: bool = False
+    """Whether the provider's class must be told its name."""
+    native: bool = False
+    """Whether the endpoint holds a reply to a schema better than it obeys a forced call."""
+    settings: Mapping[str, Any] = {}
+
+
+_CHAT = ("pydantic_ai.models.openai", "OpenAIChatModel")
+
+LIBRARIES: Mapping[str, Library] = {
+    "anthropic": Library(
+        model=("pydantic_ai.models.anthropic", "AnthropicModel"),
+        provider=("pydantic_ai.providers.anthropic", "AnthropicProvider"),
+    ),
+    "openai": Library(
+        model=("pydantic_ai.models.openai", "OpenAIResponsesModel"),
+        provider=("pydantic_ai.providers.openai", "OpenAIProvider"),
+        settings={"openai_store": False},
+    ),
+    "google": Library(
+        model=("pydantic_ai.models.google", "GoogleModel"),
+        provider=("pydantic_ai.providers.google", "GoogleProvider"),
+    ),
+    "ollama": Library(
+        model=("pydantic_ai.models.ollama", "OllamaModel"),
+        provider=("pydantic_ai.providers.ollama", "OllamaProvider"),
+        native=True,
+    ),
+    "vllm": Library(model=_CHAT, provider=("pydantic_ai.providers.vllm", "VLLMProvider"), native=True),
+    "compatible": Library(
+        model=_CHAT,
+        provider=("pydantic_ai.providers.openai_compatible", "OpenAICompatibleProvider"),
+        names_itself=True,
+    ),
+}
+
+
+class RemoteModel:
+    """Implements `aop.brains.conversation.Model`."""
+
+    def __init__(
+        self, place: Endpoint, environ: Mapping[str, str], redact: Callable[[str], str], *, retries: int
+    ) -> None:
+        self._place = place
+        self._library = LIBRARIES[place.name.provider]
+        self._environ = environ
+        self._redact = redact
+        self._retries = retries
+
+    def __repr__(self) -> str:
+        return f"RemoteModel({str(self._place.name)!r})"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (str(self._place.name),)
+
+    def load(self) -> None:
+        """Import what talks to the provider; otherwise the first reply takes longer by that."""
+        _imported(self._library.provider), _imported(self._library.model)
+
+    async def reply(self, request: Request) -> Reply:
+        name = str(self._place.name)
+        # A client of its own for each request: it belongs to the event loop that waits for it, and is closed here.
+        timeout = httpx2.Timeout(request.timeout_seconds, connect=min(CONNECT_SECONDS, request.timeout_seconds))
+        async with httpx2.AsyncClient(timeout=timeout, follow_redirects=False) as client:
+            model = self._model(client)
+            native = self._is_native(model, request)
+            response = await self._response(model, request, native=native)
+        if response.finish_reason == "length":
+            raise ModelReplyCutOff(
+                f"The reply of `{name}` was cut off at {request.max_output_tokens} tokens.",
+                model=name,
+                max_output_tokens=request.max_output_tokens,
+            )
+        return reply_of(response, request, name, native=native)
+
+    async def _response(self, model: PydanticModel, request: Request, *, native: bool) -> ModelResponse:
+        name, told = str(self._place.name), messages(request, native=native)
+        allowed, settings = parameters(request, native=native), self._settings(request)
+        try:
+            return await model_request(model, told, model_settings=settings, model_request_parameters=allowed)
+        except UserError as error:
+            raise ModelRequestRejected(f"`{name}` cannot be asked like this: {error}", model=name) from error
+        except AgentRunError as error:
+            # Not `from error`: it holds the provider's words, which may repeat the key.
+            raise refusal_for(error, name, self._redact) from None
+        except NO_REPLY:
+            raise ModelReplyUnreadable(f"What came back from `{name}` is no reply of a model.", model=name) from None
+
+    def _is_native(self, model: PydanticModel, request: Request) -> bool:
+        held = bool(model.profile.get("supports_json_schema_output"))
+        return self._library.native and held and request.answer is not None and not request.tools
+
+    def _model(self, client: httpx2.AsyncClient) -> PydanticModel:
+        # Without a key of its own, the library would look for one in the environment.
+        key = self._environ.get(self._place.key_variable or "") or "none"
+        words: dict[str, Any] = {"base_url": self._place.base_url, "http_client": client, "api_key": key}
+        if self._library.names_itself:
+            words["name"] = self._place.name.provider
+        provider = _imported(self._library.provider)(**words)
+        model: PydanticModel = _imported(self._library.model)(self._place.name.model, provider=provider)
+        return model
+
+    def _settings(self, request: Request) -> ModelSettings:
+        settings = ModelSettings(
+            max_tokens=request.max_output_tokens,
+            timeout=request.timeout_seconds,
+            request_timeout=request.timeout_seconds,
+            max_retries=self._retries,
+            cache=True,
+        )
+        # Each provider has settings of its own beside the common ones.
+        settings.update(self._library.settings)  # type: ignore[typeddict-item]
+        return settings
+
+
+def _imported(place: tuple[str, str]) -> Any:
+    return getattr(import_module(place[0]), place[1])

@@ -1,0 +1,79 @@
+"""What the environment says about models: which ones, in which order, and how long and how much they may answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from aop.brains.asking import CallLimits
+from aop.brains.names import ModelName, model_priority
+from aop.brains.prices import Prices, read_prices
+from aop.core.errors import InputPathNotFound, ModelNotConfigured
+
+MODELS = "AOP_MODELS"
+PRODUCTS: Mapping[str, str] = {
+    "scaffolding": "SCAFFOLDING_LLM_MODEL_PRIORITY",
+    "code-review": "CODE_REVIEW_LLM_MODEL_PRIORITY",
+}
+"""The products that may have a list of models of their own, and the variable that holds it."""
+
+
+class BrainSettings(Struct, frozen=True, kw_only=True):
+    """The settings of one brain."""
+
+    models: tuple[ModelName, ...]
+    limits: CallLimits
+    retries: int
+    """How often the last model of the list is asked again by its own client; the others are passed over at once."""
+    record: Path | None
+    replay: Path | None
+    prices: Prices
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str], *, chosen: str | None, product: str | None) -> BrainSettings:
+        """Read the settings: what was chosen at the command line, then a product's own variable, then `AOP_MODELS`.
+
+        Raises: ModelNotConfigured, InputPathNotFound, InvalidConfiguration.
+        """
+        replay = _path(environ, "AOP_MODEL_REPLAY")
+        text = chosen or environ.get(PRODUCTS[product] if product else MODELS) or environ.get(MODELS)
+        if not text and replay is None:
+            raise ModelNotConfigured("Nothing says which model to ask.", variable=MODELS)
+        return cls(
+            models=model_priority(text) if text else (),
+            limits=CallLimits(
+                max_output_tokens=_number(environ, "AOP_MODEL_MAX_OUTPUT_TOKENS", 16_384, least=1),
+                timeout_seconds=_number(environ, "AOP_MODEL_TIMEOUT_SECONDS", 120, least=1),
+            ),
+            retries=_number(environ, "AOP_MODEL_RETRIES", 2, least=0),
+            record=_path(environ, "AOP_MODEL_RECORD"),
+            replay=replay,
+            prices=_prices(environ),
+        )
+
+
+def _prices(environ: Mapping[str, str]) -> Prices:
+    shipped = read_prices(Path(__file__).with_name("prices.json").read_bytes(), "prices.json")
+    own = _path(environ, "AOP_MODEL_PRICES")
+    if own is None:
+        return shipped
+    try:
+        return shipped.under(read_prices(own.read_bytes(), own.name))
+    except OSError as error:
+        raise InputPathNotFound(f"`AOP_MODEL_PRICES` cannot be read: {error.strerror}.") from error
+
+
+def _path(environ: Mapping[str, str], variable: str) -> Path | None:
+    text = environ.get(variable)
+    return Path(text) if text else None
+
+
+def _number(environ: Mapping[str, str], variable: str, default: int, *, least: int) -> int:
+    text = environ.get(variable) or str(default)
+    if not (text.isascii() and text.isdecimal() and least <= int(text[:10]) == int(text)):
+        raise ModelNotConfigured(
+            f"`{variable}` is no whole number from {least} on.", hint=f"Write a number, or leave `{variable}` unset."
+        )
+    return int(text)

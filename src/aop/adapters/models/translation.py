@@ -1,0 +1,123 @@
+"""Our conversation as the messages of `pydantic-ai`, and its response as our reply."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.output import OutputObjectDefinition
+from pydantic_ai.tools import ToolDefinition
+
+from aop.brains.conversation import Observation, Offer, Reply, Request, Said, ToolCall, Turn, Usage
+
+ONLY_CALLS = "\n\nReply by calling tools, and in no other way; what is not in a call is not read."
+
+
+def parameters(request: Request, *, native: bool) -> ModelRequestParameters:
+    """Return what the model may do; `native` has the endpoint itself hold the reply to the schema."""
+    tools = [_definition(tool, kind="function") for tool in request.tools]
+    answer = request.answer
+    if answer is None:
+        return ModelRequestParameters(function_tools=tools)
+    if native:
+        shape = OutputObjectDefinition(json_schema=dict(answer.schema), name=answer.name, strict=None)
+        return ModelRequestParameters(function_tools=tools, output_mode="native", output_object=shape)
+    return ModelRequestParameters(
+        function_tools=tools,
+        output_mode="tool",
+        output_tools=[_definition(answer, kind="output")],
+        allow_text_output=request.text_allowed,
+    )
+
+
+def messages(request: Request, *, native: bool) -> list[ModelMessage]:
+    """Return the conversation; what is shown between two replies is one message."""
+    history: list[ModelMessage] = []
+    # Some models cannot be forced to call a tool, so each is told.
+    rule = "" if native or request.text_allowed or request.answer is None else ONLY_CALLS
+    for reply, shown in _exchanges(request.turns):
+        history += [] if reply is None else [_response(reply)]
+        parts = [_part(turn) for turn in shown]
+        history += [ModelRequest(parts=parts, instructions=request.instructions + rule)] if parts else []
+    return history
+
+
+def reply_of(response: ModelResponse, request: Request, model: str, *, native: bool) -> Reply:
+    """Return what the model said; text that the endpoint held to the schema is the answer."""
+    text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
+    calls = tuple(
+        ToolCall(call_id=part.tool_call_id, name=part.tool_name, arguments=part.args_as_json_str())
+        for part in response.parts
+        if isinstance(part, ToolCallPart)
+    )
+    if native and request.answer is not None and text and not calls:
+        calls, text = (ToolCall(call_id="answer", name=request.answer.name, arguments=text),), ""
+    kept = ModelMessagesTypeAdapter.dump_json([response]).decode()
+    return Reply(model=model, text=text, calls=calls, usage=_usage(response), kept=kept)
+
+
+def _exchanges(turns: Iterable[Turn]) -> Iterator[tuple[Reply | None, list[Said | Observation]]]:
+    """Yield each reply with what it was shown afterwards; what comes before the first reply has none."""
+    reply: Reply | None = None
+    shown: list[Said | Observation] = []
+    for turn in turns:
+        if isinstance(turn, Reply):
+            yield reply, shown
+            reply, shown = turn, []
+        else:
+            shown.append(turn)
+    yield reply, shown
+
+
+def _definition(offer: Offer, *, kind: str) -> ToolDefinition:
+    return ToolDefinition(
+        name=offer.name,
+        description=offer.description,
+        parameters_json_schema=dict(offer.schema),
+        kind="output" if kind == "output" else "function",
+    )
+
+
+def _part(turn: Said | Observation) -> UserPromptPart | ToolReturnPart:
+    if isinstance(turn, Said):
+        return UserPromptPart(content=turn.text)
+    return ToolReturnPart(
+        tool_name=turn.name,
+        content=turn.text,
+        tool_call_id=turn.call_id,
+        outcome="success" if turn.ok else "failed",
+    )
+
+
+def _response(reply: Reply) -> ModelResponse:
+    """Return a reply as it was received, or, if another adapter received it, as much of it as any model takes."""
+    if reply.kept:
+        (kept,) = ModelMessagesTypeAdapter.validate_json(reply.kept)
+        if isinstance(kept, ModelResponse):
+            return kept
+    text = [TextPart(content=reply.text)] if reply.text else []
+    calls = [ToolCallPart(tool_name=call.name, args=call.arguments, tool_call_id=call.call_id) for call in reply.calls]
+    return ModelResponse(parts=[*text, *calls])
+
+
+def _usage(response: ModelResponse) -> Usage:
+    """Return the tokens as reported; a request that read nothing was not reported."""
+    used = response.usage
+    if not used.input_tokens:
+        return Usage()
+    return Usage(
+        input_tokens=used.input_tokens,
+        output_tokens=used.output_tokens,
+        cache_read_tokens=used.cache_read_tokens,
+        cache_write_tokens=used.cache_write_tokens,
+    )

@@ -1,0 +1,108 @@
+"""The brain that stands on a model: validates every answer, counts what it takes, and keeps secrets out of prompts."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct
+
+from aop.brains.budgets import Limits, Spent
+from aop.brains.conversation import Model, Observation, Offer, Reply, Request, Said, ToolCall
+from aop.brains.looping import Loop
+from aop.brains.ports import Answer, Journal, Mission, Outcome, T, Tools
+from aop.brains.prices import Prices
+from aop.brains.prompts import Prompt
+from aop.brains.shapes import read_as, schema_of
+from aop.core.clock import Clock
+from aop.core.errors import ModelAnswerInvalid
+from aop.core.redaction import Redactor
+
+ANSWER = "give_answer"
+
+
+class CallLimits(Struct, frozen=True, kw_only=True):
+    """What one call of a model may take."""
+
+    max_output_tokens: int = 16_384
+    timeout_seconds: float = 120.0
+
+
+class ModelBrain:
+    """Implements `aop.brains.ports.Brain`."""
+
+    def __init__(self, model: Model, prices: Prices, clock: Clock, redact: Redactor, limits: CallLimits) -> None:
+        self._model = model
+        self._prices = prices
+        self._clock = clock
+        self._redact = redact
+        self._limits = limits
+
+    async def generate_structured(self, prompt: Prompt, shape: type[T], *, repairs: int = 0) -> Answer[T]:
+        """Ask, and return what is valid; see the port."""
+        began, spent, request = self._clock.boot_seconds(), Spent(), self._request(prompt, shape)
+        while True:
+            reply = await self._model.reply(request)
+            spent = spent.with_reply(reply.usage, self._prices.cost(reply.model, reply.usage))
+            try:
+                value = read_as(shape, _only_answer(reply).arguments)
+            except ModelAnswerInvalid as invalid:
+                if spent.iterations > repairs:
+                    raise self._with_what_it_took(invalid, reply, spent) from invalid
+                request = _asked_again(request, reply, invalid)
+                continue
+            return Answer(
+                value=value,
+                model=reply.model,
+                usage=spent.usage,
+                cost_usd=spent.cost_usd,
+                seconds=round(self._clock.boot_seconds() - began, 3),
+                calls=spent.iterations,
+                passed_over=reply.passed_over,
+            )
+
+    async def run_agentic_loop(self, mission: Mission[T], tools: Tools, limits: Limits, journal: Journal) -> Outcome[T]:
+        """Let a model work with tools; see the port."""
+        loop = Loop(
+            model=self._model,
+            prices=self._prices,
+            clock=self._clock,
+            redact=self._redact,
+            timeout_seconds=self._limits.timeout_seconds,
+            limits=limits,
+            journal=journal,
+        )
+        return await loop.run(mission, tools)
+
+    def _request(self, prompt: Prompt, shape: type[Struct]) -> Request:
+        return Request(
+            instructions=prompt.instructions,
+            turns=(Said(text=self._redact.mask_secrets(prompt.text)),),
+            answer=Offer(
+                name=ANSWER, description="Give the answer. It is the only way to reply.", schema=schema_of(shape)
+            ),
+            max_output_tokens=self._limits.max_output_tokens,
+            timeout_seconds=self._limits.timeout_seconds,
+            fence=prompt.fence,
+        )
+
+    def _with_what_it_took(self, invalid: ModelAnswerInvalid, reply: Reply, spent: Spent) -> ModelAnswerInvalid:
+        return ModelAnswerInvalid(
+            self._redact(invalid.message),
+            model=reply.model,
+            calls=spent.iterations,
+            usage=msgspec.to_builtins(spent.usage),
+            cost_usd=spent.cost_usd,
+        )
+
+
+def _only_answer(reply: Reply) -> ToolCall:
+    if len(reply.calls) == 1 and reply.calls[0].name == ANSWER:
+        return reply.calls[0]
+    what = f"{len(reply.calls)} calls" if reply.calls else "text" if reply.text else "nothing"
+    raise ModelAnswerInvalid(f"`{reply.model}` replied with {what} in place of one answer.")
+
+
+def _asked_again(request: Request, reply: Reply, invalid: ModelAnswerInvalid) -> Request:
+    """Return the request that goes on from an invalid answer; each call that was made must be answered."""
+    why = f"{invalid.message} Give the answer again, and keep to the schema."
+    told = tuple(Observation(call_id=call.call_id, name=call.name, text=why, ok=False) for call in reply.calls)
+    return msgspec.structs.replace(request, turns=(*request.turns, reply, *(told or (Said(text=why),))))

@@ -1,0 +1,79 @@
+"""How far asking may go, and how far it went."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+from msgspec import Struct
+
+from aop.brains.conversation import NO_TOKENS, Usage
+
+
+class Limit(StrEnum):
+    """What can run out."""
+
+    ITERATIONS = "iterations"
+    TIME = "time"
+    TOKENS = "tokens"
+    COST = "cost"
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """What one loop may use; None is no limit."""
+
+    max_iterations: int = 20
+    max_seconds: float = 600.0
+    max_tokens: int | None = None
+    max_cost_usd: float | None = None
+    max_output_tokens: int = 16_384
+    """In one reply."""
+    max_observation_chars: int = 25_000
+    """What a model is shown of one tool's answer."""
+
+
+class Spent(Struct, frozen=True, kw_only=True):
+    """What one loop has used."""
+
+    iterations: int = 0
+    seconds: float = 0.0
+    usage: Usage = NO_TOKENS
+    cost_usd: float | None = 0.0
+    """None: at least one reply had no known price."""
+
+    def with_reply(self, usage: Usage, cost_usd: float | None) -> Spent:
+        """Return what is spent after one more reply."""
+        cost = None if self.cost_usd is None or cost_usd is None else round(self.cost_usd + cost_usd, 9)
+        return msgspec.structs.replace(
+            self, iterations=self.iterations + 1, usage=self.usage.plus(usage), cost_usd=cost
+        )
+
+    def at(self, seconds: float) -> Spent:
+        """Return the same, so many seconds after the beginning."""
+        return msgspec.structs.replace(self, seconds=seconds)
+
+
+def reached(limits: Limits, spent: Spent) -> Limit | None:
+    """Return the limit that forbids another reply; what cannot be counted counts as used up."""
+    if spent.iterations >= limits.max_iterations:
+        return Limit.ITERATIONS
+    if spent.seconds >= limits.max_seconds:
+        return Limit.TIME
+    if limits.max_tokens is not None and tokens_left(limits.max_tokens, spent) <= 0:
+        return Limit.TOKENS
+    if limits.max_cost_usd is not None and (spent.cost_usd is None or spent.cost_usd >= limits.max_cost_usd):
+        return Limit.COST
+    return None
+
+
+def output_allowed(limits: Limits, spent: Spent) -> int:
+    """Return how many tokens the next reply may have."""
+    if limits.max_tokens is None:
+        return limits.max_output_tokens
+    return min(limits.max_output_tokens, tokens_left(limits.max_tokens, spent))
+
+
+def tokens_left(max_tokens: int, spent: Spent) -> int:
+    """Return what is left of a number of tokens: nothing, where they were not reported."""
+    used = spent.usage.total_tokens
+    return 0 if used is None else max(0, max_tokens - used)

@@ -1,0 +1,186 @@
+"""A model at work with tools: it asks for calls, Python carries them out, and Python says when it is over."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic
+
+from msgspec import Struct
+
+from aop.brains.budgets import Limit, Limits, Spent, output_allowed, reached
+from aop.brains.conversation import Model, Observation, Offer, Reply, Request, Said, ToolCall, Turn
+from aop.brains.ports import (
+    Called,
+    Finished,
+    Journal,
+    LimitReached,
+    Mission,
+    ModelFailed,
+    Observed,
+    Outcome,
+    Replied,
+    T,
+    Talked,
+    Tools,
+)
+from aop.brains.prices import Prices
+from aop.brains.prompts import Data, data_block
+from aop.brains.shapes import read_as, schema_of
+from aop.core.clock import Clock
+from aop.core.errors import Fault, ModelAnswerInvalid, ModelPriceUnknown, Refusal
+from aop.core.jsontext import MalformedText, parse_json
+from aop.core.redaction import Redactor
+
+FINISH = "hand_in_result"
+SHORTEST_WAIT_SECONDS = 0.001
+
+
+class _Bench(Generic[T]):
+    """The tools of one mission under names that every provider takes, and the one that ends it."""
+
+    def __init__(self, mission: Mission[T], tools: Tools) -> None:
+        self.mission = mission
+        self.tools = tools
+        self.real_names = {offer.name.replace(".", "_"): offer.name for offer in tools.offers}
+        if len(self.real_names) != len(tools.offers) or FINISH in self.real_names:
+            raise Fault("Two tools have the same name, once `.` is `_`.")
+        self.offers = tuple(
+            Offer(name=alias, description=offer.description, schema=offer.schema)
+            for alias, offer in zip(self.real_names, tools.offers, strict=True)
+        )
+        self.finish = Offer(
+            name=FINISH, description="Hand in the result; this ends the work.", schema=schema_of(mission.result)
+        )
+
+    def name_of(self, call: ToolCall) -> str:
+        """Return the tool that a call is for; what is no tool stands there as the model wrote it, cut short."""
+        return self.real_names.get(call.name, call.name[:80])
+
+
+class _TimeUp(Exception):
+    """A tool did not answer before the time of the loop was used up."""
+
+
+class Loop(Struct, frozen=True, kw_only=True):
+    """What a loop works with."""
+
+    model: Model
+    prices: Prices
+    clock: Clock
+    redact: Redactor
+    timeout_seconds: float
+    limits: Limits
+    journal: Journal
+
+    async def run(self, mission: Mission[T], tools: Tools) -> Outcome[T]:
+        """Ask, call, show, until there is a result or something runs out."""
+        self._refuse_unknown_prices()
+        bench, began, spent = _Bench(mission, tools), self.clock.boot_seconds(), Spent()
+        turns: list[Turn] = [Said(text=self.redact.mask_secrets(mission.prompt.text))]
+        while (limit := reached(self.limits, spent)) is None:
+            try:
+                reply = await self.model.reply(self._request(bench, turns, spent))
+            except Refusal as refusal:
+                return ModelFailed(error=refusal.as_error(), spent=self._until_now(spent, began))
+            spent = self._until_now(self._counted(spent, reply), began)
+            if not reply.calls:
+                return Talked(text=reply.text, spent=spent)
+            try:
+                result, shown = await self._answered(bench, reply, began)
+            except _TimeUp:
+                return LimitReached(limit=Limit.TIME, spent=self._until_now(spent, began))
+            spent = self._until_now(spent, began)
+            if result is not None:
+                return Finished(value=result, spent=spent)
+            turns += (reply, *shown)
+        return LimitReached(limit=limit, spent=spent)
+
+    async def _answered(self, bench: _Bench[T], reply: Reply, began: float) -> tuple[T | None, Sequence[Observation]]:
+        """Carry out the calls of a reply in their order; the first valid result ends it."""
+        shown: list[Observation] = []
+        for call in reply.calls:
+            self.journal(Called(tool=bench.name_of(call), arguments=self.redact(call.arguments)))
+            if call.name == FINISH:
+                try:
+                    return read_as(bench.mission.result, call.arguments), ()
+                except ModelAnswerInvalid as invalid:
+                    shown.append(self._shown(bench, call, invalid))
+            else:
+                shown.append(self._shown(bench, call, await self._executed(bench, call, began)))
+        return None, shown
+
+    async def _executed(self, bench: _Bench[T], call: ToolCall, began: float) -> str | Refusal:
+        name = bench.real_names.get(call.name)
+        if name is None:
+            known = ", ".join(sorted([*bench.real_names, FINISH]))
+            return f"There is no tool `{call.name[:80]}`. There are: {known}."
+        arguments = _arguments(call)
+        if arguments is None:
+            return "The arguments are no JSON object. Call the tool again with arguments of its schema."
+        left = self.limits.max_seconds - (self.clock.boot_seconds() - began)
+        deadline = asyncio.timeout(max(left, SHORTEST_WAIT_SECONDS))
+        try:
+            async with deadline:
+                return await bench.tools.execute(name, arguments)
+        except Refusal as refusal:
+            return refusal
+        except TimeoutError:
+            if deadline.expired():
+                raise _TimeUp from None
+            raise
+
+    def _shown(self, bench: _Bench[T], call: ToolCall, answer: str | Refusal) -> Observation:
+        """Tell the journal, and return what the model sees: data, like everything that a tool answers."""
+        ok = isinstance(answer, str) and call.name in bench.real_names
+        text = answer if isinstance(answer, str) else f"[{answer.code}] {answer.message} {answer.next_action}"
+        name = bench.name_of(call)
+        self.journal(Observed(tool=name, ok=ok, text=self.redact(text)))
+        data = Data(
+            source=f"tool {name}", text=self.redact.mask_secrets(text), max_chars=self.limits.max_observation_chars
+        )
+        block = data_block(data, bench.mission.prompt.fence)
+        return Observation(call_id=call.call_id, name=call.name, text=block, ok=ok)
+
+    def _request(self, bench: _Bench[T], turns: Sequence[Turn], spent: Spent) -> Request:
+        return Request(
+            instructions=bench.mission.prompt.instructions,
+            turns=tuple(turns),
+            tools=bench.offers,
+            answer=bench.finish,
+            text_allowed=bench.mission.text_allowed,
+            max_output_tokens=output_allowed(self.limits, spent),
+            timeout_seconds=min(self.timeout_seconds, self.limits.max_seconds - spent.seconds),
+            fence=bench.mission.prompt.fence,
+        )
+
+    def _counted(self, spent: Spent, reply: Reply) -> Spent:
+        cost = self.prices.cost(reply.model, reply.usage)
+        self.journal(
+            Replied(
+                model=reply.model,
+                text=self.redact(reply.text),
+                usage=reply.usage,
+                cost_usd=cost,
+                passed_over=reply.passed_over,
+            )
+        )
+        return spent.with_reply(reply.usage, cost)
+
+    def _until_now(self, spent: Spent, began: float) -> Spent:
+        return spent.at(round(self.clock.boot_seconds() - began, 3))
+
+    def _refuse_unknown_prices(self) -> None:
+        unknown = [name for name in self.model.names if self.prices.of(name) is None]
+        if self.limits.max_cost_usd is not None and unknown:
+            raise ModelPriceUnknown(
+                f"Nobody knows what `{unknown[0]}` costs, so a cost limit cannot be kept.", models=unknown
+            )
+
+
+def _arguments(call: ToolCall) -> Mapping[str, Any] | None:
+    try:
+        value = parse_json(call.arguments or "{}")
+    except MalformedText:
+        return None
+    return value if isinstance(value, Mapping) else None

@@ -1,0 +1,77 @@
+"""What tokens cost. A model without a price has an unknown cost, never none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import msgspec
+from msgspec import Struct
+
+from aop.brains.conversation import Usage
+from aop.core.errors import InvalidConfiguration
+
+_MILLION = 1_000_000
+_DATED = re.compile(r"(.+?)-(?:\d{8}|\d{4}-\d{2}-\d{2})")
+
+
+class Price(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """US dollars for a million tokens."""
+
+    input: float
+    output: float
+    cache_read: float | None = None
+    """None: as dear as other input."""
+    cache_write: float | None = None
+    above: int | None = None
+    """More input than this, and all tokens of the request cost what `long` says."""
+    long: Price | None = None
+
+    def cost(self, usage: Usage) -> float | None:
+        """Return what one request of this usage costs, if it is known."""
+        if usage.input_tokens is None or usage.output_tokens is None:
+            return None
+        if self.long is not None and self.above is not None and usage.input_tokens > self.above:
+            return self.long.cost(usage)
+        fresh = usage.input_tokens - usage.cache_read_tokens - usage.cache_write_tokens
+        read = self.input if self.cache_read is None else self.cache_read
+        write = self.input if self.cache_write is None else self.cache_write
+        dear = fresh * self.input + usage.cache_read_tokens * read + usage.cache_write_tokens * write
+        return round((dear + usage.output_tokens * self.output) / _MILLION, 9)
+
+
+class Prices:
+    """The prices of models by `provider:model`; a dated version of a model costs what the model costs."""
+
+    def __init__(self, table: Mapping[str, Price]) -> None:
+        self._table = dict(table)
+
+    def of(self, model: str) -> Price | None:
+        """Return the price of a model, if it is known."""
+        if model in self._table:
+            return self._table[model]
+        dated = _DATED.fullmatch(model)
+        return self._table.get(dated[1]) if dated else None
+
+    def cost(self, model: str, usage: Usage) -> float | None:
+        """Return what a usage of a model costs in US dollars; None if that is not known."""
+        price = self.of(model)
+        return None if price is None else price.cost(usage)
+
+    def under(self, own: Prices) -> Prices:
+        """Return these prices, with others laid over them."""
+        return Prices({**self._table, **own._table})
+
+
+def read_prices(data: bytes, source: str) -> Prices:
+    """Read a table of prices: a JSON object of `provider:model` and its price.
+
+    Raises: InvalidConfiguration.
+    """
+    try:
+        return Prices(msgspec.json.decode(data, type=dict[str, Price]))
+    except msgspec.DecodeError as problem:
+        raise InvalidConfiguration(
+            f"`{source}` is no table of prices: {problem}.",
+            hint='Write `{"provider:model": {"input": 1.0, "output": 2.0}}`, in US dollars for a million tokens.',
+        ) from problem

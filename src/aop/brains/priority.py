@@ -1,0 +1,49 @@
+"""Several models as one: the first that can be reached answers, and who was passed over is said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from aop.brains.conversation import Model, PassedOver, Reply, Request
+from aop.core.errors import Fault, ModelRateLimited, ModelUnavailable, ModelUnreachable, Refusal
+
+PASSED_OVER = (ModelUnreachable, ModelRateLimited, ModelUnavailable)
+"""What says nothing about the request: the next model may do it. A bad answer, or a rejected request, stays one."""
+
+
+class ModelPriority:
+    """Implements `aop.brains.conversation.Model`."""
+
+    def __init__(self, models: Sequence[Model]) -> None:
+        if not models:
+            raise Fault("A list of models that is asked holds at least one.")
+        self._models = tuple(models)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the models that may answer."""
+        return tuple(name for model in self._models for name in model.names)
+
+    async def reply(self, request: Request) -> Reply:
+        """Answer with the first model that can be reached.
+
+        Raises: the refusal of the last one, with those before it in `passed_over`.
+        """
+        passed: list[PassedOver] = []
+        for model in self._models[:-1]:
+            try:
+                return _noted(await model.reply(request), passed)
+            except PASSED_OVER as refusal:
+                passed.append(PassedOver(model=model.names[0], code=refusal.code))
+        try:
+            return _noted(await self._models[-1].reply(request), passed)
+        except Refusal as refusal:
+            if passed:
+                refusal.facts["passed_over"] = msgspec.to_builtins(passed)
+            raise
+
+
+def _noted(reply: Reply, passed: Sequence[PassedOver]) -> Reply:
+    return msgspec.structs.replace(reply, passed_over=(*passed, *reply.passed_over)) if passed else reply

@@ -1,0 +1,60 @@
+"""Exchanges with a model as they are kept: without secrets, and found again by what was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from aop.brains.conversation import Reply, Request
+from aop.core.errors import Json
+from aop.core.jsontext import canonical_json
+
+NOT_ASKED = ("timeout_seconds", "max_output_tokens", "fence")
+"""What differs from one run to the next although the same is asked."""
+
+
+class Exchange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One line of a recording."""
+
+    key: str
+    asked: Any
+    """The request, for people to read."""
+    reply: Reply
+
+
+def exchange(request: Request, reply: Reply, redact: Callable[[str], str]) -> Exchange:
+    """Return what is kept of an exchange."""
+    kept: Json = _masked(msgspec.to_builtins(msgspec.structs.replace(reply, kept="")), redact)
+    return Exchange(
+        key=request_key(request, redact),
+        asked=_asked(request, redact),
+        reply=msgspec.convert(kept, type=Reply),
+    )
+
+
+def request_key(request: Request, redact: Callable[[str], str]) -> str:
+    """Return what the same question always has, and no other."""
+    return sha256(canonical_json(_asked(request, redact))).hexdigest()
+
+
+def _asked(request: Request, redact: Callable[[str], str]) -> Json:
+    turns = tuple(msgspec.structs.replace(turn, kept="") if isinstance(turn, Reply) else turn for turn in request.turns)
+    built = msgspec.to_builtins(msgspec.structs.replace(request, turns=turns))
+    told = {name: value for name, value in built.items() if name not in NOT_ASKED}
+    return _masked(told, lambda text: redact(text.replace(request.fence, "FENCE") if request.fence else text))
+
+
+def _masked(value: Json, redact: Callable[[str], str]) -> Json:
+    match value:
+        case str():
+            return redact(value)
+        case dict():
+            return {name: _masked(part, redact) for name, part in value.items()}
+        case list() | tuple():
+            return [_masked(part, redact) for part in value]
+        case _:
+            return value

@@ -1,0 +1,50 @@
+"""The shape of an answer: the JSON Schema that a model is shown, and the strict reading of what it wrote."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from aop.core.errors import ModelAnswerInvalid
+from aop.core.jsontext import MalformedText, parse_json
+
+T = TypeVar("T", bound=Struct)
+
+
+def schema_of(shape: type[Struct]) -> dict[str, Any]:
+    """Return the JSON Schema of a struct, as the schema of an object: providers take no reference at the top."""
+    (top,), parts = msgspec.json.schema_components([shape], ref_template="#/$defs/{name}")
+    name = top["$ref"].rpartition("/")[2]
+    schema = dict(parts[name])
+    used = _names_used(schema, parts, set())
+    if used:
+        schema["$defs"] = {part: parts[part] for part in sorted(used)}
+    return schema
+
+
+def read_as(shape: type[T], text: str) -> T:
+    """Return what a model wrote, if it is of the shape to the last field.
+
+    Raises: ModelAnswerInvalid.
+    """
+    try:
+        return msgspec.convert(parse_json(text), type=shape, strict=True)
+    except MalformedText as problem:
+        why = problem.reason
+    except msgspec.ValidationError as problem:
+        why = str(problem)[:500]
+    raise ModelAnswerInvalid(f"The answer is no `{shape.__name__}`: {why}.")
+
+
+def _names_used(node: Any, parts: dict[str, Any], found: set[str]) -> set[str]:
+    """Return the parts that a schema refers to, directly or through others."""
+    if isinstance(node, dict):
+        name = str(node.get("$ref", "")).rpartition("/")[2]
+        if name in parts and name not in found:
+            found.add(name)
+            _names_used(parts[name], parts, found)
+    for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        _names_used(child, parts, found)
+    return found

@@ -1,0 +1,128 @@
+"""What every model does behind the port: four families of endpoints over HTTP, the script, and the recording."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aop.brains.asking import ANSWER
+from aop.brains.budgets import Limit, Limits
+from aop.brains.conversation import Offer
+from aop.brains.looping import FINISH
+from aop.brains.ports import Called, Finished, LimitReached, Mission, Observed, Replied, Talked
+from aop.core.errors import ModelAnswerInvalid
+from tests.brains.endpoints import Step
+from tests.brains.subjects import COST, FIVE, FIVE_GIVEN, QUESTION, SUBJECTS, USAGE, Sum, brain_on, playing, waited
+
+ANSWERED = Step(calls=((ANSWER, FIVE_GIVEN),))
+FINISHED = Step(calls=((FINISH, FIVE_GIVEN),))
+MISSION = Mission(prompt=QUESTION, result=Sum)
+
+pytestmark = pytest.mark.parametrize("subject", SUBJECTS)
+
+
+class Weather:
+    """Two tools, one of which has a dot in its name."""
+
+    offers: Sequence[Offer] = tuple(
+        Offer(
+            name=name,
+            description="Say how it is.",
+            schema={"type": "object", "properties": {"city": {"type": "string"}}},
+        )
+        for name in ("weather.now", "tide")
+    )
+
+    def __init__(self) -> None:
+        self.executed: list[tuple[str, Mapping[str, Any]]] = []
+
+    async def execute(self, name: str, arguments: Mapping[str, Any]) -> str:
+        self.executed.append((name, arguments))
+        return f"sunny in {arguments['city']}"
+
+
+def test_an_answer_of_the_shape_comes_with_its_tokens_and_cost(subject: str, tmp_path: Path) -> None:
+    with playing(subject, tmp_path, ANSWERED) as model:
+        answer = waited(brain_on(model).generate_structured(QUESTION, Sum))
+        assert (answer.value, answer.model, answer.usage, answer.cost_usd, answer.calls, answer.passed_over) == (
+            FIVE, model.names[0], USAGE, COST, 1, (),
+        )  # fmt: skip
+
+
+def test_text_in_place_of_an_answer_is_refused(subject: str, tmp_path: Path) -> None:
+    with playing(subject, tmp_path, Step(text="It is five, of course.")) as model:
+        with pytest.raises(ModelAnswerInvalid) as refused:
+            waited(brain_on(model).generate_structured(QUESTION, Sum))
+        assert (refused.value.facts["calls"], refused.value.facts["cost_usd"]) == (1, COST)
+
+
+def test_an_answer_that_is_not_of_the_shape_is_refused(subject: str, tmp_path: Path) -> None:
+    with playing(subject, tmp_path, Step(calls=((ANSWER, {"total": "5", "word": "five"}),))) as model:
+        with pytest.raises(ModelAnswerInvalid) as refused:
+            waited(brain_on(model).generate_structured(QUESTION, Sum))
+        assert refused.value.message == "The answer is no `Sum`: Expected `int`, got `str` - at `$.total`."
+
+
+def test_an_answer_is_asked_for_again_where_repairs_are_allowed(subject: str, tmp_path: Path) -> None:
+    with playing(subject, tmp_path, Step(calls=((ANSWER, {"total": 5}),)), ANSWERED) as model:
+        answer = waited(brain_on(model).generate_structured(QUESTION, Sum, repairs=1))
+        assert (answer.value, answer.calls, answer.usage, answer.cost_usd) == (FIVE, 2, USAGE.plus(USAGE), 2 * COST)
+
+
+def test_tokens_that_are_not_reported_are_unknown_and_so_is_the_cost(subject: str, tmp_path: Path) -> None:
+    with playing(subject, tmp_path, Step(calls=((ANSWER, FIVE_GIVEN),), usage=False)) as model:
+        answer = waited(brain_on(model).generate_structured(QUESTION, Sum))
+        assert (answer.usage.total_tokens, answer.cost_usd) == (None, None)
+
+
+@pytest.mark.req("SCAF-09", "SCAF-80")
+def test_python_carries_out_the_calls_and_the_model_sees_what_came_of_them(subject: str, tmp_path: Path) -> None:
+    tools, journal = Weather(), list[Replied | Called | Observed]()
+    steps = [Step(text="Let me look.", calls=(("weather_now", {"city": "Oslo"}),)), FINISHED]
+    with playing(subject, tmp_path, *steps) as model:
+        outcome = waited(brain_on(model).run_agentic_loop(MISSION, tools, Limits(), journal.append))
+        assert isinstance(outcome, Finished)
+        assert (outcome.value, outcome.spent.iterations, outcome.spent.usage) == (FIVE, 2, USAGE.plus(USAGE))
+        assert tools.executed == [("weather.now", {"city": "Oslo"})]
+        reply = Replied(model=model.names[0], text="Let me look.", usage=USAGE, cost_usd=COST)
+        assert journal[:3] == [
+            reply,
+            Called(tool="weather.now", arguments=journal[1].arguments if isinstance(journal[1], Called) else ""),
+            Observed(tool="weather.now", ok=True, text="sunny in Oslo"),
+        ]
+
+
+@pytest.mark.req("FORGE-141")
+def test_a_tool_that_there_is_not_is_said_to_the_model_and_the_loop_goes_on(subject: str, tmp_path: Path) -> None:
+    tools, journal = Weather(), list[Replied | Called | Observed]()
+    with playing(subject, tmp_path, Step(calls=(("rm", {"city": "Oslo"}),)), FINISHED) as model:
+        outcome = waited(brain_on(model).run_agentic_loop(MISSION, tools, Limits(), journal.append))
+        assert isinstance(outcome, Finished)
+        assert tools.executed == []
+        told = "There is no tool `rm`. There are: hand_in_result, tide, weather_now."
+        assert Observed(tool="rm", ok=False, text=told) in journal
+
+
+def test_a_reply_without_a_call_ends_the_loop_with_its_text(subject: str, tmp_path: Path) -> None:
+    mission = Mission(prompt=QUESTION, result=Sum, text_allowed=True)
+    with playing(subject, tmp_path, Step(text="I am done.")) as model:
+        outcome = waited(brain_on(model).run_agentic_loop(mission, Weather(), Limits(), _unheard))
+        assert isinstance(outcome, Talked)
+        assert (outcome.text, outcome.spent.iterations) == ("I am done.", 1)
+
+
+@pytest.mark.req("SCAF-80")
+def test_a_model_that_never_ends_is_ended_after_so_many_replies(subject: str, tmp_path: Path) -> None:
+    looking = [Step(calls=(("tide", {"city": f"Oslo {at}"}),)) for at in range(3)]
+    with playing(subject, tmp_path, *looking) as model:
+        outcome = waited(brain_on(model).run_agentic_loop(MISSION, Weather(), Limits(max_iterations=3), _unheard))
+        assert isinstance(outcome, LimitReached)
+        assert (outcome.limit, outcome.spent.iterations) == (Limit.ITERATIONS, 3)
+        assert outcome.spent.usage == USAGE.plus(USAGE).plus(USAGE)
+
+
+def _unheard(_: object) -> None:
+    """Keep no journal."""

@@ -1,0 +1,144 @@
+"""What goes over the wire to each family of endpoints, and what each way of failing is called."""
+
+from __future__ import annotations
+
+import json
+import traceback
+
+import pytest
+
+from aop.brains.asking import ANSWER
+from aop.brains.budgets import Limits
+from aop.brains.looping import FINISH
+from aop.brains.ports import Finished, Mission
+from aop.core.errors import Refusal
+from aop.core.redaction import Redactor
+from tests.brains.endpoints import Step, serving
+from tests.brains.subjects import FIVE, FIVE_GIVEN, KEY, MODELS, QUESTION, Sum, asked_with, brain_on, remote, waited
+from tests.brains.test_conformance import Weather
+
+ANSWERED = Step(calls=((ANSWER, FIVE_GIVEN),))
+TOO_LONG = {
+    "anthropic": '{"type": "error", "error": {"type": "invalid_request_error", "message": "prompt is too long: 9"}}',
+    "google": '{"error": {"code": 400, "status": "INVALID_ARGUMENT", "message": "The input token count (9) exceeds the'
+    ' maximum number of tokens allowed (8)."}}',
+}
+OPENAI_TOO_LONG = '{"error": {"code": "context_length_exceeded", "message": "maximum context length", "type": "x"}}'
+ECHOES = json.dumps({"type": "error", "error": {"type": "invalid_request_error", "code": 400, "message": f"no: {KEY}"}})
+
+FAILURES = {
+    "the key is rejected": (Step(status=401), "model_key_rejected"),
+    "there are too many requests": (Step(status=429, headers={"retry-after": "7"}), "model_rate_limited"),
+    "the provider breaks": (Step(status=500), "model_unavailable"),
+    "the provider is away": (Step(status=503), "model_unavailable"),
+    "the request is rejected": (Step(status=400), "model_request_rejected"),
+    "a page comes back": (Step(body="<html>Welcome</html>"), "model_reply_unreadable"),
+    "a body of text comes back": (
+        Step(body="hello", headers={"content-type": "text/plain"}),
+        "model_reply_unreadable",
+    ),
+    "half a reply comes back": (Step(text="It is", half=True), "model_reply_cut_off"),
+    "the reply is longer than allowed": (Step(text="It is", cut_off=True), "model_reply_cut_off"),
+}
+
+
+@pytest.mark.parametrize("family", MODELS)
+@pytest.mark.parametrize(("step", "code"), FAILURES.values(), ids=FAILURES)
+def test_it_is_named_when(family: str, step: Step, code: str) -> None:
+    with serving(family, step) as server, pytest.raises(Refusal) as refused:
+        asked_with(QUESTION, remote(family, server))
+    assert (refused.value.code, refused.value.facts["model"], len(server.heard)) == (code, MODELS[family], 1)
+
+
+@pytest.mark.parametrize("family", MODELS)
+def test_a_prompt_that_is_too_long_is_named(family: str) -> None:
+    step = Step(status=400, body=TOO_LONG.get(family, OPENAI_TOO_LONG))
+    with serving(family, step) as server, pytest.raises(Refusal) as refused:
+        asked_with(QUESTION, remote(family, server))
+    assert refused.value.code == "model_context_exceeded"
+
+
+@pytest.mark.parametrize("family", MODELS)
+def test_how_long_the_provider_asks_to_wait_is_said(family: str) -> None:
+    step = Step(status=429, headers={"retry-after": "7"})
+    with serving(family, step) as server, pytest.raises(Refusal) as refused:
+        asked_with(QUESTION, remote(family, server))
+    assert refused.value.facts["retry_after_seconds"] == 7.0
+
+
+@pytest.mark.parametrize("family", MODELS)
+def test_an_endpoint_that_is_not_there_is_named(family: str) -> None:
+    with serving(family, ANSWERED) as server:
+        model = remote(family, server)
+    with pytest.raises(Refusal) as refused:
+        asked_with(QUESTION, model)
+    assert refused.value.code == "model_unreachable"
+
+
+@pytest.mark.parametrize("family", MODELS)
+def test_an_endpoint_that_never_answers_is_given_up(family: str) -> None:
+    with serving(family, Step(hangs=True)) as server, pytest.raises(Refusal) as refused:
+        asked_with(QUESTION, remote(family, server), timeout=0.5)
+    assert refused.value.code == "model_timeout"
+
+
+@pytest.mark.parametrize("family", MODELS)
+def test_a_redirect_is_not_followed_so_the_key_goes_nowhere_else(family: str) -> None:
+    with serving(family, ANSWERED) as elsewhere:
+        step = Step(status=307, headers={"location": elsewhere.url}, body="")
+        with serving(family, step) as server, pytest.raises(Refusal) as refused:
+            asked_with(QUESTION, remote(family, server))
+        assert (refused.value.code, len(server.heard), elsewhere.heard) == ("model_reply_unreadable", 1, [])
+
+
+@pytest.mark.parametrize("family", MODELS)
+@pytest.mark.parametrize("status", [400, 401, 429, 500])
+@pytest.mark.hostile("K09")
+def test_a_key_that_the_provider_repeats_is_in_no_error(family: str, status: int) -> None:
+    with serving(family, Step(status=status, body=ECHOES)) as server, pytest.raises(Refusal) as refused:
+        asked_with(QUESTION, remote(family, server))
+    seen = "".join(traceback.format_exception(refused.value)) + json.dumps(refused.value.as_error())
+    assert KEY in server.heard[0].headers.get("x-api-key", "") + json.dumps(dict(server.heard[0].headers))
+    assert KEY not in seen + repr(remote(family, server)) + repr(vars(remote(family, server))["_place"])
+
+
+@pytest.mark.parametrize("family", MODELS)
+def test_a_second_try_is_made_where_it_is_allowed(family: str) -> None:
+    with serving(family, Step(status=500), ANSWERED) as server:
+        answer = asked_with(QUESTION, remote(family, server, retries=1))
+    assert (answer.value, len(server.heard)) == (FIVE, 2)
+
+
+@pytest.mark.parametrize("family", MODELS)
+def test_the_second_request_holds_the_whole_conversation(family: str) -> None:
+    steps = [Step(text="Let me look.", calls=(("weather_now", {"city": "Oslo"}),)), Step(calls=((FINISH, FIVE_GIVEN),))]
+    with serving(family, *steps) as server:
+        mission = Mission(prompt=QUESTION, result=Sum)
+        running = brain_on(remote(family, server)).run_agentic_loop(mission, Weather(), Limits(), lambda _: None)
+        assert isinstance(waited(running), Finished)
+    first, second = (json.dumps(heard.body) for heard in server.heard)
+    assert [word in first for word in ("Add 2 and 3.", "weather_now", "hand_in_result", "sunny in Oslo")] == [
+        True, True, True, False,
+    ]  # fmt: skip
+    assert [word in second for word in ("Add 2 and 3.", "Let me look.", "weather_now", "sunny in Oslo")] == [True] * 4
+    assert ("c2lnbmVk" in second) == (family == "google")
+
+
+def test_the_stable_part_of_a_prompt_is_marked_for_the_cache_where_the_provider_has_marks() -> None:
+    with serving("anthropic", ANSWERED) as server:
+        asked_with(QUESTION, remote("anthropic", server))
+    assert server.heard[0].body["system"][0]["cache_control"] == {"type": "ephemeral", "ttl": "5m"}
+
+
+def test_openai_is_told_to_keep_nothing() -> None:
+    with serving("openai", ANSWERED) as server:
+        asked_with(QUESTION, remote("openai", server))
+    assert server.heard[0].body["store"] is False
+
+
+def test_a_secret_of_ours_does_not_go_out_in_a_prompt() -> None:
+    secret = "hunter2-hunter2"
+    question = type(QUESTION)(instructions="Add.", text=f"The password is {secret}.", fence=QUESTION.fence)
+    with serving("compatible", ANSWERED) as server:
+        asked_with(question, remote("compatible", server, redact=Redactor([secret])), secrets=(secret,))
+    assert secret not in json.dumps(server.heard[0].body)
