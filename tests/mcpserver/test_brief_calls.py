@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+import threading
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 from aop.adapters.file_locks import locked_file
 from aop.core.roles import Role
+from aop.kernel.calls import Envelope
+from aop.kernel.gateway import Asked
+from aop.mcpserver.brief_calls import BriefCalls
 from tests.mcpserver.clients import Answer, Mcp, answer_of, over_http, served, token_for
 from tests.world import World
 
@@ -56,7 +61,35 @@ def test_when_files_of_one_cannot_be_shown_only_who_changed_it_is_told(world: Wo
     assert "On two" in (folder / "decisions.md").read_text()
 
 
-def test_a_note_is_kept_although_its_client_is_gone(world: World, client: Mcp) -> None:
+def test_what_is_in_line_when_the_server_stops_is_carried_out(world: World) -> None:
+    done, begun, go_on = list[str](), threading.Event(), threading.Event()
+
+    def answer_all(calls: Sequence[Asked]) -> list[Envelope]:
+        begun.set()
+        assert go_on.wait(timeout=5)
+        done.extend(asked.operation_id for asked in calls)
+        return [Envelope(ok=True)] * len(calls)
+
+    brief = BriefCalls(answer_all)
+    calls = [
+        Asked(principal=world.app.person, tool="feature.log_append", arguments={}, operation_id=f"op-{number}")
+        for number in range(3)
+    ]
+
+    async def ask_and_stop() -> None:
+        first = asyncio.create_task(brief.answer(calls[0]))
+        assert await asyncio.to_thread(begun.wait, 5)
+        others = [asyncio.create_task(brief.answer(asked)) for asked in calls[1:]]
+        await asyncio.wait([first, *others], timeout=0)
+
+    asyncio.run(ask_and_stop())
+    assert done == []
+    go_on.set()
+    brief.close()
+    assert done == ["op-0", "op-1", "op-2"]
+
+
+def test_a_note_is_kept_although_its_client_stops_waiting(world: World, client: Mcp) -> None:
     note = {"feature_id": "one", "note": "Kept", "operation_id": "op-1"}
     first = client.call("feature.log_append", {**note, "operation_id": "op-0"})
     with locked_file(world.root / ".aop/record.db.lock"):

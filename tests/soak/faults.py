@@ -84,8 +84,9 @@ PATCHED_BY_GIT = Operation(
 )
 MERGE = Operation(name="aop merge", stage="ready", event="feature_merged")
 LOCK = Operation(name="locks.acquire", tool="locks.acquire", stage="planning", event="lock_acquired")
+BLOCKED = Operation(name="feature.state_patch", tool="feature.state_patch", stage="planning", event="state_patched")
 WITH_GIT = (PLAN, PATCHED, PATCHED_BY_GIT, MERGE)
-OPERATIONS = (*WITH_GIT, LOCK)
+OPERATIONS = (*WITH_GIT, LOCK, BLOCKED)
 
 
 class Stage(Struct, frozen=True, kw_only=True):
@@ -127,6 +128,10 @@ def _prepared(world: World, operation: Operation) -> tuple[str, ...]:
     elif operation is LOCK:
         world.init()
         given = "orchestrator", {"resource": "openapi"}
+    elif operation is BLOCKED:
+        world.init()
+        patch = {"status": "blocked", "status_reason": "A person must decide"}
+        given = "orchestrator", {"expected_version": 1, "patch": patch}
     else:
         world.plan()
         given = "builder", {"unified_diff": PATCH if operation is PATCHED else MODE_AND_PATCH}

@@ -20,7 +20,7 @@ from aop.kernel.chain import FIRST_HASH, chained_hash
 from aop.kernel.documents import AcceptedPlan, Approval, FeatureState, Index
 from aop.kernel.projections import front_matter
 from aop.kernel.record import Snapshot
-from tests.soak.faults import AOP, LOCK, MERGE, PLAN, Ended, How, Point, Stage, broken_at, quiet_environment
+from tests.soak.faults import AOP, BLOCKED, LOCK, MERGE, PLAN, Ended, How, Point, Stage, broken_at, quiet_environment
 from tests.world import World, git
 
 FEATURE = "agentic/features/one"
@@ -159,7 +159,7 @@ def _of_repository(stage: Stage, was: Before) -> Iterator[str]:
     if merges != (stage.operation is MERGE):
         yield f"the base branch has {merges} new commits"
     content = (root / ".worktrees/one/src/a.txt").read_text()
-    if content != ("one\ntwo\nthree\n" if stage.operation in (PLAN, LOCK) else "one\nTWO\nthree\n"):
+    if content != ("one\ntwo\nthree\n" if stage.operation in (PLAN, LOCK, BLOCKED) else "one\nTWO\nthree\n"):
         yield f"the worktree holds {content!r}"
     checked = subprocess.run(
         ["git", "fsck", "--no-progress", "--no-dangling"], cwd=root, capture_output=True, text=True, check=False

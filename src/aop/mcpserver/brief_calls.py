@@ -32,8 +32,10 @@ class BriefCalls:
         return await answered
 
     def close(self) -> None:
-        """Let the calls that are running come to their end."""
+        """Carry out what is left, whether or not somebody still waits for it."""
         self._thread.shutdown(wait=True)
+        if self._waiting:
+            self._answer_all([asked for asked, _ in self._waiting])
 
     async def _work(self) -> None:
         loop = asyncio.get_running_loop()

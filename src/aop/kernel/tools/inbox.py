@@ -225,6 +225,7 @@ TOOLS = (
         roles=COORDINATORS,
         run=ask,
         mutates=True,
+        brief=True,
     ),
     Tool(
         name="inbox.list",
@@ -242,6 +243,7 @@ TOOLS = (
         roles=COORDINATORS,
         run=answer,
         mutates=True,
+        brief=True,
         person_only=True,
     ),
     Tool(

@@ -207,5 +207,6 @@ TOOLS = (
         roles=COORDINATORS,
         run=release,
         mutates=True,
+        brief=True,
     ),
 )

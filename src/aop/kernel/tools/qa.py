@@ -208,5 +208,6 @@ TOOLS = (
         roles=TESTERS,
         run=update,
         mutates=True,
+        brief=True,
     ),
 )
