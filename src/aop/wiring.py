@@ -15,6 +15,8 @@ from msgspec import Struct
 from aop.adapters.call_log import FileCallLog
 from aop.adapters.file_locks import FileLocks
 from aop.adapters.files import RepositoryFiles
+from aop.adapters.git.command import GitDir, GitProgram
+from aop.adapters.git.furnishing import CheckoutFurnisher
 from aop.adapters.git.repository import Repository, open_repository
 from aop.adapters.kept_config import KeptConfig
 from aop.adapters.record.sqlite import SqliteRecord
@@ -182,6 +184,7 @@ def build(folder: Path, settings: Settings) -> App:
         files=RepositoryFiles(repository.root),
         processes=_LateProcesses(lambda: _local_processes(repository, settings, redact)),
         locks=locks,
+        furnisher=_furnisher(repository, settings),
         calls=call_log,
         clock=SystemClock(),
         signer=FileSigner(private / "keys" / "approval.key"),
@@ -192,6 +195,12 @@ def build(folder: Path, settings: Settings) -> App:
     person = Principal(role=Role.ORCHESTRATOR, actor=settings.actor, person=True)
     gateway = Gateway(kernel, CATALOGUE)
     return App(gateway=gateway, repository=repository, record=record, call_log=call_log, person=person)
+
+
+def _furnisher(repository: Repository, settings: Settings) -> CheckoutFurnisher:
+    root, git_dir = repository.root, repository.git_dir
+    git = GitDir(GitProgram(settings.environ), git_dir=git_dir, work_tree=root, environment={}, root=root)
+    return CheckoutFurnisher(git, root=root, common=git_dir)
 
 
 class Supervision(Struct, frozen=True, kw_only=True):
@@ -225,6 +234,7 @@ def command_staff(app: App, settings: Settings, choices: Mapping[Role, ProviderC
     """
     from aop.adapters.agents.custom import Surroundings
     from aop.adapters.agents.staff import CommandStaff, feature_scratch, role_prompts
+    from aop.kernel.provisions import environment_of
 
     kernel, private = app.gateway.kernel, app.root / ".aop"
     config = kernel.config()
@@ -232,6 +242,7 @@ def command_staff(app: App, settings: Settings, choices: Mapping[Role, ProviderC
         processes=kernel.processes,
         rules=lambda: kernel.config().policy.execution,
         scratch=feature_scratch(kernel),
+        environment=lambda feature_id: environment_of(kernel, feature_id),
         private=private / "tmp",
         logs=private / "logs",
         path=settings.environ.get("PATH", ""),

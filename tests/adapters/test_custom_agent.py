@@ -15,6 +15,7 @@ from aop.adapters.agents.staff import feature_scratch, role_prompts, shipped_pro
 from aop.core.errors import MissingRolePrompt, NoUsableAnswer, ProviderAuthMissing
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
+from aop.kernel.provisions import environment_of
 from aop.supervisor.workers import Note, ToolResult, WorkerInput
 from tests.world import FILES, World, make_repository
 
@@ -56,6 +57,7 @@ class Agents:
             processes=kernel.processes,
             rules=lambda: kernel.config().policy.execution,
             scratch=feature_scratch(kernel),
+            environment=lambda feature_id: environment_of(kernel, feature_id),
             private=self.world.root / ".aop/tmp",
             logs=self.world.root / ".aop/logs",
             path="/usr/bin:/bin",
@@ -106,7 +108,10 @@ def test_an_agent_stands_in_a_copy_of_the_features_tree_that_is_thrown_away(agen
 
 def test_an_agent_gets_only_the_allowed_part_of_the_environment(agents: Agents) -> None:
     allowed = {"CI", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "PATH", "PWD", "SOURCE_DATE_EPOCH", "TMPDIR", "TZ"}
-    assert set(agents.note("sorted(os.environ)")) - allowed - {"JAVA_HOME", "OLDPWD", "SHLVL", "_"} == set()
+    assert set(agents.note("sorted(os.environ)")) - allowed - {"JAVA_HOME", "OLDPWD", "SHLVL", "_"} == {
+        *(f"AOP_PORT_{number}" for number in range(4)),
+        "AOP_DATABASE",
+    }
 
 
 def test_an_agent_cannot_read_the_record_or_write_the_repository(agents: Agents) -> None:

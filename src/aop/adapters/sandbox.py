@@ -120,10 +120,19 @@ def step_view(
     in_git = [path for path in _existing(writable, home) if is_within(os.path.realpath(path), *git_dirs)]
     view |= _bound("--bind-try", [path for path in _existing(writable, home) if path not in in_git])
     # A folder that the policy opens may hold the whole repository, AOP's own files and keys among it.
-    view |= {os.path.dirname(d): Mount("--tmpfs") for d in git_dirs if os.path.basename(d) == ".git"}
+    roots = [os.path.dirname(d) for d in git_dirs if os.path.basename(d) == ".git"]
+    view |= {root: Mount("--tmpfs") for root in roots}
+    # What it names inside the repository, such as what a worktree has a link to, is meant by itself.
+    view |= _bound("--ro-bind-try", [path for path in _existing(readable, home) if _is_inside(path, roots)])
     view |= _bound("--bind", [worktree])
     own_git = os.path.join(os.path.realpath(worktree), ".git")
     return view | _bound("--ro-bind", [d for d in (*git_dirs, own_git) if os.path.exists(d) and not os.path.islink(d)])
+
+
+def _is_inside(path: str, roots: Sequence[str]) -> bool:
+    """Tell whether a path lies in a repository, and is neither the whole of it nor git's or AOP's."""
+    inside = [os.path.relpath(path, root) for root in roots if path != root and is_within(path, root)]
+    return any(below.split(os.sep)[0] not in (".git", ".aop", ".worktrees") for below in inside)
 
 
 def _bound(option: str, paths: Iterable[str]) -> dict[str, Mount]:

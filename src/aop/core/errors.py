@@ -171,6 +171,14 @@ class WorktreeMissing(Refusal):
     hint = "Somebody has removed it; `repo.ensure_worktree` makes it again."
 
 
+class WorktreeSetupFailed(Refusal):
+    """What `worktree` of policy.yaml promises could not be put into a worktree, or a set-up command did not pass."""
+
+    code = "worktree_setup_failed"
+    move = Move.ADAPT
+    hint = "The details say what and why; a person mends `worktree` of policy.yaml, or what it names."
+
+
 class InternalError(Refusal):
     """AOP itself, or the machine below it, broke."""
 

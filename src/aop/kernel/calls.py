@@ -15,6 +15,7 @@ from aop.core.redaction import Redactor
 from aop.core.roles import Role
 from aop.kernel.config import Config
 from aop.kernel.documents import FeatureState
+from aop.kernel.furnisher import Furnisher
 from aop.kernel.noted_calls import CallLog
 from aop.kernel.ports import Files, Git, Locks, NewId, Processes, Report, Signer
 from aop.kernel.principals import Principal
@@ -97,6 +98,7 @@ class Kernel(Struct, frozen=True, kw_only=True):
     files: Files
     processes: Processes
     locks: Locks
+    furnisher: Furnisher
     calls: CallLog
     clock: Clock
     signer: Signer

@@ -16,6 +16,7 @@ from aop.kernel.limits import Limits
 from aop.kernel.paths import Matching
 from aop.kernel.people_models import CostRules, InboxRules
 from aop.kernel.placement import Placement
+from aop.kernel.worktree_rules import WorktreeRules
 
 Count = Annotated[int, Meta(ge=1)]
 Seconds = Annotated[int, Meta(ge=1, le=86_400)]
@@ -191,13 +192,6 @@ class TestingRules(Section, frozen=True, kw_only=True):
 class MergePolicy(Section, frozen=True, kw_only=True):
     require_user_approval: bool
     allowed_strategies: Annotated[tuple[MergeStrategy, ...], Meta(min_length=1)]
-
-
-class WorktreeRules(Section, frozen=True, kw_only=True):
-    base_branch: str
-
-    def __post_init__(self) -> None:
-        demand(flaws.in_branch(self.base_branch), "base_branch")
 
 
 class PlanningRules(Section, frozen=True, kw_only=True):

@@ -109,6 +109,18 @@ KEY_WORDS: Mapping[str, str] = {
     "merge_policy.require_user_approval": "Whether a person must approve the very tree that lands.",
     "merge_policy.allowed_strategies": "How a feature may land: `merge_commit`, `squash` or `rebase`; at least one.",
     "worktree.base_branch": "The branch that features start from and land on.",
+    "worktree.copy": (
+        "Files of your checkout that every worktree gets a copy of, as paths or globs. Never what git tracks."
+    ),
+    "worktree.link": (
+        "Files or folders of your checkout that every worktree gets a link to, such as `node_modules`;"
+        " sandboxed steps can read them."
+    ),
+    "worktree.setup[].cmd": "A command that makes a worktree ready, word by word, run before its first gates.",
+    "worktree.setup[].inputs": "Globs of tracked files; the command is run again when one of them has changed.",
+    "worktree.setup[].timeout_seconds": "The command's own time limit.",
+    "worktree.ports": "How many ports each feature has for itself: `AOP_PORT_0` and so on.",
+    "worktree.first_port": "Where the ports of features begin.",
     "planning.require_obligations": (
         "Whether a plan is refused that does not say of every obligation of its spec what becomes of it. "
         "See [obligations](obligations.md)."
@@ -220,7 +232,8 @@ SECTION_WORDS: Mapping[str, str] = {
     "testing.coverage.minimums": "Below these a run fails.",
     "testing.coverage.targets": "What is aimed at.",
     "merge_policy": "How features land.",
-    "worktree": "What features are cut from.",
+    "worktree": "What features are cut from, and what their worktrees are given.",
+    "worktree.setup": "What makes a worktree ready, in this order.",
     "inbox": "How long people are waited for, and how often they are reminded.",
     "cost": "What the turns of agents may cost before a person is asked.",
     "planning": "What is demanded of plans.",

@@ -23,6 +23,7 @@ from aop.kernel.gates import definition_of, effective_steps, profile_named
 from aop.kernel.obligations import ObligationLedger
 from aop.kernel.ports import Command, Ended, Ending
 from aop.kernel.projections import folder_of
+from aop.kernel.provisions import Provisions, provide
 from aop.kernel.record import Transaction
 
 OUTCOMES: Mapping[Ending, str] = {
@@ -46,6 +47,8 @@ class GatePlan(Struct, frozen=True, kw_only=True):
     subject: Subject
     policy: Policy
     config_hash: str
+    provisions: Provisions = Provisions()
+    """What the checkout was given in which it runs."""
     named_tests: tuple[str, ...] = ()
     """The tests whose fate the report of the tests is asked for."""
 
@@ -102,8 +105,12 @@ def run_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: int | Non
     """Run the steps in a checkout that holds the plan's tree: in order up to the first that fails, or all at once.
 
     `baseline` is how many tests run on the base, where that is known.
+
+    Raises: WorktreeSetupFailed.
     """
     kernel = call.kernel
+    provisions = provide(call, plan.feature_id, plan.subject.tree, checkout, plan.policy)
+    plan = msgspec.structs.replace(plan, provisions=provisions)
     run_id = GateRunId(kernel.new_id("gate"))
     level = kernel.processes.sandbox_level(plan.policy.execution.sandbox)
     started = kernel.now()
@@ -200,14 +207,14 @@ def _run_once(call: Call, plan: GatePlan, step: Step, checkout: Path, log_path: 
             argv=step.cmd,
             cwd=checkout / step.cwd if step.cwd else checkout,
             worktree=checkout,
-            env=tuple(sorted(step.env.items())),
+            env=tuple(sorted({**dict(plan.provisions.env), **step.env}.items())),
             env_allowlist=rules.env_allowlist,
             timeout_seconds=float(step.timeout_seconds or rules.default_step_timeout_seconds),
             log_path=call.kernel.files.root / log_path,
             max_log_bytes=rules.max_log_bytes,
             sandbox=rules.sandbox,
             network=rules.network,
-            readable=rules.sandbox_read,
+            readable=(*rules.sandbox_read, *plan.provisions.readable),
             writable=rules.sandbox_write,
             limits=rules.limits,
         )

@@ -103,6 +103,8 @@ def definition_of(steps: Sequence[Step], profile: Profile, policy: Policy) -> st
         "testing": msgspec.to_builtins(policy.testing),
         "execution": msgspec.to_builtins(policy.execution),
     }
+    if not policy.worktree.gives_nothing:
+        meaning["worktree"] = msgspec.to_builtins(policy.worktree)
     return hashlib.sha256(canonical_json(meaning)).hexdigest()
 
 

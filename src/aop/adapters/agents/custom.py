@@ -40,6 +40,8 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     rules: Callable[[], ExecutionRules]
     scratch: Callable[[FeatureId], AbstractContextManager[Path]]
     """Gives a copy of a feature's tree that is gone afterwards."""
+    environment: Callable[[FeatureId], tuple[tuple[str, str], ...]]
+    """What tells a feature's processes which ports are theirs."""
     private: Path
     """A folder of AOP's own, for what goes in and out."""
     logs: Path
@@ -70,7 +72,7 @@ class CustomWorker:
         with self._around.scratch(given.feature_id) as tree, held_folder(self._around.private) as folder:
             (folder / "in").write_bytes(asked)
             with _Listener(folder / "out", LARGEST_ANSWER) as listener:
-                ended = self._around.processes.run(self._command(tree, folder))
+                ended = self._around.processes.run(self._command(given.feature_id, tree, folder))
             self._keep_log(given, folder / "log")
         _check_heard(listener.heard, ended)
         return _answer(listener.heard)
@@ -81,7 +83,7 @@ class CustomWorker:
         kept.parent.mkdir(parents=True, exist_ok=True)
         log.replace(kept)
 
-    def _command(self, tree: Path, folder: Path) -> Command:
+    def _command(self, feature_id: FeatureId, tree: Path, folder: Path) -> Command:
         rules = self._around.rules()
         program, *others = self._argv
         # A program that is named by its path brings its library along, as one on the PATH does.
@@ -91,7 +93,7 @@ class CustomWorker:
             argv=(*_CONNECTED, str(folder), *self._argv),
             cwd=tree,
             worktree=tree,
-            env=(("PATH", os.pathsep.join(path)),),
+            env=(*self._around.environment(feature_id), ("PATH", os.pathsep.join(path))),
             env_allowlist=rules.env_allowlist,
             timeout_seconds=self._around.timeout_seconds,
             log_path=folder / "log",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from aop.adapters.git.command import GitDir
 from aop.adapters.git.folders import Quarantine, held_folder, remove_files, remove_folder
+from aop.adapters.git.furnishing import PLACED
 from aop.adapters.git.index_files import entry_offsets
 from aop.adapters.git.looking import other_files
 from aop.adapters.git.objects import Objects
@@ -42,7 +43,7 @@ class Checkout:
         self._neutral = neutral
         self._objects = objects
         self._files = WorktreeFiles(neutral, folder)
-        self._strays = Strays(neutral, objects, self._files, tmp=tmp)
+        self._strays = Strays(neutral, objects, self._files, tmp=tmp, placed=index.path.with_name(PLACED))
         self._index = index
         self._tmp = tmp
         self._watches = watches

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from aop.adapters.git.command import GitDir
 from aop.adapters.git.folders import held_folder
+from aop.adapters.git.furnishing import placed_paths
 from aop.adapters.git.objects import Objects
 from aop.adapters.git.records import bytes_of, joined_names, split_names
 from aop.adapters.git.trees import side_at
@@ -23,21 +24,25 @@ class Strays:
     Git itself goes by those on disk, and a program could have put one there to hide behind.
     """
 
-    def __init__(self, neutral: GitDir, objects: Objects, files: WorktreeFiles, *, tmp: Path) -> None:
+    def __init__(self, neutral: GitDir, objects: Objects, files: WorktreeFiles, *, tmp: Path, placed: Path) -> None:
+        """Take the file that names what AOP itself has placed beside the tree."""
         self._neutral = neutral
         self._objects = objects
         self._files = files
         self._tmp = tmp
+        self._placed = placed
 
     def among(self, others: set[str], tree: TreeId) -> tuple[str, ...]:
         """Return the strays among what lies beside a tree; a repository is one, and ends with a slash."""
+        placed = placed_paths(self._placed)
+        others = others - placed
         if not others:
             return ()
         with held_folder(self._tmp) as rules:
             self._write_rules(tree, others, rules)
             suspects = self._not_ignored(others, rules)
             folders = {path for path in suspects if path.endswith("/")}
-            inside = {path for folder in folders for path in self._files.below(folder)}
+            inside = {path for folder in folders for path in self._files.below(folder)} - placed
             return tuple(sorted((suspects - folders) | self._not_ignored(inside, rules)))
 
     def _not_ignored(self, paths: set[str], rules: Path) -> set[str]:

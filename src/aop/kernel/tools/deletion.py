@@ -15,6 +15,7 @@ from aop.kernel.locks import now_by
 from aop.kernel.obligations import ObligationLedger
 from aop.kernel.permissions import COORDINATORS
 from aop.kernel.projections import folder_of, is_written_by_aop
+from aop.kernel.provisions import release
 from aop.kernel.questions import Question, closed_with_feature
 from aop.kernel.record import Snapshot, Transaction
 from aop.kernel.showing import MOST_FILES
@@ -137,6 +138,7 @@ def _remove(tx: Transaction, call: Call, planned: Deletion) -> None:
         tx.remove(Approval, approval.approval_id)
     for shape in (FeatureState, AcceptedPlan, ObligationLedger, QaIndex):
         tx.remove(shape, name)
+    release(tx, name)
     for question in [question for question in tx.all(Question) if question.feature_id == name and question.is_open]:
         tx.put(closed_with_feature(question, now.at), question.question_id)
     usage = tx.get(FeatureUsage, name)

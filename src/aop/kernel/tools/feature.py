@@ -19,6 +19,7 @@ from aop.kernel.obligation_review import ObligationReview, reviewed
 from aop.kernel.obligations import ObligationLedger
 from aop.kernel.permissions import COORDINATORS, READERS
 from aop.kernel.projections import body_of, front_matter
+from aop.kernel.provisions import allocate, furnish
 from aop.kernel.record import Snapshot, Transaction
 from aop.kernel.tools.evidence import RunSummary, latest_runs, reported
 from aop.kernel.tools.repo import WORKTREE_WAIT_SECONDS
@@ -61,8 +62,12 @@ def init(call: Call, arguments: ChangeArguments) -> Outcome:
             tree=kernel.git.tree_of(base),
         )
 
+        rules = config.policy.worktree
+        furnish(kernel, known.tree if known else new.tree, worktree, rules)
+
         def decide(tx: Transaction) -> Outcome:
             state = tx.get(FeatureState, name)
+            allocate(tx, name, rules, kernel.furnisher.is_free)
             if state is None:
                 ingested = tx.get(IngestedSpec, name)
                 _store_new(tx, call, msgspec.structs.replace(new, spec=ingested.source if ingested else None))

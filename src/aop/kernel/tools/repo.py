@@ -15,6 +15,7 @@ from aop.kernel.calls import Call, ChangeArguments, FeatureArguments, Outcome, T
 from aop.kernel.paths import canonical_path
 from aop.kernel.permissions import COORDINATORS, READERS
 from aop.kernel.ports import FileMode, Git, TreeChange
+from aop.kernel.provisions import allocate, provide
 from aop.kernel.record import Transaction
 
 LARGEST_READ = 1024 * 1024
@@ -44,16 +45,18 @@ class Worktree(Struct, frozen=True, kw_only=True):
 
 
 def ensure_worktree(call: Call, arguments: ChangeArguments) -> Outcome:
-    """Make the worktree again if it is gone, and make its files be the feature's tree."""
+    """Make the worktree again if it is gone, make its files be the feature's tree, and set it up."""
     kernel = call.kernel
     with kernel.locks.worktree(FeatureId(arguments.feature_id), wait_seconds=WORKTREE_WAIT_SECONDS):
         with kernel.record.read() as view:
             state = the_feature(view, arguments)
-        kernel.git.ensure_worktree(state.feature_id, state.branch)
+        folder = kernel.git.ensure_worktree(state.feature_id, state.branch)
         kernel.git.show_tree(state.feature_id, state.tree)
+        provide(call, state.feature_id, state.tree, folder, kernel.config().policy)
 
         def decide(tx: Transaction) -> Outcome:
             now = the_feature(tx, arguments)
+            allocate(tx, now.feature_id, kernel.config().policy.worktree, kernel.furnisher.is_free)
             tx.append(call.event("worktree_ensured", now.feature_id, tree=now.tree))
             tx.mark_unshown("worktree", now.feature_id)
             return Worktree(

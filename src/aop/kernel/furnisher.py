@@ -1,0 +1,30 @@
+"""What a worktree can be given beside its tree, as a port."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+
+class Furnisher(Protocol):
+    """The user's checkout as a source of what git does not track, and the ports of this machine."""
+
+    def untracked(self, patterns: Sequence[str]) -> tuple[str, ...]:
+        """Return the files of the checkout that patterns name and git does not track, sorted.
+
+        Raises: WorktreeSetupFailed if there are too many.
+        """
+
+    def place(self, folder: Path, *, copies: Sequence[str], links: Sequence[str]) -> tuple[str, ...]:
+        """Have these in a worktree, and nothing else that was placed there before; return what its links lead to.
+
+        A path that is not there, that git tracks, or where the worktree has something of its own, is left out.
+        Raises: WorktreeSetupFailed if something leads out of the checkout or is too large.
+        """
+
+    def identity(self, folder: Path) -> str:
+        """Return what tells a worktree from one that is made in its place later."""
+
+    def is_free(self, port: int) -> bool:
+        """Tell whether a server could listen on a port now."""

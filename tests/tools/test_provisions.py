@@ -1,0 +1,228 @@
+"""What a worktree is given beside its tree: copies, links, ports, and the commands that make it ready."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.world import FILES, PASSING_GATES, World, git, make_repository
+
+Making = Callable[..., World]
+
+SHOW = "echo $AOP_PORT_0 $AOP_PORT_1 $AOP_DATABASE; cat .env.local modules/lib.txt 2>/dev/null; exit 0\n"
+SET_UP = "{cmd: [sh, setup.sh], inputs: [deps.txt]}"
+SCRIPT = "cat deps.txt >>made.log; echo spoilt >src/b.txt; echo left >left.txt\n"
+
+
+@pytest.fixture
+def making(tmp_path: Path) -> Iterator[Making]:
+    """Makes a repository whose policy has these keys under `worktree`."""
+    made: list[World] = []
+
+    def make(**rules: str) -> World:
+        lines = "".join(f"  {key}: {value}\n" for key, value in rules.items())
+        files = {
+            **FILES,
+            "agentic/orchestrator/policy.yaml": f"version: 1\nworktree:\n{lines}" if lines else "version: 1\n",
+            "agentic/orchestrator/gates.yaml": PASSING_GATES,
+            ".gitignore": "modules/\nmade.log\n*.local\n",
+            "check.sh": SHOW,
+            "setup.sh": SCRIPT,
+            "deps.txt": "first\n",
+        }
+        root = make_repository(tmp_path / f"repo{len(made)}", files)
+        (root / "modules").mkdir()
+        (root / "modules/lib.txt").write_text("a library\n")
+        (root / ".env.local").write_text("SETTING=1\n")
+        made.append(World(root))
+        return made[-1]
+
+    yield make
+    for world in made:
+        world.close()
+
+
+def worktree(world: World, name: str = "one") -> Path:
+    return world.root / ".worktrees" / name
+
+
+def gate_log(world: World, name: str = "one", mode: str = "fast") -> str:
+    """Run the gates; return what the step printed."""
+    answer = world.call("gates.run", feature_id=name, mode=mode, force=True)
+    assert answer.ok, answer.error
+    log_path: str = answer.evidence["log_path"]
+    return (world.root / log_path).read_text()
+
+
+# --- ports and databases -----------------------------------------------------------------------------
+
+
+def test_every_feature_has_ports_and_a_database_of_its_own_and_keeps_them(making: Making) -> None:
+    world = making(ports="2", first_port="41000")
+    for name in ("one", "two-b"):
+        world.plan(name, files={"create": [f"src/{name}.txt"], "modify": [], "delete": []})
+    said = [gate_log(world, name).splitlines()[0] for name in ("one", "two-b", "one")]
+    assert said == ["41000 41001 aop_0_one", "41002 41003 aop_1_two_b", "41000 41001 aop_0_one"]
+
+
+def test_a_port_that_somebody_listens_on_is_passed_over_and_a_deleted_features_ports_are_free(making: Making) -> None:
+    world = making(ports="1", first_port="41100")
+    with socket.create_server(("127.0.0.1", 41100)):
+        world.init("one")
+    world.plan("two")
+    assert gate_log(world, "two").splitlines()[0].split()[0] == "41100"
+    world.ok("feature.delete", feature_id="one", dry_run=False)
+    world.plan("three", files={"create": ["src/three.txt"], "modify": [], "delete": []})
+    assert gate_log(world, "three").splitlines()[0].split()[0] == "41101"
+
+
+# --- copies and links --------------------------------------------------------------------------------
+
+
+def test_a_worktree_gets_copies_and_links_and_its_gates_can_read_both(making: Making) -> None:
+    world = making(copy='[".env.local", "conf/**/*.local"]', link="[modules]")
+    (world.root / "conf/deep").mkdir(parents=True)
+    (world.root / "conf/deep/a.local").write_text("deep\n")
+    world.plan("one")
+    there = worktree(world)
+    assert (there / ".env.local").read_text() == "SETTING=1\n"
+    assert (there / "conf/deep/a.local").read_text() == "deep\n"
+    assert os.readlink(there / "modules") == str(world.root / "modules")
+    assert gate_log(world).splitlines()[1:] == ["SETTING=1", "a library"]
+    assert (there / "modules/lib.txt").exists()
+
+
+def test_what_was_placed_is_no_part_of_the_feature_and_goes_with_its_worktree(making: Making) -> None:
+    world = making(copy="[secret.txt]", link="[modules]")
+    (world.root / "secret.txt").write_text("not ignored by git\n")
+    world.plan("one")
+    world.patch("one")
+    gate_log(world)
+    status = world.ok("repo.status", feature_id="one")
+    assert (status["strays"], [each["path"] for each in status["changed_files"]]) == ([], ["src/a.txt"])
+    assert (worktree(world) / "secret.txt").exists()
+    world.ok("feature.delete", feature_id="one", dry_run=False, worktree=True, branch=True, force=True)
+    assert not worktree(world).exists()
+    assert not (world.root / ".aop/quarantine").exists()
+    assert (world.root / "modules/lib.txt").read_text() == "a library\n"
+
+
+def test_what_git_tracks_is_never_placed(making: Making) -> None:
+    world = making(copy='["src/*.txt", "**/*.local"]', link="[src, modules]")
+    (world.root / "src/a.txt").write_text("changed in the checkout\n")
+    (world.root / "staged.local").write_text("staged\n")
+    git(world.root, "add", "-f", "staged.local")
+    world.init("one")
+    there = worktree(world)
+    assert (there / "src/a.txt").read_text() == FILES["src/a.txt"]
+    assert not (there / "src").is_symlink()
+    assert ((there / "staged.local").exists(), (there / ".env.local").exists()) == (False, True)
+
+
+def test_no_link_is_followed_out_of_the_checkout(making: Making, tmp_path: Path) -> None:
+    world = making(copy='["**/*.local"]')
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/key.local").write_text("secret\n")
+    (world.root / "way").symlink_to(tmp_path / "outside")
+    (world.root / "direct.local").symlink_to(tmp_path / "outside/key.local")
+    world.init("one")
+    names = {path.name for path in worktree(world).iterdir()}
+    assert names & {"way", "direct.local", ".env.local"} == {".env.local"}
+
+
+def test_a_link_to_what_lies_behind_a_link_is_refused(making: Making, tmp_path: Path) -> None:
+    world = making(link="[away]")
+    (world.root / "away").symlink_to(tmp_path)
+    error = world.call("feature.init", feature_id="one").error
+    assert error is not None
+    assert (error["code"], error["details"]["path"]) == ("worktree_setup_failed", "away")
+
+
+def test_too_many_bytes_are_refused(making: Making) -> None:
+    world = making(copy="[big.local]")
+    with open(world.root / "big.local", "wb") as file:
+        file.truncate(65 * 1024 * 1024)
+    error = world.call("feature.init", feature_id="one").error
+    assert error is not None
+    assert error["code"] == "worktree_setup_failed"
+    assert not (worktree(world) / "big.local").exists()
+
+
+def test_copies_follow_the_checkout_and_what_it_no_longer_has_goes(making: Making) -> None:
+    world = making(copy='["*.local"]')
+    (world.root / "old.local").write_text("old\n")
+    world.plan("one")
+    (world.root / ".env.local").write_text("SETTING=2\n")
+    (world.root / "old.local").unlink()
+    assert gate_log(world).splitlines()[1:] == ["SETTING=2"]
+    assert not (worktree(world) / "old.local").exists()
+
+
+# --- set-up commands ---------------------------------------------------------------------------------
+
+
+def made(world: World) -> str:
+    return (worktree(world) / "made.log").read_text()
+
+
+def test_set_up_commands_run_once_before_the_first_gates_and_again_when_their_inputs_change(making: Making) -> None:
+    world = making(setup=f"[{SET_UP}]")
+    world.plan(
+        "one",
+        files={"create": [], "modify": ["src/a.txt", "deps.txt"], "delete": []},
+        allowed_areas=["src", "deps.txt"],
+    )
+    gate_log(world)
+    gate_log(world)
+    assert made(world) == "first\n"
+    world.patch("one", "--- a/deps.txt\n+++ b/deps.txt\n@@ -1 +1 @@\n-first\n+second\n")
+    gate_log(world)
+    assert made(world) == "first\nsecond\n"
+    world.patch("one")
+    gate_log(world)
+    assert made(world) == "first\nsecond\n"
+
+
+def test_what_a_set_up_command_does_to_the_tree_is_undone(making: Making) -> None:
+    world = making(setup=f"[{SET_UP}]")
+    world.plan("one")
+    world.ok("repo.ensure_worktree", feature_id="one")
+    assert (worktree(world) / "src/b.txt").read_text() == FILES["src/b.txt"]
+    assert not (worktree(world) / "left.txt").exists()
+
+
+def test_a_worktree_that_is_made_again_is_set_up_again(making: Making) -> None:
+    world = making(setup=f"[{SET_UP}]")
+    world.plan("one")
+    world.ok("repo.ensure_worktree", feature_id="one")
+    shutil.rmtree(worktree(world))
+    world.ok("repo.ensure_worktree", feature_id="one")
+    assert made(world) == "first\n"
+
+
+def test_a_set_up_command_that_fails_is_told_with_its_log_and_tried_again(making: Making) -> None:
+    world = making(
+        setup='[{cmd: [sh, -c, "echo $AOP_DATABASE needs a friend; test -e friend.local"]}]', copy="[friend.local]"
+    )
+    world.plan("one")
+    error: Any = world.call("gates.run", feature_id="one", mode="fast").error
+    assert (error["code"], error["details"]["exit_code"]) == ("worktree_setup_failed", 1)
+    assert error["details"]["log_tail"] == "aop_0_one needs a friend\n"
+    assert json.dumps(error).count(str(world.root)) == 0
+    (world.root / "friend.local").touch()
+    assert world.call("gates.run", feature_id="one", mode="fast").ok
+
+
+def test_the_merged_tree_is_set_up_before_its_gates_too(making: Making) -> None:
+    world = making(setup=f"[{SET_UP}]", copy="[.env.local]", link="[modules]")
+    world.ready("one")
+    world.ok("feature.ready_to_merge", feature_id="one", user_approval_token=world.approval("one"))
+    logs = sorted((world.root / "agentic/features/one/logs").glob("gate-*.log"), key=os.path.getmtime)
+    assert logs[-1].read_text().splitlines()[1:] == ["SETTING=1", "a library"]
