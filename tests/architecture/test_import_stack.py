@@ -16,7 +16,7 @@ LINT_IMPORTS = Path(sys.executable).with_name("lint-imports")
 POINT_DOWN = "Imports point down"
 NO_DOUBLES = "What ships never imports the test doubles"
 WORLD = "Only the adapters reach processes and the network"
-NO_INPUT_OUTPUT = "The core and the kernel do no input or output"
+NO_INPUT_OUTPUT = "The core, the kernel and the brains do no input or output"
 
 SEEDED = {
     "the core imports the kernel": ("core/seeded.py", "import aop.kernel", POINT_DOWN),
@@ -33,6 +33,7 @@ SEEDED = {
     "the kernel opens a socket": ("kernel/seeded.py", "from socket import socket", WORLD),
     "a capability has an HTTP client": ("tickets/__init__.py", "import httpx", WORLD),
     "the kernel opens a database": ("kernel/seeded.py", "import sqlite3", NO_INPUT_OUTPUT),
+    "the brains ask a provider": ("brains/seeded.py", "import pydantic_ai", WORLD),
     "the core asks the system": ("core/seeded.py", "import os", NO_INPUT_OUTPUT),
 }
 
@@ -63,7 +64,7 @@ def skeleton(folder: Path) -> Path:
     """Make the smallest project that the contracts of the real one fit."""
     shutil.copy(ROOT / "pyproject.toml", folder)
     package = folder / "src" / "aop"
-    for name in ("core", "kernel", "adapters", "testing"):
+    for name in ("brains", "core", "kernel", "adapters", "testing"):
         (package / name).mkdir(parents=True)
         (package / name / "__init__.py").touch()
     (package / "__init__.py").touch()

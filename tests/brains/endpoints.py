@@ -27,6 +27,7 @@ class Step(Struct, frozen=True, kw_only=True):
     hangs: bool = False
     cut_off: bool = False
     """The reply says that it reached its token limit."""
+    declined: bool = False
     usage: bool = True
 
 
@@ -120,7 +121,7 @@ def _anthropic(step: Step, asked: Any) -> Any:
         {"type": "tool_use", "id": f"toolu_{at}", "name": name, "input": given}
         for at, (name, given) in enumerate(step.calls)
     ]
-    stop = "max_tokens" if step.cut_off else "tool_use" if step.calls else "end_turn"
+    stop = "refusal" if step.declined else "max_tokens" if step.cut_off else "tool_use" if step.calls else "end_turn"
     used = {"input_tokens": 60, "cache_read_input_tokens": 40, "cache_creation_input_tokens": 0, "output_tokens": 20}
     return {
         "id": "msg_1", "type": "message", "role": "assistant", "model": asked["model"], "content": content,
@@ -139,15 +140,16 @@ def _openai(step: Step, asked: Any) -> Any:
         }
         for at, (name, given) in enumerate(step.calls)
     ]  # fmt: skip
+    why = "content_filter" if step.declined else "max_output_tokens" if step.cut_off else None
     used = {
         "input_tokens": 100, "input_tokens_details": {"cached_tokens": 40}, "output_tokens": 20,
         "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 120,
     }  # fmt: skip
     return {
         "id": "resp_1", "object": "response", "created_at": 1, "model": asked["model"], "error": None,
-        "incomplete_details": {"reason": "max_output_tokens"} if step.cut_off else None, "instructions": None,
+        "incomplete_details": {"reason": why} if why else None, "instructions": None,
         "metadata": {}, "parallel_tool_calls": True, "tool_choice": "auto", "tools": [], "store": False,
-        "status": "incomplete" if step.cut_off else "completed", "output": [*([said] if step.text else []), *calls],
+        "status": "incomplete" if why else "completed", "output": [*([said] if step.text else []), *calls],
         "usage": used if step.usage else None,
     }  # fmt: skip
 
@@ -162,7 +164,15 @@ def _chat(step: Step, asked: Any) -> Any:
         message["content"] = json.dumps(step.calls[0][1])
     elif calls:
         message["tool_calls"] = calls
-    ending = "length" if step.cut_off else "tool_calls" if "tool_calls" in message else "stop"
+    ending = (
+        "content_filter"
+        if step.declined
+        else "length"
+        if step.cut_off
+        else "tool_calls"
+        if "tool_calls" in message
+        else "stop"
+    )
     used = {
         "prompt_tokens": 100, "prompt_tokens_details": {"cached_tokens": 40}, "completion_tokens": 20,
         "total_tokens": 120,
@@ -183,7 +193,7 @@ def _google(step: Step, asked: Any) -> Any:
     used = {
         "promptTokenCount": 100, "candidatesTokenCount": 20, "totalTokenCount": 120, "cachedContentTokenCount": 40,
     }  # fmt: skip
-    ending = "MAX_TOKENS" if step.cut_off else "STOP"
+    ending = "SAFETY" if step.declined else "MAX_TOKENS" if step.cut_off else "STOP"
     reply = {
         "candidates": [{"content": {"role": "model", "parts": parts}, "index": 0, "finishReason": ending}],
         "modelVersion": "gemini", "responseId": "r1",

@@ -14,7 +14,8 @@ from aop.adapters.models.endpoints import PROVIDERS, endpoint
 from aop.adapters.models.recorded import RecordedModel, RecordingModel
 from aop.adapters.models.remote import RemoteModel
 from aop.adapters.system import SystemClock
-from aop.brains.asking import CallLimits, ModelBrain
+from aop.brains.asking import ModelBrain
+from aop.brains.budgets import CallLimits
 from aop.brains.conversation import Model, Usage
 from aop.brains.names import model_name
 from aop.brains.ports import Brain

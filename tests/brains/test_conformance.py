@@ -102,7 +102,7 @@ def test_a_tool_that_there_is_not_is_said_to_the_model_and_the_loop_goes_on(subj
         outcome = waited(brain_on(model).run_agentic_loop(MISSION, tools, Limits(), journal.append))
         assert isinstance(outcome, Finished)
         assert tools.executed == []
-        told = "There is no tool `rm`. There are: hand_in_result, tide, weather_now."
+        told = "[unknown_tool] There is no tool `rm`. There are: hand_in_result, tide, weather_now."
         assert Observed(tool="rm", ok=False, text=told) in journal
 
 

@@ -38,6 +38,7 @@ FAILURES = {
         "model_reply_unreadable",
     ),
     "half a reply comes back": (Step(text="It is", half=True), "model_reply_cut_off"),
+    "the model declines": (Step(text="I will not", declined=True), "model_request_rejected"),
     "the reply is longer than allowed": (Step(text="It is", cut_off=True), "model_reply_cut_off"),
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from aop.brains.budgets import Limits, Spent
+from aop.brains.budgets import CallLimits, Limits, Spent
 from aop.brains.conversation import Model, Observation, Offer, Reply, Request, Said, ToolCall
 from aop.brains.looping import Loop
 from aop.brains.ports import Answer, Journal, Mission, Outcome, T, Tools
@@ -17,13 +17,6 @@ from aop.core.errors import ModelAnswerInvalid
 from aop.core.redaction import Redactor
 
 ANSWER = "give_answer"
-
-
-class CallLimits(Struct, frozen=True, kw_only=True):
-    """What one call of a model may take."""
-
-    max_output_tokens: int = 16_384
-    timeout_seconds: float = 120.0
 
 
 class ModelBrain:
@@ -66,7 +59,7 @@ class ModelBrain:
             prices=self._prices,
             clock=self._clock,
             redact=self._redact,
-            timeout_seconds=self._limits.timeout_seconds,
+            call_limits=self._limits,
             limits=limits,
             journal=journal,
         )
@@ -81,6 +74,7 @@ class ModelBrain:
             ),
             max_output_tokens=self._limits.max_output_tokens,
             timeout_seconds=self._limits.timeout_seconds,
+            thinking=self._limits.thinking,
             fence=prompt.fence,
         )
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 import msgspec
 from msgspec import Struct
 
-from aop.brains.conversation import NO_TOKENS, Usage
+from aop.brains.conversation import NO_TOKENS, Thinking, Usage
 
 
 class Limit(StrEnum):
@@ -19,6 +19,14 @@ class Limit(StrEnum):
     COST = "cost"
 
 
+class CallLimits(Struct, frozen=True, kw_only=True):
+    """What one call of a model may take."""
+
+    max_output_tokens: int = 16_384
+    timeout_seconds: float = 120.0
+    thinking: Thinking | None = None
+
+
 class Limits(Struct, frozen=True, kw_only=True):
     """What one loop may use; None is no limit."""
 
@@ -26,8 +34,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     max_seconds: float = 600.0
     max_tokens: int | None = None
     max_cost_usd: float | None = None
-    max_output_tokens: int = 16_384
-    """In one reply."""
+    max_calls_in_reply: int = 16
     max_observation_chars: int = 25_000
     """What a model is shown of one tool's answer."""
 
@@ -66,11 +73,13 @@ def reached(limits: Limits, spent: Spent) -> Limit | None:
     return None
 
 
-def output_allowed(limits: Limits, spent: Spent) -> int:
-    """Return how many tokens the next reply may have."""
-    if limits.max_tokens is None:
-        return limits.max_output_tokens
-    return min(limits.max_output_tokens, tokens_left(limits.max_tokens, spent))
+def next_call(limits: Limits, spent: Spent, usual: CallLimits) -> CallLimits:
+    """Return what the next reply may take: as much as usual, or what is left."""
+    tokens = usual.max_output_tokens
+    if limits.max_tokens is not None:
+        tokens = min(tokens, tokens_left(limits.max_tokens, spent))
+    seconds = min(usual.timeout_seconds, limits.max_seconds - spent.seconds)
+    return msgspec.structs.replace(usual, max_output_tokens=tokens, timeout_seconds=seconds)
 
 
 def tokens_left(max_tokens: int, spent: Spent) -> int:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
+
+Thinking: TypeAlias = Literal["off", "low", "medium", "high"]
 
 
 class Usage(Struct, frozen=True, kw_only=True):
@@ -102,6 +104,8 @@ class Request(Struct, frozen=True, kw_only=True):
     """Whether a reply without any call will do."""
     max_output_tokens: int
     timeout_seconds: float
+    thinking: Thinking | None = None
+    """How hard to think before replying; None is the model's own default, and so it is where it has no choice."""
     fence: str = ""
     """What fences the data in this conversation, so that a recording can tell it from what was said."""
 

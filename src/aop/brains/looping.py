@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Any, Generic
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
-from aop.brains.budgets import Limit, Limits, Spent, output_allowed, reached
+from aop.brains.budgets import CallLimits, Limit, Limits, Spent, next_call, reached
 from aop.brains.conversation import Model, Observation, Offer, Reply, Request, Said, ToolCall, Turn
 from aop.brains.ports import (
     Called,
@@ -28,9 +28,11 @@ from aop.brains.prices import Prices
 from aop.brains.prompts import Data, data_block
 from aop.brains.shapes import read_as, schema_of
 from aop.core.clock import Clock
-from aop.core.errors import Fault, ModelAnswerInvalid, ModelPriceUnknown, Refusal
+from aop.core.errors import Fault, InvalidArguments, ModelPriceUnknown, ModelTimeout, Refusal, UnknownTool
 from aop.core.jsontext import MalformedText, parse_json
 from aop.core.redaction import Redactor
+
+R = TypeVar("R")
 
 FINISH = "hand_in_result"
 SHORTEST_WAIT_SECONDS = 0.001
@@ -69,7 +71,7 @@ class Loop(Struct, frozen=True, kw_only=True):
     prices: Prices
     clock: Clock
     redact: Redactor
-    timeout_seconds: float
+    call_limits: CallLimits
     limits: Limits
     journal: Journal
 
@@ -80,14 +82,13 @@ class Loop(Struct, frozen=True, kw_only=True):
         turns: list[Turn] = [Said(text=self.redact.mask_secrets(mission.prompt.text))]
         while (limit := reached(self.limits, spent)) is None:
             try:
-                reply = await self.model.reply(self._request(bench, turns, spent))
+                reply = await self._in_time(self.model.reply(self._request(bench, turns, spent)), began)
+                spent = self._counted(spent, reply)
+                if not reply.calls:
+                    return Talked(text=reply.text, spent=self._until_now(spent, began))
+                result, shown = await self._answered(bench, reply, began)
             except Refusal as refusal:
                 return ModelFailed(error=refusal.as_error(), spent=self._until_now(spent, began))
-            spent = self._until_now(self._counted(spent, reply), began)
-            if not reply.calls:
-                return Talked(text=reply.text, spent=spent)
-            try:
-                result, shown = await self._answered(bench, reply, began)
             except _TimeUp:
                 return LimitReached(limit=Limit.TIME, spent=self._until_now(spent, began))
             spent = self._until_now(spent, began)
@@ -99,40 +100,49 @@ class Loop(Struct, frozen=True, kw_only=True):
     async def _answered(self, bench: _Bench[T], reply: Reply, began: float) -> tuple[T | None, Sequence[Observation]]:
         """Carry out the calls of a reply in their order; the first valid result ends it."""
         shown: list[Observation] = []
-        for call in reply.calls:
+        for at, call in enumerate(reply.calls):
             self.journal(Called(tool=bench.name_of(call), arguments=self.redact(call.arguments)))
-            if call.name == FINISH:
-                try:
+            try:
+                if call.name == FINISH:
                     return read_as(bench.mission.result, call.arguments), ()
-                except ModelAnswerInvalid as invalid:
-                    shown.append(self._shown(bench, call, invalid))
-            else:
-                shown.append(self._shown(bench, call, await self._executed(bench, call, began)))
+                answer: str | Refusal = await self._executed(bench, call, began, at)
+            except Refusal as refusal:
+                answer = refusal
+            shown.append(self._shown(bench, call, answer))
         return None, shown
 
-    async def _executed(self, bench: _Bench[T], call: ToolCall, began: float) -> str | Refusal:
+    async def _executed(self, bench: _Bench[T], call: ToolCall, began: float, before: int) -> str:
+        """Call a tool; what the model cannot have is refused, which it is told."""
+        if before >= self.limits.max_calls_in_reply:
+            raise Refusal(f"Only {before} calls of one reply are carried out.", hint="Call fewer tools at once.")
         name = bench.real_names.get(call.name)
         if name is None:
             known = ", ".join(sorted([*bench.real_names, FINISH]))
-            return f"There is no tool `{call.name[:80]}`. There are: {known}."
-        arguments = _arguments(call)
-        if arguments is None:
-            return "The arguments are no JSON object. Call the tool again with arguments of its schema."
-        left = self.limits.max_seconds - (self.clock.boot_seconds() - began)
-        deadline = asyncio.timeout(max(left, SHORTEST_WAIT_SECONDS))
+            raise UnknownTool(f"There is no tool `{call.name[:80]}`.", hint=f"There are: {known}.")
+        return await self._in_time(bench.tools.execute(name, _arguments(call)), began)
+
+    async def _in_time(self, doing: Awaitable[R], began: float) -> R:
+        """Wait for a model or a tool, but not longer than the loop may take."""
+        deadline = asyncio.timeout(max(self._seconds_left(began), SHORTEST_WAIT_SECONDS))
         try:
             async with deadline:
-                return await bench.tools.execute(name, arguments)
-        except Refusal as refusal:
-            return refusal
-        except TimeoutError:
+                return await doing
+        except TimeoutError as error:
             if deadline.expired():
-                raise _TimeUp from None
+                raise _TimeUp from error
             raise
+        except ModelTimeout as error:
+            # A model is given no longer than the loop has, so it may be the first to notice.
+            if self._seconds_left(began) <= 0:
+                raise _TimeUp from error
+            raise
+
+    def _seconds_left(self, began: float) -> float:
+        return self.limits.max_seconds - (self.clock.boot_seconds() - began)
 
     def _shown(self, bench: _Bench[T], call: ToolCall, answer: str | Refusal) -> Observation:
         """Tell the journal, and return what the model sees: data, like everything that a tool answers."""
-        ok = isinstance(answer, str) and call.name in bench.real_names
+        ok = isinstance(answer, str)
         text = answer if isinstance(answer, str) else f"[{answer.code}] {answer.message} {answer.next_action}"
         name = bench.name_of(call)
         self.journal(Observed(tool=name, ok=ok, text=self.redact(text)))
@@ -143,14 +153,16 @@ class Loop(Struct, frozen=True, kw_only=True):
         return Observation(call_id=call.call_id, name=call.name, text=block, ok=ok)
 
     def _request(self, bench: _Bench[T], turns: Sequence[Turn], spent: Spent) -> Request:
+        allowed = next_call(self.limits, spent, self.call_limits)
         return Request(
             instructions=bench.mission.prompt.instructions,
             turns=tuple(turns),
             tools=bench.offers,
             answer=bench.finish,
             text_allowed=bench.mission.text_allowed,
-            max_output_tokens=output_allowed(self.limits, spent),
-            timeout_seconds=min(self.timeout_seconds, self.limits.max_seconds - spent.seconds),
+            max_output_tokens=allowed.max_output_tokens,
+            timeout_seconds=allowed.timeout_seconds,
+            thinking=allowed.thinking,
             fence=bench.mission.prompt.fence,
         )
 
@@ -178,9 +190,12 @@ class Loop(Struct, frozen=True, kw_only=True):
             )
 
 
-def _arguments(call: ToolCall) -> Mapping[str, Any] | None:
+def _arguments(call: ToolCall) -> Mapping[str, Any]:
+    hint = "Call the tool again with arguments of its schema."
     try:
         value = parse_json(call.arguments or "{}")
-    except MalformedText:
-        return None
-    return value if isinstance(value, Mapping) else None
+    except MalformedText as problem:
+        raise InvalidArguments(f"The arguments cannot be read: {problem.reason}.", hint=hint) from problem
+    if not isinstance(value, Mapping):
+        raise InvalidArguments("The arguments are no JSON object.", hint=hint)
+    return value

@@ -20,6 +20,8 @@ class RecordingModel:
         self._model = model
         self._path = path
         self._redact = redact
+        # Before anything is asked and paid for.
+        self._append(b"")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -27,12 +29,18 @@ class RecordingModel:
 
     async def reply(self, request: Request) -> Reply:
         reply = await self._model.reply(request)
-        line = msgspec.json.encode(exchange(request, reply, self._redact)) + b"\n"
-        with self._path.open("ab") as recording:
-            recording.write(line)
-            recording.flush()
-            os.fsync(recording.fileno())
+        self._append(msgspec.json.encode(exchange(request, reply, self._redact)) + b"\n")
         return reply
+
+    def _append(self, line: bytes) -> None:
+        try:
+            with open(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "wb") as recording:
+                recording.write(line)
+                recording.flush()
+                os.fsync(recording.fileno())
+        except OSError as error:
+            name = self._path.name
+            raise InputPathNotFound(f"The recording `{name}` cannot be written: {error.strerror}.") from error
 
 
 class RecordedModel:

@@ -98,6 +98,8 @@ class RemoteModel:
             model = self._model(client)
             native = self._is_native(model, request)
             response = await self._response(model, request, native=native)
+        if response.finish_reason == "content_filter":
+            raise ModelRequestRejected(f"`{name}` declines to answer this.", model=name)
         if response.finish_reason == "length":
             raise ModelReplyCutOff(
                 f"The reply of `{name}` was cut off at {request.max_output_tokens} tokens.",
@@ -141,6 +143,8 @@ class RemoteModel:
             max_retries=self._retries,
             cache=True,
         )
+        if request.thinking is not None:
+            settings["thinking"] = False if request.thinking == "off" else request.thinking
         # Each provider has settings of its own beside the common ones.
         settings.update(self._library.settings)  # type: ignore[typeddict-item]
         return settings

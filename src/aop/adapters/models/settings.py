@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import cast, get_args
 
 from msgspec import Struct
 
-from aop.brains.asking import CallLimits
+from aop.brains.budgets import CallLimits
+from aop.brains.conversation import Thinking
 from aop.brains.names import ModelName, model_priority
 from aop.brains.prices import Prices, read_prices
 from aop.core.errors import InputPathNotFound, ModelNotConfigured
@@ -46,6 +48,7 @@ class BrainSettings(Struct, frozen=True, kw_only=True):
             limits=CallLimits(
                 max_output_tokens=_number(environ, "AOP_MODEL_MAX_OUTPUT_TOKENS", 16_384, least=1),
                 timeout_seconds=_number(environ, "AOP_MODEL_TIMEOUT_SECONDS", 120, least=1),
+                thinking=_thinking(environ),
             ),
             retries=_number(environ, "AOP_MODEL_RETRIES", 2, least=0),
             record=_path(environ, "AOP_MODEL_RECORD"),
@@ -63,6 +66,16 @@ def _prices(environ: Mapping[str, str]) -> Prices:
         return shipped.under(read_prices(own.read_bytes(), own.name))
     except OSError as error:
         raise InputPathNotFound(f"`AOP_MODEL_PRICES` cannot be read: {error.strerror}.") from error
+
+
+def _thinking(environ: Mapping[str, str]) -> Thinking | None:
+    text = environ.get("AOP_MODEL_THINKING") or None
+    if text not in (None, *get_args(Thinking)):
+        raise ModelNotConfigured(
+            "`AOP_MODEL_THINKING` is not understood.",
+            hint=f"Take one of: {', '.join(get_args(Thinking))}; or leave it unset.",
+        )
+    return cast("Thinking | None", text)
 
 
 def _path(environ: Mapping[str, str], variable: str) -> Path | None:
