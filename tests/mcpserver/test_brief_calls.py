@@ -14,7 +14,7 @@ from aop.kernel.calls import Envelope
 from aop.kernel.gateway import Asked
 from aop.mcpserver.brief_calls import BriefCalls
 from tests.mcpserver.clients import Answer, Mcp, answer_of, over_http, served, token_for
-from tests.world import World
+from tests.world import World, git
 
 FEATURES = ("one", "two", "three")
 
@@ -59,6 +59,18 @@ def test_when_files_of_one_cannot_be_shown_only_who_changed_it_is_told(world: Wo
     assert {name: answer.code for name, answer in noted_together(world, client).items()} == dict.fromkeys(FEATURES)
     assert noted(world) == {"op-one", "op-two", "op-three"}
     assert "On two" in (folder / "decisions.md").read_text()
+
+
+def test_while_the_configuration_is_not_valid_each_is_told_so(world: World, client: Mcp) -> None:
+    policy = world.root / "agentic/orchestrator/policy.yaml"
+    policy.write_text("version: 1\nrbac: nobody\n")
+    git(world.root, "add", "-A")
+    git(world.root, "commit", "-qm", "A policy that is not valid")
+    refusals = {name: answer.code for name, answer in noted_together(world, client).items()}
+    assert refusals == dict.fromkeys(FEATURES, "invalid_configuration")
+    git(world.root, "rm", "-qf", "agentic/orchestrator/policy.yaml")
+    git(world.root, "commit", "-qm", "No policy of our own")
+    assert {name: answer.code for name, answer in noted_together(world, client).items()} == dict.fromkeys(FEATURES)
 
 
 def test_what_is_in_line_when_the_server_stops_is_carried_out(world: World) -> None:

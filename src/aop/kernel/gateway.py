@@ -91,6 +91,8 @@ class Gateway:
 
         What breaks in one of them breaks all and is raised. Each may be sent again alone, as any call that broke: with
         its operation id it is done once, whether the change was kept or not.
+
+        Raises: InvalidConfiguration, and whatever refusal keeps files from being shown.
         """
         began = self.kernel.clock.boot_seconds()
         set_aside = self._settle_dead_operations(report)

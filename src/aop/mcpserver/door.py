@@ -145,18 +145,18 @@ class Door:
         return await asyncio.get_running_loop().run_in_executor(self._threads, partial(self._whole, do, *values))
 
     def _all_whole(self, calls: Sequence[Asked]) -> Sequence[Envelope]:
-        """Answer calls of brief tools together, or one by one if that breaks: it concerns one of them, as a rule."""
+        """Answer calls of brief tools together, or one by one if that fails: it concerns one of them, as a rule."""
         try:
             return self._whole(partial(self._gateway.call_together, report=self._log), calls)
-        except InternalError:
+        except Refusal:
             return [self._alone(asked) for asked in calls]
 
     def _alone(self, asked: Asked) -> Envelope:
         do = partial(self._gateway.call, operation_id=asked.operation_id)
         try:
             return self._whole(do, asked.principal, asked.tool, asked.arguments)
-        except InternalError as fault:
-            return refused(fault)
+        except Refusal as refusal:
+            return refused(refusal)
 
     def _whole(self, do: Callable[..., T], *values: object) -> T:
         """Do something that may break; what is known of a breakage is logged, since the client must not see it.
