@@ -183,7 +183,7 @@ class Git(Protocol):
     def follow_tree(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
         """Do what `show_tree` does for the files that differ from the tree which the worktree was last made to show.
 
-        The other files are not looked at: what somebody did to them stays until the tree is shown.
+        The other files are not looked at: what somebody did to them stays until the tree is shown. So may the index.
         """
 
     def clear_strays(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from aop.adapters.git.command import GitDir
@@ -18,7 +19,7 @@ from aop.adapters.git.strays import Strays
 from aop.adapters.git.trees import Difference, Side, differences
 from aop.adapters.git.watching import Watches
 from aop.adapters.git.worktree_files import WorktreeFiles
-from aop.adapters.git.worktree_indexes import ReadIndex, WorktreeIndex
+from aop.adapters.git.worktree_indexes import ReadIndex, Shown, WorktreeIndex
 from aop.core.ids import TreeId
 from aop.kernel.ports import FileMode
 
@@ -49,7 +50,7 @@ class Checkout:
         self._watches = watches
 
     def follow(self, tree: TreeId, quarantine: Quarantine) -> tuple[str, ...]:
-        """Bring the files from the tree that the index is to another one; return what had to be moved to quarantine.
+        """Bring the files from the tree that they were last to another one; return what had to be moved to quarantine.
 
         Files that are the same in both are not looked at.
         """
@@ -59,6 +60,7 @@ class Checkout:
 
     def show(self, tree: TreeId, quarantine: Quarantine) -> tuple[str, ...]:
         """Make the tracked files be exactly this tree; return what had to be moved to quarantine."""
+        self._catch_up()
         if self._others_beside(tree) is not None:
             return ()
         with held_folder(self._tmp) as private:
@@ -93,6 +95,7 @@ class Checkout:
 
     def rescue(self, quarantine: Quarantine) -> None:
         """Move what is neither ignored nor as the index says to quarantine; without an index that is everything."""
+        self._catch_up()
         index, folder = self._index.read(), self._files.folder
         if index is None or index.tree is None:
             quarantine.take(folder.parent, folder.name)
@@ -113,25 +116,40 @@ class Checkout:
         return strays
 
     def _followed(self, tree: TreeId, quarantine: Quarantine) -> tuple[str, ...]:
-        index = self._index.read()
-        if index is None or index.tree is None:
+        shown = self._index.shown()
+        if shown is None:
             return self.show(tree, quarantine)
-        if index.tree == tree:
+        if shown.tree == tree:
             return ()
         moved: list[str] = []
         try:
-            self._rewrite(index, sorted(differences(self._objects.tree, index.tree, tree)), tree, quarantine, moved)
+            self._rewrite(shown, sorted(differences(self._objects.tree, shown.tree, tree)), tree, quarantine, moved)
         except (LookupError, OSError):
             # Git goes by what it finds, not by what was done so far.
             moved += self.show(tree, quarantine)
         return tuple(moved)
 
     def _shown_with_strays(self, tree: TreeId, quarantine: Quarantine) -> tuple[str, ...]:
+        self._catch_up()
         others = self._others_beside(tree)
         if others is None:
             self.show(tree, quarantine)
             others = self._others_beside(tree)
         return self._strays.among(self._files.others(self._index.path) if others is None else others, tree)
+
+    def _catch_up(self) -> None:
+        """Bring an index that was left behind up to the tree that the files were made to be."""
+        if not self._index.is_behind:
+            return
+        shown, index, read = self._index.shown(), self._index.read(), self._objects.tree
+        if shown is not None and index is not None and index.tree is not None:
+            changed = sorted(differences(read, index.tree, shown.tree))
+            found = {path: self._files.found(text_of(path), *new) for path, _, new in changed if new is not None}
+            on_disk = {path: seen for path, seen in found.items() if seen is not None}
+            # Where that cannot be done, the files are compared with the index as it is.
+            with suppress(LookupError):
+                self._index.advance(index, changed, on_disk, read=read, to=shown.tree)
+        self._index.forget_note()
 
     def _others_beside(self, tree: TreeId) -> set[str] | None:
         """Return what lies beside a tree that is shown for certain; None if it may not be."""
@@ -154,7 +172,7 @@ class Checkout:
         )
 
     def _rewrite(
-        self, index: ReadIndex, changed: Sequence[Difference], tree: TreeId, quarantine: Quarantine, moved: list[str]
+        self, shown: Shown, changed: Sequence[Difference], tree: TreeId, quarantine: Quarantine, moved: list[str]
     ) -> None:
         """Write the files that differ and the index; `moved` gets what was moved to quarantine.
 
@@ -170,7 +188,7 @@ class Checkout:
         created = {path: new for path, old, new in sides if old is None and new is not None}
         moved += self._files.clear_way(written, created, quarantine)
         on_disk = self._written(written, created)
-        self._index.advance(index, changed, on_disk, read=self._objects.tree, to=tree)
+        self._index.follow(shown, changed, on_disk, read=self._objects.tree, to=tree)
 
     def _written(self, files: Mapping[str, Side], created: Collection[str]) -> dict[bytes, os.stat_result]:
         """Write files. Until the index says so too, whoever follows next writes all of them again."""

@@ -148,6 +148,18 @@ def overwrite_file(folder: Path, path: str, content: bytes, *, executable: bool)
         return os.fstat(descriptor)
 
 
+def read_file(folder: Path, path: str) -> tuple[os.stat_result, bytes] | None:
+    """Return what is known of a plain file below a folder, and what it holds; None if it is none, or behind a link."""
+    try:
+        with _folder_of(folder, path) as (parent, name):
+            descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
+    except OSError:
+        return None
+    with open(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        return (found, file.read()) if stat.S_ISREG(found.st_mode) else None
+
+
 @contextmanager
 def _folder_of(folder: Path, path: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
     """Open the folder that a path lies in, name by name, so that no link on the way is followed."""

@@ -9,7 +9,16 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from aop.adapters.git.command import ANY_CODE, CHECKOUT_SECONDS, GitDir, Ran
-from aop.adapters.git.folders import Quarantine, files_below, grant_access, overwrite_file, place_file, remove_files
+from aop.adapters.git.folders import (
+    Quarantine,
+    files_below,
+    grant_access,
+    overwrite_file,
+    place_file,
+    read_file,
+    remove_files,
+)
+from aop.adapters.git.loose import id_of, object_bytes
 from aop.adapters.git.records import RawChange, raw_changes, split_names
 from aop.core.errors import Fault
 from aop.kernel.ports import FileMode
@@ -78,6 +87,15 @@ class WorktreeFiles:
         None if it is no plain file, or has other rights or another name too; then it is left alone.
         """
         return overwrite_file(self.folder, path, content, executable=mode is FileMode.EXECUTABLE)
+
+    def found(self, path: str, mode: FileMode, oid: str) -> os.stat_result | None:
+        """Return what is known of a file that is a plain one of this mode and content; None if it is another."""
+        found = read_file(self.folder, path)
+        if found is None:
+            return None
+        seen, content = found
+        is_same = id_of(object_bytes("blob", content), digest_size=len(oid) // 2) == oid
+        return seen if is_same and bool(seen.st_mode & stat.S_IXUSR) is (mode is FileMode.EXECUTABLE) else None
 
     def clear_way(
         self, paths: Iterable[str], created: Mapping[str, tuple[str, str]], quarantine: Quarantine
