@@ -18,6 +18,8 @@ from aop.kernel import globs
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+# More would be new memory each time, which costs more than to read a small file.
+_PIECE = 1 << 16
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -106,7 +108,10 @@ class RepositoryFiles:
                 if not stat.S_ISREG(mode):
                     return f"no plain file: {stat.filemode(mode)}"
                 with _opened_in(folder, name) as file:
-                    return hashlib.file_digest(file, "sha256").hexdigest()
+                    digest = hashlib.sha256()
+                    while piece := file.read(_PIECE):
+                        digest.update(piece)
+                    return digest.hexdigest()
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -170,7 +175,7 @@ def _content_in(folder: int, name: str, path: str, limit: int) -> bytes | None:
             size = os.fstat(file.fileno()).st_size
             if size > limit:
                 raise FileNotFound(f"`{path}` has {size} bytes; at most {limit} are read.", path=path)
-            return file.read(limit)
+            return file.read(size)
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -13,7 +13,7 @@ import shutil
 import stat
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from msgspec import Struct
@@ -145,7 +145,12 @@ def _bound(option: str, paths: Iterable[str]) -> dict[str, Mount]:
 
 
 def _is_behind_system_link(place: str) -> bool:
-    return any(is_within(place, folder) for folder in SYSTEM if os.path.islink(folder))
+    return is_within(place, *_system_links())
+
+
+@cache
+def _system_links() -> tuple[str, ...]:
+    return tuple(filter(os.path.islink, SYSTEM))
 
 
 def _existing(paths: Iterable[str], home: str) -> list[str]:

@@ -26,20 +26,23 @@ def own_folder(root: Path, *names: str) -> Path:
 
     Raises: PathOutOfBounds if a link or a file stands in its place.
     """
-    folder = root
-    for name in names:
-        folder = folder / name
-        if not os.path.lexists(folder):
+    folder = str(root)
+    for number, name in enumerate(names, start=1):
+        folder = f"{folder}/{name}"
+        try:
+            found = os.lstat(folder)
+        except FileNotFoundError:
             with suppress(FileExistsError):
-                folder.mkdir()
-        if not stat.S_ISDIR(os.lstat(folder).st_mode):
-            path = folder.relative_to(root).as_posix()
+                os.mkdir(folder)
+            found = os.lstat(folder)
+        if not stat.S_ISDIR(found.st_mode):
+            path = "/".join(names[:number])
             raise PathOutOfBounds(
                 f"`{path}` must be a folder of its own, and is a link or a file.",
                 hint="Move it away; AOP makes the folder itself.",
                 path=path,
             )
-    return folder
+    return Path(folder)
 
 
 def flush_folder(folder: Path) -> None:

@@ -33,11 +33,11 @@ class RefNotes:
         """Hold the lock, and have a note of the ref for as long; give what removes the lock file of a git that died."""
         with self._held() as note:
             self._drop_left_behind(note)
-            free = [lock for lock in self._locks(ref) if not lock.exists()]
+            free = [lock for lock in self._locks(ref) if not os.path.exists(lock)]
             os.pwrite(note, ref.encode("utf-8"), 0)
             yield lambda: self._drop_locks(ref)
             # A lock file that git could not remove is left to whoever comes next.
-            if not any(lock.exists() for lock in free):
+            if not any(map(os.path.exists, free)):
                 os.ftruncate(note, 0)
 
     def clear(self) -> None:
@@ -80,8 +80,8 @@ class RefNotes:
         for lock in self._locks(ref):
             _drop_lock(lock)
 
-    def _locks(self, ref: str) -> tuple[Path, Path]:
-        return self._common / f"{ref}.lock", self._common / "HEAD.lock"
+    def _locks(self, ref: str) -> tuple[str, str]:
+        return f"{self._common}/{ref}.lock", f"{self._common}/HEAD.lock"
 
 
 def is_branch_name(name: str) -> bool:
@@ -89,9 +89,9 @@ def is_branch_name(name: str) -> bool:
     return bool(name) and name not in ("@", "HEAD") and not _NOT_IN_A_BRANCH.search(name)
 
 
-def _drop_lock(lock: Path) -> None:
+def _drop_lock(lock: str) -> None:
     until = time.monotonic() + _LOCK_SECONDS
     with suppress(FileNotFoundError):
         while time.time() - os.lstat(lock).st_mtime < _LOCK_SECONDS and time.monotonic() < until:
             time.sleep(0.02)
-        lock.unlink()
+        os.unlink(lock)

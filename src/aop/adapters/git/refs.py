@@ -108,7 +108,7 @@ class Refs:
 
         It is written again after a restart of the machine, whatever a power cut has left of it.
         """
-        path, lock = self._common / ref, self._common / f"{ref}.lock"
+        path, lock = f"{self._common}/{ref}", f"{self._common}/{ref}.lock"
         with self._notes.of(ref):
             try:
                 known = self._loose(ref)
@@ -116,17 +116,18 @@ class Refs:
                     return known == oid
                 descriptor = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
             except _NotPlain:
-                if path.is_file() and not path.read_bytes().strip(b"\0\n"):
-                    path.unlink()
+                if os.path.isfile(path) and not Path(path).read_bytes().strip(b"\0\n"):
+                    os.unlink(path)
                 return False
             except OSError:
                 return False
             try:
                 with open(descriptor, "wb") as file:
                     file.write(f"{oid}\n".encode())
-                put_in_place(str(lock), str(path))
+                put_in_place(lock, path)
             except OSError:
-                lock.unlink(missing_ok=True)
+                with suppress(FileNotFoundError):
+                    os.unlink(lock)
                 return False
         return True
 
@@ -151,7 +152,7 @@ class Refs:
     def _loose(self, ref: str) -> str | None:
         """Return what the file of a ref holds; None if there is none."""
         try:
-            descriptor = os.open(self._common / ref, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            descriptor = os.open(f"{self._common}/{ref}", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:

@@ -90,10 +90,11 @@ class Worktrees:
 
     def restore(self, folder: Path, registration: Path, quarantine: Quarantine) -> bool:
         """Make the folder and the `.git` file in it be what git expects; tell whether they were."""
-        if os.path.lexists(folder) and not stat.S_ISDIR(os.lstat(folder).st_mode):
-            quarantine.take(folder.parent, folder.name)
-        folder.mkdir(exist_ok=True)
-        link = folder / ".git"
+        if not _is_real_folder(folder):
+            if os.path.lexists(folder):
+                quarantine.take(folder.parent, folder.name)
+            folder.mkdir(exist_ok=True)
+        link = f"{folder}/.git"
         if _plain_content(link) == _link_to(registration):
             return True
         if os.path.lexists(link):
@@ -104,7 +105,7 @@ class Worktrees:
 
     def point_head(self, registration: Path, ref: str) -> None:
         """Put a worktree back on its branch, if somebody took it off."""
-        if _plain_content(registration / "HEAD") != os.fsencode(f"ref: {ref}\n"):
+        if _plain_content(f"{registration}/HEAD") != os.fsencode(f"ref: {ref}\n"):
             self.run_in(registration, "symbolic-ref", "HEAD", ref)
 
     def run_in(self, registration: Path, *arguments: str) -> bytes:
@@ -164,7 +165,7 @@ class Worktrees:
         below_root = folder.relative_to(self._root).as_posix()
         if not before.endswith(f"/{below_root}/.git") or _is_half_made(registration):
             return None
-        if _plain_content(Path(before)) == _link_to(registration):
+        if _plain_content(before) == _link_to(registration):
             return None
         beside = registration / "gitdir.aop"
         beside.write_bytes(os.fsencode(f"{folder}/.git\n"))
@@ -185,8 +186,8 @@ def how_to_follow(place: str, branch: str, old: str, new: str) -> str:
 def _linked_from(registration: Path) -> str:
     """Return the `.git` file that a registration is for, or nothing."""
     # A git that was killed may have made the file, and written nothing.
-    named = os.fsdecode(_plain_content(registration / "gitdir") or b"").rstrip("\n")
-    return os.path.normpath(registration / named) if named else ""
+    named = os.fsdecode(_plain_content(f"{registration}/gitdir") or b"").rstrip("\n")
+    return os.path.normpath(os.path.join(registration, named)) if named else ""
 
 
 def _link_to(registration: Path) -> bytes:
@@ -194,17 +195,24 @@ def _link_to(registration: Path) -> bytes:
 
 
 def _is_whole(registration: Path) -> bool:
-    parts = (registration / "HEAD", registration / "commondir")
-    return all(part.is_file() for part in parts) and not _is_half_made(registration)
+    parts = (f"{registration}/HEAD", f"{registration}/commondir")
+    return all(map(os.path.isfile, parts)) and not _is_half_made(registration)
 
 
 def _is_half_made(registration: Path) -> bool:
     # Git writes this while it makes a worktree; a killed one leaves it behind.
-    content = _plain_content(registration / "locked")
+    content = _plain_content(f"{registration}/locked")
     return content is not None and content.strip() == b"initializing"
 
 
-def _plain_content(path: Path) -> bytes | None:
+def _is_real_folder(folder: Path) -> bool:
+    try:
+        return stat.S_ISDIR(os.lstat(folder).st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def _plain_content(path: str) -> bytes | None:
     """Return what is in a small plain file; None if it is absent or anything else."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
