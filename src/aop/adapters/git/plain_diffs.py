@@ -17,21 +17,32 @@ def plain_diff(changed: Iterable[Difference], blob: Callable[[ObjectId], bytes])
     """Return what `git diff-tree -p -U0` prints, but for the names of functions; None if git must be asked."""
     told: list[bytes] = []
     for path, old, new in sorted(changed):
-        if old is None or new is None or old[0] is not new[0] or not _PLAIN_NAME.issuperset(path):
+        (mode, *others) = {side[0] for side in (old, new) if side is not None}
+        if others or mode not in (FileMode.FILE, FileMode.EXECUTABLE) or not _PLAIN_NAME.issuperset(path):
             return None
-        hunk = _hunk(blob(old[1]), blob(new[1])) if old[0] in (FileMode.FILE, FileMode.EXECUTABLE) else None
+        hunk = _hunk(*(b"" if side is None else blob(side[1]) for side in (old, new)))
         if hunk is None:
             return None
-        ids = f"{old[1]}..{new[1]} {old[0]}".encode()
-        told.append(b"diff --git a/%s b/%s\nindex %s\n--- a/%s\n+++ b/%s\n%s" % (path, path, ids, path, path, hunk))
+        told.append(_head(path.decode("ascii"), mode, old and old[1], new and new[1]).encode() + hunk)
     return b"".join(told)
+
+
+def _head(path: str, mode: FileMode, old: ObjectId | None, new: ObjectId | None) -> str:
+    nothing = "0" * len(old or new or "")
+    lines = [f"diff --git a/{path} b/{path}"]
+    if old and new:
+        lines += [f"index {old}..{new} {mode}"]
+    else:
+        lines += [f"{'deleted' if old else 'new'} file mode {mode}", f"index {old or nothing}..{new or nothing}"]
+    lines += [f"--- a/{path}" if old else "--- /dev/null", f"+++ b/{path}" if new else "+++ /dev/null", ""]
+    return "\n".join(lines)
 
 
 def _hunk(old: bytes, new: bytes) -> bytes | None:
     """Return the one hunk between two texts; None if there could be more, or if it could stand elsewhere."""
-    if max(len(old), len(new)) > _LARGEST or b"\0" in old + new or not old[-1:] == new[-1:] == b"\n":
+    if max(len(old), len(new)) > _LARGEST or b"\0" in old + new or {old[-1:], new[-1:]} - {b"", b"\n"} or old == new:
         return None
-    before, after = old[:-1].split(b"\n"), new[:-1].split(b"\n")
+    before, after = old.split(b"\n")[:-1], new.split(b"\n")[:-1]
     begin = _same(before, after)
     end = _same(before[begin:][::-1], after[begin:][::-1])
     gone, come = before[begin : len(before) - end], after[begin : len(after) - end]
