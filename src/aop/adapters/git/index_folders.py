@@ -35,14 +35,9 @@ def renoted(
 
     Raises: LookupError if the notes were not whole.
     """
-    changed = list(differences)
-    if all(old and new for _, old, new in changed):
-        edited = _with_other_ids(notes, {path for path, _, _ in changed}, read, tree, digest_size)
-        if edited is not None:
-            return edited
     root = _parsed(notes, digest_size)
     touched = {b""}
-    for path, old, new in changed:
+    for path, old, new in differences:
         folder, above = root, b""
         folder.count += (new is not None) - (old is not None)
         for name in path.split(b"/")[:-1]:
@@ -54,28 +49,6 @@ def renoted(
     for path in sorted(touched, reverse=True):
         _renote(root, path, read, tree)
     return b"".join(_written(root))
-
-
-def _with_other_ids(notes: bytes, paths: set[bytes], read: ReadTree, tree: TreeId, digest_size: int) -> bytes | None:
-    """Return the notes when no folder has come, gone or got another count; None if a folder cannot be told for sure."""
-    before = noted_tree(notes, digest_size=digest_size)
-    folders = {
-        b"/".join(parts[:depth]) for parts in (path.split(b"/") for path in paths) for depth in range(1, len(parts))
-    }
-    if before is None:
-        return None
-    ids: list[tuple[str, str]] = [(before, tree)]
-    for folder in folders:
-        sides = side_at(read, before, folder), side_at(read, tree, folder)
-        if sides[0] is None or sides[1] is None:
-            return None
-        ids.append((sides[0][1], sides[1][1]))
-    for old, new in ids:
-        noted = b"\n" + bytes.fromhex(old)
-        if notes.count(noted) != 1:
-            return None
-        notes = notes.replace(noted, b"\n" + bytes.fromhex(new))
-    return notes
 
 
 def _renote(root: _Folder, path: bytes, read: ReadTree, tree: TreeId) -> None:
