@@ -34,11 +34,13 @@ if TYPE_CHECKING:
     from aop.kernel.tokens import Tokens
 
 if TYPE_CHECKING:  # few commands supervise, and what that takes is imported by those that do
+    from aop.adapters.notifications.sending import Notifications
     from aop.core.ids import FeatureId
     from aop.core.run import Engine
     from aop.supervisor.board import Board
     from aop.supervisor.life import Limits as RunLimits
     from aop.supervisor.life import Lives
+    from aop.supervisor.notices import Notifier
     from aop.supervisor.supervising import Supervisor
     from aop.supervisor.turns import Staff
     from aop.supervisor.workers import ProviderChoice
@@ -69,6 +71,7 @@ TOOL_MODULES: Mapping[str, str] = {
     "inbox.list": "aop.kernel.tools.inbox",
     "locks.acquire": "aop.kernel.tools.locks",
     "locks.release": "aop.kernel.tools.locks",
+    "notices.note": "aop.kernel.tools.notices",
     "plan.get": "aop.kernel.tools.plan",
     "plan.submit": "aop.kernel.tools.plan",
     "plan.update": "aop.kernel.tools.plan",
@@ -212,19 +215,36 @@ class Supervision(Struct, frozen=True, kw_only=True):
     lives: Lives
 
 
-def build_supervision(app: App, staff: Staff, limits: RunLimits, tell: Callable[[FeatureId, str], None]) -> Supervision:
+def build_supervision(
+    app: App,
+    staff: Staff,
+    limits: RunLimits,
+    tell: Callable[[FeatureId, str], None],
+    notifier: Notifier | None = None,
+) -> Supervision:
     """Put a supervisor together with the durable engine; what a killed one left running is ended."""
     from aop.adapters.engine.durable import DurableEngine
     from aop.adapters.orphans import end_orphans
     from aop.supervisor.board import Board
     from aop.supervisor.life import Lives
+    from aop.supervisor.notices import Attention, Silence
     from aop.supervisor.supervising import Supervisor
 
     end_orphans(app.root)
     make_ready_for_threads()
     board, engine = Board(), DurableEngine(app.root / ".aop" / "engine.db")
     lives = Lives(app.gateway, staff, board, limits, tell)
-    return Supervision(supervisor=Supervisor(app.gateway, engine, board), engine=engine, board=board, lives=lives)
+    attention = Attention(app.gateway, notifier or Silence(), tell)
+    supervisor = Supervisor(app.gateway, engine, board, attention)
+    return Supervision(supervisor=supervisor, engine=engine, board=board, lives=lives)
+
+
+def build_notifications(app: App, settings: Settings, log: Callable[[str], None]) -> Notifications:
+    """Return what tells people, as the policy says now."""
+    from aop.adapters.notifications.sending import Notifications
+
+    rules = app.gateway.kernel.config().policy.notifications
+    return Notifications(app.gateway, settings.environ, rules, log)
 
 
 def command_staff(app: App, settings: Settings, choices: Mapping[Role, ProviderChoice]) -> Staff:

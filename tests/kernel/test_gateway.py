@@ -81,6 +81,7 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "inbox.list": EVERYBODY,
     "locks.acquire": {ORCHESTRATOR},
     "locks.release": {ORCHESTRATOR},
+    "notices.note": set(),
     "plan.get": EVERYBODY,
     "plan.submit": {ORCHESTRATOR, PLANNER},
     "plan.update": {ORCHESTRATOR, PLANNER},
@@ -291,6 +292,7 @@ EXAMPLES: Mapping[str, dict[str, Any]] = {
     "inbox.answer": {"question_id": "q1", "answer": "Blue."},
     "inbox.ask": {"gate": "question", "text": "Which colour?"},
     "inbox.expire": {"question_id": "q1"},
+    "notices.note": {"event_id": "question:q1", "target": "phone", "outcome": "sending"},
     "usage.record": {"worker": "builder", "run": "run-1", "provider": "custom"},
 }
 """What a tool needs besides a feature."""
@@ -504,6 +506,7 @@ def tell_about(world: World) -> None:
     world.ok("inbox.ask", feature_id="one", gate="question", text="Which colour?")
     world.ok("inbox.expire", role=Role.SYSTEM, feature_id="one", question_id="q1")
     world.ok("inbox.answer", feature_id="one", question_id="q1", answer="Blue.")
+    world.ok("notices.note", role=Role.SYSTEM, feature_id="one", **EXAMPLES["notices.note"])
     world.ok("usage.record", role=Role.SYSTEM, feature_id="one", **EXAMPLES["usage.record"])
 
 

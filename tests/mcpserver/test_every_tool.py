@@ -127,6 +127,7 @@ PERSONS = {
     "feature.undo",
     "inbox.answer",
     "inbox.expire",
+    "notices.note",
     "repo.commit",
     "repo.merge",
     "repo.rebase_onto_main",

@@ -10,6 +10,7 @@ from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.supervisor.board import Board, Standing
 from aop.supervisor.life import Limits, Lives
+from aop.supervisor.notices import Attention, Notice
 from aop.supervisor.supervising import Supervisor
 from aop.supervisor.workers import WorkerInput, WorkerOutput
 from aop.testing.memory_engine import Memory, MemoryEngine
@@ -40,7 +41,9 @@ class Office:
         limits = Limits(active_features=2, agent_turns=2, gate_runs=2, turns_a_phase=turns)
         gateway = world.app.gateway
         self._lives = Lives(gateway, ReplayStaff(workers), self.board, limits, self._tell)
-        self.supervisor = Supervisor(gateway, self.engine, self.board)
+        attention = Attention(gateway, self, self._tell)
+        self.supervisor = Supervisor(gateway, self.engine, self.board, attention)
+        self.notices: list[Notice] = []
 
     def start(self) -> None:
         self.engine.start(self._lives.kinds())
@@ -48,6 +51,9 @@ class Office:
     def settle(self) -> dict[FeatureId, Standing]:
         self.supervisor.go_on(until="settled", stopped=lambda: False)
         return self.board.standings()
+
+    def send(self, notice: Notice) -> None:
+        self.notices.append(notice)
 
     def _tell(self, feature_id: FeatureId, line: str) -> None:
         self.told.append(f"{feature_id}: {line}")

@@ -59,3 +59,32 @@ def test_a_question_without_a_default_leaves_its_feature_blocked_when_the_time_i
     state = world.ok("feature.state_get", feature_id="one")["front_matter"]
     assert (state["status"], state["status_reason"]) == ("blocked", "Nobody answered in time: Which colour?")
     world.close()
+
+
+def test_people_are_told_of_a_question_reminded_after_growing_waits_and_told_of_the_end(tmp_path: Path) -> None:
+    reminders = {"remind_after_minutes": 30, "remind_multiplier": 2, "remind_max_minutes": 1440}
+    world = configured(tmp_path / "repo", policy={"inbox": reminders})
+    clock, memory, worker = clocked(world), Memory(), asking()
+    with office(world, {ONE: worker}, memory=memory) as at_work:
+        at_work.supervisor.submit([ONE])
+        for minutes in (0, 29, 1, 30, 30, 600):
+            clock.go_on(minutes * 60)
+            at_work.settle()
+        assert [notice.event_id for notice in at_work.notices] == [
+            "question:q1",
+            "question:q1:reminder:1",
+            "question:q1:reminder:2",
+            "question:q1:reminder:4",
+        ]
+        assert [line for line in at_work.told if "still" in line] == [
+            "one: still asks: Which colour? (aop answer q1 TEXT)"
+        ] * 3
+        world.ok("inbox.answer", feature_id="one", question_id="q1", answer="Blue")
+        at_work.settle()
+        last = at_work.notices[-1]
+    assert (last.kind, last.title, last.text) == (
+        "ready",
+        "one is ready to merge",
+        "aop review one, and then aop approve one",
+    )
+    world.close()

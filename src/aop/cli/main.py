@@ -31,6 +31,7 @@ VERBS = {
     "replay": "tell what happened in a run, step by step, from the record",
     "inbox": "list what people are asked",
     "answer": "answer a question of the inbox",
+    "notify": "try whether people are told that they are needed",
     "tools": "list the tools, and write or check the files that describe them to other programs",
     "call": "call any tool through the gateway, and print its whole answer",
     "review": "show everything that a feature changes, and what proves it, before you approve",

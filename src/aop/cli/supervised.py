@@ -26,9 +26,11 @@ from aop.supervisor.providers import Wish, choices
 from aop.supervisor.specs import WantedFeature
 from aop.supervisor.supervising import NO_DEPENDENCIES
 from aop.supervisor.workers import ProviderChoice
-from aop.wiring import App, Settings, build, build_supervision, command_staff
+from aop.wiring import App, Settings, build, build_notifications, build_supervision, command_staff
 
 LEASE = ".aop/supervisor.lock"
+TELLING_SECONDS = 15.0
+"""How long a run that is over waits for targets of notifications that do not answer."""
 
 
 class Order(Struct, frozen=True, kw_only=True):
@@ -124,7 +126,9 @@ def _supervise(
         terminal.say(f"{time.monotonic() - began:7.2f} s  {feature_id}: {line}")
 
     before = _newest(app)
-    made = build_supervision(app, command_staff(app, settings, order.choices), order.limits, tell)
+    staff = command_staff(app, settings, order.choices)
+    notifications = build_notifications(app, settings, terminal.say)
+    made = build_supervision(app, staff, order.limits, tell, notifications)
     with stop_on_signals() as stopping:
         made.engine.start(made.lives.kinds())
         made.supervisor.submit(_with_left_over(wanted, made.supervisor.left_over()), order.depends_on)
@@ -135,6 +139,7 @@ def _supervise(
             end_children()
             stopping.leave()
         made.engine.close()
+        notifications.close(TELLING_SECONDS)
     facts = report(app, made.board, changed=_newest(app) != before, seconds=time.monotonic() - began)
     show(facts, terminal)
     return exit_code(facts)

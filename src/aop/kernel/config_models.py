@@ -14,7 +14,7 @@ from aop.kernel import config_flaws as flaws
 from aop.kernel.config_flaws import Misfit, demand, demand_each
 from aop.kernel.limits import Limits
 from aop.kernel.paths import Matching
-from aop.kernel.people_models import CostRules, InboxRules
+from aop.kernel.people_models import CostRules, InboxRules, NotificationRules
 from aop.kernel.placement import Placement
 from aop.kernel.worktree_rules import WorktreeRules
 
@@ -235,6 +235,7 @@ class Policy(Section, frozen=True, kw_only=True):
     supervisor: SupervisorRules
     cost: CostRules
     inbox: InboxRules
+    notifications: NotificationRules
     thresholds: dict[str, float]
 
     def __post_init__(self) -> None:

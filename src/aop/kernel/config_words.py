@@ -151,6 +151,17 @@ KEY_WORDS: Mapping[str, str] = {
     "inbox.remind_after_minutes": "How long after a question its first reminder comes; `0`: none ever.",
     "inbox.remind_multiplier": "Each wait for the next reminder is this many times the one before.",
     "inbox.remind_max_minutes": "No wait for the next reminder is longer.",
+    "notifications.targets.<name>.type": ("How people are reached: `bell`, `desktop`, `webhook`, `slack` or `ntfy`."),
+    "notifications.targets.<name>.url_env": ("The environment variable that holds the address."),
+    "notifications.targets.<name>.secret_env": (
+        "The environment variable that holds the key that a `webhook` is signed with, or the token of `ntfy`."
+    ),
+    "notifications.targets.<name>.events": (
+        "Of what this target is told: `question`, `reminder`, `ready`, `blocked`, `failed`."
+    ),
+    "notifications.timeout_seconds": ("How long one attempt to reach a target may take."),
+    "notifications.attempts": ("How often a target that cannot be reached is tried."),
+    "notifications.retry_after_seconds": ("The first pause between two attempts; each is twice the one before."),
     "thresholds": "Figures of your own, by name; they are part of the configuration's hash.",
     "profiles.<name>.modes.<mode>[].name": (
         "The step's name: letters, digits, `.`, `_`, `-`; part of its log's file name; once in a mode, "
@@ -234,6 +245,8 @@ SECTION_WORDS: Mapping[str, str] = {
     "merge_policy": "How features land.",
     "worktree": "What features are cut from, and what their worktrees are given.",
     "worktree.setup": "What makes a worktree ready, in this order.",
+    "notifications": "How people are told that they are needed.",
+    "notifications.targets": "The ways to reach people, by a name of your own.",
     "inbox": "How long people are waited for, and how often they are reminded.",
     "cost": "What the turns of agents may cost before a person is asked.",
     "planning": "What is demanded of plans.",

@@ -20,6 +20,7 @@ from aop.kernel.record import Event as JournalEvent
 from aop.kernel.wishes import Wish, is_paused
 from aop.supervisor.board import NOBODY, Board, Standing
 from aop.supervisor.life import AGAIN, PRIORITY, Wanted
+from aop.supervisor.notices import Attention
 
 LOOK_SECONDS = 0.2
 CLEARS_THE_WAY = (
@@ -35,10 +36,11 @@ RENEWALS = 3
 class Supervisor:
     """One process that supervises the features of one repository."""
 
-    def __init__(self, gateway: Gateway, engine: Engine, board: Board) -> None:
+    def __init__(self, gateway: Gateway, engine: Engine, board: Board, attention: Attention) -> None:
         self._gateway = gateway
         self._engine = engine
         self._board = board
+        self._attention = attention
         self._renew_at = 0.0
         self.run_name = gateway.kernel.new_id("run")
 
@@ -87,6 +89,7 @@ class Supervisor:
             self.take_wishes()
             self.hand_answers_on()
             self.renew_locks()
+            self._attention.look(seen)
             resting = ("ended",) if until == "ended" else ("ended", "asks", "waits", "rests")
             # What began to wait after its answer was looked for is looked at once more.
             is_looked_at = seen == self._board.standings()

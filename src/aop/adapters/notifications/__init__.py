@@ -1,0 +1,1 @@
+"""Telling people: a bell, the desktop, a signed webhook, Slack, ntfy."""

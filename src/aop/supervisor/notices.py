@@ -1,0 +1,127 @@
+"""What people are told without asking: a question, a reminder of it, a feature that is ready or goes no further."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from typing import Protocol
+
+from msgspec import Struct
+
+from aop.core.ids import FeatureId
+from aop.core.visibletext import visible
+from aop.kernel.documents import FeatureState, Status
+from aop.kernel.gateway import Gateway
+from aop.kernel.people_models import InboxRules, NoticeKind
+from aop.kernel.questions import Question, reminders_due
+from aop.supervisor.board import Standing
+
+LONGEST_TEXT = 1000
+LOOK_SECONDS = 2.0
+ENDS = {
+    Status.READY_TO_MERGE: NoticeKind.READY,
+    Status.BLOCKED: NoticeKind.BLOCKED,
+    Status.FAILED: NoticeKind.FAILED,
+}
+
+
+class Notice(Struct, frozen=True, kw_only=True):
+    """One thing to tell; whatever strangers wrote in it is data."""
+
+    event_id: str
+    """The same event is told once."""
+    kind: NoticeKind
+    feature_id: FeatureId
+    title: str
+    text: str
+
+
+class Notifier(Protocol):
+    """Tells people."""
+
+    def send(self, notice: Notice) -> None:
+        """Have everybody told who wants to know and was not; returns at once, and fails at nothing."""
+
+
+class Silence:
+    """Implements `Notifier` where nobody is to be told."""
+
+    def send(self, notice: Notice) -> None:
+        """Tell nobody."""
+
+
+class Attention:
+    """Looks at where features stand, and has people told of what needs them."""
+
+    def __init__(self, gateway: Gateway, notifier: Notifier, tell: Callable[[FeatureId, str], None]) -> None:
+        self._gateway = gateway
+        self._notifier = notifier
+        self._tell = tell
+        self._seen: set[str] = set()
+        self._standings: Mapping[FeatureId, Standing] = {}
+        self._look_at = 0.0
+
+    def look(self, standings: Mapping[FeatureId, Standing]) -> None:
+        """Tell what is new since the last look; where nothing moves, only a reminder can be, and there is time."""
+        now = self._gateway.kernel.clock.boot_seconds()
+        if standings == self._standings and now < self._look_at:
+            return
+        self._standings, self._look_at = standings, now + LOOK_SECONDS
+        for notice in self._notices(standings):
+            if notice.event_id not in self._seen:
+                self._seen.add(notice.event_id)
+                if notice.kind is NoticeKind.REMINDER:
+                    self._tell(notice.feature_id, f"still {notice.text}")
+                self._notifier.send(notice)
+
+    def _notices(self, standings: Mapping[FeatureId, Standing]) -> Iterator[Notice]:
+        kernel = self._gateway.kernel
+        now, rules = kernel.clock.now(), kernel.config().policy.inbox
+        with kernel.record.read() as view:
+            for feature_id, standing in standings.items():
+                question = view.get(Question, standing.topic) if standing.does == "asks" else None
+                if question is not None and question.is_open:
+                    yield from about_question(question, rules, now)
+                state = view.get(FeatureState, feature_id) if standing.does == "ended" else None
+                if state is not None and state.status in ENDS:
+                    yield about_end(state)
+
+
+def about_question(question: Question, rules: InboxRules, now: datetime) -> Iterator[Notice]:
+    """Yield what is told of an open question: the question itself, and the newest reminder that is due."""
+    answers = "|".join(question.choices) or "TEXT"
+    asked = Notice(
+        event_id=f"question:{question.question_id}",
+        kind=NoticeKind.QUESTION,
+        feature_id=question.feature_id,
+        title=f"{question.feature_id} needs a person: {question.gate}",
+        text=_one_line(f"asks: {question.text} (aop answer {question.question_id} {answers})"),
+    )
+    yield asked
+    number = reminders_due(rules, question.asked_at, now)
+    if number:
+        yield Notice(
+            event_id=f"{asked.event_id}:reminder:{number}",
+            kind=NoticeKind.REMINDER,
+            feature_id=question.feature_id,
+            title=f"{question.feature_id} still needs a person: {question.gate}",
+            text=asked.text,
+        )
+
+
+def about_end(state: FeatureState) -> Notice:
+    """Return what is told of a feature that goes no further by itself."""
+    kind = ENDS[state.status]
+    what = state.tree[:16] if kind is NoticeKind.READY else f"v{state.version}"
+    how = f"aop review {state.feature_id}, and then aop approve {state.feature_id}"
+    return Notice(
+        event_id=f"{kind}:{state.feature_id}:{what}",
+        kind=kind,
+        feature_id=state.feature_id,
+        title=f"{state.feature_id} is {state.status.replace('_', ' ')}",
+        text=how if kind is NoticeKind.READY else _one_line(state.status_reason),
+    )
+
+
+def _one_line(text: str) -> str:
+    return visible(" ".join(text.split()))[:LONGEST_TEXT]
