@@ -59,6 +59,11 @@ def test_text_in_place_of_an_answer_is_refused(subject: str, tmp_path: Path) -> 
         assert (refused.value.facts["calls"], refused.value.facts["cost_usd"]) == (1, COST)
 
 
+def test_nothing_in_place_of_an_answer_can_be_repaired_too(subject: str, tmp_path: Path) -> None:
+    with playing(subject, tmp_path, Step(), ANSWERED) as model:
+        assert waited(brain_on(model).generate_structured(QUESTION, Sum, repairs=1)).value == FIVE
+
+
 def test_an_answer_that_is_not_of_the_shape_is_refused(subject: str, tmp_path: Path) -> None:
     with playing(subject, tmp_path, Step(calls=((ANSWER, {"total": "5", "word": "five"}),))) as model:
         with pytest.raises(ModelAnswerInvalid) as refused:

@@ -4,17 +4,32 @@ from __future__ import annotations
 
 import json
 import traceback
+from typing import Any
 
 import pytest
 
-from aop.brains.asking import ANSWER
-from aop.brains.budgets import Limits
+from aop.adapters.system import SystemClock
+from aop.brains.asking import ANSWER, ModelBrain
+from aop.brains.budgets import CallLimits, Limits
 from aop.brains.looping import FINISH
 from aop.brains.ports import Finished, Mission
+from aop.brains.priority import ModelPriority
 from aop.core.errors import Refusal
 from aop.core.redaction import Redactor
 from tests.brains.endpoints import Step, serving
-from tests.brains.subjects import FIVE, FIVE_GIVEN, KEY, MODELS, QUESTION, Sum, asked_with, brain_on, remote, waited
+from tests.brains.subjects import (
+    FIVE,
+    FIVE_GIVEN,
+    KEY,
+    MODELS,
+    PRICES,
+    QUESTION,
+    Sum,
+    asked_with,
+    brain_on,
+    remote,
+    waited,
+)
 from tests.brains.test_conformance import Weather
 
 ANSWERED = Step(calls=((ANSWER, FIVE_GIVEN),))
@@ -129,6 +144,39 @@ def test_the_stable_part_of_a_prompt_is_marked_for_the_cache_where_the_provider_
     with serving("anthropic", ANSWERED) as server:
         asked_with(QUESTION, remote("anthropic", server))
     assert server.heard[0].body["system"][0]["cache_control"] == {"type": "ephemeral", "ttl": "5m"}
+
+
+@pytest.mark.parametrize("family", ["ollama", "vllm"])
+def test_an_answer_in_text_is_corrected_in_text(family: str) -> None:
+    with serving(family, Step(calls=((ANSWER, {"total": 5}),)), ANSWERED) as server:
+        waited(brain_on(remote(family, server)).generate_structured(QUESTION, Sum, repairs=1))
+    roles = [message["role"] for message in server.heard[1].body["messages"]]
+    assert roles == ["system", "user", "assistant", "user"]
+
+
+def test_another_provider_takes_a_conversation_over() -> None:
+    looking = Step(text="Let me look.", calls=(("weather_now", {"city": "Oslo"}),))
+    finishing, mission = Step(calls=((FINISH, FIVE_GIVEN),)), Mission(prompt=QUESTION, result=Sum)
+    with serving("google", looking, Step(status=429)) as first, serving("anthropic", finishing) as second:
+        both = ModelPriority([remote("google", first), remote("anthropic", second)])
+        outcome = waited(brain_on(both).run_agentic_loop(mission, Weather(), Limits(), lambda _: None))
+    assert isinstance(outcome, Finished)
+    told = json.dumps(second.heard[0].body["messages"])
+    assert [word in told for word in ("Let me look.", "weather_now", "sunny in Oslo", "c2lnbmVk")] == [
+        True, True, True, False,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("family", "place", "sent"),
+    [("openai", "reasoning", {"effort": "low"}), ("anthropic", "output_config", {"effort": "low"})],
+)
+def test_how_hard_to_think_is_said_where_the_model_has_a_choice(family: str, place: str, sent: Any) -> None:
+    with serving(family, ANSWERED) as server:
+        limits = CallLimits(thinking="low")
+        brain = ModelBrain(remote(family, server), PRICES, SystemClock(), Redactor(), limits)
+        waited(brain.generate_structured(QUESTION, Sum))
+    assert {name: server.heard[0].body[place].get(name) for name in sent} == sent
 
 
 def test_openai_is_told_to_keep_nothing() -> None:

@@ -10,11 +10,22 @@ import pytest
 
 from aop.brains.budgets import Limit, Limits, Spent
 from aop.brains.conversation import Observation, Offer, Usage
-from aop.brains.looping import FINISH
-from aop.brains.ports import Called, Finished, Journal, LimitReached, Mission, ModelFailed, Observed, Outcome, Replied
+from aop.brains.looping import FINISH, NUDGE
+from aop.brains.ports import (
+    Called,
+    Finished,
+    Journal,
+    LimitReached,
+    Mission,
+    ModelFailed,
+    Observed,
+    Outcome,
+    Replied,
+    Talked,
+)
 from aop.brains.prices import Prices
 from aop.core.errors import Fault, ModelPriceUnknown, ModelUnavailable, PathOutOfBounds
-from aop.testing.scripted_model import ScriptedModel, Step, answers, calls
+from aop.testing.scripted_model import ScriptedModel, Step, answers, breaks_off, calls, says
 from tests.brains.subjects import FENCE, FIVE, FIVE_GIVEN, QUESTION, Sum, brain_on, waited
 
 SECRET = "correct-horse-battery"
@@ -56,6 +67,18 @@ def test_the_token_limit_ends_it_and_bounds_the_replies_before() -> None:
     assert isinstance(outcome, LimitReached)
     assert (outcome.limit, outcome.spent.iterations, outcome.spent.usage.total_tokens) == (Limit.TOKENS, 3, 360)
     assert [request.max_output_tokens for request in model.asked] == [300, 180, 60]
+
+
+def test_a_reply_that_is_cut_off_at_the_last_tokens_ends_it_by_that_limit() -> None:
+    outcome = looped(ScriptedModel([breaks_off("It is")]), Desk(), Limits(max_tokens=300))
+    assert isinstance(outcome, LimitReached)
+    assert (outcome.limit, outcome.spent.usage.total_tokens) == (Limit.TOKENS, 120)
+
+
+def test_a_reply_that_is_too_long_by_itself_ends_it_with_its_error_and_its_cost() -> None:
+    outcome = looped(ScriptedModel([breaks_off("It is")]), Desk(), Limits())
+    assert isinstance(outcome, ModelFailed)
+    assert (outcome.error["code"], outcome.spent.cost_usd) == ("model_reply_cut_off", 0.00014)
 
 
 @pytest.mark.req("SCAF-80")
@@ -177,6 +200,20 @@ def test_what_a_tool_answers_is_data_and_cannot_end_its_block() -> None:
 def test_two_tools_whose_names_become_the_same_are_a_breakage_and_not_a_choice() -> None:
     with pytest.raises(Fault):
         looped(ScriptedModel([]), Desk("", "repo.read", "repo_read"), Limits())
+
+
+def test_a_model_that_only_talks_is_told_once_to_call_something() -> None:
+    model = ScriptedModel([says("I will add them."), answers(FIVE)])
+    outcome = looped(model, Desk(), Limits())
+    assert isinstance(outcome, Finished)
+    assert (model.asked[1].turns[-1], outcome.spent.iterations) == (NUDGE, 2)
+
+
+@pytest.mark.parametrize("texts", [("Well.", "Well, well."), ("",)], ids=["twice", "about nothing"])
+def test_a_model_that_goes_on_talking_ends_it_without_a_result(texts: tuple[str, ...]) -> None:
+    outcome = looped(ScriptedModel([says(text) for text in texts]), Desk(), Limits())
+    assert isinstance(outcome, Talked)
+    assert (outcome.text, outcome.spent.iterations) == (texts[-1], len(texts))
 
 
 def test_nothing_is_spent_before_the_first_reply() -> None:

@@ -7,13 +7,13 @@ from msgspec import Struct
 
 from aop.brains.budgets import CallLimits, Limits, Spent
 from aop.brains.conversation import Model, Observation, Offer, Reply, Request, Said, ToolCall
-from aop.brains.looping import Loop
+from aop.brains.looping import Loop, cut_off
 from aop.brains.ports import Answer, Journal, Mission, Outcome, T, Tools
 from aop.brains.prices import Prices
 from aop.brains.prompts import Prompt
 from aop.brains.shapes import read_as, schema_of
 from aop.core.clock import Clock
-from aop.core.errors import ModelAnswerInvalid
+from aop.core.errors import ModelAnswerInvalid, ModelReplyCutOff, Refusal
 from aop.core.redaction import Redactor
 
 ANSWER = "give_answer"
@@ -36,11 +36,11 @@ class ModelBrain:
             reply = await self._model.reply(request)
             spent = spent.with_reply(reply.usage, self._prices.cost(reply.model, reply.usage))
             try:
-                value = read_as(shape, _only_answer(reply).arguments)
-            except ModelAnswerInvalid as invalid:
-                if spent.iterations > repairs:
-                    raise self._with_what_it_took(invalid, reply, spent) from invalid
-                request = _asked_again(request, reply, invalid)
+                value = read_as(shape, _only_answer(reply, request).arguments)
+            except (ModelAnswerInvalid, ModelReplyCutOff) as refusal:
+                if isinstance(refusal, ModelReplyCutOff) or spent.iterations > repairs:
+                    raise self._with_what_it_took(refusal, reply, spent) from refusal
+                request = _asked_again(request, reply, refusal)
                 continue
             return Answer(
                 value=value,
@@ -78,9 +78,9 @@ class ModelBrain:
             fence=prompt.fence,
         )
 
-    def _with_what_it_took(self, invalid: ModelAnswerInvalid, reply: Reply, spent: Spent) -> ModelAnswerInvalid:
-        return ModelAnswerInvalid(
-            self._redact(invalid.message),
+    def _with_what_it_took(self, refusal: Refusal, reply: Reply, spent: Spent) -> Refusal:
+        return type(refusal)(
+            self._redact(refusal.message),
             model=reply.model,
             calls=spent.iterations,
             usage=msgspec.to_builtins(spent.usage),
@@ -88,7 +88,9 @@ class ModelBrain:
         )
 
 
-def _only_answer(reply: Reply) -> ToolCall:
+def _only_answer(reply: Reply, request: Request) -> ToolCall:
+    if reply.cut_off:
+        raise cut_off(reply.model, request.max_output_tokens)
     if len(reply.calls) == 1 and reply.calls[0].name == ANSWER:
         return reply.calls[0]
     what = f"{len(reply.calls)} calls" if reply.calls else "text" if reply.text else "nothing"
@@ -99,4 +101,6 @@ def _asked_again(request: Request, reply: Reply, invalid: ModelAnswerInvalid) ->
     """Return the request that goes on from an invalid answer; each call that was made must be answered."""
     why = f"{invalid.message} Give the answer again, and keep to the schema."
     told = tuple(Observation(call_id=call.call_id, name=call.name, text=why, ok=False) for call in reply.calls)
-    return msgspec.structs.replace(request, turns=(*request.turns, reply, *(told or (Said(text=why),))))
+    # An empty reply cannot be shown to a model again.
+    heard = (reply,) if reply.calls or reply.text else ()
+    return msgspec.structs.replace(request, turns=(*request.turns, *heard, *(told or (Said(text=why),))))

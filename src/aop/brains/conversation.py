@@ -83,6 +83,8 @@ class Reply(Struct, frozen=True, kw_only=True, tag="replied"):
     """The model that was asked, as `provider:model`."""
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
+    cut_off: bool = False
+    """Whether it reached its token limit before it was complete; what it says is not to be used then."""
     usage: Usage = Usage()
     kept: str = ""
     """What the adapter wants to see again with the next request (signatures of thoughts); nobody else reads it."""

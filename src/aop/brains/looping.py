@@ -28,13 +28,23 @@ from aop.brains.prices import Prices
 from aop.brains.prompts import Data, data_block
 from aop.brains.shapes import read_as, schema_of
 from aop.core.clock import Clock
-from aop.core.errors import Fault, InvalidArguments, ModelPriceUnknown, ModelTimeout, Refusal, UnknownTool
+from aop.core.errors import (
+    Fault,
+    InvalidArguments,
+    ModelPriceUnknown,
+    ModelReplyCutOff,
+    ModelTimeout,
+    Refusal,
+    UnknownTool,
+)
 from aop.core.jsontext import MalformedText, parse_json
 from aop.core.redaction import Redactor
 
 R = TypeVar("R")
 
 FINISH = "hand_in_result"
+NUDGE = Said(text=f"Nothing was called. Call a tool, or hand in the result with `{FINISH}`.")
+"""Not every model can be forced to call something: one that only talks is told so, once."""
 SHORTEST_WAIT_SECONDS = 0.001
 
 
@@ -61,7 +71,7 @@ class _Bench(Generic[T]):
 
 
 class _TimeUp(Exception):
-    """A tool did not answer before the time of the loop was used up."""
+    """A model or a tool did not answer before the time of the loop was used up."""
 
 
 class Loop(Struct, frozen=True, kw_only=True):
@@ -83,8 +93,10 @@ class Loop(Struct, frozen=True, kw_only=True):
         while (limit := reached(self.limits, spent)) is None:
             try:
                 reply = await self._in_time(self.model.reply(self._request(bench, turns, spent)), began)
-                spent = self._counted(spent, reply)
-                if not reply.calls:
+                allowed, spent = self._allowed(spent), self._counted(spent, reply)
+                if reply.cut_off:
+                    return self._ended_by_length(reply, allowed, self._until_now(spent, began))
+                if _ends_by_talking(mission, reply, turns):
                     return Talked(text=reply.text, spent=self._until_now(spent, began))
                 result, shown = await self._answered(bench, reply, began)
             except Refusal as refusal:
@@ -97,9 +109,15 @@ class Loop(Struct, frozen=True, kw_only=True):
             turns += (reply, *shown)
         return LimitReached(limit=limit, spent=spent)
 
-    async def _answered(self, bench: _Bench[T], reply: Reply, began: float) -> tuple[T | None, Sequence[Observation]]:
-        """Carry out the calls of a reply in their order; the first valid result ends it."""
-        shown: list[Observation] = []
+    def _ended_by_length(self, reply: Reply, allowed: CallLimits, spent: Spent) -> LimitReached | ModelFailed:
+        """Return what a reply that was cut off means: the tokens of the loop ran out, or it was simply too long."""
+        if allowed.max_output_tokens < self.call_limits.max_output_tokens:
+            return LimitReached(limit=Limit.TOKENS, spent=spent)
+        return ModelFailed(error=cut_off(reply.model, allowed.max_output_tokens).as_error(), spent=spent)
+
+    async def _answered(self, bench: _Bench[T], reply: Reply, began: float) -> tuple[T | None, Sequence[Turn]]:
+        """Carry out the calls of a reply in their order, and return what is shown; the first valid result ends it."""
+        shown: list[Turn] = []
         for at, call in enumerate(reply.calls):
             self.journal(Called(tool=bench.name_of(call), arguments=self.redact(call.arguments)))
             try:
@@ -109,7 +127,7 @@ class Loop(Struct, frozen=True, kw_only=True):
             except Refusal as refusal:
                 answer = refusal
             shown.append(self._shown(bench, call, answer))
-        return None, shown
+        return None, shown or [NUDGE]
 
     async def _executed(self, bench: _Bench[T], call: ToolCall, began: float, before: int) -> str:
         """Call a tool; what the model cannot have is refused, which it is told."""
@@ -153,7 +171,7 @@ class Loop(Struct, frozen=True, kw_only=True):
         return Observation(call_id=call.call_id, name=call.name, text=block, ok=ok)
 
     def _request(self, bench: _Bench[T], turns: Sequence[Turn], spent: Spent) -> Request:
-        allowed = next_call(self.limits, spent, self.call_limits)
+        allowed = self._allowed(spent)
         return Request(
             instructions=bench.mission.prompt.instructions,
             turns=tuple(turns),
@@ -165,6 +183,9 @@ class Loop(Struct, frozen=True, kw_only=True):
             thinking=allowed.thinking,
             fence=bench.mission.prompt.fence,
         )
+
+    def _allowed(self, spent: Spent) -> CallLimits:
+        return next_call(self.limits, spent, self.call_limits)
 
     def _counted(self, spent: Spent, reply: Reply) -> Spent:
         cost = self.prices.cost(reply.model, reply.usage)
@@ -188,6 +209,15 @@ class Loop(Struct, frozen=True, kw_only=True):
             raise ModelPriceUnknown(
                 f"Nobody knows what `{unknown[0]}` costs, so a cost limit cannot be kept.", models=unknown
             )
+
+
+def cut_off(model: str, max_output_tokens: int) -> ModelReplyCutOff:
+    """Return what a reply is refused with that reached its token limit."""
+    return ModelReplyCutOff(f"The reply of `{model}` was cut off at {max_output_tokens} tokens.", model=model)
+
+
+def _ends_by_talking(mission: Mission[T], reply: Reply, turns: Sequence[Turn]) -> bool:
+    return not reply.calls and (mission.text_allowed or not reply.text or turns[-1] == NUDGE)
 
 
 def _arguments(call: ToolCall) -> Mapping[str, Any]:

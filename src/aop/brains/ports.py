@@ -35,7 +35,7 @@ class Mission(Struct, Generic[T], frozen=True, kw_only=True):
     result: type[T]
     """What the model hands in; handing it in ends the loop."""
     text_allowed: bool = False
-    """Whether a reply without any call ends the loop too; otherwise the model is made to call something."""
+    """Whether a reply without any call ends the loop too; otherwise the model is made, or told, to call something."""
 
 
 class Tools(Protocol):
@@ -63,7 +63,7 @@ class Finished(Struct, Generic[T], frozen=True, kw_only=True, tag="finished"):
 
 
 class Talked(Struct, frozen=True, kw_only=True, tag="talked"):
-    """The model called nothing; the text may be empty."""
+    """The model called nothing, although it was told to unless text was allowed; the text may be empty."""
 
     text: str
     spent: Spent

@@ -63,6 +63,11 @@ def calls(*wanted: tuple[str, Mapping[str, Any]], text: str = "", usage: Usage =
     return step
 
 
+def breaks_off(text: str, *, usage: Usage = USAGE) -> Step:
+    """Return the step that reaches its token limit."""
+    return lambda _: Reply(model=NAME, text=text, cut_off=True, usage=usage)
+
+
 def says(text: str, *, usage: Usage = USAGE) -> Step:
     """Return the step that only talks."""
     return calls(text=text, usage=usage)

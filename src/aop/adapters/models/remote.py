@@ -18,7 +18,7 @@ from aop.adapters.models.endpoints import Endpoint
 from aop.adapters.models.failures import refusal_for
 from aop.adapters.models.translation import messages, parameters, reply_of
 from aop.brains.conversation import Reply, Request
-from aop.core.errors import ModelReplyCutOff, ModelReplyUnreadable, ModelRequestRejected
+from aop.core.errors import ModelReplyUnreadable, ModelRequestRejected
 
 CONNECT_SECONDS = 10.0
 NO_REPLY = (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError)
@@ -88,7 +88,8 @@ class RemoteModel:
 
     def load(self) -> None:
         """Import what talks to the provider; otherwise the first reply takes longer by that."""
-        _imported(self._library.provider), _imported(self._library.model)
+        for place in (self._library.provider, self._library.model):
+            _imported(place)
 
     async def reply(self, request: Request) -> Reply:
         name = str(self._place.name)
@@ -100,12 +101,6 @@ class RemoteModel:
             response = await self._response(model, request, native=native)
         if response.finish_reason == "content_filter":
             raise ModelRequestRejected(f"`{name}` declines to answer this.", model=name)
-        if response.finish_reason == "length":
-            raise ModelReplyCutOff(
-                f"The reply of `{name}` was cut off at {request.max_output_tokens} tokens.",
-                model=name,
-                max_output_tokens=request.max_output_tokens,
-            )
         return reply_of(response, request, name, native=native)
 
     async def _response(self, model: PydanticModel, request: Request, *, native: bool) -> ModelResponse:

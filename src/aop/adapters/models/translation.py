@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 
 from pydantic_ai.messages import (
     ModelMessage,
@@ -46,8 +46,10 @@ def messages(request: Request, *, native: bool) -> list[ModelMessage]:
     # Some models cannot be forced to call a tool, so each is told.
     rule = "" if native or request.text_allowed or request.answer is None else ONLY_CALLS
     for reply, shown in _exchanges(request.turns):
-        history += [] if reply is None else [_response(reply)]
-        parts = [_part(turn) for turn in shown]
+        response = None if reply is None else _response(reply)
+        history += [] if response is None else [response]
+        made = set() if response is None else {call.tool_call_id for call in response.tool_calls}
+        parts = [_part(turn, made) for turn in shown]
         history += [ModelRequest(parts=parts, instructions=request.instructions + rule)] if parts else []
     return history
 
@@ -63,7 +65,8 @@ def reply_of(response: ModelResponse, request: Request, model: str, *, native: b
     if native and request.answer is not None and text and not calls:
         calls, text = (ToolCall(call_id="answer", name=request.answer.name, arguments=text),), ""
     kept = ModelMessagesTypeAdapter.dump_json([response]).decode()
-    return Reply(model=model, text=text, calls=calls, usage=_usage(response), kept=kept)
+    cut_off = response.finish_reason == "length"
+    return Reply(model=model, text=text, calls=calls, cut_off=cut_off, usage=_usage(response), kept=kept)
 
 
 def _exchanges(turns: Iterable[Turn]) -> Iterator[tuple[Reply | None, list[Said | Observation]]]:
@@ -88,8 +91,9 @@ def _definition(offer: Offer, *, kind: str) -> ToolDefinition:
     )
 
 
-def _part(turn: Said | Observation) -> UserPromptPart | ToolReturnPart:
-    if isinstance(turn, Said):
+def _part(turn: Said | Observation, calls_made: Set[str]) -> UserPromptPart | ToolReturnPart:
+    """Return what is shown; a result of no call that was made, as after an answer in text, can only be said."""
+    if isinstance(turn, Said) or turn.call_id not in calls_made:
         return UserPromptPart(content=turn.text)
     return ToolReturnPart(
         tool_name=turn.name,
