@@ -252,7 +252,7 @@ def command_staff(app: App, settings: Settings, choices: Mapping[Role, ProviderC
 
     Raises: MissingRolePrompt, ProviderAuthMissing.
     """
-    from aop.adapters.agents.custom import Surroundings
+    from aop.adapters.agents.custom import Surroundings, patience_of
     from aop.adapters.agents.staff import CommandStaff, feature_scratch, role_prompts
     from aop.kernel.provisions import environment_of
 
@@ -266,7 +266,7 @@ def command_staff(app: App, settings: Settings, choices: Mapping[Role, ProviderC
         private=private / "tmp",
         logs=private / "logs",
         path=settings.environ.get("PATH", ""),
-        timeout_seconds=config.policy.supervisor.turn_timeout_seconds,
+        patience=patience_of(config.policy.supervisor),
     )
     return CommandStaff(choices, role_prompts(app.repository, config), settings.environ, around)
 

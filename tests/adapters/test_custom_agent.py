@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from aop.adapters.agents.custom import CustomWorker, Surroundings, command_from
+from aop.adapters.agents.custom import CustomWorker, Patience, Surroundings, TurnWatch, command_from
 from aop.adapters.agents.staff import feature_scratch, role_prompts, shipped_prompt
 from aop.core.errors import MissingRolePrompt, NoUsableAnswer, ProviderAuthMissing
 from aop.core.ids import FeatureId
@@ -38,7 +38,7 @@ class Agents:
     def __init__(self, world: World, folder: Path) -> None:
         self.world = world
         self._folder = folder
-        self.seconds = 20.0
+        self.patience = Patience(seconds=20.0, spawn_seconds=20.0, idle_seconds=0)
 
     def turn(self, code: str) -> Any:
         script = self._folder / "agent with a space.py"
@@ -61,7 +61,7 @@ class Agents:
             private=self.world.root / ".aop/tmp",
             logs=self.world.root / ".aop/logs",
             path="/usr/bin:/bin",
-            timeout_seconds=self.seconds,
+            patience=self.patience,
         )
         return CustomWorker(command, around)
 
@@ -144,9 +144,39 @@ def test_an_answer_that_cannot_be_used_is_refused_with_the_reason(
 
 
 def test_an_agent_that_takes_too_long_is_ended(agents: Agents) -> None:
-    agents.seconds = 0.5
+    agents.patience = Patience(seconds=0.5, spawn_seconds=20.0, idle_seconds=0)
     with pytest.raises(NoUsableAnswer, match="did not end within"):
         agents.turn("time.sleep(1000)")
+
+
+def test_an_agent_that_falls_silent_is_ended_before_its_time(agents: Agents) -> None:
+    agents.patience = Patience(seconds=60.0, spawn_seconds=20.0, idle_seconds=0.5)
+    with pytest.raises(NoUsableAnswer, match=r"had said nothing more after 0\.5 seconds"):
+        agents.turn('print("thinking", file=sys.stderr, flush=True); time.sleep(1000)')
+
+
+def test_an_agent_may_be_silent_as_long_as_it_writes_to_its_answer_or_to_its_log(tmp_path: Path) -> None:
+    clock, heard = [0.0], [0]
+    begun = tmp_path / "begun"
+    patience = Patience(seconds=60.0, spawn_seconds=5.0, idle_seconds=10.0)
+    watch = TurnWatch(begun, lambda: heard[0], patience, lambda: clock[0])
+    begun.touch()
+    says = []
+    for now, answer_bytes, silent_seconds in ((9, 0, 9), (18, 1, 18), (27, 1, 27), (28, 1, 2), (29, 1, 11)):
+        clock[0], heard[0] = now, answer_bytes
+        says.append(watch.ends_early(silent_seconds))
+    assert says == ["", "", "", "", "It had said nothing more after 10 seconds."]
+
+
+def test_an_agent_that_does_not_begin_is_not_waited_for(tmp_path: Path) -> None:
+    clock = [0.0]
+    patience = Patience(seconds=60.0, spawn_seconds=5.0, idle_seconds=0)
+    watch = TurnWatch(tmp_path / "begun", lambda: 0, patience, lambda: clock[0])
+    assert watch.ends_early(0) == ""
+    clock[0] = 5.0
+    assert watch.ends_early(5) == "It had not begun after 5 seconds."
+    (tmp_path / "begun").touch()
+    assert watch.ends_early(5) == ""
 
 
 def test_what_an_agent_says_beside_its_answer_is_kept_in_its_log(agents: Agents) -> None:

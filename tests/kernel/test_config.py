@@ -112,6 +112,8 @@ def test_execution_testing_merge_and_supervisor_have_their_defaults() -> None:
         "max_parallel_agent_turns": 5,
         "max_iterations_per_phase": 8,
         "turn_timeout_seconds": 600,
+        "turn_spawn_seconds": 60,
+        "turn_idle_seconds": 0,
         "lock_wait_timeout_seconds": 300,
     }
 

@@ -155,6 +155,8 @@ class Child:
         self._has_ended = False
         self._is_silent = False
         self._last_chunk = b""
+        self.heard_at = clock()
+        """When it last printed something, or began."""
         self._output = process.stdout.fileno() if process.stdout else -1
         self._exit = _exit_descriptor(process.pid)
         self._poll = select.poll()
@@ -248,7 +250,7 @@ class Child:
         seconds = min(max(0.0, deadline - self._clock()), longest)
         for descriptor, _ in self._poll.poll(int(seconds * 1000) + 1):
             if descriptor == self._output and (chunk := os.read(descriptor, _CHUNK)):
-                self._last_chunk = chunk
+                self._last_chunk, self.heard_at = chunk, self._clock()
                 self._take(chunk)
                 continue
             self._poll.unregister(descriptor)

@@ -40,6 +40,7 @@ RUNGS = ("bubblewrap", "landlock")
 """The sandboxes, the best one first."""
 
 _FILE_TOO_LARGE = 128 + signal.SIGXFSZ
+_LOOK_SECONDS = 0.2
 
 
 class _Outcome(Struct, frozen=True, kw_only=True):
@@ -128,16 +129,15 @@ class LocalProcesses:
         program = resolved(command, self._environ)
         with limiter(command.limits) as limits:
             with self._started(command, program, sandbox, limits, log) as child:
-                timed_out = not child.ended_by(self._clock() + command.timeout_seconds)
-                if timed_out:
+                too_late = self._awaited(child, command)
+                if too_late:
                     child.terminate()
                     child.ended_by(self._clock() + self._grace_seconds)
                 else:
                     child.fell_silent_by(self._clock() + DRAIN_SECONDS)
             out_of_memory = limits.ran_out_of_memory(child.exit_code)
-        if timed_out:
-            problem = f"It did not end within {command.timeout_seconds:g} seconds."
-            return _Outcome(ending=Ending.TIMED_OUT, problem=problem)
+        if too_late:
+            return _Outcome(ending=Ending.TIMED_OUT, problem=too_late)
         if out_of_memory:
             problem = "The kernel killed it, because the memory was used up."
             return _Outcome(ending=Ending.OUT_OF_MEMORY, exit_code=child.exit_code, problem=problem)
@@ -146,6 +146,18 @@ class LocalProcesses:
         if child.exit_code == _FILE_TOO_LARGE and command.limits.file_bytes:
             problem = f"It wrote a file of more than {command.limits.file_bytes} bytes."
         return _Outcome(ending=Ending.EXITED, exit_code=child.exit_code, problem=problem)
+
+    def _awaited(self, child: Child, command: Command) -> str:
+        """Wait for the end; return why the process must be ended, or nothing if it has by itself."""
+        deadline = self._clock() + command.timeout_seconds
+        pause = command.timeout_seconds if command.ends_early is None else _LOOK_SECONDS
+        while not child.ended_by(min(deadline, self._clock() + pause)):
+            if self._clock() >= deadline:
+                return f"It did not end within {command.timeout_seconds:g} seconds."
+            why = command.ends_early(self._clock() - child.heard_at) if command.ends_early else ""
+            if why:
+                return why
+        return ""
 
     # --- the sandbox --------------------------------------------------------------------------------
 

@@ -205,6 +205,8 @@ class SupervisorRules(Section, frozen=True, kw_only=True):
     max_parallel_agent_turns: Count
     max_iterations_per_phase: Count
     turn_timeout_seconds: Seconds
+    turn_spawn_seconds: Seconds
+    turn_idle_seconds: Wait
     lock_wait_timeout_seconds: Wait
 
 

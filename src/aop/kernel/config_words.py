@@ -131,6 +131,8 @@ KEY_WORDS: Mapping[str, str] = {
     "supervisor.max_iterations_per_phase": (
         "How many turns a phase has before a person is asked; when they are used up once more, the feature has failed."
     ),
+    "supervisor.turn_idle_seconds": "How long an agent may print nothing, neither an answer nor a log; 0: for ever.",
+    "supervisor.turn_spawn_seconds": "How long an agent's command may take until it has begun.",
     "supervisor.turn_timeout_seconds": "How long an agent's turn may take.",
     "supervisor.lock_wait_timeout_seconds": "How long the supervisor waits for a lock on behalf of a feature.",
     "cost.max_usd_per_feature": (

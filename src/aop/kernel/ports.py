@@ -270,6 +270,8 @@ class Command(Struct, frozen=True, kw_only=True):
     readable: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
     limits: Limits = NO_LIMITS
+    ends_early: Callable[[float], str] | None = None
+    """Asked now and then, with how long it has printed nothing: why it is ended before its time; empty if it is not."""
 
 
 class Ended(Struct, frozen=True, kw_only=True):
@@ -366,10 +368,7 @@ class Locks(Protocol):
         """Tell whether somebody holds the operation id at this moment."""
 
     def worktree(self, feature_id: FeatureId, *, wait_seconds: float) -> AbstractContextManager[None]:
-        """Hold the feature's worktree alone.
-
-        Raises: WorktreeBusy.
-        """
+        """Hold the feature's worktree alone; raises `WorktreeBusy`."""
 
     def files(self) -> AbstractContextManager[None]:
         """Hold the files that are written from the record alone."""

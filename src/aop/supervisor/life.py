@@ -54,6 +54,8 @@ from aop.supervisor.workers import ToolResult
 
 PRIORITY = 100
 TURN_PRIORITY, GATE_PRIORITY = 50, 50
+WAY = "way"
+"""What the topics begin with under which a feature waits for others that are in its way."""
 AGAIN = "again"
 """What a feature is told that waits for others, when a person wants it to begin again."""
 
@@ -244,7 +246,7 @@ class Lives:
             return await asyncio.to_thread(self._let_go_on, feature, way)
 
         since: Any = await run.step(f"block{number}", block)
-        topic = f"way{number}"
+        topic = f"{WAY}{number}"
         standing = Standing(does="waits", run_id=run.run_id, topic=topic, others=way.features, since=since)
         self._tell(feature.feature_id, f"waits: {way.reason}")
         self._board.put(feature.feature_id, standing)

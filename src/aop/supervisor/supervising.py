@@ -19,7 +19,7 @@ from aop.kernel.questions import Question
 from aop.kernel.record import Event as JournalEvent
 from aop.kernel.wishes import Wish, is_paused
 from aop.supervisor.board import NOBODY, Board, Standing
-from aop.supervisor.life import AGAIN, PRIORITY, Wanted
+from aop.supervisor.life import AGAIN, PRIORITY, WAY, Wanted
 from aop.supervisor.notices import Attention
 
 LOOK_SECONDS = 0.2
@@ -124,7 +124,7 @@ class Supervisor:
                 self._gateway.call(who, "run.took", {"feature_id": name})
             elif standing is None or standing.does == "ended":
                 self.submit([name])
-            elif standing.does == "waits":
+            elif standing.topic.startswith(WAY):
                 self._wake(name, standing, AGAIN)
 
     def hand_answers_on(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -20,7 +21,7 @@ from aop.adapters.git.folders import held_folder
 from aop.core.errors import NoUsableAnswer, ProviderAuthMissing
 from aop.core.ids import FeatureId
 from aop.core.jsontext import MalformedText, parse_json
-from aop.kernel.config_models import ExecutionRules
+from aop.kernel.config_models import ExecutionRules, SupervisorRules
 from aop.kernel.ports import Command, Ended, Ending, Processes
 from aop.supervisor.workers import WorkerInput, WorkerOutput
 
@@ -30,7 +31,27 @@ LARGEST_ANSWER = 8 * 1024 * 1024
 _EXCERPT = 300
 _GOODBYE_SECONDS = 2.0
 # The shell only connects files and becomes the command: none of the words is read as shell.
-_CONNECTED = ("/bin/sh", "-c", 'exec <"$0/in" >"$0/out" && exec "$@"')
+_CONNECTED = ("/bin/sh", "-c", ': >"$0/begun" && exec <"$0/in" >"$0/out" && exec "$@"')
+
+
+class Patience(Struct, frozen=True, kw_only=True):
+    """How long a turn may take."""
+
+    seconds: float
+    """All in all."""
+    spawn_seconds: float
+    """Until the command has begun."""
+    idle_seconds: float
+    """While it prints nothing; 0 is for ever."""
+
+
+def patience_of(rules: SupervisorRules) -> Patience:
+    """Return what the policy allows."""
+    return Patience(
+        seconds=rules.turn_timeout_seconds,
+        spawn_seconds=rules.turn_spawn_seconds,
+        idle_seconds=rules.turn_idle_seconds,
+    )
 
 
 class Surroundings(Struct, frozen=True, kw_only=True):
@@ -47,7 +68,7 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     logs: Path
     path: str
     """Where programs are looked up."""
-    timeout_seconds: float
+    patience: Patience
 
 
 class CustomWorker:
@@ -72,7 +93,8 @@ class CustomWorker:
         with self._around.scratch(given.feature_id) as tree, held_folder(self._around.private) as folder:
             (folder / "in").write_bytes(asked)
             with _Listener(folder / "out", LARGEST_ANSWER) as listener:
-                ended = self._around.processes.run(self._command(given.feature_id, tree, folder))
+                watch = TurnWatch(folder / "begun", listener.heard_bytes, self._around.patience, time.monotonic)
+                ended = self._around.processes.run(self._command(given.feature_id, tree, folder, watch))
             self._keep_log(given, folder / "log")
         _check_heard(listener.heard, ended)
         return _answer(listener.heard)
@@ -83,7 +105,7 @@ class CustomWorker:
         kept.parent.mkdir(parents=True, exist_ok=True)
         log.replace(kept)
 
-    def _command(self, feature_id: FeatureId, tree: Path, folder: Path) -> Command:
+    def _command(self, feature_id: FeatureId, tree: Path, folder: Path, watch: TurnWatch) -> Command:
         rules = self._around.rules()
         program, *others = self._argv
         # A program that is named by its path brings its library along, as one on the PATH does.
@@ -95,7 +117,8 @@ class CustomWorker:
             worktree=tree,
             env=(*self._around.environment(feature_id), ("PATH", os.pathsep.join(path))),
             env_allowlist=rules.env_allowlist,
-            timeout_seconds=self._around.timeout_seconds,
+            timeout_seconds=self._around.patience.seconds,
+            ends_early=watch.ends_early,
             log_path=folder / "log",
             max_log_bytes=rules.max_log_bytes,
             sandbox=rules.sandbox,
@@ -108,6 +131,36 @@ class CustomWorker:
 
 def _is_there(word: str) -> bool:
     return os.path.isabs(word) and os.path.exists(word)
+
+
+class TurnWatch:
+    """Sees when a command has not begun, or has said nothing, for too long."""
+
+    def __init__(
+        self, begun: Path, heard_bytes: Callable[[], int], patience: Patience, clock: Callable[[], float]
+    ) -> None:
+        self._begun = begun
+        self._heard_bytes = heard_bytes
+        self._patience = patience
+        self._clock = clock
+        self._since = clock()
+        self._heard: int | None = None
+
+    def ends_early(self, silent_seconds: float) -> str:
+        """Return why the command is to be ended now, or nothing; it has not written to its log for so long."""
+        now, patience = self._clock(), self._patience
+        if self._heard is None and not self._begun.exists():
+            return "" if now - self._since < patience.spawn_seconds else _late("had not begun", patience.spawn_seconds)
+        heard = self._heard_bytes()
+        if heard != self._heard:
+            self._heard, self._since = heard, now
+        silent = min(silent_seconds, now - self._since)
+        is_idle = bool(patience.idle_seconds) and silent >= patience.idle_seconds
+        return _late("had said nothing more", patience.idle_seconds) if is_idle else ""
+
+
+def _late(what: str, seconds: float) -> str:
+    return f"It {what} after {seconds:g} seconds."
 
 
 class _Listener:
@@ -136,6 +189,10 @@ class _Listener:
     @property
     def heard(self) -> bytes:
         return b"".join(self._chunks)
+
+    def heard_bytes(self) -> int:
+        """Return how much was heard so far."""
+        return sum(map(len, self._chunks))
 
     def _listen(self) -> None:
         left = self._limit + 1
