@@ -185,7 +185,9 @@ class Ran(msgspec.Struct, frozen=True):
         return json.loads(self.out)
 
 
-def run_aop(folder: Path, *words: str, stdin: str = "", env: Mapping[str, str] | None = None) -> Ran:
+def run_aop(
+    folder: Path, *words: str, stdin: str = "", env: Mapping[str, str] | None = None, seconds: float = 60.0
+) -> Ran:
     """Run `aop` as a process of its own."""
     done = subprocess.run(
         [sys.executable, "-m", "aop.cli.main", *words],
@@ -194,7 +196,7 @@ def run_aop(folder: Path, *words: str, stdin: str = "", env: Mapping[str, str] |
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=seconds,
         env={**os.environ, "USER": "ada", **(env or {})},
     )
     return Ran(done.returncode, done.stdout, done.stderr)

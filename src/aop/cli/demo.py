@@ -1,4 +1,4 @@
-"""`aop demo`: one feature from a spec to a merged commit, in a throw-away repository, with a recorded agent."""
+"""`aop demo`: five features at once, from specs to merged commits, in a throw-away repository, with recorded agents."""
 
 from __future__ import annotations
 
@@ -7,30 +7,41 @@ import os
 import shlex
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from aop.adapters.agents.replay import ReplayStaff, ReplayWorker, read_transcript, shipped_transcript
 from aop.adapters.git.folders import remove_folder
-from aop.adapters.git.repository import open_repository
+from aop.adapters.git.repository import Repository, open_repository
 from aop.adapters.projects.starter import place_new_file, propose
 from aop.adapters.sample_repository import SampleRepository, sample_files
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
 from aop.core.errors import Fault, Json, ReplayDiverged
-from aop.core.ids import FeatureId
+from aop.core.ids import CommitId, FeatureId
 from aop.kernel.calls import Envelope
-from aop.kernel.documents import Status
+from aop.kernel.documents import AcceptedPlan, Status
 from aop.supervisor.life import limits_of
 from aop.wiring import App, Settings, build, build_supervision
 
-FEATURE = FeatureId("volume_discount")
-MESSAGE = "A tenth off from ten pieces of one article on"
+FEATURES: Mapping[FeatureId, str] = {
+    FeatureId("gift_wrap"): "A fee for wrapping an order as a gift",
+    FeatureId("order_number"): "Order numbers that begin with the year",
+    FeatureId("receipt"): "Carts as receipts",
+    FeatureId("stock"): "A stock that counts pieces",
+    FeatureId("volume_discount"): "A tenth off from ten pieces of one article on",
+}
+"""In the order in which they are merged, with the messages of their commits."""
+QUESTION = "What does it cost to wrap an order?"
+ANSWER = "150 cents for each order."
+LONGEST_WAIT_SECONDS = 60.0
 
 WHAT_NEXT = """\
 What to try next:
@@ -40,12 +51,19 @@ What to try next:
 
 
 class Merged(Struct, frozen=True, kw_only=True):
-    """What the demo ends with, each fact read back from git or from the record."""
+    """One feature as it ends, each fact read back from git or from the record."""
 
+    feature_id: FeatureId
     status: str
     tree: str
     merge_commit: str
     gates: Mapping[str, str]
+
+
+class Ending(Struct, frozen=True, kw_only=True):
+    """What the demo ends with."""
+
+    features: tuple[Merged, ...]
     notice: str
     history: str
 
@@ -65,26 +83,26 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Play the story; only a feature that is really merged is a success."""
+    """Play the story; only features that are really merged are a success."""
     began = time.monotonic()
     environ = _environment(os.environ)
     try:
         with _folder(keep=arguments.keep) as folder:
             story = _Story(SampleRepository(folder / "shop", environ), environ, terminal, began)
-            merged = story.play()
+            ending = story.play()
     except Stopped as stop:
         return terminal.refuse(stop.error, stop.evidence)
     seconds = round(time.monotonic() - began, 2)
     root = str(folder / "shop")
     if arguments.keep:
-        terminal.say(merged.notice)
+        terminal.say(ending.notice)
     else:
         terminal.say("The repository was removed; `aop demo --keep` leaves it for you to look around in.")
     if terminal.json:
-        terminal.object(_as_json(merged, root, seconds))
+        terminal.object(_as_json(ending, root, seconds))
     else:
         next_steps = _around_in(shlex.quote(root)) if arguments.keep else WHAT_NEXT
-        terminal.text(f"\nDone in {seconds} s. `main` is now:\n\n{merged.history}\n{next_steps}")
+        terminal.text(f"\nDone in {seconds} s. `main` is now:\n\n{ending.history}\n{next_steps}")
     return Exit.OK
 
 
@@ -113,9 +131,10 @@ class _Story:
         self._environ = environ
         self._terminal = terminal
         self._began = began
+        self._telling = threading.Lock()
 
-    def play(self) -> Merged:
-        """Take the feature from its spec to `main`.
+    def play(self) -> Ending:
+        """Take all features from their specs to `main`.
 
         Raises: Stopped.
         """
@@ -123,16 +142,16 @@ class _Story:
         app = build(self._sample.root, Settings.from_env(self._environ))
         try:
             self._drive(app)
-            token = self._approve(app)
-            answer = self._call(app, "feature.ready_to_merge", user_approval_token=token, commit_message=MESSAGE)
+            branch = app.gateway.kernel.config().policy.worktree.base_branch
+            before = app.repository.branch_head(branch)
+            answers = [self._merge(app, feature_id, message) for feature_id, message in FEATURES.items()]
+            return self._seen_in_git(app.repository, branch, before, answers)
         finally:
             app.close()
-        self._tell(f"merged into {answer['base_branch']}: {answer['merge_commit'][:12]}")
-        return self._seen_in_git(answer)
 
     def _make(self) -> None:
         self._sample.make(sample_files(Path(__file__).with_name("demo_repository")))
-        self._tell(f"a small shop, with a spec for `{FEATURE}`: {self._sample.root}")
+        self._tell(f"a small shop, with {len(FEATURES)} specs: {self._sample.root}")
         proposal = propose(open_repository(self._sample.root, self._environ), self._environ)
         for path, text in proposal.files.items():
             place_new_file(self._sample.root, path, text)
@@ -140,74 +159,109 @@ class _Story:
         self._tell(f"aop init: found {proposal.language}, and tests to use as gates; committed")
 
     def _drive(self, app: App) -> None:
-        staff = ReplayStaff({FEATURE: ReplayWorker(read_transcript(shipped_transcript(FEATURE)))})
+        """Bring all features to `ready_to_merge`; the question of one of them is answered meanwhile."""
+        staff = ReplayStaff({name: self._worker(app, name) for name in FEATURES})
         limits = limits_of(app.gateway.kernel.config().policy.supervisor)
-        made = build_supervision(app, staff, limits, lambda _feature, line: self._tell(line))
+        made = build_supervision(app, staff, limits, lambda name, line: self._tell(f"{name}: {line}"))
         made.engine.start(made.lives.kinds())
-        made.supervisor.submit([FEATURE])
+        made.supervisor.submit(list(FEATURES))
         made.supervisor.go_on(until="settled", stopped=lambda: False)
+        if self._answer(app):
+            made.supervisor.go_on(until="settled", stopped=lambda: False)
         made.engine.close()
-        standing = made.board.standings()[FEATURE]
-        if standing.outcome.get("error"):
-            raise Stopped(standing.outcome["error"], {})
-        if standing.outcome.get("status") != Status.READY_TO_MERGE:
-            raise ReplayDiverged(f"The recording does not get `{FEATURE}` through its gates here: it {standing.does}.")
+        for name, standing in sorted(made.board.standings().items()):
+            if standing.outcome.get("error"):
+                raise Stopped(standing.outcome["error"], {})
+            if standing.outcome.get("status") != Status.READY_TO_MERGE:
+                raise ReplayDiverged(f"The recording does not get `{name}` through its gates here: it {standing.does}.")
 
-    def _approve(self, app: App) -> str:
-        status = self._call(app, "repo.status")
-        self._tell("ready to merge. In real use you look at the diff and decide here: aop approve " + FEATURE)
-        granted = self._call(app, "feature.approve", tree=status["tree"], base=status["base_head"])
-        self._tell(f"the demo approves for you: tree {granted['tree'][:12]}, this base, one merge")
+    def _worker(self, app: App, feature_id: FeatureId) -> ReplayWorker:
+        def await_plan(other: FeatureId) -> None:
+            deadline = time.monotonic() + LONGEST_WAIT_SECONDS
+            while time.monotonic() < deadline:
+                with app.record.read() as view:
+                    if view.get(AcceptedPlan, other) is not None:
+                        return
+                app.gateway.kernel.clock.pause(0.02)
+            raise ReplayDiverged(f"`{feature_id}` was planned after `{other}`, which has no plan here.")
+
+        return ReplayWorker(read_transcript(shipped_transcript(feature_id)), await_plan)
+
+    def _answer(self, app: App) -> bool:
+        """Answer the question that belongs to the story; tell whether there was one."""
+        listed = self._called(app, "inbox.list")["questions"]
+        found = [each for each in listed if each["text"] == QUESTION]
+        for each in found:
+            self._tell(f"the demo answers {each['question_id']} for you: aop answer {each['question_id']} '{ANSWER}'")
+            which = {"feature_id": each["feature_id"], "question_id": each["question_id"]}
+            self._called(app, "inbox.answer", answer=ANSWER, **which)
+        return bool(found)
+
+    def _merge(self, app: App, feature_id: FeatureId, message: str) -> Mapping[str, Any]:
+        token = self._approve(app, feature_id)
+        given = {"user_approval_token": token, "commit_message": message}
+        answer: Mapping[str, Any] = self._called(app, "feature.ready_to_merge", feature_id=feature_id, **given)
+        self._tell(f"{feature_id}: merged into {answer['base_branch']}: {answer['merge_commit'][:12]}")
+        return answer
+
+    def _approve(self, app: App, feature_id: FeatureId) -> str:
+        status = self._called(app, "repo.status", feature_id=feature_id)
+        self._tell(f"{feature_id}: ready to merge. In real use you look and decide here: aop approve {feature_id}")
+        seen = {"tree": status["tree"], "base": status["base_head"]}
+        granted = self._called(app, "feature.approve", feature_id=feature_id, **seen)
+        self._tell(f"{feature_id}: the demo approves for you: tree {granted['tree'][:12]}, this base, one merge")
         return str(granted["token"])
 
-    def _seen_in_git(self, answer: Mapping[str, Any]) -> Merged:
-        """Read the merge back from the repository itself.
+    def _seen_in_git(
+        self, repository: Repository, branch: str, before: CommitId | None, answers: Sequence[Mapping[str, Any]]
+    ) -> Ending:
+        """Read the merges back from the repository itself.
 
-        Raises: Fault if it is not there.
+        Raises: Fault if they are not there.
         """
-        repository = open_repository(self._sample.root, self._environ)
-        head = repository.branch_head(answer["base_branch"])
-        if head is None or head != answer["merge_commit"]:
-            raise Fault(f"`{answer['base_branch']}` is at `{head}`, not at the merge that was reported.")
-        feature = repository.tree_of(answer["commit"])
-        if repository.tree_of(head) != feature:
-            raise Fault("The merged tree is not the tree that was proven and approved.")
-        return Merged(
-            status=answer["status"],
-            tree=feature,
-            merge_commit=head,
-            gates=answer["gates"],
-            notice=answer["notice"],
-            history=self._sample.history(answer["base_branch"]),
+        last, head = answers[-1]["merge_commit"], repository.branch_head(branch)
+        if before is None or head != last:
+            raise Fault(f"`{branch}` is at `{head}`, not at the merge that was reported last.")
+        if not all(repository.is_ancestor(answer["merge_commit"], last) for answer in answers):
+            raise Fault(f"`{branch}` does not hold every merge that was reported.")
+        features = tuple(
+            Merged(
+                feature_id=answer["feature_id"],
+                status=answer["status"],
+                tree=repository.tree_of(answer["commit"]),
+                merge_commit=answer["merge_commit"],
+                gates=answer["gates"],
+            )
+            for answer in answers
         )
+        # Each merge told how to follow it; a person who follows once wants to know how to follow all of them.
+        notice = repository.checkout_behind(branch, old=before, new=last) or ""
+        return Ending(features=features, notice=notice, history=self._sample.history(branch))
 
-    def _call(self, app: App, tool: str, **more: Json) -> Any:
-        answer: Envelope = app.gateway.call(app.person, tool, {"feature_id": FEATURE, **more})
+    def _called(self, app: App, tool: str, **arguments: Json) -> Any:
+        answer: Envelope = app.gateway.call(app.person, tool, arguments)
         if answer.error is not None:
             raise Stopped(answer.error, answer.evidence)
         return answer.data
 
     def _tell(self, line: str) -> None:
-        self._terminal.say(f"{time.monotonic() - self._began:6.2f} s  {line}")
+        # Five features tell at once.
+        with self._telling:
+            self._terminal.say(f"{time.monotonic() - self._began:6.2f} s  {line}")
 
 
-def _as_json(merged: Merged, root: str, seconds: float) -> dict[str, Json]:
-    feature: dict[str, Json] = {
-        "feature_id": FEATURE,
-        "status": merged.status,
-        "tree": merged.tree,
-        "merge_commit": merged.merge_commit,
-        "gates": merged.gates,
-    }
-    return {"ok": True, "features": [feature], "repository": root, "seconds": seconds}
+def _as_json(ending: Ending, root: str, seconds: float) -> dict[str, Json]:
+    features: list[Json] = [msgspec.to_builtins(feature) for feature in ending.features]
+    return {"ok": True, "features": features, "repository": root, "seconds": seconds}
 
 
 def _around_in(root: str) -> str:
+    feature_id = list(FEATURES)[-1]
     return f"""\
 Where to look:
-  {root}/agentic/features/{FEATURE}   state, plan, decisions, and the logs of all gates
-  {root}/.worktrees/{FEATURE}         the feature's own worktree
+  {root}/agentic/features/{feature_id}   state, plan, decisions, and the logs of all gates
+  {root}/.worktrees/{feature_id}         the feature's own worktree
 What to try next:
   aop status --repo {root}
-  aop call --repo {root} evidence.latest '{{"feature_id": "{FEATURE}"}}'
+  aop call --repo {root} evidence.latest '{{"feature_id": "{feature_id}"}}'
   git -C {root} show --stat main"""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -19,13 +19,18 @@ class RecordedTurn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     role: Role
     output: WorkerOutput
+    after: FeatureId | None = None
+    """The feature whose plan had been accepted when this answer was given: what came of it hangs on that."""
 
 
 class ReplayWorker:
     """Implements `aop.supervisor.workers.Worker`."""
 
-    def __init__(self, turns: Iterable[RecordedTurn]) -> None:
+    def __init__(
+        self, turns: Iterable[RecordedTurn], await_plan: Callable[[FeatureId], None] = lambda _feature_id: None
+    ) -> None:
         self._turns = iter(turns)
+        self._await_plan = await_plan
         self._played = 0
 
     def turn(self, given: WorkerInput) -> WorkerOutput:
@@ -41,6 +46,8 @@ class ReplayWorker:
                 f"Turn {self._played + 1} of the recording is the {recorded.role}'s, and the {given.role} is asked.",
                 played=self._played,
             )
+        if recorded.after is not None:
+            self._await_plan(recorded.after)
         self._played += 1
         return recorded.output
 
