@@ -11,6 +11,7 @@ from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
 from aop.core.errors import Json
 from aop.core.ids import FeatureId
+from aop.core.visibletext import visible
 from aop.supervisor.board import Board, Standing
 from aop.supervisor.supervising import Outlook, outlook
 from aop.wiring import App
@@ -72,8 +73,10 @@ def show(facts: RunFacts, terminal: Terminal) -> None:
         why = "It is paused: aop resume" if row["does"] == "rests" else why
         terminal.text(f"{row['feature_id']}  {row['status']}  {why}".rstrip())
     for question in facts.questions:
-        terminal.say(f"{question['question_id']} ({question['feature_id']}): {question['text']}")
-        terminal.say(f"  Answer it: aop answer {question['question_id']} TEXT, and then go on: aop resume --wait")
+        text = visible(" ".join(question["text"].split()))
+        terminal.say(f"{question['question_id']} ({question['feature_id']}): {text}")
+        answer = f"aop answer {question['question_id']} {'|'.join(question['choices']) or 'TEXT'}"
+        terminal.say(f"  Answer it: {answer}, and then go on: aop resume --wait")
     if code is Exit.NOT_PROVEN:
         terminal.say("Nothing changed: all of them were there already.")
 
