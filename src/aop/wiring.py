@@ -90,6 +90,7 @@ TOOL_MODULES: Mapping[str, str] = {
     "report.dashboard": "aop.kernel.tools.report",
     "report.feature_summary": "aop.kernel.tools.review",
     "run.add": "aop.kernel.tools.running",
+    "run.began": "aop.kernel.tools.runs",
     "run.pause": "aop.kernel.tools.running",
     "run.resume": "aop.kernel.tools.running",
     "run.took": "aop.kernel.tools.running",

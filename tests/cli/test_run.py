@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from aop.adapters.supervisor_lease import holder_of
+from aop.core.version import VERSION
 from tests.cli.shops import SECONDS, Shop, agents_alive, error_of
 from tests.racing import until
 from tests.world import World, git, run_aop
@@ -107,6 +108,25 @@ def test_every_spec_of_a_folder_becomes_a_feature_that_is_ready_to_merge_and_a_s
     again = shop.all_at_once()
     assert (again.code, shop.events()["patch_applied", "one"]) == (3, 1)
     assert "Nothing changed" in again.err
+
+
+@pytest.mark.req("AOP-315")
+def test_what_a_run_began_with_is_kept_in_the_record_and_shown(shop: Shop) -> None:
+    shop.wants("one")
+    variable = {**shop.env, "MY_AGENT": shop.env["AOP_CUSTOM_AGENT"]}
+    words = ("--agent-model", "big", "--provider-config-env", "MY_AGENT", "--wait")
+    assert shop.run("-fl", str(shop.specs), *words, env=variable).code == 0
+    told = run_aop(shop.root, "status", "--json").json["data"]["newest_run"]
+    chosen = {"provider": "custom", "model": "big", "provider_config_ref": "MY_AGENT"}
+    assert told["providers"] == dict.fromkeys(("orchestrator", "planner", "builder", "qa"), chosen)
+    assert (told["started_by"], told["features"], told["aop_version"]) == ("person:ada", ["one"], VERSION)
+    assert (len(told["config_hash"]), told["limits"]["active_features"]) == (64, 5)
+    world = World(shop.root)
+    with world.app.record.read() as view:
+        (began,) = [entry.event.payload for entry in view.journal(kinds=("run_began",))]
+        turns = [entry.event.payload["run"] for entry in view.journal(kinds=("turn_taken",))]
+    world.close()
+    assert (began, set(turns)) == (told, {told["run"]})
 
 
 @pytest.mark.req("AOP-297", "AOP-307", "AOP-308")

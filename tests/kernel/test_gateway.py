@@ -100,12 +100,14 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "report.dashboard": EVERYBODY,
     "report.feature_summary": EVERYBODY,
     "run.add": PERSON,
+    "run.began": set(),
     "run.pause": PERSON,
     "run.resume": PERSON,
     "run.took": set(),
     "usage.record": set(),
 }
 """Which roles may call a tool (`system` may call all); `person`: the orchestrator's, and never with a token."""
+CHANGES_NO_FEATURE = {"run.began"}
 
 
 def may(tool: str, role: Role, *, person: bool) -> bool:
@@ -221,7 +223,8 @@ def test_every_tool_takes_the_callers_role_and_name() -> None:
     for tool in CATALOGUE.values():
         properties = tool_schemas(tool)[0]["properties"]
         assert {"actor_type", "actor_id"} <= properties.keys(), tool.name
-        assert {"feature_id", "expected_version"} <= properties.keys() or not tool.mutates, tool.name
+        if tool.mutates and tool.name not in CHANGES_NO_FEATURE:
+            assert {"feature_id", "expected_version"} <= properties.keys(), tool.name
 
 
 @pytest.mark.req("AOP-148")
@@ -293,6 +296,15 @@ EXAMPLES: Mapping[str, dict[str, Any]] = {
     "inbox.ask": {"gate": "question", "text": "Which colour?"},
     "inbox.expire": {"question_id": "q1"},
     "notices.note": {"event_id": "question:q1", "target": "phone", "outcome": "sending"},
+    "run.began": {
+        "order": {
+            "run": "run-1",
+            "started_by": "person:ada",
+            "features": ["one"],
+            "providers": {"planner": {"provider": "custom"}},
+            "limits": {"active_features": 5},
+        }
+    },
     "usage.record": {"worker": "builder", "run": "run-1", "provider": "custom"},
 }
 """What a tool needs besides a feature."""
@@ -370,7 +382,11 @@ def test_a_name_that_is_no_feature_id_reaches_no_tool(shared: World, name: str) 
 @pytest.mark.parametrize(
     "tool",
     # What the QA tool expects is the version of the index.
-    [tool.name for tool in CATALOGUE.values() if tool.mutates and tool.name != "qa.test_index_update"],
+    [
+        tool.name
+        for tool in CATALOGUE.values()
+        if tool.mutates and tool.name not in {"qa.test_index_update", *CHANGES_NO_FEATURE}
+    ],
 )
 def test_a_stale_version_is_refused_by_every_tool_that_changes_a_feature(shared: World, tool: str) -> None:
     arguments = {**EXAMPLES.get(tool, {}), "feature_id": "one", "expected_version": 7}
@@ -508,6 +524,7 @@ def tell_about(world: World) -> None:
     world.ok("inbox.answer", feature_id="one", question_id="q1", answer="Blue.")
     world.ok("notices.note", role=Role.SYSTEM, feature_id="one", **EXAMPLES["notices.note"])
     world.ok("usage.record", role=Role.SYSTEM, feature_id="one", **EXAMPLES["usage.record"])
+    world.ok("run.began", role=Role.SYSTEM, **EXAMPLES["run.began"])
 
 
 def steer(world: World) -> None:

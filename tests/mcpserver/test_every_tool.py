@@ -132,6 +132,7 @@ PERSONS = {
     "repo.merge",
     "repo.rebase_onto_main",
     "run.add",
+    "run.began",
     "run.pause",
     "run.resume",
     "run.took",

@@ -131,7 +131,9 @@ def _supervise(
     made = build_supervision(app, staff, order.limits, tell, notifications)
     with stop_on_signals() as stopping:
         made.engine.start(made.lives.kinds())
-        made.supervisor.submit(_with_left_over(wanted, made.supervisor.left_over()), order.depends_on)
+        features = _with_left_over(wanted, made.supervisor.left_over())
+        made.supervisor.note_beginning(app.person.actor, features, order.choices, order.limits)
+        made.supervisor.submit(features, order.depends_on)
         ready()
         made.supervisor.go_on(until=until, stopped=stopping.asked)
         if stopping.asked():
@@ -140,7 +142,7 @@ def _supervise(
             stopping.leave()
         made.engine.close()
         notifications.close(TELLING_SECONDS)
-    facts = report(app, made.board, changed=_newest(app) != before, seconds=time.monotonic() - began)
+    facts = report(app, made.board, changed=_is_changed(app, before), seconds=time.monotonic() - began)
     show(facts, terminal)
     return exit_code(facts)
 
@@ -152,6 +154,12 @@ def _with_left_over(wanted: Sequence[FeatureId], left: Sequence[FeatureId]) -> l
 def _newest(app: App) -> int:
     with app.record.read() as view:
         return next((entry.seq for entry in view.journal(newest=1)), 0)
+
+
+def _is_changed(app: App, before: int) -> bool:
+    """Tell whether anything happened since, besides the beginning of the run itself."""
+    with app.record.read() as view:
+        return any(entry.event.kind != "run_began" for entry in view.journal(after=before, limit=2))
 
 
 def _left_running(order: Order, pid: int, terminal: Terminal) -> int:

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from aop.core.errors import Json
+from aop.core.errors import Fault, Json
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.core.run import ENDED, Engine, RunId
@@ -19,8 +19,9 @@ from aop.kernel.questions import Question
 from aop.kernel.record import Event as JournalEvent
 from aop.kernel.wishes import Wish, is_paused
 from aop.supervisor.board import NOBODY, Board, Standing
-from aop.supervisor.life import AGAIN, PRIORITY, WAY, Wanted
+from aop.supervisor.life import AGAIN, PRIORITY, WAY, Limits, Wanted
 from aop.supervisor.notices import Attention
+from aop.supervisor.workers import ProviderChoice
 
 LOOK_SECONDS = 0.2
 CLEARS_THE_WAY = (
@@ -43,6 +44,25 @@ class Supervisor:
         self._attention = attention
         self._renew_at = 0.0
         self.run_name = gateway.kernel.new_id("run")
+
+    def note_beginning(
+        self,
+        started_by: str,
+        features: Sequence[FeatureId],
+        providers: Mapping[Role, ProviderChoice],
+        limits: Limits,
+    ) -> None:
+        """Keep in the record who began this run, for what and with whom (AOP-315)."""
+        order: Json = {
+            "run": self.run_name,
+            "started_by": started_by,
+            "features": list(features),
+            "providers": msgspec.to_builtins(providers),
+            "limits": msgspec.to_builtins(limits),
+        }
+        answer = self._gateway.call(Principal(role=Role.SYSTEM, actor="supervisor"), "run.began", {"order": order})
+        if answer.error is not None:
+            raise Fault(f"The beginning of the run cannot be kept: {answer.error['message']}")
 
     def submit(
         self, features: Sequence[FeatureId], depends_on: Mapping[FeatureId, tuple[FeatureId, ...]] = NO_DEPENDENCIES

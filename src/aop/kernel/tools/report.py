@@ -9,6 +9,7 @@ from msgspec import Struct
 from aop.kernel.calls import Arguments, Call, Outcome, Tool
 from aop.kernel.documents import TERMINAL, FeatureState, Status, Verdict
 from aop.kernel.permissions import READERS
+from aop.kernel.run_facts import NewestRun, RunMetadata
 from aop.kernel.usage import FeatureUsage, Spending, spent_in, spent_on, together
 
 
@@ -31,12 +32,15 @@ class Dashboard(Struct, frozen=True, kw_only=True):
     """What the turns on all of them cost."""
     runs: Mapping[str, Spending]
     """What each run cost that brought one of them, as long as that one is neither merged nor failed."""
+    newest_run: RunMetadata | None
+    """What the last run began with; null before the first, and for a caller that does not reach all features."""
 
 
 def dashboard(call: Call, _arguments: Arguments) -> Outcome:
     """Return one row for each feature that the caller may reach, and how many there are of each status."""
     with call.kernel.record.read() as view:
         states = [state for state in view.all(FeatureState) if call.principal.reaches(state.feature_id)]
+        newest = view.get(NewestRun, NewestRun.key) if call.principal.features is None else None
         usages = {usage.feature_id: usage for usage in view.all(FeatureUsage)}
     counts = dict.fromkeys((status.value for status in Status), 0)
     for state in states:
@@ -50,6 +54,7 @@ def dashboard(call: Call, _arguments: Arguments) -> Outcome:
         counts=counts,
         spent=together(row.spent for row in rows),
         runs={run: spent_in(run, usages.values()) for run in sorted({run for usage in going for run in usage.runs})},
+        newest_run=newest.facts if newest else None,
     )
 
 

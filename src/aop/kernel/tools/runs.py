@@ -1,0 +1,52 @@
+"""The tool that keeps what a run of the supervisor began with; only AOP itself calls it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from aop.core.version import VERSION
+from aop.kernel.calls import Arguments, Call, Outcome, Tool
+from aop.kernel.permissions import SYSTEM
+from aop.kernel.record import Transaction
+from aop.kernel.run_facts import NewestRun, RunMetadata, RunOrder
+
+
+class Began(Arguments, frozen=True, kw_only=True):
+    order: RunOrder
+    """What the run begins with."""
+
+
+def began(call: Call, arguments: Began) -> Outcome:
+    """Keep who began a run, for what, with which agents, and under which configuration (AOP-315)."""
+    kernel = call.kernel
+    facts = msgspec.convert(
+        {
+            **msgspec.to_builtins(arguments.order),
+            "started_at": kernel.now(),
+            "aop_version": VERSION,
+            "config_hash": kernel.config().hash,
+        },
+        RunMetadata,
+    )
+
+    def decide(tx: Transaction) -> Outcome:
+        before = tx.get(NewestRun, NewestRun.key)
+        tx.put(NewestRun(version=before.version + 1 if before else 1, facts=facts), NewestRun.key)
+        tx.append(call.event("run_began", None, **msgspec.to_builtins(facts)))
+        return facts
+
+    return call.commit(decide)
+
+
+TOOLS = (
+    Tool(
+        name="run.began",
+        summary="Keep what a run of the supervisor began with.",
+        arguments=Began,
+        output=RunMetadata,
+        roles=SYSTEM,
+        run=began,
+        mutates=True,
+        person_only=True,
+    ),
+)
