@@ -101,6 +101,7 @@ def test_every_spec_of_a_folder_becomes_a_feature_that_is_ready_to_merge_and_a_s
     assert ran.code == 0, ran.err
     told = json.loads(ran.out)
     assert {row["feature_id"]: row["status"] for row in told["features"]} == dict.fromkeys(names, "ready_to_merge")
+    assert [step["feature_id"] for step in told["next_steps"]] == sorted(names)
     assert told["questions"] == []
     assert {(shop.root / f".worktrees/{name}/src/{name}.txt").read_text() for name in names} == {
         f"Write {name}.\n" for name in names
@@ -189,6 +190,11 @@ def test_two_specs_that_want_the_same_file_end_the_wait_with_one_that_waits(shop
     shop.wants("same_one", "same_two")
     ran = shop.all_at_once()
     assert (ran.code, sorted(shop.statuses().values())) == (5, ["blocked", "ready_to_merge"])
+    (first,) = [name for name, status in shop.statuses().items() if status == "ready_to_merge"]
+    (second,) = {"same_one", "same_two"} - {first}
+    decide = f"aop review {first}, aop approve {first}, aop merge {first}"
+    assert f"{first} is ready for you ({second} waits for it): {decide}" in ran.err
+    assert f"Both make `src/same.txt`: `{first}` goes first." in ran.out
 
 
 @pytest.mark.slow

@@ -67,11 +67,18 @@ def test_the_dashboard_shows_status_gates_locks_and_what_blocks(world: World) ->
         "counts": counted(qa=1, planning=1, blocked=1),
         "spent": NO_TURNS,
         "runs": {},
+        "newest_run": None,
     }
 
 
 def test_a_repository_without_features_has_an_empty_dashboard(world: World) -> None:
-    assert plain(world.ok("report.dashboard")) == {"features": [], "counts": counted(), "spent": NO_TURNS, "runs": {}}
+    assert plain(world.ok("report.dashboard")) == {
+        "features": [],
+        "counts": counted(),
+        "spent": NO_TURNS,
+        "runs": {},
+        "newest_run": None,
+    }
 
 
 def test_a_worker_sees_its_own_feature_only(world: World) -> None:

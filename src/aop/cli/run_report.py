@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from aop.cli.exits import Exit
@@ -12,9 +14,13 @@ from aop.cli.terminal import Terminal
 from aop.core.errors import Json
 from aop.core.ids import FeatureId
 from aop.core.visibletext import visible
+from aop.kernel.documents import Status
 from aop.supervisor.board import Board, Standing
+from aop.supervisor.orchestrator import NextStep, next_steps
 from aop.supervisor.supervising import Outlook, outlook
 from aop.wiring import App
+
+DASHBOARD_SECONDS = 1.0
 
 
 class RunFacts(Struct, frozen=True, kw_only=True):
@@ -23,8 +29,31 @@ class RunFacts(Struct, frozen=True, kw_only=True):
     outlook: Outlook
     features: tuple[Mapping[str, Any], ...]
     questions: tuple[Mapping[str, Any], ...]
+    next_steps: tuple[NextStep, ...]
     changed: bool
     seconds: float
+
+
+class Dashboard:
+    """Tells how many features are where, when that has changed; at most every so often."""
+
+    def __init__(self, app: App, terminal: Terminal) -> None:
+        self._app = app
+        self._terminal = terminal
+        self._look_at = 0.0
+        self._told = ""
+
+    def __call__(self) -> None:
+        """Look, if it is time, and tell what is new."""
+        now = time.monotonic()
+        if now < self._look_at:
+            return
+        self._look_at = now + DASHBOARD_SECONDS
+        counts = self._app.gateway.call(self._app.person, "report.dashboard", {}).data["counts"]
+        line = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
+        if line and line != self._told:
+            self._terminal.say(f"features: {line}")
+            self._told = line
 
 
 def report(app: App, board: Board, *, changed: bool, seconds: float) -> RunFacts:
@@ -33,10 +62,13 @@ def report(app: App, board: Board, *, changed: bool, seconds: float) -> RunFacts
     rows = app.gateway.call(app.person, "report.dashboard", {}).data["features"]
     questions = app.gateway.call(app.person, "inbox.list", {}).data["questions"]
     known = {row["feature_id"]: row for row in rows}
+    ready = [name for name in standings if known.get(name, {}).get("status") == Status.READY_TO_MERGE]
+    waits_for = {name: standing.others for name, standing in standings.items() if standing.does == "waits"}
     return RunFacts(
         outlook=outlook(board),
         features=tuple(_row(known.get(name), name, standing) for name, standing in sorted(standings.items())),
         questions=tuple(question for question in questions if question["feature_id"] in standings),
+        next_steps=next_steps(ready, waits_for),
         changed=changed,
         seconds=round(seconds, 2),
     )
@@ -77,6 +109,9 @@ def show(facts: RunFacts, terminal: Terminal) -> None:
         terminal.say(f"{question['question_id']} ({question['feature_id']}): {text}")
         answer = f"aop answer {question['question_id']} {'|'.join(question['choices']) or 'TEXT'}"
         terminal.say(f"  Answer it: {answer}, and then go on: aop resume --wait")
+    for step in facts.next_steps:
+        waiting = f" ({', '.join(step.unblocks)} waits for it)" if step.unblocks else ""
+        terminal.say(f"{step.feature_id} is ready for you{waiting}: {', '.join(step.commands)}")
     if code is Exit.NOT_PROVEN:
         terminal.say("Nothing changed: all of them were there already.")
 
@@ -89,4 +124,5 @@ def _as_json(facts: RunFacts, code: Exit) -> dict[str, Json]:
         "seconds": facts.seconds,
         "features": [dict(row) for row in facts.features],
         "questions": [dict(question) for question in facts.questions],
+        "next_steps": [msgspec.to_builtins(step) for step in facts.next_steps],
     }

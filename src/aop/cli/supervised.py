@@ -15,7 +15,7 @@ from aop.adapters.background import in_background
 from aop.adapters.orphans import end_children
 from aop.adapters.supervisor_lease import Holder, SupervisorLease, held_lease
 from aop.cli.exits import Exit
-from aop.cli.run_report import exit_code, report, show
+from aop.cli.run_report import Dashboard, exit_code, report, show
 from aop.cli.stopping import stop_on_signals
 from aop.cli.terminal import Terminal
 from aop.core.errors import InvalidCliArgs
@@ -135,7 +135,7 @@ def _supervise(
         made.supervisor.note_beginning(app.person.actor, features, order.choices, order.limits)
         made.supervisor.submit(features, order.depends_on)
         ready()
-        made.supervisor.go_on(until=until, stopped=stopping.asked)
+        made.supervisor.go_on(until=until, stopped=stopping.asked, report=Dashboard(app, terminal))
         if stopping.asked():
             terminal.say("aop: stopped. `aop resume` goes on where it was.")
             end_children()

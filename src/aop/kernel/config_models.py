@@ -52,6 +52,14 @@ class ParserType(StrEnum):
     CUSTOM = "custom"
 
 
+class CollisionStrategy(StrEnum):
+    """What the orchestrator does first with a plan that collides."""
+
+    REVISE = "revise"
+    WAIT = "wait"
+    ASK = "ask"
+
+
 class Section(Struct, frozen=True, forbid_unknown_fields=True):
     """An object of a configuration file."""
 
@@ -208,6 +216,7 @@ class SupervisorRules(Section, frozen=True, kw_only=True):
     turn_spawn_seconds: Seconds
     turn_idle_seconds: Wait
     lock_wait_timeout_seconds: Wait
+    collision_strategy: CollisionStrategy
 
 
 class Policy(Section, frozen=True, kw_only=True):

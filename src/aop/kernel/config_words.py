@@ -135,6 +135,10 @@ KEY_WORDS: Mapping[str, str] = {
     "supervisor.turn_spawn_seconds": "How long an agent's command may take until it has begun.",
     "supervisor.turn_timeout_seconds": "How long an agent's turn may take.",
     "supervisor.lock_wait_timeout_seconds": "How long the supervisor waits for a lock on behalf of a feature.",
+    "supervisor.collision_strategy": (
+        "What the supervisor does with a plan that collides: `revise` it once and then wait, `wait` at once, "
+        "or `ask` a person how to plan."
+    ),
     "cost.max_usd_per_feature": (
         "The cost in US dollars at which a feature takes no more turns until a person raises the cap; "
         "`0`, here and in the other caps, is no cap."

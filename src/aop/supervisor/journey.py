@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
-from aop.kernel.config_models import Mode
+from aop.kernel.config_models import CollisionStrategy, Mode
 from aop.kernel.documents import Status
 from aop.kernel.questions import HumanGate
 from aop.kernel.usage import Overrun
@@ -63,6 +63,8 @@ class FeatureRun(Part, frozen=True, kw_only=True):
     """Whose turn it is, or whose proposal is judged."""
     held_back: AskWorker | RunGates | None = None
     """What comes next when nobody pauses the feature any more, or when a person has raised a cap."""
+    collision_strategy: CollisionStrategy = CollisionStrategy.REVISE
+    """What the policy said of colliding plans when the feature was asked for."""
     revisions: int = 0
     """How often the plan met another feature's."""
 

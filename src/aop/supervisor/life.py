@@ -22,7 +22,7 @@ from aop.core.errors import InternalError, Json
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.core.run import Kind, Run, RunBroke
-from aop.kernel.config_models import SupervisorRules
+from aop.kernel.config_models import CollisionStrategy, SupervisorRules
 from aop.kernel.documents import FeatureState, Status
 from aop.kernel.gateway import Gateway
 from aop.kernel.principals import Principal
@@ -89,6 +89,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     """Whether a person asked for it to begin again: that wish is fulfilled with this run."""
     run_name: str = ""
     """The run that asked for it first; what it costs counts there, whoever goes on with it."""
+    collision_strategy: CollisionStrategy = CollisionStrategy.REVISE
 
 
 class _Given(Struct, frozen=True, kw_only=True):
@@ -147,7 +148,10 @@ class Lives:
     async def _life(self, run: Run, wanted: Wanted) -> Json:
         await self._until_it_may_begin(run, wanted)
         feature = FeatureRun(
-            feature_id=wanted.feature_id, turns_allowed=self._limits.turns_a_phase, run_name=wanted.run_name
+            feature_id=wanted.feature_id,
+            turns_allowed=self._limits.turns_a_phase,
+            run_name=wanted.run_name,
+            collision_strategy=wanted.collision_strategy,
         )
         event: Event = Began()
         number = 0

@@ -44,6 +44,7 @@ from aop.supervisor.journey import (
     WorkerAnswered,
     WorkerFailed,
 )
+from aop.supervisor.orchestrator import AskAbout, WaitFor, arbitrate
 from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, Request, ToolResult, WorkerOutput
 
 INSTRUCTIONS: Mapping[Role, str] = {
@@ -54,7 +55,6 @@ INSTRUCTIONS: Mapping[Role, str] = {
     Role.BUILDER: "Do what the plan says, or repair what the last results show, and answer with one PATCH.",
     Role.QA: "The full gates do not pass. Repair what the last results show, and answer with one PATCH.",
 }
-REVISE = "Another feature holds what the last result names. Plan around it, and submit the whole plan again."
 AMEND = "The builder needs another plan: see the last result. Submit the whole plan as its next version."
 LADDER: Mapping[Rung, str] = {
     Rung.NONE: "",
@@ -75,7 +75,12 @@ def step(run: FeatureRun, event: Event) -> Decision:
     """Return what is known after an event, and what to do next."""
     match event:
         case Began():
-            fresh = FeatureRun(feature_id=run.feature_id, turns_allowed=run.turns_allowed, run_name=run.run_name)
+            fresh = FeatureRun(
+                feature_id=run.feature_id,
+                turns_allowed=run.turns_allowed,
+                run_name=run.run_name,
+                collision_strategy=run.collision_strategy,
+            )
             return fresh, CallTool(role=Role.ORCHESTRATOR, tool="feature.init")
         case ToolAnswered():
             return _after_tool(_with_facts(run, event.result), event)
@@ -316,12 +321,16 @@ def _refused(run: FeatureRun, result: ToolResult) -> Decision:
 
 
 def _arbitrated(run: FeatureRun, result: ToolResult) -> Decision:
-    """Have the plan that came second revised once; if it still meets the other feature's, it waits for that one."""
-    error = result.error or {}
-    if result.tool.startswith("plan.") and not run.revisions:
-        return _ask(replace(_with_outcome(run, result), revisions=1, results=(result,), pending=None), REVISE)
-    others = tuple(error.get("details", {}).get("conflicting_feature_ids", ()))
-    return run, Await(reason=str(error["message"]), features=others)
+    """Let the orchestrator's rules decide about what another feature holds; a lock is waited for."""
+    plan = run.pending.plan if isinstance(run.pending, PlanSubmission) else {}
+    is_fixed = bool(run.revisions) or not result.tool.startswith("plan.")
+    ruling = arbitrate(run.collision_strategy, result.error or {}, plan, revised=is_fixed)
+    if isinstance(ruling, WaitFor):
+        return run, Await(reason=ruling.reason, features=ruling.features)
+    run = replace(_with_outcome(run, result), revisions=1, results=(result,), pending=None)
+    if isinstance(ruling, AskAbout):
+        return run, AskPerson(question=ruling.question, detail={"conflicting_feature_ids": ruling.features})
+    return _ask(run, ruling.instructions)
 
 
 def _again(run: FeatureRun) -> Decision:

@@ -72,7 +72,13 @@ class Supervisor:
             key = self._key(feature_id)
             self._board.enter(feature_id, key)
             others, again = depends_on.get(feature_id, ()), self._is_wanted_again(feature_id)
-            wanted = Wanted(feature_id=feature_id, depends_on=others, again=again, run_name=self.run_name)
+            wanted = Wanted(
+                feature_id=feature_id,
+                depends_on=others,
+                again=again,
+                run_name=self.run_name,
+                collision_strategy=self._gateway.kernel.config().policy.supervisor.collision_strategy,
+            )
             payload = msgspec.to_builtins(wanted)
             self._engine.submit("feature", payload, key=key, priority=PRIORITY + number)
 
@@ -102,9 +108,19 @@ class Supervisor:
             if "/" not in key and state not in ENDED
         )
 
-    def go_on(self, *, until: Literal["settled", "ended"], stopped: Callable[[], bool]) -> None:
-        """Work until every feature has ended, or until none can move without a person or another feature."""
+    def go_on(
+        self,
+        *,
+        until: Literal["settled", "ended"],
+        stopped: Callable[[], bool],
+        report: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Work until every feature has ended, or until none can move without a person or another feature.
+
+        `report` is called again and again meanwhile.
+        """
         while not stopped():
+            report()
             seen = self._board.standings()
             self.take_wishes()
             self.hand_answers_on()
