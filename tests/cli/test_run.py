@@ -91,6 +91,7 @@ def test_a_dry_run_says_what_would_be_done_and_changes_nothing(shop: Shop) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.req("AOP-263", "AOP-310")
 @pytest.mark.req("AOP-226", "AOP-237", "AOP-286", "AOP-289", "AOP-295", "AOP-296", "AOP-298", "AOP-302", "AOP-309")
 def test_every_spec_of_a_folder_becomes_a_feature_that_is_ready_to_merge_and_a_second_run_changes_nothing(
     shop: Shop,
@@ -103,6 +104,7 @@ def test_every_spec_of_a_folder_becomes_a_feature_that_is_ready_to_merge_and_a_s
     assert {row["feature_id"]: row["status"] for row in told["features"]} == dict.fromkeys(names, "ready_to_merge")
     assert [step["feature_id"] for step in told["next_steps"]] == sorted(names)
     assert told["questions"] == []
+    assert "\nfeatures: " in ran.err
     assert {(shop.root / f".worktrees/{name}/src/{name}.txt").read_text() for name in names} == {
         f"Write {name}.\n" for name in names
     }
@@ -217,6 +219,7 @@ def test_a_spec_that_depends_on_another_begins_when_that_one_is_merged(shop: Sho
 
 @pytest.mark.slow
 @pytest.mark.req("AOP-311", "AOP-325")
+@pytest.mark.req("AOP-225")
 def test_without_wait_the_run_goes_on_in_the_background_and_a_second_one_names_it(shop: Shop) -> None:
     shop.wants("held_one")
     ran = shop.run("-fl", str(shop.specs), "--json")

@@ -95,6 +95,7 @@ def test_a_run_is_told_from_the_record_step_by_step_and_the_same_each_time(shop:
     told = [shop.aop("replay", row["run"]) for _ in range(2)]
     assert (told[0].code, told[0].out) == (0, told[1].out)
     steps = shop.aop("replay", row["run"], "--json").json["steps"]
+    assert (steps[0]["event"], "provider" in steps[0]["says"]) == ("run_began", True)
     assert [step["event"] for step in steps if step["feature_id"] == "one"] == [
         "feature_initialised",
         "turn_taken",

@@ -115,6 +115,7 @@ def test_execution_testing_merge_and_supervisor_have_their_defaults() -> None:
         "turn_spawn_seconds": 60,
         "turn_idle_seconds": 0,
         "lock_wait_timeout_seconds": 300,
+        "collision_strategy": "revise",
     }
 
 

@@ -106,7 +106,7 @@ def test_a_run_ends_before_anything_is_committed_or_merged(shop: World) -> None:
     assert git(shop.root, "rev-parse", "main", "one") == before * 2
 
 
-@pytest.mark.req("AOP-235")
+@pytest.mark.req("AOP-052", "AOP-235")
 def test_a_failing_gate_goes_back_to_the_builder_with_its_log_and_what_was_tried(shop: World) -> None:
     worker = Watched(planner(PLAN), builder(BREAK), builder(REPAIR))
     assert brought(shop, worker).outcome == READY

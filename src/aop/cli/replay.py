@@ -19,6 +19,7 @@ from aop.kernel.projections import DECISIONS, sentence_of
 from aop.kernel.record import JournalEntry
 from aop.wiring import Settings, build
 
+BEGAN = "run_began"
 TURN = "turn_taken"
 _LONGEST_FACT = 60
 
@@ -81,7 +82,7 @@ def _row(name: str, journal: Sequence[JournalEntry]) -> RunRow:
         run=name,
         began=own[0].event.at,
         ended=own[-1].event.at,
-        features=tuple(sorted({str(entry.event.feature_id) for entry in own})),
+        features=tuple(sorted({entry.event.feature_id for entry in own if entry.event.feature_id})),
         turns=sum(1 for entry in own if entry.event.kind == TURN),
     )
 
@@ -110,7 +111,8 @@ def _of_run(name: str, journal: Sequence[JournalEntry]) -> list[JournalEntry]:
     if not own:
         return []
     between = (entry for entry in journal if own[0] <= entry.seq <= own[-1] and entry.event.feature_id in features)
-    return list(between)
+    began = (entry for entry in journal if entry.event.kind == BEGAN and entry.event.payload["run"] == name)
+    return [*began, *between]
 
 
 def _life(entry: JournalEntry) -> str:
