@@ -24,7 +24,7 @@ from aop.brains.ports import (
     Talked,
 )
 from aop.brains.prices import Prices
-from aop.core.errors import Fault, ModelPriceUnknown, ModelUnavailable, PathOutOfBounds
+from aop.core.errors import Fault, ModelPriceUnknown, ModelTimeout, ModelUnavailable, PathOutOfBounds
 from aop.testing.scripted_model import ScriptedModel, Step, answers, breaks_off, calls, says
 from tests.brains.subjects import FENCE, FIVE, FIVE_GIVEN, QUESTION, Sum, brain_on, waited
 
@@ -139,6 +139,17 @@ def test_a_refusal_of_a_tool_is_shown_with_its_code_and_the_work_goes_on() -> No
 def test_a_tool_that_breaks_ends_the_loop_as_a_breakage() -> None:
     with pytest.raises(Fault):
         looped(ScriptedModel([doing()]), Desk(Fault("The disk is full.")), Limits())
+
+
+def test_a_tool_whose_own_wait_ended_does_not_pass_for_the_time_of_the_loop() -> None:
+    with pytest.raises(TimeoutError):
+        looped(ScriptedModel([doing()]), Desk(TimeoutError()), Limits())
+
+
+def test_a_model_that_is_too_slow_while_there_is_time_left_has_failed() -> None:
+    outcome = looped(ScriptedModel([ModelTimeout("Too slow.")]), Desk(), Limits())
+    assert isinstance(outcome, ModelFailed)
+    assert outcome.error["code"] == "model_timeout"
 
 
 def test_a_result_that_is_not_of_the_shape_is_shown_and_can_be_handed_in_again() -> None:
