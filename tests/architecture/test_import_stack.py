@@ -43,6 +43,7 @@ def test_the_import_stack_holds() -> None:
     assert ended.returncode == 0, ended.stdout
 
 
+@pytest.mark.req("SCAF-04", "REV-03")
 @pytest.mark.parametrize(("module", "source", "contract"), SEEDED.values(), ids=SEEDED)
 def test_the_import_stack_breaks_when(module: str, source: str, contract: str, tmp_path: Path) -> None:
     package = skeleton(tmp_path)

@@ -947,3 +947,96 @@ class ModelAnswerInvalid(Refusal):
 
     code = "model_answer_invalid"
     hint = "Ask again, or take a model that keeps to schemas."
+
+
+class MissionMissing(Refusal):
+    """The ticket's description has no block that says what to do."""
+
+    code = "mission_missing"
+    hint = "Put one fenced `yaml` block into the ticket's description, as `docs/tickets.md` shows it."
+
+
+class MissionAmbiguous(Refusal):
+    """The ticket's description has several blocks that say different things."""
+
+    code = "mission_ambiguous"
+    hint = "Keep one of the blocks in the ticket's description, and remove the others."
+
+
+class MissionMalformed(Refusal):
+    """The block of a ticket, or its whole description, cannot be read."""
+
+    code = "mission_malformed"
+    hint = "Repair the text at the line that is named; anchors, aliases and tags are not taken."
+
+
+class MissionInvalid(Refusal):
+    """The block of a ticket can be read, but lacks a field or has a wrong one."""
+
+    code = "mission_invalid"
+    hint = "Set the field that is named in the ticket's block, as `docs/tickets.md` shows it."
+
+
+class ScaffoldPlanRejected(Refusal):
+    """The files that the model planned may not be written."""
+
+    code = "scaffold_plan_rejected"
+    hint = "Start the ticket again; if the model plans the same, say in the ticket what it must leave out."
+
+
+class ModeUnavailable(Refusal):
+    """The work needs a mode that this version of AOP does not have."""
+
+    code = "mode_unavailable"
+    hint = "Remove `mode: agentic` and `exploratory: true` from the ticket's block, or make the change smaller."
+
+
+class RemoteNotFound(Refusal):
+    """The tracker, the version control system or the documentation has no such thing."""
+
+    code = "remote_not_found"
+    hint = "Check the key, the path or the page id, and whether the account of AOP may see it."
+
+
+class RemoteRejected(Refusal):
+    """A system around the ticket said no."""
+
+    code = "remote_rejected"
+    hint = "Read what it says; the same request will be rejected again."
+
+
+class RemoteUnavailable(Refusal):
+    """A system around the ticket did not answer, or its MCP server died."""
+
+    code = "remote_unavailable"
+    move = Move.RETRY
+    hint = "Start the ticket again; what was written already is found and not written twice."
+
+
+class RemoteToolsMissing(Refusal):
+    """The MCP server of a provider lacks a tool, or an argument of one, that AOP needs."""
+
+    code = "remote_tools_missing"
+    hint = "Install the version of the server that `docs/tickets.md` names."
+
+
+class TicketProviderUnsupported(Refusal):
+    """A variable names a provider that AOP has no adapter for."""
+
+    code = "ticket_provider_unsupported"
+    hint = "Set the variable to one of the providers that are named."
+
+
+class TicketSettingMissing(Refusal):
+    """A variable that the work on tickets needs is not set."""
+
+    code = "ticket_setting_missing"
+    move = Move.CORRECT_USAGE
+    hint = "Set the variable, as `docs/tickets.md` says, and start again."
+
+
+class TicketRunNotFound(Refusal):
+    """There is no such run of a ticket."""
+
+    code = "ticket_run_not_found"
+    hint = "`aop ticket runs` lists them."

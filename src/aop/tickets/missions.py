@@ -1,0 +1,190 @@
+"""What a ticket asks for: the one `scaffolding` or `code_review_params` block of its description, strictly read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Literal, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct
+
+from aop.core.errors import (
+    Json,
+    MissionAmbiguous,
+    MissionInvalid,
+    MissionMalformed,
+    MissionMissing,
+    PathOutOfBounds,
+)
+from aop.core.jsontext import MalformedText
+from aop.core.yamltext import dump_yaml, parse_yaml
+from aop.kernel.paths import exact_path
+from aop.tickets.descriptions import Block, blocks_in, plain_description
+
+SCAFFOLDING = "scaffolding"
+REVIEW_PARAMS = "code_review_params"
+
+_LABELS = frozenset(["", "yaml", "yml", SCAFFOLDING, REVIEW_PARAMS])
+_MERGE_REQUEST = re.compile(r"/merge_requests/([1-9][0-9]{0,9})(?:[/?#].*)?\Z")
+_NOT_IN_BRANCHES = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|\.lock(?:/|\Z)|\.\Z|(?:\A|/)[.-]|/\Z")
+
+Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"\S")]
+Prose = Annotated[str, Meta(min_length=1, max_length=4_000, pattern=r"\S")]
+T = TypeVar("T", bound=Struct)
+
+
+class Target(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where the scaffold goes."""
+
+    gitlab_project_path: Name
+    branch_slug: Name
+    gitlab_project_id: str | int | None = None
+    target_base_branch: Name | None = None
+
+
+class Parameters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the scaffold is of."""
+
+    service_name: Name
+    description: Prose
+    owner_team: Name
+
+
+class ScaffoldingMission(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The block `scaffolding` of a ticket."""
+
+    version: Literal["1", "1.0"]
+    technology_stack: Name
+    target: Target
+    parameters: Parameters
+    mode: Literal["linear", "agentic"] = "linear"
+    exploratory: bool = False
+
+
+class ReviewParams(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The block `code_review_params` of a ticket, which the scaffolder writes and the reviewer reads."""
+
+    gitlab_project_id: str
+    source_branch_name: Name
+    review_request_url: Name
+    generated_at: str
+    mode: Literal["linear", "agentic"] = "linear"
+
+    @property
+    def merge_request_id(self) -> str:
+        """Return the number of the merge request, which its address ends with."""
+        found = _MERGE_REQUEST.search(self.review_request_url)
+        if found is None:
+            raise MissionInvalid(
+                "`code_review_params.review_request_url` is not the address of a merge request.",
+                field="code_review_params.review_request_url",
+                hint="Write the address as the browser shows it; it ends with `/merge_requests/` and a number.",
+            )
+        return found[1]
+
+
+def scaffolding_mission(description: Json) -> ScaffoldingMission:
+    """Read what is to be scaffolded.
+
+    Raises: MissionMissing, MissionAmbiguous, MissionMalformed, MissionInvalid.
+    """
+    mission = _read(_only_block(description, SCAFFOLDING), SCAFFOLDING, ScaffoldingMission)
+    _checked_branch(mission.target.branch_slug, "scaffolding.target.branch_slug")
+    if mission.target.target_base_branch is not None:
+        _checked_branch(mission.target.target_base_branch, "scaffolding.target.target_base_branch")
+    try:
+        exact_path(mission.target.gitlab_project_path)
+    except PathOutOfBounds as error:
+        field = "scaffolding.target.gitlab_project_path"
+        raise MissionInvalid(
+            f"`{field}` is not the path of a project: {error.facts['reason']}.", field=field
+        ) from error
+    return mission
+
+
+def review_params(description: Json) -> ReviewParams:
+    """Read what is to be reviewed.
+
+    Raises: MissionMissing, MissionAmbiguous, MissionMalformed, MissionInvalid.
+    """
+    params = _read(_only_block(description, REVIEW_PARAMS), REVIEW_PARAMS, ReviewParams)
+    _checked_branch(params.source_branch_name, "code_review_params.source_branch_name")
+    try:
+        datetime.fromisoformat(params.generated_at)
+    except ValueError as error:
+        field = "code_review_params.generated_at"
+        raise MissionInvalid(f"`{field}` is no time in the form of ISO 8601.", field=field) from error
+    # To be told now, and not after the ticket was told that a review began.
+    _ = params.merge_request_id
+    return params
+
+
+def review_params_block(params: ReviewParams) -> str:
+    """Return the block that `review_params` reads back, as it is appended to a description."""
+    fields = {name: value for name, value in msgspec.to_builtins(params).items() if name != "mode"}
+    return f"```yaml\n{dump_yaml({REVIEW_PARAMS: fields})}```"
+
+
+def _only_block(description: Json, name: str) -> tuple[Mapping[str, Json], int]:
+    """Return the value of the one block of that name, and its first line; twins count as one."""
+    named = re.compile(rf"^\s*[\"']?{name}[\"']?\s*:", re.MULTILINE)
+    blocks = [block for block in blocks_in(plain_description(description)) if block.label in _LABELS]
+    found = [block for block in blocks if block.label == name or named.search(block.text)]
+    values = [(value, block.line) for block in found if (value := _value(block, name)) is not None]
+    if not values:
+        raise MissionMissing(f"The description has no block `{name}`.", block=name, blocks_seen=len(blocks))
+    if any(value != values[0][0] for value, _ in values):
+        lines = [line for _, line in values]
+        raise MissionAmbiguous(
+            f"The description has {len(values)} blocks `{name}` that differ.", block=name, lines=lines
+        )
+    return values[0]
+
+
+def _value(block: Block, name: str) -> Mapping[str, Json] | None:
+    """Return what a block says under a name; None if the name stands deeper in it, or in other text."""
+    try:
+        value = parse_yaml(block.text.encode("utf-8", "surrogatepass")).value
+    except MalformedText as problem:
+        line = block.line + (problem.line or 1) - 1
+        raise MissionMalformed(
+            f"The block `{name}` cannot be read: {problem.reason}, at line {line} of the description.",
+            block=name,
+            line=line,
+        ) from problem
+    if isinstance(value, Mapping) and name not in value and block.label == name:
+        return value
+    inside = value.get(name) if isinstance(value, Mapping) else None
+    if isinstance(value, Mapping) and name in value and not isinstance(inside, Mapping):
+        raise MissionInvalid(f"`{name}` has no fields.", field=name)
+    return inside if isinstance(inside, Mapping) else None
+
+
+def _read(found: tuple[Mapping[str, Json], int], name: str, shape: type[T]) -> T:
+    value, line = found
+    try:
+        return msgspec.convert(_as_text(value), type=shape)
+    except msgspec.ValidationError as error:
+        what, _, where = str(error).partition(" - at `$")
+        field = f"{name}{where.rstrip('`')}"
+        raise MissionInvalid(f"`{field}` is wrong: {what}.", field=field, line=line) from error
+
+
+def _as_text(value: Mapping[str, Json]) -> dict[str, Json]:
+    """Return the fields with numbers as the texts they were meant as: `version: 1.0`, `gitlab_project_id: 7`."""
+    return {
+        name: str(field) if isinstance(field, (int, float)) and not isinstance(field, bool) else field
+        for name, field in value.items()
+    }
+
+
+def _checked_branch(name: str, field: str) -> None:
+    """Refuse what git would not take as a branch, or would take for an option."""
+    if _NOT_IN_BRANCHES.search(name) or name in ("@", "HEAD") or not name.isprintable():
+        raise MissionInvalid(
+            f"`{field}` is not the name of a branch.",
+            field=field,
+            hint="Write a name such as `feature/SHOP-12-orders`: no spaces, no `..`, no `-` in front.",
+        )

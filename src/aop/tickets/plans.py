@@ -1,0 +1,98 @@
+"""What a model plans to write, and what of it may be written: all of it or nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from aop.core.errors import Json, PathOutOfBounds, ScaffoldPlanRejected
+from aop.core.redaction import Redactor
+from aop.kernel.paths import exact_path, folded
+
+MOST_FILES = 300
+MOST_CHARS = 2_000_000
+
+MAY_BE_EMPTY = frozenset([".gitkeep", ".keep", "__init__.py", "py.typed"])
+_EXAMPLES = (".example", ".sample", ".template", ".dist")
+_FORBIDDEN = re.compile(
+    r"\A(?:\.env(?:\..+)?|\.envrc|\.netrc|\.npmrc|\.pypirc|\.git-credentials|id_(?:rsa|dsa|ecdsa|ed25519)"
+    r"|.+\.(?:pem|key|p12|pfx|jks|keystore))\Z"
+)
+_FORBIDDEN_FOLDERS = frozenset([".git", ".aop", ".ssh", ".aws", ".gnupg"])
+
+
+class PlannedFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A file that is to be written; `path` is whole, and `name` is its last part."""
+
+    path: Annotated[str, Meta(min_length=1, max_length=4_096)]
+    name: Annotated[str, Meta(min_length=1, max_length=255)]
+    content: str
+
+
+class ScaffoldPlan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a model answers when it is asked for a scaffold."""
+
+    files: Annotated[tuple[PlannedFile, ...], Meta(max_length=MOST_FILES)]
+    summary: Annotated[str, Meta(min_length=1, max_length=2_000)]
+
+
+def validated(plan: ScaffoldPlan, redact: Redactor) -> ScaffoldPlan:
+    """Return the plan if every file of it may be written.
+
+    Raises: ScaffoldPlanRejected, with every reason; never with a secret.
+    """
+    flaws = [*_plan_flaws(plan.files)]
+    for file in plan.files:
+        flaws += [f"`{file.path}`: {reason}" for reason in _file_flaws(file, redact)]
+    if flaws:
+        told: list[Json] = [redact(flaw)[:400] for flaw in flaws]
+        number = "1 flaw" if len(told) == 1 else f"{len(told)} flaws; the first"
+        raise ScaffoldPlanRejected(f"The plan has {number}: {told[0]}.", flaws=told)
+    return plan
+
+
+def _plan_flaws(files: Sequence[PlannedFile]) -> Iterator[str]:
+    if not files:
+        yield "it has no files"
+    if sum(len(file.content) for file in files) > MOST_CHARS:
+        yield f"its files have more than {MOST_CHARS} characters"
+    seen: dict[str, str] = {}
+    for file in files:
+        key = folded(file.path)
+        if key in seen:
+            yield f"`{file.path}` is planned twice, or differs from another only in case"
+        seen[key] = file.path
+    for key, path in seen.items():
+        above = key.rpartition("/")[0]
+        while above:
+            if above in seen:
+                yield f"`{path}` lies below `{seen[above]}`, which is planned as a file"
+            above = above.rpartition("/")[0]
+
+
+def _file_flaws(file: PlannedFile, redact: Redactor) -> Iterator[str]:
+    try:
+        path = exact_path(file.path)
+    except PathOutOfBounds as error:
+        yield str(error.facts["reason"])
+        return
+    *folders, name = path.split("/")
+    if file.name != name:
+        yield "its `name` is not the last part of its `path`"
+    if _is_forbidden([folder.lower() for folder in folders], name.lower()):
+        yield "files of this kind hold secrets, or belong to a program, and are not generated"
+    if not file.content.strip() and name not in MAY_BE_EMPTY:
+        yield "it is empty"
+    if "\0" in file.content or any("\ud800" <= letter <= "\udfff" for letter in file.content):
+        yield "it is not text"
+    for rule in sorted({found.rule for found in redact.secrets_in(f"{file.path}\n{file.content}")}):
+        yield f"it holds a secret (rule `{rule}`)"
+
+
+def _is_forbidden(folders: Sequence[str], name: str) -> bool:
+    if not _FORBIDDEN_FOLDERS.isdisjoint(folders):
+        return True
+    return _FORBIDDEN.fullmatch(name) is not None and not name.endswith(_EXAMPLES)

@@ -1,0 +1,83 @@
+"""Every text that the scaffolder writes where people read it: comments, the commit, the merge request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from aop.core.errors import Json
+from aop.tickets.missions import ScaffoldingMission
+from aop.tickets.plans import ScaffoldPlan
+from aop.tickets.ports import MergeRequest
+
+MARKER = "AOP-Run"
+
+
+def marked(text: str, marker: str) -> str:
+    """Return a text that says which step wrote it, so that a repeated step finds it."""
+    return f"{text}\n\n{MARKER}: {marker}"
+
+
+def is_marked(text: str, marker: str) -> bool:
+    """Tell whether a text was written by that step; other lines may follow, as trackers rewrite what they keep."""
+    return f"{MARKER}: {marker}" in (line.strip() for line in text.splitlines())
+
+
+def started(mission: ScaffoldingMission) -> str:
+    """Say that the work begins."""
+    target = mission.target
+    return (
+        f"Scaffolding of `{mission.parameters.service_name}` ({mission.technology_stack}) started:"
+        f" branch `{target.branch_slug}` of `{target.gitlab_project_path}`."
+    )
+
+
+def branch_exists(mission: ScaffoldingMission, merge_request: MergeRequest | None) -> str:
+    """Say that there is nothing to do, and how to go on if that is not what was meant."""
+    branch = mission.target.branch_slug
+    seen = (
+        f"Its merge request is {merge_request.url} ({merge_request.state})."
+        if merge_request
+        else "It has no merge request: open one by hand, or, if the branch is a leftover, delete it, or name another"
+        " `branch_slug` in the ticket, and start again."
+    )
+    return f"The branch `{branch}` exists already, so nothing was generated or written. {seen}"
+
+
+def commit_message(key: str, mission: ScaffoldingMission) -> str:
+    """Return the message of the commit, which follows from the ticket alone."""
+    parameters = mission.parameters
+    return (
+        f"{key}: Scaffold {parameters.service_name}\n\n"
+        f"Stack: {mission.technology_stack}\nTeam: {parameters.owner_team}\nTicket: {key}"
+    )
+
+
+def merge_request_title(key: str, mission: ScaffoldingMission) -> str:
+    """Return the title of the merge request."""
+    return f"{key}: Scaffold {mission.parameters.service_name}"
+
+
+def merge_request_description(key: str, plan: ScaffoldPlan) -> str:
+    """Return what the merge request says of itself."""
+    files = "\n".join(f"- `{path}`" for path in sorted(file.path for file in plan.files))
+    return f"Generated for {key}.\n\nFiles:\n{files}"
+
+
+def succeeded(mission: ScaffoldingMission, merge_request: MergeRequest, at: str) -> str:
+    """Say what was made."""
+    return (
+        f"Scaffolding done: {merge_request.url}\nBranch: `{mission.target.branch_slug}`\nTime: {at}\n"
+        "Next: look at the merge request."
+    )
+
+
+def failed(error: Mapping[str, Json], step: str, reached: Sequence[str]) -> str:
+    """Say what went wrong, where, what was done before, and what to do next."""
+    details = error.get("details")
+    hints = details.get("suggested_next_actions") if isinstance(details, Mapping) else None
+    lines = [
+        f"Scaffolding started and failed at the step `{step}`: {error['message']}",
+        *(f"What to do: {hint}" for hint in (hints if isinstance(hints, (list, tuple)) else ())),
+        f"Code: `{error['code']}`. Steps done before: {', '.join(f'`{name}`' for name in reached) or 'none'}.",
+    ]
+    return "\n".join(lines)
