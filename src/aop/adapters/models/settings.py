@@ -53,11 +53,15 @@ class BrainSettings(Struct, frozen=True, kw_only=True):
             retries=_number(environ, "AOP_MODEL_RETRIES", 2, least=0),
             record=_path(environ, "AOP_MODEL_RECORD"),
             replay=replay,
-            prices=_prices(environ),
+            prices=known_prices(environ),
         )
 
 
-def _prices(environ: Mapping[str, str]) -> Prices:
+def known_prices(environ: Mapping[str, str]) -> Prices:
+    """Return the prices that AOP brings, with the user's own laid over them.
+
+    Raises: InputPathNotFound, InvalidConfiguration.
+    """
     shipped = read_prices(Path(__file__).with_name("prices.json").read_bytes(), "prices.json")
     own = _path(environ, "AOP_MODEL_PRICES")
     if own is None:

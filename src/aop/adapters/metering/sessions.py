@@ -1,0 +1,119 @@
+"""Opens a metered endpoint for one session of an agent, and closes it again."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import httpx2
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from aop.adapters.listening import LOOPBACK, Listening, loopback_socket
+from aop.adapters.metering.dialects import DIALECTS
+from aop.adapters.metering.forwarding import AT_ONCE, Forwarding, Patience, Session, Upstream
+from aop.adapters.metering.tallies import Caps, Metered, Tally
+from aop.adapters.models.endpoints import endpoint
+from aop.brains.names import ModelName
+from aop.brains.prices import Prices
+
+_WAITING = 128
+_IDLE_SECONDS = 120
+"""Longer than clients keep a connection: one that they take up again is still there."""
+
+
+class Meter:
+    """An endpoint that is open; an agent gets the first two, and nothing else."""
+
+    def __init__(self, base_url: str, placeholder_key: str, tally: Tally) -> None:
+        self.base_url = base_url
+        self.placeholder_key = placeholder_key
+        self._tally = tally
+
+    def report(self) -> Metered:
+        """Return what passed so far; after the endpoint was closed, all that passed."""
+        return self._tally.report()
+
+
+@contextmanager
+def metered(
+    upstream: Upstream, *, prices: Prices, caps: Caps | None = None, patience: Patience | None = None
+) -> Iterator[Meter]:
+    """Put an endpoint on this machine in front of a provider's; at the end, requests under way are given up."""
+    dialect = DIALECTS[upstream.provider]
+    session = Session(
+        upstream=upstream,
+        dialect=dialect,
+        placeholder=f"aop-{secrets.token_urlsafe(24)}",
+        tally=Tally(caps or Caps(), prices),
+        patience=patience or Patience(),
+        clock=time.monotonic,
+    )
+    listening = loopback_socket(0)
+    # From here on a client waits for its answer rather than being refused.
+    listening.listen(_WAITING)
+    base_url = f"http://{LOOPBACK}:{listening.getsockname()[1]}{dialect.prefix}"
+    server = _Server(session)
+    thread = threading.Thread(target=server.run, args=([listening],), name="aop-meter", daemon=True)
+    thread.start()
+    try:
+        yield Meter(base_url, session.placeholder, session.tally)
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+def upstream_of(name: ModelName, environ: Mapping[str, str]) -> Upstream:
+    """Return where a model's provider is, with the key that the environment holds.
+
+    Raises: ModelKeyMissing, ModelNotConfigured.
+    """
+    place = endpoint(name, environ)
+    return Upstream(provider=name.provider, base_url=place.base_url, key=environ.get(place.key_variable or "", ""))
+
+
+class _Server(uvicorn.Server):
+    """Serves one session in the thread that runs it."""
+
+    def __init__(self, session: Session) -> None:
+        patience = session.patience
+        timeout = httpx2.Timeout(patience.silence_seconds, connect=patience.connect_seconds)
+        limits = httpx2.Limits(max_connections=AT_ONCE, max_keepalive_connections=AT_ONCE)
+        self._client = httpx2.AsyncClient(timeout=timeout, limits=limits, follow_redirects=False)
+        self._forwarding = Forwarding(session, self._client)
+        super().__init__(
+            uvicorn.Config(
+                self._forwarding,
+                http=_Connection,
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                timeout_keep_alive=_IDLE_SECONDS,
+            )
+        )
+
+    async def shutdown(self, sockets: list[Listening] | None = None) -> None:
+        """Give up what is under way, then close."""
+        self._forwarding.end_all()
+        await super().shutdown(sockets)
+        await self._client.aclose()
+
+
+class _Connection(H11Protocol):
+    """Says nothing about answers that were broken off, which are counted; a fault is still said."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.logger = logging.getLogger("uvicorn.error.metering")
+        self.logger.addFilter(_is_fault)
+
+
+def _is_fault(record: logging.LogRecord) -> bool:
+    return record.exc_info is not None

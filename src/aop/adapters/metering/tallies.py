@@ -1,0 +1,124 @@
+"""What passed through a meter, what it cost, and whether more may pass."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, deque
+from collections.abc import Mapping
+from enum import StrEnum
+
+from msgspec import Struct
+
+from aop.brains.conversation import NO_TOKENS, Usage
+from aop.brains.prices import Prices
+from aop.kernel.usage import Usage as TurnUsage
+
+_NEWEST = 1000
+
+
+class Caps(Struct, frozen=True, kw_only=True):
+    """What a session may use up; None is no limit."""
+
+    cost_usd: float | None = None
+    tokens: int | None = None
+
+
+class Outcome(StrEnum):
+    """What became of a request."""
+
+    ANSWERED = "answered"
+    PROVIDER_REFUSED = "provider_refused"
+    CUT_OFF = "cut_off"
+    """It ended before its tokens were reported, or was no answer of a model at all."""
+    TIMED_OUT = "timed_out"
+    UNREACHABLE = "unreachable"
+    AGENT_LEFT = "agent_left"
+    OVER_CAP = "over_cap"
+    NOT_ALLOWED = "not_allowed"
+
+
+class Exchange(Struct, frozen=True, kw_only=True):
+    """One request and its answer, without a word of either."""
+
+    path: str
+    model: str = ""
+    """As `provider:model`; empty where no model was asked."""
+    status: int
+    outcome: Outcome
+    usage: Usage = NO_TOKENS
+    is_estimated: bool = False
+    """Whether the tokens are a guess from the number of bytes: the provider did not get to report them."""
+    first_byte_seconds: float | None = None
+    seconds: float
+
+
+class Metered(Struct, frozen=True, kw_only=True):
+    """All that passed."""
+
+    usage: Usage
+    cost_usd: float | None
+    """None: one of the models has no known price."""
+    estimated: int
+    """In how many requests the tokens are a guess."""
+    outcomes: Mapping[str, int]
+    exchanges: tuple[Exchange, ...]
+    """The newest."""
+
+    @property
+    def turn_usage(self) -> TurnUsage:
+        """Return it as what a worker's turn reports."""
+        return TurnUsage(
+            input_tokens=self.usage.input_tokens,
+            output_tokens=self.usage.output_tokens,
+            cached_input_tokens=self.usage.cache_read_tokens,
+            cost_usd=self.cost_usd,
+        )
+
+
+class Tally:
+    """Counts; may be asked from any thread."""
+
+    def __init__(self, caps: Caps, prices: Prices) -> None:
+        self._caps = caps
+        self._prices = prices
+        self._lock = threading.Lock()
+        self._usage = NO_TOKENS
+        self._cost: float | None = 0.0
+        self._estimated = 0
+        self._outcomes: Counter[str] = Counter()
+        self._newest: deque[Exchange] = deque(maxlen=_NEWEST)
+
+    def add(self, exchange: Exchange) -> None:
+        """Count one more."""
+        used = exchange.usage != NO_TOKENS
+        cost = self._prices.cost(exchange.model, exchange.usage) if used else 0.0
+        with self._lock:
+            self._usage = self._usage.plus(exchange.usage)
+            self._cost = None if cost is None or self._cost is None else round(self._cost + cost, 9)
+            self._estimated += exchange.is_estimated
+            self._outcomes[exchange.outcome.value] += 1
+            self._newest.append(exchange)
+
+    def why_not(self, model: str) -> str:
+        """Return why a model may not be asked any more, or nothing."""
+        with self._lock:
+            tokens, cost = self._usage.total_tokens or 0, self._cost
+        if self._caps.tokens is not None and tokens >= self._caps.tokens:
+            return f"This session has used {tokens} of its {self._caps.tokens} tokens."
+        if self._caps.cost_usd is None:
+            return ""
+        if cost is None or (model and self._prices.of(model) is None):
+            return f"This session may cost {self._caps.cost_usd:g} USD, and `{model}` has no known price."
+        over = cost >= self._caps.cost_usd
+        return f"This session has used up {cost:g} of its {self._caps.cost_usd:g} USD." if over else ""
+
+    def report(self) -> Metered:
+        """Return what was counted so far."""
+        with self._lock:
+            return Metered(
+                usage=self._usage,
+                cost_usd=self._cost,
+                estimated=self._estimated,
+                outcomes=dict(sorted(self._outcomes.items())),
+                exchanges=tuple(self._newest),
+            )
