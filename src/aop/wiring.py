@@ -94,6 +94,10 @@ TOOL_MODULES: Mapping[str, str] = {
     "run.pause": "aop.kernel.tools.running",
     "run.resume": "aop.kernel.tools.running",
     "run.took": "aop.kernel.tools.running",
+    "submit_note": "aop.kernel.tools.proposals",
+    "submit_patch": "aop.kernel.tools.proposals",
+    "submit_plan": "aop.kernel.tools.proposals",
+    "submit_request": "aop.kernel.tools.proposals",
     "usage.record": "aop.kernel.tools.usage",
 }
 """Every tool, and the module that has its row: a command pays for the tools that it calls, not for all of them."""
@@ -248,13 +252,16 @@ def build_notifications(app: App, settings: Settings, log: Callable[[str], None]
     return Notifications(app.gateway, settings.environ, rules, log)
 
 
-def command_staff(app: App, settings: Settings, choices: Mapping[Role, ProviderChoice]) -> Staff:
-    """Return the workers that are commands of the user's.
+def agent_staff(app: App, settings: Settings, choices: Mapping[Role, ProviderChoice], mcp_url: str = "") -> Staff:
+    """Return the workers that somebody chose; those that come in by MCP do so at this address.
 
-    Raises: MissingRolePrompt, ProviderAuthMissing.
+    Raises: MissingRolePrompt, ProviderAuthMissing, AgentProviderNotConfigured.
     """
+    from aop.adapters.agents.access import configured_access
     from aop.adapters.agents.custom import Surroundings, patience_of
-    from aop.adapters.agents.staff import CommandStaff, feature_scratch, role_prompts
+    from aop.adapters.agents.scratch import ScratchReader
+    from aop.adapters.agents.sessions import Desk
+    from aop.adapters.agents.staff import ChosenStaff, chosen_workers, feature_scratch, role_prompts
     from aop.kernel.provisions import environment_of
 
     kernel, private = app.gateway.kernel, app.root / ".aop"
@@ -269,7 +276,20 @@ def command_staff(app: App, settings: Settings, choices: Mapping[Role, ProviderC
         path=settings.environ.get("PATH", ""),
         patience=patience_of(config.policy.supervisor),
     )
-    return CommandStaff(choices, role_prompts(app.repository, config), settings.environ, around)
+    desk = Desk(
+        kernel=kernel,
+        tokens=app.tokens,
+        scratches=ScratchReader(kernel.git, app.root, settings.environ),
+        access=configured_access(settings.environ),
+        environment=around.environment,
+        mcp_url=mcp_url,
+        private=around.private,
+        logs=around.logs,
+        path=around.path,
+        patience=around.patience,
+    )
+    workers = chosen_workers(choices, settings.environ, around, desk)
+    return ChosenStaff(choices, role_prompts(app.repository, config), workers)
 
 
 def build_brain(settings: Settings, *, chosen: str | None = None, product: str | None = None) -> Brain:

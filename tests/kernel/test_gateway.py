@@ -104,6 +104,10 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "run.pause": PERSON,
     "run.resume": PERSON,
     "run.took": set(),
+    "submit_note": {PLANNER, BUILDER, QA},
+    "submit_patch": {BUILDER, QA},
+    "submit_plan": {ORCHESTRATOR, PLANNER},
+    "submit_request": {PLANNER, BUILDER, QA},
     "usage.record": set(),
 }
 """Which roles may call a tool (`system` may call all); `person`: the orchestrator's, and never with a token."""
@@ -305,6 +309,10 @@ EXAMPLES: Mapping[str, dict[str, Any]] = {
             "limits": {"active_features": 5},
         }
     },
+    "submit_note": {"note": "Seen."},
+    "submit_patch": {"unified_diff": PATCH},
+    "submit_plan": {"plan": plan_for("one")},
+    "submit_request": {"request": "question", "detail": {"question": "Which colour?"}},
     "usage.record": {"worker": "builder", "run": "run-1", "provider": "custom"},
 }
 """What a tool needs besides a feature."""
@@ -523,7 +531,8 @@ def tell_about(world: World) -> None:
     world.ok("inbox.expire", role=Role.SYSTEM, feature_id="one", question_id="q1")
     world.ok("inbox.answer", feature_id="one", question_id="q1", answer="Blue.")
     world.ok("notices.note", role=Role.SYSTEM, feature_id="one", **EXAMPLES["notices.note"])
-    world.ok("usage.record", role=Role.SYSTEM, feature_id="one", **EXAMPLES["usage.record"])
+    for tool in ("usage.record", "submit_note", "submit_patch", "submit_plan", "submit_request"):
+        world.ok(tool, role=Role.SYSTEM, feature_id="one", **EXAMPLES[tool])
     world.ok("run.began", role=Role.SYSTEM, **EXAMPLES["run.began"])
 
 

@@ -118,6 +118,10 @@ ROWS: Mapping[str, Row] = {
     "repo.status": Row(),
     "report.dashboard": Row(),
     "report.feature_summary": Row(),
+    "submit_note": Row(role=BUILDER, good={"note": "Seen."}, bad={"note": ""}),
+    "submit_patch": Row(role=BUILDER, good={"unified_diff": PATCH}, bad={"unified_diff": ""}),
+    "submit_plan": Row(role=PLANNER, good={"plan": PLAN}, bad={"plan": {}}),
+    "submit_request": Row(role=BUILDER, good={"request": "context"}, bad={"request": "money"}),
 }
 PERSONS = {
     "feature.approve",

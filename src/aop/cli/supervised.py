@@ -6,6 +6,7 @@ import argparse
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Literal
 
@@ -26,7 +27,7 @@ from aop.supervisor.providers import Wish, choices
 from aop.supervisor.specs import WantedFeature
 from aop.supervisor.supervising import NO_DEPENDENCIES
 from aop.supervisor.workers import ProviderChoice
-from aop.wiring import App, Settings, build, build_notifications, build_supervision, command_staff
+from aop.wiring import App, Settings, agent_staff, build, build_notifications, build_supervision
 
 LEASE = ".aop/supervisor.lock"
 TELLING_SECONDS = 15.0
@@ -69,7 +70,7 @@ def order_of(
     )
     config = app.gateway.kernel.config()
     chosen = choices(wish, Wish.from_env(settings.environ), config.agents.runtime)
-    command_staff(app, settings, chosen)
+    agent_staff(app, settings, chosen)
     limits = limits_of(config.policy.supervisor, active_features=arguments.max_active)
     return Order(features=features, depends_on=depends_on, choices=chosen, limits=limits)
 
@@ -126,10 +127,10 @@ def _supervise(
         terminal.say(f"{time.monotonic() - began:7.2f} s  {feature_id}: {line}")
 
     before = _newest(app)
-    staff = command_staff(app, settings, order.choices)
     notifications = build_notifications(app, settings, terminal.say)
-    made = build_supervision(app, staff, order.limits, tell, notifications)
-    with stop_on_signals() as stopping:
+    with open_door(app, order.choices, terminal.say) as mcp_url, stop_on_signals() as stopping:
+        staff = agent_staff(app, settings, order.choices, mcp_url)
+        made = build_supervision(app, staff, order.limits, tell, notifications)
         made.engine.start(made.lives.kinds())
         features = _with_left_over(wanted, made.supervisor.left_over())
         made.supervisor.note_beginning(app.person.actor, features, order.choices, order.limits)
@@ -145,6 +146,19 @@ def _supervise(
     facts = report(app, made.board, changed=_is_changed(app, before), seconds=time.monotonic() - began)
     show(facts, terminal)
     return exit_code(facts)
+
+
+def open_door(
+    app: App, choices: Mapping[Role, ProviderChoice], log: Callable[[str], None]
+) -> AbstractContextManager[str]:
+    """Open the door by which agents come in that need one; give its address, or nothing if nobody does."""
+    from aop.adapters.agents.staff import needs_door
+
+    if not needs_door(choices):
+        return nullcontext("")
+    from aop.mcpserver.beside import served_beside
+
+    return served_beside(app.gateway, app.tokens, log)
 
 
 def _with_left_over(wanted: Sequence[FeatureId], left: Sequence[FeatureId]) -> list[FeatureId]:

@@ -82,6 +82,8 @@ class Tool(Struct, frozen=True, kw_only=True):
     """Changes nothing more when it is called again with the same arguments, whatever the operation id (AOP-150)."""
     person_only: bool = False
     """Never for a token that a model or a worker holds, whatever its role (C-53)."""
+    in_turn: bool = False
+    """Changes nothing but what a coding agent says in its turn; of all that mutates, such an agent gets only these."""
     expandable: bool = False
     """Whether the policy may give it to further roles; every other row it can only narrow (AOP-158)."""
     reveal: Callable[[Kernel, Any], Struct] | None = None

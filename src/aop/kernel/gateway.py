@@ -294,6 +294,8 @@ def may_use(tool: Tool, principal: Principal, policy: Policy) -> bool:
     """Decide by catalogue and policy; what neither names is denied."""
     if tool.person_only and not (principal.person or principal.role is Role.SYSTEM):
         return False
+    if principal.turn and tool.mutates and not tool.in_turn:
+        return False
     if principal.role is Role.SYSTEM:
         return True
     listed = policy.rbac.get(principal.role)

@@ -17,6 +17,8 @@ class Principal(Struct, frozen=True, kw_only=True):
     """True for the terminal and the page; false for every token that a model or a worker holds."""
     features: frozenset[FeatureId] | None = None
     """The features that it may touch; None means all of this repository."""
+    turn: str = ""
+    """The turn of a coding agent that it speaks in: there it reads and proposes, and the supervisor acts."""
 
     def reaches(self, feature_id: str) -> bool:
         """Tell whether a feature is in this caller's scope."""

@@ -47,41 +47,62 @@ def serve_http(
 ) -> None:
     """Serve until a signal comes; then take no new calls, and let those that are running come to their end."""
     origin = f"http://{LOOPBACK}:{listening.getsockname()[1]}"
-    door = Door(gateway, _caller, log)
-    doorway = Doorway(_app(door, tokens, origin), tokens)
-    server = _Server(
-        uvicorn.Config(
-            doorway,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=SECONDS_FOR_STREAMS_TO_CLOSE,
-        ),
-        lambda: announce(origin + PATH),
-    )
+    door = Door(gateway, caller_of_request, log)
+    serving = Serving(door, tokens, origin, announce)
     try:
-        asyncio.run(_until_signalled(server, doorway, listening))
+        asyncio.run(serving.until_signalled(listening))
     finally:
         door.close()
 
 
-async def _until_signalled(server: _Server, doorway: Doorway, listening: Listening) -> None:
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stopping.set)
-    serving = asyncio.create_task(server.serve(sockets=[listening]))
-    serving.add_done_callback(lambda _: stopping.set())
-    await stopping.wait()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        # Who signals twice does not want to wait; the record survives that too.
-        loop.remove_signal_handler(number)
-    await doorway.emptied()
-    server.handle_exit(signal.SIGTERM, None)
-    await serving
+class Serving:
+    """One door, served under one origin until it is stopped."""
+
+    def __init__(self, door: Door, tokens: Tokens, origin: str, announce: Announce) -> None:
+        self._doorway = Doorway(_app(door, tokens, origin), tokens)
+        self._server = _Server(
+            uvicorn.Config(
+                self._doorway,
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                timeout_graceful_shutdown=SECONDS_FOR_STREAMS_TO_CLOSE,
+            ),
+            self._is_ready,
+        )
+        self._announce = announce
+        self._origin = origin
+
+    async def until_signalled(self, listening: Listening) -> None:
+        """Serve until a signal comes; this is the main thread's."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self.stop)
+        await self.until_stopped(listening)
+
+    async def until_stopped(self, listening: Listening) -> None:
+        """Serve until somebody says `stop`, and let the calls that are inside come to their end."""
+        self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
+        serving = asyncio.create_task(self._server.serve(sockets=[listening]))
+        serving.add_done_callback(lambda _: self._stopping.set())
+        await self._stopping.wait()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            # Who signals twice does not want to wait; the record survives that too.
+            self._loop.remove_signal_handler(number)
+        await self._doorway.emptied()
+        self._server.handle_exit(signal.SIGTERM, None)
+        await serving
+
+    def stop(self) -> None:
+        """End it, from any thread."""
+        self._loop.call_soon_threadsafe(self._stopping.set)
+
+    def _is_ready(self) -> None:
+        self._announce(self._origin + PATH)
 
 
-def _caller() -> Principal:
+def caller_of_request() -> Principal:
+    """Return whom the token of the request that is being answered stands for."""
     access = get_access_token()
     principal = None if access is None else (access.claims or {}).get(PRINCIPAL)
     if not isinstance(principal, Principal):

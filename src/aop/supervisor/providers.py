@@ -12,8 +12,6 @@ from aop.kernel.agent_models import Provider, Runtime
 from aop.supervisor.workers import ProviderChoice
 
 ROLES = (Role.ORCHESTRATOR, Role.PLANNER, Role.BUILDER, Role.QA)
-DRIVEN = (Provider.CUSTOM,)
-"""Those that this version of AOP can drive."""
 
 
 class Wish(Struct, frozen=True, kw_only=True):
@@ -56,13 +54,6 @@ def _choice(role: Role, wishes: list[Wish]) -> ProviderChoice:
         raise AgentProviderNotConfigured(f"Nothing says which coding agent the {role} is.", role=role)
     if provider not in set(Provider):
         raise UnsupportedAgentProvider(f"There is no provider `{provider[:80]}`.", provider=provider[:80], role=role)
-    if provider not in DRIVEN:
-        raise UnsupportedAgentProvider(
-            f"This version of AOP does not drive `{provider}` yet.",
-            hint="Take `custom`, and let your command start the agent.",
-            provider=provider,
-            role=role,
-        )
     return ProviderChoice(
         provider=provider,
         model=next((wish.model for wish in wishes if wish.model), None),

@@ -4,42 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 
+from aop.adapters.agents.access import key_of
 from aop.adapters.agents.custom import CustomWorker, Surroundings, command_from
-from aop.core.errors import MissingRolePrompt
+from aop.adapters.agents.installed import installed_program
+from aop.adapters.agents.scratch import scratch_of
+from aop.adapters.agents.sessions import Desk, SessionWorker
+from aop.adapters.agents.vendors import VENDORS
+from aop.core.errors import AgentProviderNotConfigured, MissingRolePrompt
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
-from aop.kernel.calls import Kernel, feature_named
+from aop.kernel.agent_models import Provider
+from aop.kernel.calls import Kernel
 from aop.kernel.config import Config
 from aop.kernel.ports import Git
 from aop.supervisor import prompts
 from aop.supervisor.workers import ProviderChoice, Worker
 
-_ANY_TIME = datetime(1980, 1, 1, tzinfo=UTC)
 WORKERS = (Role.PLANNER, Role.BUILDER, Role.QA)
 
 
-class CommandStaff:
-    """Implements `aop.supervisor.life.Staff` with commands of the user's."""
+class ChosenStaff:
+    """Implements `aop.supervisor.life.Staff` with the coding agents that somebody chose."""
 
     def __init__(
-        self,
-        choices: Mapping[Role, ProviderChoice],
-        prompts: Mapping[Role, str],
-        environ: Mapping[str, str],
-        around: Surroundings,
+        self, choices: Mapping[Role, ProviderChoice], prompts: Mapping[Role, str], workers: Mapping[Role, Worker]
     ) -> None:
-        """Make the workers.
-
-        Raises: ProviderAuthMissing.
-        """
         self._choices = choices
         self._prompts = prompts
-        self._workers = {
-            role: CustomWorker(command_from(environ, choices[role].provider_config_ref), around) for role in WORKERS
-        }
+        self._workers = workers
 
     def choice(self, role: Role) -> ProviderChoice:
         return self._choices[role]
@@ -49,6 +43,36 @@ class CommandStaff:
 
     def prompt(self, role: Role) -> str:
         return self._prompts[role]
+
+
+def needs_door(choices: Mapping[Role, ProviderChoice]) -> bool:
+    """Tell whether one of those who work comes in by MCP."""
+    return any(choices[role].provider in set(VENDORS) for role in WORKERS)
+
+
+def chosen_workers(
+    choices: Mapping[Role, ProviderChoice], environ: Mapping[str, str], around: Surroundings, desk: Desk
+) -> dict[Role, Worker]:
+    """Return who works in each role.
+
+    Raises: ProviderAuthMissing, AgentProviderNotConfigured.
+    """
+    return {role: _worker(choices[role], environ, around, desk) for role in WORKERS}
+
+
+def _worker(choice: ProviderChoice, environ: Mapping[str, str], around: Surroundings, desk: Desk) -> Worker:
+    vendor = VENDORS.get(Provider(choice.provider))
+    if vendor is None:
+        return CustomWorker(command_from(environ, choice.provider_config_ref), around)
+    program = installed_program(vendor, environ)
+    if program is None:
+        raise AgentProviderNotConfigured(
+            f"The coding agent `{vendor.provider}` is not installed.",
+            hint=f"Install it: `aop agents install {vendor.provider}`.",
+            provider=vendor.provider,
+        )
+    key_of(vendor, environ, choice.provider_config_ref)
+    return SessionWorker(vendor, program, desk)
 
 
 def role_prompts(git: Git, config: Config) -> dict[Role, str]:
@@ -78,12 +102,7 @@ def feature_scratch(kernel: Kernel) -> Callable[[FeatureId], AbstractContextMana
 
     @contextmanager
     def scratch(feature_id: FeatureId) -> Iterator[Path]:
-        with kernel.record.read() as view:
-            state = feature_named(view, feature_id)
-        base = state.base_commit
-        is_new = state.tree == kernel.git.tree_of(base)
-        commit = base if is_new else kernel.git.commit(state.tree, [base], "Scratch\n", when=_ANY_TIME)
-        with kernel.git.scratch_checkout(commit) as folder:
-            yield folder
+        with scratch_of(kernel, feature_id) as made:
+            yield made.folder
 
     return scratch

@@ -15,6 +15,7 @@ from aop.kernel.locks import now_by
 from aop.kernel.obligations import ObligationLedger
 from aop.kernel.permissions import COORDINATORS
 from aop.kernel.projections import folder_of, is_written_by_aop
+from aop.kernel.proposals import forget_proposals
 from aop.kernel.provisions import release
 from aop.kernel.questions import Question, closed_with_feature
 from aop.kernel.record import Snapshot, Transaction
@@ -136,6 +137,7 @@ def _remove(tx: Transaction, call: Call, planned: Deletion) -> None:
         tx.remove(GateRun, run.run_id)
     for approval in [approval for approval in tx.all(Approval) if approval.feature_id == name]:
         tx.remove(Approval, approval.approval_id)
+    forget_proposals(tx, name)
     for shape in (FeatureState, AcceptedPlan, ObligationLedger, QaIndex):
         tx.remove(shape, name)
     release(tx, name)

@@ -1,0 +1,190 @@
+"""Turns of coding agents that AOP starts itself: a program, a copy of the tree, a token of its own, and an end.
+
+What the agent did is read from the record, where its `submit_*` calls are, and from the tree that it leaves. Neither
+its exit code nor what it prints counts.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from aop.adapters.agents.custom import Patience, TurnWatch
+from aop.adapters.agents.installed import library_of
+from aop.adapters.agents.scratch import ScratchReader, scratch_of
+from aop.adapters.agents.session_prompts import session_prompt
+from aop.adapters.agents.vendors import TOKEN_VARIABLE, Session, Vendor
+from aop.adapters.git.folders import held_folder
+from aop.core.errors import NoUsableAnswer
+from aop.core.ids import FeatureId, RunId
+from aop.core.roles import Role
+from aop.kernel.calls import Kernel
+from aop.kernel.ports import Command, Ended, Ending
+from aop.kernel.proposals import proposed_in
+from aop.kernel.tokens import TokenOrder, Tokens
+from aop.kernel.usage import Usage
+from aop.supervisor.workers import PatchProposal, Request, WorkerInput, WorkerOutput
+
+ENVIRONMENT = ("LANG", "LC_ALL", "LC_CTYPE", "TZ")
+"""What an agent gets of the environment that AOP runs in."""
+_TOKEN_OUTLIVES_TURN = timedelta(minutes=1)
+# The shell only connects a file and becomes the program: none of the words is read as shell.
+_CONNECTED = ("/bin/sh", "-c", ': >"$0/begun" && exec <"$0/in" && exec "$@"')
+
+
+class ModelAccess(Protocol):
+    """Where an agent's model is for one turn, and what that cost."""
+
+    @property
+    def base_url(self) -> str:
+        """Return the address that the agent is given."""
+
+    @property
+    def key(self) -> str:
+        """Return the placeholder that the agent is given for a key."""
+
+    def usage(self) -> Usage | None:
+        """Return what was used so far, as far as that is known."""
+
+
+class Desk(Struct, frozen=True, kw_only=True):
+    """What the sessions of one run share."""
+
+    kernel: Kernel
+    tokens: Tokens
+    scratches: ScratchReader
+    access: Callable[[Vendor, WorkerInput], AbstractContextManager[ModelAccess]]
+    environment: Callable[[FeatureId], tuple[tuple[str, str], ...]]
+    """What tells a feature's processes which ports are theirs."""
+    mcp_url: str
+    private: Path
+    logs: Path
+    path: str
+    patience: Patience
+
+
+class SessionWorker:
+    """Implements `aop.supervisor.workers.Worker` with a program that is started once a turn."""
+
+    def __init__(self, vendor: Vendor, program: str, desk: Desk) -> None:
+        self._vendor = vendor
+        self._program = program
+        self._desk = desk
+
+    def turn(self, given: WorkerInput) -> WorkerOutput:
+        desk = self._desk
+        turn = desk.kernel.new_id("turn")
+        life = timedelta(seconds=desk.patience.seconds) + _TOKEN_OUTLIVES_TURN
+        order = TokenOrder(role=given.role, feature_id=given.feature_id, run_id=RunId(turn), life=life)
+        handed = desk.tokens.issue(order, by="system")
+        try:
+            return self._taken(given, turn, handed.text)
+        finally:
+            desk.tokens.revoke(handed.token.token_id, by="system")
+
+    def _taken(self, given: WorkerInput, turn: str, token: str) -> WorkerOutput:
+        desk = self._desk
+        desk.private.mkdir(parents=True, exist_ok=True)
+        with (
+            desk.access(self._vendor, given) as model,
+            scratch_of(desk.kernel, given.feature_id) as scratch,
+            held_folder(desk.private) as folder,
+        ):
+            session = Session(
+                role=given.role,
+                model=given.model,
+                home=folder / "home",
+                tree=scratch.folder,
+                mcp_url=desk.mcp_url,
+                token=token,
+                model_url=model.base_url,
+                model_key=model.key,
+                enclosed=self._is_enclosed(),
+            )
+            ended = desk.kernel.processes.run(self._command(given, turn, session, folder))
+            _keep_log(desk.logs / given.feature_id / f"{given.role}.log", folder / "log")
+            diff = desk.scratches.diff(scratch) if session.edits and ended.ending is Ending.EXITED else ""
+            usage = model.usage()
+        output = answer_of(self._proposed(turn, given.feature_id, given.role), diff, ended)
+        return msgspec.structs.replace(output, usage=usage)
+
+    def _is_enclosed(self) -> bool:
+        kernel = self._desk.kernel
+        return kernel.processes.sandbox_level(kernel.config().policy.execution.sandbox) != "none"
+
+    def _proposed(self, turn: str, feature_id: FeatureId, role: Role) -> Mapping[str, Any] | None:
+        with self._desk.kernel.record.read() as view:
+            return proposed_in(view, turn, feature_id, role)
+
+    def _command(self, given: WorkerInput, turn: str, session: Session, folder: Path) -> Command:
+        desk, rules = self._desk, self._desk.kernel.config().policy.execution
+        launch = self._vendor.launch(session)
+        _furnish(session.home, launch.files)
+        (folder / "in").write_text(session_prompt(given, self._vendor, turn), encoding="utf-8")
+        watch = TurnWatch(folder / "begun", lambda: 0, desk.patience, time.monotonic)
+        path = os.pathsep.join([os.path.dirname(self._program), desk.path])
+        own = {"PATH": path, "HOME": str(session.home), TOKEN_VARIABLE: session.token, **launch.env}
+        return Command(
+            argv=(*_CONNECTED, str(folder), self._program, *launch.words),
+            cwd=session.tree,
+            worktree=session.tree,
+            env=(*desk.environment(given.feature_id), *own.items()),
+            env_allowlist=ENVIRONMENT,
+            timeout_seconds=desk.patience.seconds,
+            ends_early=watch.ends_early,
+            log_path=folder / "log",
+            max_log_bytes=rules.max_log_bytes,
+            sandbox=rules.sandbox,
+            # The model and AOP's tools are both reached over the network of this machine.
+            network="host",
+            readable=(*rules.sandbox_read, *library_of(self._program)),
+            writable=(*rules.sandbox_write, str(folder)),
+            limits=rules.limits,
+        )
+
+
+def answer_of(proposed: Mapping[str, Any] | None, diff: str, ended: Ended) -> WorkerOutput:
+    """Return what a turn came to: a request first, then what was left in the tree, then what was submitted.
+
+    Raises: NoUsableAnswer.
+    """
+    said: WorkerOutput | None = None if proposed is None else msgspec.convert(proposed, WorkerOutput)
+    if diff and not isinstance(said, Request):
+        return PatchProposal(unified_diff=diff)
+    if said is not None:
+        return said
+    if ended.ending is Ending.NOT_STARTED:
+        raise NoUsableAnswer(f"The agent did not start: {ended.problem}", hint=_HINT, ending=ended.ending)
+    if ended.ending is not Ending.EXITED:
+        raise NoUsableAnswer(f"The agent was ended: {ended.problem}", hint=_HINT, ending=ended.ending)
+    raise NoUsableAnswer(
+        f"The agent ended with {ended.exit_code}, submitted nothing, and left the tree as it was.",
+        hint=_HINT,
+        ending=ended.ending,
+        exit_code=ended.exit_code,
+    )
+
+
+_HINT = "Edit the files of the tree that you stand in, or call one of the `submit_*` tools, before you end."
+
+
+def _furnish(home: Path, files: Mapping[str, str]) -> None:
+    home.mkdir(mode=0o700)
+    for name, content in files.items():
+        path = home / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+
+
+def _keep_log(kept: Path, log: Path) -> None:
+    """Keep what the newest turn of a role printed."""
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    log.replace(kept)

@@ -1,0 +1,239 @@
+"""One model for the agents of three vendors: it speaks their three protocols, and does as a test says.
+
+Anthropic's Messages, OpenAI's Responses and Google's streamGenerateContent, as far as the agents need them.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from msgspec import Struct
+
+Json = dict[str, Any]
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """What an agent asks its model, whatever the protocol."""
+
+    prompt: str
+    """All that the user said."""
+    results: tuple[str, ...]
+    """What tools answered so far."""
+    offered: Mapping[str, str | None]
+    """The tools, and the namespace of each."""
+    model: str
+
+    def tool(self, name: str) -> str | None:
+        """Return the tool that ends with a name, as hosts put words before it."""
+        return next((known for known in self.offered if known == name or known.endswith(f"_{name}")), None)
+
+
+class Call(Struct, frozen=True, kw_only=True):
+    """A tool that the model wants called."""
+
+    name: str
+    arguments: Json
+
+
+Says = Callable[[Asked], Call | str]
+
+
+class FakeVendors(ThreadingHTTPServer):
+    """Listens on this machine."""
+
+    daemon_threads = True
+
+    def __init__(self, says: Says) -> None:
+        super().__init__(("127.0.0.1", 0), _Conversation)
+        self.says = says
+        self.asked: list[Asked] = []
+        self.keys: set[str] = set()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def reply(self, asked: Asked) -> Call | str:
+        self.asked.append(asked)
+        return self.says(asked)
+
+
+@contextmanager
+def fake_vendors(says: Says) -> Iterator[FakeVendors]:
+    """Have such a model listen."""
+    with FakeVendors(says) as model:
+        thread = threading.Thread(target=model.serve_forever)
+        thread.start()
+        try:
+            yield model
+        finally:
+            model.shutdown()
+            thread.join()
+
+
+class _Conversation(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: FakeVendors
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+    def do_HEAD(self) -> None:
+        self._send("application/json", b"")
+
+    def do_GET(self) -> None:
+        self._send("application/json", b'{"object": "list", "data": [], "models": []}')
+
+    def do_POST(self) -> None:
+        request = json.loads(self._body() or b"{}")
+        path = self.path.split("?")[0]
+        for name in ("x-api-key", "authorization", "x-goog-api-key"):
+            if name in self.headers:
+                self.server.keys.add(self.headers[name].removeprefix("Bearer "))
+        if path.endswith("/messages"):
+            events = _anthropic(self.server.reply(_asked_anthropic(request)))
+        elif path.endswith("/responses"):
+            events = _openai(self.server.reply(_asked_openai(request)))
+        elif "generateContent" in path or "streamGenerateContent" in path:
+            events = _gemini(self._reply_as_gemini(request, path))
+            if ":generateContent" in path:
+                self._send("application/json", json.dumps(next(iter(events))).encode())
+                return
+        else:
+            self._send("application/json", b'{"input_tokens": 1, "totalTokens": 1}')
+            return
+        named = "".join(
+            (f"event: {event['type']}\n" if "type" in event else "") + f"data: {json.dumps(event)}\n\n"
+            for event in events
+        )
+        self._send("text/event-stream", named.encode())
+
+    def _reply_as_gemini(self, request: Json, path: str) -> Call | str:
+        # The agent asks aside who speaks next, in a form that it prescribes.
+        if "next_speaker" in json.dumps(request.get("generationConfig") or {}):
+            return json.dumps({"reasoning": "It is done.", "next_speaker": "user"})
+        name = path.partition("/models/")[2].partition(":")[0]
+        return self.server.reply(_asked_gemini(request, name))
+
+    def _body(self) -> bytes:
+        if "content-length" in self.headers:
+            return self.rfile.read(int(self.headers["content-length"]))
+        body = b""
+        while size := int(self.rfile.readline().strip() or b"0", 16):
+            body += self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+        return body
+
+    def _send(self, kind: str, body: bytes) -> None:
+        self.send_response(200)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def _text(content: Any) -> str:
+    parts = [content] if isinstance(content, str | dict) else content or []
+    return "\n".join(part if isinstance(part, str) else str(part.get("text") or "") for part in parts)
+
+
+# --- Anthropic -----------------------------------------------------------------------------------
+
+
+def _asked_anthropic(request: Json) -> Asked:
+    said: list[Json] = []
+    for message in request["messages"]:
+        content = message["content"]
+        said += [{"type": "text", "text": content}] if isinstance(content, str) else content
+    return Asked(
+        prompt="\n".join(block["text"] for block in said if block["type"] == "text"),
+        results=tuple(_text(block.get("content")) for block in said if block["type"] == "tool_result"),
+        offered={tool["name"]: None for tool in request.get("tools") or ()},
+        model=request["model"],
+    )
+
+
+def _anthropic(reply: Call | str) -> Iterator[Json]:
+    usage = {"input_tokens": 10, "output_tokens": 5}
+    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": "fake", "content": [], "usage": usage}
+    yield {"type": "message_start", "message": {**message, "stop_reason": None, "stop_sequence": None}}
+    delta: Json
+    if isinstance(reply, Call):
+        opened: Json = {"type": "tool_use", "id": "toolu_1", "name": reply.name, "input": {}}
+        delta = {"type": "input_json_delta", "partial_json": json.dumps(reply.arguments)}
+    else:
+        opened = {"type": "text", "text": ""}
+        delta = {"type": "text_delta", "text": reply}
+    yield {"type": "content_block_start", "index": 0, "content_block": opened}
+    yield {"type": "content_block_delta", "index": 0, "delta": delta}
+    yield {"type": "content_block_stop", "index": 0}
+    ending = {"stop_reason": "tool_use" if isinstance(reply, Call) else "end_turn", "stop_sequence": None}
+    yield {"type": "message_delta", "delta": ending, "usage": {"output_tokens": 5}}
+    yield {"type": "message_stop"}
+
+
+# --- OpenAI --------------------------------------------------------------------------------------
+
+
+def _asked_openai(request: Json) -> Asked:
+    items = [item for item in request["input"] if isinstance(item, dict)]
+    offered: dict[str, str | None] = {}
+    for tool in request.get("tools") or ():
+        if tool.get("type") == "namespace":
+            offered |= {inner["name"]: tool["name"] for inner in tool["tools"]}
+        elif "name" in tool:
+            offered[tool["name"]] = None
+    return Asked(
+        prompt="\n".join(_text(item.get("content")) for item in items if item.get("role") == "user"),
+        results=tuple(_text(item["output"]) for item in items if str(item.get("type")).endswith("_output")),
+        offered=offered,
+        model=request["model"],
+    )
+
+
+def _openai(reply: Call | str) -> Iterator[Json]:
+    base = {"id": "resp_1", "object": "response", "created_at": 1, "model": "fake", "error": None}
+    item: Json = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed"}
+    if isinstance(reply, Call):
+        name, _, space = reply.name.partition("@")
+        item = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "status": "completed", "name": name}
+        item |= {"arguments": json.dumps(reply.arguments), **({"namespace": space} if space else {})}
+    else:
+        item["content"] = [{"type": "output_text", "text": reply, "annotations": []}]
+    details = {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
+    usage = {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15, **details}
+    yield {"type": "response.created", "response": {**base, "status": "in_progress", "output": []}}
+    yield {"type": "response.output_item.done", "output_index": 0, "item": item}
+    yield {"type": "response.completed", "response": {**base, "status": "completed", "output": [item], "usage": usage}}
+
+
+# --- Google --------------------------------------------------------------------------------------
+
+
+def _asked_gemini(request: Json, model: str) -> Asked:
+    parts = [(content.get("role"), part) for content in request["contents"] for part in content.get("parts") or ()]
+    offered = [tool.get("functionDeclarations") or () for tool in request.get("tools") or ()]
+    return Asked(
+        prompt="\n".join(part["text"] for role, part in parts if role == "user" and "text" in part),
+        results=tuple(json.dumps(part["functionResponse"]) for _, part in parts if "functionResponse" in part),
+        offered={declared["name"]: None for declarations in offered for declared in declarations},
+        model=model,
+    )
+
+
+def _gemini(reply: Call | str) -> Iterator[Json]:
+    part: Json = {"text": reply}
+    if isinstance(reply, Call):
+        part = {
+            "functionCall": {"id": "fc_1", "name": reply.name, "args": reply.arguments},
+            "thoughtSignature": "ZmFrZQ==",
+        }
+    candidate = {"content": {"role": "model", "parts": [part]}, "index": 0, "finishReason": "STOP"}
+    usage = {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15}
+    yield {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "fake", "responseId": "r1"}
