@@ -257,7 +257,7 @@ def agent_staff(app: App, settings: Settings, choices: Mapping[Role, ProviderCho
 
     Raises: MissingRolePrompt, ProviderAuthMissing, AgentProviderNotConfigured.
     """
-    from aop.adapters.agents.access import configured_access
+    from aop.adapters.agents.access import metered_access
     from aop.adapters.agents.custom import Surroundings, patience_of
     from aop.adapters.agents.scratch import ScratchReader
     from aop.adapters.agents.sessions import Desk
@@ -280,7 +280,7 @@ def agent_staff(app: App, settings: Settings, choices: Mapping[Role, ProviderCho
         kernel=kernel,
         tokens=app.tokens,
         scratches=ScratchReader(kernel.git, app.root, settings.environ),
-        access=configured_access(settings.environ),
+        access=metered_access(kernel, settings.environ),
         environment=around.environment,
         mcp_url=mcp_url,
         private=around.private,

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.cli.shops import Shop
 from tests.real.conftest import BIN
 from tests.real.fake_vendors import Asked, Call, fake_vendors
-from tests.world import plan_for
+from tests.world import World, plan_for
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -34,11 +34,7 @@ def works(asked: Asked) -> Call | str:
     tool = asked.tool("Write") or asked.tool("write_file")
     if tool is None:
         return called(asked, "submit_patch", {"feature_id": "good", "unified_diff": PATCH})
-    return Call(name=tool, arguments={"file_path": path_in(asked), "content": "Write good.\n"})
-
-
-def path_in(asked: Asked) -> str:
-    return "src/good.txt"
+    return Call(name=tool, arguments={"file_path": "src/good.txt", "content": "Write good.\n"})
 
 
 def called(asked: Asked, name: str, arguments: dict[str, object]) -> Call | str:
@@ -66,9 +62,10 @@ def test_a_coding_agent_brings_a_feature_to_ready_to_merge(tmp_path: Path, vendo
     assert shop.statuses() == {"good": "ready_to_merge"}
     assert (shop.root / ".worktrees/good/src/good.txt").read_text() == "Write good.\n"
     assert {asked.model for asked in model.asked} == {"a-model"}
-    assert KEY not in model.keys
-    assert KEY not in json.dumps(told)
+    assert model.keys == {KEY}
     assert holders_of(KEY, shop.root) == []
+    assert spent(shop)["turns"] == 2
+    assert spent(shop)["input_tokens"] == {"known": 10 * len(model.asked), "unknown_turns": 0}
 
 
 def logs(shop: Shop) -> dict[str, str]:
@@ -78,3 +75,10 @@ def logs(shop: Shop) -> dict[str, str]:
 def holders_of(text: str, folder: Path) -> list[Path]:
     """Return the files that hold a text."""
     return [path for path in folder.rglob("*") if path.is_file() and text.encode() in path.read_bytes()]
+
+
+def spent(shop: Shop) -> Any:
+    world = World(shop.root)
+    summary = world.ok("report.feature_summary", feature_id="good")
+    world.close()
+    return summary["spent"]

@@ -177,6 +177,19 @@ def overrun(view: Snapshot, rules: CostRules, feature_id: FeatureId, run: str) -
     return None
 
 
+def left_of_caps(view: Snapshot, rules: CostRules, feature_id: FeatureId) -> tuple[float | None, int | None]:
+    """Return the dollars and the tokens that a feature may still use, each None where there is no cap."""
+    spent = spent_on(view.get(FeatureUsage, feature_id))
+    raised = [each.about for each in view.all(Question) if each.answer == RAISE]
+
+    def left(cap: float, figure: str, used: Sum) -> float | None:
+        times = 1 + raised.count(f"cost:feature:{feature_id}:{figure}")
+        return max(0.0, cap * times - (used.known or 0)) if cap else None
+
+    tokens = left(rules.max_tokens_per_feature, "tokens", tokens_of(spent))
+    return left(rules.max_usd_per_feature, "usd", spent.cost_usd), None if tokens is None else int(tokens)
+
+
 def _is_reached(allowed: float, spent: Sum, *, is_raised: bool) -> bool:
     if spent.known is None:
         return spent.unknown_turns >= BLIND_TURNS and not is_raised

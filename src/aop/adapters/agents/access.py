@@ -1,29 +1,19 @@
-"""Where the model of a coding agent is: at the address that the environment names, with a placeholder for the key."""
+"""Where the model of a coding agent is: behind a meter on this machine, which alone has the key."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
-from aop.adapters.agents.sessions import ModelAccess
 from aop.adapters.agents.vendors import Vendor
 from aop.core.errors import ProviderAuthMissing
-from aop.kernel.usage import Usage
+from aop.kernel.calls import Kernel
+from aop.kernel.usage import left_of_caps
 from aop.supervisor.workers import WorkerInput
 
-PLACEHOLDER = "aop-placeholder"
-
-
-class PlainAccess(Struct, frozen=True, kw_only=True):
-    """Implements `ModelAccess`; what is used, nobody counts."""
-
-    base_url: str
-    key: str = PLACEHOLDER
-
-    def usage(self) -> Usage | None:
-        return None
+if TYPE_CHECKING:  # it brings a web server along
+    from aop.adapters.metering.sessions import Meter
 
 
 def key_of(vendor: Vendor, environ: Mapping[str, str], config_ref: str | None) -> str:
@@ -42,13 +32,27 @@ def key_of(vendor: Vendor, environ: Mapping[str, str], config_ref: str | None) -
     return key
 
 
-def configured_access(
-    environ: Mapping[str, str],
-) -> Callable[[Vendor, WorkerInput], AbstractContextManager[ModelAccess]]:
-    """Return what leads a session to the address that the environment names."""
+def metered_access(
+    kernel: Kernel, environ: Mapping[str, str]
+) -> Callable[[Vendor, WorkerInput], AbstractContextManager[Meter]]:
+    """Return what puts a meter between a session and its model, with what the feature may still use as its caps."""
 
     @contextmanager
-    def access(vendor: Vendor, _given: WorkerInput) -> Iterator[ModelAccess]:
-        yield PlainAccess(base_url=environ.get(vendor.url_variable) or vendor.url)
+    def access(vendor: Vendor, given: WorkerInput) -> Iterator[Meter]:
+        from aop.adapters.metering.forwarding import Upstream
+        from aop.adapters.metering.sessions import metered
+        from aop.adapters.metering.tallies import Caps
+        from aop.adapters.models.settings import known_prices
+
+        with kernel.record.read() as view:
+            dollars, tokens = left_of_caps(view, kernel.config().policy.cost, given.feature_id)
+        upstream = Upstream(
+            provider=vendor.family,
+            base_url=environ.get(vendor.url_variable) or vendor.url,
+            key=key_of(vendor, environ, given.provider_config_ref),
+        )
+        caps = Caps(cost_usd=dollars, tokens=tokens)
+        with metered(upstream, prices=known_prices(environ), caps=caps) as meter:
+            yield meter
 
     return access

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
@@ -30,8 +30,10 @@ from aop.kernel.calls import Kernel
 from aop.kernel.ports import Command, Ended, Ending
 from aop.kernel.proposals import proposed_in
 from aop.kernel.tokens import TokenOrder, Tokens
-from aop.kernel.usage import Usage
 from aop.supervisor.workers import PatchProposal, Request, WorkerInput, WorkerOutput
+
+if TYPE_CHECKING:  # it brings a web server along
+    from aop.adapters.metering.sessions import Meter
 
 ENVIRONMENT = ("LANG", "LC_ALL", "LC_CTYPE", "TZ")
 """What an agent gets of the environment that AOP runs in."""
@@ -40,28 +42,13 @@ _TOKEN_OUTLIVES_TURN = timedelta(minutes=1)
 _CONNECTED = ("/bin/sh", "-c", ': >"$0/begun" && exec <"$0/in" && exec "$@"')
 
 
-class ModelAccess(Protocol):
-    """Where an agent's model is for one turn, and what that cost."""
-
-    @property
-    def base_url(self) -> str:
-        """Return the address that the agent is given."""
-
-    @property
-    def key(self) -> str:
-        """Return the placeholder that the agent is given for a key."""
-
-    def usage(self) -> Usage | None:
-        """Return what was used so far, as far as that is known."""
-
-
 class Desk(Struct, frozen=True, kw_only=True):
     """What the sessions of one run share."""
 
     kernel: Kernel
     tokens: Tokens
     scratches: ScratchReader
-    access: Callable[[Vendor, WorkerInput], AbstractContextManager[ModelAccess]]
+    access: Callable[[Vendor, WorkerInput], AbstractContextManager[Meter]]
     environment: Callable[[FeatureId], tuple[tuple[str, str], ...]]
     """What tells a feature's processes which ports are theirs."""
     mcp_url: str
@@ -106,15 +93,14 @@ class SessionWorker:
                 mcp_url=desk.mcp_url,
                 token=token,
                 model_url=model.base_url,
-                model_key=model.key,
+                model_key=model.placeholder_key,
                 enclosed=self._is_enclosed(),
             )
             ended = desk.kernel.processes.run(self._command(given, turn, session, folder))
             _keep_log(desk.logs / given.feature_id / f"{given.role}.log", folder / "log")
             diff = desk.scratches.diff(scratch) if session.edits and ended.ending is Ending.EXITED else ""
-            usage = model.usage()
         output = answer_of(self._proposed(turn, given.feature_id, given.role), diff, ended)
-        return msgspec.structs.replace(output, usage=usage)
+        return msgspec.structs.replace(output, usage=model.report().turn_usage)
 
     def _is_enclosed(self) -> bool:
         kernel = self._desk.kernel

@@ -55,6 +55,8 @@ class Vendor(Struct, frozen=True, kw_only=True):
     package: str
     version: str
     """The one that AOP is tested with."""
+    family: str
+    """Whose protocol its models speak."""
     key_variable: str
     url_variable: str
     url: str
@@ -120,9 +122,10 @@ def _codex(session: Session) -> Launch:
 
 
 def _gemini(session: Session) -> Launch:
-    core = ["read_file", "glob", "grep_search", "list_directory"]
-    core += ["write_file", "replace"] if session.edits else []
-    core += ["run_shell_command"] if session.edits and session.enclosed else []
+    # A list of what it may use would have to name every tool of AOP's too.
+    excluded = ["web_fetch", "google_web_search", "save_memory"]
+    excluded += [] if session.edits else ["write_file", "replace"]
+    excluded += [] if session.edits and session.enclosed else ["run_shell_command"]
     server = {"httpUrl": session.mcp_url, "headers": {"Authorization": f"Bearer ${TOKEN_VARIABLE}"}, "trust": True}
     settings = {
         "security": {
@@ -133,7 +136,7 @@ def _gemini(session: Session) -> Launch:
         "privacy": {"usageStatisticsEnabled": False},
         "telemetry": {"enabled": False},
         "general": {"enableAutoUpdate": False, "maxAttempts": 2},
-        "tools": {"core": core},
+        "tools": {"exclude": excluded},
         "mcpServers": {"aop": server},
     }
     words = ["--output-format", "stream-json", "--approval-mode", "yolo" if session.edits else "default"]
@@ -157,6 +160,7 @@ VENDORS: Mapping[Provider, Vendor] = {
         program="claude",
         package="@anthropic-ai/claude-code",
         version="2.1.325",
+        family="anthropic",
         key_variable="ANTHROPIC_API_KEY",
         url_variable="ANTHROPIC_BASE_URL",
         url="https://api.anthropic.com",
@@ -169,6 +173,7 @@ VENDORS: Mapping[Provider, Vendor] = {
         program="codex",
         package="@openai/codex",
         version="0.166.0",
+        family="openai",
         key_variable="OPENAI_API_KEY",
         url_variable="OPENAI_BASE_URL",
         url="https://api.openai.com/v1",
@@ -181,6 +186,7 @@ VENDORS: Mapping[Provider, Vendor] = {
         program="gemini",
         package="@google/gemini-cli",
         version="0.61.0",
+        family="google",
         key_variable="GEMINI_API_KEY",
         url_variable="GOOGLE_GEMINI_BASE_URL",
         url="https://generativelanguage.googleapis.com",
