@@ -43,7 +43,7 @@ if TYPE_CHECKING:  # few commands supervise, and what that takes is imported by 
     from aop.supervisor.notices import Notifier
     from aop.supervisor.supervising import Supervisor
     from aop.supervisor.turns import Staff
-    from aop.supervisor.workers import ProviderChoice
+    from aop.supervisor.workers import ProviderChoice, Worker
 
 TOOL_MODULES: Mapping[str, str] = {
     "collisions.scan": "aop.kernel.tools.collisions",
@@ -288,7 +288,14 @@ def agent_staff(app: App, settings: Settings, choices: Mapping[Role, ProviderCho
         path=around.path,
         patience=around.patience,
     )
-    workers = chosen_workers(choices, settings.environ, around, desk)
+
+    def model_worker(model: str | None) -> Worker:
+        from aop.adapters.agents.model_worker import ModelDesk, ModelWorker
+
+        at = ModelDesk(gateway=app.gateway, scratches=desk.scratches, logs=around.logs, seconds=around.patience.seconds)
+        return ModelWorker(build_brain(settings, chosen=model), at)
+
+    workers = chosen_workers(choices, settings.environ, around, desk, model_worker)
     return ChosenStaff(choices, role_prompts(app.repository, config), workers)
 
 

@@ -656,7 +656,7 @@ class UnsupportedAgentProvider(Refusal):
 
     code = "unsupported_agent_provider"
     move = Move.CORRECT_USAGE
-    hint = "Take one of: codex, claude, gemini, custom."
+    hint = "Take one of: codex, claude, gemini, custom, model."
 
 
 class ProviderAuthMissing(Refusal):

@@ -17,6 +17,8 @@ class Provider(StrEnum):
     CLAUDE = "claude"
     GEMINI = "gemini"
     CUSTOM = "custom"
+    MODEL = "model"
+    """No coding agent: a model that AOP asks itself, named `provider:model`."""
 
 
 class AgentRole(Section, frozen=True, kw_only=True):

@@ -215,7 +215,7 @@ KEY_WORDS: Mapping[str, str] = {
         "For a prompt file that is absent: `ignore` takes the prompt that AOP brings along, `error` stops."
     ),
     "runtime.default_provider": (
-        "The coding agent: `codex`, `claude`, `gemini` or `custom`; the command line and the environment win."
+        "The coding agent: `codex`, `claude`, `gemini`, `custom`, or `model`; command line and environment win."
     ),
     "runtime.default_model": "The provider's model.",
     "runtime.provider_config_env": (

@@ -51,13 +51,22 @@ def needs_door(choices: Mapping[Role, ProviderChoice]) -> bool:
 
 
 def chosen_workers(
-    choices: Mapping[Role, ProviderChoice], environ: Mapping[str, str], around: Surroundings, desk: Desk
+    choices: Mapping[Role, ProviderChoice],
+    environ: Mapping[str, str],
+    around: Surroundings,
+    desk: Desk,
+    model_worker: Callable[[str | None], Worker],
 ) -> dict[Role, Worker]:
-    """Return who works in each role.
+    """Return who works in each role; `model_worker` gives one that is a plain model.
 
-    Raises: ProviderAuthMissing, AgentProviderNotConfigured.
+    Raises: ProviderAuthMissing, AgentProviderNotConfigured, and the refusals of a model that is not configured.
     """
-    return {role: _worker(choices[role], environ, around, desk) for role in WORKERS}
+    return {
+        role: model_worker(choices[role].model)
+        if choices[role].provider == Provider.MODEL
+        else _worker(choices[role], environ, around, desk)
+        for role in WORKERS
+    }
 
 
 def _worker(choice: ProviderChoice, environ: Mapping[str, str], around: Surroundings, desk: Desk) -> Worker:
