@@ -7,6 +7,7 @@ import subprocess
 import sys
 from importlib import import_module
 
+from aop import gated
 from aop.kernel import tools
 from aop.kernel.calls import Tool
 from aop.wiring import CATALOGUE
@@ -22,7 +23,7 @@ NOT_FOR_STATUS = {
         "aop.kernel.patches",
     ),
 }
-MODULES = [f"{tools.__name__}.{found.name}" for found in pkgutil.iter_modules(tools.__path__)]
+MODULES = [f"{home.__name__}.{found.name}" for home in (tools, gated) for found in pkgutil.iter_modules(home.__path__)]
 
 
 def test_the_catalogue_has_every_row_of_every_tools_module_under_its_own_name() -> None:

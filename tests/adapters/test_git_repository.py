@@ -555,6 +555,8 @@ EXCLUDED = [
     "/agentic/features/*/decisions.md",
     "/agentic/features/*/logs/",
     "/agentic/features/*/evidence/",
+    "/ACTIVE_PR.json",
+    "/ORCHESTRATION_STATE.json",
 ]
 
 

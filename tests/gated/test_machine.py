@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -667,3 +668,8 @@ def test_every_workflow_survives_being_kept_as_json() -> None:
         after, _action = walked(known, *events)
         quoted = replace(after, last_error='a "quoted"\nline')
         assert msgspec.json.decode(msgspec.json.encode(quoted), type=Workflow) == quoted
+
+
+def test_the_documentation_draws_the_table_as_it_is() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "gated.md").read_text()
+    assert f"```mermaid\n{diagram()}\n```" in text

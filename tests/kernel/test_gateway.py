@@ -20,6 +20,8 @@ from aop.kernel.principals import Principal
 from aop.kernel.record import Transaction
 from aop.kernel.schemas import error_schema, tool_schemas
 from aop.wiring import CATALOGUE
+from tests.gated.agents import NOTHING, active_pr
+from tests.tools.worlds import patch_of
 from tests.world import FILES, PATCH, World, files, make_repository, plan_for
 
 FORBIDDEN = "forbidden_tool_for_role"
@@ -51,12 +53,13 @@ def code_of(world: World, who: Principal, tool: str, arguments: Any) -> str | No
 
 # --- who and may: the role matrix ----------------------------------------------------------------
 
-ORCHESTRATOR, PLANNER, BUILDER, QA = Role.ORCHESTRATOR, Role.PLANNER, Role.BUILDER, Role.QA
+ORCHESTRATOR, PLANNER, BUILDER, QA, SWE = Role.ORCHESTRATOR, Role.PLANNER, Role.BUILDER, Role.QA, Role.SWE
 EVERYBODY = {ORCHESTRATOR, PLANNER, BUILDER, QA}
 PERSON = "person"
 
 MATRIX: Mapping[str, set[Role] | str] = {
     "collisions.scan": EVERYBODY,
+    "escalate_for_external_help": {SWE},
     "evidence.latest": EVERYBODY,
     "evidence.verify": EVERYBODY,
     "feature.approve": PERSON,
@@ -72,13 +75,18 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "feature.state_patch": {ORCHESTRATOR},
     "feature.trees": EVERYBODY,
     "feature.undo": PERSON,
+    "gated.reset": PERSON,
+    "gated.start": PERSON,
+    "gated.status": {ORCHESTRATOR},
     "gates.list": EVERYBODY,
     "gates.run": {ORCHESTRATOR, BUILDER, QA},
     "gates.status": EVERYBODY,
+    "get_task": {SWE},
     "inbox.answer": PERSON,
     "inbox.ask": {ORCHESTRATOR},
     "inbox.expire": set(),
     "inbox.list": EVERYBODY,
+    "list_directory": {SWE},
     "locks.acquire": {ORCHESTRATOR},
     "locks.release": {ORCHESTRATOR},
     "notices.note": set(),
@@ -87,6 +95,7 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "plan.update": {ORCHESTRATOR, PLANNER},
     "qa.test_index_get": EVERYBODY,
     "qa.test_index_update": {ORCHESTRATOR, QA},
+    "read_file": {SWE},
     "repo.apply_patch": {BUILDER, QA},
     "repo.commit": set(),
     "repo.diff": EVERYBODY,
@@ -99,6 +108,7 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "repo.status": EVERYBODY,
     "report.dashboard": EVERYBODY,
     "report.feature_summary": EVERYBODY,
+    "request_scope_reduction": {SWE},
     "run.add": PERSON,
     "run.began": set(),
     "run.pause": PERSON,
@@ -108,10 +118,19 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "submit_patch": {BUILDER, QA},
     "submit_plan": {ORCHESTRATOR, PLANNER},
     "submit_request": {PLANNER, BUILDER, QA},
+    "safe_patch": {SWE},
+    "search_code": {SWE},
+    "submit_work": {SWE},
     "usage.record": set(),
 }
 """Which roles may call a tool (`system` may call all); `person`: the orchestrator's, and never with a token."""
-CHANGES_NO_FEATURE = {"run.began"}
+CHANGES_NO_FEATURE = {"run.began"} | {
+    "escalate_for_external_help",
+    "get_task",
+    "request_scope_reduction",
+    "safe_patch",
+    "submit_work",
+}
 
 
 def may(tool: str, role: Role, *, person: bool) -> bool:
@@ -296,6 +315,9 @@ EXAMPLES: Mapping[str, dict[str, Any]] = {
     "feature.approve": {"tree": "0" * 40, "base": "0" * 40},
     "feature.ingest_spec": {"text": "Say TWO.\n", "source_path": "specs/one.md"},
     "feature.undo": {"to": "0"},
+    "escalate_for_external_help": {"markdown_report": "# Stuck"},
+    "read_file": {"file_path": "README.md"},
+    "search_code": {"query": "A"},
     "inbox.answer": {"question_id": "q1", "answer": "Blue."},
     "inbox.ask": {"gate": "question", "text": "Which colour?"},
     "inbox.expire": {"question_id": "q1"},
@@ -576,12 +598,32 @@ def merge(world: World) -> None:
     world.ok("repo.merge", role=Role.SYSTEM, feature_id="two", user_approval_token=world.approval("two"))
 
 
+def work_gated(world: World) -> None:
+    """One agent is told what to do, plans, fails ten times, calls for help, and plans anew."""
+    assert world.ok("gated.start", feature_id="gated")["created"] is True
+    for tool in ("get_task", "list_directory", "read_file", "search_code"):
+        world.ok(tool, role=SWE, **EXAMPLES.get(tool, {}))
+    lines = active_pr("feat: Say one", "Say it").splitlines()
+    patch = {"unified_diff": patch_of("ACTIVE_PR.json", *lines), "base_content_sha256": NOTHING}
+    world.ok("safe_patch", role=SWE, file_path="ACTIVE_PR.json", **patch)
+    world.ok("submit_work", role=SWE, summary="Planned.")
+    world.ok("get_task", role=SWE)
+    for _ in range(10):
+        assert world.ok("submit_work", role=SWE, summary="Red.", test_command="true")["status"] == "FAILURE"
+    asked = world.ok("escalate_for_external_help", role=SWE, markdown_report="# Stuck")["question_id"]
+    world.ok("inbox.answer", feature_id="gated", question_id=asked, answer="Plan anew.")
+    world.ok("get_task", role=SWE)
+    world.ok("request_scope_reduction", role=SWE)
+    assert world.ok("gated.status")["workflows"][0]["status"] == "REPLANNING"
+    assert world.ok("gated.reset", feature_id="gated")["status"] == "INITIALIZING"
+
+
 def delete(world: World) -> None:
     for dry_run in (True, False):
         assert world.ok("feature.delete", feature_id="one", dry_run=dry_run)["deleted"] is not dry_run
 
 
-LIFE = (begin, plan_twice, tell_about, steer, break_and_repair, mark, merge, delete)
+LIFE = (begin, plan_twice, tell_about, steer, break_and_repair, mark, merge, work_gated, delete)
 
 
 @pytest.mark.req("AOP-149", "AOP-150", "AOP-318", "AOP-322")

@@ -37,6 +37,7 @@ VERBS = {
     "review": "show everything that a feature changes, and what proves it, before you approve",
     "approve": "look at a feature and approve its tree for one merge",
     "merge": "merge an approved feature into the base branch",
+    "gated": "let one agent work through a plan, one judged step at a time",
     "token": "hand out, list or revoke the tokens that agents come in with",
     "mcp": "serve one agent over standard input and output",
     "serve": "serve many agents over HTTP on this machine",

@@ -47,6 +47,11 @@ class Terminal:
         """Print what the command is for, as text."""
         self._print(f"{text}\n")
 
+    def exact(self, text: str) -> None:
+        """Print a text as it is, to the last byte."""
+        _opened(self._out, encoding="utf-8", errors="strict")
+        self._print(text)
+
     def object(self, value: Json) -> None:
         """Print what the command is for, as one JSON object."""
         from aop.core.jsontext import pretty_json

@@ -785,6 +785,21 @@ class InvalidActivePr(Refusal):
     hint = "Correct `ACTIVE_PR.json` with `safe_patch`; `get_task` shows its form."
 
 
+class NoWorkflow(Refusal):
+    """Nobody has started a gated workflow for the caller."""
+
+    code = "no_workflow"
+    move = Move.ASK_PERSON
+    hint = "A person starts one with `aop gated start`."
+
+
+class FrozenTest(Refusal):
+    """A test that went red is to be changed before the code is right."""
+
+    code = "frozen_test"
+    hint = "Change the code and not the test; or call `safe_patch` again with a `reason`, and a person decides."
+
+
 class OutOfStep(Refusal):
     """The workflow is at another step than the call."""
 

@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 from aop.core.roles import Role
 from aop.kernel import config_flaws as flaws
 from aop.kernel.config_flaws import Misfit, demand, demand_each
+from aop.kernel.gated_models import GatedRules
 from aop.kernel.limits import Limits
 from aop.kernel.paths import Matching
 from aop.kernel.people_models import CostRules, InboxRules, NotificationRules
@@ -243,6 +244,7 @@ class Policy(Section, frozen=True, kw_only=True):
     merge_policy: MergePolicy
     worktree: WorktreeRules
     planning: PlanningRules
+    gated: GatedRules
     supervisor: SupervisorRules
     cost: CostRules
     inbox: InboxRules

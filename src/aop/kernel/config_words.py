@@ -125,6 +125,24 @@ KEY_WORDS: Mapping[str, str] = {
         "Whether a plan is refused that does not say of every obligation of its spec what becomes of it. "
         "See [obligations](obligations.md)."
     ),
+    "gated.master_plan": "Where the plan of all pull requests is that an agent works through.",
+    "gated.preflight_profile": (
+        "The gate profile that makes a step done; empty: `preflight`, or `default` where there is none."
+    ),
+    "gated.hypothesize_max": "Up to how many failed attempts the advice is to think and fix.",
+    "gated.instrumentation_max": "Up to how many failed attempts the advice is to add logging.",
+    "gated.unlock_scope_reduction_at": "After how many failed attempts `request_scope_reduction` opens.",
+    "gated.unlock_escalation_at": "After how many failed attempts `escalate_for_external_help` opens.",
+    "gated.review_rounds": "How often findings are sent back before a person is called.",
+    "gated.review_command": (
+        "The reviewer, word by word: it reads the JSON file that `AOP_REVIEW_INPUT` names, and prints a report. Empty:"
+        " nothing is approved. See [gated](gated.md)."
+    ),
+    "gated.blocking_severity": "From which severity on a finding has to be dealt with; `INFO`: all.",
+    "gated.test_globs": "Which files are tests.",
+    "gated.red_for_the_right_reason": "Whether a test has to fail by an assertion, where gates read a JUnit report.",
+    "gated.frozen_tests": "Whether a test that went red is changed only with a person's leave.",
+    "gated.the_fix_matters": "Whether tests that went red have to fail again without the fix, where gates read one.",
     "supervisor.max_active_features": "How many features are worked on at a time; the others wait.",
     "supervisor.max_parallel_gate_runs": "How many gate runs run at a time.",
     "supervisor.max_parallel_agent_turns": "How many turns agents take at a time, over all features.",
@@ -256,6 +274,7 @@ SECTION_WORDS: Mapping[str, str] = {
     "inbox": "How long people are waited for, and how often they are reminded.",
     "cost": "What the turns of agents may cost before a person is asked.",
     "planning": "What is demanded of plans.",
+    "gated": "How one agent works through a plan, one judged step at a time.",
     "supervisor": "How much is done at a time, and how often it is tried.",
     "profiles": "The gate profiles, by name.",
     "profiles.<name>.modes": "The steps of each mode.",

@@ -214,7 +214,7 @@ def prepare(call: Call, ready: Ready, strategy: MergeStrategy, message: str) -> 
     refuse_secret_message(message, call.kernel.redact)
     when = _moment(call.kernel, ready.approval)
     text = commit_message(message, state, ready.approval)
-    feature_commit = git.commit(state.tree, [state.base_commit], text, when=when)
+    feature_commit = _on_branch(git, state) or git.commit(state.tree, [state.base_commit], text, when=when)
     merged = git.merge(ready.base, feature_commit)
     if isinstance(merged, ConflictedPaths):
         raise conflict_of(git, merged, state, base=ready.base, feature_commit=feature_commit)
@@ -231,6 +231,12 @@ def prepare(call: Call, ready: Ready, strategy: MergeStrategy, message: str) -> 
         strategy=strategy,
         approval_id=ready.approval.approval_id if ready.approval else None,
     )
+
+
+def _on_branch(git: Git, state: FeatureState) -> CommitId | None:
+    """Return the commit that AOP made on the feature's branch, if it still is what the feature is."""
+    made = state.branch_commit
+    return made if made is not None and git.tree_of(made) == state.tree else None
 
 
 def conflict_of(

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from aop.core.ids import CommitId, FeatureId, ObjectId, OperationId, TreeId
 from aop.kernel.limits import NO_LIMITS, Limits
+from aop.kernel.worktree_heads import WorktreeHeads
 
 T = TypeVar("T")
 
@@ -111,7 +112,7 @@ class WorktreeStatus(Struct, frozen=True, kw_only=True):
     """Paths on disk that are not ignored and are not what the recorded tree says."""
 
 
-class Git(Protocol):
+class Git(WorktreeHeads, Protocol):
     """The managed repository. Nothing here writes the user's checkout, its index or its HEAD."""
 
     def branch_head(self, branch: str) -> CommitId | None:

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 _HEADING = "# Written by AOP at run time"
+_WORKFLOW_FILES = ("ACTIVE_PR.json", "ORCHESTRATION_STATE.json")
 _FEATURE_FILES = ("state.md", "plan.json", "qa_test_index.json", "decisions.md", "logs/", "evidence/")
 
 
@@ -36,4 +37,5 @@ def _lines(worktrees: str) -> list[str]:
         f"/{worktrees}/",
         "/agentic/features/index.json",
         *(f"/agentic/features/*/{name}" for name in _FEATURE_FILES),
+        *(f"/{name}" for name in _WORKFLOW_FILES),
     ]

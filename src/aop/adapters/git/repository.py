@@ -17,12 +17,12 @@ from aop.adapters.git.discovery import find_checkout
 from aop.adapters.git.excludes import exclude_runtime_files
 from aop.adapters.git.folders import Quarantine, abandoned_folders, held_folder, locked, own_folder, remove_folder
 from aop.adapters.git.loose import LooseObjects
+from aop.adapters.git.merges import merged
 from aop.adapters.git.neutral import neutral_git_dir
 from aop.adapters.git.object_log import ObjectLog
 from aop.adapters.git.objects import PLAIN_DIFF, Objects
 from aop.adapters.git.records import (
     bytes_of,
-    conflict_stages,
     is_plain_path,
     object_id,
     porcelain,
@@ -33,11 +33,11 @@ from aop.adapters.git.records import (
 )
 from aop.adapters.git.refs import Refs, branch_ref
 from aop.adapters.git.trees import differences, side_at
-from aop.adapters.git.trials import NOT_READ, Trials
+from aop.adapters.git.trials import Trials
 from aop.adapters.git.worktrees import Worktrees, how_to_follow
 from aop.adapters.system import SystemClock
 from aop.core import ids
-from aop.core.errors import Fault, InvalidConfiguration, MergeConflict, WorktreeMissing
+from aop.core.errors import Fault, InvalidConfiguration, WorktreeMissing
 from aop.core.ids import CommitId, FeatureId, ObjectId, TreeId
 from aop.kernel.ports import (
     Author,
@@ -57,8 +57,6 @@ if TYPE_CHECKING:
     from aop.adapters.git.watching import Watches
 
 DIGEST_SIZES = {"sha1": 20, "sha256": 32}
-
-_FAILED = 128
 
 
 class Repository:
@@ -176,20 +174,7 @@ class Repository:
         return CommitId(ObjectId(ran.out.decode("ascii").strip()))
 
     def merge(self, ours: CommitId, theirs: CommitId) -> MergedTree | ConflictedPaths:
-        options = ("--write-tree", "-z", "--no-messages")
-        ran = self._neutral.run("merge-tree", *options, object_id(ours), object_id(theirs), fine=(0, 1, _FAILED))
-        if ran.code == _FAILED or NOT_READ in ran.err:
-            if "unrelated histories" in ran.err:
-                raise MergeConflict(
-                    f"`{ours[:12]}` and `{theirs[:12]}` have no commit in common.",
-                    hint="Make the feature anew, from the base branch as it is now.",
-                    paths=[],
-                    conflicts=[],
-                )
-            raise Fault(f"`git merge-tree` ended with {ran.code}: {self._neutral.cleaned(ran.err)}")
-        tree, *conflicts = split_names(ran.out)
-        merged = TreeId(ObjectId(tree))
-        return ConflictedPaths(tree=merged, stages=conflict_stages(conflicts)) if ran.code else MergedTree(tree=merged)
+        return merged(self._neutral, ours, theirs)
 
     @contextmanager
     def trial_merges(self) -> Iterator[Trials]:
@@ -252,6 +237,19 @@ class Repository:
             if not (registration / "index").exists():
                 self._checkout(folder, registration).show(self._tree_at_head(registration), quarantine)
         return folder
+
+    def ensure_detached_worktree(self, feature_id: FeatureId, commit: CommitId) -> Path:
+        folder = self._made_worktrees_folder() / ids.feature_id(feature_id)
+        quarantine = Quarantine(self._root, feature_id)
+        with locked(self._own("locks") / f"git-{feature_id}"):
+            registration = self._worktrees.ensure_detached(folder, object_id(commit), quarantine)
+            self._worktrees.restore(folder, registration, quarantine)
+            if not (registration / "index").exists():
+                self._checkout(folder, registration).show(self._tree_at_head(registration), quarantine)
+        return folder
+
+    def worktree_head(self, feature_id: FeatureId) -> str | None:
+        return self._worktrees.head_of(self.worktree_path(feature_id))
 
     def follow_tree(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
         checkout, was_whole = self._restored(feature_id)

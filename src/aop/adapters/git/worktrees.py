@@ -70,6 +70,26 @@ class Worktrees:
         with self._alone():
             return self._add(folder, "--detach", commit)
 
+    def ensure_detached(self, folder: Path, commit: str, quarantine: Quarantine) -> Path:
+        """Register a worktree at a commit, on no branch, or take the one that is there off its branch."""
+        registration = self.likely_registration(folder)
+        if registration is None:
+            with self._alone():
+                for half_made in self._registrations(folder):
+                    remove_folder(half_made)
+                if os.path.lexists(folder):
+                    quarantine.take(folder.parent, folder.name)
+                return self._add(folder, "--detach", commit)
+        if _plain_content(f"{registration}/HEAD") != f"{commit}\n".encode():
+            self.run_in(registration, "update-ref", "--no-deref", "HEAD", commit)
+        return registration
+
+    def head_of(self, folder: Path) -> str | None:
+        """Return the ref or the commit that a worktree is at; None if there is no worktree."""
+        registration = self.likely_registration(folder)
+        head = None if registration is None else _plain_content(f"{registration}/HEAD")
+        return None if head is None else os.fsdecode(head).strip().removeprefix("ref: ")
+
     def forget(self, folder: Path) -> None:
         """Remove the registration of a worktree; fine if there is none."""
         with self._alone():

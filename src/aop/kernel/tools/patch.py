@@ -83,8 +83,8 @@ def apply_patch(call: Call, arguments: ApplyPatch) -> Outcome:
     with kernel.locks.worktree(FeatureId(arguments.feature_id), wait_seconds=WORKTREE_WAIT_SECONDS):
         target = _target(kernel, arguments)
         _refuse_untimely(target, config)
-        proposal = _proposal(kernel, target, arguments.unified_diff, config)
-        _judge(kernel, target, proposal, config)
+        proposal = proposal_for(kernel, target, arguments.unified_diff, config)
+        judge_proposal(kernel, target, proposal, config)
         needed = _needed_locks(target, proposal, config)
         with kernel.record.read() as view:
             check_unbroken(view, target.state, needed, now_by(kernel.clock))
@@ -140,7 +140,11 @@ def _refuse_untimely(target: Target, config: Config) -> None:
     must_be(state, *unplanned, Status.BUILDING, Status.QA, to="be patched")
 
 
-def _proposal(kernel: Kernel, target: Target, text: str, config: Config) -> Proposal:
+def proposal_for(kernel: Kernel, target: Target, text: str, config: Config) -> Proposal:
+    """Return the tree that a patch would make of a feature.
+
+    Raises: a refusal of the patch, of a secret in it, or of a guarded path.
+    """
     git, rules = kernel.git, config.policy.patch_policy
     patch = parse_patch(text.encode(), rules_of(rules))
     refuse_secrets(patch, kernel.redact)
@@ -155,7 +159,8 @@ def _proposal(kernel: Kernel, target: Target, text: str, config: Config) -> Prop
     )
 
 
-def _judge(kernel: Kernel, target: Target, proposal: Proposal, config: Config) -> None:
+def judge_proposal(kernel: Kernel, target: Target, proposal: Proposal, config: Config) -> None:
+    """Refuse a tree that policy or plan do not allow."""
     rules, territory = config.policy.patch_policy, territory_of(config.policy)
     names_in = cache(lambda folder: kernel.git.names(proposal.tree, folder))
     must_agree(proposal.patch, proposal.changes)

@@ -192,9 +192,9 @@ def read_file(call: Call, arguments: ReadFile) -> Outcome:
     entry = git.entry(state.tree, path)
     if entry is None or entry.mode not in (FileMode.FILE, FileMode.EXECUTABLE):
         raise FileNotFound(f"The tree of `{state.feature_id}` has no file `{path}`.", path=path)
-    shown = _masked(git.blob(entry.oid), call.kernel.redact)
+    shown = masked(git.blob(entry.oid), call.kernel.redact)
     part = shown[arguments.offset : arguments.offset + arguments.limit]
-    content, encoding = _as_text(part)
+    content, encoding = as_text(part)
     return msgspec.convert(
         {
             "feature_id": state.feature_id,
@@ -212,7 +212,7 @@ def read_file(call: Call, arguments: ReadFile) -> Outcome:
     )
 
 
-def _masked(whole: bytes, redact: Redactor) -> bytes:
+def masked(whole: bytes, redact: Redactor) -> bytes:
     """Mask the secrets of a text before it is cut: one that is asked for in pieces is still one."""
     try:
         return redact.mask_secrets(whole.decode()).encode()
@@ -220,7 +220,8 @@ def _masked(whole: bytes, redact: Redactor) -> bytes:
         return whole
 
 
-def _as_text(part: bytes) -> tuple[str, str]:
+def as_text(part: bytes) -> tuple[str, str]:
+    """Return bytes as text if they are some, and else as base64; and which of the two it is."""
     try:
         return part.decode(), "utf-8"
     except UnicodeDecodeError:

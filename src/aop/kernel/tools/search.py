@@ -59,13 +59,21 @@ def search(call: Call, arguments: Search) -> Outcome:
     first = first_match(arguments.query, regex=arguments.regex, ignore_case=arguments.ignore_case)
     with call.kernel.record.read() as view:
         state = the_feature(view, arguments)
+    return found_in(call, state.tree, arguments, paths, first)
+
+
+def found_in(call: Call, tree: TreeId, arguments: Search, paths: tuple[RepoPath, ...], first: FirstMatch) -> Found:
+    """Return the lines of a tree that match.
+
+    Raises: FileNotFound.
+    """
     sought = _Sought(call, first, room=arguments.max_matches)
-    for entry in _files(call.kernel.git, state.tree, paths, arguments):
+    for entry in _files(call.kernel.git, tree, paths, arguments):
         if not sought.look_into(entry):
             break
     return Found(
-        feature_id=state.feature_id,
-        tree=state.tree,
+        feature_id=arguments.feature_id,
+        tree=tree,
         matches=tuple(sought.matches),
         truncated=sought.truncated,
         binary_files=sought.binary_files,

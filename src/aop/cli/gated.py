@@ -1,0 +1,115 @@
+"""`aop gated`: start a workflow for one agent, look at it, answer its call for help, or begin again."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from aop.cli.exits import Exit
+from aop.cli.terminal import Terminal
+from aop.core.errors import NoWorkflow, OutOfStep
+from aop.kernel.calls import Envelope
+from aop.wiring import App, Settings, build
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Say what the verb takes."""
+    parser.add_argument("action", choices=sorted(ACTIONS))
+    parser.add_argument("--name", default="gated", metavar="ID", help="which workflow (default: gated)")
+    parser.add_argument(
+        "--plan", metavar="PATH", help="start: the plan of all pull requests (default: as the policy says)"
+    )
+    parser.add_argument("--guidance", metavar="TEXT", help="resume: what the agent is told")
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Do it, and say what comes next."""
+    app = build(Path(arguments.repo), Settings.from_env(os.environ))
+    try:
+        answer = ACTIONS[arguments.action](app, arguments)
+    finally:
+        app.close()
+    if answer.error is not None:
+        return terminal.refuse(answer.error, answer.evidence)
+    if terminal.json:
+        terminal.object(answer.as_json())
+    else:
+        terminal.text(SAY[arguments.action](answer.data))
+    return Exit.OK
+
+
+def _start(app: App, arguments: argparse.Namespace) -> Envelope:
+    return app.gateway.call(app.person, "gated.start", {"feature_id": arguments.name, "master_plan": arguments.plan})
+
+
+def _status(app: App, _arguments: argparse.Namespace) -> Envelope:
+    return app.gateway.call(app.person, "gated.status", {})
+
+
+def _resume(app: App, arguments: argparse.Namespace) -> Envelope:
+    """Answer the question that the agent put into the inbox when it called for help."""
+    known = {each["feature_id"]: each for each in _status(app, arguments).data["workflows"]}
+    workflow = known.get(arguments.name)
+    if workflow is None:
+        raise NoWorkflow(f"There is no workflow `{arguments.name}`.")
+    if not workflow["escalated"] or not arguments.guidance:
+        raise OutOfStep(
+            f"The workflow `{arguments.name}` waits for nobody."
+            if not workflow["escalated"]
+            else "The agent is to be told something.",
+            hint="Say what with `--guidance TEXT`."
+            if workflow["escalated"]
+            else "`aop gated status` says where it is.",
+        )
+    given = {
+        "feature_id": arguments.name,
+        "question_id": workflow["question_id"],
+        "answer": arguments.guidance,
+    }
+    return app.gateway.call(app.person, "inbox.answer", given)
+
+
+def _reset(app: App, arguments: argparse.Namespace) -> Envelope:
+    return app.gateway.call(app.person, "gated.reset", {"feature_id": arguments.name})
+
+
+def _say_started(data: Mapping[str, Any]) -> str:
+    name = data["feature_id"]
+    return (
+        f"The workflow `{name}` is {data['status']}, in {data['worktree_path']}.\n"
+        f"Let an agent in: `aop token swe --feature {name}`, and `aop mcp` with it;"
+        " or, with a shell alone, `aop call get_task`."
+    )
+
+
+def _say_status(data: Mapping[str, Any]) -> str:
+    rows = [_one_line(each) for each in data["workflows"]]
+    return "\n".join(rows) or "There is no workflow. Start one with `aop gated start`."
+
+
+def _one_line(each: Mapping[str, Any]) -> str:
+    said = [f"{each['feature_id']}: {each['status']}", each["pr_title"] or "no pull request yet"]
+    if each["debug_attempt_counter"]:
+        said.append(f"{each['debug_attempt_counter']} failed attempts")
+    if each["escalated"]:
+        said.append(f"waits for `aop gated resume --name {each['feature_id']} --guidance TEXT`")
+    if each["halt_reason"]:
+        said.append(each["halt_reason"])
+    return ", ".join(said)
+
+
+ACTIONS: Mapping[str, Callable[[App, argparse.Namespace], Envelope]] = {
+    "start": _start,
+    "status": _status,
+    "resume": _resume,
+    "reset": _reset,
+}
+SAY: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "start": _say_started,
+    "status": _say_status,
+    "resume": lambda _data: "Answered. The agent goes on with its next `get_task`.",
+    "reset": lambda data: f"The workflow `{data['feature_id']}` begins again; its branch, if it had one, stays.",
+}

@@ -1,0 +1,50 @@
+"""Merges without a person where the policy says that none is needed: an operation of its own, by the kernel's merge."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from msgspec.structs import replace
+
+from aop.core.errors import MergeConflict
+from aop.core.ids import OperationId
+from aop.core.roles import Role
+from aop.gated.sitting import workflow_of
+from aop.gated.standing import plan_of
+from aop.gated.workflow import Phase
+from aop.kernel.calls import Call
+from aop.kernel.documents import FeatureState, Status
+from aop.kernel.principals import Principal
+from aop.kernel.record import Operation
+from aop.kernel.tools.merge import TOOLS as MERGE_TOOLS
+from aop.kernel.tools.merge import Merge, ready_to_merge
+
+MERGE = next(tool for tool in MERGE_TOOLS if tool.run is ready_to_merge)
+
+
+def merge_if_permitted(call: Call) -> None:
+    """Merge a pull request that is ready, if the policy demands no approval (C-01); a conflict is found out later.
+
+    Raises: whatever else the kernel's merge is refused with.
+    """
+    if call.kernel.config().policy.merge_policy.require_user_approval:
+        return
+    with call.kernel.record.read() as view:
+        known = workflow_of(view, call.principal)
+        state = view.get(FeatureState, known.feature_id)
+    if state is None or state.status is not Status.READY_TO_MERGE:
+        return
+    if known.workflow.status not in (Phase.PLAN_UPDATED, Phase.MERGING_BRANCH):
+        return
+    operation = OperationId(f"{call.operation()}-merge")
+    with call.kernel.record.write() as tx:
+        if tx.operation(operation) is None:
+            entry = Operation(operation_id=operation, tool=MERGE.name, payload_hash="", actor=call.principal.actor)
+            tx.enter_operation(entry)
+    system = Principal(role=Role.SYSTEM, actor=call.principal.actor)
+    message = plan_of(known.workflow).pr_title
+    with suppress(MergeConflict):
+        ready_to_merge(
+            replace(call, tool=MERGE, principal=system, operation_id=operation),
+            Merge(feature_id=known.feature_id, commit_message=message),
+        )

@@ -1,0 +1,142 @@
+"""The tools with which the agent looks at the work: all of them read the tree that is judged, and nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from aop.core.errors import FileNotFound
+from aop.core.ids import TreeId
+from aop.gated.answers import (
+    SWE,
+    CodeFound,
+    DirectoryListed,
+    FileRead,
+    FileState,
+    Line,
+    ListDirectory,
+    ReadFile,
+    SearchCode,
+)
+from aop.gated.documents import ACTIVE_PR, ORCHESTRATION_STATE, GatedWorkflow
+from aop.gated.sitting import workflow_of
+from aop.gated.standing import GET_TASK, SUBMIT_WORK
+from aop.gated.workflow import Phase
+from aop.kernel.calls import Call, Kernel, Outcome, Tool
+from aop.kernel.paths import canonical_path
+from aop.kernel.ports import FileMode, Git
+from aop.kernel.searching import first_match
+from aop.kernel.tools.repo import LARGEST_READ, as_text, masked
+from aop.kernel.tools.search import Search, found_in
+
+WORKING = frozenset(
+    {Phase.INITIALIZING, Phase.EXECUTING_TDD, Phase.DEBUGGING, Phase.REPLANNING, Phase.FINALIZE_COMPLETE}
+)
+"""Where there is something to write."""
+
+
+@contextmanager
+def _known(call: Call) -> Iterator[GatedWorkflow]:
+    with call.kernel.record.read() as view:
+        yield workflow_of(view, call.principal)
+
+
+def next_call_of(known: GatedWorkflow) -> str:
+    """Return what comes after looking and writing."""
+    is_open = known.workflow.status in WORKING and not known.workflow.escalated
+    return f"safe_patch or {SUBMIT_WORK}" if is_open else GET_TASK
+
+
+def content_of(git: Git, known: GatedWorkflow, path: str) -> bytes | None:
+    """Return what a file of the worktree holds; None if it is not there."""
+    if path in (ACTIVE_PR, ORCHESTRATION_STATE):
+        return known.files()[path]
+    entry = git.entry(known.tree, path)
+    if entry is None or entry.mode not in (FileMode.FILE, FileMode.EXECUTABLE):
+        return None
+    return git.blob(entry.oid)
+
+
+def state_of(kernel: Kernel, known: GatedWorkflow, path: str, content: bytes | None) -> FileState:
+    """Return a file as answers show it."""
+    shown = masked(content or b"", kernel.redact)
+    text, encoding = as_text(shown[:LARGEST_READ])
+    return FileState(
+        file_path=path,
+        version=known.version,
+        sha256=hashlib.sha256(content or b"").hexdigest(),
+        content=text,
+        encoding="utf-8" if encoding == "utf-8" else "base64",
+        exists=content is not None,
+        truncated=len(shown) > LARGEST_READ,
+    )
+
+
+def read_file(call: Call, arguments: ReadFile) -> Outcome:
+    """Read a file, with the hash that `safe_patch` asks for."""
+    path = canonical_path(arguments.file_path)
+    with _known(call) as known:
+        content = content_of(call.kernel.git, known, path)
+        if content is None:
+            raise FileNotFound(f"There is no file `{path}`.", path=path)
+        shown = state_of(call.kernel, known, path, content)
+        fields = {name: getattr(shown, name) for name in FileState.__struct_fields__}
+        return FileRead(**fields, next_call=next_call_of(known))
+
+
+def list_directory(call: Call, arguments: ListDirectory) -> Outcome:
+    """List a folder."""
+    path = canonical_path(arguments.path) if arguments.path not in ("", ".", "./") else ""
+    git = call.kernel.git
+    with _known(call) as known:
+        names = git.names(known.tree, path)
+        if not names and path:
+            raise FileNotFound(f"There is no folder `{path}`.", path=path)
+        own = [] if path else [name for name, content in known.files().items() if content is not None]
+        entries = [f"{name}/" if _is_folder(git, known.tree, path, name) else name for name in names]
+        return DirectoryListed(path=path, entries=tuple(sorted([*entries, *own])), next_call=next_call_of(known))
+
+
+def _is_folder(git: Git, tree: TreeId, folder: str, name: str) -> bool:
+    entry = git.entry(tree, f"{folder}/{name}" if folder else name)
+    return entry is not None and entry.mode is FileMode.TREE
+
+
+def search_code(call: Call, arguments: SearchCode) -> Outcome:
+    """Find the lines that hold a text or match an RE2 pattern."""
+    paths = tuple(canonical_path(path) for path in arguments.paths)
+    first = first_match(arguments.query, regex=arguments.regex, ignore_case=False)
+    with _known(call) as known:
+        asked = Search(feature_id=known.feature_id, query=arguments.query, regex=arguments.regex)
+        found = found_in(call, known.tree, asked, paths, first)
+        lines = tuple(Line(path=each.path, line=each.line, text=each.text) for each in found.matches)
+        return CodeFound(matches=lines, truncated=found.truncated, next_call=next_call_of(known))
+
+
+TOOLS = (
+    Tool(
+        name="read_file",
+        summary="Read a file of your worktree, with the hash that `safe_patch` asks for.",
+        arguments=ReadFile,
+        output=FileRead,
+        roles=SWE,
+        run=read_file,
+    ),
+    Tool(
+        name="list_directory",
+        summary="List a folder of your worktree.",
+        arguments=ListDirectory,
+        output=DirectoryListed,
+        roles=SWE,
+        run=list_directory,
+    ),
+    Tool(
+        name="search_code",
+        summary="Find the lines of your worktree that hold a text, or match an RE2 pattern.",
+        arguments=SearchCode,
+        output=CodeFound,
+        roles=SWE,
+        run=search_code,
+    ),
+)

@@ -1,0 +1,80 @@
+"""The end of a pull request: the plan says that it is done, the gates prove the whole, and a person lets it in."""
+
+from __future__ import annotations
+
+import re
+
+from aop.core.errors import MergeConflict
+from aop.core.ids import TreeId
+from aop.gated.sitting import Sitting
+from aop.gated.standing import plan_of
+from aop.gated.verification import run_mode
+from aop.gated.workflow import ApprovalAwaited, CheckPlan, Merge, MergeConflicted, Merged, PlanMarked
+from aop.kernel.documents import Status, Verdict
+from aop.kernel.features import moved
+from aop.kernel.merging import base_head
+from aop.kernel.ports import ConflictedPaths
+
+
+def marked_plan(sitting: Sitting, action: CheckPlan) -> PlanMarked:
+    """Look whether the plan is marked; if so, commit that, and prove the whole as a merge needs it (C-41)."""
+    known, git = sitting.known, sitting.kernel.git
+    problem = _mark_problem(sitting, action)
+    if problem:
+        return PlanMarked(is_marked=False, reason=problem)
+    for mode in sitting.config.policy.required_modes:
+        run, output = run_mode(sitting, mode)
+        if run.verdict is not Verdict.PASS:
+            return PlanMarked(is_marked=False, reason=f"The `{mode}` gates did not pass:\n{output}")
+    text = f"docs: mark `{plan_of(known.workflow).pr_title}` as done\n"
+    sitting.advance_to(git.commit(known.tree, [known.head], text, when=sitting.kernel.clock.now()))
+    sitting.state = moved(moved(sitting.the_state(), Status.QA), Status.READY_TO_MERGE)
+    return PlanMarked(is_marked=True)
+
+
+def _mark_problem(sitting: Sitting, action: CheckPlan) -> str:
+    git, known = sitting.kernel.git, sitting.known
+    squashed = git.tree_of(known.head)
+    if [change.path for change in git.changes(squashed, known.tree)] != [action.path]:
+        return f"Exactly `{action.path}` is to be changed."
+    before, after = (_lines(sitting, tree, action.path) for tree in (squashed, known.tree))
+    differing = [(old, new) for old, new in zip(before, after, strict=False) if old != new]
+    if len(before) != len(after) or len(differing) != 1:
+        return f"In `{action.path}`, exactly one line is to be changed: the heading of `{action.pr_title}`."
+    old, new = differing[0]
+    marked = re.fullmatch(re.escape(old.rstrip()) + r"\s+\[DONE\]\s+([0-9a-f]{7,64})\s*", new)
+    if marked is None or not action.commit_hash.startswith(marked.group(1)):
+        return f"The line is to end with: [DONE] {action.commit_hash}"
+    return "" if _is_heading_of(old, action.pr_title) else f"That line is not the heading of `{action.pr_title}`."
+
+
+def _is_heading_of(line: str, title: str) -> bool:
+    """Tell whether a heading names a pull request, with or without the kind of change before its title."""
+    bare = re.sub(r"^[a-z]+(\([^()]*\))?!?:\s*", "", title.casefold()).strip()
+    return line.lstrip().startswith("#") and bare in line.casefold()
+
+
+def _lines(sitting: Sitting, tree: TreeId, path: str) -> list[str]:
+    entry = sitting.kernel.git.entry(tree, path)
+    return [] if entry is None else sitting.kernel.git.blob(entry.oid).decode(errors="replace").splitlines()
+
+
+def looked_at_merge(sitting: Sitting, action: Merge) -> Merged | ApprovalAwaited | MergeConflicted:
+    """See whether the pull request is merged by now; the kernel merges, after a person's yes or by the policy's."""
+    git, known, state = sitting.kernel.git, sitting.known, sitting.the_state()
+    base = base_head(sitting.kernel, sitting.config)
+    if state.status is Status.MERGED:
+        git.ensure_detached_worktree(sitting.name, base)
+        git.show_tree(sitting.name, git.tree_of(base))
+        git.delete_branch(action.branch, at=known.head)
+        sitting.learn(base_commit=base, head=base, tree=git.tree_of(base), red_tree=None, draft=None)
+        return Merged()
+    try:
+        merged = git.merge(base, known.head)
+    except MergeConflict:
+        return MergeConflicted(paths=())
+    if isinstance(merged, ConflictedPaths):
+        return MergeConflicted(paths=merged.paths)
+    name = sitting.name
+    how = f"A person looks at it with `aop review {name}`, approves it with `aop approve {name}`, and merges it."
+    return ApprovalAwaited(reason=how)

@@ -1,0 +1,160 @@
+"""`safe_patch`: the only way to change a file, judged as every patch, and held against the step that is being done."""
+
+from __future__ import annotations
+
+import hashlib
+
+from msgspec.structs import replace
+
+from aop.core.errors import FrozenTest, InvalidArguments, OutOfStep, ProtectedPath, WorkflowEscalated
+from aop.gated.active_pr import StepType
+from aop.gated.answers import SWE, Patched, SafePatch
+from aop.gated.documents import ACTIVE_PR, ORCHESTRATION_STATE
+from aop.gated.looking import content_of, next_call_of, state_of
+from aop.gated.sitting import Sitting, sitting_of
+from aop.gated.standing import plan_of, step_of
+from aop.gated.verification import GRANT, REFUSE, about_frozen, is_granted
+from aop.gated.workflow import Phase
+from aop.kernel.applying import applied
+from aop.kernel.calls import Call, Outcome, Tool
+from aop.kernel.diffs import parse_patch
+from aop.kernel.gates import unproven
+from aop.kernel.locks import now_by
+from aop.kernel.needed_locks import check_unbroken, locks_for_paths
+from aop.kernel.patches import refuse_secrets, rules_of
+from aop.kernel.paths import canonical_path
+from aop.kernel.ports import FileMode
+from aop.kernel.questions import Question, time_limit
+from aop.kernel.tools.patch import Target, judge_proposal, proposal_for
+
+PLANNING = (Phase.INITIALIZING, Phase.REPLANNING)
+STEPPING = (Phase.EXECUTING_TDD, Phase.DEBUGGING)
+CHANGED_MEANWHILE = (
+    "The file is not what `base_content_sha256` says; nothing was changed. Make the diff from its content."
+)
+ASKED = "A person is asked whether this test may change; until then, nothing is changed."
+
+
+def safe_patch(call: Call, arguments: SafePatch) -> Outcome:
+    """Change one file, if it still is what the agent saw, and if the step is about it."""
+    path = canonical_path(arguments.file_path)
+    with sitting_of(call) as sitting:
+        _refuse_untimely(sitting, path)
+        content = content_of(sitting.kernel.git, sitting.known, path)
+        if hashlib.sha256(content or b"").hexdigest() != arguments.base_content_sha256:
+            return sitting.finish(_answer(sitting, path, CHANGED_MEANWHILE, success=False))
+        _refuse_other_files(sitting, path, arguments.unified_diff)
+        if path == ACTIVE_PR:
+            _change_draft(sitting, content or b"", arguments.unified_diff)
+        elif _needs_grant(sitting, path):
+            _ask_for_grant(sitting, path, arguments)
+            return sitting.finish(_answer(sitting, path, ASKED, success=False))
+        else:
+            _change_tree(sitting, arguments.unified_diff)
+        return sitting.finish(_answer(sitting, path, f"`{path}` is changed.", success=True))
+
+
+def _refuse_untimely(sitting: Sitting, path: str) -> None:
+    workflow = sitting.workflow
+    if workflow.escalated:
+        raise WorkflowEscalated("A person was asked for help, and has not answered yet.")
+    if path.casefold() == ORCHESTRATION_STATE.casefold() or (
+        path != ACTIVE_PR and path.casefold() == ACTIVE_PR.casefold()
+    ):
+        raise ProtectedPath(f"`{path}` may not be changed: it is written by the server.", path=path)
+    if path == ACTIVE_PR:
+        is_timely = workflow.status in PLANNING
+    elif workflow.status is Phase.FINALIZE_COMPLETE:
+        is_timely = path == plan_of(workflow).master_plan_path
+    else:
+        is_timely = workflow.status in STEPPING and workflow.pending_analysis is None
+    if not is_timely or workflow.last_completed_step is not None:
+        raise OutOfStep(f"`{path}` is not to be changed while the workflow is in `{workflow.status}`.", path=path)
+
+
+def _refuse_other_files(sitting: Sitting, path: str, diff: str) -> None:
+    patch = parse_patch(diff.encode(), rules_of(sitting.config.policy.patch_policy))
+    named = sorted({each for file in patch.files for each in file.paths})
+    if named != [path]:
+        raise InvalidArguments(f"The diff is to change `{path}` and no other file.", paths=list(named))
+
+
+def _change_draft(sitting: Sitting, content: bytes, diff: str) -> None:
+    """Apply a diff to the plan that is being written; it is in no tree, and so it is put into one for a moment."""
+    git, rules = sitting.kernel.git, sitting.config.policy.patch_policy
+    patch = parse_patch(diff.encode(), rules_of(rules))
+    refuse_secrets(patch, sitting.kernel.redact)
+    is_there = sitting.known.active_pr() is not None
+    tree = git.tree_with(sitting.known.tree, {ACTIVE_PR: (FileMode.FILE, content) if is_there else None})
+    entry = git.entry(applied(git, tree, patch, rules.placement), ACTIVE_PR)
+    text = None if entry is None else git.blob(entry.oid)
+    try:
+        sitting.learn(draft=None if text is None else text.decode())
+    except UnicodeDecodeError as error:
+        raise InvalidArguments(f"`{ACTIVE_PR}` is to be UTF-8: {error}.") from error
+
+
+def _change_tree(sitting: Sitting, diff: str) -> None:
+    kernel, state = sitting.kernel, sitting.the_state()
+    target = Target(state=state, accepted=None, base_tree=kernel.git.tree_of(state.base_commit))
+    proposal = proposal_for(kernel, target, diff, sitting.config)
+    judge_proposal(kernel, target, proposal, sitting.config)
+    needed = locks_for_paths([change.path for change in proposal.changes], sitting.config.policy)
+    with kernel.record.read() as view:
+        check_unbroken(view, state, needed, now_by(kernel.clock))
+    sitting.state = replace(state, tree=proposal.tree, gates=unproven(state.gates))
+    sitting.learn(tree=proposal.tree)
+
+
+def _needs_grant(sitting: Sitting, path: str) -> bool:
+    """Tell whether a test went red and the step at hand is not to write tests."""
+    workflow = sitting.workflow
+    if workflow.status not in STEPPING or path not in workflow.frozen_tests:
+        return False
+    return step_of(workflow).type is not StepType.RED and not is_granted(sitting, path)
+
+
+def _ask_for_grant(sitting: Sitting, path: str, arguments: SafePatch) -> None:
+    if arguments.reason is None:
+        raise FrozenTest(f"`{path}` went red, and is not to be changed before the code is right.", path=path)
+    kernel, about = sitting.kernel, about_frozen(sitting.name, path)
+    with kernel.record.read() as view:
+        known = list(view.all(Question))
+    if any(each.is_open and each.about == about for each in known):
+        return
+    sitting.question = Question(
+        version=1,
+        question_id=f"q{1 + len(known)}",
+        feature_id=sitting.name,
+        gate="authorisation",
+        text=kernel.redact(f"May the test `{path}` be changed, which went red? {arguments.reason}"),
+        detail={"diff": kernel.redact(arguments.unified_diff)[:16_000]},
+        about=about,
+        choices=(GRANT, REFUSE),
+        due_at=time_limit(sitting.config.policy.inbox, "authorisation", kernel.clock.now()),
+        asked_by=sitting.call.principal.actor,
+        asked_at=kernel.now(),
+    )
+
+
+def _answer(sitting: Sitting, path: str, message: str, *, success: bool) -> Patched:
+    content = content_of(sitting.kernel.git, sitting.known, path)
+    return Patched(
+        success=success,
+        message="\n".join([*sitting.notes, message]),
+        latest_file_state=state_of(sitting.kernel, sitting.known, path, content),
+        next_call=next_call_of(sitting.known),
+    )
+
+
+TOOLS = (
+    Tool(
+        name="safe_patch",
+        summary="Change one file by a unified diff; the hash says which content it was made from.",
+        arguments=SafePatch,
+        output=Patched,
+        roles=SWE,
+        run=safe_patch,
+        mutates=True,
+    ),
+)

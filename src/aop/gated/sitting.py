@@ -1,0 +1,234 @@
+"""One call on one workflow while its worktree is held: at its end everything is stored at once, or nothing."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from aop.core.errors import FeatureBranchMoved, InvalidArguments, Json, NoWorkflow, Refusal, VersionConflict
+from aop.core.ids import CommitId, FeatureId
+from aop.gated.documents import GatedWorkflow
+from aop.gated.standing import Rules
+from aop.gated.workflow import Thresholds, Workflow
+from aop.kernel.calls import Call, Kernel, Outcome
+from aop.kernel.documents import FeatureState, GateRun, Status
+from aop.kernel.features import relist, store
+from aop.kernel.gate_runs import record_run
+from aop.kernel.gated_models import GatedRules
+from aop.kernel.principals import Principal
+from aop.kernel.questions import Question
+from aop.kernel.record import Snapshot, Transaction
+from aop.kernel.tools.repo import WORKTREE_WAIT_SECONDS
+
+
+class RefMove(Struct, frozen=True, kw_only=True):
+    """What is about to happen to the branch; enough to take it back."""
+
+    branch: str
+    old: CommitId | None
+    new: CommitId
+
+
+class Sitting:
+    """What a call knows of the workflow, and what it has done so far."""
+
+    def __init__(self, call: Call, known: GatedWorkflow, state: FeatureState | None) -> None:
+        self.call = call
+        self.kernel = call.kernel
+        self.config = call.kernel.config()
+        self.before, self.known = known, known
+        self.state_before, self.state = state, state
+        self.runs: list[GateRun] = []
+        self.move: RefMove | None = None
+        self.question: Question | None = None
+        self.notes: list[str] = []
+        """What the agent is told besides: what was not as the server left it."""
+
+    @property
+    def name(self) -> FeatureId:
+        """Return the id of the workflow."""
+        return self.known.feature_id
+
+    @property
+    def workflow(self) -> Workflow:
+        """Return what is known by now."""
+        return self.known.workflow
+
+    @property
+    def policy(self) -> GatedRules:
+        """Return what the repository decides."""
+        return self.config.policy.gated
+
+    @property
+    def rules(self) -> Rules:
+        """Return what the state machine needs of it."""
+        given = {name: getattr(self.policy, name) for name in Thresholds.__struct_fields__}
+        base = self.config.policy.worktree.base_branch
+        return Rules(master_plan=self.known.master_plan, base_branch=base, thresholds=Thresholds(**given))
+
+    def learn(self, **changes: object) -> None:
+        """Take over what is known now."""
+        self.known = replace(self.known, **changes)
+
+    def the_state(self) -> FeatureState:
+        """Return the feature; there is one from the branch on."""
+        if self.state is None:
+            raise AssertionError("a workflow with a branch is a feature")
+        return self.state
+
+    def advance_to(self, commit: CommitId) -> None:
+        """Have the branch go to a commit when everything is stored."""
+        state = self.the_state()
+        self.move = RefMove(branch=state.branch, old=self.before.head, new=commit)
+        self.learn(head=commit)
+        self.state = replace(state, branch_commit=commit)
+
+    def finish(self, outcome: Outcome) -> Outcome:
+        """Move the branch, store everything, and show it; or none of it."""
+        if self.move is not None:
+            self.call.intend(msgspec.to_builtins(self.move))
+            _carry_out(self.kernel, self.move)
+        try:
+            answer = self.call.commit(lambda tx: self._stored(tx, outcome))
+        except Refusal:
+            if self.move is not None:
+                take_back(self.call, msgspec.to_builtins(self.move))
+            raise
+        if self.move is not None and self.move.old is None:
+            self.kernel.git.ensure_worktree(self.name, self.move.branch)
+        write_files(self.kernel, self.known)
+        return answer
+
+    def _stored(self, tx: Transaction, outcome: Outcome) -> Outcome:
+        now = tx.get(GatedWorkflow, self.name)
+        if now != self.before:
+            current = 0 if now is None else now.version
+            raise VersionConflict(f"The workflow `{self.name}`", expected=self.before.version, current=current)
+        if self.known != self.before:
+            tx.put(replace(self.known, version=self.before.version + 1), self.name)
+        self._store_feature(tx)
+        if self.question is not None:
+            tx.put(self.question, self.question.question_id)
+            asked = {"question_id": self.question.question_id, "text": self.question.text}
+            tx.append(self.call.event("question_asked", self.name, **asked))
+        facts: dict[str, Json] = {"tool": self.call.tool.name, "status": self.workflow.status, "notes": self.notes}
+        tx.append(self.call.event("workflow_called", self.name, **facts, tree=self.known.tree, head=self.known.head))
+        return outcome
+
+    def _store_feature(self, tx: Transaction) -> None:
+        state, now = self.state, self.kernel.now()
+        if state is None:
+            return
+        before = tx.get(FeatureState, self.name)
+        if before != self.state_before:
+            raise VersionConflict(f"The feature `{self.name}`", expected=state.version, current=0)
+        if before is None:
+            tx.put(state, self.name)
+            relist(tx, self.name, state.status, now=now)
+            tx.mark_unshown("feature", self.name)
+        elif state != before:
+            state = store(tx, before, state, now=now)
+        for run in self.runs:
+            state = record_run(tx, self.call, state, state, run)
+        if state.tree != (before.tree if before else None) and state.status is not Status.MERGED:
+            tx.mark_unshown("worktree", self.name)
+
+
+def workflow_of(view: Snapshot, principal: Principal) -> GatedWorkflow:
+    """Return the workflow that a caller works on: that of its scope, or the only one there is.
+
+    Raises: NoWorkflow, InvalidArguments.
+    """
+    reached = [known for known in view.all(GatedWorkflow) if principal.reaches(known.feature_id)]
+    if not reached:
+        raise NoWorkflow("There is no gated workflow for this caller.")
+    if len(reached) > 1:
+        names = [known.feature_id for known in reached]
+        raise InvalidArguments(
+            f"There are {len(names)} workflows, and this caller is for none of them alone.",
+            hint="Come in with a token for one of them: `aop token swe --feature ID`.",
+            workflows=list(names),
+        )
+    return reached[0]
+
+
+@contextmanager
+def sitting_of(call: Call) -> Iterator[Sitting]:
+    """Hold the caller's workflow alone, with everything put back that somebody else moved.
+
+    Raises: NoWorkflow, InvalidArguments, WorktreeBusy.
+    """
+    kernel = call.kernel
+    with kernel.record.read() as view:
+        name = workflow_of(view, call.principal).feature_id
+    with kernel.locks.worktree(name, wait_seconds=WORKTREE_WAIT_SECONDS):
+        with kernel.record.read() as view:
+            known, state = view.get(GatedWorkflow, name), view.get(FeatureState, name)
+        if known is None:
+            raise NoWorkflow(f"The workflow `{name}` is gone.")
+        sitting = Sitting(call, known, state)
+        if state is None or state.status is not Status.MERGED or known.branch is None:
+            sitting.notes += put_back(kernel, known)
+        sitting.notes += write_files(kernel, known)
+        yield sitting
+
+
+def put_back(kernel: Kernel, known: GatedWorkflow) -> list[str]:
+    """Bring HEAD and the branch to where the server left them; return what was elsewhere (C-58)."""
+    git, branch, moved = kernel.git, known.branch, []
+    head = git.worktree_head(known.feature_id)
+    if branch is None:
+        if head not in (known.head, None):
+            moved.append(f"HEAD of the worktree was at `{head}`, and not where the server left it.")
+        git.ensure_detached_worktree(known.feature_id, known.head)
+        return moved
+    tip = git.branch_head(branch)
+    if tip != known.head:
+        moved.append(f"The branch `{branch}` was at `{tip}`, and the server left it at `{known.head}`.")
+        _carry_out(kernel, RefMove(branch=branch, old=tip, new=known.head))
+    # A call that died after it had made the branch leaves HEAD where the branch begins.
+    if head not in (f"refs/heads/{branch}", known.base_commit, None):
+        moved.append(f"HEAD of the worktree was at `{head}`, and not on `{branch}`.")
+    git.ensure_worktree(known.feature_id, branch)
+    return moved
+
+
+def _carry_out(kernel: Kernel, move: RefMove) -> None:
+    if move.old is None:
+        kernel.git.create_branch(move.branch, move.new)
+    elif not kernel.git.move_branch(move.branch, to=move.new, old=move.old):
+        raise FeatureBranchMoved(f"The branch `{move.branch}` moved just now.", branch=move.branch)
+
+
+def take_back(call: Call, left: Mapping[str, Json]) -> Outcome | None:
+    """Put a branch back where it was before the call that died: nothing of that call was stored."""
+    move = msgspec.convert(left, RefMove)
+    if move.old is None:
+        call.kernel.git.delete_branch(move.branch, at=move.new)
+    else:
+        call.kernel.git.move_branch(move.branch, to=move.old, old=move.new)
+    return None
+
+
+def write_files(kernel: Kernel, known: GatedWorkflow) -> list[str]:
+    """Make the two files in the worktree say what the record says; return what somebody else had made of them."""
+    folder = kernel.git.worktree_path(known.feature_id).relative_to(kernel.files.root).as_posix()
+    changed = []
+    for name, content in known.files().items():
+        path = f"{folder}/{name}"
+        found = kernel.files.fingerprint(path)
+        wanted = None if content is None else hashlib.sha256(content).hexdigest()
+        if found == wanted:
+            continue
+        if found is not None:
+            changed.append(f"`{name}` was not what the record says, and was written again.")
+        if content is None:
+            kernel.files.remove(path)
+        else:
+            kernel.files.write(path, content)
+    return changed

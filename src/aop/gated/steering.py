@@ -1,0 +1,218 @@
+"""The tools with which a person starts a workflow, looks at it, and begins again where it cannot go on."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from aop.core.errors import BranchExists, InvalidArguments, NoWorkflow
+from aop.core.ids import FeatureId, feature_id
+from aop.gated.documents import ACTIVE_PR, ORCHESTRATION_STATE, GatedWorkflow
+from aop.gated.sitting import write_files
+from aop.gated.workflow import Workflow
+from aop.kernel.calls import Arguments, Call, ChangeArguments, Kernel, Outcome, Tool, the_feature
+from aop.kernel.documents import TERMINAL, FeatureState, Status
+from aop.kernel.features import moved, store
+from aop.kernel.merging import base_head
+from aop.kernel.paths import canonical_path
+from aop.kernel.permissions import COORDINATORS
+from aop.kernel.record import Transaction
+from aop.kernel.tools.repo import WORKTREE_WAIT_SECONDS
+
+
+class Start(ChangeArguments, frozen=True, kw_only=True):
+    master_plan: str | None = None
+    """Where the plan of all pull requests is; without one, where the policy says."""
+
+
+class WorkflowFacts(Struct, frozen=True, kw_only=True):
+    feature_id: str
+    version: int
+    status: str
+    """Where the workflow is."""
+    master_plan: str
+    """Where the plan of all pull requests is."""
+    worktree_path: str
+    branch: str | None
+    """The branch of the pull request; null while there is none."""
+    pr_title: str | None
+    """The pull request; null while there is none."""
+    head: str
+    """Where the server left the branch, or HEAD while there is none."""
+    tree: str
+    debug_attempt_counter: int
+    """How many attempts at the step failed."""
+    replan_count: int
+    """How often a finer plan was made."""
+    review_rounds: int
+    """How often findings were sent back."""
+    escalated: bool
+    """Whether a person was called, and has not answered yet."""
+    question_id: str
+    """What that person answers; empty if none is asked."""
+    last_error: str | None
+    """What failed last; null if nothing did."""
+    halt_reason: str | None
+    """Why it cannot go on by itself; null if it can."""
+    created: bool = False
+    """Whether this call made it."""
+
+
+def start(call: Call, arguments: Start) -> Outcome:
+    """Make a worktree of its own for one agent, detached at the base; asked again, answer with what is there."""
+    kernel, name = call.kernel, feature_id(arguments.feature_id)
+    plan = canonical_path(arguments.master_plan or kernel.config().policy.gated.master_plan)
+    with kernel.locks.worktree(name, wait_seconds=WORKTREE_WAIT_SECONDS):
+        _refuse_features(kernel, arguments)
+        base = base_head(kernel, kernel.config())
+        tree = kernel.git.tree_of(base)
+        new = GatedWorkflow(version=1, feature_id=name, master_plan=plan, base_commit=base, head=base, tree=tree)
+        _refuse_tracked(kernel, new)
+        with kernel.record.read() as view:
+            known = view.get(GatedWorkflow, name)
+        if known is None:
+            kernel.git.ensure_detached_worktree(name, base)
+            kernel.git.show_tree(name, tree)
+
+        def decide(tx: Transaction) -> Outcome:
+            there = tx.get(GatedWorkflow, name)
+            if there is None:
+                tx.put(new, name)
+                tx.append(call.event("workflow_started", name, base=base, master_plan=plan))
+            return _facts(kernel, there or new, created=there is None)
+
+        answer = call.commit(decide)
+        write_files(kernel, known or new)
+        return answer
+
+
+def _refuse_features(kernel: Kernel, arguments: Start) -> None:
+    with kernel.record.read() as view:
+        if arguments.expected_version is not None:
+            the_feature(view, arguments)
+        state, known = view.get(FeatureState, arguments.feature_id), view.get(GatedWorkflow, arguments.feature_id)
+    if state is not None and known is None:
+        raise InvalidArguments(
+            f"`{state.feature_id}` is a feature already.", hint="Choose another name.", feature_id=state.feature_id
+        )
+
+
+def _refuse_tracked(kernel: Kernel, new: GatedWorkflow) -> None:
+    for name in (ACTIVE_PR, ORCHESTRATION_STATE):
+        if kernel.git.entry(new.tree, name) is not None:
+            raise BranchExists(
+                f"The base branch has a file `{name}`, which a workflow needs for itself.",
+                hint=f"Remove `{name}` from the base branch.",
+            )
+
+
+class AskStatus(Arguments, frozen=True, kw_only=True):
+    pass
+
+
+class Workflows(Struct, frozen=True, kw_only=True):
+    workflows: tuple[WorkflowFacts, ...]
+    """Every workflow that the caller may reach."""
+
+
+def status(call: Call, _arguments: AskStatus) -> Outcome:
+    """Return every workflow."""
+    with call.kernel.record.read() as view:
+        found = [known for known in view.all(GatedWorkflow) if call.principal.reaches(known.feature_id)]
+    return Workflows(workflows=tuple(_facts(call.kernel, known) for known in found))
+
+
+def reset(call: Call, arguments: ChangeArguments) -> Outcome:
+    """Begin again at the base; the branch and its commits stay, for whoever wants them."""
+    kernel, name = call.kernel, FeatureId(arguments.feature_id)
+    with kernel.locks.worktree(name, wait_seconds=WORKTREE_WAIT_SECONDS):
+        with kernel.record.read() as view:
+            if arguments.expected_version is not None:
+                the_feature(view, arguments)
+            known = view.get(GatedWorkflow, name)
+        if known is None:
+            raise NoWorkflow(f"There is no workflow `{name}`.")
+        base = base_head(kernel, kernel.config())
+        tree = kernel.git.tree_of(base)
+        if known.tree != kernel.git.tree_of(known.head):
+            kernel.git.keep(name, known.tree, aside=True)
+        anew = GatedWorkflow(
+            version=known.version + 1,
+            feature_id=name,
+            master_plan=known.master_plan,
+            workflow=Workflow(),
+            base_commit=base,
+            head=base,
+            tree=tree,
+        )
+
+        def decide(tx: Transaction) -> Outcome:
+            tx.put(anew, name)
+            state = tx.get(FeatureState, name)
+            if state is not None and state.status not in TERMINAL:
+                ended = moved(replace(state, tree=tree), Status.FAILED, reason="The workflow was begun again.")
+                store(tx, state, ended, now=kernel.now())
+            tx.append(call.event("workflow_reset", name, was=known.workflow.status, left=known.head))
+            return _facts(kernel, anew)
+
+        answer = call.commit(decide)
+        kernel.git.ensure_detached_worktree(name, base)
+        kernel.git.discard_strays(name, tree)
+        write_files(kernel, anew)
+        return answer
+
+
+def _facts(kernel: Kernel, known: GatedWorkflow, *, created: bool = False) -> WorkflowFacts:
+    workflow = known.workflow
+    return WorkflowFacts(
+        feature_id=known.feature_id,
+        version=known.version,
+        status=workflow.status,
+        master_plan=known.master_plan,
+        worktree_path=kernel.git.worktree_path(known.feature_id).relative_to(kernel.files.root).as_posix(),
+        branch=known.branch,
+        pr_title=None if workflow.plan is None else workflow.plan.pr_title,
+        head=known.head,
+        tree=known.tree,
+        debug_attempt_counter=workflow.debug_attempt_counter,
+        replan_count=workflow.replan_count,
+        review_rounds=workflow.review_rounds,
+        escalated=workflow.escalated,
+        question_id=known.question,
+        last_error=workflow.last_error,
+        halt_reason=workflow.halt_reason,
+        created=created,
+    )
+
+
+TOOLS = (
+    Tool(
+        name="gated.start",
+        summary="Make a worktree in which one agent works through a plan, one judged step at a time.",
+        arguments=Start,
+        output=WorkflowFacts,
+        roles=COORDINATORS,
+        run=start,
+        mutates=True,
+        idempotent=True,
+        person_only=True,
+    ),
+    Tool(
+        name="gated.status",
+        summary="Return the gated workflows, and where each is.",
+        arguments=AskStatus,
+        output=Workflows,
+        roles=COORDINATORS,
+        run=status,
+    ),
+    Tool(
+        name="gated.reset",
+        summary="Begin a gated workflow again at the base branch; its branch stays.",
+        arguments=ChangeArguments,
+        output=WorkflowFacts,
+        roles=COORDINATORS,
+        run=reset,
+        mutates=True,
+        person_only=True,
+    ),
+)

@@ -1,0 +1,167 @@
+"""The four tools of the workflow itself: they alone decide what comes next."""
+
+from __future__ import annotations
+
+from aop.gated.answers import SWE, Escalate, Escalated, Judgement, SubmitWork, Task
+from aop.gated.auto_merge import merge_if_permitted
+from aop.gated.performing import carried_through
+from aop.gated.sitting import Sitting, sitting_of, take_back
+from aop.gated.standing import GET_TASK
+from aop.gated.workflow import (
+    Brief,
+    EscalationAsked,
+    Judge,
+    PersonGuided,
+    ReductionAsked,
+    RefsMoved,
+    Submitted,
+    TaskAsked,
+    Verdict,
+)
+from aop.kernel.calls import Arguments, Call, Outcome, Tool
+from aop.kernel.questions import Question, time_limit
+
+NO_REPORT = "The reviewer still has findings after as many rounds as the policy allows; a person has to decide."
+
+
+def get_task(call: Call, _arguments: Arguments) -> Outcome:
+    """Say what to do now; what is due first is done first."""
+    merge_if_permitted(call)
+    with sitting_of(call) as sitting:
+        _hear_person(sitting)
+        answer = carried_through(sitting, TaskAsked(draft=sitting.known.drafted()))
+        _call_person(sitting, NO_REPORT)
+        return sitting.finish(_told(sitting, answer))
+
+
+def submit_work(call: Call, arguments: SubmitWork) -> Outcome:
+    """Take what the agent hands in, and judge it."""
+    with sitting_of(call) as sitting:
+        if sitting.notes:
+            answer = carried_through(sitting, RefsMoved(what="\n".join(sitting.notes)))
+        else:
+            answer = carried_through(
+                sitting,
+                Submitted(
+                    summary=arguments.summary,
+                    test_command=arguments.test_command,
+                    expectation=arguments.expectation,
+                    analysis_decision=arguments.analysis_decision,
+                    commit_hash=arguments.commit_hash,
+                    draft=sitting.known.drafted(),
+                ),
+            )
+        return sitting.finish(_judged(sitting, answer))
+
+
+def request_scope_reduction(call: Call, _arguments: Arguments) -> Outcome:
+    """Go back to the last checkpoint, and ask for smaller steps."""
+    with sitting_of(call) as sitting:
+        answer = carried_through(sitting, ReductionAsked())
+        return sitting.finish(_told(sitting, answer))
+
+
+def escalate(call: Call, arguments: Escalate) -> Outcome:
+    """Call a person, and stop until one answers."""
+    with sitting_of(call) as sitting:
+        answer = carried_through(sitting, EscalationAsked(report=arguments.markdown_report))
+        question = _call_person(sitting, arguments.markdown_report)
+        told = _told(sitting, answer)
+        call.report(arguments.markdown_report)
+        return sitting.finish(
+            Escalated(
+                task=told.task,
+                status=told.status,
+                next_call=told.next_call,
+                notes=told.notes,
+                markdown_report=arguments.markdown_report,
+                question_id=question,
+            )
+        )
+
+
+def _told(sitting: Sitting, answer: Brief | Judge) -> Task:
+    text = answer.text if isinstance(answer, Brief) else answer.output
+    notes = tuple(sitting.notes)
+    return Task(task=text, status=sitting.workflow.status, next_call=answer.next_call, notes=notes)
+
+
+def _judged(sitting: Sitting, answer: Brief | Judge) -> Judgement:
+    verdict, output = (Verdict.FAILURE, answer.text) if isinstance(answer, Brief) else (answer.verdict, answer.output)
+    return Judgement(status=verdict, output=output, next_call=answer.next_call, notes=tuple(sitting.notes))
+
+
+def _call_person(sitting: Sitting, report: str) -> str:
+    """Put what a person is to know into the inbox, if one is called now; return the question's id."""
+    if not sitting.workflow.escalated or sitting.before.workflow.escalated:
+        return sitting.known.question
+    kernel = sitting.kernel
+    with kernel.record.read() as view:
+        number = 1 + sum(1 for _ in view.all(Question))
+    sitting.question = Question(
+        version=1,
+        question_id=f"q{number}",
+        feature_id=sitting.name,
+        gate="escalation",
+        text=kernel.redact(report),
+        due_at=time_limit(sitting.config.policy.inbox, "escalation", kernel.clock.now()),
+        asked_by=sitting.call.principal.actor,
+        asked_at=kernel.now(),
+    )
+    sitting.learn(question=sitting.question.question_id)
+    return sitting.question.question_id
+
+
+def _hear_person(sitting: Sitting) -> None:
+    """Go on with what a person answered (GATED-85)."""
+    if not sitting.workflow.escalated:
+        return
+    with sitting.kernel.record.read() as view:
+        question = view.get(Question, sitting.known.question)
+    if question is not None and question.answer is not None:
+        carried_through(sitting, PersonGuided(guidance=question.answer))
+        sitting.learn(question="")
+
+
+TOOLS = (
+    Tool(
+        name=GET_TASK,
+        summary="Call this to get your goal: what to do now, and which call comes next.",
+        arguments=Arguments,
+        output=Task,
+        roles=SWE,
+        run=get_task,
+        mutates=True,
+        resolve=take_back,
+    ),
+    Tool(
+        name="submit_work",
+        summary="Hand in your work: the only way to run tests. With `test_command`, or with `analysis_decision` alone.",
+        arguments=SubmitWork,
+        output=Judgement,
+        roles=SWE,
+        run=submit_work,
+        mutates=True,
+        resolve=take_back,
+    ),
+    Tool(
+        name="request_scope_reduction",
+        summary="Go back to the last checkpoint and plan smaller steps; locked until several attempts have failed.",
+        arguments=Arguments,
+        output=Task,
+        roles=SWE,
+        run=request_scope_reduction,
+        mutates=True,
+        resolve=take_back,
+    ),
+    Tool(
+        name="escalate_for_external_help",
+        summary="Pause and show a person your report: the problem, what was tried, the errors.",
+        arguments=Escalate,
+        output=Escalated,
+        roles=SWE,
+        run=escalate,
+        mutates=True,
+        resolve=take_back,
+    ),
+)

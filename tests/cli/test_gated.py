@@ -1,0 +1,46 @@
+"""`aop gated` and the shell shims of its tools, as real processes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.gated.agents import NOTHING, RUN, active_pr, gated_repository
+from tests.tools.worlds import patch_of
+from tests.world import run_aop
+
+
+def call(root: Path, tool: str, **arguments: object) -> object:
+    ran = run_aop(root, "call", tool, json.dumps(arguments))
+    assert ran.code == 0, ran.err + ran.out
+    return ran.json["data"]
+
+
+@pytest.mark.slow
+@pytest.mark.req("GATED-84", "GATED-85", "GATED-106")
+def test_an_agent_with_a_shell_alone_calls_for_help_and_goes_on_with_the_guidance(tmp_path: Path) -> None:
+    root = gated_repository(tmp_path / "repo", gated={"unlock_scope_reduction_at": 2, "unlock_escalation_at": 2} | FEW)
+    assert run_aop(root, "call", "get_task").code == 4
+    assert run_aop(root, "gated", "start").code == 0
+    assert run_aop(root, "gated", "start", "--json").json["data"]["created"] is False
+    diff = patch_of("ACTIVE_PR.json", *active_pr("feat: Say one", "Say it").splitlines())
+    call(root, "safe_patch", file_path="ACTIVE_PR.json", unified_diff=diff, base_content_sha256=NOTHING)
+    call(root, "submit_work", summary="Planned.")
+    call(root, "get_task")
+    for _ in range(2):
+        call(root, "submit_work", summary="Red.", test_command=RUN)
+    assert run_aop(root, "gated", "resume", "--guidance", "Think.").code == 1
+    report = "# Stuck\n\nIt passes, whatever I do: é.\n"
+    asked = run_aop(root, "call", "escalate_for_external_help", json.dumps({"markdown_report": report}))
+    assert (asked.code, asked.out) == (10, report)
+    assert run_aop(root, "call", "submit_work", '{"summary": "More."}').code == 10
+    assert "waits for `aop gated resume" in run_aop(root, "gated", "status").out
+    assert run_aop(root, "gated", "resume", "--guidance", "Write a test.").code == 0
+    assert "A person says: Write a test." in str(call(root, "get_task"))
+    assert run_aop(root, "gated", "reset").code == 0
+    assert run_aop(root, "gated", "status", "--json").json["data"]["workflows"][0]["status"] == "INITIALIZING"
+
+
+FEW = {"hypothesize_max": 1, "instrumentation_max": 1}

@@ -1,0 +1,145 @@
+"""A repository with a plan of two pull requests, and an agent that works through it with the tools of `swe`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from aop.core.roles import Role
+from tests.tools.worlds import gates_of, patch_of, yaml
+from tests.world import FILES, World, make_repository
+
+PLAN = "docs/Plan_Doc/Active_Plan.md"
+PLAN_TEXT = "# Plan\n\n## Phase 1\n\n### Pull Request #1: Say one\n\n### Pull Request #2: Say two\n"
+RUNNER = """\
+mkdir -p reports
+broken=0
+echo '<testsuite>' > reports/junit.xml
+for test in tests/test_*.sh; do
+  out=$(sh "$test" 2>&1); code=$?
+  echo "$test: $code $out"
+  case $code in
+    0) found='' ;;
+    1) found='<failure/>'; broken=1 ;;
+    77) found='<skipped/>' ;;
+    *) found='<error/>'; broken=1 ;;
+  esac
+  echo "<testcase name=\\"$test\\">$found</testcase>" >> reports/junit.xml
+done
+echo '</testsuite>' >> reports/junit.xml
+exit $broken
+"""
+RUN = "sh run.sh"
+GATES = gates_of(
+    *([{"name": "unit", "cmd": ["sh", "run.sh"]}] for _mode in range(3)),
+    parsers={"tests": {"type": "junit_xml", "path": "reports/junit.xml"}},
+)
+APPROVE = '{"verdict": "APPROVE", "summary": "Good."}'
+TEST_ONE = 'test "$(cat src/said.txt)" = one\n'
+NOTHING = hashlib.sha256(b"").hexdigest()
+RED, GREEN, REFACTOR = "RED", "GREEN", "REFACTOR"
+
+
+def gated_repository(root: Path, *, reviewer: str = f"echo '{APPROVE}'", **policy: Any) -> Path:
+    """Make a repository with tests, a plan, and a reviewer that is a line of shell."""
+    rules = {"gated": {"review_command": ["sh", "-c", reviewer]}, **policy}
+    extra = {
+        PLAN: PLAN_TEXT,
+        "run.sh": RUNNER,
+        "tests/test_begin.sh": "exit 0\n",
+        "src/said.txt": "nothing\n",
+        ".gitignore": "reports/\n",
+        "agentic/orchestrator/gates.yaml": GATES,
+        "agentic/orchestrator/policy.yaml": yaml(version=1, **rules),
+    }
+    return make_repository(root, {**FILES, **extra})
+
+
+def active_pr(title: str, *tasks: str, steps: tuple[str, ...] = (RED, GREEN)) -> str:
+    """Write `ACTIVE_PR.json`, with the same steps for each task."""
+    return json.dumps(
+        {
+            "masterPlanPath": PLAN,
+            "prTitle": title,
+            "summary": "So that it is said.",
+            "verificationPlan": "Read it.",
+            "tasks": [
+                {"taskName": name, "tdd_steps": [{"type": step, "description": f"{name}, {step}"} for step in steps]}
+                for name in tasks
+            ],
+        }
+    )
+
+
+class Agent:
+    """Calls the tools as a worker whose token opens the workflow `gated`."""
+
+    def __init__(self, world: World, name: str = "gated") -> None:
+        self.world = world
+        self.name = name
+
+    def call(self, tool: str, **arguments: Any) -> Any:
+        """Call a tool that must answer."""
+        answer = self.world.call_as_worker(tool, Role.SWE, self.name, **arguments)
+        assert answer.ok, answer.error
+        return answer.data
+
+    def refused(self, tool: str, **arguments: Any) -> str:
+        """Call a tool that must be refused; return the code."""
+        answer = self.world.call_as_worker(tool, Role.SWE, self.name, **arguments)
+        assert answer.error is not None, answer.data
+        return str(answer.error["code"])
+
+    def task(self) -> str:
+        """Return the goal in one sentence."""
+        return str(self.call("get_task")["task"]).split("\n", 1)[0]
+
+    def submit(self, **arguments: Any) -> str:
+        """Hand in; return the verdict."""
+        return str(self.call("submit_work", **{"summary": "Done.", **arguments})["status"])
+
+    def content(self, path: str) -> tuple[str, str]:
+        """Return what a file holds, and its hash."""
+        answer = self.world.call_as_worker("read_file", Role.SWE, self.name, file_path=path)
+        return ("", NOTHING) if answer.data is None else (answer.data["content"], answer.data["sha256"])
+
+    def write(self, path: str, text: str, **more: Any) -> Any:
+        """Put a whole text in the place of a file."""
+        old, sha = self.content(path)
+        diff = patch_of(path, *text.splitlines(), old=tuple(old.splitlines()))
+        return self.call("safe_patch", file_path=path, unified_diff=diff, base_content_sha256=sha, **more)
+
+    def plan(self, text: str) -> None:
+        """Hand a plan in, and get the first step."""
+        assert self.write("ACTIVE_PR.json", text)["success"]
+        assert self.submit() == "SUCCESS"
+
+    def red(self, path: str, text: str) -> None:
+        """Do a RED step."""
+        self.write(path, text)
+        assert self.submit(test_command=RUN, expectation="FAIL") == "NEEDS_ANALYSIS"
+        assert self.submit(analysis_decision="SUCCESS") == "SUCCESS"
+
+    def green(self, path: str, text: str) -> None:
+        """Do a GREEN step, and its checkpoint."""
+        self.write(path, text)
+        assert self.submit(test_command=RUN, expectation="PASS") == "SUCCESS"
+        self.task()
+        assert self.submit() == "SUCCESS"
+
+
+def begun(root: Path, **how: Any) -> Agent:
+    """Start a workflow, with an agent that was told to plan."""
+    world = World(gated_repository(root, **how))
+    world.ok("gated.start", feature_id="gated")
+    return Agent(world)
+
+
+def stepping(root: Path, *, steps: tuple[str, ...] = (RED, GREEN), **how: Any) -> Agent:
+    """Start a workflow whose plan has one task, with its first step served."""
+    agent = begun(root, **how)
+    agent.plan(active_pr("feat: Say one", "Say it", steps=steps))
+    agent.task()
+    return agent
