@@ -131,6 +131,7 @@ class Catalogue(Mapping[str, Tool]):
 CATALOGUE = Catalogue()
 
 CALL_LOG = ".aop/calls.jsonl"
+AGENT_LOGS = ".aop/logs"
 
 SECRET_NAMES = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "API_KEY", "APIKEY", "PRIVATE_KEY", "CREDENTIAL")
 
@@ -283,7 +284,7 @@ def agent_staff(app: App, settings: Settings, choices: Mapping[Role, ProviderCho
         scratch=feature_scratch(kernel),
         environment=lambda feature_id: environment_of(kernel, feature_id),
         private=private / "tmp",
-        logs=private / "logs",
+        logs=app.root / AGENT_LOGS,
         path=settings.environ.get("PATH", ""),
         patience=patience_of(config.policy.supervisor),
     )

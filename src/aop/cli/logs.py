@@ -29,6 +29,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Say what the verb takes."""
     parser.add_argument("--follow", action="store_true", help="go on with what happens next, until you stop it")
     parser.add_argument("--feature", metavar="FEATURE", help="only what concerns this one")
+    parser.add_argument("--agent", metavar="FEATURE", help="what the agents of this one say, and nothing else")
     parser.add_argument("--since", type=int, default=0, metavar="N", help="only what came after journal entry number N")
 
 
@@ -36,6 +37,8 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Print, and follow."""
     if arguments.since < 0:
         raise InvalidCliArgs("`--since` takes the number of a journal entry.")
+    if arguments.agent is not None:
+        return _agent(arguments, terminal)
     feature = None if arguments.feature is None else feature_id(arguments.feature)
     app = build(Path(arguments.repo), Settings.from_env(os.environ))
     told = False
@@ -50,6 +53,20 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         app.close()
     if not told:
         terminal.say("Nothing of that kind happened.")
+    return Exit.OK
+
+
+def _agent(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    from aop.cli.agent_logs import show_agent
+
+    if arguments.feature is not None or arguments.since:
+        raise InvalidCliArgs("`--agent` goes with neither `--feature` nor `--since`.")
+    feature = feature_id(arguments.agent)
+    app = build(Path(arguments.repo), Settings.from_env(os.environ))
+    try:
+        show_agent(app, feature, terminal, follow=arguments.follow)
+    finally:
+        app.close()
     return Exit.OK
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from aop.adapters.agents.turn_logs import fresh_log
 from aop.adapters.git.folders import held_folder
 from aop.core.errors import NoUsableAnswer, ProviderAuthMissing
 from aop.core.ids import FeatureId
@@ -94,18 +95,11 @@ class CustomWorker:
             (folder / "in").write_bytes(asked)
             with _Listener(folder / "out", LARGEST_ANSWER) as listener:
                 watch = TurnWatch(folder / "begun", listener.heard_bytes, self._around.patience, time.monotonic)
-                ended = self._around.processes.run(self._command(given.feature_id, tree, folder, watch))
-            self._keep_log(given, folder / "log")
+                ended = self._around.processes.run(self._command(given, tree, folder, watch))
         _check_heard(listener.heard, ended)
         return _answer(listener.heard)
 
-    def _keep_log(self, given: WorkerInput, log: Path) -> None:
-        """Keep what the newest turn of a role said beside its answer."""
-        kept = self._around.logs / given.feature_id / f"{given.role}.log"
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        log.replace(kept)
-
-    def _command(self, feature_id: FeatureId, tree: Path, folder: Path, watch: TurnWatch) -> Command:
+    def _command(self, given: WorkerInput, tree: Path, folder: Path, watch: TurnWatch) -> Command:
         rules = self._around.rules()
         program, *others = self._argv
         # A program that is named by its path brings its library along, as one on the PATH does.
@@ -115,11 +109,11 @@ class CustomWorker:
             argv=(*_CONNECTED, str(folder), *self._argv),
             cwd=tree,
             worktree=tree,
-            env=(*self._around.environment(feature_id), ("PATH", os.pathsep.join(path))),
+            env=(*self._around.environment(given.feature_id), ("PATH", os.pathsep.join(path))),
             env_allowlist=rules.env_allowlist,
             timeout_seconds=self._around.patience.seconds,
             ends_early=watch.ends_early,
-            log_path=folder / "log",
+            log_path=fresh_log(self._around.logs, given.feature_id, given.role),
             max_log_bytes=rules.max_log_bytes,
             sandbox=rules.sandbox,
             network=rules.network,

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from aop.adapters.agents.scratch import ScratchReader, scratch_of
 from aop.adapters.agents.tree_edits import TreeEdits
+from aop.adapters.agents.turn_logs import fresh_log
 from aop.brains.budgets import Limits, Spent
 from aop.brains.conversation import Offer
 from aop.brains.ports import Brain, Called, Finished, LimitReached, Mission, ModelFailed, Observed, Outcome, Replied
@@ -94,7 +95,7 @@ class ModelWorker:
     async def _work(self, given: WorkerInput, tools: RoleTools) -> Outcome[Planned] | Outcome[Built]:
         limits = Limits(max_iterations=MOST_REPLIES, max_seconds=self._desk.seconds)
         told = self._prompt(given)
-        with Transcript(self._desk.logs / given.feature_id / f"{given.role}.log") as transcript:
+        with Transcript(fresh_log(self._desk.logs, given.feature_id, given.role)) as transcript:
             if given.role is Role.PLANNER:
                 planning = Mission(prompt=told, result=Planned)
                 return await self._brain.run_agentic_loop(planning, tools, limits, transcript.note)
@@ -159,8 +160,7 @@ class Transcript:
         self._path = path
 
     def __enter__(self) -> Transcript:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = self._path.open("wb", buffering=0)
+        self._file = self._path.open("xb", buffering=0)
         return self
 
     def __exit__(self, *_: object) -> None:

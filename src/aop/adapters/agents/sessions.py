@@ -21,6 +21,7 @@ from aop.adapters.agents.custom import Patience, TurnWatch
 from aop.adapters.agents.installed import library_of
 from aop.adapters.agents.scratch import ScratchReader, scratch_of
 from aop.adapters.agents.session_prompts import session_prompt
+from aop.adapters.agents.turn_logs import fresh_log
 from aop.adapters.agents.vendors import TOKEN_VARIABLE, Session, Vendor
 from aop.adapters.git.folders import held_folder
 from aop.core.errors import NoUsableAnswer
@@ -97,7 +98,6 @@ class SessionWorker:
                 enclosed=self._is_enclosed(),
             )
             ended = desk.kernel.processes.run(self._command(given, turn, session, folder))
-            _keep_log(desk.logs / given.feature_id / f"{given.role}.log", folder / "log")
             diff = desk.scratches.diff(scratch) if session.edits and ended.ending is Ending.EXITED else ""
         output = answer_of(self._proposed(turn, given.feature_id, given.role), diff, ended)
         return msgspec.structs.replace(output, usage=model.report().turn_usage)
@@ -126,7 +126,7 @@ class SessionWorker:
             env_allowlist=ENVIRONMENT,
             timeout_seconds=desk.patience.seconds,
             ends_early=watch.ends_early,
-            log_path=folder / "log",
+            log_path=fresh_log(desk.logs, given.feature_id, given.role),
             max_log_bytes=rules.max_log_bytes,
             sandbox=rules.sandbox,
             # The model and AOP's tools are both reached over the network of this machine.
@@ -168,9 +168,3 @@ def _furnish(home: Path, files: Mapping[str, str]) -> None:
         path = home / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content, encoding="utf-8")
-
-
-def _keep_log(kept: Path, log: Path) -> None:
-    """Keep what the newest turn of a role printed."""
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    log.replace(kept)
