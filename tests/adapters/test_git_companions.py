@@ -137,10 +137,13 @@ def children_of(process: int) -> list[int]:
 
 ASKING = """
 from aop.adapters.git.repository import open_repository
+from aop.kernel.ports import FileMode
 git = open_repository(Path(sys.argv[1]), os.environ)
 tree = git.tree_of(git.branch_head("main"))
 git.keep("alice", tree)
-git.diff("4b825dc642cb6eb9a060e54bf8d69288fbee4904", tree, context_lines=0)
+# What changes in one place is told without git.
+one, two = (git.tree_with(tree, {"a": (FileMode.FILE, text)}) for text in (b"1\\n2\\n3\\n", b"x\\n2\\ny\\n"))
+git.diff(one, two, context_lines=0)
 git.blob_size(git.entry(tree, "README.md").oid)
 ready()
 """

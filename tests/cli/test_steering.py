@@ -31,7 +31,7 @@ def test_a_feature_that_used_up_its_turns_has_failed_and_begins_again_when_a_per
     assert "used up its 2 turns" in ran.out
     (shop.agent / "good").touch()
     again = shop.aop("retry", "bad", "--wait")
-    assert (again.code, shop.statuses()["bad"]) == (0, "ready_to_merge")
+    assert (again.code, shop.statuses()["bad"]) == (0, "ready_to_merge"), again.out + again.err
     refused = shop.aop("retry", "bad", "--wait", "--json")
     assert (refused.code, error_of(refused)["code"]) == (1, "invalid_status_transition")
     assert shop.events()["feature_retried", "bad"] == 1

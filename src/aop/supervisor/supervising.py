@@ -129,9 +129,16 @@ class Supervisor:
             resting = ("ended",) if until == "ended" else ("ended", "asks", "waits", "rests")
             # What began to wait after its answer was looked for is looked at once more.
             is_looked_at = seen == self._board.standings()
-            if is_looked_at and all(standing.does in resting for standing in seen.values()):
+            is_settled = is_looked_at and all(standing.does in resting for standing in seen.values())
+            if is_settled and self._is_recorded(seen):
                 return
             self._board.await_change(LOOK_SECONDS)
+
+    def _is_recorded(self, seen: Mapping[FeatureId, Standing]) -> bool:
+        """Tell whether the engine knows of every end too: left before, the next process would take it up again."""
+        ended = [standing.run_id for standing in seen.values() if standing.does == "ended"]
+        known = self._engine.states("f.")
+        return all(run_id not in known or known[run_id] in ENDED for run_id in ended)
 
     def renew_locks(self) -> None:
         """Keep the locks of every feature that is on its way (AOP-230), some times in the life of a lease."""
