@@ -12,7 +12,6 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from aop.brains.conversation import Offer
-from aop.core.errors import Json
 from aop.tickets.plans import PlannedFile
 
 
@@ -21,7 +20,7 @@ class Ticket(Struct, frozen=True, kw_only=True):
 
     key: str
     summary: str
-    description: Json
+    description: Any
     """Text, or an Atlassian document."""
     status: str
 

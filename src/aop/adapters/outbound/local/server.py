@@ -1,0 +1,132 @@
+"""LOCAL as an MCP server over standard input and output: `python -m aop.adapters.outbound.local.server FOLDER`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import anyio
+import msgspec
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams, TextContent, Tool
+from msgspec import Struct
+
+from aop.adapters.outbound.local.database import Answered, LocalDatabase
+from aop.adapters.outbound.local.pages import LocalPages
+from aop.adapters.outbound.local.repositories import LocalRepositories, PushedFile
+from aop.adapters.outbound.local.tickets import LocalTickets
+from aop.brains.shapes import schema_of
+from aop.core.errors import Fault, Json
+from aop.core.version import VERSION
+
+Context = ServerRequestContext[Any, Any]
+
+
+class LocalTool(Struct, frozen=True):
+    """A tool of LOCAL: what it is for, what it takes, and what does it."""
+
+    summary: str
+    takes: Mapping[str, Any]
+    do: Callable[..., Json]
+
+
+class Local:
+    """Everything of one folder."""
+
+    def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
+        database = LocalDatabase(folder)
+        self.tickets = LocalTickets(database)
+        self.repositories = LocalRepositories(folder / "repositories", database, environ)
+        self.pages = LocalPages(folder / "docs")
+
+    def tools(self) -> Mapping[str, LocalTool]:
+        """Return the tools by name."""
+        tickets, code, pages = self.tickets, self.repositories, self.pages
+        where = {"project": str}
+        named = {**where, "branch": str}
+        return {
+            "tracker_get_ticket": LocalTool("Return a ticket.", {"key": str}, tickets.get),
+            "tracker_add_comment": LocalTool("Write a comment.", {"key": str, "body": str}, tickets.add_comment),
+            "tracker_set_description": LocalTool(
+                "Replace a description.", {"key": str, "description": str}, tickets.set_description
+            ),
+            "tracker_get_transitions": LocalTool("Return where a ticket can go.", {"key": str}, tickets.transitions),
+            "tracker_transition": LocalTool("Move a ticket.", {"key": str, "transition_id": int}, tickets.transition),
+            "vcs_get_project": LocalTool("Return a project.", where, code.project),
+            "vcs_get_branch": LocalTool("Return a branch.", named, code.branch),
+            "vcs_create_branch": LocalTool("Make a branch.", {**named, "ref": str}, code.create_branch),
+            "vcs_push_files": LocalTool(
+                "Commit files.", {**named, "message": str, "files": list[PushedFile]}, code.push_files
+            ),
+            "vcs_create_merge_request": LocalTool(
+                "Open a merge request.",
+                {**where, "source_branch": str, "target_branch": str, "title": str, "description": str},
+                code.create_merge_request,
+            ),
+            "vcs_get_merge_request": LocalTool("Return a merge request.", {**where, "number": int}, code.merge_request),
+            "vcs_list_merge_requests": LocalTool(
+                "Return the merge requests of a branch.", {**where, "source_branch": str}, code.merge_requests
+            ),
+            "docs_get_page": LocalTool("Return a page.", {"page_id": str}, pages.get),
+            "docs_search": LocalTool("Find pages.", {"words": str}, pages.search),
+        }
+
+
+class LocalServer:
+    """The tools, served."""
+
+    def __init__(self, tools: Mapping[str, LocalTool]) -> None:
+        self._tools = tools
+        self._shapes = {name: _shape(name, tool.takes) for name, tool in tools.items()}
+
+    async def serve(self) -> None:
+        """Serve until the client closes our input."""
+        server: Server[Any] = Server(
+            "aop-local", version=VERSION, on_list_tools=self._list_tools, on_call_tool=self._call_tool
+        )
+        async with stdio_server() as (incoming, outgoing):
+            await server.run(incoming, outgoing, server.create_initialization_options())
+
+    async def _list_tools(self, _context: Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
+        return ListToolsResult(
+            tools=[
+                Tool(name=name, description=tool.summary, input_schema=schema_of(self._shapes[name]))
+                for name, tool in self._tools.items()
+            ]
+        )
+
+    async def _call_tool(self, _context: Context, params: CallToolRequestParams) -> CallToolResult:
+        try:
+            answer = await asyncio.to_thread(self._answer, params.name, params.arguments or {})
+        except Answered as said:
+            return _result(str(said), is_error=True)
+        except Fault:
+            return _result("500: LOCAL broke", is_error=True)
+        return _result(msgspec.json.encode(answer).decode(), is_error=False)
+
+    def _answer(self, name: str, arguments: Mapping[str, Any]) -> Json:
+        if name not in self._tools:
+            raise Answered(400, f"there is no tool `{name}`")
+        try:
+            given = msgspec.convert(dict(arguments), type=self._shapes[name])
+        except msgspec.ValidationError as error:
+            raise Answered(400, str(error)) from error
+        return self._tools[name].do(**{field: getattr(given, field) for field in self._tools[name].takes})
+
+
+def _shape(name: str, takes: Mapping[str, Any]) -> type[Struct]:
+    return msgspec.defstruct(name, [*takes.items()], frozen=True, kw_only=True, forbid_unknown_fields=True)
+
+
+def _result(text: str, *, is_error: bool) -> CallToolResult:
+    return CallToolResult(content=[TextContent(type="text", text=text)], is_error=is_error)
+
+
+if __name__ == "__main__":
+    anyio.run(LocalServer(Local(Path(sys.argv[1]), os.environ).tools()).serve)

@@ -1,0 +1,170 @@
+"""The ports of the tickets on LOCAL: each operation is a row of a table, and a write looks before it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from aop.adapters.outbound.upstream import Operation, Upstream
+from aop.brains.conversation import Offer
+from aop.core.errors import Json, RemoteNotFound, RemoteRejected
+from aop.tickets.plans import PlannedFile
+from aop.tickets.ports import MergeRequest, Ticket
+from aop.tickets.scaffolding_texts import is_marked, marked
+
+_KEY = {"key": "key"}
+_WHERE = {"project": "project"}
+_BRANCH = {**_WHERE, "branch": "branch"}
+
+TABLE: Mapping[str, Operation] = {
+    "get_ticket": Operation("tracker_get_ticket", _KEY),
+    "add_comment": Operation("tracker_add_comment", {**_KEY, "text": "body"}),
+    "update_description": Operation("tracker_set_description", {**_KEY, "text": "description"}),
+    "list_transitions": Operation("tracker_get_transitions", _KEY),
+    "do_transition": Operation("tracker_transition", {**_KEY, "transition": "transition_id"}),
+    "get_project": Operation("vcs_get_project", _WHERE),
+    "get_branch": Operation("vcs_get_branch", _BRANCH),
+    "create_branch": Operation("vcs_create_branch", {**_BRANCH, "base": "ref"}),
+    "commit": Operation("vcs_push_files", {**_BRANCH, "message": "message", "files": "files"}),
+    "create_merge_request": Operation(
+        "vcs_create_merge_request",
+        {**_WHERE, "branch": "source_branch", "base": "target_branch", "title": "title", "text": "description"},
+    ),
+    "list_merge_requests": Operation("vcs_list_merge_requests", {**_WHERE, "branch": "source_branch"}),
+    "get_page": Operation("docs_get_page", {"page": "page_id"}),
+    "search_pages": Operation("docs_search", {"words": "words"}),
+}
+
+
+class _LocalPort:
+    """What the three ports share: the table, and the server behind it."""
+
+    prefix = ""
+
+    def __init__(self, upstream: Upstream) -> None:
+        self._upstream = upstream
+
+    async def get_mcp_tools(self) -> Sequence[Offer]:
+        return [tool for tool in await self._upstream.tools() if tool.name.startswith(self.prefix)]
+
+    async def execute_tool(self, name: str, arguments: Mapping[str, Any]) -> str:
+        if not name.startswith(self.prefix):
+            raise RemoteRejected(f"`{name}` is no tool of this port.", tool=name)
+        return msgspec.json.encode(await self._upstream.call(name, arguments)).decode()
+
+    async def _call(self, operation: str, **arguments: Any) -> Any:
+        row = TABLE[operation]
+        return await self._upstream.call(row.tool, {row.arguments[name]: value for name, value in arguments.items()})
+
+
+class LocalTracker(_LocalPort):
+    """Implements `aop.tickets.ports.TrackerPort`."""
+
+    prefix = "tracker_"
+
+    async def get_ticket(self, key: str) -> Ticket:
+        return msgspec.convert(await self._call("get_ticket", key=key), type=Ticket)
+
+    async def add_comment(self, key: str, text: str, *, marker: str) -> None:
+        known = (await self._call("get_ticket", key=key))["comments"]
+        if not any(is_marked(comment, marker) for comment in known):
+            await self._call("add_comment", key=key, text=marked(text, marker))
+
+    async def update_task_description(self, key: str, addition: str) -> None:
+        description = (await self._call("get_ticket", key=key))["description"]
+        if addition not in description:
+            await self._call("update_description", key=key, text=f"{description.rstrip()}\n\n{addition}\n")
+
+    async def update_status(self, key: str, state: str) -> None:
+        wanted = state.casefold()
+        if (await self._call("get_ticket", key=key))["status"].casefold() == wanted:
+            return
+        known = await self._call("list_transitions", key=key)
+        found = [each["id"] for each in known if wanted in (each["name"].casefold(), each["to"].casefold())]
+        if not found:
+            names: list[Json] = [each["to"] for each in known]
+            raise RemoteRejected(
+                f"No transition leads `{key}` to `{state}`.",
+                states=names,
+                hint="Set the variable of the workflow's state to one that the ticket can go to.",
+            )
+        await self._call("do_transition", key=key, transition=found[0])
+
+
+class LocalVcs(_LocalPort):
+    """Implements `aop.tickets.ports.VcsPort`."""
+
+    prefix = "vcs_"
+
+    async def resolve_project(self, project: str) -> str:
+        return str((await self._call("get_project", project=project))["id"])
+
+    async def validate_branch_existence(self, project: str, branch: str) -> bool:
+        # A project that is not there has no branches either, and must not pass for one without this branch.
+        await self._call("get_project", project=project)
+        try:
+            await self._call("get_branch", project=project, branch=branch)
+        except RemoteNotFound:
+            return False
+        return True
+
+    async def create_branch(self, project: str, branch: str, *, base: str | None) -> None:
+        base = await self._base(project, base)
+        if not await self.validate_branch_existence(project, branch):
+            await self._call("create_branch", project=project, branch=branch, base=base)
+            return
+        heads = [(await self._call("get_branch", project=project, branch=name))["commit"] for name in (branch, base)]
+        if heads[0]["id"] != heads[1]["id"]:
+            raise RemoteRejected(
+                f"The branch `{branch}` was made by somebody else meanwhile.",
+                branch=branch,
+                hint="Look at the branch; delete it, or name another `branch_slug` in the ticket, and start again.",
+            )
+
+    async def commit_changes(
+        self, project: str, branch: str, message: str, files: Sequence[PlannedFile], *, marker: str
+    ) -> str:
+        head = (await self._call("get_branch", project=project, branch=branch))["commit"]
+        if is_marked(head["message"], marker):
+            return str(head["id"])
+        pushed = [{"path": file.path, "content": file.content} for file in files]
+        made = await self._call("commit", project=project, branch=branch, message=marked(message, marker), files=pushed)
+        return str(made["commit"])
+
+    async def find_merge_request(self, project: str, branch: str) -> MergeRequest | None:
+        found = await self._call("list_merge_requests", project=project, branch=branch)
+        return _merge_request(found[0]) if found else None
+
+    async def create_merge_request(
+        self, project: str, branch: str, *, base: str | None, title: str, description: str
+    ) -> MergeRequest:
+        found = await self.find_merge_request(project, branch)
+        if found is not None and found.state == "opened":
+            return found
+        base = await self._base(project, base)
+        made = await self._call(
+            "create_merge_request", project=project, branch=branch, base=base, title=title, text=description
+        )
+        return _merge_request(made)
+
+    async def _base(self, project: str, base: str | None) -> str:
+        return base or str((await self._call("get_project", project=project))["default_branch"])
+
+
+class LocalDocs(_LocalPort):
+    """Implements `aop.tickets.ports.DocsPort`."""
+
+    prefix = "docs_"
+
+    async def get_project_context(self, service_name: str) -> str:
+        pages = (await self._call("search_pages", words=service_name))["pages"]
+        return "\n\n".join([(await self._call("get_page", page=page))["text"] for page in pages])
+
+    async def get_architecture_context(self, page_id: str) -> str:
+        return str((await self._call("get_page", page=page_id))["text"])
+
+
+def _merge_request(found: Mapping[str, Any]) -> MergeRequest:
+    return msgspec.convert({**found, "number": str(found["number"])}, type=MergeRequest)

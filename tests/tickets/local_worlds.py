@@ -1,0 +1,48 @@
+"""A LOCAL of one project, one ticket and two pages, and its server as a process of its own."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from aop.adapters.outbound.local.repositories import PushedFile
+from aop.adapters.outbound.local.server import Local
+from aop.adapters.outbound.local_ports import TABLE
+from aop.adapters.outbound.upstream import ServerCommand, Upstream, outbound_portal
+from aop.core.redaction import Redactor
+from tests.tickets.test_missions import BLOCK, fenced
+
+KEY, PROJECT, BRANCH, PAGE = "SHOP-12", "group/orders", "feature/SHOP-12-orders", "standards"
+
+
+def local_world(folder: Path, description: str = fenced(BLOCK)) -> Local:
+    """Make the folder."""
+    local = Local(folder, os.environ)
+    local.repositories.create_project(PROJECT, [PushedFile(path="README.md", content="# Orders\n")])
+    local.tickets.create(KEY, "Orders", description)
+    (folder / "docs").mkdir()
+    (folder / "docs" / f"{PAGE}.md").write_text("# Standards\n\nUse hexagons.\n")
+    (folder / "docs" / "orders.md").write_text("# The orders service\n\nIt takes orders.\n")
+    return local
+
+
+def server_command(folder: Path) -> ServerCommand:
+    return ServerCommand(
+        name="local",
+        command=sys.executable,
+        args=("-m", "aop.adapters.outbound.local.server", str(folder)),
+        env={"PATH": os.environ["PATH"]},
+    )
+
+
+@contextmanager
+def upstream_of(command: ServerCommand) -> Iterator[Upstream]:
+    with outbound_portal() as portal:
+        upstream = Upstream(command, tuple(TABLE.values()), portal, Redactor())
+        try:
+            yield upstream
+        finally:
+            upstream.close()
