@@ -28,7 +28,7 @@ class Exchange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 def exchange(request: Request, reply: Reply, redact: Callable[[str], str]) -> Exchange:
     """Return what is kept of an exchange."""
-    kept: Json = _masked(msgspec.to_builtins(msgspec.structs.replace(reply, kept="")), redact)
+    kept: Json = masked(msgspec.to_builtins(msgspec.structs.replace(reply, kept="")), redact)
     return Exchange(
         key=request_key(request, redact),
         asked=_asked(request, redact),
@@ -45,16 +45,17 @@ def _asked(request: Request, redact: Callable[[str], str]) -> Json:
     turns = tuple(msgspec.structs.replace(turn, kept="") if isinstance(turn, Reply) else turn for turn in request.turns)
     built = msgspec.to_builtins(msgspec.structs.replace(request, turns=turns))
     told = {name: value for name, value in built.items() if name not in NOT_ASKED}
-    return _masked(told, lambda text: redact(text.replace(request.fence, "FENCE") if request.fence else text))
+    return masked(told, lambda text: redact(text.replace(request.fence, "FENCE") if request.fence else text))
 
 
-def _masked(value: Json, redact: Callable[[str], str]) -> Json:
+def masked(value: Json, redact: Callable[[str], str]) -> Json:
+    """Return a value with every text in it redacted."""
     match value:
         case str():
             return redact(value)
         case dict():
-            return {name: _masked(part, redact) for name, part in value.items()}
+            return {name: masked(part, redact) for name, part in value.items()}
         case list() | tuple():
-            return [_masked(part, redact) for part in value]
+            return [masked(part, redact) for part in value]
         case _:
             return value

@@ -1,0 +1,62 @@
+"""What the environment says about the work on tickets: providers, states, pages; no id or address has a default."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+
+from aop.adapters.outbound.upstream import ServerCommand
+from aop.core.errors import Json, TicketProviderUnsupported, TicketSettingMissing
+from aop.tickets.steps import TicketSettings
+
+LOCAL = "LOCAL"
+LOCAL_FOLDER = "AOP_LOCAL_FOLDER"
+PROVIDERS = ("VCS_PROVIDER", "TRACKER_PROVIDER", "KNOWLEDGE_PROVIDER")
+
+_PASSED_ON = ("PATH", "LANG", "LC_ALL", "TMPDIR")
+
+
+def ticket_settings(environ: Mapping[str, str]) -> TicketSettings:
+    """Read the settings of the scaffolder.
+
+    Raises: TicketSettingMissing, with everything that is missing; TicketProviderUnsupported.
+    """
+    providers = {name: environ.get(f"SCAFFOLDING_{name}") or environ.get(name) or "" for name in PROVIDERS}
+    wanted = ("WORKFLOW_STATE_INITIAL", "WORKFLOW_STATE_SUCCESS", "ARCHITECTURE_DOC_PAGE_ID")
+    found = {name: environ.get(name, "").strip() for name in wanted}
+    missing: list[Json] = [name for name, value in (*providers.items(), *found.items()) if not value]
+    for name, provider in providers.items():
+        if provider and provider.upper() != LOCAL:
+            raise TicketProviderUnsupported(
+                f"`{name}` is `{provider[:40]}`, which this AOP cannot speak to.", variable=name, supported=[LOCAL]
+            )
+    if not environ.get(LOCAL_FOLDER):
+        missing.append(LOCAL_FOLDER)
+    if missing:
+        names = ", ".join(f"`{name}`" for name in missing)
+        raise TicketSettingMissing(f"The environment lacks {names}.", missing=missing)
+    return TicketSettings(
+        state_initial=found["WORKFLOW_STATE_INITIAL"],
+        state_success=found["WORKFLOW_STATE_SUCCESS"],
+        architecture_page_id=found["ARCHITECTURE_DOC_PAGE_ID"],
+        rollback_on_failure=_switch(environ, "TRACKER_ROLLBACK_ON_FAILURE", default=True),
+        recovery_enabled=_switch(environ, "AGENT_RECOVERY_ENABLED", default=False),
+    )
+
+
+def local_server(environ: Mapping[str, str]) -> ServerCommand:
+    """Return how LOCAL's server is started; it sees nothing of the environment but what it needs."""
+    return ServerCommand(
+        name="local",
+        command=sys.executable,
+        args=("-m", "aop.adapters.outbound.local.server", os.path.abspath(environ[LOCAL_FOLDER])),
+        env={name: environ[name] for name in _PASSED_ON if name in environ},
+    )
+
+
+def _switch(environ: Mapping[str, str], name: str, *, default: bool) -> bool:
+    text = environ.get(name, "").strip().lower()
+    if text not in ("", "true", "false"):
+        raise TicketSettingMissing(f"`{name}` is neither `true` nor `false`.", missing=[name])
+    return default if not text else text == "true"

@@ -1,0 +1,95 @@
+"""What became of the runs of tickets, in a SQLite file that can be read while they go on."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from aop.core.errors import Json, TicketRunNotFound
+from aop.core.run import RunId
+
+ACTIVE, BROKEN = "active", "broken"
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS runs (
+    number INTEGER PRIMARY KEY, run_id TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, ticket TEXT NOT NULL,
+    payload TEXT NOT NULL, began TEXT NOT NULL, ended TEXT, state TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS steps (
+    run_id TEXT NOT NULL, name TEXT NOT NULL, at TEXT NOT NULL, outcome TEXT NOT NULL, PRIMARY KEY (run_id, name));
+"""
+
+
+class TicketLedger:
+    """Implements `aop.tickets.steps.Ledger`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def opened(self, kind: str, ticket: str, at: str, payload: Json) -> tuple[RunId, Json]:
+        """Return the run of a ticket that has not ended, with its payload; else a new one with this payload."""
+        with self._rows() as rows:
+            query = "SELECT run_id, payload FROM runs WHERE kind = ? AND ticket = ? AND state = ?"
+            found = rows.execute(query, [kind, ticket, ACTIVE]).fetchone()
+            if found is not None:
+                return RunId(found["run_id"]), msgspec.json.decode(found["payload"])
+            count = "SELECT COUNT(*) FROM runs WHERE kind = ? AND ticket = ?"
+            number = rows.execute(count, [kind, ticket]).fetchone()[0] + 1
+            run_id = f"{kind}-{ticket}-{number}"
+            rows.execute(
+                "INSERT INTO runs (run_id, kind, ticket, payload, began, state) VALUES (?, ?, ?, ?, ?, ?)",
+                [run_id, kind, ticket, msgspec.json.encode(payload).decode(), at, ACTIVE],
+            )
+        return RunId(run_id), payload
+
+    def unfinished(self, kind: str, ticket: str) -> bool:
+        """Tell whether a run of a ticket was interrupted."""
+        with self._rows() as rows:
+            query = "SELECT 1 FROM runs WHERE kind = ? AND ticket = ? AND state = ?"
+            return rows.execute(query, [kind, ticket, ACTIVE]).fetchone() is not None
+
+    def step_done(self, run_id: RunId, name: str, at: str, outcome: Json) -> None:
+        with self._rows() as rows:
+            kept = msgspec.json.encode(outcome).decode()
+            rows.execute("INSERT OR REPLACE INTO steps VALUES (?, ?, ?, ?)", [run_id, name, at, kept])
+
+    def ended(self, run_id: RunId, at: str, state: str) -> None:
+        with self._rows() as rows:
+            rows.execute(
+                "UPDATE runs SET state = ?, ended = ? WHERE run_id = ? AND state = ?", [state, at, run_id, ACTIVE]
+            )
+
+    def runs(self) -> list[dict[str, Any]]:
+        """Return all runs, the newest first."""
+        with self._rows() as rows:
+            query = "SELECT run_id, kind, ticket, began, ended, state FROM runs ORDER BY number DESC"
+            return [dict(row) for row in rows.execute(query)]
+
+    def run(self, run_id: str) -> dict[str, Any]:
+        """Return a run with its steps, in the order in which they were done.
+
+        Raises: TicketRunNotFound.
+        """
+        with self._rows() as rows:
+            query = "SELECT run_id, kind, ticket, began, ended, state FROM runs WHERE run_id = ?"
+            found = rows.execute(query, [run_id]).fetchone()
+            steps = rows.execute("SELECT name, at, outcome FROM steps WHERE run_id = ? ORDER BY rowid", [run_id])
+            done = [{**dict(row), "outcome": msgspec.json.decode(row["outcome"])} for row in steps]
+        if found is None:
+            raise TicketRunNotFound(f"There is no run `{run_id}`.", run=run_id)
+        return {**dict(found), "steps": done}
+
+    @contextmanager
+    def _rows(self) -> Iterator[sqlite3.Connection]:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with closing(sqlite3.connect(self._path, isolation_level=None, timeout=10.0)) as connection:
+            connection.row_factory = sqlite3.Row
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.executescript(_TABLES)
+            connection.execute("BEGIN IMMEDIATE")
+            yield connection
+            connection.execute("COMMIT")

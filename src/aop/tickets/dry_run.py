@@ -1,0 +1,132 @@
+"""A run that writes nothing: it reads, asks and checks as a real one does, and notes each write in place of it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, NoReturn
+
+from aop.brains.conversation import Offer
+from aop.core.errors import Fault, Json
+from aop.core.run import RunId
+from aop.tickets.plans import PlannedFile
+from aop.tickets.ports import DocsPort, MergeRequest, Ticket, TrackerPort, VcsPort
+
+DRY_RUN = RunId("dry-run")
+
+Note = Callable[[Mapping[str, Json]], None]
+
+
+class DirectRun:
+    """Implements `aop.core.run.Run` for work that nobody needs to take up again."""
+
+    run_id = DRY_RUN
+
+    async def step(self, name: str, do: Callable[[], Awaitable[Json]]) -> Json:
+        """Do it."""
+        return await do()
+
+    async def spawn(self, kind: str, payload: Json, *, key: str, priority: int) -> RunId:
+        """Break: a dry run has no children."""
+        _impossible()
+
+    async def result(self, run_id: RunId) -> Json:
+        """Break: a dry run has no children."""
+        _impossible()
+
+    async def ask(self, topic: str) -> Json:
+        """Break: a dry run waits for nobody."""
+        _impossible()
+
+
+class ForgetfulLedger:
+    """Implements `aop.tickets.steps.Ledger`: a dry run leaves nothing."""
+
+    def step_done(self, run_id: RunId, name: str, at: str, outcome: Json) -> None:
+        """Keep nothing."""
+
+    def ended(self, run_id: RunId, at: str, state: str) -> None:
+        """Keep nothing."""
+
+
+class _DryPort:
+    def __init__(self, port: TrackerPort | VcsPort | DocsPort, note: Note) -> None:
+        self._port = port
+        self._note = note
+
+    async def get_mcp_tools(self) -> Sequence[Offer]:
+        """Offer nothing: what a tool writes, nobody could note."""
+        return ()
+
+    async def execute_tool(self, name: str, arguments: Mapping[str, Any]) -> str:
+        """Break: no tool was offered."""
+        _impossible()
+
+
+class DryTracker(_DryPort):
+    """Implements `aop.tickets.ports.TrackerPort`."""
+
+    def __init__(self, port: TrackerPort, note: Note) -> None:
+        super().__init__(port, note)
+        self._tracker = port
+
+    async def get_ticket(self, key: str) -> Ticket:
+        """Read."""
+        return await self._tracker.get_ticket(key)
+
+    async def add_comment(self, key: str, text: str, *, marker: str) -> None:
+        """Note it."""
+        self._note({"operation": "add_comment", "key": key, "text": text})
+
+    async def update_task_description(self, key: str, addition: str) -> None:
+        """Note it."""
+        self._note({"operation": "update_task_description", "key": key, "addition": addition})
+
+    async def update_status(self, key: str, state: str) -> None:
+        """Note it."""
+        self._note({"operation": "update_status", "key": key, "state": state})
+
+
+class DryVcs(_DryPort):
+    """Implements `aop.tickets.ports.VcsPort`."""
+
+    def __init__(self, port: VcsPort, note: Note) -> None:
+        super().__init__(port, note)
+        self._vcs = port
+
+    async def resolve_project(self, project: str) -> str:
+        """Read."""
+        return await self._vcs.resolve_project(project)
+
+    async def validate_branch_existence(self, project: str, branch: str) -> bool:
+        """Read."""
+        return await self._vcs.validate_branch_existence(project, branch)
+
+    async def find_merge_request(self, project: str, branch: str) -> MergeRequest | None:
+        """Read."""
+        return await self._vcs.find_merge_request(project, branch)
+
+    async def create_branch(self, project: str, branch: str, *, base: str | None) -> None:
+        """Note it."""
+        self._note({"operation": "create_branch", "project": project, "branch": branch, "base": base})
+
+    async def commit_changes(
+        self, project: str, branch: str, message: str, files: Sequence[PlannedFile], *, marker: str
+    ) -> str:
+        """Note it."""
+        pushed: list[Json] = [{"path": file.path, "content": file.content} for file in files]
+        self._note(
+            {"operation": "commit_changes", "project": project, "branch": branch, "message": message, "files": pushed}
+        )
+        return DRY_RUN
+
+    async def create_merge_request(
+        self, project: str, branch: str, *, base: str | None, title: str, description: str
+    ) -> MergeRequest:
+        """Note it."""
+        self._note({"operation": "create_merge_request", "project": project, "branch": branch, "title": title})
+        url = f"{DRY_RUN}://{project}/-/merge_requests/1"
+        return MergeRequest(number="1", url=url, state=DRY_RUN, source_branch=branch, target_branch=base or "")
+
+
+def _impossible() -> NoReturn:
+    raise Fault("A dry run was asked for what only a real one can do.")

@@ -1,0 +1,177 @@
+"""The scaffolder: fourteen steps from a ticket to a merge request, in an order that no model chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Any
+
+import msgspec
+
+from aop.core.clock import timestamp
+from aop.core.errors import Json, ModeUnavailable, RemoteNotFound, RemoteRejected
+from aop.core.run import Run
+from aop.tickets import scaffolding_texts as texts
+from aop.tickets.missions import ReviewParams, ScaffoldingMission, review_params_block, scaffolding_mission
+from aop.tickets.modes import Mode, scaffolding_mode
+from aop.tickets.plans import ScaffoldPlan, validated
+from aop.tickets.ports import MergeRequest, Ticket
+from aop.tickets.scaffolding_prompt import scaffolding_prompt
+from aop.tickets.steps import Desk, StepFailed, Steps
+
+KIND = "scaffold"
+
+
+class ScaffolderAgent:
+    """Works on one ticket after the other; everything it knows of one comes from recorded steps."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    async def scaffold(self, run: Run, payload: Json) -> Json:
+        """Carry out one run; its payload is the ticket as it was when the run was asked for."""
+        work = _Scaffolding(self._desk, Steps(run, self._desk), msgspec.convert(payload, type=Ticket))
+        try:
+            ending = await work.linear()
+        except StepFailed as failed:
+            ending = await work.failed(failed)
+        work.steps.end(ending["outcome"])
+        return ending
+
+
+class _Scaffolding:
+    """One ticket on its way."""
+
+    def __init__(self, desk: Desk, steps: Steps, ticket: Ticket) -> None:
+        self._desk = desk
+        self.steps = steps
+        self._ticket = ticket
+        self._key = ticket.key
+
+    async def linear(self) -> dict[str, Any]:
+        """Take the fixed path.
+
+        Raises: StepFailed.
+        """
+        mission = msgspec.convert(await self.steps.do("parse", self._parse), type=ScaffoldingMission)
+        await self._comment("report_start", texts.started(mission))
+        project, branch = mission.target.gitlab_project_path, mission.target.branch_slug
+        vcs = self._desk.vcs
+        if await self.steps.do("check_branch", lambda: vcs.validate_branch_existence(project, branch)):
+            return await self._stop_at_existing(mission)
+        asked = await self._ask(mission)
+        plan = msgspec.convert(asked["value"], type=ScaffoldPlan)
+        made = await self._write(mission, plan)
+        await self._tell(mission, made)
+        await self._move("move_ticket", self._desk.settings.state_success)
+        ending = {key: asked[key] for key in ("model", "cost_usd", "seconds")}
+        return {"outcome": "scaffolded", "branch": branch, "ask": ending, **made}
+
+    async def failed(self, failed: StepFailed) -> dict[str, Any]:
+        """Tell the ticket what happened, and take it back to where it was; that this fails too hides nothing."""
+        text = texts.failed(failed.error, failed.step, self.steps.reached)
+        reported = await _tried(self._comment("report_failure", text))
+        # A ticket that could not be read is not touched but for the comment (C-05).
+        if failed.step != "parse" and self._desk.settings.rollback_on_failure:
+            await _tried(self._move("roll_back", self._desk.settings.state_initial))
+        return {"outcome": "failed", "step": failed.step, "error": failed.error, "unreported": not reported}
+
+    async def _parse(self) -> ScaffoldingMission:
+        mission = scaffolding_mission(self._ticket.description)
+        mode = scaffolding_mode(
+            marked_agentic=mission.mode == "agentic",
+            exploratory=mission.exploratory,
+            failed_before=False,
+            recovery_enabled=self._desk.settings.recovery_enabled,
+        )
+        if mode is Mode.AGENTIC_ACT_LOOP:
+            raise ModeUnavailable("The ticket asks for the agentic mode, which this AOP does not have.", mode=mode)
+        return mission
+
+    async def _stop_at_existing(self, mission: ScaffoldingMission) -> dict[str, Any]:
+        project, branch = mission.target.gitlab_project_path, mission.target.branch_slug
+        found = await self.steps.do("find_merge_request", lambda: self._desk.vcs.find_merge_request(project, branch))
+        known = msgspec.convert(found, type=MergeRequest | None)
+        await self._comment("report_existing", texts.branch_exists(mission, known))
+        await self._move("move_ticket", self._desk.settings.state_success)
+        return {"outcome": "branch_exists", "branch": branch, "merge_request": found}
+
+    async def _ask(self, mission: ScaffoldingMission) -> dict[str, Any]:
+        """Read the standards, ask once, and check what was planned."""
+        docs, page = self._desk.docs, self._desk.settings.architecture_page_id
+        service = mission.parameters.service_name
+        project = await self.steps.do("read_project_docs", lambda: docs.get_project_context(service))
+        architecture = await self.steps.do("read_architecture_docs", lambda: docs.get_architecture_context(page))
+
+        async def ask() -> Any:
+            question = scaffolding_prompt(
+                self._ticket.summary, mission, project, architecture, fence=self._desk.new_fence()
+            )
+            return await self._desk.brain.generate_structured(question, ScaffoldPlan)
+
+        async def validate() -> int:
+            return len(validated(msgspec.convert(asked["value"], type=ScaffoldPlan), self._desk.redact).files)
+
+        asked: dict[str, Any] = await self.steps.do("ask_model", ask)
+        await self.steps.do("validate_plan", validate)
+        return asked
+
+    async def _write(self, mission: ScaffoldingMission, plan: ScaffoldPlan) -> dict[str, Any]:
+        vcs, target, marker = self._desk.vcs, mission.target, self.steps.marker("commit")
+        project, branch, base = target.gitlab_project_path, target.branch_slug, target.target_base_branch
+        await self.steps.do("create_branch", lambda: vcs.create_branch(project, branch, base=base))
+        message = self._desk.redact(texts.commit_message(self._key, mission))
+        commit = await self.steps.do(
+            "commit", lambda: vcs.commit_changes(project, branch, message, plan.files, marker=marker)
+        )
+
+        async def open_merge_request() -> dict[str, Any]:
+            opened = await vcs.create_merge_request(
+                project,
+                branch,
+                base=base,
+                title=self._desk.redact(texts.merge_request_title(self._key, mission)),
+                description=texts.merge_request_description(self._key, plan),
+            )
+            return {"merge_request": opened, "generated_at": timestamp(self._desk.clock.now())}
+
+        return {"commit": commit, **await self.steps.do("open_merge_request", open_merge_request)}
+
+    async def _tell(self, mission: ScaffoldingMission, made: dict[str, Any]) -> None:
+        opened = msgspec.convert(made["merge_request"], type=MergeRequest)
+        project_id = await self.steps.do("resolve_project", lambda: self._project_id(mission))
+        block = review_params_block(
+            ReviewParams(
+                gitlab_project_id=project_id,
+                source_branch_name=mission.target.branch_slug,
+                review_request_url=opened.url,
+                generated_at=made["generated_at"],
+            )
+        )
+        tracker = self._desk.tracker
+        await self.steps.do("update_description", lambda: tracker.update_task_description(self._key, block))
+        await self._comment("report_success", texts.succeeded(mission, opened, made["generated_at"]))
+
+    async def _project_id(self, mission: ScaffoldingMission) -> str:
+        """Return the id of the project, or its path where nobody knows the id (C-07)."""
+        if mission.target.gitlab_project_id is not None:
+            return str(mission.target.gitlab_project_id)
+        try:
+            return await self._desk.vcs.resolve_project(mission.target.gitlab_project_path)
+        except (RemoteNotFound, RemoteRejected):
+            return mission.target.gitlab_project_path
+
+    async def _comment(self, step: str, text: str) -> None:
+        tracker, shown = self._desk.tracker, self._desk.redact(text)
+        await self.steps.do(step, lambda: tracker.add_comment(self._key, shown, marker=self.steps.marker(step)))
+
+    async def _move(self, step: str, state: str) -> None:
+        await self.steps.do(step, lambda: self._desk.tracker.update_status(self._key, state))
+
+
+async def _tried(doing: Awaitable[None]) -> bool:
+    """Tell whether it could be done; the ledger has why not."""
+    try:
+        await doing
+    except StepFailed:
+        return False
+    return True

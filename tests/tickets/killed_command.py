@@ -1,0 +1,34 @@
+"""`aop ticket scaffold`, killed at once when the step that is named has had its effect and is not recorded yet."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+from aop.adapters.ticket_ledger import TicketLedger
+from aop.cli.terminal import Terminal
+from aop.cli.ticket import scaffold
+from aop.core.errors import Json
+from aop.core.run import RunId
+from aop.wiring import Settings
+
+
+class KillingLedger(TicketLedger):
+    """Kills this process before it hears of a step."""
+
+    def __init__(self, path: Path, step: str) -> None:
+        super().__init__(path)
+        self._step = step
+
+    def step_done(self, run_id: RunId, name: str, at: str, outcome: Json) -> None:
+        if name == self._step:
+            os.kill(os.getpid(), signal.SIGKILL)
+        super().step_done(run_id, name, at, outcome)
+
+
+if __name__ == "__main__":
+    folder = Path(".aop/tickets").absolute()
+    ledger = KillingLedger(folder / "ledger.db", sys.argv[1])
+    sys.exit(scaffold(sys.argv[2], Settings.from_env(os.environ), ledger, folder, Terminal(json=True)))

@@ -1,0 +1,32 @@
+"""A plan as a recorded model answers it, so that processes need neither a key nor a network."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from aop.adapters.models.recorded import RecordingModel
+from aop.adapters.system import SystemClock
+from aop.brains.asking import ModelBrain
+from aop.brains.budgets import CallLimits
+from aop.brains.prices import Prices
+from aop.core.redaction import Redactor
+from aop.testing.scripted_model import ScriptedModel, answers
+from aop.tickets.plans import ScaffoldPlan
+from aop.tickets.scaffolding_prompt import scaffolding_prompt
+from tests.tickets.test_missions import MISSION
+from tests.tickets.test_plans_and_modes import FENCE, file
+
+PLAN = ScaffoldPlan(
+    files=(file("pyproject.toml", "[project]\n"), file("src/orders/__init__.py", "")), summary="Orders."
+)
+
+
+def record_plan(path: Path, plan: ScaffoldPlan = PLAN) -> Path:
+    """Record what a model answers to the question of `local_world`."""
+    model = RecordingModel(ScriptedModel([answers(plan)]), path, Redactor())
+    brain = ModelBrain(model, Prices({}), SystemClock(), Redactor(), CallLimits())
+    known, standards = "# The orders service\n\nIt takes orders.\n", "# Standards\n\nUse hexagons.\n"
+    question = scaffolding_prompt("Orders", MISSION, known, standards, fence=FENCE)
+    asyncio.run(brain.generate_structured(question, ScaffoldPlan))
+    return path
