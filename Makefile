@@ -25,7 +25,7 @@ test: $(INSTALLED) ## run the tests with branch coverage, then say which require
 soak: $(INSTALLED) ## break operations at the system calls that write (needs strace); kill a server, its 16 clients, and a run
 	$(BIN)/python -m pytest tests/soak -m soak -n auto --dist worksteal -rs
 
-real: $(INSTALLED) .real/.installed ## try AOP with the programs of others: conformance suite, inspector, a coding agent (needs npm)
+real: $(INSTALLED) .real/.installed ## try AOP with the programs of others: conformance suite, inspector, coding agents (needs npm)
 	$(BIN)/python -m pytest tests/real -m real -rs
 
 conformance: $(INSTALLED) .real/.installed ## what the MCP conformance suite and the inspector say (part of `make real`)

@@ -8,6 +8,9 @@ from pathlib import Path
 SCRIPT = r'''
 import json, os, re, signal, subprocess, sys, time, urllib.request
 
+if sys.argv[1:] == ["--version"]:
+    print("1.2.3 (A Test)")
+    sys.exit()
 prompt = sys.stdin.read()
 role, feature = re.search(r"You are the (\w+) of the feature `(\w+)`", prompt).groups()
 manner = feature.split("_")[0]
@@ -53,7 +56,10 @@ def plan():
         "acceptance_criteria": ["It is there"], "gate_profile": "default"}
 
 
-if manner == "nonsense":
+wanted = re.search(r"Call the tool `submit_note` with the note `([^`]+)`", prompt)
+if wanted:
+    call("submit_note", note=wanted[1])
+elif manner == "nonsense":
     print("I would rather talk about the weather.")
 elif manner == "endless":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -667,6 +667,13 @@ class ProviderAuthMissing(Refusal):
     hint = "Log in with the provider's own command, or set its key in the environment."
 
 
+class AgentInstallFailed(Refusal):
+    """A coding agent could not be installed."""
+
+    code = "agent_install_failed"
+    hint = "See to what the message names, and try again; or install the agent yourself, where PATH leads to it."
+
+
 class SupervisorRunning(Refusal):
     """Another process supervises this repository."""
 
