@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -42,6 +43,11 @@ class Provider(ThreadingHTTPServer):
         self.heard: list[Heard] = []
         self.over = threading.Event()
         self._answers = list(answers)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a client that left."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
     def next_answer(self) -> Answer:
         return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 import httpx2
@@ -345,9 +346,44 @@ def test_where_the_provider_is_and_its_key_come_from_the_environment() -> None:
         upstream_of(name, {})
 
 
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"POST /v1/messages HTTP/1.1\r\nhost: x\r\n",
+        b"POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\nabc",
+    ],
+    ids=["nothing", "half a header", "half a body"],
+)
+def test_a_client_that_stops_in_the_middle_does_not_keep_the_endpoint_open(sent: bytes) -> None:
+    with socket.socket() as client:
+        with scene(whole(MESSAGE)) as at:
+            client.connect(("127.0.0.1", httpx2.URL(at.meter.base_url).port))
+            client.sendall(sent)
+            assert at.ask().status_code == 200
+        assert "aop-meter" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_a_client_that_does_not_read_does_not_keep_the_endpoint_open() -> None:
+    large = streamed(MESSAGE_EVENTS[0], *(b": " + b"x" * 4_000_000 + b"\n",) * 8)
+    with httpx2.Client() as client:
+        with scene(large) as at:
+            key = {"x-api-key": at.meter.placeholder_key}
+            asked = client.build_request("POST", f"{at.meter.base_url}/v1/messages", json=ASKED, headers=key)
+            answer = client.send(asked, stream=True)
+        assert "aop-meter" not in {thread.name for thread in threading.enumerate()}
+        answer.close()
+    assert [each[0] for each in outcomes(at.meter.report())] == ["agent_left"]
+
+
 def test_no_thread_is_left_when_the_endpoint_is_closed() -> None:
     with scene(streamed(HANG)) as at:
-        asking = threading.Thread(target=at.ask)
+
+        def ask() -> None:
+            with suppress(httpx2.TransportError):
+                at.ask()
+
+        asking = threading.Thread(target=ask)
         asking.start()
     asking.join(20)
     assert "aop-meter" not in {thread.name for thread in threading.enumerate()}

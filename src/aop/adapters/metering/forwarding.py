@@ -76,27 +76,39 @@ class Forwarding:
         self._client = client
         self._places = asyncio.Semaphore(AT_ONCE)
         self._open: set[asyncio.Task[None]] = set()
+        self._is_ending = False
 
-    def end_all(self) -> None:
-        """Give up every request that is under way."""
+    async def end_all(self) -> None:
+        """Give up every request that is under way, whatever it waits for, and count it."""
+        self._is_ending = True
         for task in self._open:
             task.cancel()
+        await asyncio.gather(*self._open, return_exceptions=True)
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request, for as long as somebody waits for it."""
+        serving = asyncio.create_task(self._serve(scope, receive, send))
+        self._open.add(serving)
+        try:
+            await serving
+        except asyncio.CancelledError:
+            if not self._is_ending:
+                raise
+        finally:
+            self._open.discard(serving)
+
+    async def _serve(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         asked = _asked(scope, await _body(receive))
         passage = _Passage(self._session, asked.path[:_NOTED_CHARS], send)
         answering = asyncio.create_task(self._answer(passage, asked))
         leaving = asyncio.create_task(_left(receive))
-        self._open.add(answering)
         try:
             await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self._open.discard(answering)
             answering.cancel()
             leaving.cancel()
-        with suppress(asyncio.CancelledError):
-            await answering
+            with suppress(asyncio.CancelledError):
+                await answering
 
     async def _answer(self, passage: _Passage, asked: Asked) -> None:
         session = self._session

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import secrets
 import threading
@@ -23,6 +24,7 @@ from aop.brains.names import ModelName
 from aop.brains.prices import Prices
 
 _WAITING = 128
+_ENDING_SECONDS = 0.02
 _IDLE_SECONDS = 120
 """Longer than clients keep a connection: one that they take up again is still there."""
 
@@ -101,9 +103,20 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[Listening] | None = None) -> None:
         """Give up what is under way, then close."""
-        self._forwarding.end_all()
-        await super().shutdown(sockets)
+        ending = asyncio.create_task(self._end_connections())
+        try:
+            await super().shutdown(sockets)
+        finally:
+            ending.cancel()
         await self._client.aclose()
+
+    async def _end_connections(self) -> None:
+        """End those that there are, and those that were being taken up: who neither reads nor leaves stays for ever."""
+        while True:
+            await self._forwarding.end_all()
+            for connection in self.server_state.connections:
+                connection.transport.abort()
+            await asyncio.sleep(_ENDING_SECONDS)
 
 
 class _Connection(H11Protocol):
