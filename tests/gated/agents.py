@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ NOTHING = hashlib.sha256(b"").hexdigest()
 RED, GREEN, REFACTOR = "RED", "GREEN", "REFACTOR"
 
 
-def gated_repository(root: Path, *, reviewer: str = f"echo '{APPROVE}'", **policy: Any) -> Path:
+def gated_repository(root: Path, *, reviewer: str = f"echo '{APPROVE}'", gates: str = GATES, **policy: Any) -> Path:
     """Make a repository with tests, a plan, and a reviewer that is a line of shell."""
     rules = {"gated": {"review_command": ["sh", "-c", reviewer]}, **policy}
     extra = {
@@ -51,7 +52,7 @@ def gated_repository(root: Path, *, reviewer: str = f"echo '{APPROVE}'", **polic
         "tests/test_begin.sh": "exit 0\n",
         "src/said.txt": "nothing\n",
         ".gitignore": "reports/\n",
-        "agentic/orchestrator/gates.yaml": GATES,
+        "agentic/orchestrator/gates.yaml": gates,
         "agentic/orchestrator/policy.yaml": yaml(version=1, **rules),
     }
     return make_repository(root, {**FILES, **extra})
@@ -80,17 +81,22 @@ class Agent:
         self.world = world
         self.name = name
 
+    def answered(self, tool: str, **arguments: Any) -> tuple[Any, str | None]:
+        """Call a tool; return its data, or the code of its refusal."""
+        answer = self.world.call_as_worker(tool, Role.SWE, self.name, **arguments)
+        return answer.data, None if answer.error is None else str(answer.error["code"])
+
     def call(self, tool: str, **arguments: Any) -> Any:
         """Call a tool that must answer."""
-        answer = self.world.call_as_worker(tool, Role.SWE, self.name, **arguments)
-        assert answer.ok, answer.error
-        return answer.data
+        data, code = self.answered(tool, **arguments)
+        assert code is None, (tool, code)
+        return data
 
     def refused(self, tool: str, **arguments: Any) -> str:
         """Call a tool that must be refused; return the code."""
-        answer = self.world.call_as_worker(tool, Role.SWE, self.name, **arguments)
-        assert answer.error is not None, answer.data
-        return str(answer.error["code"])
+        data, code = self.answered(tool, **arguments)
+        assert code is not None, data
+        return code
 
     def task(self) -> str:
         """Return the goal in one sentence."""
@@ -102,8 +108,8 @@ class Agent:
 
     def content(self, path: str) -> tuple[str, str]:
         """Return what a file holds, and its hash."""
-        answer = self.world.call_as_worker("read_file", Role.SWE, self.name, file_path=path)
-        return ("", NOTHING) if answer.data is None else (answer.data["content"], answer.data["sha256"])
+        data, _code = self.answered("read_file", file_path=path)
+        return ("", NOTHING) if data is None else (data["content"], data["sha256"])
 
     def write(self, path: str, text: str, **more: Any) -> Any:
         """Put a whole text in the place of a file."""
@@ -128,6 +134,15 @@ class Agent:
         assert self.submit(test_command=RUN, expectation="PASS") == "SUCCESS"
         self.task()
         assert self.submit() == "SUCCESS"
+
+    def finish(self, title: str) -> str:
+        """Have everything squashed, and mark the plan; return the commit."""
+        assert self.submit() == "SUCCESS"
+        commit = re.search(r"\[DONE\] ([0-9a-f]{40})", self.call("get_task")["task"])
+        assert commit is not None
+        self.write(PLAN, self.content(PLAN)[0].replace(f": {title}\n", f": {title} [DONE] {commit[1]}\n"))
+        assert self.submit() == "SUCCESS"
+        return commit[1]
 
 
 def begun(root: Path, **how: Any) -> Agent:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
 
+from aop.core.ids import OperationId
 from aop.core.roles import Role
+from aop.kernel.documents import GateRun
+from aop.kernel.record import Operation
 from tests.gated.agents import APPROVE, NOTHING, PLAN, RUN, TEST_ONE, Agent, active_pr, begun, stepping
-from tests.tools.worlds import patch_of
-from tests.world import git
+from tests.tools.worlds import gates_of, patch_of, step
+from tests.world import World, git
 
 ORCHESTRATOR = Role.ORCHESTRATOR
 
@@ -177,17 +179,6 @@ def at_review(agent: Agent) -> None:
     agent.green("src/said.txt", "one\n")
 
 
-def finished(agent: Agent) -> str:
-    """Squash and mark the plan; return the commit."""
-    assert agent.submit() == "SUCCESS"
-    told = agent.call("get_task")["task"]
-    commit = re.search(r"\[DONE\] ([0-9a-f]{40})", told)
-    assert commit is not None
-    agent.write(PLAN, agent.content(PLAN)[0].replace(": Say one", f": Say one [DONE] {commit[1]}"))
-    assert agent.submit() == "SUCCESS"
-    return commit[1]
-
-
 @pytest.mark.req("GATED-43", "GATED-52", "GATED-54", "GATED-55", "GATED-57", "GATED-58", "GATED-59", "GATED-93")
 @pytest.mark.req("GATED-60", "GATED-94", "GATED-95", "GATED-97")
 def test_a_pull_request_is_merged_when_a_person_approved_it_and_the_next_begins(tmp_path: Path) -> None:
@@ -196,7 +187,7 @@ def test_a_pull_request_is_merged_when_a_person_approved_it_and_the_next_begins(
     told = agent.call("get_task")
     assert told["status"] == "AWAITING_FINALIZATION"
     assert "git reset --soft" in told["task"]
-    commit = finished(agent)
+    commit = agent.finish("Say one")
     assert agent.call("get_task")["status"] == "MERGING_BRANCH"
     root = agent.world.root
     assert git(root, "log", "--format=%s", "main..feat/say-one") == (
@@ -220,7 +211,7 @@ def test_it_merges_by_itself_only_where_the_policy_says_so(tmp_path: Path) -> No
     agent = stepping(tmp_path / "repo", merge_policy={"require_user_approval": False})
     at_review(agent)
     agent.task()
-    finished(agent)
+    agent.finish("Say one")
     assert agent.call("get_task")["status"] == "INITIALIZING"
     assert git(agent.world.root, "show", "main:src/said.txt") == "one\n"
 
@@ -230,7 +221,7 @@ def test_a_conflict_halts_the_workflow_and_leaves_the_repository_clean(tmp_path:
     agent = stepping(tmp_path / "repo")
     at_review(agent)
     agent.task()
-    finished(agent)
+    agent.finish("Say one")
     root = agent.world.root
     (root / "src/said.txt").write_text("three\n")
     git(root, "commit", "-qam", "Say three")
@@ -266,6 +257,53 @@ def test_a_reviewer_that_gives_no_report_approves_nothing(tmp_path: Path, review
     at_review(agent)
     told = agent.call("get_task")
     assert (told["status"], told["next_call"]) == ("CODE_REVIEW", "get_task")
+
+
+@pytest.mark.req("GATED-86", "GATED-87", "GATED-88")
+def test_the_reviewer_gets_its_persona_the_plan_and_the_whole_change(tmp_path: Path) -> None:
+    sought = ("temporary logs", "So that it is said", "+one", "tests/test_one.sh")
+    found = " && ".join(f"grep -qF '{text}' \"$AOP_REVIEW_INPUT\"" for text in sought)
+    agent = stepping(tmp_path / "repo", reviewer=f"{found} && echo '{APPROVE}'")
+    at_review(agent)
+    assert agent.call("get_task")["status"] == "AWAITING_FINALIZATION"
+    assert agent.content(".aop-review.json")[0] == ""
+
+
+@pytest.mark.req("GATED-33", "GATED-35", "GATED-37")
+def test_a_step_is_done_by_the_preflight_profile_alone(tmp_path: Path) -> None:
+    strict = {"modes": {"fast": step("true"), "full": step("echo Not tidy.; exit 3")}}
+    agent = stepping(tmp_path / "repo", gates=gates_of(others={"preflight": strict}))
+    agent.red("tests/test_one.sh", TEST_ONE)
+    agent.write("src/said.txt", "one\n")
+    judged = agent.call("submit_work", summary="Green.", test_command=RUN, expectation="PASS")
+    assert (judged["status"], "Not tidy." in judged["output"]) == ("FAILURE", True)
+    facts = agent.world.ok("gated.status")["workflows"][0]
+    assert (facts["status"], facts["debug_attempt_counter"]) == ("DEBUGGING", 1)
+
+
+@pytest.mark.req("GATED-38")
+def test_a_test_command_runs_as_gates_do_with_a_log_and_without_the_servers_environment(tmp_path: Path) -> None:
+    agent = stepping(tmp_path / "repo")
+    judged = agent.call("submit_work", summary="Looking.", test_command="env", expectation="FAIL")
+    assert ("PATH=" in judged["output"], "PYTEST_CURRENT_TEST" in judged["output"]) == (True, False)
+    with agent.world.app.record.read() as view:
+        (run,) = view.all(GateRun)
+    assert [each.command for each in run.steps] == [("env",)]
+    assert "PATH=" in (agent.world.root / run.steps[0].log_path).read_text()
+
+
+@pytest.mark.req("GATED-10", "GATED-11", "GATED-12")
+def test_the_live_status_is_shown_word_for_word(tmp_path: Path) -> None:
+    agent = stepping(tmp_path / "repo")
+    said = "echo 'He said \"no\"'\nexit 1\n"
+    agent.write("tests/test_one.sh", said)
+    pending = agent.call("submit_work", summary="Red.", test_command=RUN, expectation="FAIL")
+    shown = json.loads((agent.world.root / ".worktrees/gated/ORCHESTRATION_STATE.json").read_text())
+    assert shown["pending_analysis"]["output"] == pending["output"]
+    assert 'He said "no"' in pending["output"]
+    assert agent.submit(analysis_decision="FAILURE") == "FAILURE"
+    shown = json.loads((agent.world.root / ".worktrees/gated/ORCHESTRATION_STATE.json").read_text())
+    assert (shown["status"], shown["debug_attempt_counter"], shown["last_error"]) == ("DEBUGGING", 1, pending["output"])
 
 
 # --- agents that cheat ----------------------------------------------------------------------------
@@ -367,3 +405,28 @@ def test_a_file_that_was_changed_behind_the_server_takes_no_part(tmp_path: Path)
     judged = agent.call("submit_work", summary="Green.", test_command=RUN, expectation="PASS")
     assert judged["status"] == "FAILURE"
     assert "`src/said.txt` was not changed by `safe_patch`" in judged["output"]
+
+
+# --- what a killed server leaves -----------------------------------------------------------------------
+
+
+@pytest.mark.req("GATED-05", "GATED-64")
+def test_a_call_that_died_after_it_moved_the_branch_is_taken_back_and_made_again(tmp_path: Path) -> None:
+    agent = stepping(tmp_path / "repo")
+    agent.red("tests/test_one.sh", TEST_ONE)
+    agent.write("src/said.txt", "one\n")
+    assert agent.submit(test_command=RUN) == "SUCCESS"
+    root, old = agent.world.root, git(agent.world.root, "rev-parse", "feat/say-one").strip()
+    new = git(root, "commit-tree", "-m", "Half-way", "-p", old, f"{old}^{{tree}}").strip()
+    dead = Operation(operation_id=OperationId("op-dead"), tool="submit_work", payload_hash="", actor="swe:gated")
+    with agent.world.app.record.write() as tx:
+        tx.enter_operation(dead)
+        tx.intend(dead.operation_id, {"branch": "feat/say-one", "old": old, "new": new})
+    git(root, "update-ref", "refs/heads/feat/say-one", new)
+    agent.world.close()
+    again = Agent(World(root))
+    told = again.call("get_task")
+    assert (told["task"].split(":")[1], told["notes"]) == (" make a safety checkpoint of the step that passed", [])
+    assert git(root, "rev-parse", "feat/say-one").strip() == old
+    assert again.submit() == "SUCCESS"
+    assert git(root, "log", "--format=%s", "main..feat/say-one") == "GREEN: Say it, GREEN\n"

@@ -114,8 +114,10 @@ class Tokens(Struct, frozen=True, kw_only=True):
         now = self.clock.now()
         token_id = TokenId(self.new_id("token"))
         with self.record.write() as tx:
-            if order.feature_id is not None and tx.get(FeatureState, order.feature_id) is None:
-                raise UnknownFeature(order.feature_id)
+            # What `swe` works on is a workflow, which is a feature only from its first branch on.
+            named = None if order.role is Role.SWE else order.feature_id
+            if named is not None and tx.get(FeatureState, named) is None:
+                raise UnknownFeature(named)
             claims = claims_for(order, token_id, self._identity(tx), now=now)
             token = _document(claims, by=by)
             tx.put(token, token_id)

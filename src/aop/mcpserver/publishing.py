@@ -8,6 +8,7 @@ from mcp_types import Tool as McpTool
 from mcp_types import ToolAnnotations
 
 from aop.core.errors import Fault
+from aop.core.roles import Role
 from aop.kernel.calls import Tool
 from aop.kernel.schemas import tool_schemas
 
@@ -29,6 +30,10 @@ def names_by_alias(names: Iterable[str]) -> Mapping[str, str]:
     return found
 
 
+ALWAYS_LOADED = {"anthropic/alwaysLoad": True}
+"""For hosts that hide tools until they are searched for: an agent that is led by its tools has to see them."""
+
+
 def published(tool: Tool) -> McpTool:
     """Return a tool as `tools/list` shows it."""
     taken, answered = tool_schemas(tool)
@@ -44,4 +49,5 @@ def published(tool: Tool) -> McpTool:
             idempotent_hint=not tool.mutates or tool.idempotent,
             open_world_hint=False,
         ),
+        _meta=ALWAYS_LOADED if Role.SWE in tool.roles else None,
     )
