@@ -9,7 +9,7 @@ from pathlib import Path
 
 from aop.adapters.ticket_ledger import TicketLedger
 from aop.cli.terminal import Terminal
-from aop.cli.ticket import scaffold
+from aop.cli.ticket import carry_out
 from aop.core.errors import Json
 from aop.core.run import RunId
 from aop.wiring import Settings
@@ -29,6 +29,5 @@ class KillingLedger(TicketLedger):
 
 
 if __name__ == "__main__":
-    folder = Path(".aop/tickets").absolute()
-    ledger = KillingLedger(folder / "ledger.db", sys.argv[1])
-    sys.exit(scaffold(sys.argv[2], Settings.from_env(os.environ), ledger, folder, Terminal(json=True)))
+    ledger = KillingLedger(Path(".aop/tickets/ledger.db").absolute(), sys.argv[1])
+    sys.exit(carry_out("scaffold", sys.argv[2], Settings.from_env(os.environ), ledger, Terminal(json=True)))

@@ -15,6 +15,7 @@ from aop.brains.conversation import Offer
 from aop.brains.prices import Prices
 from aop.core.errors import Fault, RemoteUnavailable
 from aop.core.redaction import Redactor
+from aop.reviews.report import CodeReviewReport
 from aop.testing.scripted_model import ScriptedModel, Step, answers, says
 from aop.tickets.dry_run import DirectRun, ForgetfulLedger
 from aop.tickets.plans import PlannedFile, ScaffoldPlan
@@ -97,6 +98,15 @@ class Around:
         self._called("create_merge_request", title, description)
         return MergeRequest(number="3", url=URL, state="opened", source_branch=branch, target_branch="main")
 
+    async def get_merge_request(self, project: str, number: str) -> MergeRequest:
+        raise NotImplementedError
+
+    async def get_merge_request_diff(self, project: str, number: str) -> str:
+        raise NotImplementedError
+
+    async def publish_review(self, project: str, number: str, report: CodeReviewReport, *, marker: str) -> None:
+        raise NotImplementedError
+
     async def get_project_context(self, service_name: str) -> str:
         self._called(f"get_project_context {service_name}")
         return ""
@@ -110,7 +120,12 @@ def scaffolded(
     around: Around, *replies: Step, description: str = fenced(BLOCK), settings: TicketSettings = SETTINGS
 ) -> tuple[Any, ScriptedModel]:
     model = ScriptedModel(replies or [answers(PLAN)])
-    desk = Desk(
+    payload = {"key": "SHOP-12", "summary": "Orders", "description": description, "status": "To Do"}
+    return asyncio.run(ScaffolderAgent(desk_of(around, model, settings)).scaffold(DirectRun(), payload)), model
+
+
+def desk_of(around: Around, model: ScriptedModel, settings: TicketSettings) -> Desk:
+    return Desk(
         tracker=around,
         vcs=around,
         docs=around,
@@ -121,8 +136,6 @@ def scaffolded(
         new_fence=lambda: FENCE,
         settings=settings,
     )
-    payload = {"key": "SHOP-12", "summary": "Orders", "description": description, "status": "To Do"}
-    return asyncio.run(ScaffolderAgent(desk).scaffold(DirectRun(), payload)), model
 
 
 @pytest.mark.req("SCAF-06", "SCAF-07", "SCAF-11", "SCAF-13", "SCAF-40", "SCAF-41", "SCAF-45", "SCAF-46", "SCAF-53")

@@ -30,6 +30,11 @@ class TicketLedger:
     def __init__(self, path: Path) -> None:
         self._path = path
 
+    @property
+    def folder(self) -> Path:
+        """Return the folder in which everything about runs of tickets is kept."""
+        return self._path.parent
+
     def opened(self, kind: str, ticket: str, at: str, payload: Json) -> tuple[RunId, Json]:
         """Return the run of a ticket that has not ended, with its payload; else a new one with this payload."""
         with self._rows() as rows:

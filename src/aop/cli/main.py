@@ -46,7 +46,7 @@ VERBS = {
     "delete": "remove a feature, after showing what goes; worktree and branch only if you say so",
     "undo": "go back to an earlier tree of a feature, after showing them",
     "gc": "find what belongs to no feature any more, and remove it if you say so",
-    "ticket": "make a branch, a commit and a merge request from a ticket, and see what became of each run",
+    "ticket": "make a branch, a commit and a merge request from a ticket, and review them",
     "agents": "list the coding agents of this machine, install one, or try one",
     "brain": "ask a model one question, and say what it took",
     "redact": "print a text without its secrets, to try the rules",

@@ -1,11 +1,11 @@
-"""`aop ticket`: from a ticket to a scaffold, and what became of each run."""
+"""`aop ticket`: from a ticket to a scaffold, and to a review; and what became of each run."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -19,17 +19,22 @@ from aop.cli.terminal import Terminal
 from aop.core.clock import timestamp
 from aop.core.errors import Fault, InvalidCliArgs, Json
 from aop.core.redaction import Redactor
+from aop.core.run import Pipeline
 from aop.core.visibletext import visible
 from aop.tickets.steps import Desk, Ledger
 from aop.wiring import Settings, build_brain
+
+PRODUCTS = {"scaffold": "scaffolding", "review": "code-review"}
+"""The work that can be asked for, and the product whose models do it."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Say what the verb takes."""
     parser.add_argument(
         "what",
-        choices=["scaffold", "runs", "show"],
-        help="`scaffold KEY`: make a branch, a commit and a merge request; `runs`: list; `show RUN`: every step",
+        choices=[*PRODUCTS, "runs", "show"],
+        help="`scaffold KEY`: make a branch, a commit and a merge request; `review KEY`: review that merge request;"
+        " `runs`: list; `show RUN`: every step",
     )
     parser.add_argument("name", nargs="?", metavar="KEY|RUN", help="the ticket, or the run")
     parser.add_argument("--dry-run", action="store_true", help="compute and print everything, write nothing")
@@ -38,8 +43,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Do what was asked for."""
     settings = Settings.from_env(os.environ)
-    private = open_repository(Path(arguments.repo), settings.environ).root / ".aop" / "tickets"
-    ledger = TicketLedger(private / "ledger.db")
+    root = open_repository(Path(arguments.repo), settings.environ).root
+    ledger = TicketLedger(root / ".aop" / "tickets" / "ledger.db")
     if arguments.what == "runs":
         return _runs(ledger, terminal)
     if not arguments.name:
@@ -47,27 +52,26 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.what == "show":
         return _show(ledger.run(arguments.name), terminal)
     if arguments.dry_run:
-        return _dry_run(arguments.name, settings, terminal)
-    return scaffold(arguments.name, settings, ledger, private, terminal)
+        return _dry_run(arguments.what, arguments.name, settings, terminal)
+    return carry_out(arguments.what, arguments.name, settings, ledger, terminal)
 
 
-def scaffold(key: str, settings: Settings, ledger: TicketLedger, private: Path, terminal: Terminal) -> int:
+def carry_out(kind: str, key: str, settings: Settings, ledger: TicketLedger, terminal: Terminal) -> int:
     """Carry out a run; one of the same ticket that was interrupted is taken up again in place of a new one."""
     from aop.adapters.engine.durable import DurableEngine
     from aop.adapters.supervisor_lease import held_lease
     from aop.core.run import FIRST_PRIORITY, Kind, RunBroke
-    from aop.tickets.scaffolder import KIND, ScaffolderAgent
 
-    with held_lease(private / "lease"), _desk(settings, ledger) as desk:
+    with held_lease(ledger.folder / f"{kind}.lease"), _desk(settings, ledger, kind) as desk:
         payload = None
-        if not ledger.unfinished(KIND, key):
+        if not ledger.unfinished(kind, key):
             payload = msgspec.to_builtins(asyncio.run(desk.tracker.get_ticket(key)))
-        run_id, payload = ledger.opened(KIND, key, timestamp(desk.clock.now()), payload)
+        run_id, payload = ledger.opened(kind, key, timestamp(desk.clock.now()), payload)
         terminal.say(f"Run {run_id}; if it is interrupted, the same command goes on with it.")
-        engine = DurableEngine(private / "engine.db")
-        engine.start({KIND: Kind(pipeline=ScaffolderAgent(desk).scaffold)})
+        engine = DurableEngine(ledger.folder / f"{kind}.engine.db")
+        engine.start({kind: Kind(pipeline=_pipeline(kind)(desk))})
         try:
-            engine.submit(KIND, payload, key=run_id, priority=FIRST_PRIORITY)
+            engine.submit(kind, payload, key=run_id, priority=FIRST_PRIORITY)
             ending: Any = engine.result(run_id)
         except RunBroke as broken:
             ledger.ended(run_id, timestamp(desk.clock.now()), BROKEN)
@@ -77,26 +81,35 @@ def scaffold(key: str, settings: Settings, ledger: TicketLedger, private: Path, 
     return _ended(run_id, ending, terminal)
 
 
-def _desk(settings: Settings, ledger: Ledger) -> AbstractContextManager[Desk]:
+def _pipeline(kind: str) -> Callable[[Desk], Pipeline]:
+    if kind == "scaffold":
+        from aop.tickets.scaffolder import ScaffolderAgent
+
+        return lambda desk: ScaffolderAgent(desk).scaffold
+    from aop.tickets.reviewer import CodeReviewerAgent
+
+    return lambda desk: CodeReviewerAgent(desk).review
+
+
+def _desk(settings: Settings, ledger: Ledger, kind: str) -> AbstractContextManager[Desk]:
     from aop.adapters.outbound.assembly import ticket_desk
 
-    brain = build_brain(settings, product="scaffolding")
-    return ticket_desk(settings.environ, brain, ledger, Redactor(settings.secrets))
+    brain = build_brain(settings, product=PRODUCTS[kind])
+    return ticket_desk(settings.environ, PRODUCTS[kind], brain, ledger, Redactor(settings.secrets))
 
 
-def _dry_run(key: str, settings: Settings, terminal: Terminal) -> int:
+def _dry_run(kind: str, key: str, settings: Settings, terminal: Terminal) -> int:
     from aop.tickets.dry_run import DirectRun, DryTracker, DryVcs, ForgetfulLedger
-    from aop.tickets.scaffolder import ScaffolderAgent
 
     writes: list[Mapping[str, Json]] = []
-    with _desk(settings, ForgetfulLedger()) as desk:
+    with _desk(settings, ForgetfulLedger(), kind) as desk:
         dry = msgspec.structs.replace(
             desk, tracker=DryTracker(desk.tracker, writes.append), vcs=DryVcs(desk.vcs, writes.append)
         )
 
         async def play() -> Any:
             ticket = await desk.tracker.get_ticket(key)
-            return await ScaffolderAgent(dry).scaffold(DirectRun(), msgspec.to_builtins(ticket))
+            return await _pipeline(kind)(dry)(DirectRun(), msgspec.to_builtins(ticket))
 
         ending = asyncio.run(play())
     shown: list[Json] = [*writes]
@@ -115,9 +128,18 @@ def _ended(run_id: str, ending: Mapping[str, Any], terminal: Terminal) -> int:
         return Exit.OK
     request = ending["merge_request"]
     where = f"{request['url']} ({request['state']})" if request else "no merge request"
-    done = "scaffolded" if ending["outcome"] == "scaffolded" else "exists already, nothing was written"
-    terminal.text(f"{ending['branch']}: {done}; {where}")
+    terminal.text(f"{_told(ending)}; {where}")
     return Exit.OK
+
+
+def _told(ending: Mapping[str, Any]) -> str:
+    match ending["outcome"]:
+        case "reviewed":
+            return f"{ending['report']['verdict']}: {len(ending['report']['findings'])} findings"
+        case "scaffolded":
+            return f"{ending['branch']}: scaffolded"
+        case _:
+            return f"{ending['branch']}: exists already, nothing was written"
 
 
 def _runs(ledger: TicketLedger, terminal: Terminal) -> int:

@@ -1057,6 +1057,13 @@ class TicketSettingMissing(Refusal):
     hint = "Set the variable, as `docs/tickets.md` says, and start again."
 
 
+class MergeRequestNotReviewable(Refusal):
+    """The merge request of a ticket is closed, changes nothing, or is not that of its branch."""
+
+    code = "merge_request_not_reviewable"
+    hint = "Open the merge request again, or correct `code_review_params` in the ticket's description."
+
+
 class TicketRunNotFound(Refusal):
     """There is no such run of a ticket."""
 

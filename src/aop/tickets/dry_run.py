@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
+import msgspec
+
 from aop.brains.conversation import Offer
 from aop.core.errors import Fault, Json
 from aop.core.run import RunId
+from aop.reviews.report import CodeReviewReport
 from aop.tickets.plans import PlannedFile
 from aop.tickets.ports import DocsPort, MergeRequest, Ticket, TrackerPort, VcsPort
 
@@ -104,6 +107,19 @@ class DryVcs(_DryPort):
     async def find_merge_request(self, project: str, branch: str) -> MergeRequest | None:
         """Read."""
         return await self._vcs.find_merge_request(project, branch)
+
+    async def get_merge_request(self, project: str, number: str) -> MergeRequest:
+        """Read."""
+        return await self._vcs.get_merge_request(project, number)
+
+    async def get_merge_request_diff(self, project: str, number: str) -> str:
+        """Read."""
+        return await self._vcs.get_merge_request_diff(project, number)
+
+    async def publish_review(self, project: str, number: str, report: CodeReviewReport, *, marker: str) -> None:
+        """Note it."""
+        told: Json = msgspec.to_builtins(report)
+        self._note({"operation": "publish_review", "project": project, "number": number, "report": told})
 
     async def create_branch(self, project: str, branch: str, *, base: str | None) -> None:
         """Note it."""

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from aop.brains.conversation import Offer
+from aop.reviews.report import CodeReviewReport
 from aop.tickets.plans import PlannedFile
 
 
@@ -84,6 +85,18 @@ class VcsPort(McpPort, Protocol):
 
     async def find_merge_request(self, project: str, branch: str) -> MergeRequest | None:
         """Return the newest merge request of a branch."""
+
+    async def get_merge_request(self, project: str, number: str) -> MergeRequest:
+        """Return a merge request."""
+
+    async def get_merge_request_diff(self, project: str, number: str) -> str:
+        """Return what a merge request changes, as one unified diff."""
+
+    async def publish_review(self, project: str, number: str, report: CodeReviewReport, *, marker: str) -> None:
+        """Write a thread at each line that has a finding, once for a finding; and a note on all, once for a marker.
+
+        It neither merges nor approves.
+        """
 
     async def create_merge_request(
         self, project: str, branch: str, *, base: str | None, title: str, description: str

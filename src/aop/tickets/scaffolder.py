@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from typing import Any
 
 import msgspec
@@ -10,6 +9,7 @@ import msgspec
 from aop.core.clock import timestamp
 from aop.core.errors import Json, ModeUnavailable, RemoteNotFound, RemoteRejected
 from aop.core.run import Run
+from aop.tickets import comments
 from aop.tickets import scaffolding_texts as texts
 from aop.tickets.missions import ReviewParams, ScaffoldingMission, review_params_block, scaffolding_mission
 from aop.tickets.modes import Mode, scaffolding_mode
@@ -29,13 +29,9 @@ class ScaffolderAgent:
 
     async def scaffold(self, run: Run, payload: Json) -> Json:
         """Carry out one run; its payload is the ticket as it was when the run was asked for."""
-        work = _Scaffolding(self._desk, Steps(run, self._desk), msgspec.convert(payload, type=Ticket))
-        try:
-            ending = await work.linear()
-        except StepFailed as failed:
-            ending = await work.failed(failed)
-        work.steps.end(ending["outcome"])
-        return ending
+        steps = Steps(run, self._desk)
+        work = _Scaffolding(self._desk, steps, msgspec.convert(payload, type=Ticket))
+        return await steps.to_the_end(work.linear, work.failed)
 
 
 class _Scaffolding:
@@ -53,7 +49,7 @@ class _Scaffolding:
         Raises: StepFailed.
         """
         mission = msgspec.convert(await self.steps.do("parse", self._parse), type=ScaffoldingMission)
-        await self._comment("report_start", texts.started(mission))
+        await self.steps.comment("report_start", self._key, texts.started(mission))
         project, branch = mission.target.gitlab_project_path, mission.target.branch_slug
         vcs = self._desk.vcs
         if await self.steps.do("check_branch", lambda: vcs.validate_branch_existence(project, branch)):
@@ -68,11 +64,11 @@ class _Scaffolding:
 
     async def failed(self, failed: StepFailed) -> dict[str, Any]:
         """Tell the ticket what happened, and take it back to where it was; that this fails too hides nothing."""
-        text = texts.failed(failed.error, failed.step, self.steps.reached)
-        reported = await _tried(self._comment("report_failure", text))
+        text = comments.failed("Scaffolding", failed.error, failed.step, self.steps.reached)
+        reported = await self.steps.tried(self.steps.comment("report_failure", self._key, text))
         # A ticket that could not be read is not touched but for the comment (C-05).
         if failed.step != "parse" and self._desk.settings.rollback_on_failure:
-            await _tried(self._move("roll_back", self._desk.settings.state_initial))
+            await self.steps.tried(self._move("roll_back", self._desk.settings.state_initial))
         return {"outcome": "failed", "step": failed.step, "error": failed.error, "unreported": not reported}
 
     async def _parse(self) -> ScaffoldingMission:
@@ -91,7 +87,7 @@ class _Scaffolding:
         project, branch = mission.target.gitlab_project_path, mission.target.branch_slug
         found = await self.steps.do("find_merge_request", lambda: self._desk.vcs.find_merge_request(project, branch))
         known = msgspec.convert(found, type=MergeRequest | None)
-        await self._comment("report_existing", texts.branch_exists(mission, known))
+        await self.steps.comment("report_existing", self._key, texts.branch_exists(mission, known))
         await self._move("move_ticket", self._desk.settings.state_success)
         return {"outcome": "branch_exists", "branch": branch, "merge_request": found}
 
@@ -149,7 +145,7 @@ class _Scaffolding:
         )
         tracker = self._desk.tracker
         await self.steps.do("update_description", lambda: tracker.update_task_description(self._key, block))
-        await self._comment("report_success", texts.succeeded(mission, opened, made["generated_at"]))
+        await self.steps.comment("report_success", self._key, texts.succeeded(mission, opened, made["generated_at"]))
 
     async def _project_id(self, mission: ScaffoldingMission) -> str:
         """Return the id of the project, or its path where nobody knows the id (C-07)."""
@@ -160,18 +156,5 @@ class _Scaffolding:
         except (RemoteNotFound, RemoteRejected):
             return mission.target.gitlab_project_path
 
-    async def _comment(self, step: str, text: str) -> None:
-        tracker, shown = self._desk.tracker, self._desk.redact(text)
-        await self.steps.do(step, lambda: tracker.add_comment(self._key, shown, marker=self.steps.marker(step)))
-
     async def _move(self, step: str, state: str) -> None:
         await self.steps.do(step, lambda: self._desk.tracker.update_status(self._key, state))
-
-
-async def _tried(doing: Awaitable[None]) -> bool:
-    """Tell whether it could be done; the ledger has why not."""
-    try:
-        await doing
-    except StepFailed:
-        return False
-    return True

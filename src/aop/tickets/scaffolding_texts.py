@@ -2,24 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
-from aop.core.errors import Json
 from aop.tickets.missions import ScaffoldingMission
 from aop.tickets.plans import ScaffoldPlan
 from aop.tickets.ports import MergeRequest
-
-MARKER = "AOP-Run"
-
-
-def marked(text: str, marker: str) -> str:
-    """Return a text that says which step wrote it, so that a repeated step finds it."""
-    return f"{text}\n\n{MARKER}: {marker}"
-
-
-def is_marked(text: str, marker: str) -> bool:
-    """Tell whether a text was written by that step; other lines may follow, as trackers rewrite what they keep."""
-    return f"{MARKER}: {marker}" in (line.strip() for line in text.splitlines())
 
 
 def started(mission: ScaffoldingMission) -> str:
@@ -69,15 +54,3 @@ def succeeded(mission: ScaffoldingMission, merge_request: MergeRequest, at: str)
         f"Scaffolding done: {merge_request.url}\nBranch: `{mission.target.branch_slug}`\nTime: {at}\n"
         "Next: look at the merge request."
     )
-
-
-def failed(error: Mapping[str, Json], step: str, reached: Sequence[str]) -> str:
-    """Say what went wrong, where, what was done before, and what to do next."""
-    details = error.get("details")
-    hints = details.get("suggested_next_actions") if isinstance(details, Mapping) else None
-    lines = [
-        f"Scaffolding started and failed at the step `{step}`: {error['message']}",
-        *(f"What to do: {hint}" for hint in (hints if isinstance(hints, (list, tuple)) else ())),
-        f"Code: `{error['code']}`. Steps done before: {', '.join(f'`{name}`' for name in reached) or 'none'}.",
-    ]
-    return "\n".join(lines)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -16,6 +16,9 @@ from aop.core.redaction import Redactor
 from aop.core.run import Run, RunId
 from aop.tickets.ports import DocsPort, TrackerPort, VcsPort
 
+Ending: TypeAlias = dict[str, Any]
+"""What a run returns; `outcome` says in one word how it ended."""
+
 
 class TicketSettings(Struct, frozen=True, kw_only=True):
     """What the environment says about the work on tickets."""
@@ -24,6 +27,7 @@ class TicketSettings(Struct, frozen=True, kw_only=True):
     state_success: str
     architecture_page_id: str
     rollback_on_failure: bool = True
+    max_diff_chars: int = 60_000
     recovery_enabled: bool = False
 
 
@@ -87,9 +91,32 @@ class Steps:
         self.reached.append(name)
         return recorded["value"]
 
-    def end(self, state: str) -> None:
-        """Say how the run ended."""
-        self._desk.ledger.ended(self._run.run_id, timestamp(self._desk.clock.now()), state)
+    async def comment(self, step: str, key: str, text: str) -> None:
+        """Tell a ticket something, without secrets.
+
+        Raises: StepFailed.
+        """
+        tracker, shown = self._desk.tracker, self._desk.redact(text)
+        await self.do(step, lambda: tracker.add_comment(key, shown, marker=self.marker(step)))
+
+    async def tried(self, doing: Awaitable[None]) -> bool:
+        """Tell whether something could be done; the ledger has why not."""
+        try:
+            await doing
+        except StepFailed:
+            return False
+        return True
+
+    async def to_the_end(
+        self, path: Callable[[], Awaitable[Ending]], failed: Callable[[StepFailed], Awaitable[Ending]]
+    ) -> Ending:
+        """Take a path, or what is to be done when a step of it fails; and say how the run ended."""
+        try:
+            ending = await path()
+        except StepFailed as failure:
+            ending = await failed(failure)
+        self._desk.ledger.ended(self._run.run_id, timestamp(self._desk.clock.now()), ending["outcome"])
+        return ending
 
     async def _outcome(self, name: str, act: Callable[[], Awaitable[Any]]) -> Json:
         outcome: dict[str, Any]

@@ -15,12 +15,14 @@ from aop.tickets.steps import Desk, Ledger
 
 
 @contextmanager
-def ticket_desk(environ: Mapping[str, str], brain: Brain, ledger: Ledger, redact: Redactor) -> Iterator[Desk]:
+def ticket_desk(
+    environ: Mapping[str, str], product: str, brain: Brain, ledger: Ledger, redact: Redactor
+) -> Iterator[Desk]:
     """Have everything that a ticket is worked on with; the servers of the providers end with it.
 
     Raises: TicketSettingMissing, TicketProviderUnsupported.
     """
-    settings = ticket_settings(environ)
+    settings = ticket_settings(environ, product)
     with outbound_portal() as portal:
         server = Upstream(local_server(environ), tuple(TABLE.values()), portal, redact)
         try:

@@ -10,13 +10,16 @@ import msgspec
 from aop.adapters.outbound.upstream import Operation, Upstream
 from aop.brains.conversation import Offer
 from aop.core.errors import Json, RemoteNotFound, RemoteRejected
+from aop.reviews.report import CodeReviewReport
+from aop.tickets.comments import is_marked, marked
 from aop.tickets.plans import PlannedFile
 from aop.tickets.ports import MergeRequest, Ticket
-from aop.tickets.scaffolding_texts import is_marked, marked
+from aop.tickets.review_texts import finding_text, fingerprint, summary_note
 
 _KEY = {"key": "key"}
 _WHERE = {"project": "project"}
 _BRANCH = {**_WHERE, "branch": "branch"}
+_NUMBER = {**_WHERE, "number": "number"}
 
 TABLE: Mapping[str, Operation] = {
     "get_ticket": Operation("tracker_get_ticket", _KEY),
@@ -33,6 +36,10 @@ TABLE: Mapping[str, Operation] = {
         {**_WHERE, "branch": "source_branch", "base": "target_branch", "title": "title", "text": "description"},
     ),
     "list_merge_requests": Operation("vcs_list_merge_requests", {**_WHERE, "branch": "source_branch"}),
+    "get_merge_request": Operation("vcs_get_merge_request", _NUMBER),
+    "get_diff": Operation("vcs_get_merge_request_diff", _NUMBER),
+    "list_notes": Operation("vcs_list_notes", _NUMBER),
+    "add_note": Operation("vcs_add_note", {**_NUMBER, "text": "body", "path": "path", "line": "line"}),
     "get_page": Operation("docs_get_page", {"page": "page_id"}),
     "search_pages": Operation("docs_search", {"words": "words"}),
 }
@@ -148,6 +155,26 @@ class LocalVcs(_LocalPort):
             "create_merge_request", project=project, branch=branch, base=base, title=title, text=description
         )
         return _merge_request(made)
+
+    async def get_merge_request(self, project: str, number: str) -> MergeRequest:
+        return _merge_request(await self._call("get_merge_request", project=project, number=int(number)))
+
+    async def get_merge_request_diff(self, project: str, number: str) -> str:
+        return str((await self._call("get_diff", project=project, number=int(number)))["diff"])
+
+    async def publish_review(self, project: str, number: str, report: CodeReviewReport, *, marker: str) -> None:
+        where = {"project": project, "number": int(number)}
+        known = [note["body"] for note in await self._call("list_notes", **where)]
+        threads = [
+            (f"finding/{fingerprint(finding)}", finding_text(finding), finding.file_path, finding.line_number)
+            for finding in report.findings
+            if finding.line_number is not None
+        ]
+        for mark, text, path, line in [*threads, (marker, summary_note(report), None, None)]:
+            if not any(is_marked(body, mark) for body in known):
+                body = marked(text, mark)
+                await self._call("add_note", **where, text=body, path=path, line=line)
+                known.append(body)
 
     async def _base(self, project: str, base: str | None) -> str:
         return base or str((await self._call("get_project", project=project))["default_branch"])

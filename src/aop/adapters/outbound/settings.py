@@ -13,17 +13,20 @@ from aop.tickets.steps import TicketSettings
 LOCAL = "LOCAL"
 LOCAL_FOLDER = "AOP_LOCAL_FOLDER"
 PROVIDERS = ("VCS_PROVIDER", "TRACKER_PROVIDER", "KNOWLEDGE_PROVIDER")
+STATES = ("WORKFLOW_STATE_INITIAL", "WORKFLOW_STATE_SUCCESS")
+SCAFFOLDING = "scaffolding"
 
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "TMPDIR")
 
 
-def ticket_settings(environ: Mapping[str, str]) -> TicketSettings:
-    """Read the settings of the scaffolder.
+def ticket_settings(environ: Mapping[str, str], product: str) -> TicketSettings:
+    """Read the settings of the scaffolder or of the reviewer.
 
     Raises: TicketSettingMissing, with everything that is missing; TicketProviderUnsupported.
     """
-    providers = {name: environ.get(f"SCAFFOLDING_{name}") or environ.get(name) or "" for name in PROVIDERS}
-    wanted = ("WORKFLOW_STATE_INITIAL", "WORKFLOW_STATE_SUCCESS", "ARCHITECTURE_DOC_PAGE_ID")
+    own = "SCAFFOLDING_" if product == SCAFFOLDING else ""
+    providers = {name: environ.get(f"{own}{name}") or environ.get(name) or "" for name in PROVIDERS}
+    wanted = (*(STATES if product == SCAFFOLDING else ()), "ARCHITECTURE_DOC_PAGE_ID")
     found = {name: environ.get(name, "").strip() for name in wanted}
     missing: list[Json] = [name for name, value in (*providers.items(), *found.items()) if not value]
     for name, provider in providers.items():
@@ -37,10 +40,11 @@ def ticket_settings(environ: Mapping[str, str]) -> TicketSettings:
         names = ", ".join(f"`{name}`" for name in missing)
         raise TicketSettingMissing(f"The environment lacks {names}.", missing=missing)
     return TicketSettings(
-        state_initial=found["WORKFLOW_STATE_INITIAL"],
-        state_success=found["WORKFLOW_STATE_SUCCESS"],
+        state_initial=found.get(STATES[0], ""),
+        state_success=found.get(STATES[1], ""),
         architecture_page_id=found["ARCHITECTURE_DOC_PAGE_ID"],
         rollback_on_failure=_switch(environ, "TRACKER_ROLLBACK_ON_FAILURE", default=True),
+        max_diff_chars=_number(environ, "CODE_REVIEW_MAX_DIFF_CHARS", 60_000),
         recovery_enabled=_switch(environ, "AGENT_RECOVERY_ENABLED", default=False),
     )
 
@@ -53,6 +57,13 @@ def local_server(environ: Mapping[str, str]) -> ServerCommand:
         args=("-m", "aop.adapters.outbound.local.server", os.path.abspath(environ[LOCAL_FOLDER])),
         env={name: environ[name] for name in _PASSED_ON if name in environ},
     )
+
+
+def _number(environ: Mapping[str, str], name: str, default: int) -> int:
+    text = environ.get(name, "").strip() or str(default)
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise TicketSettingMissing(f"`{name}` is no whole number.", missing=[name])
+    return int(text)
 
 
 def _switch(environ: Mapping[str, str], name: str, *, default: bool) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
@@ -111,6 +112,31 @@ class LocalRepositories:
         with self._database.transaction() as rows:
             query = "SELECT * FROM merge_requests WHERE project = ? AND source_branch = ? ORDER BY number DESC"
             return [_shown(row) for row in rows.execute(query, [path, source_branch])]
+
+    def diff(self, project: str, number: int) -> Json:
+        """Return what a merge request changes since its branch left the target."""
+        known: Any = self.merge_request(project, number)
+        _, git = self._opened(project)
+        since = f"{_ref(git, known['target_branch'])}...{_ref(git, known['source_branch'])}"
+        ran = git.run("diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--full-index", since)
+        return {"diff": ran.out.decode("utf-8", "replace")}
+
+    def add_note(self, project: str, number: int, body: str, path: str | None, line: int | None) -> Json:
+        """Write a note, at a line or on the whole."""
+        known: Any = self.merge_request(project, number)
+        with self._database.transaction() as rows:
+            made = rows.execute(
+                "INSERT INTO notes (project, number, body, path, line) VALUES (?, ?, ?, ?, ?)",
+                [known["project"], number, body, path, line],
+            )
+            return {"id": made.lastrowid}
+
+    def notes(self, project: str, number: int) -> Json:
+        """Return the notes of a merge request."""
+        known: Any = self.merge_request(project, number)
+        with self._database.transaction() as rows:
+            query = "SELECT body, path, line FROM notes WHERE project = ? AND number = ? ORDER BY id"
+            return [dict(row) for row in rows.execute(query, [known["project"], number])]
 
     def _place(self, project: str) -> Path:
         try:

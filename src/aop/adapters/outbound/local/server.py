@@ -73,6 +73,13 @@ class Local:
             "vcs_list_merge_requests": LocalTool(
                 "Return the merge requests of a branch.", {**where, "source_branch": str}, code.merge_requests
             ),
+            "vcs_get_merge_request_diff": LocalTool("Return a diff.", {**where, "number": int}, code.diff),
+            "vcs_list_notes": LocalTool("Return the notes of a merge request.", {**where, "number": int}, code.notes),
+            "vcs_add_note": LocalTool(
+                "Write a note.",
+                {**where, "number": int, "body": str, "path": str | None, "line": int | None},
+                code.add_note,
+            ),
             "docs_get_page": LocalTool("Return a page.", {"page_id": str}, pages.get),
             "docs_search": LocalTool("Find pages.", {"words": str}, pages.search),
         }

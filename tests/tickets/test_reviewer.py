@@ -1,0 +1,166 @@
+"""The reviewer: its calls in their exact order on every path, what it publishes, the hand-off to it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aop.brains.asking import ANSWER
+from aop.reviews.report import CodeReviewReport, Finding, ReviewVerdict, Severity
+from aop.testing.scripted_model import ScriptedModel, Step, answers
+from aop.tickets.dry_run import DirectRun
+from aop.tickets.missions import review_params_block
+from aop.tickets.ports import MergeRequest
+from aop.tickets.reviewer import CodeReviewerAgent
+from tests.brains import endpoints
+from tests.tickets.local_worlds import KEY, PROJECT
+from tests.tickets.test_missions import BLOCK, PARAMS, fenced
+from tests.tickets.test_scaffolder import SETTINGS, URL, Around, desk_of
+from tests.tickets.test_ticket_command import Place
+
+DIFF = """\
+diff --git a/src/a.py b/src/a.py
+new file mode 100644
+index 0000000000000000000000000000000000000000..8b7a5b2b6a4d9e7c6f5a4b3c2d1e0f9a8b7c6d5e
+--- /dev/null
++++ b/src/a.py
+@@ -0,0 +1,2 @@
++a = 1
++b = eval(a)
+"""
+DESCRIPTION = f"{fenced(BLOCK)}\n\n{review_params_block(PARAMS)}"
+WHOLE = [
+    "add_comment", "validate_branch_existence", "get_merge_request", "get_project_context orders",
+    "get_architecture_context 42", "get_merge_request_diff", "publish_review", "add_comment",
+]  # fmt: skip
+
+
+def finding(path: str, line: int | None, severity: Severity = Severity.MAJOR) -> Finding:
+    return Finding(
+        file_path=path, line_number=line, severity=severity, description=f"Bad at {path}.", recommendation="Repair it."
+    )
+
+
+def report(*findings: Finding, verdict: ReviewVerdict = ReviewVerdict.COMMENT) -> CodeReviewReport:
+    return CodeReviewReport(verdict=verdict, summary="Looked at it.", findings=findings, next_steps=("Repair.",))
+
+
+class Reviewed(Around):
+    """The same systems, with a merge request that has a diff."""
+
+    def __init__(self, *, diff: str = DIFF, state: str = "opened", exists: bool = True, fails: str = "") -> None:
+        super().__init__(exists=exists, fails=fails)
+        self._diff, self._state = diff, state
+        self.published: list[CodeReviewReport] = []
+
+    async def get_merge_request(self, project: str, number: str) -> MergeRequest:
+        self._called("get_merge_request")
+        branch = PARAMS.source_branch_name
+        return MergeRequest(number=number, url=URL, state=self._state, source_branch=branch, target_branch="main")
+
+    async def get_merge_request_diff(self, project: str, number: str) -> str:
+        self._called("get_merge_request_diff")
+        return self._diff
+
+    async def publish_review(self, project: str, number: str, report: CodeReviewReport, *, marker: str) -> None:
+        self._called("publish_review")
+        self.published.append(report)
+
+
+def reviewed(around: Reviewed, reply: Step, description: str = DESCRIPTION) -> tuple[Any, ScriptedModel]:
+    model = ScriptedModel([reply])
+    payload = {"key": "SHOP-12", "summary": "Orders", "description": description, "status": "In Review"}
+    return asyncio.run(CodeReviewerAgent(desk_of(around, model, SETTINGS)).review(DirectRun(), payload)), model
+
+
+@pytest.mark.req("REV-01", "REV-04", "REV-05", "REV-09", "REV-28", "REV-29", "REV-31", "REV-32", "REV-33", "REV-35")
+@pytest.mark.req("REV-46", "REV-50", "REV-54", "REV-55", "REV-70")
+def test_a_review_makes_these_calls_and_asks_once() -> None:
+    around = Reviewed()
+    ending, model = reviewed(around, answers(report(finding("src/a.py", 2))))
+    assert (ending["outcome"], around.calls, len(model.asked)) == ("reviewed", WHOLE, 1)
+    assert around.written[-1] == f"Review done: {URL}\nVerdict: COMMENT; 1 MAJOR.\nLooked at it."
+
+
+@pytest.mark.req("REV-48", "REV-49")
+def test_what_the_diff_does_not_bear_out_is_dropped_and_critical_is_never_approved() -> None:
+    around = Reviewed()
+    told = report(
+        finding("src/a.py", 2, Severity.CRITICAL), finding("src/a.py", 99), finding("other.py", 1),
+        verdict=ReviewVerdict.APPROVE,
+    )  # fmt: skip
+    reviewed(around, answers(told))
+    kept = (finding("src/a.py", 2, Severity.CRITICAL), finding("src/a.py", None))
+    assert around.published == [report(*kept, verdict=ReviewVerdict.REQUEST_CHANGES)]
+
+
+@pytest.mark.req("REV-10", "REV-56", "REV-75")
+@pytest.mark.parametrize("at", [at for at in range(len(WHOLE)) if WHOLE[at] != "add_comment"])
+def test_a_call_that_fails_ends_the_review_with_a_comment(at: int) -> None:
+    around = Reviewed(fails=WHOLE[at])
+    ending, _ = reviewed(around, answers(report()))
+    assert (ending["outcome"], around.calls) == ("failed", [*WHOLE[: at + 1], "add_comment"])
+
+
+@pytest.mark.req("REV-26", "REV-27", "REV-30", "REV-34")
+@pytest.mark.parametrize(
+    ("around", "description", "code", "calls"),
+    [
+        (Reviewed(), fenced(BLOCK), "mission_missing", []),
+        (Reviewed(exists=False), DESCRIPTION, "merge_request_not_reviewable", WHOLE[:2]),
+        (Reviewed(state="merged"), DESCRIPTION, "merge_request_not_reviewable", WHOLE[:3]),
+        (Reviewed(diff=" \n"), DESCRIPTION, "merge_request_not_reviewable", WHOLE[:6]),
+        (Reviewed(diff="+" * 60_001), DESCRIPTION, "mode_unavailable", WHOLE[:6]),
+    ],
+)
+def test_what_cannot_be_reviewed_is_told_and_never_approved(
+    around: Reviewed, description: str, code: str, calls: list[str]
+) -> None:
+    ending, model = reviewed(around, answers(report()), description)
+    assert (ending["error"]["code"], around.calls, model.asked) == (code, [*calls, "add_comment"], [])
+
+
+@pytest.mark.req("REV-36", "REV-37", "REV-38", "REV-39", "REV-40", "REV-41", "REV-42", "REV-43", "REV-44", "REV-45")
+def test_the_question_is_the_same_bytes_and_has_all_dimensions() -> None:
+    around = Reviewed()
+    _, model = reviewed(around, answers(report()))
+    _, again = reviewed(Reviewed(), answers(report()))
+    assert model.asked == again.asked
+    asked = model.asked[0]
+    words = ("correctness", "security", "SOLID", "API usage", "tests and documentation", "severity")
+    assert [word in asked.instructions for word in words] == [True] * len(words)
+    said = str(asked.turns[0])
+    assert [word in said for word in ("b = eval(a)", "Takes orders.", "Use hexagons.", "next_steps")] == [True] * 4
+
+
+@pytest.mark.req("REV-52", "REV-53", "REV-73", "REV-74", "REV-76")
+def test_a_scaffold_is_handed_over_to_the_review_and_findings_are_posted_once(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    assert place.aop("scaffold", KEY).code == 0
+    told = {
+        "verdict": "APPROVE",
+        "summary": "A start.",
+        "findings": [
+            {"file_path": "pyproject.toml", "line_number": 1, "severity": "CRITICAL", "description": "No name.",
+             "recommendation": "Name it."},
+            {"file_path": "pyproject.toml", "severity": "MINOR", "description": "Short.", "recommendation": "Add."},
+        ],
+        "next_steps": [],
+    }  # fmt: skip
+    env = {"AOP_MODEL_REPLAY": "", "CODE_REVIEW_LLM_MODEL_PRIORITY": "vllm:local"}
+    step = endpoints.Step(calls=((ANSWER, told),))
+    with endpoints.serving("vllm", step, step) as server:
+        first = place.aop("review", KEY, "--json", VLLM_BASE_URL=server.url, **env)
+        second = place.aop("review", KEY, VLLM_BASE_URL=server.url, **env)
+    assert (first.code, first.json["data"]["report"]["verdict"]) == (0, "REQUEST_CHANGES"), first.err
+    assert second.out == f"REQUEST_CHANGES: 2 findings; local://{PROJECT}/-/merge_requests/1 (opened)\n"
+    notes: Any = place.local.repositories.notes(PROJECT, 1)
+    assert [(note["path"], note["line"], note["body"].partition("\n")[0]) for note in notes] == [
+        ("pyproject.toml", 1, "**CRITICAL**: No name."),
+        (None, None, "**Review: REQUEST_CHANGES** (1 CRITICAL, 1 MINOR)"),
+        (None, None, "**Review: REQUEST_CHANGES** (1 CRITICAL, 1 MINOR)"),
+    ]
+    assert place.ticket["status"] == "In Review"
