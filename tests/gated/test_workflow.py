@@ -193,6 +193,9 @@ def test_a_pull_request_is_merged_when_a_person_approved_it_and_the_next_begins(
     assert git(root, "log", "--format=%s", "main..feat/say-one") == (
         "docs: mark `feat: Say one` as done\nfeat: Say one\n"
     )
+    agent.world.ok("evidence.verify")
+    for tool in ("repo.diff_bundle", "report.feature_summary"):
+        agent.world.ok(tool, feature_id="gated")
     token = agent.world.approval("gated")
     agent.world.ok("feature.ready_to_merge", feature_id="gated", user_approval_token=token)
     following = agent.call("get_task")
@@ -405,6 +408,25 @@ def test_a_file_that_was_changed_behind_the_server_takes_no_part(tmp_path: Path)
     judged = agent.call("submit_work", summary="Green.", test_command=RUN, expectation="PASS")
     assert judged["status"] == "FAILURE"
     assert "`src/said.txt` was not changed by `safe_patch`" in judged["output"]
+
+
+# --- people beside it ------------------------------------------------------------------------------------
+
+
+def test_a_person_goes_back_to_an_earlier_tree_and_the_agent_goes_on_from_there(tmp_path: Path) -> None:
+    agent = stepping(tmp_path / "repo")
+    agent.write("src/said.txt", "two\n")
+    agent.world.ok("feature.undo", feature_id="gated", to="0")
+    agent.task()
+    assert agent.content("src/said.txt")[0] == "nothing\n"
+
+
+def test_a_workflow_whose_feature_was_deleted_begins_again_when_a_person_says_so(tmp_path: Path) -> None:
+    agent = stepping(tmp_path / "repo")
+    agent.world.ok("feature.delete", feature_id="gated", dry_run=False)
+    assert agent.refused("get_task") == "no_workflow"
+    agent.world.ok("gated.reset", feature_id="gated")
+    assert agent.call("get_task")["status"] == "INITIALIZING"
 
 
 # --- what a killed server leaves -----------------------------------------------------------------------

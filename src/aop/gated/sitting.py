@@ -16,7 +16,7 @@ from aop.gated.documents import GatedWorkflow
 from aop.gated.standing import Rules
 from aop.gated.workflow import Thresholds, Workflow
 from aop.kernel.calls import Call, Kernel, Outcome
-from aop.kernel.documents import FeatureState, GateRun, Status
+from aop.kernel.documents import TERMINAL, FeatureState, GateRun, Status
 from aop.kernel.features import relist, store
 from aop.kernel.gate_runs import record_run
 from aop.kernel.gated_models import GatedRules
@@ -135,8 +135,19 @@ class Sitting:
             state = store(tx, before, state, now=now)
         for run in self.runs:
             state = record_run(tx, self.call, state, state, run)
+        self._tell_tree(tx, before, state)
         if state.tree != (before.tree if before else None) and state.status is not Status.MERGED:
             tx.mark_unshown("worktree", self.name)
+
+    def _tell_tree(self, tx: Transaction, before: FeatureState | None, state: FeatureState) -> None:
+        """Note what the feature is now, so that a person can go back to it."""
+        if self.move is not None and self.move.old is None:
+            base = {"branch": state.branch, "base_commit": state.base_commit}
+            tx.append(self.call.event("feature_initialised", self.name, **base))
+        elif before is not None and state.tree != before.tree:
+            files = len(self.kernel.git.changes(before.tree, state.tree))
+            trees = {"tree": state.tree, "before": before.tree}
+            tx.append(self.call.event("patch_applied", self.name, **trees, files=files))
 
 
 def workflow_of(view: Snapshot, principal: Principal) -> GatedWorkflow:
@@ -171,7 +182,15 @@ def sitting_of(call: Call) -> Iterator[Sitting]:
             known, state = view.get(GatedWorkflow, name), view.get(FeatureState, name)
         if known is None:
             raise NoWorkflow(f"The workflow `{name}` is gone.")
+        if known.branch is not None and state is None:
+            raise NoWorkflow(
+                f"The feature of the workflow `{name}` was deleted.",
+                hint="A person begins again with `aop gated reset`.",
+            )
         sitting = Sitting(call, known, state)
+        if known.branch is not None and state is not None and state.status not in TERMINAL:
+            # A person may have gone back to an earlier tree.
+            sitting.learn(tree=state.tree)
         if state is None or state.status is not Status.MERGED or known.branch is None:
             sitting.notes += put_back(kernel, known)
         sitting.notes += write_files(kernel, known)
