@@ -19,7 +19,7 @@ from tests.world import FILES, PASSING_GATES, Ran, World, git, make_repository, 
 GATES = "agentic/orchestrator/gates.yaml"
 POLICY = "agentic/orchestrator/policy.yaml"
 NAMES = [
-    *("python", "git", "repository", "base branch", "configuration", "gates", "programs", "sandbox"),
+    *("python", "git", "repository", "base branch", "configuration", "gates", "programs", "sandbox", "agents"),
     *("disk", "file system", "record", "clock", "leftovers", "worktrees"),
 ]
 

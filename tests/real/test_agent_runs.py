@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 from tests.cli.shops import Shop
 from tests.real.conftest import BIN
 from tests.real.fake_vendors import Asked, Call, fake_vendors
-from tests.world import World, plan_for
+from tests.world import World, plan_for, run_aop
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -82,3 +84,40 @@ def spent(shop: Shop) -> Any:
     summary = world.ok("report.feature_summary", feature_id="good")
     world.close()
     return summary["spent"]
+
+
+@pytest.mark.parametrize("vendor", VARIABLES)
+def test_an_agent_is_tried_with_one_real_turn(tmp_path: Path, vendor: str) -> None:
+    if not (BIN / vendor).exists():
+        pytest.skip("The programs are not installed: `make real` does that, where there is `npm`.")
+    key, url, below = VARIABLES[vendor]
+    with fake_vendors(notes) as model:
+        env = {"PATH": f"{BIN}:{os.environ['PATH']}", key: KEY, url: model.url + below}
+        ran = run_aop(tmp_path, "agents", "test", vendor, "--agent-model", "a-model", "--json", env=env)
+    assert ran.code == 0, (ran.out, ran.err, model.asked)
+    assert json.loads(ran.out)["data"]["usage"]["input_tokens"] == 10 * len(model.asked)
+
+
+def notes(asked: Asked) -> Call | str:
+    wanted = re.search(r"with the note `([^`]+)`", asked.prompt)
+    if asked.results or wanted is None:
+        return "done"
+    return called(asked, "submit_note", {"feature_id": "trial", "note": wanted[1]})
+
+
+def test_an_agent_that_is_over_its_cap_is_stopped_and_a_person_is_asked(tmp_path: Path) -> None:
+    if not (BIN / "claude").exists():
+        pytest.skip("The programs are not installed: `make real` does that, where there is `npm`.")
+    shop = Shop(tmp_path, "version: 1\ncost: {max_tokens_per_feature: 40}\n")
+    shop.wants("good")
+    with fake_vendors(reads_for_ever) as model:
+        env = {"PATH": f"{BIN}:{os.environ['PATH']}", "ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": model.url}
+        ran = shop.run("-fl", str(shop.specs), "--wait", "--agent-provider", "claude", "--json", env=env)
+    assert ran.code == 4, (ran.out, ran.err)
+    assert [question["gate"] for question in json.loads(ran.out)["questions"]] == ["authorisation"]
+    assert spent(shop)["turns"] == 1
+    assert len(model.asked) <= 5
+
+
+def reads_for_ever(asked: Asked) -> Call | str:
+    return called(asked, "feature_state_get", {"feature_id": "good"})

@@ -119,9 +119,10 @@ class Work:
             output = self._staff.worker(turn.feature_id, turn.ask.role).turn(self._input(turn))
         except Refusal as refusal:
             self._tell(turn.feature_id, f"{turn.ask.role}: no answer: {refusal.message}")
-            self._record_turn(operation, turn, None)
+            # A turn that brings nothing may have cost as much as any other.
+            self._record_turn(operation, turn, refusal.facts.get("usage"), answered=False)
             return plain(WorkerFailed(error=refusal.as_error()))
-        self._record_turn(operation, turn, output)
+        self._record_turn(operation, turn, msgspec.to_builtins(output.usage), answered=True)
         self._tell(turn.feature_id, f"{turn.ask.role}: answers with {_word(output)}")
         return plain(WorkerAnswered(output=output))
 
@@ -130,7 +131,7 @@ class Work:
         with kernel.record.read() as view:
             return overrun(view, kernel.config().policy.cost, turn.feature_id, turn.run_name)
 
-    def _record_turn(self, operation: str, turn: Turn, output: WorkerOutput | None) -> None:
+    def _record_turn(self, operation: str, turn: Turn, usage: Json, *, answered: bool) -> None:
         choice = self._staff.choice(turn.ask.role)
         arguments = {
             "feature_id": turn.feature_id,
@@ -138,8 +139,8 @@ class Work:
             "run": turn.run_name,
             "provider": choice.provider,
             "model": choice.model,
-            "usage": None if output is None else msgspec.to_builtins(output.usage),
-            "answered": output is not None,
+            "usage": usage,
+            "answered": answered,
         }
         self._call(Role.SYSTEM, "usage.record", arguments, f"{operation}.usage")
 

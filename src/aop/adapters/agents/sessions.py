@@ -79,13 +79,18 @@ class SessionWorker:
             desk.tokens.revoke(handed.token.token_id, by="system")
 
     def _taken(self, given: WorkerInput, turn: str, token: str) -> WorkerOutput:
+        with self._desk.access(self._vendor, given) as model:
+            try:
+                output = self._worked(given, turn, token, model)
+            except NoUsableAnswer as refusal:
+                refusal.facts["usage"] = msgspec.to_builtins(model.report().turn_usage)
+                raise
+        return msgspec.structs.replace(output, usage=model.report().turn_usage)
+
+    def _worked(self, given: WorkerInput, turn: str, token: str, model: Meter) -> WorkerOutput:
         desk = self._desk
         desk.private.mkdir(parents=True, exist_ok=True)
-        with (
-            desk.access(self._vendor, given) as model,
-            scratch_of(desk.kernel, given.feature_id) as scratch,
-            held_folder(desk.private) as folder,
-        ):
+        with scratch_of(desk.kernel, given.feature_id) as scratch, held_folder(desk.private) as folder:
             session = Session(
                 role=given.role,
                 model=given.model,
@@ -99,8 +104,7 @@ class SessionWorker:
             )
             ended = desk.kernel.processes.run(self._command(given, turn, session, folder))
             diff = desk.scratches.diff(scratch) if session.edits and ended.ending is Ending.EXITED else ""
-        output = answer_of(self._proposed(turn, given.feature_id, given.role), diff, ended)
-        return msgspec.structs.replace(output, usage=model.report().turn_usage)
+        return answer_of(self._proposed(turn, given.feature_id, given.role), diff, ended)
 
     def _is_enclosed(self) -> bool:
         kernel = self._desk.kernel

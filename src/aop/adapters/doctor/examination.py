@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 
+from aop.adapters.doctor.agents import check_agents
 from aop.adapters.doctor.checks import Check, Health, failure
 from aop.adapters.doctor.machine import (
     MOUNTS,
@@ -54,6 +55,7 @@ def _of_repository(repository: Repository, environ: Mapping[str, str]) -> Iterat
         yield check_gates(config)
         yield from _told("programs", lambda: check_programs(repository, config, environ))
     yield check_sandbox(config.policy.execution.sandbox if config else "auto", environ)
+    yield check_agents(environ)
 
 
 def _of_state(repository: Repository, environ: Mapping[str, str], now: datetime) -> Iterator[Check]:
