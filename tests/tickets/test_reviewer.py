@@ -164,3 +164,14 @@ def test_a_scaffold_is_handed_over_to_the_review_and_findings_are_posted_once(tm
         (None, None, "**Review: REQUEST_CHANGES** (1 CRITICAL, 1 MINOR)"),
     ]
     assert place.ticket["status"] == "In Review"
+
+
+@pytest.mark.req("REV-07", "REV-08", "REV-17", "REV-72")
+def test_a_provider_that_is_not_supported_is_refused_by_name_and_told_to_the_ticket(tmp_path: Path) -> None:
+    place = Place(tmp_path, DESCRIPTION)
+    ran = place.aop("review", KEY, "--json", VCS_PROVIDER="BITBUCKET")
+    assert (ran.code, ran.json["error"]["code"]) == (1, "ticket_provider_unsupported")
+    (comment,) = place.ticket["comments"]
+    assert comment.startswith(
+        "Review started and failed at the step `parse`: `VCS_PROVIDER` is `BITBUCKET`, which this AOP cannot"
+    )

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from aop.brains.recordings import masked
-from aop.core.errors import Json, MergeRequestNotReviewable, ModeUnavailable, Refusal
+from aop.core.errors import Json, MergeRequestNotReviewable, ModeUnavailable, Refusal, TicketProviderUnsupported
 from aop.core.run import Run
 from aop.kernel.diffs import PatchRules, parse_patch
 from aop.reviews.report import Checked, CodeReviewReport, checked
@@ -72,6 +72,11 @@ class _Review:
         return {"outcome": "failed", "step": failed.step, "error": failed.error, "unreported": not reported}
 
     async def _parse(self) -> ReviewParams:
+        unsupported = self._desk.settings.unsupported_vcs
+        if unsupported:
+            raise TicketProviderUnsupported(
+                f"`VCS_PROVIDER` is `{unsupported}`, which this AOP cannot speak to.", variable="VCS_PROVIDER"
+            )
         return review_params(self._ticket.description)
 
     async def _check_branch(self, params: ReviewParams) -> None:

@@ -28,6 +28,8 @@ class TicketSettings(Struct, frozen=True, kw_only=True):
     architecture_page_id: str
     rollback_on_failure: bool = True
     max_diff_chars: int = 60_000
+    unsupported_vcs: str = ""
+    """A version control system that was asked for and cannot be spoken to: the ticket is to say so."""
     recovery_enabled: bool = False
 
 

@@ -12,7 +12,8 @@ from aop.tickets.steps import TicketSettings
 
 LOCAL = "LOCAL"
 LOCAL_FOLDER = "AOP_LOCAL_FOLDER"
-PROVIDERS = ("VCS_PROVIDER", "TRACKER_PROVIDER", "KNOWLEDGE_PROVIDER")
+VCS_PROVIDER = "VCS_PROVIDER"
+PROVIDERS = (VCS_PROVIDER, "TRACKER_PROVIDER", "KNOWLEDGE_PROVIDER")
 STATES = ("WORKFLOW_STATE_INITIAL", "WORKFLOW_STATE_SUCCESS")
 SCAFFOLDING = "scaffolding"
 
@@ -30,7 +31,9 @@ def ticket_settings(environ: Mapping[str, str], product: str) -> TicketSettings:
     found = {name: environ.get(name, "").strip() for name in wanted}
     missing: list[Json] = [name for name, value in (*providers.items(), *found.items()) if not value]
     for name, provider in providers.items():
-        if provider and provider.upper() != LOCAL:
+        # A reviewer with a tracker tells the ticket.
+        told = product != SCAFFOLDING and name == VCS_PROVIDER
+        if provider and provider.upper() != LOCAL and not told:
             raise TicketProviderUnsupported(
                 f"`{name}` is `{provider[:40]}`, which this AOP cannot speak to.", variable=name, supported=[LOCAL]
             )
@@ -45,6 +48,7 @@ def ticket_settings(environ: Mapping[str, str], product: str) -> TicketSettings:
         architecture_page_id=found["ARCHITECTURE_DOC_PAGE_ID"],
         rollback_on_failure=_switch(environ, "TRACKER_ROLLBACK_ON_FAILURE", default=True),
         max_diff_chars=_number(environ, "CODE_REVIEW_MAX_DIFF_CHARS", 60_000),
+        unsupported_vcs="" if providers[VCS_PROVIDER].upper() == LOCAL else providers[VCS_PROVIDER][:40],
         recovery_enabled=_switch(environ, "AGENT_RECOVERY_ENABLED", default=False),
     )
 
