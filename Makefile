@@ -3,6 +3,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
+# One more than there are cores: tests wait for processes and for the disk.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test soak real conformance check tools format bench lock
@@ -18,7 +20,7 @@ demo: $(INSTALLED) ## run AOP on a small repository, with no account and no netw
 
 test: $(INSTALLED) ## run the tests with branch coverage, then say which requirements they claim
 	$(BIN)/coverage erase
-	$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term
 	@$(BIN)/coverage report --format=total | awk 'NR == 1 {printf "coverage %s %%, %.2f points short of 100 %%\n", $$1, 100 - $$1}'
 	@$(BIN)/python tests/requirements_covered.py
 

@@ -43,6 +43,15 @@ class Board:
             self._standings[feature_id] = standing
             self._changed.notify_all()
 
+    def wake(self, feature_id: FeatureId, standing: Standing) -> bool:
+        """Note that a feature works on, if it still stands where it was seen; tell whether it did."""
+        with self._changed:
+            if self._standings.get(feature_id) != standing:
+                return False
+            self._standings[feature_id] = Standing(does="works", run_id=standing.run_id)
+            self._changed.notify_all()
+            return True
+
     def enter(self, feature_id: FeatureId, run_id: RunId) -> None:
         """Note that a feature is on a run, unless that run has said more already: it may be at work since the start."""
         with self._changed:

@@ -255,6 +255,8 @@ class Lives:
         self._tell(feature.feature_id, f"waits: {way.reason}")
         self._board.put(feature.feature_id, standing)
         if await run.ask(topic) == AGAIN:
+            # Said before the wish is gone: a feature that only waits, and that nobody wants again, is done with.
+            self._board.put(feature.feature_id, Standing(does="works", run_id=run.run_id))
             await self._note_taken(run, feature.feature_id, number)
             return Began()
         return WayCleared(status=Status(str(await run.step(f"unblock{number}", unblock))))

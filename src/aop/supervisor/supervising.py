@@ -178,8 +178,8 @@ class Supervisor:
                 self._wake(feature_id, standing, said)
 
     def _wake(self, feature_id: FeatureId, standing: Standing, said: Json) -> None:
-        self._board.put(feature_id, Standing(does="works", run_id=standing.run_id))
-        self._engine.answer(standing.run_id, standing.topic, said)
+        if self._board.wake(feature_id, standing):
+            self._engine.answer(standing.run_id, standing.topic, said)
 
     def _news(self, feature_id: FeatureId, standing: Standing) -> Json:
         match standing.does:
