@@ -7,7 +7,7 @@ INSTALLED := .venv/.installed
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak real conformance check tools format bench lock
+.PHONY: help setup demo test slow soak real conformance check tools format bench lock
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 13
@@ -20,9 +20,12 @@ demo: $(INSTALLED) ## run AOP on a small repository, with no account and no netw
 
 test: $(INSTALLED) ## run the tests with branch coverage, then say which requirements they claim
 	$(BIN)/coverage erase
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --cov --cov-report=term
+	$(BIN)/python -m pytest -m "not slow and not soak and not real" -n $(WORKERS) --dist worksteal --cov --cov-report=term
 	@$(BIN)/coverage report --format=total | awk 'NR == 1 {printf "coverage %s %%, %.2f points short of 100 %%\n", $$1, 100 - $$1}'
 	@$(BIN)/python tests/requirements_covered.py
+
+slow: $(INSTALLED) ## run the tests that take long, most of them whole runs of `aop` with its agents
+	$(BIN)/python -m pytest -m slow -n $(WORKERS) --dist worksteal
 
 soak: $(INSTALLED) ## break operations at the system calls that write (needs strace); kill a server, its 16 clients, and a run
 	$(BIN)/python -m pytest tests/soak -m soak -n auto --dist worksteal -rs
