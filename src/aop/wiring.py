@@ -72,6 +72,7 @@ TOOL_MODULES: Mapping[str, str] = {
     "get_task": "aop.gated.tools",
     "inbox.answer": "aop.kernel.tools.inbox",
     "inbox.ask": "aop.kernel.tools.inbox",
+    "inbox.ask_path": "aop.kernel.tools.path_requests",
     "inbox.expire": "aop.kernel.tools.inbox",
     "inbox.list": "aop.kernel.tools.inbox",
     "list_directory": "aop.gated.looking",

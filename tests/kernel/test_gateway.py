@@ -84,6 +84,7 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "get_task": {SWE},
     "inbox.answer": PERSON,
     "inbox.ask": {ORCHESTRATOR},
+    "inbox.ask_path": EVERYBODY,
     "inbox.expire": set(),
     "inbox.list": EVERYBODY,
     "list_directory": {SWE},
@@ -320,6 +321,7 @@ EXAMPLES: Mapping[str, dict[str, Any]] = {
     "search_code": {"query": "A"},
     "inbox.answer": {"question_id": "q1", "answer": "Blue."},
     "inbox.ask": {"gate": "question", "text": "Which colour?"},
+    "inbox.ask_path": {"path": ".gitignore", "reason": "It makes a folder that nobody should commit."},
     "inbox.expire": {"question_id": "q1"},
     "notices.note": {"event_id": "question:q1", "target": "phone", "outcome": "sending"},
     "run.began": {
@@ -552,6 +554,7 @@ def tell_about(world: World) -> None:
     world.ok("inbox.ask", feature_id="one", gate="question", text="Which colour?")
     world.ok("inbox.expire", role=Role.SYSTEM, feature_id="one", question_id="q1")
     world.ok("inbox.answer", feature_id="one", question_id="q1", answer="Blue.")
+    world.ok("inbox.ask_path", feature_id="one", **EXAMPLES["inbox.ask_path"])
     world.ok("notices.note", role=Role.SYSTEM, feature_id="one", **EXAMPLES["notices.note"])
     for tool in ("usage.record", "submit_note", "submit_patch", "submit_plan", "submit_request"):
         world.ok(tool, role=Role.SYSTEM, feature_id="one", **EXAMPLES[tool])

@@ -77,6 +77,12 @@ ROWS: Mapping[str, Row] = {
     "inbox.ask": Row(
         role=ORCHESTRATOR, good={"gate": "question", "text": "Which one?"}, bad={"gate": "a party invitation"}
     ),
+    "inbox.ask_path": Row(
+        role=BUILDER,
+        good={"path": ".gitignore", "reason": "It makes a folder."},
+        bad={"path": "agentic/x", "reason": "It wants more."},
+        code="protected_path",
+    ),
     "inbox.list": Row(),
     "locks.acquire": Row(role=ORCHESTRATOR, good={"resource": "openapi"}, bad={"resource": ""}),
     "locks.release": Row(role=ORCHESTRATOR, good={"resource": "events"}, bad={"resource": 1}),

@@ -7,14 +7,16 @@ from pathlib import Path
 import pytest
 
 from aop.core.roles import Role
-from aop.supervisor.workers import PatchProposal, PlanSubmission, Request
+from aop.supervisor.workers import PatchProposal, PlanSubmission, Request, WorkerOutput
 from aop.testing.memory_engine import Memory
 from tests.clocks import clocked
 from tests.supervisor.bringing import ONE, Watched, office
-from tests.tools.worlds import configured
-from tests.world import PATCH, plan_for
+from tests.tools.worlds import configured, patch_of
+from tests.world import PATCH, files, plan_for
 
 HOURS = 3600.0
+GUARDED = "src/secret.txt"
+GUARDED_PLAN = plan_for("one", files=files(create=(GUARDED,)))
 
 
 def asking(**detail: str) -> Watched:
@@ -87,4 +89,56 @@ def test_people_are_told_of_a_question_reminded_after_growing_waits_and_told_of_
         "one is ready to merge",
         "aop review one, and then aop approve one",
     )
+    world.close()
+
+
+def wanting(path: str, *after: tuple[Role, WorkerOutput]) -> Watched:
+    return Watched((Role.PLANNER, Request(request="path", detail={"path": path, "reason": "It must."})), *after)
+
+
+@pytest.mark.parametrize("is_restarted", [False, True], ids=["same process", "another process"])
+def test_a_worker_that_asks_for_a_guarded_path_waits_for_a_yes_and_then_changes_it(
+    tmp_path: Path, *, is_restarted: bool
+) -> None:
+    world = configured(tmp_path / "repo", policy={"protected_areas": [GUARDED]})
+    worker = wanting(
+        GUARDED,
+        (Role.PLANNER, PlanSubmission(plan=GUARDED_PLAN)),
+        (Role.BUILDER, PatchProposal(unified_diff=patch_of(GUARDED, "one"))),
+    )
+    memory = Memory()
+    with office(world, {ONE: worker}, memory=memory) as at_work:
+        at_work.supervisor.submit([ONE])
+        standing = at_work.settle()[ONE]
+        assert (standing.does, standing.topic) == ("asks", "q1")
+        assert at_work.told[-1].endswith("Its reason: It must. (aop answer q1 yes|no)")
+        world.ok("inbox.answer", feature_id="one", question_id="q1", answer="yes")
+        outcome = {} if is_restarted else at_work.settle()[ONE].outcome
+    if is_restarted:
+        with office(world, {ONE: worker}, memory=memory) as at_work:
+            at_work.supervisor.submit([ONE])
+            outcome = at_work.settle()[ONE].outcome
+    assert outcome == {"status": "ready_to_merge", "error": None}
+    assert worker.given[1].last_tool_results[-1].data["answer"] == "yes"
+    assert len(world.ok("inbox.list", answered=True)["questions"]) == 1
+    world.close()
+
+
+def test_a_no_is_told_to_the_worker_and_so_is_what_nobody_can_open(tmp_path: Path) -> None:
+    world = configured(tmp_path / "repo", policy={"protected_areas": [GUARDED]})
+    worker = wanting(
+        "agentic/x",
+        (Role.PLANNER, Request(request="path", detail={"path": GUARDED, "reason": "It must."})),
+        (Role.PLANNER, PlanSubmission(plan=plan_for("one"))),
+        (Role.BUILDER, PatchProposal(unified_diff=PATCH)),
+    )
+    with office(world, {ONE: worker}) as at_work:
+        at_work.supervisor.submit([ONE])
+        at_work.settle()
+        world.ok("inbox.answer", feature_id="one", question_id="q1", answer="no")
+        outcome = at_work.settle()[ONE].outcome
+    assert outcome == {"status": "ready_to_merge", "error": None}
+    refused = worker.given[1].last_tool_results[0]
+    assert (refused.tool, refused.error and refused.error["code"]) == ("inbox.ask_path", "protected_path")
+    assert worker.given[2].last_tool_results[-1].data["answer"] == "no"
     world.close()

@@ -12,7 +12,7 @@ from aop.adapters.agents.replay import RecordedTurn, ReplayWorker, read_transcri
 from aop.core.errors import Fault
 from aop.core.roles import Role
 from aop.kernel.usage import Usage
-from aop.supervisor.policy import telling_line
+from aop.supervisor.attempts import telling_line
 from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, Request, WorkerInput, WorkerOutput
 from tests.supervisor.bringing import ONE
 

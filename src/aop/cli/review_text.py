@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from aop.core.visibletext import pieces, visible, visible_name
 from aop.kernel.documents import Status
+from aop.kernel.permits import YES
 from aop.kernel.tools.review import DiffBundle, FeatureSummary
 from aop.kernel.usage import told
 from aop.web.review_view import (
@@ -18,6 +19,7 @@ from aop.web.review_view import (
     notes_of,
     obligation_counts,
     outcome_of,
+    outcome_of_path,
     rows_of,
     seconds_of,
     subject_of,
@@ -57,6 +59,7 @@ def review_text(summary: FeatureSummary, bundle: DiffBundle, *, colour: bool) ->
         _gates(summary, bundle, paint),
         _plan(summary, paint),
         _obligations(summary, paint),
+        _path_answers(summary, paint),
         _approvals(summary, paint),
         _files(bundle, paint),
         _diff(bundle, paint),
@@ -135,6 +138,16 @@ def _obligations(summary: FeatureSummary, paint: Paint) -> Iterator[str]:
         yield f"  {row.id:<4} {standing}, line {row.line}: {_one_line(row.text)}"
         if row.standing != "unaccounted":
             yield f"       {_one_line(row.why)}"
+
+
+def _path_answers(summary: FeatureSummary, paint: Paint) -> Iterator[str]:
+    if summary.path_answers:
+        yield paint("bold", "Guarded paths that a worker asked for")
+    for said in summary.path_answers:
+        outcome = paint("yellow" if said.answer == YES else "green", outcome_of_path(said))
+        who = f"{said.answered_at} {visible(said.answered_by)}, {said.question_id}"
+        yield f"  {visible_name(said.path)}: {outcome}, {who}"
+        yield f"    Its reason: {_one_line(said.reason)}"
 
 
 def _approvals(summary: FeatureSummary, paint: Paint) -> Iterator[str]:

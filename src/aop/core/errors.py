@@ -384,7 +384,7 @@ class ProtectedPath(Refusal):
 
     code = "protected_path"
     move = Move.ASK_PERSON
-    hint = "A person must permit this path in `policy.yaml`, or change it by hand."
+    hint = "A person can open it for this feature (`inbox.ask_path` asks for that), or permit it in `policy.yaml`."
 
 
 class SecretDetected(Refusal):

@@ -18,6 +18,7 @@ from aop.kernel.gate_runs import planned_subjects
 from aop.kernel.gates import unproven
 from aop.kernel.needed_locks import locks_for_plan
 from aop.kernel.obligations import Accounting, ObligationLedger
+from aop.kernel.permits import opened_paths
 from aop.kernel.plans import check_plan
 from aop.kernel.record import Claim, Snapshot, Transaction
 from aop.kernel.territory import territory_of
@@ -40,7 +41,7 @@ def weigh(
 
     Raises: InvalidPlan, PathOutOfBounds, ProtectedPath, UnknownGateProfileOrMode, InvalidOverridePrecedence.
     """
-    bounds = check_plan(plan, state, config)
+    bounds = check_plan(plan, state, config, opened=opened_paths(view, state.feature_id))
     claims = claims_of(state.feature_id, plan, bounds, territory_of(config.policy))
     return Weighed(
         plan=plan,

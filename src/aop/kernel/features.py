@@ -10,6 +10,7 @@ import msgspec
 from aop.core.errors import InvalidStatusTransition
 from aop.core.ids import FeatureId
 from aop.kernel.documents import TERMINAL, Approval, FeatureState, Index, Status, Verdict
+from aop.kernel.permits import end_permits
 from aop.kernel.record import Snapshot, Transaction
 
 LEGAL: Mapping[Status, frozenset[Status]] = {
@@ -103,6 +104,7 @@ def store(tx: Transaction, before: FeatureState, after: FeatureState, *, now: st
         relist(tx, stored.feature_id, stored.status, now=now)
     if stored.status in TERMINAL:
         tx.set_claims(stored.feature_id, ())
+        end_permits(tx, stored.feature_id, stored.status)
     if before.status is Status.READY_TO_MERGE and stored.status not in (Status.READY_TO_MERGE, Status.MERGED):
         _withdraw_approvals(tx, stored)
     return stored

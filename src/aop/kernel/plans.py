@@ -58,8 +58,8 @@ def bounds_of(plan: Plan, policy: Policy) -> Bounds:
     )
 
 
-def check_plan(plan: Plan, state: FeatureState, config: Config) -> Bounds:
-    """Check everything about a plan that does not depend on other features.
+def check_plan(plan: Plan, state: FeatureState, config: Config, *, opened: frozenset[str] = frozenset()) -> Bounds:
+    """Check everything about a plan that does not depend on other features; `opened` are paths that a person opened.
 
     Raises: InvalidPlan, PathOutOfBounds, ProtectedPath (each listing all violations), UnknownGateProfileOrMode,
     InvalidOverridePrecedence.
@@ -68,7 +68,7 @@ def check_plan(plan: Plan, state: FeatureState, config: Config) -> Bounds:
         refuse([Violation(field="feature_id", reason=f"it must be `{state.feature_id}`")])
     refuse([*_unreadable(plan, config.policy)])
     bounds = bounds_of(plan, config.policy)
-    refuse([*_out_of_place(bounds, territory_of(config.policy)), *_named_twice(bounds)])
+    refuse([*_out_of_place(bounds, territory_of(config.policy, opened)), *_named_twice(bounds)])
     profile = profile_named(config.gates, plan.gate_profile)
     check_overrides(plan, profile, config.policy)
     return bounds

@@ -35,6 +35,8 @@ class Question(Document, frozen=True, kw_only=True):
     """The only answers that there are; empty where any text is one."""
     default: str | None = None
     """What counts as the answer when the time is up; None: nothing does."""
+    opens: str = ""
+    """The guarded path that a yes opens for the feature; only the tool that asks for a path sets it."""
     due_at: str = ""
     """When the time is up; empty: never."""
     asked_by: NonEmpty

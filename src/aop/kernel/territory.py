@@ -31,6 +31,8 @@ class Territory(Struct, frozen=True, kw_only=True):
     """What a person has permitted by name although it is guarded."""
     lockable: tuple[Area, ...] = ()
     """Protected areas that are open to whoever holds their lock."""
+    opened: frozenset[str] = frozenset()
+    """Paths that a person has opened for the feature that is judged."""
 
     def guard_of(self, path: str) -> str | None:
         """Return why a path may not be changed, or None."""
@@ -51,8 +53,8 @@ class Territory(Struct, frozen=True, kw_only=True):
         return any(area.covers(path, fold=True) and not area.covers(path) for area in self.lockable)
 
     def permits(self, path: str) -> bool:
-        """Tell whether a person has permitted a path by name."""
-        return any(area.covers(path) for area in self.permitted)
+        """Tell whether a person has permitted a path by name, for all features or for this one."""
+        return path in self.opened or any(area.covers(path) for area in self.permitted)
 
     def guard_of_planned(self, entry: PlannedPath) -> str | None:
         """Return why a plan may not name an entry; a pattern is judged by all that it could match."""
@@ -67,8 +69,8 @@ class Territory(Struct, frozen=True, kw_only=True):
         return tuple(area for area in (*self.exclusive, *self.protected, *self.lockable) if area_overlap(area, entry))
 
 
-def territory_of(policy: Policy) -> Territory:
-    """Parse the policy's areas; they were checked when the policy was loaded."""
+def territory_of(policy: Policy, opened: frozenset[str] = frozenset()) -> Territory:
+    """Parse the policy's areas, which were checked when it was loaded; `opened` holds for one feature alone."""
     matching = Matching(policy.path_rules.matching)
     lockable = {name.removeprefix(AREA_LOCK) for name in policy.locks.resources if name.startswith(AREA_LOCK)}
     return Territory(
@@ -77,6 +79,7 @@ def territory_of(policy: Policy) -> Territory:
         steering=_areas(policy.steering_files, Matching.GLOB),
         exclusive=_areas(policy.exclusive_areas, matching),
         permitted=_areas(policy.permitted_protected_paths, Matching.GLOB),
+        opened=opened,
     )
 
 

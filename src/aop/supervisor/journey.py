@@ -186,6 +186,8 @@ class AskPerson(Deed, frozen=True, kw_only=True, tag="ask_person"):
     choices: tuple[str, ...] = ()
     default: str | None = None
     """What counts as the answer if nobody gives one in time."""
+    question_id: str = ""
+    """Of what is in the inbox already; empty for what is to be put there."""
 
 
 class Await(Deed, frozen=True, kw_only=True, tag="await"):

@@ -222,6 +222,17 @@ class Lives:
         return {"unmerged": left, "since": since}
 
     async def _person(self, run: Run, feature: FeatureRun, asked: AskPerson, number: int) -> Event:
+        topic = asked.question_id or await self._put_question(run, feature, asked, number)
+        self._tell(
+            feature.feature_id, f"asks: {asked.question} (aop answer {topic} {'|'.join(asked.choices) or 'TEXT'})"
+        )
+        self._board.put(feature.feature_id, Standing(does="asks", run_id=run.run_id, topic=topic))
+        said = await run.ask(topic)
+        if said == NOBODY:
+            return NobodyAnswered(question=asked.question)
+        return PersonAnswered(question=asked.question, answer=str(said))
+
+    async def _put_question(self, run: Run, feature: FeatureRun, asked: AskPerson, number: int) -> str:
         arguments = {
             "gate": asked.gate,
             "text": asked.question,
@@ -232,15 +243,7 @@ class Lives:
         }
         call = CallTool(role=Role.ORCHESTRATOR, tool="inbox.ask", arguments=arguments)
         put: Any = await run.step(f"ask{number}", lambda: self._work.called(run, feature.feature_id, call, number))
-        topic = put["data"]["question_id"]
-        self._tell(
-            feature.feature_id, f"asks: {asked.question} (aop answer {topic} {'|'.join(asked.choices) or 'TEXT'})"
-        )
-        self._board.put(feature.feature_id, Standing(does="asks", run_id=run.run_id, topic=topic))
-        said = await run.ask(topic)
-        if said == NOBODY:
-            return NobodyAnswered(question=asked.question)
-        return PersonAnswered(question=asked.question, answer=str(said))
+        return str(put["data"]["question_id"])
 
     async def _cleared(self, run: Run, feature: FeatureRun, way: Await, number: int) -> Event:
         async def block() -> Json:

@@ -7,24 +7,24 @@ Tools decide every step; a refusal goes back to the worker whose proposal it was
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from typing import Any, assert_never
 
 import msgspec
 from msgspec.structs import replace
 
-from aop.core.errors import GoesInCircles, InvalidArguments, NobodyAnsweredInTime, TurnsUsedUp
+from aop.core.errors import InvalidArguments, NobodyAnsweredInTime
 from aop.core.roles import Role
 from aop.kernel.config_models import Mode
 from aop.kernel.documents import Status
+from aop.kernel.permits import NO, YES
 from aop.kernel.questions import RAISE
+from aop.supervisor.attempts import circling, fails_alike, fingerprint_of, history, tried, used_up, with_outcome
 from aop.supervisor.caps import cap_kept, cap_question
 from aop.supervisor.journey import (
     Action,
     AskPerson,
     AskWorker,
-    Attempt,
     Await,
     Began,
     CallTool,
@@ -65,9 +65,6 @@ LADDER: Mapping[Rung, str] = {
 }
 OTHERS_IN_THE_WAY = frozenset({"collision_detected", "lock_conflict"})
 TELL_STATUS = frozenset({"feature.init", "feature.state_patch", "plan.submit", "plan.update", "gates.run"})
-SAME_FAILURES = 3
-"""So many proposals that fail in the same way are a circle, even if each is another one."""
-
 Decision = tuple[FeatureRun, Action]
 
 
@@ -123,14 +120,14 @@ def _ask(run: FeatureRun, instructions: str = "") -> Decision:
     if run.turns >= run.turns_allowed:
         return _out_of_turns(run)
     words = filter(None, [instructions or INSTRUCTIONS[run.role], LADDER[run.rung]])
-    results = (*run.results, *_history(run))
+    results = (*run.results, *history(run))
     return run, AskWorker(role=run.role, instructions="\n".join(words), results=results)
 
 
 def _out_of_turns(run: FeatureRun) -> Decision:
     """Ask a person how to go on, once in a phase; after that the feature has failed (C-23)."""
     if run.asked:
-        return run, Finish(status=Status.FAILED, error=_used_up(run))
+        return run, Finish(status=Status.FAILED, error=used_up(run))
     question = f"The {run.role} of `{run.feature_id}` used up its {run.turns_allowed} turns. What should it do?"
     return _plea(run, question)
 
@@ -153,12 +150,6 @@ def _with_person(run: FeatureRun, event: TurnWithheld | PersonAnswered | NobodyA
     if event.answer == RAISE:
         return replace(run, held_back=None), run.held_back
     return run, Finish(status=Status.BLOCKED, error=cap_kept(run.feature_id))
-
-
-def _history(run: FeatureRun) -> tuple[ToolResult, ...]:
-    """Return what was tried in this phase, for a worker that remembers nothing."""
-    tried = [msgspec.to_builtins(attempt) for attempt in run.attempts]
-    return (ToolResult(tool="attempts", ok=False, data=tried),) if tried else ()
 
 
 def _unblock(state: Mapping[str, Any]) -> Action:
@@ -192,33 +183,33 @@ def _rested(run: FeatureRun, event: HeldBack | Resumed) -> Decision:
 
 
 def _heard(run: FeatureRun, output: WorkerOutput) -> Decision:
-    fingerprint = _fingerprint(output)
+    fingerprint = fingerprint_of(output)
     if any(attempt.fingerprint == fingerprint for attempt in run.attempts):
         if run.revisions and isinstance(output, PlanSubmission):
             # There is no other way to plan it: the feature that is in the way goes first.
             return _arbitrated(replace(run, pending=output), run.results[0])
-        return _stuck(_tried(run, fingerprint, "the same answer again"))
+        return _stuck(tried(run, fingerprint, "the same answer again"))
     match output:
         case PlanSubmission() if run.role is Role.PLANNER:
-            return _proposed(_tried(run, fingerprint, ""), output)
+            return _proposed(tried(run, fingerprint, ""), output)
         case PatchProposal() if run.role is not Role.PLANNER:
-            return _proposed(_tried(run, fingerprint, ""), output)
+            return _proposed(tried(run, fingerprint, ""), output)
         case Note():
             note = CallTool(role=run.role, tool="feature.log_append", arguments={"note": output.note[:4000] or "-"})
-            return _tried(run, fingerprint, "a note, and no proposal"), note
+            return tried(run, fingerprint, "a note, and no proposal"), note
         case Request():
             return _requested(run, output)
         case _:
             misplaced = InvalidArguments("This answer does not belong to this step.", hint=INSTRUCTIONS[run.role])
             given_back = ToolResult(tool="worker", ok=False, error=misplaced.as_error())
-            return _stuck(_tried(replace(run, results=(given_back,)), fingerprint, misplaced.code))
+            return _stuck(tried(replace(run, results=(given_back,)), fingerprint, misplaced.code))
 
 
 def _unheard(run: FeatureRun, event: WorkerFailed) -> Decision:
     """Give a worker back why its answer could not be used, beside what tools said before."""
     proofs = tuple(result for result in run.results if result.tool != "worker")
     failed = ToolResult(tool="worker", ok=False, error=event.error)
-    return _stuck(_tried(replace(run, results=(*proofs, failed)), "", str(event.error["code"])))
+    return _stuck(tried(replace(run, results=(*proofs, failed)), "", str(event.error["code"])))
 
 
 def _proposed(run: FeatureRun, proposal: PlanSubmission | PatchProposal) -> Decision:
@@ -242,7 +233,7 @@ def _requested(run: FeatureRun, asked: Request) -> Decision:
     match asked.request:
         case "context":
             # The next turn brings the whole context; to ask for it twice in the same words is a circle.
-            return _ask(_tried(run, _fingerprint(asked), "a request, and no proposal"))
+            return _ask(tried(run, fingerprint_of(asked), "a request, and no proposal"))
         case "question":
             question = str(asked.detail.get("question") or asked.detail.get("text") or "What is to be done here?")
             default = asked.detail.get("default")
@@ -250,6 +241,10 @@ def _requested(run: FeatureRun, asked: Request) -> Decision:
             return run, AskPerson(question=question, detail=asked.detail, default=stated)
         case "lock":
             return run, _acquire(str(asked.detail.get("resource", "")))
+        case "path":
+            wanted = {name: str(asked.detail.get(name, "")) for name in ("path", "reason")}
+            run = tried(run, fingerprint_of(asked), "a request, and no proposal")
+            return run, CallTool(role=run.role, tool="inbox.ask_path", arguments=wanted)
         case "amend_plan":
             wish = ToolResult(tool="amend_plan", ok=False, data=asked.detail)
             return _ask(replace(run, role=Role.PLANNER, results=(*run.results, wish)), AMEND)
@@ -261,16 +256,6 @@ def _acquire(resource: str) -> Action:
     # Not waited for in the call: a feature that waits gives its place to another one.
     arguments = {"resource": resource, "wait_timeout_seconds": 0}
     return CallTool(role=Role.ORCHESTRATOR, tool="locks.acquire", arguments=arguments)
-
-
-def _fingerprint(output: WorkerOutput) -> str:
-    said = replace(output, usage=None)
-    return hashlib.sha256(msgspec.json.encode(said, order="sorted")).hexdigest()[:16]
-
-
-def _tried(run: FeatureRun, fingerprint: str, outcome: str) -> FeatureRun:
-    attempt = Attempt(role=run.role, fingerprint=fingerprint, outcome=outcome)
-    return replace(run, attempts=(*run.attempts, attempt))
 
 
 # --- what a tool says --------------------------------------------------------------------------------
@@ -296,12 +281,24 @@ def _after_tool(run: FeatureRun, event: ToolAnswered) -> Decision:
             return run, RunGates(role=run.role, mode=Mode.FAST)
         case "locks.acquire":
             return _again(replace(run, results=(*run.results, result)))
-        case "feature.log_append":
-            return _ask(run)
+        case "feature.log_append" | "inbox.ask_path":
+            return _answered(run, result)
         case "feature.state_get":
             return run, _unblock(result.data)
         case _:
             return _onward(run)
+
+
+def _answered(run: FeatureRun, result: ToolResult) -> Decision:
+    """Let the worker go on; one that asked for a guarded path waits for a person, unless one opened it before."""
+    if result.tool == "feature.log_append":
+        return _ask(run)
+    asked = result.data
+    if asked["is_open"]:
+        return _ask(replace(run, results=(*run.results, result)))
+    return run, AskPerson(
+        question=asked["text"], gate="authorisation", choices=(YES, NO), question_id=asked["question_id"]
+    )
 
 
 def _refused(run: FeatureRun, result: ToolResult) -> Decision:
@@ -316,8 +313,8 @@ def _refused(run: FeatureRun, result: ToolResult) -> Decision:
         return run, Await(reason=str(error["message"]), features=(run.feature_id,))
     if code == "lock_not_held" and details.get("resources"):
         return run, _acquire(details["resources"][0])
-    run = _with_outcome(replace(run, results=(result,), pending=None), result)
-    return _stuck(run) if _fails_alike(run) else _ask(replace(run, rung=Rung.NONE))
+    run = with_outcome(replace(run, results=(result,), pending=None), result)
+    return _stuck(run) if fails_alike(run) else _ask(replace(run, rung=Rung.NONE))
 
 
 def _arbitrated(run: FeatureRun, result: ToolResult) -> Decision:
@@ -327,7 +324,7 @@ def _arbitrated(run: FeatureRun, result: ToolResult) -> Decision:
     ruling = arbitrate(run.collision_strategy, result.error or {}, plan, revised=is_fixed)
     if isinstance(ruling, WaitFor):
         return run, Await(reason=ruling.reason, features=ruling.features)
-    run = replace(_with_outcome(run, result), revisions=1, results=(result,), pending=None)
+    run = replace(with_outcome(run, result), revisions=1, results=(result,), pending=None)
     if isinstance(ruling, AskAbout):
         return run, AskPerson(question=ruling.question, detail={"conflicting_feature_ids": ruling.features})
     return _ask(run, ruling.instructions)
@@ -342,20 +339,6 @@ def _again(run: FeatureRun) -> Decision:
 # --- going in circles --------------------------------------------------------------------------------
 
 
-def _with_outcome(run: FeatureRun, result: ToolResult) -> FeatureRun:
-    """Note with the newest attempt what became of it."""
-    if not run.attempts:
-        return run
-    said = telling_line(result.log_tail) if result.log_tail else str((result.error or {}).get("message", ""))
-    outcome = f"{result.tool}: {(result.error or {}).get('code', '')}: {said}"[:300]
-    return replace(run, attempts=(*run.attempts[:-1], replace(run.attempts[-1], outcome=outcome)))
-
-
-def _fails_alike(run: FeatureRun) -> bool:
-    last = [attempt.outcome for attempt in run.attempts[-SAME_FAILURES:]]
-    return len(last) == SAME_FAILURES and len(set(last)) == 1
-
-
 def _stuck(run: FeatureRun) -> Decision:
     """Climb one rung: nudge, another approach, ask a person (once in a phase), give up."""
     rungs = list(Rung)
@@ -365,28 +348,5 @@ def _stuck(run: FeatureRun) -> Decision:
     if run.rung is Rung.ASK:
         return _plea(run, f"The {run.role} of `{run.feature_id}` goes in circles. What should it do?")
     if run.rung is Rung.BLOCK:
-        return run, Finish(status=Status.BLOCKED, error=_circling(run))
+        return run, Finish(status=Status.BLOCKED, error=circling(run))
     return _ask(run)
-
-
-def _circling(run: FeatureRun) -> dict[str, Any]:
-    return GoesInCircles(
-        f"The {run.role} of `{run.feature_id}` goes in circles, although a person was asked.",
-        feature_id=run.feature_id,
-        attempts=[msgspec.to_builtins(attempt) for attempt in run.attempts],
-    ).as_error()
-
-
-def _used_up(run: FeatureRun) -> dict[str, Any]:
-    return TurnsUsedUp(
-        f"The {run.role} of `{run.feature_id}` used up its {run.turns_allowed} turns without being accepted.",
-        feature_id=run.feature_id,
-        last_error=run.results[0].error if run.results else None,
-    ).as_error()
-
-
-def telling_line(log: str) -> str:
-    """Return the line of a log that says most: the last that names an error, or else the last that says anything."""
-    lines = [line.strip() for line in log.splitlines() if line.strip()]
-    errors = [line for line in lines if "Error" in line]
-    return (errors or lines or ["(it is empty)"])[-1]

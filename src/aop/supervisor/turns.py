@@ -19,8 +19,8 @@ from aop.kernel.gateway import Gateway
 from aop.kernel.principals import Principal
 from aop.kernel.usage import Overrun, overrun
 from aop.kernel.wishes import is_paused
+from aop.supervisor.attempts import telling_line
 from aop.supervisor.journey import AskWorker, CallTool, TurnWithheld, WorkerAnswered, WorkerFailed
-from aop.supervisor.policy import telling_line
 from aop.supervisor.workers import ProviderChoice, ToolResult, Worker, WorkerInput, WorkerOutput
 
 GISTS: Mapping[str, Callable[[Any], str]] = {

@@ -75,7 +75,7 @@ class Note(Output, frozen=True, kw_only=True, tag="NOTE"):
 class Request(Output, frozen=True, kw_only=True, tag="REQUEST"):
     """Something that the worker may not do or know by itself."""
 
-    request: Literal["lock", "amend_plan", "context", "question"]
+    request: Literal["lock", "amend_plan", "context", "question", "path"]
     detail: Mapping[str, Any] = {}
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from aop.core.version import VERSION
 from aop.core.visibletext import pieces, visible_name
 from aop.kernel.documents import Status
+from aop.kernel.permits import YES, PathAnswer
 from aop.kernel.tools.evidence import RunSummary
 from aop.kernel.tools.review import ApprovalFacts, DiffBundle, EvidenceLinks, FeatureSummary, TouchedFile
 from aop.kernel.usage import told
@@ -23,6 +24,7 @@ from aop.web.review_view import (
     notes_of,
     obligation_counts,
     outcome_of,
+    outcome_of_path,
     rows_of,
     seconds_of,
     subject_of,
@@ -76,6 +78,7 @@ def review_page(summary: FeatureSummary, bundle: DiffBundle) -> str:
 {_missing(summary)}
 {_gates(summary, bundle)}
 {_evidence(summary)}
+{_path_answers(summary)}
 {_approvals(summary)}
 </aside>
 </div>
@@ -269,6 +272,20 @@ def _paths(link: EvidenceLinks) -> str:
     paths = "<br>".join(escape(visible_name(path)) for path in (link.evidence_path, *link.log_paths))
     return (
         f'<details><summary>{escape(link.mode)} gates: record and logs</summary><p class="hash">{paths}</p></details>'
+    )
+
+
+def _path_answers(summary: FeatureSummary) -> str:
+    items = "".join(map(_path_answer, summary.path_answers))
+    return _panel("Guarded paths <small>that a worker asked for</small>", f"<ul>{items}</ul>") if items else ""
+
+
+def _path_answer(said: PathAnswer) -> str:
+    pill = _pill("warn" if said.answer == YES else "ok", outcome_of_path(said))
+    who = f"{_text(said.answered_by)}, {escape(said.answered_at)}, {escape(said.question_id)}"
+    return (
+        f'<li><div class="fact"><span class="file">{escape(visible_name(said.path))}</span>{pill}</div>'
+        f'<div class="sub">{who}</div><div class="sub">Its reason: {_paragraph(said.reason)}</div></li>'
     )
 
 

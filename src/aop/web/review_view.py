@@ -16,6 +16,7 @@ from aop.kernel.accounting import STANDINGS
 from aop.kernel.coverage import Figure, TestReport
 from aop.kernel.documents import Status, Verdict
 from aop.kernel.obligation_review import ObligationReview
+from aop.kernel.permits import YES, PathAnswer
 from aop.kernel.tools.evidence import RunSummary
 from aop.kernel.tools.review import DiffBundle, FeatureSummary, TouchedFile
 
@@ -79,6 +80,12 @@ def outcome_of(summary: FeatureSummary, run: RunSummary) -> Literal["passed", "f
     if run.verdict is not Verdict.PASS:
         return "failed"
     return "passed" if _still_holds(summary, run) else "stale"
+
+
+def outcome_of_path(said: PathAnswer) -> str:
+    """Say what became of a path that a worker asked for."""
+    word = "opened for this feature" if said.answer == YES else "kept closed"
+    return f"{word}, until it ended" if said.ended else word
 
 
 def subject_of(summary: FeatureSummary, run: RunSummary) -> str:

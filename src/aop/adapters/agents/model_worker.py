@@ -46,7 +46,7 @@ _OTHERWISE = "If you need something first, hand in a `request` instead."
 class Wanted(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Something that you may not do or know by yourself."""
 
-    request: Literal["lock", "amend_plan", "context", "question"]
+    request: Literal["lock", "amend_plan", "context", "question", "path"]
     detail: dict[str, Any] = {}
 
 

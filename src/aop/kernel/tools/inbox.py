@@ -13,7 +13,8 @@ from aop.core.ids import FeatureId
 from aop.kernel.calls import Arguments, Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.merging import unapproved
 from aop.kernel.permissions import COORDINATORS, READERS, SYSTEM
-from aop.kernel.questions import Question, time_limit
+from aop.kernel.permits import YES, keep_answer
+from aop.kernel.questions import HumanGate, Question, time_limit
 from aop.kernel.record import Snapshot, Transaction
 
 LARGEST_TEXT = 16_000
@@ -47,31 +48,46 @@ def ask(call: Call, arguments: Ask) -> Outcome:
 
     def decide(tx: Transaction) -> Outcome:
         state = the_feature(tx, arguments)
-        known = list(tx.all(Question))
         same = next(
-            (each for each in known if each.is_open and arguments.about and each.about == arguments.about), None
+            (each for each in tx.all(Question) if each.is_open and arguments.about and each.about == arguments.about),
+            None,
         )
         if same is not None:
             return Asked(feature_id=state.feature_id, question_id=same.question_id)
-        question = Question(
-            version=1,
-            question_id=f"q{1 + len(known)}",
-            feature_id=state.feature_id,
-            gate=arguments.gate,
-            text=text,
+        question = put_question(
+            tx,
+            call,
+            state.feature_id,
+            arguments.gate,
+            text,
             detail=arguments.detail,
             about=arguments.about,
             choices=arguments.choices,
             default=default,
-            due_at=time_limit(call.kernel.config().policy.inbox, arguments.gate, call.kernel.clock.now()),
-            asked_by=call.principal.actor,
-            asked_at=call.kernel.now(),
         )
-        tx.put(question, question.question_id)
-        tx.append(call.event("question_asked", state.feature_id, question_id=question.question_id, text=text))
         return Asked(feature_id=state.feature_id, question_id=question.question_id)
 
     return call.commit(decide)
+
+
+def put_question(
+    tx: Transaction, call: Call, feature_id: FeatureId, gate: HumanGate, text: str, **more: Any
+) -> Question:
+    """Put a question into the inbox, under the next number."""
+    question = Question(
+        version=1,
+        question_id=f"q{1 + sum(1 for _ in tx.all(Question))}",
+        feature_id=feature_id,
+        gate=gate,
+        text=text,
+        due_at=time_limit(call.kernel.config().policy.inbox, gate, call.kernel.clock.now()),
+        asked_by=call.principal.actor,
+        asked_at=call.kernel.now(),
+        **more,
+    )
+    tx.put(question, question.question_id)
+    tx.append(call.event("question_asked", feature_id, question_id=question.question_id, text=text))
+    return question
 
 
 class ListQuestions(Arguments, frozen=True, kw_only=True):
@@ -87,6 +103,8 @@ class QuestionFacts(Struct, frozen=True, kw_only=True):
     detail: Mapping[str, Any]
     choices: tuple[str, ...]
     default: str | None
+    opens: str
+    """The guarded path that a `yes` opens for the feature; empty for every other question."""
     due_at: str
     asked_by: str
     asked_at: str
@@ -185,6 +203,10 @@ def answer(call: Call, arguments: Answer) -> Outcome:
         tx.put(answered, question.question_id)
         facts = {"question_id": question.question_id, "answer": text}
         tx.append(call.event("question_answered", question.feature_id, **facts))
+        if question.opens:
+            keep_answer(tx, answered)
+            kind = "path_opened" if text == YES else "path_kept_closed"
+            tx.append(call.event(kind, question.feature_id, path=question.opens, question_id=question.question_id))
         return _facts(answered)
 
     return call.commit(decide)

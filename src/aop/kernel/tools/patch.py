@@ -35,6 +35,7 @@ from aop.kernel.patches import (
     rules_of,
 )
 from aop.kernel.permissions import PATCHERS
+from aop.kernel.permits import opened_paths
 from aop.kernel.plans import bounds_of
 from aop.kernel.ports import FileMode, TreeChange
 from aop.kernel.qa_index import next_index, required_steps
@@ -64,6 +65,8 @@ class Target(Struct, frozen=True, kw_only=True):
     state: FeatureState
     accepted: AcceptedPlan | None
     base_tree: TreeId
+    opened: frozenset[str] = frozenset()
+    """The guarded paths that a person opened for it."""
 
 
 class Proposal(Struct, frozen=True, kw_only=True):
@@ -129,6 +132,7 @@ def _target(kernel: Kernel, arguments: ApplyPatch) -> Target:
             state=state,
             accepted=view.get(AcceptedPlan, state.feature_id),
             base_tree=kernel.git.tree_of(state.base_commit),
+            opened=opened_paths(view, state.feature_id),
         )
 
 
@@ -149,7 +153,8 @@ def proposal_for(kernel: Kernel, target: Target, text: str, config: Config) -> P
     patch = parse_patch(text.encode(), rules_of(rules))
     refuse_secrets(patch, kernel.redact)
     # Before any file is read: a refusal that shows the nearest lines must not show those of a guarded file.
-    judge_territory(sorted(path for file in patch.files for path in file.paths), territory_of(config.policy))
+    named = sorted(path for file in patch.files for path in file.paths)
+    judge_territory(named, territory_of(config.policy, target.opened))
     tree = applied(git, target.state.tree, patch, rules.placement)
     return Proposal(
         patch=patch,
@@ -161,7 +166,7 @@ def proposal_for(kernel: Kernel, target: Target, text: str, config: Config) -> P
 
 def judge_proposal(kernel: Kernel, target: Target, proposal: Proposal, config: Config) -> None:
     """Refuse a tree that policy or plan do not allow."""
-    rules, territory = config.policy.patch_policy, territory_of(config.policy)
+    rules, territory = config.policy.patch_policy, territory_of(config.policy, target.opened)
     names_in = cache(lambda folder: kernel.git.names(proposal.tree, folder))
     must_agree(proposal.patch, proposal.changes)
     judge_tree_change(proposal.changes, rules)

@@ -37,10 +37,11 @@ class SubmitNote(ChangeArguments, frozen=True, kw_only=True):
 
 
 class SubmitRequest(ChangeArguments, frozen=True, kw_only=True):
-    request: Literal["lock", "amend_plan", "context", "question"]
+    request: Literal["lock", "amend_plan", "context", "question", "path"]
     """What is needed before the work can go on."""
     detail: Mapping[str, Any] = {}
-    """For `question`: `question` and perhaps `default`; for `lock`: `resource`; for `amend_plan`: `reason`."""
+    """For `question`: `question` and perhaps `default`; for `lock`: `resource`; for `amend_plan`: `reason`; for `path`,
+    a guarded file that only a person can open: `path` and `reason`."""
 
 
 class Submitted(Struct, frozen=True, kw_only=True):
@@ -136,7 +137,7 @@ TOOLS = (
     ),
     Tool(
         name="submit_request",
-        summary="Answer a turn with a request: a question, a lock, another plan, more context.",
+        summary="Answer a turn with a request: a question, a lock, a guarded path, another plan, more context.",
         arguments=SubmitRequest,
         output=Submitted,
         roles=WORKERS,

@@ -22,6 +22,7 @@ from aop.kernel.merging import base_head, check_locks, proven_runs, refuse_empty
 from aop.kernel.obligation_review import ObligationReview, reviewed
 from aop.kernel.obligations import ObligationLedger
 from aop.kernel.permissions import READERS
+from aop.kernel.permits import PathAnswer, path_answers
 from aop.kernel.ports import FileMode, TreeChange
 from aop.kernel.projections import folder_of
 from aop.kernel.record import Snapshot
@@ -180,6 +181,8 @@ class FeatureSummary(Struct, frozen=True, kw_only=True):
     """What stands between the feature and a merge; conflicts and the gates of the merged tree show only there."""
     obligations: ObligationReview | None
     """What the spec demands, and what became of each; null when there never was a spec."""
+    path_answers: tuple[PathAnswer, ...]
+    """The guarded paths that workers asked a person for, and what the person said."""
 
 
 def feature_summary(call: Call, arguments: FeatureArguments) -> Outcome:
@@ -207,6 +210,7 @@ def feature_summary(call: Call, arguments: FeatureArguments) -> Outcome:
             spent_by_role={} if usage is None else usage.roles,
             missing=_missing(kernel, view, state, approvals),
             obligations=_obligations(kernel, view, state, reported(runs, state)),
+            path_answers=path_answers(view, state.feature_id),
         )
 
 
