@@ -7,14 +7,14 @@ from typing import Any
 
 import msgspec
 
-from aop.adapters.outbound.upstream import Operation, Upstream
-from aop.brains.conversation import Offer
+from aop.adapters.outbound.table_ports import TablePort
+from aop.adapters.outbound.upstream import Operation
 from aop.core.errors import Json, RemoteNotFound, RemoteRejected
 from aop.reviews.report import CodeReviewReport
 from aop.tickets.comments import is_marked, marked
 from aop.tickets.plans import PlannedFile
 from aop.tickets.ports import MergeRequest, Ticket
-from aop.tickets.review_texts import finding_text, fingerprint, summary_note
+from aop.tickets.review_notes import missing_notes
 
 _KEY = {"key": "key"}
 _WHERE = {"project": "project"}
@@ -45,25 +45,8 @@ TABLE: Mapping[str, Operation] = {
 }
 
 
-class _LocalPort:
-    """What the three ports share: the table, and the server behind it."""
-
-    prefix = ""
-
-    def __init__(self, upstream: Upstream) -> None:
-        self._upstream = upstream
-
-    async def get_mcp_tools(self) -> Sequence[Offer]:
-        return [tool for tool in await self._upstream.tools() if tool.name.startswith(self.prefix)]
-
-    async def execute_tool(self, name: str, arguments: Mapping[str, Any]) -> str:
-        if not name.startswith(self.prefix):
-            raise RemoteRejected(f"`{name}` is no tool of this port.", tool=name)
-        return msgspec.json.encode(await self._upstream.call(name, arguments)).decode()
-
-    async def _call(self, operation: str, **arguments: Any) -> Any:
-        row = TABLE[operation]
-        return await self._upstream.call(row.tool, {row.arguments[name]: value for name, value in arguments.items()})
+class _LocalPort(TablePort):
+    table = TABLE
 
 
 class LocalTracker(_LocalPort):
@@ -165,16 +148,8 @@ class LocalVcs(_LocalPort):
     async def publish_review(self, project: str, number: str, report: CodeReviewReport, *, marker: str) -> None:
         where = {"project": project, "number": int(number)}
         known = [note["body"] for note in await self._call("list_notes", **where)]
-        threads = [
-            (f"finding/{fingerprint(finding)}", finding_text(finding), finding.file_path, finding.line_number)
-            for finding in report.findings
-            if finding.line_number is not None
-        ]
-        for mark, text, path, line in [*threads, (marker, summary_note(report), None, None)]:
-            if not any(is_marked(body, mark) for body in known):
-                body = marked(text, mark)
-                await self._call("add_note", **where, text=body, path=path, line=line)
-                known.append(body)
+        for note in missing_notes(report, known, marker=marker):
+            await self._call("add_note", **where, text=note.text, path=note.path, line=note.line)
 
     async def _base(self, project: str, base: str | None) -> str:
         return base or str((await self._call("get_project", project=project))["default_branch"])

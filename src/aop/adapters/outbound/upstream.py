@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
@@ -17,18 +16,15 @@ from typing import Any, TextIO
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
-from mcp_types import CallToolResult, TextContent, Tool
+from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT, CallToolResult, TextContent, Tool
 from msgspec import Struct
 
+from aop.adapters.outbound.failures import refusal
 from aop.brains.conversation import Offer
-from aop.core.errors import Json, Refusal, RemoteNotFound, RemoteRejected, RemoteToolsMissing, RemoteUnavailable
+from aop.core.errors import Json, Refusal, RemoteToolsMissing, RemoteUnavailable
 from aop.core.jsontext import MalformedText, parse_json
 
 CALL_SECONDS = 60.0
-ERROR_CHARS = 400
-
-_STATUS = re.compile(r"\b([45][0-9][0-9])\b")
-_TRY_AGAIN = frozenset([408, 425, 429])
 
 
 class Operation(Struct, frozen=True):
@@ -45,6 +41,11 @@ class ServerCommand(Struct, frozen=True, kw_only=True):
     command: str
     args: tuple[str, ...] = ()
     env: Mapping[str, str]
+    folder: str | None = None
+    """Where it works: some read an `.env` from there."""
+    token: str = ""
+    """The variable that holds its token, for whoever must set it anew."""
+    call_seconds: float = CALL_SECONDS
 
 
 class _Asked(Struct, frozen=True):
@@ -107,11 +108,14 @@ class Upstream:
         The call that is being answered stands in `waiting`, for whoever must say that it failed.
         """
         parameters = StdioServerParameters(
-            command=self._command.command, args=list(self._command.args), env=dict(self._command.env)
+            command=self._command.command,
+            args=list(self._command.args),
+            env=dict(self._command.env),
+            cwd=self._command.folder,
         )
         with _nowhere() as nowhere:
             transport = stdio_client(parameters, errlog=nowhere)
-            async with Client(transport, mode="legacy", read_timeout_seconds=CALL_SECONDS) as client:
+            async with Client(transport, mode="legacy", read_timeout_seconds=self._command.call_seconds) as client:
                 tools = (await client.list_tools()).tools
                 self._checked(tools)
                 while waiting:
@@ -137,7 +141,12 @@ class Upstream:
                 raise
             _settle(asked, self._refusal(asked.tool, str(error)))
             return
-        _settle(asked, self._refusal(asked.tool, _text(result)) if result.is_error else _value(result))
+        value = _text(result) if result.is_error else _value(result)
+        if isinstance(value, dict) and set(value) == {"error"}:
+            # Some servers answer an error as if it were a result.
+            _settle(asked, self._refusal(asked.tool, str(value["error"])))
+        else:
+            _settle(asked, self._refusal(asked.tool, str(value)) if result.is_error else value)
 
     def _checked(self, tools: Sequence[Tool]) -> None:
         """Hold our table against what the server says it takes.
@@ -159,12 +168,7 @@ class Upstream:
             )
 
     def _refusal(self, tool: str, text: str) -> Refusal:
-        """Return what a server's error means; only its text has the status."""
-        found = _STATUS.search(text)
-        status = int(found[1]) if found else None
-        shown = self._redact(" ".join(text.split()))[:ERROR_CHARS]
-        message = f"`{self._command.name}` answered to `{tool}`: {shown}"
-        return _meaning(status)(message, server=self._command.name, tool=tool, status=status)
+        return refusal(self._command.name, tool, text, token=self._command.token, redact=self._redact)
 
     def _lost(self, waiting: Sequence[_Asked], error: BaseException) -> Refusal:
         tool = waiting[0].tool if waiting else ""
@@ -182,14 +186,6 @@ def outbound_portal() -> Iterator[BlockingPortal]:
         yield portal
 
 
-def _meaning(status: int | None) -> type[Refusal]:
-    if status == 404:
-        return RemoteNotFound
-    if status is not None and (status >= 500 or status in _TRY_AGAIN):
-        return RemoteUnavailable
-    return RemoteRejected
-
-
 def _nowhere() -> TextIO:
     """Return where the child's own log goes: it may hold what others must not see."""
     return open(os.devnull, "w", encoding="utf-8")
@@ -197,8 +193,7 @@ def _nowhere() -> TextIO:
 
 def _is_lost(error: MCPError) -> bool:
     """Tell whether the child is gone or silent, so that nobody knows what it did."""
-    text = str(error).lower()
-    return error.error.code == -32000 or "closed" in text or "timed out" in text
+    return error.error.code in (CONNECTION_CLOSED, REQUEST_TIMEOUT)
 
 
 def _fail(waiting: Sequence[_Asked], refusal: Refusal) -> None:

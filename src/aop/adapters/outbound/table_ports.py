@@ -1,0 +1,37 @@
+"""What every port shares: a table from its operations to a server's tools, and those tools for a model in a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import msgspec
+
+from aop.adapters.outbound.upstream import Operation, Upstream
+from aop.brains.conversation import Offer
+from aop.core.errors import RemoteRejected
+
+
+class TablePort:
+    """A port whose operations are rows of a table."""
+
+    table: ClassVar[Mapping[str, Operation]]
+    prefix: ClassVar[str] = ""
+    """What the names of its tools begin with, where several ports share a server."""
+
+    def __init__(self, upstream: Upstream) -> None:
+        self._upstream = upstream
+
+    async def get_mcp_tools(self) -> Sequence[Offer]:
+        """Return the tools of the server that belong to this port."""
+        return [tool for tool in await self._upstream.tools() if tool.name.startswith(self.prefix)]
+
+    async def execute_tool(self, name: str, arguments: Mapping[str, Any]) -> str:
+        """Call one of them."""
+        if not name.startswith(self.prefix):
+            raise RemoteRejected(f"`{name}` is no tool of this port.", tool=name)
+        return msgspec.json.encode(await self._upstream.call(name, arguments)).decode()
+
+    async def _call(self, operation: str, **arguments: Any) -> Any:
+        row = self.table[operation]
+        return await self._upstream.call(row.tool, {row.arguments[name]: value for name, value in arguments.items()})
