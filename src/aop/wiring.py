@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -44,6 +44,7 @@ if TYPE_CHECKING:  # few commands supervise, and what that takes is imported by 
     from aop.supervisor.supervising import Supervisor
     from aop.supervisor.turns import Staff
     from aop.supervisor.workers import ProviderChoice, Worker
+    from aop.tickets.steps import Desk, Ledger
 
 TOOL_MODULES: Mapping[str, str] = {
     "collisions.scan": "aop.kernel.tools.collisions",
@@ -325,6 +326,20 @@ def build_brain(settings: Settings, *, chosen: str | None = None, product: str |
     wanted = BrainSettings.from_env(settings.environ, chosen=chosen, product=product)
     model = assembled_model(wanted, settings.environ, redact)
     return ModelBrain(model, wanted.prices, SystemClock(), redact, wanted.limits)
+
+
+@contextmanager
+def build_ticket_desk(settings: Settings, ledger: Ledger, kind: str) -> Iterator[Desk]:
+    """Have what a kind of work on tickets is done with; the servers of the providers end with it.
+
+    Raises: TicketSettingMissing, TicketProviderUnsupported, and what `build_brain` raises.
+    """
+    from aop.adapters.outbound.assembly import ticket_desk
+    from aop.adapters.ticket_work import PRODUCTS
+
+    brain = build_brain(settings, product=PRODUCTS[kind])
+    with ticket_desk(settings.environ, PRODUCTS[kind], brain, ledger, Redactor(settings.secrets)) as desk:
+        yield desk
 
 
 def make_ready_for_threads() -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 from aop.adapters.outbound.local.repositories import PushedFile
 from aop.adapters.outbound.local.server import Local
 from aop.adapters.outbound.local_ports import TABLE
-from aop.adapters.outbound.upstream import ServerCommand, Upstream, outbound_portal
+from aop.adapters.outbound.stdio_client import ServerCommand
+from aop.adapters.outbound.upstream import Upstream, outbound_portal
 from aop.core.redaction import Redactor
 from tests.tickets.test_missions import BLOCK, fenced
 

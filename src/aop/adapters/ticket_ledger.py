@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -15,41 +16,59 @@ from aop.core.run import RunId
 
 ACTIVE, BROKEN = "active", "broken"
 
+_SHAPE = 1
+"""The shape of the file. Number 0 kept tickets as they were, secrets included."""
 _TABLES = """
 CREATE TABLE IF NOT EXISTS runs (
     number INTEGER PRIMARY KEY, run_id TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, ticket TEXT NOT NULL,
     payload TEXT NOT NULL, began TEXT NOT NULL, ended TEXT, state TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS steps (
     run_id TEXT NOT NULL, name TEXT NOT NULL, at TEXT NOT NULL, outcome TEXT NOT NULL, PRIMARY KEY (run_id, name));
+CREATE INDEX IF NOT EXISTS runs_of_ticket ON runs (ticket, kind, state);
+UPDATE runs SET payload = 'null';
 """
 
 
 class TicketLedger:
-    """Implements `aop.tickets.steps.Ledger`."""
+    """Implements `aop.tickets.steps.Ledger`. What it is told to keep must be without secrets."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        # Threads that wait here get their turn sooner than those that SQLite sends to sleep.
+        self._turn = threading.Lock()
 
     @property
-    def folder(self) -> Path:
-        """Return the folder in which everything about runs of tickets is kept."""
-        return self._path.parent
+    def working_folder(self) -> Path:
+        """Return the folder with what runs that go on need."""
+        return self._path.parent / "runs"
 
-    def opened(self, kind: str, ticket: str, at: str, payload: Json) -> tuple[RunId, Json]:
-        """Return the run of a ticket that has not ended, with its payload; else a new one with this payload."""
+    def opened(self, kind: str, ticket: str, at: str) -> RunId:
+        """Return the run of a ticket that has not ended; else a new one."""
         with self._rows() as rows:
-            query = "SELECT run_id, payload FROM runs WHERE kind = ? AND ticket = ? AND state = ?"
+            query = "SELECT run_id FROM runs WHERE kind = ? AND ticket = ? AND state = ?"
             found = rows.execute(query, [kind, ticket, ACTIVE]).fetchone()
             if found is not None:
-                return RunId(found["run_id"]), msgspec.json.decode(found["payload"])
+                return RunId(found["run_id"])
             count = "SELECT COUNT(*) FROM runs WHERE kind = ? AND ticket = ?"
             number = rows.execute(count, [kind, ticket]).fetchone()[0] + 1
             run_id = f"{kind}-{ticket}-{number}"
             rows.execute(
-                "INSERT INTO runs (run_id, kind, ticket, payload, began, state) VALUES (?, ?, ?, ?, ?, ?)",
-                [run_id, kind, ticket, msgspec.json.encode(payload).decode(), at, ACTIVE],
+                "INSERT INTO runs (run_id, kind, ticket, payload, began, state) VALUES (?, ?, ?, 'null', ?, ?)",
+                [run_id, kind, ticket, at, ACTIVE],
             )
-        return RunId(run_id), payload
+        return RunId(run_id)
+
+    def took(self, run_id: RunId, ticket: Json) -> None:
+        """Keep the ticket as a run began with it."""
+        with self._rows() as rows:
+            kept = msgspec.json.encode(ticket).decode()
+            rows.execute("UPDATE runs SET payload = ? WHERE run_id = ?", [kept, run_id])
+
+    def is_active(self, run_id: RunId) -> bool:
+        """Tell whether a run has not ended."""
+        with self._rows() as rows:
+            query = "SELECT 1 FROM runs WHERE run_id = ? AND state = ?"
+            return rows.execute(query, [run_id, ACTIVE]).fetchone() is not None
 
     def unfinished(self, kind: str, ticket: str) -> bool:
         """Tell whether a run of a ticket was interrupted."""
@@ -80,21 +99,28 @@ class TicketLedger:
         Raises: TicketRunNotFound.
         """
         with self._rows() as rows:
-            query = "SELECT run_id, kind, ticket, began, ended, state FROM runs WHERE run_id = ?"
+            query = "SELECT run_id, kind, ticket, began, ended, state, payload FROM runs WHERE run_id = ?"
             found = rows.execute(query, [run_id]).fetchone()
             steps = rows.execute("SELECT name, at, outcome FROM steps WHERE run_id = ? ORDER BY rowid", [run_id])
             done = [{**dict(row), "outcome": msgspec.json.decode(row["outcome"])} for row in steps]
         if found is None:
             raise TicketRunNotFound(f"There is no run `{run_id}`.", run=run_id)
-        return {**dict(found), "steps": done}
+        shown = dict(found)
+        return {**shown, "payload": msgspec.json.decode(shown["payload"]), "steps": done}
 
     @contextmanager
     def _rows(self) -> Iterator[sqlite3.Connection]:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        with closing(sqlite3.connect(self._path, isolation_level=None, timeout=10.0)) as connection:
-            connection.row_factory = sqlite3.Row
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.executescript(_TABLES)
+        with self._turn, closing(self._connected()) as connection:
             connection.execute("BEGIN IMMEDIATE")
             yield connection
             connection.execute("COMMIT")
+
+    def _connected(self) -> sqlite3.Connection:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(self._path, isolation_level=None, timeout=10.0)
+        connection.row_factory = sqlite3.Row
+        if connection.execute("PRAGMA user_version").fetchone()[0] != _SHAPE:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.executescript(_TABLES)
+            connection.execute(f"PRAGMA user_version = {_SHAPE}")
+        return connection

@@ -5,27 +5,22 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from aop.adapters.git.repository import open_repository
-from aop.adapters.ticket_ledger import BROKEN, TicketLedger
+from aop.adapters.ticket_ledger import TicketLedger
+from aop.adapters.ticket_work import PRODUCTS, TicketWork, pipeline_of
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
-from aop.core.clock import timestamp
-from aop.core.errors import Fault, InvalidCliArgs, Json
-from aop.core.redaction import Redactor
-from aop.core.run import Pipeline
+from aop.core.errors import InvalidCliArgs, Json
+from aop.core.run import RunId
 from aop.core.visibletext import visible
-from aop.tickets.steps import Desk, Ledger
-from aop.wiring import Settings, build_brain
-
-PRODUCTS = {"scaffold": "scaffolding", "review": "code-review"}
-"""The work that can be asked for, and the product whose models do it."""
+from aop.tickets.keys import ticket_key
+from aop.wiring import Settings, build_ticket_desk
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,65 +46,38 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         raise InvalidCliArgs(f"`aop ticket {arguments.what}` needs a name.", hint="Name the ticket, or the run.")
     if arguments.what == "show":
         return _show(ledger.run(arguments.name), terminal)
+    key = ticket_key(arguments.name)
     if arguments.dry_run:
-        return _dry_run(arguments.what, arguments.name, settings, terminal)
-    return carry_out(arguments.what, arguments.name, settings, ledger, terminal)
+        return _dry_run(arguments.what, key, settings, terminal)
+    return carry_out(arguments.what, key, settings, ledger, terminal)
 
 
 def carry_out(kind: str, key: str, settings: Settings, ledger: TicketLedger, terminal: Terminal) -> int:
     """Carry out a run; one of the same ticket that was interrupted is taken up again in place of a new one."""
-    from aop.adapters.engine.durable import DurableEngine
-    from aop.adapters.supervisor_lease import held_lease
-    from aop.core.run import FIRST_PRIORITY, Kind, RunBroke
 
-    with held_lease(ledger.folder / f"{kind}.lease"), _desk(settings, ledger, kind) as desk:
-        payload = None
-        if not ledger.unfinished(kind, key):
-            payload = msgspec.to_builtins(asyncio.run(desk.tracker.get_ticket(key)))
-        run_id, payload = ledger.opened(kind, key, timestamp(desk.clock.now()), payload)
+    async def work() -> tuple[RunId, Mapping[str, Any]]:
+        doing = TicketWork(kind, desk, ledger)
+        run_id, ticket = await doing.started(key)
         terminal.say(f"Run {run_id}; if it is interrupted, the same command goes on with it.")
-        engine = DurableEngine(ledger.folder / f"{kind}.engine.db")
-        engine.start({kind: Kind(pipeline=_pipeline(kind)(desk))})
-        try:
-            engine.submit(kind, payload, key=run_id, priority=FIRST_PRIORITY)
-            ending: Any = engine.result(run_id)
-        except RunBroke as broken:
-            ledger.ended(run_id, timestamp(desk.clock.now()), BROKEN)
-            raise Fault(str(broken)) from broken
-        finally:
-            engine.close()
+        return run_id, await doing.carried_out(run_id, key, ticket)
+
+    with build_ticket_desk(settings, ledger, kind) as desk:
+        run_id, ending = asyncio.run(work())
     return _ended(run_id, ending, terminal)
-
-
-def _pipeline(kind: str) -> Callable[[Desk], Pipeline]:
-    if kind == "scaffold":
-        from aop.tickets.scaffolder import ScaffolderAgent
-
-        return lambda desk: ScaffolderAgent(desk).scaffold
-    from aop.tickets.reviewer import CodeReviewerAgent
-
-    return lambda desk: CodeReviewerAgent(desk).review
-
-
-def _desk(settings: Settings, ledger: Ledger, kind: str) -> AbstractContextManager[Desk]:
-    from aop.adapters.outbound.assembly import ticket_desk
-
-    brain = build_brain(settings, product=PRODUCTS[kind])
-    return ticket_desk(settings.environ, PRODUCTS[kind], brain, ledger, Redactor(settings.secrets))
 
 
 def _dry_run(kind: str, key: str, settings: Settings, terminal: Terminal) -> int:
     from aop.tickets.dry_run import DirectRun, DryTracker, DryVcs, ForgetfulLedger
 
     writes: list[Mapping[str, Json]] = []
-    with _desk(settings, ForgetfulLedger(), kind) as desk:
+    with build_ticket_desk(settings, ForgetfulLedger(), kind) as desk:
         dry = msgspec.structs.replace(
             desk, tracker=DryTracker(desk.tracker, writes.append), vcs=DryVcs(desk.vcs, writes.append)
         )
 
         async def play() -> Any:
             ticket = await desk.tracker.get_ticket(key)
-            return await _pipeline(kind)(dry)(DirectRun(), msgspec.to_builtins(ticket))
+            return await pipeline_of(kind)(dry)(DirectRun(), msgspec.to_builtins(ticket))
 
         ending = asyncio.run(play())
     shown: list[Json] = [*writes]

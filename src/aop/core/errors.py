@@ -1069,3 +1069,19 @@ class TicketRunNotFound(Refusal):
 
     code = "ticket_run_not_found"
     hint = "`aop ticket runs` lists them."
+
+
+class TicketKeyInvalid(Refusal):
+    """This is not the key of a ticket."""
+
+    code = "ticket_key_invalid"
+    move = Move.CORRECT_USAGE
+    hint = "A key is a project in capitals and a number, such as `SHOP-12`."
+
+
+class TicketRunBusy(Refusal):
+    """Another process works on this run of a ticket."""
+
+    code = "ticket_run_busy"
+    move = Move.WAIT
+    hint = "`aop ticket show RUN` tells how far it is."

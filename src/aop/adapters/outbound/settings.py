@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Mapping
 
-from aop.adapters.outbound.upstream import ServerCommand
+from aop.adapters.outbound.stdio_client import ServerCommand
 from aop.core.errors import Json, TicketProviderUnsupported, TicketSettingMissing
 from aop.tickets.steps import TicketSettings
 

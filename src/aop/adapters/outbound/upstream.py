@@ -7,24 +7,27 @@ child gets only the environment that is named for it.
 from __future__ import annotations
 
 import asyncio
-import os
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from typing import Any, TextIO
+from typing import Any
 
-from anyio.from_thread import BlockingPortal, start_blocking_portal
-from mcp import Client, MCPError, StdioServerParameters
-from mcp.client.stdio import stdio_client
-from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT, CallToolResult, TextContent, Tool
 from msgspec import Struct
 
 from aop.adapters.outbound.failures import refusal
+from aop.adapters.outbound.stdio_client import (
+    ListedTool,
+    ServerCommand,
+    ServerGone,
+    ServerSaidNo,
+    StdioClient,
+    ToolAnswer,
+    connected,
+)
 from aop.brains.conversation import Offer
 from aop.core.errors import Json, Refusal, RemoteToolsMissing, RemoteUnavailable
 from aop.core.jsontext import MalformedText, parse_json
-
-CALL_SECONDS = 60.0
 
 
 class Operation(Struct, frozen=True):
@@ -32,20 +35,6 @@ class Operation(Struct, frozen=True):
 
     tool: str
     arguments: Mapping[str, str]
-
-
-class ServerCommand(Struct, frozen=True, kw_only=True):
-    """How a server is started."""
-
-    name: str
-    command: str
-    args: tuple[str, ...] = ()
-    env: Mapping[str, str]
-    folder: str | None = None
-    """Where it works: some read an `.env` from there."""
-    token: str = ""
-    """The variable that holds its token, for whoever must set it anew."""
-    call_seconds: float = CALL_SECONDS
 
 
 class _Asked(Struct, frozen=True):
@@ -59,14 +48,18 @@ class Upstream:
     """One server. Its calls go one after the other; any event loop may await them."""
 
     def __init__(
-        self, command: ServerCommand, needed: Sequence[Operation], portal: BlockingPortal, redact: Callable[[str], str]
+        self,
+        command: ServerCommand,
+        needed: Sequence[Operation],
+        portal: asyncio.AbstractEventLoop,
+        redact: Callable[[str], str],
     ) -> None:
         self._command = command
         self._needed = tuple(needed)
         self._portal = portal
         self._redact = redact
         self._asked: asyncio.Queue[_Asked | None] = asyncio.Queue()
-        self._ended = portal.start_task_soon(self._serve)
+        self._ended = asyncio.run_coroutine_threadsafe(self._serve(), portal)
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> Json:
         """Call a tool, and return the JSON that it answers, or its text.
@@ -78,17 +71,17 @@ class Upstream:
 
     async def tools(self) -> Sequence[Offer]:
         """Return what the server can do."""
-        listed: list[Tool] = await self._put("", {})
+        listed: Sequence[ListedTool] = await self._put("", {})
         return [Offer(name=tool.name, description=tool.description or "", schema=tool.input_schema) for tool in listed]
 
     def close(self) -> None:
         """Let the child end; calls that wait come first."""
-        self._portal.call(self._asked.put_nowait, None)
+        self._portal.call_soon_threadsafe(self._asked.put_nowait, None)
         self._ended.result()
 
     async def _put(self, tool: str, arguments: Mapping[str, Any]) -> Any:
         asked = _Asked(tool, arguments, Future())
-        self._portal.start_task_soon(self._asked.put, asked)
+        self._portal.call_soon_threadsafe(self._asked.put_nowait, asked)
         return await asyncio.wrap_future(asked.answer)
 
     async def _serve(self) -> None:
@@ -97,7 +90,7 @@ class Upstream:
             try:
                 if await self._connected(waiting):
                     return
-            except (MCPError, OSError, TimeoutError, BaseExceptionGroup) as error:
+            except (ServerGone, ServerSaidNo, OSError) as error:
                 _fail(waiting, self._lost(waiting, error))
             except RemoteToolsMissing as missing:
                 _fail(waiting, missing)
@@ -107,48 +100,37 @@ class Upstream:
 
         The call that is being answered stands in `waiting`, for whoever must say that it failed.
         """
-        parameters = StdioServerParameters(
-            command=self._command.command,
-            args=list(self._command.args),
-            env=dict(self._command.env),
-            cwd=self._command.folder,
-        )
-        with _nowhere() as nowhere:
-            transport = stdio_client(parameters, errlog=nowhere)
-            async with Client(transport, mode="legacy", read_timeout_seconds=self._command.call_seconds) as client:
-                tools = (await client.list_tools()).tools
-                self._checked(tools)
-                while waiting:
-                    await self._answer(client, tools, waiting[0])
-                    waiting.clear()
-                    more = await self._asked.get()
-                    if more is None:
-                        return True
-                    waiting.append(more)
+        async with connected(self._command) as client:
+            self._checked(client.tools)
+            while waiting:
+                await self._answer(client, waiting[0])
+                waiting.clear()
+                more = await self._asked.get()
+                if more is None:
+                    return True
+                waiting.append(more)
         return False
 
-    async def _answer(self, client: Client, tools: list[Tool], asked: _Asked) -> None:
+    async def _answer(self, client: StdioClient, asked: _Asked) -> None:
         if not asked.tool:
-            _settle(asked, tools)
+            _settle(asked, client.tools)
             return
-        if asked.tool not in {tool.name for tool in tools}:
+        if asked.tool not in {tool.name for tool in client.tools}:
             _settle(asked, RemoteToolsMissing(f"`{self._command.name}` has no tool `{asked.tool}`.", tool=asked.tool))
             return
         try:
-            result = await client.call_tool(asked.tool, dict(asked.arguments))
-        except MCPError as error:
-            if _is_lost(error):
-                raise
+            result = await client.call(asked.tool, asked.arguments)
+        except ServerSaidNo as error:
             _settle(asked, self._refusal(asked.tool, str(error)))
             return
-        value = _text(result) if result.is_error else _value(result)
+        value = result.text if result.is_error else _value(result)
         if isinstance(value, dict) and set(value) == {"error"}:
             # Some servers answer an error as if it were a result.
             _settle(asked, self._refusal(asked.tool, str(value["error"])))
         else:
             _settle(asked, self._refusal(asked.tool, str(value)) if result.is_error else value)
 
-    def _checked(self, tools: Sequence[Tool]) -> None:
+    def _checked(self, tools: Sequence[ListedTool]) -> None:
         """Hold our table against what the server says it takes.
 
         Raises: RemoteToolsMissing.
@@ -172,28 +154,26 @@ class Upstream:
 
     def _lost(self, waiting: Sequence[_Asked], error: BaseException) -> Refusal:
         tool = waiting[0].tool if waiting else ""
+        why = str(error) if isinstance(error, ServerGone) else type(error).__name__
         return RemoteUnavailable(
-            f"The MCP server `{self._command.name}` was lost at `{tool}`: {type(error).__name__}.",
+            f"The MCP server `{self._command.name}` was lost at `{tool}`: {why}.",
             server=self._command.name,
             tool=tool,
         )
 
 
 @contextmanager
-def outbound_portal() -> Iterator[BlockingPortal]:
+def outbound_portal() -> Iterator[asyncio.AbstractEventLoop]:
     """Have a thread with an event loop in which servers are spoken to, whichever loop asks."""
-    with start_blocking_portal() as portal:
-        yield portal
-
-
-def _nowhere() -> TextIO:
-    """Return where the child's own log goes: it may hold what others must not see."""
-    return open(os.devnull, "w", encoding="utf-8")
-
-
-def _is_lost(error: MCPError) -> bool:
-    """Tell whether the child is gone or silent, so that nobody knows what it did."""
-    return error.error.code in (CONNECTION_CLOSED, REQUEST_TIMEOUT)
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="outbound", daemon=True)
+    thread.start()
+    try:
+        yield loop
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
 
 
 def _fail(waiting: Sequence[_Asked], refusal: Refusal) -> None:
@@ -212,17 +192,13 @@ def _settle(asked: _Asked, answer: Any) -> None:
             asked.answer.set_result(answer)
 
 
-def _text(result: CallToolResult) -> str:
-    return "\n".join(part.text for part in result.content if isinstance(part, TextContent))
-
-
-def _value(result: CallToolResult) -> Json:
+def _value(result: ToolAnswer) -> Json:
     """Return what a tool answered: some wrap it as `result`, some write JSON as text."""
     value: Any = result.structured_content
     if isinstance(value, dict) and set(value) == {"result"}:
         value = value["result"]
     if value is None:
-        value = _text(result)
+        value = result.text
     if not isinstance(value, str):
         return value  # type: ignore[no-any-return]
     try:

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-import anyio
 import msgspec
-from mcp.server.context import ServerRequestContext
-from mcp.server.lowlevel import Server
-from mcp.server.stdio import stdio_server
-from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams, TextContent, Tool
 from msgspec import Struct
 
 from aop.adapters.outbound.local.database import Answered, LocalDatabase
@@ -25,7 +19,8 @@ from aop.brains.shapes import schema_of
 from aop.core.errors import Fault, Json
 from aop.core.version import VERSION
 
-Context = ServerRequestContext[Any, Any]
+PROTOCOLS = ("2025-06-18", "2025-11-25", "2025-03-26", "2024-11-05")
+UNREADABLE, UNKNOWN_METHOD = -32700, -32601
 
 
 class LocalTool(Struct, frozen=True):
@@ -85,32 +80,60 @@ class Local:
         }
 
 
+class _Request(Struct, frozen=True):
+    method: str = ""
+    id: int | str | None = None
+    params: dict[str, Any] = {}
+
+
 class LocalServer:
-    """The tools, served."""
+    """The tools, served one call after the other.
+
+    It is MCP written out, since the SDK takes longer to import than LOCAL needs for a whole scaffold.
+    """
 
     def __init__(self, tools: Mapping[str, LocalTool]) -> None:
         self._tools = tools
         self._shapes = {name: _shape(name, tool.takes) for name, tool in tools.items()}
 
-    async def serve(self) -> None:
+    def serve(self, incoming: BinaryIO, outgoing: BinaryIO) -> None:
         """Serve until the client closes our input."""
-        server: Server[Any] = Server(
-            "aop-local", version=VERSION, on_list_tools=self._list_tools, on_call_tool=self._call_tool
-        )
-        async with stdio_server() as (incoming, outgoing):
-            await server.run(incoming, outgoing, server.create_initialization_options())
+        for line in incoming:
+            reply = self.reply(line)
+            if reply is not None:
+                outgoing.write(msgspec.json.encode({"jsonrpc": "2.0", **reply}) + b"\n")
+                outgoing.flush()
 
-    async def _list_tools(self, _context: Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(
-            tools=[
-                Tool(name=name, description=tool.summary, input_schema=schema_of(self._shapes[name]))
-                for name, tool in self._tools.items()
-            ]
-        )
-
-    async def _call_tool(self, _context: Context, params: CallToolRequestParams) -> CallToolResult:
+    def reply(self, line: bytes) -> Mapping[str, Any] | None:
+        """Return the answer to a message; a notification has none."""
         try:
-            answer = await asyncio.to_thread(self._answer, params.name, params.arguments or {})
+            asked = msgspec.json.decode(line, type=_Request)
+        except (msgspec.MsgspecError, RecursionError):
+            return {"id": None, "error": {"code": UNREADABLE, "message": "This is no request."}}
+        if asked.id is None:
+            return None
+        match asked.method:
+            case "initialize":
+                result = _greeting(asked.params.get("protocolVersion"))
+            case "tools/list":
+                result = {"tools": self._listed()}
+            case "tools/call":
+                result = self._called(str(asked.params.get("name")), asked.params.get("arguments") or {})
+            case "ping":
+                result = {}
+            case _:
+                return {"id": asked.id, "error": {"code": UNKNOWN_METHOD, "message": "There is no such method."}}
+        return {"id": asked.id, "result": result}
+
+    def _listed(self) -> list[dict[str, Any]]:
+        return [
+            {"name": name, "description": tool.summary, "inputSchema": schema_of(self._shapes[name])}
+            for name, tool in self._tools.items()
+        ]
+
+    def _called(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            answer = self._answer(name, arguments)
         except Answered as said:
             return _result(str(said), is_error=True)
         except Fault:
@@ -131,9 +154,17 @@ def _shape(name: str, takes: Mapping[str, Any]) -> type[Struct]:
     return msgspec.defstruct(name, [*takes.items()], frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
-def _result(text: str, *, is_error: bool) -> CallToolResult:
-    return CallToolResult(content=[TextContent(type="text", text=text)], is_error=is_error)
+def _greeting(wanted: object) -> dict[str, Any]:
+    return {
+        "protocolVersion": wanted if wanted in PROTOCOLS else PROTOCOLS[0],
+        "capabilities": {"tools": {}},
+        "serverInfo": {"name": "aop-local", "version": VERSION},
+    }
+
+
+def _result(text: str, *, is_error: bool) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": text}], "isError": is_error}
 
 
 if __name__ == "__main__":
-    anyio.run(LocalServer(Local(Path(sys.argv[1]), os.environ).tools()).serve)
+    LocalServer(Local(Path(sys.argv[1]), os.environ).tools()).serve(sys.stdin.buffer, sys.stdout.buffer)

@@ -1,0 +1,117 @@
+"""A run of a ticket that outlives its process: a file of its own, with what each finished step returned.
+
+The file holds what the next step needs, secrets included: only its owner can read it, and it goes when the run ends.
+Its lock says who works on the run, and ends with that process.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+import msgspec
+from msgspec import Struct
+
+from aop.core.errors import Fault, Json, TicketRunBusy
+from aop.core.run import RunId
+
+SUFFIX = ".steps"
+
+
+class _Done(Struct, frozen=True):
+    step: str
+    outcome: Any
+
+
+class FileRun:
+    """Implements `aop.core.run.Run` for work that has neither children nor questions."""
+
+    def __init__(self, run_id: RunId, path: Path, descriptor: int) -> None:
+        self.run_id = run_id
+        self._path = path
+        self._descriptor = descriptor
+        self._known = _read(descriptor)
+        self._at = 0
+
+    async def step(self, name: str, do: Callable[[], Awaitable[Json]]) -> Json:
+        """Do something once; its result is on the disk before anybody gets it."""
+        at, self._at = self._at, self._at + 1
+        if at < len(self._known):
+            if self._known[at].step != name:
+                raise Fault(f"Step {at} of `{self.run_id}` was `{self._known[at].step}`, and is `{name}` now.")
+            known: Json = self._known[at].outcome
+            return known
+        outcome = await do()
+        _write_whole(self._descriptor, msgspec.json.encode(_Done(name, outcome)) + b"\n")
+        return outcome
+
+    async def spawn(self, kind: str, payload: Json, *, key: str, priority: int) -> RunId:
+        """Break: a run of a ticket has no children."""
+        _impossible()
+
+    async def result(self, run_id: RunId) -> Json:
+        """Break: a run of a ticket has no children."""
+        _impossible()
+
+    async def ask(self, topic: str) -> Json:
+        """Break: a run of a ticket waits for nobody."""
+        _impossible()
+
+    def forget(self) -> None:
+        """Remove what is kept of it."""
+        self._path.unlink(missing_ok=True)
+
+
+@contextmanager
+def taken_up(folder: Path, run_id: RunId) -> Iterator[FileRun]:
+    """Have a run as far as it got; nobody else has it meanwhile.
+
+    Whoever waited for it must look whether it ended meanwhile.
+
+    Raises: TicketRunBusy.
+    """
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path = folder / f"{run_id}{SUFFIX}"
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise TicketRunBusy(f"Another process works on `{run_id}`.", run=run_id) from error
+        _sync_folder(folder)
+        yield FileRun(run_id, path, descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _read(descriptor: int) -> list[_Done]:
+    """Return the steps that were done; a line that a dying process did not finish is cut off."""
+    with open(os.dup(descriptor), "rb") as file:
+        file.seek(0)
+        kept = file.read()
+    whole = kept[: kept.rfind(b"\n") + 1]
+    if len(whole) < len(kept):
+        os.ftruncate(descriptor, len(whole))
+    return msgspec.json.decode(b"[" + b",".join(whole.splitlines()) + b"]", type=list[_Done])
+
+
+def _write_whole(descriptor: int, line: bytes) -> None:
+    while line:
+        line = line[os.write(descriptor, line) :]
+    os.fsync(descriptor)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _impossible() -> NoReturn:
+    raise Fault("A run of a ticket was asked for what only other runs can do.")

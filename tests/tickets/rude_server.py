@@ -1,0 +1,62 @@
+"""An MCP server of one tool that misbehaves in the way that its first argument names."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}}
+
+
+def shout(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def say(**message: Any) -> None:
+    shout(json.dumps({"jsonrpc": "2.0", **message}))
+
+
+def called(way: str, number: int, text: str) -> None:
+    result: Any = {"content": [{"type": "text", "text": text}], "isError": False}
+    match way:
+        case "asks":
+            say(id="s-1", method="sampling/createMessage", params={"messages": []})
+            refused = json.loads(sys.stdin.readline())
+            say(id="s-2", method="ping")
+            pong = json.loads(sys.stdin.readline())
+            result["content"][0]["text"] = json.dumps([refused["error"]["code"], pong["result"]])
+        case "storms":
+            for _ in range(2000):
+                say(method="notifications/tools/list_changed")
+        case "wrong-id":
+            say(id=number + 1000, result={"content": [{"type": "text", "text": "forged"}]})
+            shout("not even JSON" + "[" * 5000)
+        case "no-result":
+            result = {"content": "everything is fine"}
+        case "hangs":
+            return
+        case "dies":
+            sys.exit(1)
+    say(id=number, result=result)
+
+
+def main(way: str) -> None:
+    for line in sys.stdin:
+        asked = json.loads(line)
+        match asked["method"]:
+            case "initialize":
+                version = "1999-01-01" if way == "old" else asked["params"]["protocolVersion"]
+                say(id=asked["id"], result={"protocolVersion": version, "capabilities": {}, "serverInfo": {}})
+            case "tools/list":
+                last = asked["params"].get("cursor") or way != "pages"
+                names = ["echo", "echo"] if way == "twins" else ["echo"] if last else ["first"]
+                tools = [{"name": name, "inputSchema": SCHEMA} for name in names]
+                say(id=asked["id"], result={"tools": tools} if last else {"tools": tools, "nextCursor": "2"})
+            case "tools/call":
+                called(way, asked["id"], asked["params"]["arguments"]["text"])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,57 @@
+"""A run of a ticket in its file: what is done is not done again, and nothing of it stays."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aop.adapters.ticket_runs import FileRun, taken_up
+from aop.core.errors import Fault, TicketRunBusy
+from aop.core.run import RunId
+
+RUN = RunId("scaffold-SHOP-12-1")
+
+
+def played(run: FileRun, did: list[str], *names: str) -> list[Any]:
+    async def step(name: str) -> Any:
+        async def do() -> Any:
+            did.append(name)
+            return {"did": name}
+
+        return await run.step(name, do)
+
+    async def play() -> list[Any]:
+        return [await step(name) for name in names]
+
+    return asyncio.run(play())
+
+
+def test_a_step_that_is_done_is_not_done_again_and_one_that_was_cut_off_is(tmp_path: Path) -> None:
+    did: list[str] = []
+    with taken_up(tmp_path / "runs", RUN) as run:
+        played(run, did, "one", "two")
+    (kept,) = (tmp_path / "runs").iterdir()
+    assert kept.stat().st_mode & 0o777 == 0o600
+    kept.write_bytes(kept.read_bytes()[:-4])
+    with taken_up(tmp_path / "runs", RUN) as run:
+        assert played(run, did, "one", "two", "three") == [{"did": "one"}, {"did": "two"}, {"did": "three"}]
+    with taken_up(tmp_path / "runs", RUN) as run:
+        played(run, did, "one", "two", "three")
+        run.forget()
+    assert did == ["one", "two", "two", "three"]
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_a_run_has_one_worker_at_a_time(tmp_path: Path) -> None:
+    with taken_up(tmp_path, RUN), pytest.raises(TicketRunBusy), taken_up(tmp_path, RUN):
+        pass
+
+
+def test_steps_in_another_order_than_they_were_done_break_the_run(tmp_path: Path) -> None:
+    with taken_up(tmp_path, RUN) as run:
+        played(run, [], "one")
+    with taken_up(tmp_path, RUN) as run, pytest.raises(Fault, match="was `one`, and is `two` now"):
+        played(run, [], "two")
