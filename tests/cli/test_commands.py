@@ -135,7 +135,7 @@ class Caller:
     def ok(self, tool: str, role: Role = Role.ORCHESTRATOR, **arguments: Any) -> Any:
         ran = call(self._root, tool, "--role", role, feature_id="one", **arguments)
         assert (ran.code, ran.json["ok"]) == (0, True), ran
-        jsonschema.validate(ran.json, SCHEMAS[tool][1])
+        jsonschema.Draft202012Validator(SCHEMAS[tool][1]).validate(ran.json)
         self.called.add(tool)
         return ran.json["data"]
 
@@ -168,7 +168,7 @@ def test_a_feature_goes_all_the_way_by_calls_alone_and_tools_keep_their_schemas(
         if not row.mutates and Role.QA in row.roles and set(needed) <= {"feature_id"}:
             ran = call(root, tool, "--role", Role.QA, **dict.fromkeys(needed, "one"))
             assert (ran.code, ran.json["ok"]) == (0, True), ran
-            jsonschema.validate(ran.json, SCHEMAS[tool][1])
+            jsonschema.Draft202012Validator(SCHEMAS[tool][1]).validate(ran.json)
     status = caller.ok("repo.status")
     granted = caller.ok("feature.approve", tree=status["tree"], base=status["base_head"])
     merged = caller.ok("feature.ready_to_merge", user_approval_token=granted["token"], commit_message="Shout")

@@ -503,8 +503,10 @@ class Watched(World):
     def call(self, tool: str, **words: Any) -> Any:
         answer = super().call(tool, **words)
         wire = msgspec.json.decode(msgspec.json.encode(answer.as_json()))
-        jsonschema.validate(wire, ENVELOPE)
-        jsonschema.validate(wire, tool_schemas(CATALOGUE[tool])[1] if answer.ok else error_schema())
+        jsonschema.Draft202012Validator(ENVELOPE).validate(wire)
+        jsonschema.Draft202012Validator(tool_schemas(CATALOGUE[tool])[1] if answer.ok else error_schema()).validate(
+            wire
+        )
         if answer.ok:
             self.answered.add(tool)
         else:

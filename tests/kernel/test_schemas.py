@@ -81,11 +81,11 @@ def closed(part: Schema) -> bool:
 def test_the_schema_of_a_plan_refuses_what_the_gateway_refuses(wrong: dict[str, Any]) -> None:
     tool = CATALOGUE["plan.submit"]
     right: dict[str, Any] = {"feature_id": "one", "plan_json": plan_for("one")}
-    jsonschema.validate(right, tool_schemas(tool)[0])
+    jsonschema.Draft202012Validator(tool_schemas(tool)[0]).validate(right)
     parse_arguments(tool, right)
     broken: dict[str, Any] = {"feature_id": "one", "plan_json": {**plan_for("one"), **wrong}}
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(broken, tool_schemas(tool)[0])
+        jsonschema.Draft202012Validator(tool_schemas(tool)[0]).validate(broken)
     with pytest.raises(InvalidArguments):
         parse_arguments(tool, broken)
 

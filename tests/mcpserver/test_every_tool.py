@@ -228,7 +228,7 @@ def test_a_good_call_is_answered_as_its_published_schema_says(scene: Scene, tool
         scene.world.ok("locks.acquire", feature_id=feature, resource="events")
     answer = scene.call(tool, row, row.good, feature=feature)
     assert (answer.is_error, answer.error) == (False, None), answer.text
-    jsonschema.validate(answer.structured, published(scene, row, tool))
+    jsonschema.Draft202012Validator(published(scene, row, tool)).validate(answer.structured)
     assert json.loads(answer.text) == answer.structured
     assert str(scene.world.root) not in answer.text
 
@@ -244,7 +244,7 @@ def test_a_bad_call_is_refused_and_changes_nothing(scene: Scene, tool: str) -> N
     line, _, body = answer.text.partition("\n")
     assert line == f"{row.code}: {answer.error['error']['message']}"
     assert json.loads(body) == answer.error
-    jsonschema.validate(answer.error, error_schema())
+    jsonschema.Draft202012Validator(error_schema()).validate(answer.error)
     assert str(scene.world.root) not in answer.text
     assert scene.world.fingerprint() == before
 

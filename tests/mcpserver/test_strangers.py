@@ -99,7 +99,7 @@ def test_without_a_good_token_nothing_is_served_over_http(
     answer = httpx2.post(server.url, json=INITIALIZE, headers={**ACCEPT, **headers})
     assert (answer.status_code, answer.headers["www-authenticate"].split()[0]) == (401, "Bearer")
     body = answer.json()
-    jsonschema.validate(body, error_schema())
+    jsonschema.Draft202012Validator(error_schema()).validate(body)
     assert body["error"]["code"] == "token_invalid"
     assert any(words in body["error"]["message"] for words in said.split("|"))
     assert world.fingerprint() == before
@@ -186,7 +186,7 @@ def test_a_token_opens_no_more_than_it_says(world: World, builder: Mcp, tool: st
     answer = builder.call(tool, arguments)
     assert (answer.is_error, answer.structured) == (True, None)
     assert answer.code == code
-    jsonschema.validate(answer.error, error_schema())
+    jsonschema.Draft202012Validator(error_schema()).validate(answer.error)
     assert len(answer.text) < 20_000
     assert str(world.root) not in answer.text
     assert world.fingerprint() == before
