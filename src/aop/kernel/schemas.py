@@ -47,8 +47,12 @@ _TYPE_NAMES: Mapping[type, str] = {str: "string", bool: "boolean", int: "integer
 _REQUIREMENT_IDS = re.compile(r" \((?:AOP|C)-\d[^)]*\)")
 
 
+@cache
 def tool_schemas(tool: Tool) -> tuple[Schema, Schema]:
-    """Return the input schema of a tool, and the schema of the envelope that answers a call which is not refused."""
+    """Return the input schema of a tool, and the schema of the envelope that answers a call which is not refused.
+
+    Both are shared with everybody who asks: nobody may change them.
+    """
     taken = model_schema(tool.arguments, place=f"{tool.name}:")
     if tool.mutates:
         taken["properties"]["operation_id"] = _OPERATION_ID
