@@ -30,7 +30,8 @@ class Asked(Struct, frozen=True, kw_only=True):
 
     def tool(self, name: str) -> str | None:
         """Return the tool that ends with a name, as hosts put words before it."""
-        return next((known for known in self.offered if known == name or known.endswith(f"_{name}")), None)
+        plain = {known.replace(".", "_"): known for known in self.offered}
+        return next((known for shown, known in plain.items() if f"_{shown}".endswith(f"_{name}")), None)
 
 
 class Call(Struct, frozen=True, kw_only=True):
@@ -57,6 +58,11 @@ class FakeVendors(ThreadingHTTPServer):
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_port}"
+
+    @property
+    def number(self) -> int:
+        """Return how many questions there were: two calls with one id are one to an agent."""
+        return len(self.asked)
 
     def reply(self, asked: Asked) -> Call | str:
         self.asked.append(asked)
@@ -96,11 +102,11 @@ class _Conversation(BaseHTTPRequestHandler):
             if name in self.headers:
                 self.server.keys.add(self.headers[name].removeprefix("Bearer "))
         if path.endswith("/messages"):
-            events = _anthropic(self.server.reply(_asked_anthropic(request)))
+            events = _anthropic(self.server.reply(_asked_anthropic(request)), self.server.number)
         elif path.endswith("/responses"):
-            events = _openai(self.server.reply(_asked_openai(request)))
+            events = _openai(self.server.reply(_asked_openai(request)), self.server.number)
         elif "generateContent" in path or "streamGenerateContent" in path:
-            events = _gemini(self._reply_as_gemini(request, path))
+            events = _gemini(self._reply_as_gemini(request, path), self.server.number)
             if ":generateContent" in path:
                 self._send("application/json", json.dumps(next(iter(events))).encode())
                 return
@@ -159,13 +165,13 @@ def _asked_anthropic(request: Json) -> Asked:
     )
 
 
-def _anthropic(reply: Call | str) -> Iterator[Json]:
+def _anthropic(reply: Call | str, number: int) -> Iterator[Json]:
     usage = {"input_tokens": 10, "output_tokens": 5}
     message = {"id": "msg_1", "type": "message", "role": "assistant", "model": "fake", "content": [], "usage": usage}
     yield {"type": "message_start", "message": {**message, "stop_reason": None, "stop_sequence": None}}
     delta: Json
     if isinstance(reply, Call):
-        opened: Json = {"type": "tool_use", "id": "toolu_1", "name": reply.name, "input": {}}
+        opened: Json = {"type": "tool_use", "id": f"toolu_{number}", "name": reply.name, "input": {}}
         delta = {"type": "input_json_delta", "partial_json": json.dumps(reply.arguments)}
     else:
         opened = {"type": "text", "text": ""}
@@ -197,12 +203,18 @@ def _asked_openai(request: Json) -> Asked:
     )
 
 
-def _openai(reply: Call | str) -> Iterator[Json]:
+def _openai(reply: Call | str, number: int) -> Iterator[Json]:
     base = {"id": "resp_1", "object": "response", "created_at": 1, "model": "fake", "error": None}
     item: Json = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed"}
     if isinstance(reply, Call):
         name, _, space = reply.name.partition("@")
-        item = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "status": "completed", "name": name}
+        item = {
+            "type": "function_call",
+            "id": f"fc_{number}",
+            "call_id": f"call_{number}",
+            "status": "completed",
+            "name": name,
+        }
         item |= {"arguments": json.dumps(reply.arguments), **({"namespace": space} if space else {})}
     else:
         item["content"] = [{"type": "output_text", "text": reply, "annotations": []}]
@@ -227,11 +239,11 @@ def _asked_gemini(request: Json, model: str) -> Asked:
     )
 
 
-def _gemini(reply: Call | str) -> Iterator[Json]:
+def _gemini(reply: Call | str, number: int) -> Iterator[Json]:
     part: Json = {"text": reply}
     if isinstance(reply, Call):
         part = {
-            "functionCall": {"id": "fc_1", "name": reply.name, "args": reply.arguments},
+            "functionCall": {"id": f"fc_{number}", "name": reply.name, "args": reply.arguments},
             "thoughtSignature": "ZmFrZQ==",
         }
     candidate = {"content": {"role": "model", "parts": [part]}, "index": 0, "finishReason": "STOP"}
