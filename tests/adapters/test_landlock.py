@@ -73,7 +73,7 @@ def test_a_name_that_leads_elsewhere_opens_the_place_that_it_leads_to(tmp_path: 
 
 @pytest.mark.parametrize(("abi", "fields"), [(1, 1), (3, 1), (4, 2), (5, 2), (6, 3), (7, 3)])
 def test_the_kernel_is_told_no_more_than_it_knows(abi: int, fields: int) -> None:
-    ruleset, opened, _ = Landlock(abi=abi, processor="x86_64").restrictions({}, writable=["/own"], network="none")
+    ruleset, opened, *_ = Landlock(abi=abi, processor="x86_64").restrictions({}, writable=["/own"], network="none")
     handled = struct.unpack(f"={fields}Q", ruleset)[0]
     assert handled.bit_length() == {1: 13, 2: 14, 3: 15, 4: 15, 5: 16, 6: 16, 7: 16}[abi]
     assert all(rights & ~handled == 0 for _, rights in opened)

@@ -87,3 +87,23 @@ def test_an_agent_that_is_over_its_cap_is_stopped_and_a_person_is_asked(tmp_path
 
 def reads_for_ever(asked: Asked) -> Call | str:
     return called(asked, "feature_state_get", {"feature_id": "good"})
+
+
+@pytest.mark.parametrize("vendor", ["claude", "gemini"])
+def test_the_shell_of_an_agent_reaches_no_port_but_its_own_two(tmp_path: Path, vendor: str) -> None:
+    needs(vendor)
+    shop = Shop(tmp_path)
+    with fake_vendors(lambda asked: phones(asked, model.server_port)) as model:
+        ran = ran_with(shop, vendor, model)
+    assert ran.code == 0, (ran.out, ran.err, told(model), logs(shop))
+    assert (shop.root / ".worktrees/good/src/good.txt").read_text() == "refused\n"
+
+
+def phones(asked: Asked, port: int) -> Call | str:
+    """As the builder, write down whether a port of this machine answers."""
+    tool = asked.tool("Bash") or asked.tool("run_shell_command")
+    if asked.results or is_planner(asked) or tool is None:
+        return works(asked)
+    knock = f"(exec 3<>/dev/tcp/127.0.0.1/{port}) 2>/dev/null"
+    command = f"if {knock}; then echo reached; else echo refused; fi > src/good.txt"
+    return Call(name=tool, arguments={"command": command, "description": "Knock."})

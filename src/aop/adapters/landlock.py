@@ -18,11 +18,11 @@ from msgspec import Struct
 
 from aop.adapters.children import HandedDown
 from aop.adapters.sandbox import Mount
-from aop.adapters.seccomp import PROCESSORS, filter_program
+from aop.adapters.seccomp import PROCESSORS, filter_program, tcp_program
 from aop.adapters.toolchains import is_within
 
-Restrictions = tuple[bytes, list[tuple[str, int]], bytes]
-"""What the launcher lays on a step: the kernel's ruleset, the rights below each path, and the filter."""
+Restrictions = tuple[bytes, list[tuple[str, int]], list[int], bytes]
+"""What the launcher lays on a step: the kernel's ruleset, the rights below each path, TCP ports, and the filter."""
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _MAKE_CHARACTER_DEVICE, _MAKE_BLOCK_DEVICE = 1 << 6, 1 << 11
@@ -33,7 +33,7 @@ _READABLE = _EXECUTE | _READ_FILE | _READ_DIR
 _DEVICE = _READ_FILE | _WRITE_FILE | _IOCTL_DEVICE
 _TCP_SINCE, _SCOPES_SINCE = 4, 6
 _BIND_AND_CONNECT = 0b11
-_ABSTRACT_SOCKETS_AND_SIGNALS = 0b11
+_ABSTRACT_SOCKETS, _ABSTRACT_SOCKETS_AND_SIGNALS = 0b01, 0b11
 
 _BOUND = {"--ro-bind": False, "--ro-bind-try": False, "--bind": True, "--bind-try": True}
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
@@ -41,7 +41,7 @@ _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"
 _SHARED_MEMORY = "/dev/shm"
 
 _PACKAGES = str(Path(__file__).parents[2])
-_LAUNCH = "import sys; sys.path.append(sys.argv[1]); from aop.adapters.launcher import main; main()"
+_LAUNCH = "import sys; sys.path.append(sys.argv[1]); from aop.adapters import launcher; launcher.{}()"
 
 
 class Landlock(Struct, frozen=True, kw_only=True):
@@ -61,17 +61,32 @@ class Landlock(Struct, frozen=True, kw_only=True):
     ) -> list[str]:
         """Return the command that runs `argv` under these restrictions, after it has read a line."""
         step = (handed.reports_fd, (list(argv), dict(env), cwd, restrictions))
-        return [sys.executable, "-I", "-S", "-c", _LAUNCH, _PACKAGES, str(handed.content(marshal.dumps(step)))]
+        return _launched("main", marshal.dumps(step), handed)
 
-    def restrictions(self, view: Mapping[str, Mount], *, writable: Iterable[str], network: str) -> Restrictions:
+    def confined(self, ports: Sequence[int], handed: HandedDown) -> list[str]:
+        """Return the words before a command that keep it to these TCP ports; what else it may do is left to others."""
+        fields = [0, _BIND_AND_CONNECT, *[_ABSTRACT_SOCKETS] * (self.abi >= _SCOPES_SINCE)]
+        ruleset = struct.pack(f"={len(fields)}Q", *fields)
+        restrictions: Restrictions = (ruleset, [], list(ports), tcp_program(PROCESSORS[self.processor]))
+        return _launched("confine", marshal.dumps(restrictions), handed)
+
+    @property
+    def rules_over_ports(self) -> bool:
+        """Tell whether a process can be kept to some ports."""
+        return self.abi >= _TCP_SINCE
+
+    def restrictions(
+        self, view: Mapping[str, Mount], *, writable: Iterable[str], network: str, ports: Sequence[int] = ()
+    ) -> Restrictions:
         """Return what opens the same to a step as bubblewrap would show, and the folders of its own."""
+        network = "host" if network == "ports" and not self.rules_over_ports else network
         handled = next(rights for since, rights in reversed(_FILE_RIGHTS.items()) if self.abi >= since)
         devices = _MAKE_CHARACTER_DEVICE | _MAKE_BLOCK_DEVICE | _IOCTL_DEVICE
         rights = {False: _READABLE, True: handled & ~devices}
         opened = [(path, rights[is_writable]) for path, is_writable in opened_paths(view)]
         opened += [(path, rights[True]) for path in (*writable, _SHARED_MEMORY)]
         opened += [("/proc", _READABLE), *((device, _DEVICE & handled) for device in _DEVICES)]
-        return self._ruleset(handled, network), opened, self._filter(network)
+        return self._ruleset(handled, network), opened, list(ports) if network == "ports" else [], self._filter(network)
 
     def _ruleset(self, handled: int, network: str) -> bytes:
         tcp = 0 if network == "host" else _BIND_AND_CONNECT
@@ -81,6 +96,11 @@ class Landlock(Struct, frozen=True, kw_only=True):
 
     def _filter(self, network: str) -> bytes:
         return filter_program(PROCESSORS[self.processor], network=network, landlock_abi=self.abi)
+
+
+def _launched(entry: str, described: bytes, handed: HandedDown) -> list[str]:
+    fd = handed.content(described)
+    return [sys.executable, "-I", "-S", "-c", _LAUNCH.format(entry), _PACKAGES, str(fd)]
 
 
 def opened_paths(view: Mapping[str, Mount]) -> Iterator[tuple[str, bool]]:

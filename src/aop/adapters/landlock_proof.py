@@ -14,7 +14,7 @@ from aop.adapters.landlock import Landlock
 from aop.adapters.sandbox import Mount, Unproven, system_view
 from aop.adapters.seccomp import PROCESSORS
 
-_PROBE_SECONDS = 10
+PROBE_SECONDS = 10
 _CREATE_RULESET, _ASK_VERSION = 444, 1
 _NEWEST_ABI = 7
 _SIGNALS_SINCE = 6
@@ -51,12 +51,9 @@ attempt("signal", os.kill, int(pid), 0)
 
 def prove_landlock(scratch: Path, *, home: str, limit: int = _NEWEST_ABI) -> Landlock | Unproven:
     """Return the version of Landlock that holds; `limit` is the newest one to try."""
-    abi, processor = min(_version(), limit), os.uname().machine
-    if abi < 1:
-        return Unproven("this kernel has no Landlock")
-    if processor not in PROCESSORS or not sys.executable:
-        return Unproven(f"there is no filter of system calls for `{processor}`")
-    landlock = Landlock(abi=abi, processor=processor)
+    landlock = kernel_landlock(limit)
+    if isinstance(landlock, Unproven):
+        return landlock
     try:
         for folder in ("worktree", "readable", "hidden"):
             (scratch / folder).mkdir(parents=True)
@@ -66,6 +63,22 @@ def prove_landlock(scratch: Path, *, home: str, limit: int = _NEWEST_ABI) -> Lan
         return Unproven(f"the launcher does not run: {error}")
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def kernel_landlock(limit: int = _NEWEST_ABI) -> Landlock | Unproven:
+    """Return what the kernel says that it has."""
+    abi, processor = min(_version(), limit), os.uname().machine
+    if abi < 1:
+        return Unproven("this kernel has no Landlock")
+    if processor not in PROCESSORS or not sys.executable:
+        return Unproven(f"there is no filter of system calls for `{processor}`")
+    return Landlock(abi=abi, processor=processor)
+
+
+def python_view() -> dict[str, Mount]:
+    """Return what this interpreter stands on."""
+    python = {os.path.realpath(prefix) for prefix in (sys.prefix, sys.base_prefix, sys.base_exec_prefix)}
+    return {place: Mount("--ro-bind", place) for place in python}
 
 
 def _version() -> int:
@@ -78,9 +91,8 @@ def _version() -> int:
 def _probe(landlock: Landlock, scratch: Path, home: str) -> subprocess.CompletedProcess[str]:
     root = os.path.realpath(scratch)
     worktree, readable = os.path.join(root, "worktree"), os.path.join(root, "readable")
-    python = {os.path.realpath(prefix) for prefix in (sys.prefix, sys.base_prefix, sys.base_exec_prefix)}
-    view = {**system_view(home, "none"), worktree: Mount("--bind", worktree)}
-    view |= {place: Mount("--ro-bind", place) for place in (readable, *python)}
+    view = {**system_view(home, "none"), **python_view(), worktree: Mount("--bind", worktree)}
+    view[readable] = Mount("--ro-bind", readable)
     with HandedDown() as handed, socket.create_server(("127.0.0.1", 0)) as port, socket.socket(socket.AF_UNIX) as file:
         folder = handed.keep(os.open(worktree, os.O_PATH))
         # The path of a socket has room for a hundred characters only.
@@ -102,7 +114,7 @@ def _probe(landlock: Landlock, scratch: Path, home: str) -> subprocess.Completed
             input="\n",
             pass_fds=handed.descriptors,
             text=True,
-            timeout=_PROBE_SECONDS,
+            timeout=PROBE_SECONDS,
         )
 
 

@@ -31,7 +31,8 @@ _PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_CAPBSET_DROP = 1, 22, 24
 _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 36, 38
 _SECCOMP_MODE_FILTER = 2
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
-_PATH_BENEATH = 1
+_PATH_BENEATH, _NET_PORT = 1, 2
+_CONNECT_TCP = 1 << 1
 _RIGHTS_OVER_FILES = 0b1100_0000_0000_0111
 _CAPABILITY_VERSION = 0x20080522
 _BYTES_OF_INSTRUCTION = 8
@@ -64,6 +65,17 @@ def main() -> None:
     code = code if code >= 0 else 128 - code
     os.write(status_fd, b'{"exit-code": %d}\n' % code)
     os._exit(code)
+
+
+def confine() -> None:
+    """Become the command that stands behind the descriptor, under the restrictions that it describes."""
+    descriptor, *argv = sys.argv[2:]
+    with open(int(descriptor), "rb") as file:
+        restrictions = marshal.load(file)  # noqa: S302 - AOP wrote it
+    system = _System()
+    system.prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    _restrict(system, *restrictions)
+    os.execv(argv[0], argv)  # noqa: S606 - this is what it is for
 
 
 class _System:
@@ -107,7 +119,7 @@ class _System:
 # --- the step ------------------------------------------------------------------------------------
 
 
-Restrictions = tuple[bytes, list[tuple[str, int]], bytes]
+Restrictions = tuple[bytes, list[tuple[str, int]], list[int], bytes]
 Step = tuple[list[str], dict[str, str], str, Restrictions]
 
 
@@ -117,6 +129,8 @@ def _become(step: Step, system: _System, status_fd: int) -> None:
         os.setsid()
         system.prctl(_PR_SET_PDEATHSIG, SIGKILL)
         os.chdir(cwd)
+        system.prctl(_PR_SET_NO_NEW_PRIVS, 1)
+        system.drop_capabilities()
         _restrict(system, *restrictions)
         # Python ignores these two, and what is ignored stays so.
         signal(SIGPIPE, SIG_DFL)
@@ -129,9 +143,7 @@ def _become(step: Step, system: _System, status_fd: int) -> None:
         os._exit(127)
 
 
-def _restrict(system: _System, ruleset: bytes, opened: list[tuple[str, int]], program: bytes) -> None:
-    system.prctl(_PR_SET_NO_NEW_PRIVS, 1)
-    system.drop_capabilities()
+def _restrict(system: _System, ruleset: bytes, opened: list[tuple[str, int]], ports: list[int], program: bytes) -> None:
     rules = system.call(_CREATE_RULESET, ruleset, len(ruleset), 0)
     for path, rights in opened:
         try:
@@ -143,6 +155,8 @@ def _restrict(system: _System, ruleset: bytes, opened: list[tuple[str, int]], pr
         rule = fitting.to_bytes(8, "little") + descriptor.to_bytes(4, "little")
         system.call(_ADD_RULE, rules, _PATH_BENEATH, rule, 0)
         os.close(descriptor)
+    for port in ports:
+        system.call(_ADD_RULE, rules, _NET_PORT, _CONNECT_TCP.to_bytes(8, "little") + port.to_bytes(8, "little"), 0)
     system.call(_RESTRICT_SELF, rules, 0)
     os.close(rules)
     system.filter_calls(program)

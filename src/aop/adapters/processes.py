@@ -81,6 +81,7 @@ class LocalProcesses:
         self._rungs = rungs
         self._bubblewraps = bubblewraps
         self._proof: Bubblewrap | Landlock | Unproven | None = None
+        self._port_proof: Landlock | Unproven | None = None
 
     def sandbox_level(self, sandbox: str) -> str:
         """Return `bubblewrap`, `landlock` or `none`: the level that the self-test proves for this setting.
@@ -197,6 +198,15 @@ class LocalProcesses:
         with held_folder(self._scratch()) as folder:
             return prove_landlock(folder / "proof", home=self._home)
 
+    def _kept_to(self, ports: Sequence[int], bubblewrap: Bubblewrap, handed: HandedDown) -> list[str]:
+        """Return the words that keep a sandbox to some ports; none where that does not hold."""
+        if self._port_proof is None:
+            # Only sessions of agents need it.
+            from aop.adapters.port_proof import prove_ports
+
+            self._port_proof = prove_ports(bubblewrap)
+        return [] if isinstance(self._port_proof, Unproven) else self._port_proof.confined(ports, handed)
+
     def _scratch(self) -> Path:
         self._private_root.mkdir(parents=True, exist_ok=True)
         return self._private_root
@@ -228,10 +238,12 @@ class LocalProcesses:
                 self._view(command, program),
                 env={"HOME": self._home, "TMPDIR": "/tmp", **program.env},
                 cwd=program.cwd,
-                network=command.network,
+                network="none" if command.network == "none" else "host",
                 handed=handed,
                 tmp_bytes=command.limits.tmp_bytes,
             )
+            if command.network == "ports":
+                argv = [*self._kept_to(command.ports, bubblewrap, handed), *argv]
             env = {MAKER: f"{os.getpid()}-{self._private_root}"}
             with started(
                 [*HELD, *argv], limit=limits.impose, take=log.feed, clock=self._clock, handed=handed, env=env
@@ -257,7 +269,7 @@ class LocalProcesses:
             )
             argv = landlock.command(
                 program.argv,
-                landlock.restrictions(view, writable=[str(folder)], network=command.network),
+                landlock.restrictions(view, writable=[str(folder)], network=command.network, ports=command.ports),
                 env={**_own_folders(folder), **_java_options(folder), **program.env},
                 cwd=program.cwd,
                 handed=handed,

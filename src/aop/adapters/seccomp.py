@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
@@ -17,6 +17,11 @@ _LOAD, _AND, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x06
 _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
 
 _AF_UNIX = 1
+_AF_INET, _EITHER_VERSION = 2, 0xFFFFFFF7
+"""Version 6 of the Internet protocol is 10: one bit more."""
+_SOCK_STREAM, _KIND = 1, 0xF
+_TCP_OR_NONE = 0xFFFFFFF9
+_MSG_FASTOPEN = 0x20000000
 _TIOCSTI = 0x5412
 _O_TRUNC, _O_ACCMODE = 0o1000, 0o3
 _NOT_FOR_WRITING = (0, 3)
@@ -45,6 +50,8 @@ PROCESSORS: Mapping[str, Processor] = {
             "ioctl": 16,
             "socket": 41,
             "connect": 42,
+            "sendto": 44,
+            "sendmsg": 46,
             "clone": 56,
             "truncate": 76,
             "mount": 165,
@@ -56,6 +63,7 @@ PROCESSORS: Mapping[str, Processor] = {
             "unshare": 272,
             "perf_event_open": 298,
             "setns": 308,
+            "sendmmsg": 307,
             "bpf": 321,
             "userfaultfd": 323,
         },
@@ -72,12 +80,15 @@ PROCESSORS: Mapping[str, Processor] = {
             "unshare": 97,
             "socket": 198,
             "connect": 203,
+            "sendto": 206,
+            "sendmsg": 211,
             "add_key": 217,
             "request_key": 218,
             "keyctl": 219,
             "clone": 220,
             "perf_event_open": 241,
             "setns": 268,
+            "sendmmsg": 269,
             "bpf": 280,
             "userfaultfd": 282,
         },
@@ -116,6 +127,17 @@ _NO_NETWORK = (
     Refused(call="connect", answer=errno.EACCES),
 )
 _HOST_NETWORK = (Refused(call="socket", answer=errno.EACCES, argument=0, value=_AF_UNIX),)
+# Landlock rules over `connect` of TCP: other protocols, and data that connects by itself, would pass it by.
+_ONLY_TCP = (
+    Refused(call="socket", answer=errno.EACCES, argument=0, mask=_EITHER_VERSION, value=_AF_INET, unless=True),
+    Refused(call="socket", answer=errno.EACCES, argument=1, mask=_KIND, value=_SOCK_STREAM, unless=True),
+    Refused(call="socket", answer=errno.EACCES, argument=2, mask=_TCP_OR_NONE, value=0, unless=True),
+    *(
+        Refused(call=call, answer=errno.EACCES, argument=argument, mask=_MSG_FASTOPEN, value=_MSG_FASTOPEN)
+        for call, argument in (("sendto", 3), ("sendmsg", 2), ("sendmmsg", 3))
+    ),
+)
+_NETWORKS = {"none": _NO_NETWORK, "host": _HOST_NETWORK, "ports": _ONLY_TCP}
 # Before its third version Landlock let anybody cut files off that it let them read, and even others by their path.
 _NO_TRUNCATION = (
     Refused(call="truncate", answer=errno.EACCES),
@@ -132,9 +154,19 @@ def filter_program(processor: Processor, *, network: str, landlock_abi: int) -> 
     """Return the program that the kernel asks about every system call of a step."""
     refused = (
         *_ALWAYS,
-        *(_HOST_NETWORK if network == "host" else _NO_NETWORK),
+        *_NETWORKS[network],
         *(_NO_TRUNCATION if landlock_abi < 3 else ()),
     )
+    return _program(processor, refused)
+
+
+def tcp_program(processor: Processor) -> bytes:
+    """Return the program for a process that something else shuts in, but for the network."""
+    # What is asked for through a ring passes the filter by.
+    return _program(processor, (Refused(call="io_uring_setup", answer=errno.ENOSYS), *_ONLY_TCP))
+
+
+def _program(processor: Processor, refused: Sequence[Refused]) -> bytes:
     return b"".join(
         (
             _instruction(_LOAD, _ARCHITECTURE),

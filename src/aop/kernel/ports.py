@@ -267,7 +267,8 @@ class Command(Struct, frozen=True, kw_only=True):
     sandbox: str = "auto"
     """`auto`, `require` or `off` (`execution.sandbox`)."""
     network: str = "none"
-    """`none` or `host` (`execution.network`)."""
+    """`none` or `host` (`execution.network`), or `ports`: only those below where that can be had, else `host`."""
+    ports: tuple[int, ...] = ()
     readable: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
     limits: Limits = NO_LIMITS

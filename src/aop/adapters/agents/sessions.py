@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
@@ -133,8 +134,9 @@ class SessionWorker:
             log_path=fresh_log(desk.logs, given.feature_id, given.role),
             max_log_bytes=rules.max_log_bytes,
             sandbox=rules.sandbox,
-            # The model and AOP's tools are both reached over the network of this machine.
-            network="host",
+            # The model and AOP's tools are both reached over the network of this machine, and nothing else is.
+            network="ports",
+            ports=tuple(urlsplit(url).port or 0 for url in (session.mcp_url, session.model_url)),
             readable=(*rules.sandbox_read, *library_of(self._program)),
             writable=(*rules.sandbox_write, str(folder)),
             limits=rules.limits,
