@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -24,7 +24,7 @@ from aop.brains.ports import (
     Talked,
 )
 from aop.brains.prices import Prices
-from aop.core.errors import Fault, ModelPriceUnknown, ModelTimeout, ModelUnavailable, PathOutOfBounds
+from aop.core.errors import Fault, Json, ModelPriceUnknown, ModelTimeout, ModelUnavailable, PathOutOfBounds
 from aop.testing.scripted_model import ScriptedModel, Step, answers, breaks_off, calls, says
 from tests.brains.subjects import FENCE, FIVE, FIVE_GIVEN, QUESTION, Sum, brain_on, waited
 
@@ -55,6 +55,40 @@ def looped(
     model: ScriptedModel, tools: Desk, limits: Limits, journal: Journal = lambda _: None, **words: Any
 ) -> Outcome[Sum]:
     return waited(brain_on(model, **words).run_agentic_loop(MISSION, tools, limits, journal))
+
+
+def test_a_loop_that_was_interrupted_goes_on_with_what_it_knew_and_had_used() -> None:
+    recorded: dict[str, Any] = {}
+
+    async def once(name: str, do: Callable[[], Awaitable[Json]]) -> Json:
+        if name not in recorded:
+            recorded[name] = await do()
+        return recorded[name]  # type: ignore[no-any-return]
+
+    first = ScriptedModel([doing(), doing()])
+    with pytest.raises(Fault, match="script ends"):
+        waited(brain_on(first).run_agentic_loop(MISSION, Desk("seen"), Limits(), lambda _: None, once=once))
+    recorded["call_2_1"]["seconds"] = 99.0
+    second, tools = ScriptedModel([answers(FIVE)]), Desk("never")
+    outcome = waited(brain_on(second).run_agentic_loop(MISSION, tools, Limits(), lambda _: None, once=once))
+    assert isinstance(outcome, Finished)
+    assert (outcome.value, outcome.spent.iterations, outcome.spent.seconds >= 99.0) == (FIVE, 3, True)
+    assert (tools.executed, len(second.asked)) == (0, 1)
+    assert [turn.text for turn in second.asked[0].turns if isinstance(turn, Observation)] == [
+        f'<data-{FENCE} source="tool do">\nseen\n</data-{FENCE}>'
+    ] * 2
+
+
+def test_the_time_that_a_loop_took_before_it_was_interrupted_counts() -> None:
+    async def once(name: str, do: Callable[[], Awaitable[Json]]) -> Json:
+        done: Any = await do()
+        return {**done, "seconds": 700.0} if name == "reply_1" else done
+
+    model = ScriptedModel([doing()] * 3)
+    running = brain_on(model).run_agentic_loop(MISSION, Desk(), Limits(), lambda _: None, once=once)
+    outcome = waited(running)
+    assert isinstance(outcome, LimitReached)
+    assert (outcome.limit, len(model.asked)) == (Limit.TIME, 1)
 
 
 def doing(**usage: Any) -> Step:

@@ -8,7 +8,7 @@ from msgspec import Struct
 from aop.brains.budgets import CallLimits, Limits, Spent
 from aop.brains.conversation import Model, Observation, Offer, Reply, Request, Said, ToolCall
 from aop.brains.looping import Loop, cut_off
-from aop.brains.ports import Answer, Journal, Mission, Outcome, T, Tools
+from aop.brains.ports import Answer, Journal, Mission, Once, Outcome, T, Tools, at_once
 from aop.brains.prices import Prices
 from aop.brains.prompts import Prompt
 from aop.brains.shapes import read_as, schema_of
@@ -52,7 +52,9 @@ class ModelBrain:
                 passed_over=reply.passed_over,
             )
 
-    async def run_agentic_loop(self, mission: Mission[T], tools: Tools, limits: Limits, journal: Journal) -> Outcome[T]:
+    async def run_agentic_loop(
+        self, mission: Mission[T], tools: Tools, limits: Limits, journal: Journal, *, once: Once = at_once
+    ) -> Outcome[T]:
         """Let a model work with tools; see the port."""
         loop = Loop(
             model=self._model,
@@ -62,6 +64,7 @@ class ModelBrain:
             call_limits=self._limits,
             limits=limits,
             journal=journal,
+            once=once,
         )
         return await loop.run(mission, tools)
 

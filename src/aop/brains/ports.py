@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -10,6 +10,7 @@ from msgspec import Struct
 from aop.brains.budgets import Limit, Limits, Spent
 from aop.brains.conversation import Offer, PassedOver, Usage
 from aop.brains.prompts import Prompt
+from aop.core.errors import Json
 
 T = TypeVar("T", bound=Struct)
 
@@ -116,6 +117,18 @@ class Observed(Struct, frozen=True, kw_only=True, tag="observed"):
 Journal: TypeAlias = Callable[[Replied | Called | Observed], None]
 """Told of each event as it happens, without secrets."""
 
+Once: TypeAlias = Callable[[str, Callable[[], Awaitable[Json]]], Awaitable[Json]]
+"""Does what is named and returns what came of it; what was done before under that name is returned, and not done again.
+
+A loop asks for `reply_1`, `call_1_1`, `call_1_2`, `reply_2` ..., and takes all that it knows from there: one that was
+interrupted is taken up where it was, with what it had used by then.
+"""
+
+
+async def at_once(_name: str, do: Callable[[], Awaitable[Json]]) -> Json:
+    """Do it: for a loop that nobody takes up again."""
+    return await do()
+
 
 class Brain(Protocol):
     """Something that can be asked."""
@@ -126,7 +139,9 @@ class Brain(Protocol):
         Raises: ModelAnswerInvalid, or another refusal of asking a model.
         """
 
-    async def run_agentic_loop(self, mission: Mission[T], tools: Tools, limits: Limits, journal: Journal) -> Outcome[T]:
+    async def run_agentic_loop(
+        self, mission: Mission[T], tools: Tools, limits: Limits, journal: Journal, *, once: Once = at_once
+    ) -> Outcome[T]:
         """Let a model work with tools until it hands in a result or a limit is reached.
 
         Raises: ModelPriceUnknown, before anything is asked, if there is a cost limit that could not be kept.

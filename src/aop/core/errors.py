@@ -1013,6 +1013,23 @@ class ModeUnavailable(Refusal):
     hint = "Remove `mode: agentic` and `exploratory: true` from the ticket's block, or make the change smaller."
 
 
+class ToolCallDenied(Refusal):
+    """A model in a loop asked for a tool, or for an argument, that its mission does not have."""
+
+    code = "tool_call_denied"
+    hint = "Call only the tools that are offered, with the project, the branch and the ticket of the mission."
+
+
+class AgentStopped(Refusal):
+    """A model in a loop ended, or was ended, before its mission was done."""
+
+    code = "agent_stopped"
+    hint = (
+        "Look at what is there already (`aop ticket show RUN` has every call); raise the limit that was reached, or ask"
+        " for less in the ticket, and start again."
+    )
+
+
 class RemoteNotFound(Refusal):
     """The tracker, the version control system or the documentation has no such thing."""
 

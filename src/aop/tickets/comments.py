@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from aop.core.errors import Json
 
 MARKER = "AOP-Run"
+
+
+class StepFailure(Protocol):
+    """Where a run failed, and with what."""
+
+    step: str
+    error: Mapping[str, Json]
 
 
 def marked(text: str, marker: str) -> str:
@@ -17,6 +25,14 @@ def marked(text: str, marker: str) -> str:
 def is_marked(text: str, marker: str) -> bool:
     """Tell whether a text was written by that step; other lines may follow, as trackers rewrite what they keep."""
     return f"{MARKER}: {marker}" in (line.strip() for line in text.splitlines())
+
+
+def tried_again(work: str, failure: StepFailure) -> str:
+    """Say that the fixed steps failed, and that a model is let try."""
+    return (
+        f"{work} failed at the step `{failure.step}`: {failure.error['message']}\n"
+        "It is tried again in the agentic mode, since `AGENT_RECOVERY_ENABLED` is set."
+    )
 
 
 def failed(work: str, error: Mapping[str, Json], step: str, reached: Sequence[str]) -> str:

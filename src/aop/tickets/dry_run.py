@@ -12,7 +12,8 @@ from aop.core.errors import Fault, Json
 from aop.core.run import RunId
 from aop.reviews.report import CodeReviewReport
 from aop.tickets.plans import PlannedFile
-from aop.tickets.ports import DocsPort, MergeRequest, Ticket, TrackerPort, VcsPort
+from aop.tickets.ports import DocsPort, KnownTool, MergeRequest, Ticket, TrackerPort, VcsPort
+from aop.tickets.tool_policy import READS
 
 DRY_RUN = RunId("dry-run")
 
@@ -56,13 +57,20 @@ class _DryPort:
         self._port = port
         self._note = note
 
+    @property
+    def known_tools(self) -> Mapping[str, KnownTool]:
+        """Return what the port knows."""
+        return self._port.known_tools
+
     async def get_mcp_tools(self) -> Sequence[Offer]:
-        """Offer nothing: what a tool writes, nobody could note."""
-        return ()
+        """Return what the port has; what a model writes goes through the operations below, where it is noted."""
+        return await self._port.get_mcp_tools()
 
     async def execute_tool(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """Break: no tool was offered."""
-        _impossible()
+        """Read; break if it is something else."""
+        if not any(known.tool == name for operation, known in self.known_tools.items() if operation in READS):
+            _impossible()
+        return await self._port.execute_tool(name, arguments)
 
 
 class DryTracker(_DryPort):
@@ -95,6 +103,7 @@ class DryVcs(_DryPort):
     def __init__(self, port: VcsPort, note: Note) -> None:
         super().__init__(port, note)
         self._vcs = port
+        self._opened: MergeRequest | None = None
 
     async def resolve_project(self, project: str) -> str:
         """Read."""
@@ -105,8 +114,8 @@ class DryVcs(_DryPort):
         return await self._vcs.validate_branch_existence(project, branch)
 
     async def find_merge_request(self, project: str, branch: str) -> MergeRequest | None:
-        """Read."""
-        return await self._vcs.find_merge_request(project, branch)
+        """Read, or return what this run would have opened."""
+        return self._opened or await self._vcs.find_merge_request(project, branch)
 
     async def get_merge_request(self, project: str, number: str) -> MergeRequest:
         """Read."""
@@ -141,7 +150,8 @@ class DryVcs(_DryPort):
         """Note it."""
         self._note({"operation": "create_merge_request", "project": project, "branch": branch, "title": title})
         url = f"{DRY_RUN}://{project}/-/merge_requests/1"
-        return MergeRequest(number="1", url=url, state=DRY_RUN, source_branch=branch, target_branch=base or "")
+        self._opened = MergeRequest(number="1", url=url, state="opened", source_branch=branch, target_branch=base or "")
+        return self._opened
 
 
 def _impossible() -> NoReturn:

@@ -37,8 +37,19 @@ class MergeRequest(Struct, frozen=True, kw_only=True):
     target_branch: str
 
 
+class KnownTool(Struct, frozen=True, kw_only=True):
+    """The tool of a server that carries out an operation of ours, and what it calls each of our arguments."""
+
+    tool: str
+    arguments: Mapping[str, str]
+
+
 class McpPort(Protocol):
     """What every port has for a model in a loop; Python calls the tool."""
+
+    @property
+    def known_tools(self) -> Mapping[str, KnownTool]:
+        """Return the tools that AOP knows the meaning of, by the operations of `aop.tickets.tool_policy`."""
 
     async def get_mcp_tools(self) -> Sequence[Offer]:
         """Return the tools of the server behind the port."""

@@ -1,4 +1,4 @@
-"""The scaffolder: fourteen steps from a ticket to a merge request, in an order that no model chooses."""
+"""The scaffolder: fourteen fixed steps from a ticket to a merge request, or a model with tools between fixed steps."""
 
 from __future__ import annotations
 
@@ -6,17 +6,23 @@ from typing import Any
 
 import msgspec
 
+from aop.brains.ports import Mission
 from aop.core.clock import timestamp
-from aop.core.errors import Json, ModeUnavailable, RemoteNotFound, RemoteRejected
+from aop.core.errors import Json, RemoteNotFound, RemoteRejected
 from aop.core.run import Run
 from aop.tickets import comments
 from aop.tickets import scaffolding_texts as texts
+from aop.tickets.agent_loop import handed_in
+from aop.tickets.agentic_scaffold import AgenticScaffold, ScaffoldDone
 from aop.tickets.missions import ReviewParams, ScaffoldingMission, review_params_block, scaffolding_mission
 from aop.tickets.modes import Mode, scaffolding_mode
 from aop.tickets.plans import ScaffoldPlan, validated
 from aop.tickets.ports import MergeRequest, Ticket
+from aop.tickets.scaffolding_mission_prompt import scaffolding_mission_prompt
 from aop.tickets.scaffolding_prompt import scaffolding_prompt
 from aop.tickets.steps import Desk, StepFailed, Steps
+from aop.tickets.tool_policy import SCAFFOLDER_MAY
+from aop.tickets.tool_use import mission_tools
 
 KIND = "scaffold"
 
@@ -31,7 +37,7 @@ class ScaffolderAgent:
         """Carry out one run; its payload is the ticket as it was when the run was asked for."""
         steps = Steps(run, self._desk)
         work = _Scaffolding(self._desk, steps, msgspec.convert(payload, type=Ticket))
-        return await steps.to_the_end(work.linear, work.failed)
+        return await steps.to_the_end(work.worked, work.failed)
 
 
 class _Scaffolding:
@@ -42,25 +48,70 @@ class _Scaffolding:
         self.steps = steps
         self._ticket = ticket
         self._key = ticket.key
+        self._commit = ""
 
-    async def linear(self) -> dict[str, Any]:
-        """Take the fixed path.
+    async def worked(self) -> dict[str, Any]:
+        """Take the path that the mission and the settings choose; where it failed, perhaps the other one after it.
 
         Raises: StepFailed.
         """
         mission = msgspec.convert(await self.steps.do("parse", self._parse), type=ScaffoldingMission)
         await self.steps.comment("report_start", self._key, texts.started(mission))
-        project, branch = mission.target.gitlab_project_path, mission.target.branch_slug
-        vcs = self._desk.vcs
-        if await self.steps.do("check_branch", lambda: vcs.validate_branch_existence(project, branch)):
+        if self._mode(mission, failed_before=False) is Mode.AGENTIC_ACT_LOOP:
+            return await self._agentic(mission, None)
+        try:
+            return await self._linear(mission)
+        except StepFailed as failure:
+            if self._mode(mission, failed_before=True) is Mode.LINEAR_DETERMINISTIC:
+                raise
+            self.steps = self.steps.within("recovery")
+            await self.steps.comment("report_recovery", self._key, comments.tried_again("Scaffolding", failure))
+            return await self._agentic(mission, failure)
+
+    def _mode(self, mission: ScaffoldingMission, *, failed_before: bool) -> Mode:
+        return scaffolding_mode(
+            marked_agentic=mission.mode == "agentic",
+            exploratory=mission.exploratory,
+            failed_before=failed_before,
+            recovery_enabled=self._desk.settings.recovery_enabled,
+        )
+
+    async def _linear(self, mission: ScaffoldingMission) -> dict[str, Any]:
+        if await self._branch_exists(mission):
             return await self._stop_at_existing(mission)
-        asked = await self._ask(mission)
+        asked = await self._ask(mission, await self._docs(mission))
         plan = msgspec.convert(asked["value"], type=ScaffoldPlan)
         made = await self._write(mission, plan)
         await self._tell(mission, made)
-        await self._move("move_ticket", self._desk.settings.state_success)
         ending = {key: asked[key] for key in ("model", "cost_usd", "seconds")}
-        return {"outcome": "scaffolded", "branch": branch, "ask": ending, **made}
+        return {"outcome": "scaffolded", "branch": mission.target.branch_slug, "ask": ending, **made}
+
+    async def _agentic(self, mission: ScaffoldingMission, failure: StepFailed | None) -> dict[str, Any]:
+        """Let a model work between what Python does before and after it; `failure` is what it is to recover from."""
+        ours = failure is not None and "create_branch" in (failure.step, *self.steps.reached)
+        if await self._branch_exists(mission) and not ours:
+            return await self._stop_at_existing(mission)
+        docs = await self._docs(mission)
+        tools = await mission_tools(self._desk, self.steps, SCAFFOLDER_MAY)
+        work = AgenticScaffold(self._desk, self.steps, self._key, mission, tools)
+        limits = self._desk.settings.limits
+        before = "" if failure is None else texts.done_before(failure.step, self.steps.reached)
+        question = scaffolding_mission_prompt(
+            self._ticket.summary, mission, docs, limits, before, fence=self._desk.new_fence()
+        )
+        done, spent = await handed_in(
+            self._desk, self.steps, work.tools, Mission(prompt=question, result=ScaffoldDone), limits
+        )
+
+        async def prove() -> dict[str, Any]:
+            return {**await work.proven(), "generated_at": timestamp(self._desk.clock.now())}
+
+        made = await self.steps.do("prove_result", prove)
+        made["commit"] = made["commit"] or self._commit
+        await self._tell(mission, made)
+        used = {"iterations": spent.iterations, "cost_usd": spent.cost_usd, "seconds": spent.seconds}
+        ending = {"mode": Mode.AGENTIC_ACT_LOOP, "spent": used, "summary": self._desk.redact(done.summary)}
+        return {"outcome": "scaffolded", "branch": mission.target.branch_slug, **ending, **made}
 
     async def failed(self, failed: StepFailed) -> dict[str, Any]:
         """Tell the ticket what happened, and take it back to where it was; that this fails too hides nothing."""
@@ -72,16 +123,12 @@ class _Scaffolding:
         return {"outcome": "failed", "step": failed.step, "error": failed.error, "unreported": not reported}
 
     async def _parse(self) -> ScaffoldingMission:
-        mission = scaffolding_mission(self._ticket.description)
-        mode = scaffolding_mode(
-            marked_agentic=mission.mode == "agentic",
-            exploratory=mission.exploratory,
-            failed_before=False,
-            recovery_enabled=self._desk.settings.recovery_enabled,
-        )
-        if mode is Mode.AGENTIC_ACT_LOOP:
-            raise ModeUnavailable("The ticket asks for the agentic mode, which this AOP does not have.", mode=mode)
-        return mission
+        return scaffolding_mission(self._ticket.description)
+
+    async def _branch_exists(self, mission: ScaffoldingMission) -> bool:
+        project, branch = mission.target.gitlab_project_path, mission.target.branch_slug
+        vcs = self._desk.vcs
+        return bool(await self.steps.do("check_branch", lambda: vcs.validate_branch_existence(project, branch)))
 
     async def _stop_at_existing(self, mission: ScaffoldingMission) -> dict[str, Any]:
         project, branch = mission.target.gitlab_project_path, mission.target.branch_slug
@@ -91,17 +138,19 @@ class _Scaffolding:
         await self._move("move_ticket", self._desk.settings.state_success)
         return {"outcome": "branch_exists", "branch": branch, "merge_request": found}
 
-    async def _ask(self, mission: ScaffoldingMission) -> dict[str, Any]:
-        """Read the standards, ask once, and check what was planned."""
+    async def _docs(self, mission: ScaffoldingMission) -> tuple[str, str]:
+        """Read what is known of the service, and the standards."""
         docs, page = self._desk.docs, self._desk.settings.architecture_page_id
         service = mission.parameters.service_name
         project = await self.steps.do("read_project_docs", lambda: docs.get_project_context(service))
         architecture = await self.steps.do("read_architecture_docs", lambda: docs.get_architecture_context(page))
+        return project, architecture
+
+    async def _ask(self, mission: ScaffoldingMission, docs: tuple[str, str]) -> dict[str, Any]:
+        """Ask once, and check what was planned."""
 
         async def ask() -> Any:
-            question = scaffolding_prompt(
-                self._ticket.summary, mission, project, architecture, fence=self._desk.new_fence()
-            )
+            question = scaffolding_prompt(self._ticket.summary, mission, *docs, fence=self._desk.new_fence())
             return await self._desk.brain.generate_structured(question, ScaffoldPlan)
 
         async def validate() -> int:
@@ -116,7 +165,7 @@ class _Scaffolding:
         project, branch, base = target.gitlab_project_path, target.branch_slug, target.target_base_branch
         await self.steps.do("create_branch", lambda: vcs.create_branch(project, branch, base=base))
         message = self._desk.redact(texts.commit_message(self._key, mission))
-        commit = await self.steps.do(
+        self._commit = await self.steps.do(
             "commit", lambda: vcs.commit_changes(project, branch, message, plan.files, marker=marker)
         )
 
@@ -130,7 +179,7 @@ class _Scaffolding:
             )
             return {"merge_request": opened, "generated_at": timestamp(self._desk.clock.now())}
 
-        return {"commit": commit, **await self.steps.do("open_merge_request", open_merge_request)}
+        return {"commit": self._commit, **await self.steps.do("open_merge_request", open_merge_request)}
 
     async def _tell(self, mission: ScaffoldingMission, made: dict[str, Any]) -> None:
         opened = msgspec.convert(made["merge_request"], type=MergeRequest)
@@ -146,6 +195,7 @@ class _Scaffolding:
         tracker = self._desk.tracker
         await self.steps.do("update_description", lambda: tracker.update_task_description(self._key, block))
         await self.steps.comment("report_success", self._key, texts.succeeded(mission, opened, made["generated_at"]))
+        await self._move("move_ticket", self._desk.settings.state_success)
 
     async def _project_id(self, mission: ScaffoldingMission) -> str:
         """Return the id of the project, or its path where nobody knows the id (C-07)."""

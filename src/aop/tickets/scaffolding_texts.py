@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from aop.tickets.missions import ScaffoldingMission
 from aop.tickets.plans import ScaffoldPlan
 from aop.tickets.ports import MergeRequest
@@ -46,6 +48,13 @@ def merge_request_description(key: str, plan: ScaffoldPlan) -> str:
     """Return what the merge request says of itself."""
     files = "\n".join(f"- `{path}`" for path in sorted(file.path for file in plan.files))
     return f"Generated for {key}.\n\nFiles:\n{files}"
+
+
+def done_before(failed_at: str, reached: Sequence[str]) -> str:
+    """Tell a model what the fixed steps did before it was asked."""
+    writes = [step for step in ("create_branch", "commit", "open_merge_request") if step in reached]
+    done = ", ".join(f"`{step}`" for step in writes) or "nothing"
+    return f"They failed at `{failed_at}`; of what they write, this is done and must not be done again: {done}."
 
 
 def succeeded(mission: ScaffoldingMission, merge_request: MergeRequest, at: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 from msgspec import Struct
 
+from aop.brains.budgets import Limits
 from aop.brains.ports import Brain
 from aop.brains.recordings import masked
 from aop.core.clock import Clock, timestamp
@@ -31,6 +32,8 @@ class TicketSettings(Struct, frozen=True, kw_only=True):
     unsupported_vcs: str = ""
     """A version control system that was asked for and cannot be spoken to: the ticket is to say so."""
     recovery_enabled: bool = False
+    limits: Limits = Limits(max_cost_usd=1.0)
+    """What a model in a loop may use."""
 
 
 class Ledger(Protocol):
@@ -69,13 +72,20 @@ class StepFailed(Exception):
 class Steps:
     """The steps of one run, in the order in which they are asked for."""
 
-    def __init__(self, run: Run, desk: Desk) -> None:
+    def __init__(self, run: Run, desk: Desk, prefix: str = "") -> None:
         self._run = run
         self._desk = desk
+        self._prefix = prefix
         self.reached: list[str] = []
 
+    def within(self, part: str) -> Steps:
+        """Return further steps of the same run, whose names say which part of it they belong to."""
+        steps = Steps(self._run, self._desk, f"{self._prefix}{part}.")
+        steps.reached = self.reached
+        return steps
+
     def marker(self, step: str) -> str:
-        """Return the mark of what a step writes."""
+        """Return the mark of what a step writes: the same in each part of a run, so that none writes it again."""
         return f"{self._run.run_id}/{step}"
 
     async def do(self, name: str, act: Callable[[], Awaitable[Any]]) -> Any:
@@ -83,14 +93,23 @@ class Steps:
 
         Raises: StepFailed.
         """
+        value = await self.do_within(name, act)
+        self.reached.append(f"{self._prefix}{name}")
+        return value
+
+    async def do_within(self, name: str, act: Callable[[], Awaitable[Any]]) -> Any:
+        """Do a part of a larger step in the same way.
+
+        Raises: StepFailed.
+        """
+        full = f"{self._prefix}{name}"
 
         async def outcome() -> Json:
-            return await self._outcome(name, act)
+            return await self._outcome(full, act)
 
-        recorded: Any = await self._run.step(name, outcome)
+        recorded: Any = await self._run.step(full, outcome)
         if "error" in recorded:
-            raise StepFailed(name, recorded["error"])
-        self.reached.append(name)
+            raise StepFailed(full, recorded["error"])
         return recorded["value"]
 
     async def comment(self, step: str, key: str, text: str) -> None:

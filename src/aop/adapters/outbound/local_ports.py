@@ -29,6 +29,8 @@ TABLE: Mapping[str, Operation] = {
     "do_transition": Operation("tracker_transition", {**_KEY, "transition": "transition_id"}),
     "get_project": Operation("vcs_get_project", _WHERE),
     "get_branch": Operation("vcs_get_branch", _BRANCH),
+    "list_tree": Operation("vcs_list_tree", {**_WHERE, "ref": "ref", "path": "path"}),
+    "read_file": Operation("vcs_read_file", {**_WHERE, "ref": "ref", "path": "path"}),
     "create_branch": Operation("vcs_create_branch", {**_BRANCH, "base": "ref"}),
     "commit": Operation("vcs_push_files", {**_BRANCH, "message": "message", "files": "files"}),
     "create_merge_request": Operation(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 
 from aop.adapters.outbound.stdio_client import ServerCommand
+from aop.brains.budgets import Limits
 from aop.core.errors import Json, TicketProviderUnsupported, TicketSettingMissing
 from aop.tickets.steps import TicketSettings
 
@@ -17,6 +19,9 @@ PROVIDERS = (VCS_PROVIDER, "TRACKER_PROVIDER", "KNOWLEDGE_PROVIDER")
 STATES = ("WORKFLOW_STATE_INITIAL", "WORKFLOW_STATE_SUCCESS")
 SCAFFOLDING = "scaffolding"
 
+NO_LIMIT = "none"
+
+_COST = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,4})?")
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "TMPDIR")
 
 
@@ -50,6 +55,23 @@ def ticket_settings(environ: Mapping[str, str], product: str) -> TicketSettings:
         max_diff_chars=_number(environ, "CODE_REVIEW_MAX_DIFF_CHARS", 60_000),
         unsupported_vcs="" if providers[VCS_PROVIDER].upper() == LOCAL else providers[VCS_PROVIDER][:40],
         recovery_enabled=_switch(environ, "AGENT_RECOVERY_ENABLED", default=False),
+        limits=_limits(environ),
+    )
+
+
+def _limits(environ: Mapping[str, str]) -> Limits:
+    """Return what a model in a loop may use; only what it costs may be left open, for models without a price."""
+    cost = environ.get("AGENTIC_MAX_COST_USD", "").strip() or "1.00"
+    if cost != NO_LIMIT and not _COST.fullmatch(cost):
+        raise TicketSettingMissing(
+            f"`AGENTIC_MAX_COST_USD` is neither an amount such as `1.00` nor `{NO_LIMIT}`.",
+            missing=["AGENTIC_MAX_COST_USD"],
+        )
+    return Limits(
+        max_iterations=_number(environ, "AGENTIC_MAX_ITERATIONS", 20),
+        max_seconds=float(_number(environ, "AGENTIC_MAX_SECONDS", 900)),
+        max_tokens=_number(environ, "AGENTIC_MAX_TOKENS", 1_000_000),
+        max_cost_usd=None if cost == NO_LIMIT else float(cost),
     )
 
 

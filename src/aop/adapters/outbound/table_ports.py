@@ -10,6 +10,7 @@ import msgspec
 from aop.adapters.outbound.upstream import Operation, Upstream
 from aop.brains.conversation import Offer
 from aop.core.errors import RemoteRejected
+from aop.tickets.ports import KnownTool
 
 
 class TablePort:
@@ -21,6 +22,15 @@ class TablePort:
 
     def __init__(self, upstream: Upstream) -> None:
         self._upstream = upstream
+
+    @property
+    def known_tools(self) -> Mapping[str, KnownTool]:
+        """Return the tools that AOP knows the meaning of, by operation."""
+        return {
+            name: KnownTool(tool=row.tool, arguments=row.arguments)
+            for name, row in self.table.items()
+            if row.tool.startswith(self.prefix)
+        }
 
     async def get_mcp_tools(self) -> Sequence[Offer]:
         """Return the tools of the server that belong to this port."""

@@ -61,6 +61,24 @@ class LocalRepositories:
         message = git.run("log", "-1", "--format=%B", head).out.decode("utf-8", "replace")
         return {"name": branch, "commit": {"id": head, "message": message}}
 
+    def tree(self, project: str, ref: str, path: str) -> Json:
+        """Return the names in a folder of a branch; an empty path is the root."""
+        _, git = self._opened(project)
+        where = f"{_head(git, ref)}:{_checked_path(path) if path else ''}"
+        listed = git.run("ls-tree", "-z", "--end-of-options", where, fine=(0, 128))
+        if listed.code:
+            raise Answered(404, f"there is no folder `{path}` on `{ref}`")
+        rows = (line.partition("\t") for line in listed.out.decode("utf-8", "replace").split("\0") if line)
+        return [{"path": name, "type": about.split()[1]} for about, _, name in rows]
+
+    def file(self, project: str, ref: str, path: str) -> Json:
+        """Return the content of a file of a branch."""
+        _, git = self._opened(project)
+        found = git.run("cat-file", "blob", f"{_head(git, ref)}:{_checked_path(path)}", fine=(0, 128))
+        if found.code:
+            raise Answered(404, f"there is no file `{path}` on `{ref}`")
+        return {"path": path, "content": found.out.decode("utf-8", "replace")}
+
     def create_branch(self, project: str, branch: str, ref: str) -> Json:
         """Make a branch at the head of another."""
         _, git = self._opened(project)
@@ -175,11 +193,15 @@ def _sized(text: str) -> bytes:
     return f"data {len(raw)}\n".encode() + raw + b"\n"
 
 
-def _quoted(path: str) -> str:
+def _checked_path(path: str) -> str:
     try:
-        plain = exact_path(path)
+        return exact_path(path)
     except PathOutOfBounds as error:
         raise Answered(400, error.message) from error
+
+
+def _quoted(path: str) -> str:
+    plain = _checked_path(path)
     # Git reads the rest of the line as it is, unless it begins like a quoted name.
     return '"' + plain.replace('"', '\\"') + '"' if plain.startswith('"') else plain
 

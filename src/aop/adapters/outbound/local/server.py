@@ -55,6 +55,8 @@ class Local:
             "tracker_transition": LocalTool("Move a ticket.", {"key": str, "transition_id": int}, tickets.transition),
             "vcs_get_project": LocalTool("Return a project.", where, code.project),
             "vcs_get_branch": LocalTool("Return a branch.", named, code.branch),
+            "vcs_list_tree": LocalTool("Return what is in a folder.", {**where, "ref": str, "path": str}, code.tree),
+            "vcs_read_file": LocalTool("Return a file.", {**where, "ref": str, "path": str}, code.file),
             "vcs_create_branch": LocalTool("Make a branch.", {**named, "ref": str}, code.create_branch),
             "vcs_push_files": LocalTool(
                 "Commit files.", {**named, "message": str, "files": list[PushedFile]}, code.push_files

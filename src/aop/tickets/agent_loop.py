@@ -1,0 +1,72 @@
+"""One mission of a model with tools, from its limits to its end, as steps of a run."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from aop.brains.budgets import Limits, Spent
+from aop.brains.ports import Finished, LimitReached, Mission, ModelFailed, Outcome, Talked
+from aop.core.errors import AgentStopped, Json, Refusal
+from aop.tickets.steps import Desk, Steps
+from aop.tickets.tool_use import MissionTools
+
+T = TypeVar("T", bound=Struct)
+
+
+async def handed_in(
+    desk: Desk, steps: Steps, tools: MissionTools, mission: Mission[T], limits: Limits
+) -> tuple[T, Spent]:
+    """Let a model work, and return what it handed in and what it used.
+
+    Raises: StepFailed, also if it ended without handing in anything.
+    """
+
+    async def set_limits() -> Limits:
+        return limits
+
+    # A run that is taken up again keeps the limits that it began with.
+    kept = msgspec.convert(await steps.do("set_limits", set_limits), type=Limits)
+    try:
+        outcome: Outcome[T] = await desk.brain.run_agentic_loop(mission, tools, kept, _unheard, once=tools.once)
+    except Refusal as refusal:
+        outcome = ModelFailed(error=refusal.as_error(), spent=Spent())
+
+    async def end() -> dict[str, Json]:
+        if isinstance(outcome, Finished):
+            return {"value": msgspec.to_builtins(outcome.value), "spent": msgspec.to_builtins(outcome.spent)}
+        raise _stopped(outcome, sorted(tools.done))
+
+    ended = await steps.do("end_loop", end)
+    return msgspec.convert(ended["value"], type=mission.result), msgspec.convert(ended["spent"], type=Spent)
+
+
+def used_up(limits: Limits, spent: Spent) -> Limits:
+    """Return what is left of limits for the next mission of the same run."""
+    tokens, cost = limits.max_tokens, limits.max_cost_usd
+    return msgspec.structs.replace(
+        limits,
+        max_seconds=max(limits.max_seconds - spent.seconds, 0.0),
+        max_tokens=None if tokens is None else max(tokens - (spent.usage.total_tokens or 0), 0),
+        max_cost_usd=None if cost is None else max(cost - (spent.cost_usd or 0.0), 0.0),
+    )
+
+
+def _stopped(outcome: Talked | LimitReached | ModelFailed, done: list[str]) -> AgentStopped:
+    why, cause = "it called nothing any more", "talked"
+    if isinstance(outcome, LimitReached):
+        why, cause = f"it reached its limit of {outcome.limit}", str(outcome.limit)
+    elif isinstance(outcome, ModelFailed):
+        why, cause = f"it was refused: {outcome.error['message']}", str(outcome.error["code"])
+    return AgentStopped(
+        f"The model stopped before it was done: {why}, after {outcome.spent.iterations} replies.",
+        cause=cause,
+        operations_done=[*done],
+        spent=msgspec.to_builtins(outcome.spent),
+    )
+
+
+def _unheard(_event: object) -> None:
+    """Say nothing: every reply and every call is a step of the run already."""

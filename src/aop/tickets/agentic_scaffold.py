@@ -1,0 +1,126 @@
+"""The writes of a scaffold as a model may ask for them: each held to the ticket's mission, and done once."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from aop.core.errors import AgentStopped, ToolCallDenied
+from aop.tickets import scaffolding_texts as texts
+from aop.tickets.descriptions import blocks_in
+from aop.tickets.missions import ScaffoldingMission
+from aop.tickets.plans import ScaffoldPlan, validated
+from aop.tickets.ports import MergeRequest
+from aop.tickets.published import harmless, without_secrets
+from aop.tickets.steps import Desk, Steps
+from aop.tickets.tool_policy import Allowed, Files, Message
+from aop.tickets.tool_use import MissionTools
+
+MOST_COMMENTS = 5
+WANTED = ("create_branch", "commit", "create_merge_request")
+
+
+class ScaffoldDone(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a model hands in when the merge request is open."""
+
+    summary: Annotated[str, Meta(min_length=1, max_length=2_000)]
+
+
+class AgenticScaffold:
+    """The tools of one scaffold, and the proof that they were used to the end."""
+
+    def __init__(self, desk: Desk, steps: Steps, key: str, mission: ScaffoldingMission, tools: tuple[Allowed, ...]):
+        self._desk = desk
+        self._steps = steps
+        self._key = key
+        self._mission = mission
+        target = mission.target
+        self._project, self._branch, self._base = (
+            target.gitlab_project_path, target.branch_slug, target.target_base_branch,
+        )  # fmt: skip
+        held = {"key": key, "project": self._project, "branch": self._branch, "transition": desk.settings.state_success}
+        if self._base is not None:
+            held["base"] = self._base
+        self.tools = MissionTools(
+            desk,
+            steps,
+            tools,
+            held,
+            {
+                "create_branch": self._create_branch,
+                "commit": self._commit,
+                "create_merge_request": self._create_merge_request,
+                "add_comment": self._add_comment,
+                "update_description": self._update_description,
+                "do_transition": self._do_transition,
+            },
+        )
+
+    async def proven(self) -> dict[str, Any]:
+        """Return what was made, if it is there.
+
+        Raises: AgentStopped.
+        """
+        missing = [name for name in WANTED if not self._is_done(name)]
+        found = None if missing else await self._desk.vcs.find_merge_request(self._project, self._branch)
+        if found is None or found.state != "opened":
+            lacks = ", ".join(f"`{name}`" for name in missing) or "an open merge request"
+            raise AgentStopped(f"The model said that it was done, but there is no {lacks}.", cause="not_done")
+        commits = self.tools.done.get("commit", [])
+        told = msgspec.json.decode(str(commits[-1])) if commits else {}
+        return {"commit": told.get("commit", ""), "merge_request": found}
+
+    def _is_done(self, operation: str) -> bool:
+        """Tell whether this run did something: the model, or the fixed steps before it."""
+        linear = "open_merge_request" if operation == "create_merge_request" else operation
+        return operation in self.tools.done or linear in self._steps.reached
+
+    async def _create_branch(self, _given: Any, *, call: str) -> Any:
+        if not self._is_done("create_branch"):
+            await self._desk.vcs.create_branch(self._project, self._branch, base=self._base)
+        return {"branch": self._branch}
+
+    async def _commit(self, given: Files, *, call: str) -> Any:
+        if not self._is_done("create_branch"):
+            raise ToolCallDenied("The branch is not there yet.", hint="Make the branch first.")
+        if self._is_done("commit"):
+            raise ToolCallDenied("This run has made its one commit.", hint="Open the merge request.")
+        plan = validated(ScaffoldPlan(files=given.files, summary="Committed."), self._desk.redact)
+        message = self._desk.redact(texts.commit_message(self._key, self._mission))
+        marker = self._steps.marker("commit")
+        commit = await self._desk.vcs.commit_changes(self._project, self._branch, message, plan.files, marker=marker)
+        return {"commit": commit}
+
+    async def _create_merge_request(self, given: Message, *, call: str) -> Any:
+        if not self._is_done("commit"):
+            raise ToolCallDenied("There is nothing to merge yet.", hint="Commit the files first.")
+        about = harmless(without_secrets(given.text, self._desk.redact))
+        opened: MergeRequest = await self._desk.vcs.create_merge_request(
+            self._project,
+            self._branch,
+            base=self._base,
+            title=self._desk.redact(texts.merge_request_title(self._key, self._mission)),
+            description=f"Generated for {self._key}.\n\n{about}",
+        )
+        return opened
+
+    async def _add_comment(self, given: Message, *, call: str) -> Any:
+        if len(self.tools.done.get("add_comment", ())) >= MOST_COMMENTS:
+            raise ToolCallDenied(f"{MOST_COMMENTS} comments are enough.", hint="Go on without a comment.")
+        text = harmless(without_secrets(given.text, self._desk.redact))
+        await self._desk.tracker.add_comment(self._key, text, marker=self._steps.marker(call))
+        return {"commented": True}
+
+    async def _update_description(self, given: Message, *, call: str) -> Any:
+        text = harmless(without_secrets(given.text, self._desk.redact))
+        if blocks_in(text):
+            raise ToolCallDenied("The description gets no blocks of code.", hint="Write a paragraph of prose.")
+        await self._desk.tracker.update_task_description(self._key, text)
+        return {"appended": True}
+
+    async def _do_transition(self, _given: Any, *, call: str) -> Any:
+        state = self._desk.settings.state_success
+        await self._desk.tracker.update_status(self._key, state)
+        return {"status": state}

@@ -1,0 +1,248 @@
+"""Which tools a model in a loop may have: none but those that are listed here, in our own words.
+
+A server's tool is shown only if the port knows which of these operations it carries out, and if the agent may have that
+operation. What the server says of its tools is never shown (it may be an instruction), and a name that sounds like
+deleting, merging, approving or forcing is refused wherever it turns up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from aop.brains.conversation import Offer
+from aop.brains.shapes import schema_of
+from aop.core.errors import Fault
+from aop.tickets.plans import MOST_FILES, PlannedFile
+from aop.tickets.ports import KnownTool
+
+_MERGE_REQUEST = re.compile(r"merge_?requests?|pull_?requests?", re.IGNORECASE)
+_DESTRUCTIVE = re.compile(
+    r"(?:\A|_)(?:accept|approve|archive|close|delete|destroy|drop|force|merge|move|overwrite|purge|rebase|remove|reset"
+    r"|revert|transfer|unapprove|unprotect|wipe)(?:d|s)?(?:\Z|_)",
+    re.IGNORECASE,
+)
+
+Text = Annotated[str, Meta(min_length=1, max_length=10_000)]
+Short = Annotated[str, Meta(max_length=1_000)]
+
+
+class Nothing(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """No arguments but those that the mission holds."""
+
+
+class Place(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A file or a folder of a branch."""
+
+    ref: Short
+    path: Short = ""
+
+
+class Words(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to look for."""
+
+    words: Short
+
+
+class Page(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A page of the documentation."""
+
+    page: Short
+
+
+class Message(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What people are told."""
+
+    text: Text
+
+
+class Files(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is committed."""
+
+    files: Annotated[tuple[PlannedFile, ...], Meta(min_length=1, max_length=MOST_FILES)]
+
+
+class TicketTool(Struct, frozen=True, kw_only=True):
+    """An operation as a model knows it."""
+
+    operation: str
+    side: str
+    says: str
+    takes: type[Struct] = Nothing
+    held: tuple[str, ...]
+    """Arguments that follow from the mission; a call that names another value is refused."""
+    writes: bool = False
+
+
+_VCS, _TRACKER, _DOCS = "vcs", "tracker", "docs"
+TOOLS = (
+    TicketTool(operation="get_ticket", side=_TRACKER, says="Return the ticket.", held=("key",)),
+    TicketTool(operation="get_project", side=_VCS, says="Return the project.", held=("project",)),
+    TicketTool(operation="get_branch", side=_VCS, says="Return the mission's branch.", held=("project", "branch")),
+    TicketTool(
+        operation="list_tree", side=_VCS, says="List a folder at a branch.", takes=Place, held=("project",)
+    ),
+    TicketTool(operation="read_file", side=_VCS, says="Return a file at a branch.", takes=Place, held=("project",)),
+    TicketTool(
+        operation="list_merge_requests", side=_VCS, says="List the branch's merge requests.", held=("project", "branch")
+    ),
+    TicketTool(
+        operation="get_merge_request", side=_VCS, says="Return the merge request.", held=("project", "number")
+    ),
+    TicketTool(operation="list_notes", side=_VCS, says="Return the merge request's notes.", held=("project", "number")),
+    TicketTool(operation="search_pages", side=_DOCS, says="Find pages of the documentation.", takes=Words, held=()),
+    TicketTool(operation="get_page", side=_DOCS, says="Return a page of the documentation.", takes=Page, held=()),
+    TicketTool(
+        operation="create_branch",
+        side=_VCS,
+        says="Make the mission's branch at the head of its base.",
+        held=("project", "branch", "base"),
+        writes=True,
+    ),
+    TicketTool(
+        operation="commit",
+        side=_VCS,
+        says="Commit all files of the scaffold, once, to the mission's branch; Python writes the message.",
+        takes=Files,
+        held=("project", "branch"),
+        writes=True,
+    ),
+    TicketTool(
+        operation="create_merge_request",
+        side=_VCS,
+        says="Open the merge request of the mission's branch; `text` says in a few sentences what was made.",
+        takes=Message,
+        held=("project", "branch", "base"),
+        writes=True,
+    ),
+    TicketTool(
+        operation="add_comment", side=_TRACKER, says="Comment on the ticket.", takes=Message, held=("key",), writes=True
+    ),
+    TicketTool(
+        operation="update_description",
+        side=_TRACKER,
+        says="Append a paragraph to the ticket's description. Python appends the block for the review itself.",
+        takes=Message,
+        held=("key",),
+        writes=True,
+    ),
+    TicketTool(
+        operation="do_transition",
+        side=_TRACKER,
+        says="Move the ticket to the state that follows a success.",
+        held=("key", "transition"),
+        writes=True,
+    ),
+)  # fmt: skip
+READS = frozenset(tool.operation for tool in TOOLS if not tool.writes)
+SCAFFOLDER_MAY = (READS - {"get_merge_request", "list_notes"}) | {
+    "create_branch", "commit", "create_merge_request", "add_comment", "update_description", "do_transition",
+}  # fmt: skip
+REVIEWER_MAY = READS
+"""A reviewer's model only looks; what it finds is checked and published by Python."""
+
+
+class Gathered(Struct, frozen=True, kw_only=True):
+    """A tool of a port's server."""
+
+    side: str
+    tool: str
+    numbers: tuple[str, ...] = ()
+    """Arguments that the server takes as numbers."""
+
+
+class Allowed(Struct, frozen=True, kw_only=True):
+    """A tool that passed the policy."""
+
+    name: str
+    """`side.tool`: tools of two servers with the same name stay two."""
+    side: str
+    tool: str
+    operation: str
+    arguments: Mapping[str, str]
+    numbers: tuple[str, ...] = ()
+
+    @property
+    def meaning(self) -> TicketTool:
+        """Return what it is for."""
+        return next(tool for tool in TOOLS if tool.operation == self.operation)
+
+
+def gathered(side: str, offers: Sequence[Offer]) -> Iterator[Gathered]:
+    """Return what is kept of a server's list of tools: names, and which arguments are numbers; none of its prose."""
+    names = [offer.name for offer in offers]
+    if len(set(names)) != len(names):
+        raise Fault(f"The server of the {side} lists a tool twice.")
+    for offer in offers:
+        takes = offer.schema.get("properties", {})
+        numbers = tuple(name for name, about in takes.items() if "integer" in _types(about))
+        yield Gathered(side=side, tool=offer.name, numbers=numbers)
+
+
+def allowed(
+    tools: Sequence[Gathered], known: Mapping[str, Mapping[str, KnownTool]], may: Collection[str]
+) -> tuple[Allowed, ...]:
+    """Return the tools that a model may have, in a fixed order; everything else is denied."""
+    there = {(tool.side, tool.tool): tool for tool in tools}
+    passed: list[Allowed] = []
+    for wanted in TOOLS:
+        row = known[wanted.side].get(wanted.operation) if wanted.operation in may else None
+        found = there.get((wanted.side, row.tool)) if row else None
+        if row is None or found is None or is_destructive(row.tool):
+            continue
+        if any(other.name == f"{wanted.side}.{row.tool}" for other in passed):
+            continue
+        passed.append(
+            Allowed(
+                name=f"{wanted.side}.{row.tool}",
+                side=wanted.side,
+                tool=row.tool,
+                operation=wanted.operation,
+                arguments=row.arguments,
+                numbers=found.numbers,
+            )
+        )
+    return tuple(passed)
+
+
+def is_destructive(tool: str) -> bool:
+    """Tell whether a tool's name says that it undoes, overwrites or decides something."""
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])|[^A-Za-z]+", "_", tool)
+    return _DESTRUCTIVE.search(_MERGE_REQUEST.sub("request", words)) is not None
+
+
+def offer_of(tool: Allowed, held: Mapping[str, str]) -> Offer:
+    """Return a tool as the model sees it: in our words, with the mission's values as the only ones."""
+    schema: dict[str, Any] = schema_of(tool.meaning.takes)
+    fixed = {name: {"const": held[name]} for name in tool.meaning.held if name in held}
+    schema["properties"] = {**schema.get("properties", {}), **fixed}
+    schema["additionalProperties"] = False
+    return Offer(name=tool.name, description=tool.meaning.says, schema=_without_prose(schema))
+
+
+def _without_prose(schema: Any) -> Any:
+    if isinstance(schema, dict):
+        return {key: _without_prose(part) for key, part in schema.items() if key not in ("title", "description")}
+    return [_without_prose(part) for part in schema] if isinstance(schema, list) else schema
+
+
+def _types(about: Any) -> Collection[str]:
+    """Return the JSON types that a schema of an argument takes."""
+    if not isinstance(about, Mapping):
+        return ()
+    named = about.get("type", ())
+    own = [named] if isinstance(named, str) else [str(each) for each in named]
+    return [*own, *(each for part in about.get("anyOf", ()) for each in _types(part))]
+
+
+def free_arguments(tool: TicketTool, arguments: Mapping[str, Any]) -> Struct:
+    """Read the arguments that the model chooses.
+
+    Raises: msgspec.ValidationError.
+    """
+    free = {name: value for name, value in arguments.items() if name not in tool.held}
+    return msgspec.convert(free, type=tool.takes)
