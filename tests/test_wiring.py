@@ -15,6 +15,7 @@ from tests.world import World, run_aop
 
 NOT_FOR_STATUS = {
     *("yaml", "re2", "typing_extensions", "subprocess", "shutil"),
+    *("gettext", "locale", "platform", "textwrap", "urllib.parse", "ipaddress", "random"),
     *(
         "aop.core.yamltext",
         "aop.adapters.processes",
@@ -44,3 +45,17 @@ def test_the_second_status_imports_no_yaml_no_processes_and_no_other_tools(world
     imported = set(ended.stdout.split())
     assert {name for name in imported if name in MODULES} == {"aop.kernel.tools.report"}
     assert imported & NOT_FOR_STATUS == set()
+
+
+def test_what_is_left_out_when_a_command_starts_is_there_when_it_is_asked_for() -> None:
+    program = (
+        "from aop.cli.lean_imports import import_leanly; import_leanly(); import argparse, platform, sys\n"
+        "from pathlib import Path; import msgspec\n"
+        "class Word(msgspec.Struct):\n"
+        "    'One.\\n\\n    Two.'\n"
+        "    text: str\n"
+        "print(Path('/a b').as_uri(), msgspec.json.schema(Word)['$defs']['Word']['description'].split())\n"
+        "print(bool(platform.machine()), argparse.ArgumentParser(prog='x').format_usage().strip())"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert ended.stdout == "file:///a%20b ['One.', 'Two.']\nTrue usage: x [-h]\n"

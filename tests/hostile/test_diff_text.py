@@ -8,8 +8,9 @@ from base64 import b85encode
 import pytest
 
 from aop.core.errors import PatchDoesNotApply, Refusal
+from aop.kernel.config_models import Placement
 from aop.kernel.diffs import PatchRules, parse_patch
-from aop.kernel.placement import Placement, place
+from aop.kernel.placement import place
 
 HUNK = b"@@ -1 +1 @@\n-x\n+y\n"
 ADDED = b"@@ -0,0 +1 @@\n+y\n"

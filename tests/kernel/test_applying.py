@@ -12,9 +12,9 @@ from aop.adapters.git.repository import Repository
 from aop.core.errors import InvalidPatch, PatchDoesNotApply
 from aop.core.ids import TreeId
 from aop.kernel.applying import Fitted, applied, plain_files, rewritten
+from aop.kernel.config_models import Placement
 from aop.kernel.diffs import Patch, PatchRules, parse_patch, render
 from aop.kernel.patches import placed
-from aop.kernel.placement import Placement
 from aop.kernel.ports import FileMode
 from tests.adapters.git_repositories import git, make_repository
 from tests.adapters.random_trees import Content, PlainGit

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import argparse
 import gc
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from importlib import import_module
-from typing import NoReturn, Protocol, TextIO
+from typing import TYPE_CHECKING, Protocol
 
 from aop.cli.exits import Exit
+from aop.cli.lean_imports import import_leanly
 from aop.cli.terminal import OutputLost, Terminal
-from aop.core.errors import InvalidCliArgs, Refusal
+from aop.core.errors import Refusal
 from aop.core.version import VERSION
+
+if TYPE_CHECKING:  # `main` imports it, in its own way
+    import argparse
 
 VERBS = {
     "init": "write the configuration of this repository, after showing it",
@@ -69,7 +71,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not words or words[0] not in VERBS:
         return _without_verb(words)
     verb = _imported(words[0])
-    parser = _Parser(prog=f"aop {words[0]}", description=VERBS[words[0]].capitalize() + ".", formatter_class=_Help)
+    from aop.cli.parsing import Help, Parser
+
+    parser = Parser(prog=f"aop {words[0]}", description=VERBS[words[0]].capitalize() + ".", formatter_class=Help)
     parser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
     parser.add_argument(
         "--repo", default=".", metavar="PATH", help="a folder of the managed repository (default: here)"
@@ -102,67 +106,31 @@ def _write_no_more() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-class _Parser(argparse.ArgumentParser):
-    """Says what is wrong as JSON to whoever asked for JSON."""
-
-    def error(self, message: str) -> NoReturn:
-        if "--json" not in sys.argv:
-            super().error(message)
-        misused = InvalidCliArgs(f"`{self.prog}` was not understood: {message}.")
-        sys.exit(Terminal(json=True).refused(misused))
-
-
-class _Help(argparse.HelpFormatter):
-    """Knows how wide the terminal is; the usual one, made for every option, asks a module that knows all archives."""
-
-    def __init__(self, prog: str) -> None:
-        columns = os.environ.get("COLUMNS", "")
-        super().__init__(prog, width=int(columns) if columns.isdecimal() else _columns_of(sys.__stdout__))
-
-
-def _columns_of(stream: TextIO | None) -> int:
-    try:
-        return os.get_terminal_size(stream.fileno()).columns if stream else 80
-    except (OSError, ValueError):
-        return 80
-
-
 def _imported(name: str) -> Verb:
     # Nothing that an import makes is ever garbage: not to look for any, now or at exit, saves a tenth of `aop status`.
     gc.disable()
     try:
-        with _absent("typing_extensions"):
-            verb: Verb = import_module(f"aop.cli.{name}")
+        import_leanly()
+        verb: Verb = import_module(f"aop.cli.{name}")
         gc.freeze()
     finally:
         gc.enable()
     return verb
 
 
-@contextmanager
-def _absent(module: str) -> Iterator[None]:
-    """Let imports find that an optional module is not installed.
-
-    msgspec takes three names from `typing_extensions` if it can, which Python has itself; that doubles its own cost.
-    """
-    if module in sys.modules:
-        yield
-        return
-    sys.modules[module] = None  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        del sys.modules[module]
-
-
 def _without_verb(words: Sequence[str]) -> int:
     verbs = "".join(f"  {name:<10}{text}\n" for name, text in VERBS.items())
-    parser = _Parser(
+    import_leanly()
+    from argparse import RawDescriptionHelpFormatter
+
+    from aop.cli.parsing import Parser
+
+    parser = Parser(
         prog="aop",
         usage="aop COMMAND [options]",
         description="A deterministic control plane for AI software engineers: agents propose, plain Python decides.",
         epilog=f"commands:\n{verbs}\n`aop COMMAND --help` says what each takes.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"aop {VERSION}")
     if words and not words[0].startswith("-"):

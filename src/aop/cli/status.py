@@ -37,9 +37,8 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     for row in features:
         gates = " ".join(f"{name}:{verdict}" for name, verdict in row["gates"].items() if verdict != "na")
         lines.append(f"{row['feature_id']:<{width}}  {row['status']:<14}  {gates}".rstrip())
-        spent = told(msgspec.convert(row["spent"], Spending))
-        if spent:
-            lines.append(f"{'':<{width}}  {spent}")
+        if row["spent"]["turns"]:
+            lines.append(f"{'':<{width}}  {told(msgspec.convert(row['spent'], Spending))}")
         if row["status_reason"]:
             lines.append(f"{'':<{width}}  {row['status_reason']}")
     if answer.data["spent"]["turns"]:

@@ -8,10 +8,10 @@ from itertools import accumulate
 from msgspec import Struct
 
 from aop.core.ids import TreeId
+from aop.kernel.config_models import Placement
 from aop.kernel.diffs import FilePatch, Hunk, Patch, render
 from aop.kernel.hunks import NO_NEWLINE
 from aop.kernel.patches import placed
-from aop.kernel.placement import Placement
 from aop.kernel.ports import FileContent, FileMode, Git, TreeEntry
 
 _PLAIN = (FileMode.FILE, FileMode.EXECUTABLE)

@@ -16,7 +16,6 @@ from aop.kernel.gated_models import GatedRules
 from aop.kernel.limits import Limits
 from aop.kernel.paths import Matching
 from aop.kernel.people_models import CostRules, InboxRules, NotificationRules
-from aop.kernel.placement import Placement
 from aop.kernel.worktree_rules import WorktreeRules
 
 Count = Annotated[int, Meta(ge=1)]
@@ -71,6 +70,15 @@ class Section(Struct, frozen=True, forbid_unknown_fields=True):
 class CommitPolicy(Section, frozen=True, kw_only=True):
     allow_commit: bool
     allow_merge: bool
+
+
+class Placement(StrEnum):
+    """How far the line number of a hunk is believed (`patch_policy.placement`)."""
+
+    UNIQUE = "unique"
+    """Where it is wrong, and exactly one place below the hunk above fits, the hunk goes there."""
+    EXACT = "exact"
+    """It is right, or the hunk is refused."""
 
 
 class PatchPolicy(Section, frozen=True, kw_only=True):

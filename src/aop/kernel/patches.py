@@ -16,10 +16,10 @@ from aop.core.errors import (
     UnplannedFile,
 )
 from aop.core.redaction import Redactor
-from aop.kernel.config_models import PatchPolicy
+from aop.kernel.config_models import PatchPolicy, Placement
 from aop.kernel.diffs import FilePatch, Patch, PatchRules
 from aop.kernel.paths import PlannedPath, exact_path, folded
-from aop.kernel.placement import Placement, place
+from aop.kernel.placement import place
 from aop.kernel.plans import Bounds
 from aop.kernel.ports import FileMode, TreeChange, TreeEntry
 from aop.kernel.territory import Territory

@@ -5,12 +5,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
-from enum import StrEnum
 from itertools import accumulate
 
 from msgspec.structs import replace
 
 from aop.core.errors import Json, PatchDoesNotApply
+from aop.kernel.config_models import Placement
 from aop.kernel.hunks import NO_NEWLINE, Hunk
 
 MAX_SEARCHES = 500
@@ -18,15 +18,6 @@ MAX_SEARCHES = 500
 MAX_PLACES = 20
 MAX_SHOWN_LINES = 12
 MAX_SHOWN_CHARACTERS = 200
-
-
-class Placement(StrEnum):
-    """How far the line number of a hunk is believed (`patch_policy.placement`)."""
-
-    UNIQUE = "unique"
-    """Where it is wrong, and exactly one place below the hunk above fits, the hunk goes there."""
-    EXACT = "exact"
-    """It is right, or the hunk is refused."""
 
 
 def place(hunks: Sequence[Hunk], content: bytes, *, mode: Placement, path: str = "the file") -> tuple[Hunk, ...]:

@@ -98,10 +98,14 @@ def of_turn(usage: Usage | None) -> Spending:
 def together(spendings: Iterable[Spending]) -> Spending:
     """Return what several cost together."""
     total = NOTHING
-    for each in spendings:
+    for each in filter(_has_turns, spendings):
         sums = {name: getattr(total, name).and_also(getattr(each, name)) for name in Usage.__struct_fields__}
         total = Spending(turns=total.turns + each.turns, **sums)
     return total
+
+
+def _has_turns(spending: Spending) -> bool:
+    return spending.turns > 0
 
 
 def with_turn(known: FeatureUsage, role: str, run: str, usage: Usage | None) -> FeatureUsage:
