@@ -79,11 +79,19 @@ class Stopped(Exception):
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Say what the verb takes."""
+    parser.add_argument(
+        "what", nargs="?", choices=["tickets"], help="a ticket that becomes a merge request and its review, instead"
+    )
     parser.add_argument("--keep", action="store_true", help="leave the repository for you to look around in")
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Play the story; only features that are really merged are a success."""
+    if arguments.what:
+        from aop.cli import demo_tickets
+
+        with _folder(keep=arguments.keep) as folder:
+            return demo_tickets.play(arguments, terminal, folder)
     began = time.monotonic()
     environ = _environment(os.environ)
     try:

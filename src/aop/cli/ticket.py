@@ -22,24 +22,34 @@ from aop.core.visibletext import visible
 from aop.tickets.keys import ticket_key
 from aop.wiring import Settings, build_ticket_desk
 
+LEDGER = ".aop/tickets/ledger.db"
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Say what the verb takes."""
     parser.add_argument(
         "what",
-        choices=[*PRODUCTS, "runs", "show"],
+        choices=[*PRODUCTS, "runs", "show", "new"],
         help="`scaffold KEY`: make a branch, a commit and a merge request; `review KEY`: review that merge request;"
-        " `runs`: list; `show RUN`: every step",
+        " `runs`: list; `show RUN`: every step; `new KEY --file FILE`: a ticket of LOCAL",
     )
     parser.add_argument("name", nargs="?", metavar="KEY|RUN", help="the ticket, or the run")
+    parser.add_argument(
+        "--file", metavar="FILE", help="with `new`: the summary on the first line, then the description"
+    )
     parser.add_argument("--dry-run", action="store_true", help="compute and print everything, write nothing")
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Do what was asked for."""
     settings = Settings.from_env(os.environ)
-    root = open_repository(Path(arguments.repo), settings.environ).root
-    ledger = TicketLedger(root / ".aop" / "tickets" / "ledger.db")
+    if arguments.what == "new":
+        from aop.cli.ticket_new import make_ticket
+
+        return make_ticket(ticket_key(arguments.name or ""), arguments.file, settings.environ, terminal)
+    repository = open_repository(Path(arguments.repo), settings.environ)
+    repository.exclude_runtime_files()
+    ledger = TicketLedger(repository.root / LEDGER)
     if arguments.what == "runs":
         return _runs(ledger, terminal)
     if not arguments.name:

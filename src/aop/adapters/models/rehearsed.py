@@ -1,0 +1,35 @@
+"""A brain that knows its answers beforehand, one for each shape: for a demonstration without a key or a network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from aop.brains.budgets import Limits
+from aop.brains.conversation import Usage
+from aop.brains.ports import Answer, Journal, Mission, Outcome, Tools
+from aop.brains.prompts import Prompt
+from aop.core.errors import Fault, Json
+
+NAME = "rehearsed:model"
+
+T = TypeVar("T", bound=Struct)
+
+
+class RehearsedBrain:
+    """Implements `aop.brains.ports.Brain`."""
+
+    def __init__(self, answers: Mapping[type[Struct], Json]) -> None:
+        self._answers = answers
+
+    async def generate_structured(self, prompt: Prompt, shape: type[T], *, repairs: int = 0) -> Answer[T]:
+        """Return the answer of a shape."""
+        value = msgspec.convert(self._answers[shape], type=shape)
+        return Answer(value=value, model=NAME, usage=Usage(), cost_usd=0.0, seconds=0.0)
+
+    async def run_agentic_loop(self, mission: Mission[T], tools: Tools, limits: Limits, journal: Journal) -> Outcome[T]:
+        """Break: a loop cannot be rehearsed."""
+        raise Fault("The rehearsed model answers questions only.")
