@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from aop.brains.budgets import Limits
 from aop.brains.conversation import Usage
-from aop.brains.ports import Answer, Journal, Mission, Outcome, Tools
+from aop.brains.ports import Answer, Journal, Mission, Once, Outcome, Tools, at_once
 from aop.brains.prompts import Prompt
 from aop.core.errors import Fault, Json
 
@@ -30,6 +30,8 @@ class RehearsedBrain:
         value = msgspec.convert(self._answers[shape], type=shape)
         return Answer(value=value, model=NAME, usage=Usage(), cost_usd=0.0, seconds=0.0)
 
-    async def run_agentic_loop(self, mission: Mission[T], tools: Tools, limits: Limits, journal: Journal) -> Outcome[T]:
+    async def run_agentic_loop(
+        self, mission: Mission[T], tools: Tools, limits: Limits, journal: Journal, *, once: Once = at_once
+    ) -> Outcome[T]:
         """Break: a loop cannot be rehearsed."""
         raise Fault("The rehearsed model answers questions only.")
