@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # few commands supervise, and what that takes is imported by 
     from aop.adapters.notifications.sending import Notifications
     from aop.core.ids import FeatureId
     from aop.core.run import Engine
+    from aop.gated.driving import Agent
     from aop.supervisor.board import Board
     from aop.supervisor.life import Limits as RunLimits
     from aop.supervisor.life import Lives
@@ -133,7 +134,6 @@ class Catalogue(Mapping[str, Tool]):
 CATALOGUE = Catalogue()
 
 CALL_LOG = ".aop/calls.jsonl"
-AGENT_LOGS = ".aop/logs"
 
 SECRET_NAMES = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "API_KEY", "APIKEY", "PRIVATE_KEY", "CREDENTIAL")
 
@@ -271,37 +271,12 @@ def agent_staff(app: App, settings: Settings, choices: Mapping[Role, ProviderCho
 
     Raises: MissingRolePrompt, ProviderAuthMissing, AgentProviderNotConfigured.
     """
-    from aop.adapters.agents.access import metered_access
-    from aop.adapters.agents.custom import Surroundings, patience_of
-    from aop.adapters.agents.scratch import ScratchReader
-    from aop.adapters.agents.sessions import Desk
+    from aop.adapters.agents import desks
     from aop.adapters.agents.staff import ChosenStaff, chosen_workers, feature_scratch, role_prompts
-    from aop.kernel.provisions import environment_of
 
-    kernel, private = app.gateway.kernel, app.root / ".aop"
-    config = kernel.config()
-    around = Surroundings(
-        processes=kernel.processes,
-        rules=lambda: kernel.config().policy.execution,
-        scratch=feature_scratch(kernel),
-        environment=lambda feature_id: environment_of(kernel, feature_id),
-        private=private / "tmp",
-        logs=app.root / AGENT_LOGS,
-        path=settings.environ.get("PATH", ""),
-        patience=patience_of(config.policy.supervisor),
-    )
-    desk = Desk(
-        kernel=kernel,
-        tokens=app.tokens,
-        scratches=ScratchReader(kernel.git, app.root, settings.environ),
-        access=metered_access(kernel, settings.environ),
-        environment=around.environment,
-        mcp_url=mcp_url,
-        private=around.private,
-        logs=around.logs,
-        path=around.path,
-        patience=around.patience,
-    )
+    kernel, environ = app.gateway.kernel, settings.environ
+    around = desks.surroundings(kernel, app.root, environ, feature_scratch(kernel))
+    desk = desks.desk(kernel, app.root, environ, app.tokens, mcp_url)
 
     def model_worker(model: str | None) -> Worker:
         from aop.adapters.agents.model_worker import ModelDesk, ModelWorker
@@ -309,8 +284,22 @@ def agent_staff(app: App, settings: Settings, choices: Mapping[Role, ProviderCho
         at = ModelDesk(gateway=app.gateway, scratches=desk.scratches, logs=around.logs, seconds=around.patience.seconds)
         return ModelWorker(build_brain(settings, chosen=model), at)
 
-    workers = chosen_workers(choices, settings.environ, around, desk, model_worker)
-    return ChosenStaff(choices, role_prompts(app.repository, config), workers)
+    workers = chosen_workers(choices, environ, around, desk, model_worker)
+    return ChosenStaff(choices, role_prompts(app.repository, kernel.config()), workers)
+
+
+def gated_agent(app: App, settings: Settings, choice: ProviderChoice, mcp_url: str = "") -> Agent:
+    """Return the agent that somebody chose to work one step at a time; one that needs MCP comes in at this address.
+
+    Raises: ProviderAuthMissing, AgentProviderNotConfigured, UnsupportedAgentProvider.
+    """
+    from aop.adapters.agents import desks
+    from aop.adapters.agents.gated_agents import chosen_agent, workflow_scratch
+
+    kernel, environ = app.gateway.kernel, settings.environ
+    around = desks.surroundings(kernel, app.root, environ, workflow_scratch(kernel))
+    desk = desks.desk(kernel, app.root, environ, app.tokens, mcp_url)
+    return chosen_agent(choice, environ, around, desk, app.gateway.tools)
 
 
 def build_brain(settings: Settings, *, chosen: str | None = None, product: str | None = None) -> Brain:

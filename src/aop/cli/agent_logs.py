@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 
-from aop.adapters.agents.turn_logs import TurnLogReader
+from aop.adapters.agents.turn_logs import AGENT_LOGS, TurnLogReader
 from aop.cli.terminal import Terminal
 from aop.core.clock import Clock
 from aop.core.ids import FeatureId
 from aop.core.visibletext import visible
-from aop.wiring import AGENT_LOGS, App
+from aop.wiring import App
 
 LOOK_AGAIN_SECONDS = 0.2
 _SHOWN_CHARS = 400

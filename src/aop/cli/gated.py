@@ -1,4 +1,4 @@
-"""`aop gated`: start a workflow for one agent, look at it, answer its call for help, or begin again."""
+"""`aop gated`: start a workflow for one agent, drive one through it, look at it, help it, or begin again."""
 
 from __future__ import annotations
 
@@ -17,16 +17,30 @@ from aop.wiring import App, Settings, build
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Say what the verb takes."""
-    parser.add_argument("action", choices=sorted(ACTIONS))
+    parser.add_argument("action", choices=sorted([*ACTIONS, "run"]))
     parser.add_argument("--name", default="gated", metavar="ID", help="which workflow (default: gated)")
     parser.add_argument(
-        "--plan", metavar="PATH", help="start: the plan of all pull requests (default: as the policy says)"
+        "--plan", metavar="PATH", help="start, run: the plan of all pull requests (default: as the policy says)"
     )
     parser.add_argument("--guidance", metavar="TEXT", help="resume: what the agent is told")
+    driving_arguments(parser)
+
+
+def driving_arguments(parser: argparse.ArgumentParser) -> None:
+    """Say what `run` takes besides."""
+    parser.add_argument("--agent-provider", metavar="P", help="run: which coding agent does the work")
+    parser.add_argument("--agent-model", metavar="M", help="run: which model it uses")
+    parser.add_argument("--provider-config-env", metavar="V", help="run: the variable with the provider's settings")
+    parser.add_argument("--max-turns", type=int, default=100, metavar="N", help="run: so many turns (default: 100)")
+    parser.add_argument("--max-minutes", type=float, default=480, metavar="N", help="run: so long (default: 480)")
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Do it, and say what comes next."""
+    if arguments.action == "run":
+        from aop.cli import gated_run
+
+        return gated_run.run(arguments, terminal)
     app = build(Path(arguments.repo), Settings.from_env(os.environ))
     try:
         answer = ACTIONS[arguments.action](app, arguments)

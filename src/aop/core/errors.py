@@ -800,6 +800,14 @@ class NoWorkflow(Refusal):
     hint = "A person starts one with `aop gated start`."
 
 
+class AgentAtWork(Refusal):
+    """Somebody else works through the same plan."""
+
+    code = "agent_at_work"
+    move = Move.WAIT
+    hint = "One agent at a time: wait until the other one has ended, or end it."
+
+
 class FrozenTest(Refusal):
     """A test that went red is to be changed before the code is right."""
 

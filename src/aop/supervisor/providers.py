@@ -36,7 +36,15 @@ def choices(command_line: Wish, environment: Wish, runtime: Runtime) -> dict[Rol
 
     Raises: AgentProviderNotConfigured, UnsupportedAgentProvider.
     """
-    return {role: _choice(role, [command_line, environment, *_wishes(role, runtime)]) for role in ROLES}
+    return {role: choice_of(role, command_line, environment, runtime) for role in ROLES}
+
+
+def choice_of(role: Role, command_line: Wish, environment: Wish, runtime: Runtime) -> ProviderChoice:
+    """Return who works in one role.
+
+    Raises: AgentProviderNotConfigured, UnsupportedAgentProvider.
+    """
+    return _choice(role, [command_line, environment, *_wishes(role, runtime)])
 
 
 def _wishes(role: Role, runtime: Runtime) -> list[Wish]:

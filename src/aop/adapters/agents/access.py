@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from aop.adapters.agents.vendors import Vendor
 from aop.core.errors import ProviderAuthMissing
+from aop.core.ids import FeatureId
 from aop.kernel.calls import Kernel
 from aop.kernel.usage import left_of_caps
-from aop.supervisor.workers import WorkerInput
 
 if TYPE_CHECKING:  # it brings a web server along
     from aop.adapters.metering.sessions import Meter
@@ -34,22 +34,22 @@ def key_of(vendor: Vendor, environ: Mapping[str, str], config_ref: str | None) -
 
 def metered_access(
     kernel: Kernel, environ: Mapping[str, str]
-) -> Callable[[Vendor, WorkerInput], AbstractContextManager[Meter]]:
+) -> Callable[[Vendor, FeatureId, str | None], AbstractContextManager[Meter]]:
     """Return what puts a meter between a session and its model, with what the feature may still use as its caps."""
 
     @contextmanager
-    def access(vendor: Vendor, given: WorkerInput) -> Iterator[Meter]:
+    def access(vendor: Vendor, feature_id: FeatureId, config_ref: str | None) -> Iterator[Meter]:
         from aop.adapters.metering.forwarding import Upstream
         from aop.adapters.metering.sessions import metered
         from aop.adapters.metering.tallies import Caps
         from aop.adapters.models.settings import known_prices
 
         with kernel.record.read() as view:
-            dollars, tokens = left_of_caps(view, kernel.config().policy.cost, given.feature_id)
+            dollars, tokens = left_of_caps(view, kernel.config().policy.cost, feature_id)
         upstream = Upstream(
             provider=vendor.family,
             base_url=environ.get(vendor.url_variable) or vendor.url,
-            key=key_of(vendor, environ, given.provider_config_ref),
+            key=key_of(vendor, environ, config_ref),
         )
         caps = Caps(cost_usd=dollars, tokens=tokens)
         with metered(upstream, prices=known_prices(environ), caps=caps) as meter:

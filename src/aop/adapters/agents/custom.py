@@ -72,8 +72,8 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     patience: Patience
 
 
-class CustomWorker:
-    """Implements `aop.supervisor.workers.Worker`."""
+class CustomCommand:
+    """A command of the user's that is started once a turn."""
 
     def __init__(self, command: str, around: Surroundings) -> None:
         """Take a command as a person writes it in a variable.
@@ -88,18 +88,24 @@ class CustomWorker:
             raise ProviderAuthMissing("The command of the custom agent is empty.")
         self._around = around
 
-    def turn(self, given: WorkerInput) -> WorkerOutput:
-        asked = msgspec.json.encode({"schema": SCHEMA, **msgspec.to_builtins(given)})
+    def answer(self, asked: bytes, feature_id: FeatureId, role: str) -> bytes:
+        """Start it with one object, and return all that it says.
+
+        Raises: NoUsableAnswer.
+        """
         self._around.private.mkdir(parents=True, exist_ok=True)
-        with self._around.scratch(given.feature_id) as tree, held_folder(self._around.private) as folder:
+        with self._around.scratch(feature_id) as tree, held_folder(self._around.private) as folder:
             (folder / "in").write_bytes(asked)
             with _Listener(folder / "out", LARGEST_ANSWER) as listener:
                 watch = TurnWatch(folder / "begun", listener.heard_bytes, self._around.patience, time.monotonic)
-                ended = self._around.processes.run(self._command(given, tree, folder, watch))
+                log = fresh_log(self._around.logs, feature_id, role)
+                command = self._command(tree, folder, watch, log)
+                own = self._around.environment(feature_id)
+                ended = self._around.processes.run(msgspec.structs.replace(command, env=(*own, *command.env)))
         _check_heard(listener.heard, ended)
-        return _answer(listener.heard)
+        return listener.heard
 
-    def _command(self, given: WorkerInput, tree: Path, folder: Path, watch: TurnWatch) -> Command:
+    def _command(self, tree: Path, folder: Path, watch: TurnWatch, log: Path) -> Command:
         rules = self._around.rules()
         program, *others = self._argv
         # A program that is named by its path brings its library along, as one on the PATH does.
@@ -109,11 +115,11 @@ class CustomWorker:
             argv=(*_CONNECTED, str(folder), *self._argv),
             cwd=tree,
             worktree=tree,
-            env=(*self._around.environment(given.feature_id), ("PATH", os.pathsep.join(path))),
+            env=(("PATH", os.pathsep.join(path)),),
             env_allowlist=rules.env_allowlist,
             timeout_seconds=self._around.patience.seconds,
             ends_early=watch.ends_early,
-            log_path=fresh_log(self._around.logs, given.feature_id, given.role),
+            log_path=log,
             max_log_bytes=rules.max_log_bytes,
             sandbox=rules.sandbox,
             network=rules.network,
@@ -121,6 +127,21 @@ class CustomWorker:
             writable=(*rules.sandbox_write, str(folder)),
             limits=rules.limits,
         )
+
+
+class CustomWorker:
+    """Implements `aop.supervisor.workers.Worker`."""
+
+    def __init__(self, command: str, around: Surroundings) -> None:
+        """Take a command as a person writes it in a variable.
+
+        Raises: ProviderAuthMissing if it names nothing that could be run.
+        """
+        self._command = CustomCommand(command, around)
+
+    def turn(self, given: WorkerInput) -> WorkerOutput:
+        asked = msgspec.json.encode({"schema": SCHEMA, **msgspec.to_builtins(given)})
+        return _answer(self._command.answer(asked, given.feature_id, given.role))
 
 
 def _is_there(word: str) -> bool:

@@ -30,10 +30,15 @@ class Scratch(Struct, frozen=True, kw_only=True):
 @contextmanager
 def scratch_of(kernel: Kernel, feature_id: FeatureId) -> Iterator[Scratch]:
     """Give a copy of a feature's tree that is gone afterwards."""
-    git = kernel.git
     with kernel.record.read() as view:
         state = feature_named(view, feature_id)
-    base, tree = state.base_commit, state.tree
+    with scratch_at(kernel.git, state.base_commit, state.tree) as made:
+        yield made
+
+
+@contextmanager
+def scratch_at(git: Git, base: CommitId, tree: TreeId) -> Iterator[Scratch]:
+    """Give a copy of a tree that is gone afterwards."""
     commit = base if tree == git.tree_of(base) else git.commit(tree, [base], "Scratch\n", when=_ANY_TIME)
     with git.scratch_checkout(commit) as folder:
         yield Scratch(folder=folder, commit=commit, tree=tree)

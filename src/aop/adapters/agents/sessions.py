@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,7 @@ from aop.core.roles import Role
 from aop.kernel.calls import Kernel
 from aop.kernel.ports import Command, Ended, Ending
 from aop.kernel.proposals import proposed_in
-from aop.kernel.tokens import TokenOrder, Tokens
+from aop.kernel.tokens import LONGEST_LIFE, TokenOrder, Tokens
 from aop.supervisor.workers import PatchProposal, Request, WorkerInput, WorkerOutput
 
 if TYPE_CHECKING:  # it brings a web server along
@@ -50,7 +50,7 @@ class Desk(Struct, frozen=True, kw_only=True):
     kernel: Kernel
     tokens: Tokens
     scratches: ScratchReader
-    access: Callable[[Vendor, WorkerInput], AbstractContextManager[Meter]]
+    access: Callable[[Vendor, FeatureId, str | None], AbstractContextManager[Meter]]
     environment: Callable[[FeatureId], tuple[tuple[str, str], ...]]
     """What tells a feature's processes which ports are theirs."""
     mcp_url: str
@@ -60,27 +60,76 @@ class Desk(Struct, frozen=True, kw_only=True):
     patience: Patience
 
 
-class SessionWorker:
-    """Implements `aop.supervisor.workers.Worker` with a program that is started once a turn."""
+class AgentProgram(Struct, frozen=True, kw_only=True):
+    """A coding agent as it is installed here, and what its sessions share."""
 
-    def __init__(self, vendor: Vendor, program: str, desk: Desk) -> None:
-        self._vendor = vendor
-        self._program = program
-        self._desk = desk
+    vendor: Vendor
+    path: str
+    desk: Desk
 
-    def turn(self, given: WorkerInput) -> WorkerOutput:
-        desk = self._desk
-        turn = desk.kernel.new_id("turn")
+    @contextmanager
+    def token(self, role: Role, feature_id: FeatureId, turn: str | None = None) -> Iterator[str]:
+        """Give a token that is refused when the session is over."""
+        desk = self.desk
         life = timedelta(seconds=desk.patience.seconds) + _TOKEN_OUTLIVES_TURN
-        order = TokenOrder(role=given.role, feature_id=given.feature_id, run_id=RunId(turn), life=life)
+        order = TokenOrder(
+            role=role, feature_id=feature_id, run_id=None if turn is None else RunId(turn), life=min(life, LONGEST_LIFE)
+        )
         handed = desk.tokens.issue(order, by="system")
         try:
-            return self._taken(given, turn, handed.text)
+            yield handed.text
         finally:
             desk.tokens.revoke(handed.token.token_id, by="system")
 
+    def is_enclosed(self) -> bool:
+        """Tell whether a sandbox holds."""
+        kernel = self.desk.kernel
+        return kernel.processes.sandbox_level(kernel.config().policy.execution.sandbox) != "none"
+
+    def ran(self, session: Session, folder: Path, prompt: str, feature_id: FeatureId) -> Ended:
+        """Run it to its end, in a folder of its own, with a prompt."""
+        desk, rules = self.desk, self.desk.kernel.config().policy.execution
+        launch = self.vendor.launch(session)
+        _furnish(session.home, launch.files)
+        (folder / "in").write_text(prompt, encoding="utf-8")
+        watch = TurnWatch(folder / "begun", lambda: 0, desk.patience, time.monotonic)
+        path = os.pathsep.join([os.path.dirname(self.path), desk.path])
+        own = {"PATH": path, "HOME": str(session.home), TOKEN_VARIABLE: session.token, **launch.env}
+        command = Command(
+            argv=(*_CONNECTED, str(folder), self.path, *launch.words),
+            cwd=session.tree,
+            worktree=session.tree,
+            env=(*desk.environment(feature_id), *own.items()),
+            env_allowlist=ENVIRONMENT,
+            timeout_seconds=desk.patience.seconds,
+            ends_early=watch.ends_early,
+            log_path=fresh_log(desk.logs, feature_id, session.role),
+            max_log_bytes=rules.max_log_bytes,
+            sandbox=rules.sandbox,
+            # The model and AOP's tools are both reached over the network of this machine, and nothing else is.
+            network="ports",
+            ports=tuple(urlsplit(url).port or 0 for url in (session.mcp_url, session.model_url)),
+            readable=(*rules.sandbox_read, *library_of(self.path)),
+            writable=(*rules.sandbox_write, str(folder)),
+            limits=rules.limits,
+        )
+        return desk.kernel.processes.run(command)
+
+
+class SessionWorker:
+    """Implements `aop.supervisor.workers.Worker` with a program that is started once a turn."""
+
+    def __init__(self, program: AgentProgram) -> None:
+        self._program = program
+        self._desk = program.desk
+
+    def turn(self, given: WorkerInput) -> WorkerOutput:
+        turn = self._desk.kernel.new_id("turn")
+        with self._program.token(given.role, given.feature_id, turn) as token:
+            return self._taken(given, turn, token)
+
     def _taken(self, given: WorkerInput, turn: str, token: str) -> WorkerOutput:
-        with self._desk.access(self._vendor, given) as model:
+        with self._desk.access(self._program.vendor, given.feature_id, given.provider_config_ref) as model:
             try:
                 output = self._worked(given, turn, token, model)
             except NoUsableAnswer as refusal:
@@ -101,46 +150,16 @@ class SessionWorker:
                 token=token,
                 model_url=model.base_url,
                 model_key=model.placeholder_key,
-                enclosed=self._is_enclosed(),
+                enclosed=self._program.is_enclosed(),
             )
-            ended = desk.kernel.processes.run(self._command(given, turn, session, folder))
+            prompt = session_prompt(given, self._program.vendor, turn)
+            ended = self._program.ran(session, folder, prompt, given.feature_id)
             diff = desk.scratches.diff(scratch) if session.edits and ended.ending is Ending.EXITED else ""
         return answer_of(self._proposed(turn, given.feature_id, given.role), diff, ended)
-
-    def _is_enclosed(self) -> bool:
-        kernel = self._desk.kernel
-        return kernel.processes.sandbox_level(kernel.config().policy.execution.sandbox) != "none"
 
     def _proposed(self, turn: str, feature_id: FeatureId, role: Role) -> Mapping[str, Any] | None:
         with self._desk.kernel.record.read() as view:
             return proposed_in(view, turn, feature_id, role)
-
-    def _command(self, given: WorkerInput, turn: str, session: Session, folder: Path) -> Command:
-        desk, rules = self._desk, self._desk.kernel.config().policy.execution
-        launch = self._vendor.launch(session)
-        _furnish(session.home, launch.files)
-        (folder / "in").write_text(session_prompt(given, self._vendor, turn), encoding="utf-8")
-        watch = TurnWatch(folder / "begun", lambda: 0, desk.patience, time.monotonic)
-        path = os.pathsep.join([os.path.dirname(self._program), desk.path])
-        own = {"PATH": path, "HOME": str(session.home), TOKEN_VARIABLE: session.token, **launch.env}
-        return Command(
-            argv=(*_CONNECTED, str(folder), self._program, *launch.words),
-            cwd=session.tree,
-            worktree=session.tree,
-            env=(*desk.environment(given.feature_id), *own.items()),
-            env_allowlist=ENVIRONMENT,
-            timeout_seconds=desk.patience.seconds,
-            ends_early=watch.ends_early,
-            log_path=fresh_log(desk.logs, given.feature_id, given.role),
-            max_log_bytes=rules.max_log_bytes,
-            sandbox=rules.sandbox,
-            # The model and AOP's tools are both reached over the network of this machine, and nothing else is.
-            network="ports",
-            ports=tuple(urlsplit(url).port or 0 for url in (session.mcp_url, session.model_url)),
-            readable=(*rules.sandbox_read, *library_of(self._program)),
-            writable=(*rules.sandbox_write, str(folder)),
-            limits=rules.limits,
-        )
 
 
 def answer_of(proposed: Mapping[str, Any] | None, diff: str, ended: Ended) -> WorkerOutput:

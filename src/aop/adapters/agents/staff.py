@@ -10,8 +10,8 @@ from aop.adapters.agents.access import key_of
 from aop.adapters.agents.custom import CustomWorker, Surroundings, command_from
 from aop.adapters.agents.installed import installed_program
 from aop.adapters.agents.scratch import scratch_of
-from aop.adapters.agents.sessions import Desk, SessionWorker
-from aop.adapters.agents.vendors import VENDORS
+from aop.adapters.agents.sessions import AgentProgram, Desk, SessionWorker
+from aop.adapters.agents.vendors import VENDORS, Vendor
 from aop.core.errors import AgentProviderNotConfigured, MissingRolePrompt
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
@@ -73,6 +73,14 @@ def _worker(choice: ProviderChoice, environ: Mapping[str, str], around: Surround
     vendor = VENDORS.get(Provider(choice.provider))
     if vendor is None:
         return CustomWorker(command_from(environ, choice.provider_config_ref), around)
+    return SessionWorker(program_of(vendor, choice, environ, desk))
+
+
+def program_of(vendor: Vendor, choice: ProviderChoice, environ: Mapping[str, str], desk: Desk) -> AgentProgram:
+    """Return a coding agent that can be started here.
+
+    Raises: ProviderAuthMissing, AgentProviderNotConfigured.
+    """
     program = installed_program(vendor, environ)
     if program is None:
         raise AgentProviderNotConfigured(
@@ -81,7 +89,7 @@ def _worker(choice: ProviderChoice, environ: Mapping[str, str], around: Surround
             provider=vendor.provider,
         )
     key_of(vendor, environ, choice.provider_config_ref)
-    return SessionWorker(vendor, program, desk)
+    return AgentProgram(vendor=vendor, path=program, desk=desk)
 
 
 def role_prompts(git: Git, config: Config) -> dict[Role, str]:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from aop.core.ids import FeatureId
 
+AGENT_LOGS = ".aop/logs"
+
 
 def fresh_log(logs: Path, feature_id: FeatureId, role: str) -> Path:
     """Return where a turn that begins writes; what the turn before it wrote there is gone."""

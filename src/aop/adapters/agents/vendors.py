@@ -35,7 +35,12 @@ class Session(Struct, frozen=True, kw_only=True):
     @property
     def edits(self) -> bool:
         """Tell whether the role changes files."""
-        return self.role is not Role.PLANNER
+        return self.role not in (Role.PLANNER, Role.SWE)
+
+    @property
+    def looks(self) -> bool:
+        """Tell whether the role reads files with the agent's own tools; who works step by step has AOP's alone."""
+        return self.role is not Role.SWE
 
 
 class Launch(Struct, frozen=True, kw_only=True):
@@ -68,7 +73,7 @@ class Vendor(Struct, frozen=True, kw_only=True):
 
 
 def _claude(session: Session) -> Launch:
-    tools = ["Read", "Grep", "Glob"]
+    tools = ["Read", "Grep", "Glob"] if session.looks else []
     tools += ["Edit", "Write"] if session.edits else []
     tools += ["Bash"] if session.edits and session.enclosed else []
     server = {
@@ -90,6 +95,9 @@ def _claude(session: Session) -> Launch:
         "ENABLE_TOOL_SEARCH": "false",
     }
     return Launch(words=tuple(words), env=env, files={"mcp.json": _json({"mcpServers": {"aop": server}})})
+
+
+_CODEX_OWN = ("shell_tool", "unified_exec", "view_image", "image_generation", "multi_agent", "sleep_tool", "goals")
 
 
 def _codex(session: Session) -> Launch:
@@ -115,6 +123,7 @@ def _codex(session: Session) -> Launch:
     }
     words = ["exec", "--json", "--skip-git-repo-check", "--ignore-user-config", "--color", "never"]
     words += ["-s", inner, "-C", str(session.tree), "--disable", "plugins", "--disable", "apps"]
+    words += [] if session.looks else [word for name in _CODEX_OWN for word in ("--disable", name)]
     words += ["-m", session.model] if session.model else []
     words += [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
     env = {"CODEX_HOME": str(session.home / ".codex"), "OPENAI_API_KEY": session.model_key}
@@ -136,7 +145,8 @@ def _gemini(session: Session) -> Launch:
         "privacy": {"usageStatisticsEnabled": False},
         "telemetry": {"enabled": False},
         "general": {"enableAutoUpdate": False, "maxAttempts": 2},
-        "tools": {"exclude": excluded},
+        # What is excluded by name is excluded of AOP's tools too, which have names in common with its own.
+        "tools": {"exclude": excluded} if session.looks else {"core": ["mcp_aop_*"]},
         "mcpServers": {"aop": server},
     }
     words = ["--output-format", "stream-json", "--approval-mode", "yolo" if session.edits else "default"]

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from aop.core.ids import FeatureId
 from aop.kernel.calls import Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.permissions import SYSTEM
 from aop.kernel.record import Transaction
@@ -14,7 +15,7 @@ from aop.kernel.usage import FeatureUsage, Spending, Usage, spent_in, spent_on, 
 
 
 class RecordTurn(ChangeArguments, frozen=True, kw_only=True):
-    worker: Literal["planner", "builder", "qa"]
+    worker: Literal["planner", "builder", "qa", "swe"]
     """Whose turn it was."""
     run: Annotated[str, Meta(max_length=200)]
     """The run that the turn belongs to."""
@@ -40,14 +41,15 @@ def record_turn(call: Call, arguments: RecordTurn) -> Outcome:
     """Keep what a turn cost, in the journal and in the sums."""
 
     def decide(tx: Transaction) -> Outcome:
-        state = the_feature(tx, arguments)
-        known = tx.get(FeatureUsage, state.feature_id) or FeatureUsage(version=0, feature_id=state.feature_id)
+        # What `swe` works on is a workflow, which is a feature only from its first branch on.
+        name = FeatureId(arguments.feature_id) if arguments.worker == "swe" else the_feature(tx, arguments).feature_id
+        known = tx.get(FeatureUsage, name) or FeatureUsage(version=0, feature_id=name)
         usage = with_turn(known, arguments.worker, arguments.run, arguments.usage)
-        tx.put(usage, state.feature_id)
+        tx.put(usage, name)
         tx.append(
             call.event(
                 "turn_taken",
-                state.feature_id,
+                name,
                 worker=arguments.worker,
                 run=arguments.run,
                 provider=arguments.provider,
@@ -57,7 +59,7 @@ def record_turn(call: Call, arguments: RecordTurn) -> Outcome:
             )
         )
         return TurnRecorded(
-            feature_id=state.feature_id,
+            feature_id=name,
             feature=spent_on(usage),
             run=spent_in(arguments.run, tx.all(FeatureUsage)),
         )

@@ -1,0 +1,193 @@
+"""Agents that work one step at a time: a command that says what it wants called, or a program that calls it by MCP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from aop.adapters.agents.custom import SCHEMA, CustomCommand, Patience, Surroundings, command_from
+from aop.adapters.agents.scratch import scratch_at
+from aop.adapters.agents.sessions import AgentProgram, Desk
+from aop.adapters.agents.staff import program_of
+from aop.adapters.agents.vendors import VENDORS, Session
+from aop.adapters.git.folders import held_folder
+from aop.core.errors import NoUsableAnswer, NoWorkflow, UnsupportedAgentProvider
+from aop.core.ids import FeatureId
+from aop.core.jsontext import MalformedText, parse_json
+from aop.core.roles import Role
+from aop.gated.documents import GatedWorkflow
+from aop.gated.driving import Given, Taken, Wanted
+from aop.kernel.agent_models import Provider
+from aop.kernel.calls import Kernel, Tool
+from aop.kernel.ports import Ended, Ending
+from aop.kernel.schemas import tool_schemas
+from aop.kernel.usage import Usage
+from aop.supervisor.workers import ProviderChoice
+
+_EXCERPT = 300
+_HINT = 'Answer with one JSON object: {"calls": [{"tool": "...", "arguments": {...}}]}.'
+
+
+def persona() -> str:
+    """Return what an agent is told before anything else."""
+    return (files("aop.gated") / "prompts" / "persona.md").read_text("utf-8")
+
+
+class CallsWanted(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a command answers: the calls that are to be made for it, in this order."""
+
+    calls: tuple[Wanted, ...]
+    usage: Usage | None = None
+    note: str = ""
+
+
+class CommandAgent:
+    """Implements `aop.gated.driving.Agent` with a command that is started once a turn."""
+
+    provider = "custom"
+
+    def __init__(self, command: str, around: Surroundings, model: str | None, tools: tuple[Tool, ...]) -> None:
+        """Take a command as a person writes it in a variable.
+
+        Raises: ProviderAuthMissing if it names nothing that could be run.
+        """
+        CustomCommand(command, around)
+        self._command = command
+        self._around = around
+        self.model = model
+        self._tools = [
+            {"name": tool.name, "description": tool.summary, "input_schema": tool_schemas(tool)[0]} for tool in tools
+        ]
+
+    def turn(self, given: Given) -> Taken:
+        asked = {
+            "schema": SCHEMA,
+            "role": Role.SWE,
+            "feature_id": given.feature_id,
+            "model": self.model,
+            "instructions": persona(),
+            "task": given.task,
+            "last_tool_results": given.last_tool_results,
+            "tools": self._tools,
+        }
+        around = replace(self._around, patience=_within(self._around.patience, given.seconds))
+        said = CustomCommand(self._command, around).answer(msgspec.json.encode(asked), given.feature_id, Role.SWE)
+        wanted = _calls_of(said)
+        return Taken(calls=wanted.calls, usage=wanted.usage, note=wanted.note)
+
+
+def _within(patience: Patience, seconds: float) -> Patience:
+    return replace(patience, seconds=max(1.0, min(patience.seconds, seconds)))
+
+
+def _calls_of(said: bytes) -> CallsWanted:
+    try:
+        wanted: CallsWanted = msgspec.convert(parse_json(said.decode()), CallsWanted)
+    except (UnicodeDecodeError, MalformedText, msgspec.ValidationError) as error:
+        excerpt = said[:_EXCERPT].decode(errors="replace")
+        raise NoUsableAnswer(f"The agent's answer names no calls: {error}.", hint=_HINT, begins_with=excerpt) from error
+    return wanted
+
+
+class SessionAgent:
+    """Implements `aop.gated.driving.Agent` with a program of a vendor's: it works until it ends by itself.
+
+    It stands in an empty folder and has no tools of its own, so that what it sees and what it changes is the server's.
+    """
+
+    def __init__(self, program: AgentProgram, model: str | None, config_ref: str | None) -> None:
+        self._program = program
+        self.provider: str = program.vendor.provider
+        self.model = model
+        self._config_ref = config_ref
+
+    def turn(self, given: Given) -> Taken:
+        desk = self._program.desk
+        program = replace(self._program, desk=replace(desk, patience=_within(desk.patience, given.seconds)))
+        with (
+            program.token(Role.SWE, given.feature_id) as token,
+            desk.access(program.vendor, given.feature_id, self._config_ref) as meter,
+        ):
+            ended = self._worked(program, given, token, (meter.base_url, meter.placeholder_key))
+        usage = meter.report().turn_usage
+        if ended.ending is Ending.NOT_STARTED:
+            facts: Mapping[str, Any] = {"usage": msgspec.to_builtins(usage)}
+            raise NoUsableAnswer(f"The agent did not start: {ended.problem}", ending=ended.ending, **facts)
+        return Taken(usage=usage, note=_how(ended))
+
+    def _worked(self, program: AgentProgram, given: Given, token: str, model: tuple[str, str]) -> Ended:
+        desk = program.desk
+        desk.private.mkdir(parents=True, exist_ok=True)
+        with held_folder(desk.private) as folder:
+            tree = folder / "empty"
+            tree.mkdir()
+            session = Session(
+                role=Role.SWE,
+                model=self.model,
+                home=folder / "home",
+                tree=tree,
+                mcp_url=desk.mcp_url,
+                token=token,
+                model_url=model[0],
+                model_key=model[1],
+                enclosed=program.is_enclosed(),
+            )
+            return program.ran(session, folder, self._prompt(given), given.feature_id)
+
+    def _prompt(self, given: Given) -> str:
+        names = self._program.vendor.overlay.replace("submit_plan", "get_task")
+        here = "All these tools are those of the MCP server `aop`. You have no others, and no files of your own."
+        return "\n\n".join([persona(), here, names, f"You work on `{given.feature_id}`. Begin with `get_task`."]) + "\n"
+
+
+def _how(ended: Ended) -> str:
+    if ended.ending is Ending.EXITED:
+        return f"The agent ended with {ended.exit_code}."
+    return f"The agent was ended: {ended.problem}"
+
+
+def chosen_agent(
+    choice: ProviderChoice,
+    environ: Mapping[str, str],
+    around: Surroundings,
+    desk: Desk,
+    tools: Mapping[str, Tool],
+) -> CommandAgent | SessionAgent:
+    """Return the agent that somebody chose.
+
+    Raises: ProviderAuthMissing, AgentProviderNotConfigured, UnsupportedAgentProvider.
+    """
+    config_ref = choice.provider_config_ref
+    vendor = VENDORS.get(Provider(choice.provider))
+    if vendor is not None:
+        return SessionAgent(program_of(vendor, choice, environ, desk), choice.model, config_ref)
+    if choice.provider == Provider.CUSTOM:
+        own = tuple(tool for tool in tools.values() if Role.SWE in tool.roles)
+        return CommandAgent(command_from(environ, config_ref), around, choice.model, own)
+    raise UnsupportedAgentProvider(
+        f"`{choice.provider}` does not work one step at a time.",
+        hint=f"Take one of: {', '.join([*VENDORS, Provider.CUSTOM])}.",
+        provider=choice.provider,
+    )
+
+
+def workflow_scratch(kernel: Kernel) -> Callable[[FeatureId], AbstractContextManager[Path]]:
+    """Return what gives a copy of a workflow's tree that is gone afterwards."""
+
+    @contextmanager
+    def scratch(name: FeatureId) -> Iterator[Path]:
+        with kernel.record.read() as view:
+            known = view.get(GatedWorkflow, name)
+        if known is None:
+            raise NoWorkflow(f"There is no workflow `{name}`.")
+        with scratch_at(kernel.git, known.base_commit, known.tree) as made:
+            yield made.folder
+
+    return scratch

@@ -1,0 +1,245 @@
+"""Drives an agent through a workflow until it is done or needs a person; what it says of itself counts for nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Any, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from aop.core.errors import Json, NoUsableAnswer, NoWorkflow
+from aop.core.ids import FeatureId
+from aop.core.roles import Role
+from aop.gated.documents import GatedWorkflow
+from aop.gated.standing import GET_TASK, SUBMIT_WORK
+from aop.gated.workflow import Phase, Workflow
+from aop.kernel.calls import Envelope
+from aop.kernel.gateway import Gateway
+from aop.kernel.merging import base_head
+from aop.kernel.principals import Principal
+from aop.kernel.usage import Overrun, Usage, overrun
+
+ENDS_A_TURN = frozenset({SUBMIT_WORK, "request_scope_reduction", "escalate_for_external_help"})
+"""One attempt, and then its report: what an agent wants after one of these it wants without the answer (GATED-03)."""
+
+
+class Ending(StrEnum):
+    """Why nobody is asked any more."""
+
+    DONE = "done"
+    WAITS_FOR_APPROVAL = "waits_for_approval"
+    HALTED = "halted"
+    ESCALATED = "escalated"
+    NOT_REVIEWED = "not_reviewed"
+    REFUSED = "refused"
+    NO_PROGRESS = "no_progress"
+    TURNS_USED_UP = "turns_used_up"
+    TIME_IS_UP = "time_is_up"
+    COST_CAP = "cost_cap"
+
+
+class Ended(Struct, frozen=True, kw_only=True):
+    """How a run ended."""
+
+    ending: Ending
+    message: str
+    turns: int = 0
+    error: Mapping[str, Json] | None = None
+    """The refusal that it ended with, if it did."""
+
+
+class Allowed(Struct, frozen=True, kw_only=True):
+    """How much an agent may try."""
+
+    turns: int
+    seconds: float
+    idle_turns: int = 5
+    """So many turns in a row that change nothing are enough."""
+
+
+class Given(Struct, frozen=True, kw_only=True):
+    """What an agent gets for a turn; it needs to remember nothing (GATED-04)."""
+
+    feature_id: FeatureId
+    task: Mapping[str, Any]
+    """What `get_task` answered just now."""
+    last_tool_results: tuple[Mapping[str, Any], ...]
+    seconds: float
+
+
+class Wanted(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A call that an agent without MCP wants made for it."""
+
+    tool: str
+    arguments: Mapping[str, Any] = {}
+
+
+class Taken(Struct, frozen=True, kw_only=True):
+    """What came of a turn, besides what the record knows."""
+
+    calls: tuple[Wanted, ...] = ()
+    usage: Usage | None = None
+    note: str = ""
+
+
+class Agent(Protocol):
+    """Somebody who works on a workflow, turn by turn."""
+
+    @property
+    def provider(self) -> str:
+        """Return which coding agent it is."""
+
+    @property
+    def model(self) -> str | None:
+        """Return the model that it uses; None if nobody said."""
+
+    def turn(self, given: Given) -> Taken:
+        """Take a turn.
+
+        Raises: NoUsableAnswer; its fact `usage` says what the turn cost nevertheless.
+        """
+
+
+class Drive:
+    """One run of one agent on one workflow."""
+
+    def __init__(
+        self, gateway: Gateway, name: FeatureId, agent: Agent, allowed: Allowed, tell: Callable[[str], None]
+    ) -> None:
+        self._gateway = gateway
+        self._kernel = gateway.kernel
+        self._name = name
+        self._agent = agent
+        self._allowed = allowed
+        self._tell = tell
+        self._run = self._kernel.new_id("gated")
+        self._who = Principal(role=Role.SWE, actor=f"{Role.SWE}:{name}", features=frozenset({name}))
+        self._turns, self._idle = 0, 0
+        self._results: tuple[Mapping[str, Any], ...] = ()
+
+    def to_the_end(self) -> Ended:
+        """Ask for one turn after the other.
+
+        Raises: NoWorkflow, and whatever keeps the agent from being started at all.
+        """
+        deadline = self._kernel.clock.boot_seconds() + self._allowed.seconds
+        while True:
+            task = self._gateway.call(self._who, GET_TASK, {})
+            left = deadline - self._kernel.clock.boot_seconds()
+            ended = resting(task, self._known().workflow, self._plan()) or self._used_up(left)
+            if ended is not None:
+                return msgspec.structs.replace(ended, turns=self._turns)
+            before = self._known()
+            self._take_turn(task.data, left)
+            self._idle = self._idle + 1 if _is_as_far(before, self._known()) else 0
+
+    def _known(self) -> GatedWorkflow:
+        with self._kernel.record.read() as view:
+            known = view.get(GatedWorkflow, self._name)
+        if known is None:
+            raise NoWorkflow(f"There is no workflow `{self._name}`.")
+        return known
+
+    def _plan(self) -> str:
+        git, known = self._kernel.git, self._known()
+        entry = git.entry(git.tree_of(base_head(self._kernel, self._kernel.config())), known.master_plan)
+        return "" if entry is None else git.blob(entry.oid).decode(errors="replace")
+
+    def _used_up(self, left: float) -> Ended | None:
+        with self._kernel.record.read() as view:
+            over = overrun(view, self._kernel.config().policy.cost, self._name, self._run)
+        return used_up(self._allowed, turns=self._turns, idle=self._idle, left=left, over=over)
+
+    def _take_turn(self, task: Mapping[str, Any], left: float) -> None:
+        given = Given(feature_id=self._name, task=task, last_tool_results=self._results, seconds=left)
+        self._turns += 1
+        try:
+            taken = self._agent.turn(given)
+        except NoUsableAnswer as refusal:
+            self._tell(f"turn {self._turns}: {refusal.message}")
+            self._record_turn(refusal.facts.get("usage"), answered=False)
+            self._results = ({"ok": False, "error": refusal.as_error()},)
+            return
+        self._record_turn(msgspec.to_builtins(taken.usage), answered=True)
+        if taken.note:
+            self._tell(f"turn {self._turns}: {taken.note}")
+        self._results = self._carried_out(taken.calls)
+
+    def _carried_out(self, calls: tuple[Wanted, ...]) -> tuple[Mapping[str, Any], ...]:
+        """Make the calls, up to the first that ends the turn or did not do what the agent counted on."""
+        results: list[Mapping[str, Any]] = []
+        for wanted in calls:
+            answer = self._gateway.call(self._who, wanted.tool, wanted.arguments)
+            results.append({"tool": wanted.tool, **answer.as_json()})
+            if wanted.tool in ENDS_A_TURN or answer.error is not None or answer.data.get("success") is False:
+                break
+        return tuple(results)
+
+    def _record_turn(self, usage: Json, *, answered: bool) -> None:
+        who = Principal(role=Role.SYSTEM, actor="system")
+        arguments = {
+            "feature_id": self._name,
+            "worker": Role.SWE,
+            "run": self._run,
+            "provider": self._agent.provider,
+            "model": self._agent.model,
+            "usage": usage,
+            "answered": answered,
+        }
+        self._gateway.call(who, "usage.record", arguments)
+
+
+def _is_as_far(before: GatedWorkflow, after: GatedWorkflow) -> bool:
+    return all(getattr(before, name) == getattr(after, name) for name in ("workflow", "head", "tree", "draft"))
+
+
+def resting(task: Envelope, known: Workflow, plan: str) -> Ended | None:
+    """Return why there is nothing for an agent to do now; None if there is."""
+    if task.error is not None:
+        return Ended(ending=Ending.REFUSED, message=str(task.error["message"]), error=task.error)
+    if known.escalated:
+        return Ended(ending=Ending.ESCALATED, message="A person was asked for help, and has not answered yet.")
+    if known.status in RESTING:
+        return Ended(ending=RESTING[known.status], message=_reason(task.data["task"]))
+    if known.status is Phase.INITIALIZING and known.plan is None and _is_done(plan):
+        return Ended(ending=Ending.DONE, message="Every pull request of the master plan is merged.")
+    return None
+
+
+RESTING: Mapping[Phase, Ending] = {
+    Phase.HALTED: Ending.HALTED,
+    Phase.MERGING_BRANCH: Ending.WAITS_FOR_APPROVAL,
+    # After `get_task`, only a review that could not be done leaves it here.
+    Phase.CODE_REVIEW: Ending.NOT_REVIEWED,
+}
+
+
+def _reason(task: str) -> str:
+    goal, _, reason = task.partition("\n\n")
+    return reason.partition("\n\nCall `get_task`")[0] or goal
+
+
+def _is_done(plan: str) -> bool:
+    """Tell whether a plan has headings of pull requests, and all say that they are done.
+
+    Nothing is decided by this but whether an agent is asked: what a plan means is the agent's to read (GATED-08).
+    """
+    headings = re.findall(r"(?mi)^ {0,3}#{1,6}[ \t]+pull request\b.*$", plan)
+    return bool(headings) and all(re.search(r"\[DONE\]\s+[0-9a-f]{7,64}\s*$", heading) for heading in headings)
+
+
+def used_up(allowed: Allowed, *, turns: int, idle: int, left: float, over: Overrun | None) -> Ended | None:
+    """Return what ran out; None if nothing did."""
+    if over is not None:
+        message = f"The {over.scope}'s cap of {over.cap:g} {over.figure} is reached."
+        return Ended(ending=Ending.COST_CAP, message=message)
+    if idle >= allowed.idle_turns:
+        return Ended(ending=Ending.NO_PROGRESS, message=f"The agent changed nothing in {idle} turns.")
+    if turns >= allowed.turns:
+        return Ended(ending=Ending.TURNS_USED_UP, message=f"The {turns} turns of this run are used up.")
+    if left <= 0:
+        return Ended(ending=Ending.TIME_IS_UP, message=f"The {allowed.seconds:g} seconds of this run are over.")
+    return None
