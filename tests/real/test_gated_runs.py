@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,8 @@ import pytest
 
 from tests.gated.agents import PLAN_TEXT, gated_repository
 from tests.gated.scripted import PLAN, calls_for
-from tests.real.conftest import BIN
 from tests.real.fake_vendors import Asked, Call, fake_vendors
-from tests.real.test_agent_runs import KEY, VARIABLES, called, holders_of
+from tests.real.scenes import KEY, VARIABLES, called, environment, files_with, needs, told
 from tests.world import World, git, run_aop
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -51,22 +49,18 @@ def answer_in(text: str) -> dict[str, Any]:
 @pytest.mark.req("GATED-01", "GATED-100", "GATED-107")
 @pytest.mark.parametrize("vendor", VARIABLES)
 def test_a_coding_agent_takes_a_pull_request_through_red_green_and_refactor(tmp_path: Path, vendor: str) -> None:
-    if not (BIN / vendor).exists():
-        pytest.skip("The programs are not installed: `make real` does that, where there is `npm`.")
+    needs(vendor)
     root = gated_repository(tmp_path / "repo")
-    key, url, below = VARIABLES[vendor]
     with fake_vendors(works) as model:
-        env = {"PATH": f"{BIN}:{os.environ['PATH']}", key: KEY, url: model.url + below}
         words = ["--agent-provider", vendor, "--agent-model", "a-model", "--max-minutes", "2", "--json"]
-        ran = run_aop(root, "gated", "run", *words, env=env, seconds=240.0)
-    told = [(asked.prompt[-300:], asked.results[-1:], sorted(asked.offered)) for asked in model.asked]
-    assert ran.code == 4, (ran.out, ran.err, told)
+        ran = run_aop(root, "gated", "run", *words, env=environment(vendor, model), seconds=240.0)
+    assert ran.code == 4, (ran.out, ran.err, told(model))
     assert (ran.json["data"]["ending"], ran.json["data"]["turns"]) == ("waits_for_approval", 1), ran.err
     assert git(root, "show", "feat/say-one:src/one.txt") == "one\nAnd that is all.\n"
     offered = {name.removeprefix("mcp__aop__").removeprefix("mcp_aop_") for name in model.asked[-1].offered}
     assert offered - HARMLESS[vendor] == TOOLS
     assert "You are a software engineer who works one step at a time." in model.asked[-1].prompt
-    assert (model.keys, holders_of(KEY, root)) == ({KEY}, [])
+    assert (model.keys, files_with(KEY, root)) == ({KEY}, [])
     assert spent(root)["input_tokens"] == {"known": 10 * len(model.asked), "unknown_turns": 0}
 
 
