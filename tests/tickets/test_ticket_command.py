@@ -118,8 +118,8 @@ def test_a_dry_run_prints_every_write_and_writes_nothing(tmp_path: Path) -> None
     [
         ({"WORKFLOW_STATE_SUCCESS": "", "ARCHITECTURE_DOC_PAGE_ID": ""}, 2, "ticket_setting_missing", "missing"),
         ({"SCAFFOLDING_VCS_PROVIDER": "BITBUCKET"}, 1, "ticket_provider_unsupported", "variable"),
-        ({"SCAFFOLDING_TRACKER_PROVIDER": "JIRA"}, 1, "ticket_provider_unsupported", "variable"),
-        ({"SCAFFOLDING_KNOWLEDGE_PROVIDER": "CONFLUENCE"}, 1, "ticket_provider_unsupported", "variable"),
+        ({"SCAFFOLDING_TRACKER_PROVIDER": "GITLAB"}, 1, "ticket_provider_unsupported", "variable"),
+        ({"SCAFFOLDING_KNOWLEDGE_PROVIDER": "NOTION"}, 1, "ticket_provider_unsupported", "variable"),
     ],
 )
 def test_a_setting_that_is_missing_or_wrong_is_named_before_anything_is_called(

@@ -1067,6 +1067,20 @@ class RemoteToolsMissing(Refusal):
     hint = "Install the version of the server that `docs/tickets.md` names."
 
 
+class OutboundServerMissing(Refusal):
+    """The MCP server of a provider is not on this machine."""
+
+    code = "outbound_server_missing"
+    hint = "Run `aop outbound install jira gitlab`, which needs npm for GitLab, and start again."
+
+
+class OutboundInstallFailed(Refusal):
+    """The MCP server of a provider could not be installed."""
+
+    code = "outbound_install_failed"
+    hint = "See to what the message names, and try again; or name a server of your own in `MCP_..._COMMAND`."
+
+
 class TicketProviderUnsupported(Refusal):
     """A variable names a provider that AOP has no adapter for."""
 

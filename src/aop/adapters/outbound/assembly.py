@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 
-from aop.adapters.outbound.local_ports import TABLE, LocalDocs, LocalTracker, LocalVcs
-from aop.adapters.outbound.settings import local_server, ticket_settings
-from aop.adapters.outbound.upstream import Upstream, outbound_portal
+from aop.adapters.outbound import confluence, gitlab, jira, local_ports
+from aop.adapters.outbound.addresses import is_atlassian_cloud
+from aop.adapters.outbound.confluence import ConfluenceDocs
+from aop.adapters.outbound.gitlab import GitlabVcs
+from aop.adapters.outbound.jira import JiraTracker
+from aop.adapters.outbound.local_ports import LocalDocs, LocalTracker, LocalVcs
+from aop.adapters.outbound.servers import CONFLUENCE, GITLAB, JIRA, PROVIDERS, SERVERS, server_command, waits
+from aop.adapters.outbound.settings import LOCAL, Chosen, local_server, ticket_settings
+from aop.adapters.outbound.stdio_client import ServerCommand
+from aop.adapters.outbound.upstream import Operation, Upstream, outbound_portal
 from aop.adapters.system import SystemClock, new_id
 from aop.brains.ports import Brain
 from aop.core.redaction import Redactor
+from aop.tickets.ports import DocsPort, TrackerPort, VcsPort
 from aop.tickets.steps import Desk, Ledger
+
+_TABLES: Mapping[str, Mapping[str, Operation]] = {
+    LOCAL: local_ports.TABLE,
+    JIRA: jira.TABLE,
+    CONFLUENCE: confluence.TABLE,
+    GITLAB: gitlab.TABLE,
+}
 
 
 @contextmanager
@@ -20,22 +35,74 @@ def ticket_desk(
 ) -> Iterator[Desk]:
     """Have everything that a ticket is worked on with; the servers of the providers end with it.
 
-    Raises: TicketSettingMissing, TicketProviderUnsupported.
+    Raises: TicketSettingMissing, TicketProviderUnsupported, OutboundServerMissing.
     """
-    settings = ticket_settings(environ, product)
-    with outbound_portal() as portal:
-        server = Upstream(local_server(environ), tuple(TABLE.values()), portal, redact)
-        try:
-            yield Desk(
-                tracker=LocalTracker(server),
-                vcs=LocalVcs(server),
-                docs=LocalDocs(server),
-                brain=brain,
-                ledger=ledger,
-                clock=SystemClock(),
-                redact=redact,
-                new_fence=lambda: new_id("data"),
-                settings=settings,
-            )
-        finally:
-            server.close()
+    settings, chosen = ticket_settings(environ, product)
+    with outbound_ports(environ, chosen, redact) as (tracker, vcs, docs):
+        yield Desk(
+            tracker=tracker,
+            vcs=vcs,
+            docs=docs,
+            brain=brain,
+            ledger=ledger,
+            clock=SystemClock(),
+            redact=redact,
+            new_fence=lambda: new_id("data"),
+            settings=settings,
+        )
+
+
+@contextmanager
+def outbound_ports(
+    environ: Mapping[str, str], chosen: Chosen, redact: Callable[[str], str]
+) -> Iterator[tuple[TrackerPort, VcsPort, DocsPort]]:
+    """Have the ports of the chosen providers; a server starts when it is first asked, and ends with the block."""
+    # What cannot be spoken to is told to the ticket before it is asked for anything.
+    names = {chosen.tracker: chosen.tracker, chosen.vcs: chosen.vcs or chosen.tracker, chosen.docs: chosen.docs}
+    commands = _commands(frozenset(names.values()), environ)
+    with outbound_portal() as portal, ExitStack() as ends:
+        upstreams: dict[str, Upstream] = {}
+        for providers, command in commands:
+            needed = tuple(row for name in providers for row in _TABLES[name].values())
+            upstream = Upstream(command, needed, portal, redact)
+            ends.callback(upstream.close)
+            upstreams.update(dict.fromkeys(providers, upstream))
+        at = {name: upstreams[names[name]] for name in names}
+        yield (
+            _tracker(chosen.tracker, at[chosen.tracker], environ),
+            _vcs(chosen, at[chosen.vcs], environ),
+            _docs(chosen.docs, at[chosen.docs], environ),
+        )
+
+
+def _commands(names: frozenset[str], environ: Mapping[str, str]) -> Sequence[tuple[Sequence[str], ServerCommand]]:
+    """Return the servers that are needed, each with the providers that are spoken to through it."""
+    found: list[tuple[Sequence[str], ServerCommand]] = []
+    if LOCAL in names:
+        found.append(((LOCAL,), local_server(environ)))
+    for server in SERVERS.values():
+        through = tuple(
+            name for name, provider in PROVIDERS.items() if name in names and provider.server == server.name
+        )
+        if through:
+            found.append((through, server_command(server, frozenset(through), environ)))
+    return found
+
+
+def _tracker(name: str, upstream: Upstream, environ: Mapping[str, str]) -> TrackerPort:
+    if name == JIRA:
+        is_cloud = is_atlassian_cloud(environ[PROVIDERS[JIRA].address])
+        return JiraTracker(upstream, waits=waits(environ), is_cloud=is_cloud)
+    return LocalTracker(upstream)
+
+
+def _vcs(chosen: Chosen, upstream: Upstream, environ: Mapping[str, str]) -> VcsPort:
+    if chosen.vcs == GITLAB:
+        return GitlabVcs(upstream, waits=waits(environ), groups=chosen.groups)
+    return LocalVcs(upstream)
+
+
+def _docs(name: str, upstream: Upstream, environ: Mapping[str, str]) -> DocsPort:
+    if name == CONFLUENCE:
+        return ConfluenceDocs(upstream, waits=waits(environ))
+    return LocalDocs(upstream)

@@ -17,8 +17,8 @@ _STATUS = re.compile(r"(?:\A|API error: |\()([45][0-9][0-9])\b")
 _WORDS = (
     (re.compile(r"too many requests|rate.?limit", re.IGNORECASE), 429),
     (re.compile(r"unauthorized|authentication failed", re.IGNORECASE), 401),
-    (re.compile(r"forbidden|permission to (?:view|edit|comment|browse)", re.IGNORECASE), 403),
     (re.compile(r"not found|does not exist|no content with the given id", re.IGNORECASE), 404),
+    (re.compile(r"forbidden|permission to", re.IGNORECASE), 403),
     (re.compile(r"bad gateway", re.IGNORECASE), 502),
     (re.compile(r"service unavailable|could not connect|network error|fetch failed|circuit", re.IGNORECASE), 503),
     (re.compile(r"gateway time-?out|timed out", re.IGNORECASE), 504),

@@ -7,6 +7,9 @@ import re
 import sys
 from collections.abc import Mapping
 
+from msgspec import Struct
+
+from aop.adapters.outbound.servers import PASSED_ON, PROVIDERS, words_of
 from aop.adapters.outbound.stdio_client import ServerCommand
 from aop.brains.budgets import Limits
 from aop.core.errors import Json, TicketProviderUnsupported, TicketSettingMissing
@@ -14,48 +17,61 @@ from aop.tickets.steps import TicketSettings
 
 LOCAL = "LOCAL"
 LOCAL_FOLDER = "AOP_LOCAL_FOLDER"
-VCS_PROVIDER = "VCS_PROVIDER"
-PROVIDERS = (VCS_PROVIDER, "TRACKER_PROVIDER", "KNOWLEDGE_PROVIDER")
+VCS_PROVIDER, TRACKER_PROVIDER, KNOWLEDGE_PROVIDER = "VCS_PROVIDER", "TRACKER_PROVIDER", "KNOWLEDGE_PROVIDER"
+SUPPORTED = {
+    VCS_PROVIDER: (LOCAL, "GITLAB"),
+    TRACKER_PROVIDER: (LOCAL, "JIRA"),
+    KNOWLEDGE_PROVIDER: (LOCAL, "CONFLUENCE"),
+}
 STATES = ("WORKFLOW_STATE_INITIAL", "WORKFLOW_STATE_SUCCESS")
+ALLOWLISTED_GROUPS = "ALLOWLISTED_GROUPS"
 SCAFFOLDING = "scaffolding"
-
 NO_LIMIT = "none"
 
 _COST = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,4})?")
-_PASSED_ON = ("PATH", "LANG", "LC_ALL", "TMPDIR")
 
 
-def ticket_settings(environ: Mapping[str, str], product: str) -> TicketSettings:
+class Chosen(Struct, frozen=True, kw_only=True):
+    """Which system is behind each port."""
+
+    vcs: str
+    """Empty: one that AOP cannot speak to."""
+    tracker: str
+    docs: str
+    groups: tuple[str, ...]
+    """The groups whose projects may be worked on; none: all."""
+
+
+def ticket_settings(environ: Mapping[str, str], product: str) -> tuple[TicketSettings, Chosen]:
     """Read the settings of the scaffolder or of the reviewer.
 
     Raises: TicketSettingMissing, with everything that is missing; TicketProviderUnsupported.
     """
-    own = "SCAFFOLDING_" if product == SCAFFOLDING else ""
-    providers = {name: environ.get(f"{own}{name}") or environ.get(name) or "" for name in PROVIDERS}
+    named = _providers(environ, product)
+    unsupported = named[VCS_PROVIDER] if named[VCS_PROVIDER].upper() not in SUPPORTED[VCS_PROVIDER] else ""
+    providers = {name: provider.upper() for name, provider in named.items() if provider != unsupported}
     wanted = (*(STATES if product == SCAFFOLDING else ()), "ARCHITECTURE_DOC_PAGE_ID")
     found = {name: environ.get(name, "").strip() for name in wanted}
-    missing: list[Json] = [name for name, value in (*providers.items(), *found.items()) if not value]
-    for name, provider in providers.items():
-        # A reviewer with a tracker tells the ticket.
-        told = product != SCAFFOLDING and name == VCS_PROVIDER
-        if provider and provider.upper() != LOCAL and not told:
-            raise TicketProviderUnsupported(
-                f"`{name}` is `{provider[:40]}`, which this AOP cannot speak to.", variable=name, supported=[LOCAL]
-            )
-    if not environ.get(LOCAL_FOLDER):
-        missing.append(LOCAL_FOLDER)
+    missing: list[Json] = [name for name, value in (*named.items(), *found.items()) if not value]
+    missing += [name for name in _needed(set(providers.values())) if not environ.get(name, "").strip()]
     if missing:
         names = ", ".join(f"`{name}`" for name in missing)
         raise TicketSettingMissing(f"The environment lacks {names}.", missing=missing)
-    return TicketSettings(
+    settings = TicketSettings(
         state_initial=found.get(STATES[0], ""),
         state_success=found.get(STATES[1], ""),
         architecture_page_id=found["ARCHITECTURE_DOC_PAGE_ID"],
         rollback_on_failure=_switch(environ, "TRACKER_ROLLBACK_ON_FAILURE", default=True),
         max_diff_chars=_number(environ, "CODE_REVIEW_MAX_DIFF_CHARS", 60_000),
-        unsupported_vcs="" if providers[VCS_PROVIDER].upper() == LOCAL else providers[VCS_PROVIDER][:40],
+        unsupported_vcs=unsupported[:40],
         recovery_enabled=_switch(environ, "AGENT_RECOVERY_ENABLED", default=False),
         limits=_limits(environ),
+    )
+    return settings, Chosen(
+        vcs=providers.get(VCS_PROVIDER, ""),
+        tracker=providers[TRACKER_PROVIDER],
+        docs=providers[KNOWLEDGE_PROVIDER],
+        groups=words_of(environ.get(ALLOWLISTED_GROUPS, "")),
     )
 
 
@@ -81,8 +97,32 @@ def local_server(environ: Mapping[str, str]) -> ServerCommand:
         name="local",
         command=sys.executable,
         args=("-m", "aop.adapters.outbound.local.server", os.path.abspath(environ[LOCAL_FOLDER])),
-        env={name: environ[name] for name in _PASSED_ON if name in environ},
+        env={name: environ[name] for name in PASSED_ON if name in environ},
     )
+
+
+def _providers(environ: Mapping[str, str], product: str) -> dict[str, str]:
+    """Return the provider of each port as the environment names it; empty where it names none."""
+    own = "SCAFFOLDING_" if product == SCAFFOLDING else ""
+    found = {name: (environ.get(f"{own}{name}") or environ.get(name) or "").strip() for name in SUPPORTED}
+    for name, provider in found.items():
+        # A reviewer with a tracker tells the ticket.
+        told = product != SCAFFOLDING and name == VCS_PROVIDER
+        if provider and provider.upper() not in SUPPORTED[name] and not told:
+            supported: list[Json] = [*SUPPORTED[name]]
+            raise TicketProviderUnsupported(
+                f"`{name}` is `{provider[:40]}`, which this AOP cannot speak to.", variable=name, supported=supported
+            )
+    return found
+
+
+def _needed(providers: set[str]) -> list[str]:
+    """Return the variables without which providers cannot be spoken to."""
+    known = [PROVIDERS[name] for name in PROVIDERS if name in providers]
+    return [
+        *([LOCAL_FOLDER] if LOCAL in providers else []),
+        *(name for provider in known for name in (provider.address, provider.token)),
+    ]
 
 
 def _number(environ: Mapping[str, str], name: str, default: int) -> int:

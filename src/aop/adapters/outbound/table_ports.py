@@ -9,7 +9,7 @@ import msgspec
 
 from aop.adapters.outbound.upstream import Operation, Upstream
 from aop.brains.conversation import Offer
-from aop.core.errors import RemoteRejected
+from aop.core.errors import RemoteToolsMissing
 from aop.tickets.ports import KnownTool
 
 
@@ -19,6 +19,8 @@ class TablePort:
     table: ClassVar[Mapping[str, Operation]]
     prefix: ClassVar[str] = ""
     """What the names of its tools begin with, where several ports share a server."""
+    further: ClassVar[frozenset[str]] = frozenset()
+    """What a model in a loop may want beyond the table."""
 
     def __init__(self, upstream: Upstream) -> None:
         self._upstream = upstream
@@ -34,13 +36,18 @@ class TablePort:
 
     async def get_mcp_tools(self) -> Sequence[Offer]:
         """Return the tools of the server that belong to this port."""
-        return [tool for tool in await self._upstream.tools() if tool.name.startswith(self.prefix)]
+        return [tool for tool in await self._upstream.tools() if self._is_own(tool.name)]
 
     async def execute_tool(self, name: str, arguments: Mapping[str, Any]) -> str:
         """Call one of them."""
-        if not name.startswith(self.prefix):
-            raise RemoteRejected(f"`{name}` is no tool of this port.", tool=name)
+        if not self._is_own(name):
+            raise RemoteToolsMissing(f"`{name}` is no tool of this port.", tool=name)
         return msgspec.json.encode(await self._upstream.call(name, arguments)).decode()
+
+    def _is_own(self, tool: str) -> bool:
+        """Tell whether a tool belongs to this port: others are not even named to a model."""
+        known = {row.tool for row in self.table.values()} | self.further
+        return tool in known and tool.startswith(self.prefix)
 
     async def _call(self, operation: str, **arguments: Any) -> Any:
         row = self.table[operation]

@@ -1,0 +1,132 @@
+"""JIRA as the tracker, through `mcp-atlassian`: Data Center with wiki text, Cloud with Markdown that becomes ADF."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aop.adapters.outbound.retrying import patiently
+from aop.adapters.outbound.table_ports import TablePort
+from aop.adapters.outbound.upstream import Operation, Upstream
+from aop.adapters.outbound.wiki import as_wiki
+from aop.core.errors import Json, RemoteRejected, RemoteUnavailable
+from aop.tickets.comments import MARKER, marked
+from aop.tickets.keys import ticket_key
+from aop.tickets.ports import Ticket
+
+MOST_COMMENTS = 100
+"""The most that the server returns; they are the newest."""
+
+_KEY = {"key": "issue_key"}
+
+TABLE: Mapping[str, Operation] = {
+    "get_ticket": Operation(
+        "jira_get_issue", {**_KEY, "fields": "fields", "comments": "comment_limit", "viewed": "update_history"}
+    ),
+    "search": Operation("jira_search", {"query": "jql", "fields": "fields", "most": "limit"}),
+    "add_comment": Operation("jira_add_comment", {**_KEY, "text": "body"}),
+    "update": Operation("jira_update_issue", {**_KEY, "values": "fields", "returned": "return_fields"}),
+    "list_transitions": Operation("jira_get_transitions", _KEY),
+    "do_transition": Operation("jira_transition_issue", {**_KEY, "transition": "transition_id"}),
+}
+
+_FENCE = re.compile(r"^(?:```|~~~).*$", re.MULTILINE)
+_ARROW = re.compile(r"\s*->\s*")
+
+
+class JiraTracker(TablePort):
+    """Implements `aop.tickets.ports.TrackerPort`."""
+
+    table = TABLE
+    prefix = "jira_"
+
+    def __init__(self, upstream: Upstream, *, waits: Sequence[float], is_cloud: bool) -> None:
+        super().__init__(upstream)
+        self.waits = waits
+        self._is_cloud = is_cloud
+
+    @patiently
+    async def get_ticket(self, key: str) -> Ticket:
+        found = await self._issue(key, "summary,description,status")
+        return Ticket(
+            key=key,
+            summary=str(found.get("summary") or ""),
+            description=found.get("description"),
+            status=str(found["status"]["name"]),
+        )
+
+    @patiently
+    async def add_comment(self, key: str, text: str, *, marker: str) -> None:
+        if not any(is_marked(body, marker) for body in await self._comments(key)):
+            await self._call("add_comment", key=key, text=self._shown(marked(text, marker)))
+
+    @patiently
+    async def update_task_description(self, key: str, addition: str) -> None:
+        description = str((await self._issue(key, "description")).get("description") or "")
+        # What was written comes back in other markup: only its words can be compared.
+        if _bare(_FENCE.sub("", addition)) not in _bare(description):
+            text = f"{description.rstrip()}\n\n{self._shown(addition)}\n"
+            await self._call("update", key=key, values=json.dumps({"description": text}), returned="summary")
+
+    @patiently
+    async def update_status(self, key: str, state: str) -> None:
+        # `Start review -> In Review` names a transition and where it leads, where the two differ.
+        transition, wanted = (_ARROW.split(state, maxsplit=1) * 2)[:2]
+        if (await self._issue(key, "status"))["status"]["name"].casefold() == wanted.casefold():
+            return
+        known = await self._call("list_transitions", key=key)
+        names = {transition.casefold(), wanted.casefold()}
+        found = [
+            each for each in known if names & {str(each.get(name, "")).casefold() for name in ("name", "to_status")}
+        ]
+        if not found:
+            offered: list[Json] = [each["name"] for each in known]
+            raise RemoteRejected(
+                f"No transition of `{key}` is called `{transition}`; there are:"
+                f" {', '.join(f'`{name}`' for name in offered) or 'none'}.",
+                transitions=offered,
+                hint="Set the workflow's variable to `TRANSITION -> STATE`, with one of these transitions.",
+            )
+        await self._call("do_transition", key=key, transition=str(found[0]["id"]))
+
+    async def search(self, query: str) -> Sequence[Mapping[str, Any]]:
+        """Return one ticket that a query finds, if there is one."""
+        found: Sequence[Mapping[str, Any]] = (await self._call("search", query=query, fields="comment", most=1))[
+            "issues"
+        ]
+        return found
+
+    async def _issue(self, key: str, fields: str) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = await self._call(
+            "get_ticket",
+            key=ticket_key(key),
+            fields=fields,
+            comments=MOST_COMMENTS if fields == "comment" else 0,
+            viewed=False,
+        )
+        return found
+
+    async def _comments(self, key: str) -> Sequence[str]:
+        """Return the texts of a ticket's comments.
+
+        The server shows comments that it could not read as none: before that is believed, the ticket is looked for.
+        """
+        known = (await self._issue(key, "comment")).get("comments") or ()
+        if not known and any(issue.get("comments") for issue in await self.search(f'key = "{key}"')):
+            raise RemoteUnavailable(f"The comments of `{key}` could not be read, so that none was written.")
+        return [str(comment["body"]) for comment in known]
+
+    def _shown(self, text: str) -> str:
+        return text if self._is_cloud else as_wiki(text)
+
+
+def is_marked(body: str, marker: str) -> bool:
+    """Tell whether a comment was written by that step, whatever Jira made of its markup."""
+    mark = _bare(f"{MARKER}: {marker}")
+    return any(_bare(line) == mark for line in body.splitlines())
+
+
+def _bare(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9/]", "", text)

@@ -1,0 +1,183 @@
+"""What the real MCP servers make of troubles of the systems behind them: the ticket says it, nothing is twice."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from aop.adapters.outbound.assembly import outbound_ports
+from aop.adapters.outbound.settings import ticket_settings
+from aop.core.redaction import Redactor
+from aop.core.run import RunId
+from aop.reviews.report import CodeReviewReport
+from aop.testing.scripted_model import ScriptedModel, answers
+from aop.tickets.dry_run import DirectRun
+from aop.tickets.reviewer import CodeReviewerAgent
+from aop.tickets.scaffolder import ScaffolderAgent
+from aop.tickets.steps import Desk
+from tests.real.fake_rest import FakeRest, Trouble
+from tests.real.test_tickets import GITLAB, JIRA, REPORT, REVIEW, SCAFFOLD
+from tests.real.ticket_worlds import DESCRIPTION, PAGES, needs_servers, real_world
+from tests.tickets.local_worlds import BRANCH, KEY, PROJECT
+from tests.tickets.recorded_plans import PLAN
+from tests.tickets.test_outbound import children_of
+from tests.tickets.test_scaffolder import Around, desk_of
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+
+class Shop:
+    """The systems behind servers that go on running, and an agent in this process."""
+
+    def __init__(self, rest: FakeRest, desk: Desk) -> None:
+        self.rest = rest
+        self._desk = desk
+
+    def scaffold(self) -> Any:
+        desk = self._with(ScriptedModel([answers(PLAN)]))
+        return self._run("scaffold", ScaffolderAgent(desk).scaffold)
+
+    def review(self) -> Any:
+        told = msgspec.convert(REPORT, type=CodeReviewReport)
+        desk = self._with(ScriptedModel([answers(told)]))
+        return self._run("review", CodeReviewerAgent(desk).review)
+
+    def _with(self, model: ScriptedModel) -> Desk:
+        return msgspec.structs.replace(self._desk, brain=desk_of(Around(), model, self._desk.settings).brain)
+
+    def _run(self, name: str, pipeline: Any) -> Any:
+        class Run(DirectRun):
+            run_id = RunId(name)
+
+        async def work() -> Any:
+            ticket = await self._desk.tracker.get_ticket(KEY)
+            return await pipeline(Run(), msgspec.to_builtins(ticket))
+
+        return asyncio.run(work())
+
+
+@pytest.fixture(scope="module")
+def opened() -> Iterator[Shop]:
+    needs_servers()
+    with real_world() as (rest, env):
+        environ = {**env, "PATH": os.environ["PATH"], "OUTBOUND_CALL_SECONDS": "20"}
+        settings, chosen = ticket_settings(environ, "scaffolding")
+        with outbound_ports(environ, chosen, Redactor()) as (tracker, vcs, docs):
+            desk = desk_of(Around(), ScriptedModel([]), settings)
+            yield Shop(rest, msgspec.structs.replace(desk, tracker=tracker, vcs=vcs, docs=docs))
+
+
+@pytest.fixture
+def shop(opened: Shop) -> Shop:
+    opened.rest.begin(KEY, DESCRIPTION, PROJECT, PAGES)
+    return opened
+
+
+def once(rest: FakeRest) -> tuple[Any, ...]:
+    """Return how often there is what a scaffold makes: everything once, and two comments."""
+    branches = [branch for branch in rest.code.trees if branch != "main"]
+    blocks = rest.tracker.description.count("code_review_params")
+    return (branches, len(rest.code.messages[BRANCH]) - 1, len(rest.code.requests), blocks, len(rest.tracker.comments))
+
+
+@pytest.mark.req("SCAF-14", "SCAF-44", "SCAF-62", "SCAF-68", "REV-10")
+@pytest.mark.parametrize(
+    ("trouble", "step", "code", "status", "to_do"),
+    [
+        (Trouble("GET .*/branches/", 401), "check_branch", "remote_rejected", 401, "GITLAB_TOKEN"),
+        (Trouble("GET .*/branches/", 403), "check_branch", "remote_rejected", 403, "rights"),
+        (Trouble("GET .*orders$", 404), "check_branch", "remote_not_found", 404, "may see it"),
+        (Trouble("GET .*/search$", 401), "report_start", "remote_rejected", 401, "JIRA_API_TOKEN"),
+        (Trouble("GET .*/content/100$", 401), "read_architecture_docs", "remote_rejected", 401, "CONFLUENCE_API_TOKEN"),
+        (Trouble("GET .*/content/100$", 404), "read_architecture_docs", "remote_not_found", 404, "page id"),
+        (Trouble("POST .*/branches", 500, times=9), "create_branch", "remote_unavailable", 500, "not written twice"),
+        (Trouble("POST .*/commits", 409), "commit", "remote_rejected", 409, "changed it meanwhile"),
+        (Trouble("POST .*/merge_requests", 429, times=9), "open_merge_request", "remote_unavailable", 429, "wait"),
+        (Trouble("PUT .*issue", 403), "update_description", "remote_rejected", 403, "rights"),
+        (Trouble("POST .*/transitions", 500, times=2), "move_ticket", "remote_unavailable", 500, "not written twice"),
+    ],
+    ids=lambda value: f"{value.request} {value.status}" if isinstance(value, Trouble) else "",
+)
+def test_the_ticket_says_what_a_system_answered_and_what_to_do(
+    trouble: Trouble, step: str, code: str, status: int, to_do: str, shop: Shop
+) -> None:
+    shop.rest.troubles = [trouble]
+    ending = shop.scaffold()
+    error = ending["error"]
+    assert (ending["step"], error["code"], error["details"].get("status")) == (step, code, status), error
+    last = shop.rest.tracker.texts()[-1]
+    assert f"failed at the step {{{{{step}}}}}" in last
+    assert to_do in last
+    assert shop.rest.tracker.status == "To Do"
+
+
+@pytest.mark.hostile("X19")
+@pytest.mark.parametrize("at", range(len(SCAFFOLD)))
+def test_an_error_after_a_write_of_a_scaffold_was_done_does_not_make_it_twice(at: int, shop: Shop) -> None:
+    skip = SCAFFOLD[:at].count(SCAFFOLD[at])
+    shop.rest.troubles = [Trouble(f"^{SCAFFOLD[at]}$", 502, done=True, skip=skip)]
+    ending = shop.scaffold()
+    assert (ending["outcome"], once(shop.rest)) == ("scaffolded", ([BRANCH], 1, 1, 1, 2)), ending
+
+
+@pytest.mark.hostile("X19")
+@pytest.mark.parametrize("at", range(len(REVIEW)))
+def test_an_error_after_a_write_of_a_review_was_done_does_not_make_it_twice(at: int, shop: Shop) -> None:
+    shop.scaffold()
+    skip = REVIEW[:at].count(REVIEW[at])
+    shop.rest.troubles = [Trouble(f"^{REVIEW[at]}$", 502, done=True, skip=skip)]
+    ending = shop.review()
+    assert (ending["outcome"], len(shop.rest.code.notes), len(shop.rest.tracker.comments)) == ("reviewed", 2, 4), ending
+
+
+@pytest.mark.hostile("X18")
+@pytest.mark.parametrize("server", ["gitlab", "atlassian"])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_server_that_dies_in_the_middle_of_a_write_is_started_again_and_nothing_is_twice(
+    server: str, when: str, shop: Shop
+) -> None:
+    def kill() -> None:
+        for child in children_of(os.getpid(), f"outbound/{server}"):
+            os.kill(child, signal.SIGKILL)
+
+    request = f"^POST {GITLAB}.*/commits$" if server == "gitlab" else f"^POST {JIRA}/comment$"
+    shop.rest.troubles = [Trouble(request, done=when == "after", instead=kill)]
+    ending = shop.scaffold()
+    assert (ending["outcome"], once(shop.rest)) == ("scaffolded", ([BRANCH], 1, 1, 1, 2)), ending
+
+
+@pytest.mark.hostile("X18")
+def test_a_system_that_does_not_answer_is_told_to_the_ticket(shop: Shop) -> None:
+    over = threading.Event()
+
+    def wait() -> None:
+        over.wait(60)
+
+    shop.rest.troubles = [Trouble("GET .*/merge_requests$", times=2, instead=wait)]
+    ending = shop.scaffold()
+    over.set()
+    assert (ending["step"], ending["error"]["code"]) == ("open_merge_request", "remote_unavailable")
+    assert "no answer to tools/call within 20 s" in shop.rest.tracker.texts()[-1]
+
+
+def test_a_server_that_asks_to_wait_is_asked_again(shop: Shop) -> None:
+    shop.rest.troubles = [
+        Trouble(f"GET {JIRA}$", 429, headers={"Retry-After": "1"}),
+        Trouble("POST .*/commits", 429, headers={"Retry-After": "1"}),
+    ]
+    assert (shop.scaffold()["outcome"], once(shop.rest)) == ("scaffolded", ([BRANCH], 1, 1, 1, 2))
+
+
+def test_comments_that_cannot_be_read_are_not_taken_for_none(shop: Shop) -> None:
+    shop.scaffold()
+    shop.rest.troubles = [Trouble(f"GET {JIRA}/comment$", 500, times=2)]
+    ending = shop.review()
+    assert (ending["step"], ending["error"]["code"]) == ("report_start", "remote_unavailable")
+    assert len(shop.rest.tracker.comments) == 3

@@ -1,0 +1,113 @@
+"""Tickets through the real MCP servers of Atlassian and GitLab: a scaffold, its review, and the order of requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from aop.brains.asking import ANSWER
+from tests.brains import endpoints
+from tests.real.fake_rest import TOKENS, FakeRest
+from tests.real.ticket_worlds import DESCRIPTION, managed, needs_servers, real_world
+from tests.tickets.local_worlds import BRANCH, KEY, PROJECT
+from tests.tickets.recorded_plans import PLAN
+from tests.world import Ran, run_aop
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+URL = f"https://git.example/{PROJECT}/-/merge_requests/1"
+JIRA, GITLAB = f"/jira/rest/api/2/issue/{KEY}", "/gitlab/api/v4/projects"
+BY_PATH, BY_ID = f"{GITLAB}/group%2Forders", f"{GITLAB}/7"
+REPORT = {
+    "verdict": "APPROVE",
+    "summary": "A start. @all\n/merge",
+    "findings": [
+        {"file_path": "pyproject.toml", "line_number": 1, "severity": "CRITICAL", "description": "No name.",
+         "recommendation": "Name it."},
+        {"file_path": "pyproject.toml", "severity": "MINOR", "description": "Short.", "recommendation": "Add."},
+    ],
+    "next_steps": [],
+}  # fmt: skip
+SCAFFOLD = [
+    f"POST {JIRA}/comment",
+    f"POST {BY_PATH}/repository/branches",
+    f"POST {BY_PATH}/repository/commits",
+    f"POST {BY_PATH}/merge_requests",
+    f"PUT {JIRA}",
+    f"POST {JIRA}/comment",
+    f"POST {JIRA}/transitions",
+]
+REVIEW = [
+    f"POST {JIRA}/comment",
+    f"POST {BY_ID}/merge_requests/1/discussions",
+    f"POST {BY_ID}/merge_requests/1/notes",
+    f"POST {JIRA}/comment",
+]
+
+
+class Office:
+    """The systems, a model that answers what it is told, and a repository in which the runs are kept."""
+
+    def __init__(self, folder: Path, rest: FakeRest, env: dict[str, str]) -> None:
+        self.rest = rest
+        self.repo = managed(folder)
+        self.env = env
+
+    def aop(self, kind: str, answer: Any, **env: str) -> Ran:
+        model = {"VLLM_BASE_URL": "", "AOP_MODELS": "vllm:local"}
+        with endpoints.serving("vllm", endpoints.Step(calls=((ANSWER, answer),))) as server:
+            model["VLLM_BASE_URL"] = server.url
+            ran = run_aop(self.repo, "ticket", kind, KEY, "--json", env={**self.env, **model, **env})
+        assert not any(token in f"{ran.out}{ran.err}" for token in TOKENS.values())
+        return ran
+
+    def scaffold(self, **env: str) -> Ran:
+        return self.aop("scaffold", msgspec.to_builtins(PLAN), **env)
+
+    def review(self, **env: str) -> Ran:
+        return self.aop("review", REPORT, **env)
+
+
+@pytest.fixture
+def office(tmp_path: Path) -> Iterator[Office]:
+    needs_servers()
+    with real_world() as (rest, env):
+        yield Office(tmp_path, rest, env)
+        assert rest.strangers == []
+
+
+@pytest.mark.req("SCAF-03", "SCAF-86", "REV-03", "REV-51", "REV-52", "REV-73", "REV-76")
+def test_a_ticket_is_scaffolded_and_the_same_merge_request_reviewed(office: Office) -> None:
+    scaffolded = office.scaffold()
+    assert (scaffolded.code, scaffolded.json["data"]["merge_request"]["url"]) == (0, URL), scaffolded.err
+    rest = office.rest
+    assert rest.writes() == SCAFFOLD
+    assert (rest.tracker.status, len(rest.code.messages[BRANCH])) == ("In Review", 2)
+    assert rest.code.messages[BRANCH][-1].endswith("AOP-Run: scaffold-SHOP-12-1/commit")
+    assert rest.code.trees[BRANCH] == {
+        "README.md": "# Orders\n", "pyproject.toml": "[project]\n", "src/orders/__init__.py": "",
+    }  # fmt: skip
+    assert rest.tracker.description.startswith(DESCRIPTION.rstrip() + "\n\n{code:yaml}\ncode_review_params:\n")
+    reviewed = office.review()
+    assert (reviewed.code, reviewed.json["data"]["report"]["verdict"]) == (0, "REQUEST_CHANGES"), reviewed.err
+    assert rest.writes() == [*SCAFFOLD, *REVIEW]
+    (thread, note) = rest.code.notes
+    assert (thread["position"]["new_path"], thread["position"]["new_line"]) == ("pyproject.toml", 1)
+    assert "A start. @\u200ball\n\\/merge" in note["body"]
+    assert len(rest.tracker.comments) == 4
+
+
+@pytest.mark.req("SCAF-12", "SCAF-42", "SCAF-43")
+def test_a_second_scaffold_and_a_second_review_write_nothing_to_the_code_again(office: Office) -> None:
+    office.scaffold()
+    office.review()
+    written = len(office.rest.writes())
+    assert office.scaffold().json["data"]["outcome"] == "branch_exists"
+    assert office.rest.writes()[written:] == [f"POST {JIRA}/comment"] * 2
+    assert office.review().code == 0
+    threads = [note for note in office.rest.code.notes if note.get("position")]
+    assert len(threads) == 1

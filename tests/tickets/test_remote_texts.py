@@ -1,0 +1,155 @@
+"""What AOP makes of the words of remote systems, and of its own words before they go there."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from aop.adapters.outbound import gitlab
+from aop.adapters.outbound.addresses import checked_address
+from aop.adapters.outbound.failures import refusal, status_of
+from aop.adapters.outbound.gitlab_diffs import positions, unified
+from aop.adapters.outbound.gitlab_texts import harmless
+from aop.adapters.outbound.jira import is_marked
+from aop.adapters.outbound.wiki import as_wiki
+from aop.core.errors import Refusal, RemoteRejected, RemoteUnavailable, TicketSettingMissing
+from aop.core.redaction import Redactor
+from aop.tickets.missions import review_params, review_params_block
+from aop.tickets.reviewer import shown_lines
+from tests.tickets.test_missions import PARAMS
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("404: there is no branch `x`", 404),
+        ('GitLab API error: 409 Conflict\n{"message": "500 of them"}', 409),
+        ("Error calling tool 'get_issue': Authentication failed for Jira API (403). Token may be expired.", 403),
+        ("Error calling tool 'add_comment': Error adding comment: Unauthorized (401)", 401),
+        ("Error calling tool 'get_issue': Issue SHOP-500 not found. Verify the issue key and project access.", 404),
+        ("Failed to retrieve page by ID '429': There is no content with the given id, or the calling user does not"
+         " have permission to view the content", 404),
+        ("Error calling tool 'update_issue': Failed to update issue SHOP-404: Internal Server Error", 500),
+        ("Error adding comment: You do not have the permission to comment on this issue.", 403),
+        ("GitLab API Rate Limit Exceeded: User API Key Rate limit exceeded", 429),
+        ('Invalid request: {"message": "A file with this name already exists"}', 400),
+        ("Error adding comment: Comment body can not be empty!", None),
+    ],
+)  # fmt: skip
+def test_a_status_is_read_from_the_words_and_not_from_numbers_in_names(text: str, status: int | None) -> None:
+    assert status_of(text) == status
+
+
+@pytest.mark.hostile("X15", "K09")
+@pytest.mark.parametrize(
+    ("text", "kind", "hint"),
+    [
+        ("GitLab API error: 401 Unauthorized", RemoteRejected, "Make a new token, set `GITLAB_TOKEN` to it"),
+        ("Error calling tool 'transition_issue': HTTPError", RemoteUnavailable, "Look at what `aop doctor --outbound`"),
+        ("GitLab API error: 500 with s3cr3t-value in it", RemoteUnavailable, "Start the ticket again"),
+    ],
+)
+def test_an_error_says_what_to_do_and_no_secret(text: str, kind: type[Refusal], hint: str) -> None:
+    found = refusal("gitlab", "get_branch", text, token="GITLAB_TOKEN", redact=Redactor(["s3cr3t-value"]))
+    assert (type(found), found.next_action.startswith(hint), "s3cr3t" in found.message) == (kind, True, False)
+
+
+def test_the_pattern_of_denied_tools_lets_the_table_through_and_nothing_else() -> None:
+    wanted = {row.tool for row in gitlab.TABLE.values()} | gitlab.FURTHER
+    others = ["merge_merge_request", "approve_merge_request", "delete_branch", "get_projects", "update_merge_request"]
+    offered = {name for name in [*wanted, *others] if not re.search(gitlab.DENIED_TOOLS, name)}
+    assert offered == wanted
+    # Longer ones, and ones with a group that is repeated, the server ignores.
+    assert len(gitlab.DENIED_TOOLS) <= 200
+    assert not re.search(r"(\\(.*[+*?].*\\)|\\[.*\\])[+*?]", gitlab.DENIED_TOOLS)
+
+
+@pytest.mark.hostile("I05", "I06")
+def test_a_models_words_command_nothing_in_gitlab_and_in_jira() -> None:
+    text = "Fine. @all and a@b.c\n/merge\n  /close\n![x](https://evil.example/?q=1)\n`@name`"
+    assert harmless(text) == (
+        "Fine. @\u200ball and a@b.c\n\\/merge\n  \\/close\n!\u200b[x](https://evil.example/?q=1)\n`@name`"
+    )
+    assert as_wiki("A {html} of [~bob] !https://evil.example/x.png! and `code {x}`, **strong**") == (
+        "A \\{html\\} of \\[~bob\\] \\!https://evil.example/x.png\\! and {{code \\{x\\}}}, *strong*"
+    )
+
+
+@pytest.mark.req("SCAF-65")
+def test_the_block_for_the_reviewer_is_read_back_from_wiki_text() -> None:
+    assert review_params(as_wiki(review_params_block(PARAMS))) == PARAMS
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "Done.\n\nAOP-Run: scaffold-SHOP-12-1/report_start",
+        "Done.\n\nAOP-Run: scaffold~~SHOP~~12-1/report\\_start",
+        "AOP\\-Run: scaffold\\-SHOP\\-12\\-1/report_start\n",
+    ],
+)
+def test_a_mark_is_recognised_in_whatever_markup_it_comes_back(body: str) -> None:
+    assert is_marked(body, "scaffold-SHOP-12-1/report_start")
+    assert not is_marked(body, "scaffold-SHOP-12-1/report")
+    assert not is_marked(f"Somebody wrote {body}", "scaffold-SHOP-12-11/report_start")
+
+
+def of_file(path: str, diff: str, **facts: object) -> dict[str, object]:
+    known = {"old_path": path, "new_path": path, "a_mode": "100644", "b_mode": "100644", "diff": diff}
+    flags = {"new_file": False, "deleted_file": False, "renamed_file": False, "too_large": False, "collapsed": False}
+    return {**known, **flags, **facts}
+
+
+def test_files_of_gitlab_become_one_diff_that_can_be_read() -> None:
+    files = [
+        of_file("a.py", "@@ -1,2 +1,3 @@ def x\n one\n-two\n+2\n+3\n"),
+        of_file("new.py", "@@ -0,0 +1 @@\n+x", new_file=True, a_mode="0"),
+        of_file("empty.py", "", new_file=True, a_mode="0"),
+        of_file("gone.py", "@@ -1 +0,0 @@\n-x\n", deleted_file=True, b_mode="0"),
+        of_file("b.py", "", renamed_file=True, old_path="c.py"),
+    ]
+    assert shown_lines(unified(files)) == {
+        "a.py": {1, 2, 3}, "new.py": {1}, "empty.py": set(), "gone.py": set(), "b.py": set(),
+    }  # fmt: skip
+    refs = {"base_sha": "b", "head_sha": "h", "start_sha": "s", "other": "o"}
+    places = positions(files, refs)
+    assert [(path, line, place.get("old_line")) for (path, line), place in places.items()] == [
+        ("a.py", 1, 1), ("a.py", 2, None), ("a.py", 3, None), ("new.py", 1, None),
+    ]  # fmt: skip
+
+
+@pytest.mark.req("REV-34")
+def test_a_file_that_gitlab_does_not_show_is_not_reviewed_unseen() -> None:
+    with pytest.raises(RemoteRejected) as refused:
+        unified([of_file("a.py", ""), of_file("huge.sql", "", too_large=True)])
+    assert refused.value.facts["files"] == ["huge.sql"]
+
+
+@pytest.mark.hostile("X01", "X02", "X03", "X06")
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://169.254.169.254/",
+        "http://[::ffff:169.254.169.254]/",
+        "http://0xa9fea9fe/",
+        "http://2852039166",
+        "http://0/",
+        "http://0.0.0.0",
+        "http://[::]",
+        "http://192.0.0.192/",
+        "ftp://git.example",
+        "git.example",
+        "https://user:token@git.example",
+        "https://git.example/?x=1",
+        "https://git.ex\u00e4mple",
+        "https://[",
+    ],
+)
+def test_an_address_that_a_token_must_not_be_sent_to_is_refused(address: str) -> None:
+    with pytest.raises(TicketSettingMissing, match="GITLAB_BASE_URL"):
+        checked_address({"GITLAB_BASE_URL": address}, "GITLAB_BASE_URL")
+
+
+def test_an_address_loses_only_the_slash_at_its_end() -> None:
+    assert checked_address({"A": " https://git.example/gitlab/ "}, "A") == "https://git.example/gitlab"
