@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +128,40 @@ def test_when_the_time_is_up_a_question_takes_its_default_answer_and_silence_per
     assert world.refusal("inbox.answer", feature_id="one", question_id="q1", answer="Red")["code"] == "already_answered"
     assert events(world).count("question_expired") == 1
     world.close()
+
+
+def test_a_question_whose_time_is_up_is_over_for_whoever_looks_although_no_supervisor_runs(tmp_path: Path) -> None:
+    world = configured(tmp_path / "repo", policy={"inbox": {"question_timeout_hours": 2}})
+    clock = clocked(world)
+    world.init()
+    ask(world, default="Blue")
+    [row] = world.ok("report.dashboard")["features"]
+    assert (row["asks"], row["out_of_time"], open_questions(world)) == (["q1"], [], ["q1"])
+    clock.go_on(2 * HOUR)
+    [row] = world.ok("report.dashboard")["features"]
+    assert (row["asks"], row["out_of_time"], open_questions(world)) == ([], ["q1"], [])
+    [shown] = world.ok("inbox.list", answered=True)["questions"]
+    late = world.call("inbox.answer", feature_id="one", question_id="q1", answer="Red")
+    assert late.error is not None
+    assert (late.error["code"], late.error["details"]["answer"]) == ("already_answered", "Blue")
+    assert events(world)[-1] == "question_expired"
+    assert world.ok("inbox.list", answered=True)["questions"] == [shown] == [expire(world)]
+    assert shown["answered_at"] == shown["due_at"]
+    assert world.ok("report.dashboard")["features"][0]["out_of_time"] == []
+    world.close()
+
+
+def test_the_commands_say_that_a_question_is_over(tmp_path: Path) -> None:
+    world = configured(tmp_path / "repo", policy={"inbox": {"question_timeout_hours": 2}})
+    clocked(world).wall = datetime(2020, 1, 1, tzinfo=UTC)
+    world.init()
+    ask(world)
+    world.close()
+    assert run_aop(world.root, "inbox").err == "Nobody is asked anything.\n"
+    assert run_aop(world.root, "status").out.splitlines()[-1].strip() == "the time of q1 is up: aop resume"
+    late = run_aop(world.root, "answer", "q1", "Red")
+    assert (late.code, "is closed: Nobody answered in time." in late.err) == (1, True)
+    assert "    Nobody answered in time." in run_aop(world.root, "inbox", "--answered").out
 
 
 def test_without_a_time_limit_a_question_stays_open(world: World) -> None:

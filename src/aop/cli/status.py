@@ -41,6 +41,8 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
             lines.append(f"{'':<{width}}  {told(msgspec.convert(row['spent'], Spending))}")
         if row["status_reason"]:
             lines.append(f"{'':<{width}}  {row['status_reason']}")
+        lines += [f"{'':<{width}}  asks {question}: aop inbox" for question in row["asks"]]
+        lines += [f"{'':<{width}}  the time of {question} is up: aop resume" for question in row["out_of_time"]]
     if answer.data["spent"]["turns"]:
         lines.append(f"all together: {told(msgspec.convert(answer.data['spent'], Spending))}")
     # A line at a time would be a system call for each.

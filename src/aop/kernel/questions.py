@@ -68,6 +68,28 @@ def time_limit(rules: InboxRules, gate: HumanGate, asked: datetime) -> str:
     return timestamp(later(asked, hours * 3600)) if hours else ""
 
 
+TIME_LIMIT = "time limit"
+"""Who gave a default answer."""
+NOBODY_ANSWERED = "Nobody answered in time."
+
+
+def as_of(question: Question, now: datetime) -> Question:
+    """Return a question as it stands now: one whose time is up has its default answer, or is closed without any.
+
+    Everybody who looks at questions asks here, so that one is over for all of them at the same moment.
+    """
+    if not question.is_overdue(now):
+        return question
+    return msgspec.structs.replace(
+        question,
+        version=question.version + 1,
+        answer=question.default,
+        answered_by=TIME_LIMIT if question.default is not None else "",
+        answered_at=question.due_at,
+        closed_because="" if question.default is not None else NOBODY_ANSWERED,
+    )
+
+
 def closed_with_feature(question: Question, now: str) -> Question:
     """Return a question that nobody needs to answer any more."""
     why = "Its feature was deleted."

@@ -14,13 +14,10 @@ from aop.kernel.calls import Arguments, Call, ChangeArguments, Outcome, Tool, th
 from aop.kernel.merging import unapproved
 from aop.kernel.permissions import COORDINATORS, READERS, SYSTEM
 from aop.kernel.permits import YES, keep_answer
-from aop.kernel.questions import HumanGate, Question, time_limit
+from aop.kernel.questions import HumanGate, Question, as_of, time_limit
 from aop.kernel.record import Snapshot, Transaction
 
 LARGEST_TEXT = 16_000
-TIME_LIMIT = "time limit"
-"""Who gave a default answer."""
-NOBODY_ANSWERED = "Nobody answered in time."
 Choice = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
@@ -134,7 +131,8 @@ class Inbox(Struct, frozen=True, kw_only=True):
 def list_questions(call: Call, arguments: ListQuestions) -> Outcome:
     """Return the questions that are open, oldest first, and the features that wait for an approval."""
     with call.kernel.record.read() as view:
-        found = [question for question in view.all(Question) if call.principal.reaches(question.feature_id)]
+        now = call.kernel.clock.now()
+        found = [as_of(each, now) for each in view.all(Question) if call.principal.reaches(each.feature_id)]
         approvals = tuple(
             ApprovalWanted(
                 feature_id=state.feature_id,
@@ -178,19 +176,16 @@ class Answer(QuestionArguments, frozen=True, kw_only=True):
 
 
 def answer(call: Call, arguments: Answer) -> Outcome:
-    """Answer a question, once; whoever waits for it goes on."""
+    """Answer a question, once; whoever waits for it goes on. An answer that comes too late only settles that."""
     text = call.kernel.redact(arguments.answer)
 
     def decide(tx: Transaction) -> Outcome:
-        question = _the_question(tx, arguments)
+        known = _the_question(tx, arguments)
+        question = _settled(tx, call, known)
+        if not known.is_open:
+            raise _over(question)
         if not question.is_open:
-            raise AlreadyAnswered(
-                f"The question `{question.question_id}` was answered by {question.answered_by}."
-                if question.answer is not None
-                else f"The question `{question.question_id}` is closed: {question.closed_because}",
-                question_id=question.question_id,
-                answer=question.answer,
-            )
+            return _over(question)
         if question.choices and text not in question.choices:
             raise NotAChoice(question.question_id, question.choices)
         answered = msgspec.structs.replace(
@@ -212,6 +207,25 @@ def answer(call: Call, arguments: Answer) -> Outcome:
     return call.commit(decide)
 
 
+def _settled(tx: Transaction, call: Call, question: Question) -> Question:
+    """Keep that the time of a question is up, if it is; return the question as it stands."""
+    now = as_of(question, call.kernel.clock.now())
+    if now is not question:
+        tx.put(now, now.question_id)
+        tx.append(call.event("question_expired", now.feature_id, question_id=now.question_id, answer=now.answer))
+    return now
+
+
+def _over(question: Question) -> AlreadyAnswered:
+    return AlreadyAnswered(
+        f"The question `{question.question_id}` was answered by {question.answered_by}."
+        if question.answer is not None
+        else f"The question `{question.question_id}` is closed: {question.closed_because}",
+        question_id=question.question_id,
+        answer=question.answer,
+    )
+
+
 # --- inbox.expire ----------------------------------------------------------------------------------
 
 
@@ -219,21 +233,7 @@ def expire(call: Call, arguments: QuestionArguments) -> Outcome:
     """Close a question whose time is up, with its default answer or with none; leave any other as it is."""
 
     def decide(tx: Transaction) -> Outcome:
-        question = _the_question(tx, arguments)
-        if not question.is_overdue(call.kernel.clock.now()):
-            return _facts(question)
-        closed = msgspec.structs.replace(
-            question,
-            version=question.version + 1,
-            answer=question.default,
-            answered_by=TIME_LIMIT if question.default is not None else "",
-            answered_at=call.kernel.now(),
-            closed_because="" if question.default is not None else NOBODY_ANSWERED,
-        )
-        tx.put(closed, question.question_id)
-        facts = {"question_id": question.question_id, "answer": closed.answer}
-        tx.append(call.event("question_expired", question.feature_id, **facts))
-        return _facts(closed)
+        return _facts(_settled(tx, call, _the_question(tx, arguments)))
 
     return call.commit(decide)
 

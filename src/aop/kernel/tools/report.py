@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from msgspec import Struct
 
 from aop.kernel.calls import Arguments, Call, Outcome, Tool
 from aop.kernel.documents import TERMINAL, FeatureState, Status, Verdict
 from aop.kernel.permissions import READERS
+from aop.kernel.questions import Question, as_of
 from aop.kernel.run_facts import NewestRun, RunMetadata
 from aop.kernel.usage import FeatureUsage, Spending, spent_in, spent_on, together
 
@@ -22,6 +24,10 @@ class DashboardRow(Struct, frozen=True, kw_only=True):
     blocked_by: tuple[str, ...]
     spent: Spending
     """What the turns on this feature cost."""
+    asks: tuple[str, ...]
+    """The questions of the feature that a person has not answered."""
+    out_of_time: tuple[str, ...]
+    """Those whose time is up since no supervisor runs; the next one goes on with what they state."""
 
 
 class Dashboard(Struct, frozen=True, kw_only=True):
@@ -42,13 +48,24 @@ def dashboard(call: Call, _arguments: Arguments) -> Outcome:
         states = [state for state in view.all(FeatureState) if call.principal.reaches(state.feature_id)]
         newest = view.get(NewestRun, NewestRun.key) if call.principal.features is None else None
         usages = {usage.feature_id: usage for usage in view.all(FeatureUsage)}
+        questions = [each for each in view.all(Question) if each.is_open]
     counts = dict.fromkeys((status.value for status in Status), 0)
     for state in states:
         counts[state.status] += 1
     going = [
         usages[state.feature_id] for state in states if state.feature_id in usages and state.status not in TERMINAL
     ]
-    rows = tuple(_row(state, spent_on(usages.get(state.feature_id))) for state in states)
+    now = call.kernel.clock.now()
+    over = {each.question_id for each in questions if not as_of(each, now).is_open}
+    rows = tuple(
+        _row(
+            state,
+            spent_on(usages.get(state.feature_id)),
+            [each.question_id for each in questions if each.feature_id == state.feature_id],
+            over,
+        )
+        for state in states
+    )
     return Dashboard(
         features=rows,
         counts=counts,
@@ -58,7 +75,7 @@ def dashboard(call: Call, _arguments: Arguments) -> Outcome:
     )
 
 
-def _row(state: FeatureState, spent: Spending) -> DashboardRow:
+def _row(state: FeatureState, spent: Spending, questions: Sequence[str], over: AbstractSet[str]) -> DashboardRow:
     collisions = state.collisions
     blocking = {
         str(each["feature_id"])
@@ -73,6 +90,8 @@ def _row(state: FeatureState, spent: Spending) -> DashboardRow:
         locks=state.locks.held,
         blocked_by=tuple(sorted(blocking)),
         spent=spent,
+        asks=tuple(each for each in questions if each not in over),
+        out_of_time=tuple(each for each in questions if each in over),
     )
 
 
