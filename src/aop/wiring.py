@@ -29,15 +29,13 @@ from aop.kernel.gateway import Gateway
 from aop.kernel.ports import Command, Ended, Processes
 from aop.kernel.principals import Principal
 
-if TYPE_CHECKING:
-    from aop.brains.ports import Brain
-    from aop.kernel.tokens import Tokens
-
-if TYPE_CHECKING:  # few commands supervise, and what that takes is imported by those that do
+if TYPE_CHECKING:  # few commands supervise or ask models, and what that takes is imported by those that do
     from aop.adapters.notifications.sending import Notifications
+    from aop.brains.ports import Brain
     from aop.core.ids import FeatureId
     from aop.core.run import Engine
     from aop.gated.driving import Agent
+    from aop.kernel.tokens import Tokens
     from aop.supervisor.board import Board
     from aop.supervisor.life import Limits as RunLimits
     from aop.supervisor.life import Lives
@@ -77,6 +75,7 @@ TOOL_MODULES: Mapping[str, str] = {
     "inbox.ask_path": "aop.kernel.tools.path_requests",
     "inbox.expire": "aop.kernel.tools.inbox",
     "inbox.list": "aop.kernel.tools.inbox",
+    "leftovers.note": "aop.kernel.tools.leftovers",
     "list_directory": "aop.gated.looking",
     "locks.acquire": "aop.kernel.tools.locks",
     "locks.release": "aop.kernel.tools.locks",

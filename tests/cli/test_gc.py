@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,11 +25,21 @@ def root(tmp_path: Path) -> Path:
     return made
 
 
+def told(root: Path) -> list[tuple[str, Any]]:
+    """Return what the journal says of leftovers."""
+    world = World(root)
+    with world.app.record.read() as view:
+        found = [(entry.event.kind, dict(entry.event.payload)) for entry in view.journal()]
+    world.close()
+    return [each for each in found if each[0].startswith("leftover_")]
+
+
 def test_it_says_what_would_go_and_changes_nothing(root: Path) -> None:
     before = git(root, "for-each-ref")
     ran = run_aop(root, "gc")
     assert (ran.code, ran.out) == (3, "worktree  gone  holds work that no branch has\nbranch  gone\n")
     assert (git(root, "for-each-ref"), (root / ".worktrees/gone/notes.txt").is_file()) == (before, True)
+    assert told(root) == []
 
 
 def test_applied_it_removes_them_and_keeps_the_work_below_a_ref(root: Path) -> None:
@@ -42,6 +53,11 @@ def test_applied_it_removes_them_and_keeps_the_work_below_a_ref(root: Path) -> N
     assert git(root, "show", "refs/aop/rescue/gone/1:src/a.txt") == "one\nTWO\nthree\n"
     assert sorted(path.name for path in (root / ".worktrees").iterdir()) == ["alive"]
     assert git(root, "branch", "--format=%(refname:short)").split() == ["alive", "main"]
+    assert told(root) == [
+        ("leftover_rescued", {"what": "worktree", "name": "gone", "ref": "refs/aop/rescue/gone/1"}),
+        ("leftover_removed", {"what": "worktree", "name": "gone", "ref": "refs/aop/rescue/gone/1"}),
+        ("leftover_removed", {"what": "branch", "name": "gone", "ref": None}),
+    ]
     again = run_aop(root, "gc", "--apply")
     assert (again.code, again.err) == (0, "Nothing is left over.\n")
 

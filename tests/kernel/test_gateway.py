@@ -87,6 +87,7 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "inbox.ask_path": EVERYBODY,
     "inbox.expire": set(),
     "inbox.list": EVERYBODY,
+    "leftovers.note": set(),
     "list_directory": {SWE},
     "locks.acquire": {ORCHESTRATOR},
     "locks.release": {ORCHESTRATOR},
@@ -125,7 +126,7 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "usage.record": set(),
 }
 """Which roles may call a tool (`system` may call all); `person`: the orchestrator's, and never with a token."""
-CHANGES_NO_FEATURE = {"run.began"} | {
+CHANGES_NO_FEATURE = {"leftovers.note", "run.began"} | {
     "escalate_for_external_help",
     "get_task",
     "request_scope_reduction",
@@ -323,6 +324,7 @@ EXAMPLES: Mapping[str, dict[str, Any]] = {
     "inbox.ask": {"gate": "question", "text": "Which colour?"},
     "inbox.ask_path": {"path": ".gitignore", "reason": "It makes a folder that nobody should commit."},
     "inbox.expire": {"question_id": "q1"},
+    "leftovers.note": {"kind": "worktree", "name": "gone", "did": "rescued", "ref": "refs/aop/rescue/gone/1"},
     "notices.note": {"event_id": "question:q1", "target": "phone", "outcome": "sending"},
     "run.began": {
         "order": {
@@ -560,7 +562,8 @@ def tell_about(world: World) -> None:
     world.ok("notices.note", role=Role.SYSTEM, feature_id="one", **EXAMPLES["notices.note"])
     for tool in ("usage.record", "submit_note", "submit_patch", "submit_plan", "submit_request"):
         world.ok(tool, role=Role.SYSTEM, feature_id="one", **EXAMPLES[tool])
-    world.ok("run.began", role=Role.SYSTEM, **EXAMPLES["run.began"])
+    for tool in ("run.began", "leftovers.note"):
+        world.ok(tool, role=Role.SYSTEM, **EXAMPLES[tool])
 
 
 def steer(world: World) -> None:

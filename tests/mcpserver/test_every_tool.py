@@ -164,6 +164,7 @@ PERSONS = {
     "gated.start",
     "inbox.answer",
     "inbox.expire",
+    "leftovers.note",
     "notices.note",
     "repo.commit",
     "repo.merge",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from aop.core.roles import Role
@@ -11,6 +13,7 @@ from tests.world import World, files
 
 NONE_RUN = {"plan": "na", "fast": "na", "full": "na", "merge": "na"}
 FIGURES = ("input_tokens", "output_tokens", "cached_input_tokens", "cost_usd")
+ASKS_NOTHING: Any = {"asks": [], "out_of_time": []}
 NO_TURNS = {"turns": 0, **{name: {"known": None, "unknown_turns": 0} for name in FIGURES}}
 
 
@@ -44,6 +47,7 @@ def test_the_dashboard_shows_status_gates_locks_and_what_blocks(world: World) ->
                 "locks": [],
                 "blocked_by": [],
                 "spent": NO_TURNS,
+                **ASKS_NOTHING,
             },
             {
                 "feature_id": "three",
@@ -53,6 +57,7 @@ def test_the_dashboard_shows_status_gates_locks_and_what_blocks(world: World) ->
                 "locks": [],
                 "blocked_by": [],
                 "spent": NO_TURNS,
+                **ASKS_NOTHING,
             },
             {
                 "feature_id": "two",
@@ -62,6 +67,7 @@ def test_the_dashboard_shows_status_gates_locks_and_what_blocks(world: World) ->
                 "locks": ["openapi"],
                 "blocked_by": ["one"],
                 "spent": NO_TURNS,
+                **ASKS_NOTHING,
             },
         ],
         "counts": counted(qa=1, planning=1, blocked=1),

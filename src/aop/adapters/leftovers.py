@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -44,12 +44,24 @@ class Removed(Struct, frozen=True, kw_only=True):
     """Why it is still there; empty when it is gone."""
 
 
+Note: TypeAlias = Callable[[Leftover, Literal["rescued", "removed"], str | None], None]
+"""Told of each that goes, with the ref that keeps its work: before, when there is such a ref, and after."""
+
+
 class Leftovers:
     """Finds and removes them, in one managed repository."""
 
     def __init__(
-        self, repository: Repository, record: Record, locks: Locks, *, base_branch: str, environ: Mapping[str, str]
+        self,
+        repository: Repository,
+        record: Record,
+        locks: Locks,
+        note: Note,
+        *,
+        base_branch: str,
+        environ: Mapping[str, str],
     ) -> None:
+        self._note = note
         self._repository = repository
         self._record = record
         self._locks = locks
@@ -75,7 +87,7 @@ class Leftovers:
         """Remove one of them, if it still is one; what would be lost is kept first."""
         if leftover.kind == "process":
             end_orphans(self._repository.root)
-            return Removed(leftover=leftover)
+            return self._gone(leftover, None)
         name = FeatureId(leftover.name)
         try:
             # Whoever makes or deletes the feature right now holds this lock, and is left alone.
@@ -91,11 +103,13 @@ class Leftovers:
         match leftover.kind:
             case "worktree":
                 rescued = self._rescued_files(name)
+                self._note_rescued(leftover, rescued)
                 self._repository.remove_worktree(name)
             case "branch":
                 head = self._head(name)
                 if head is not None and not self._is_in_base(name):
                     rescued = self._rescuer.keep_commit(name, head)
+                    self._note_rescued(leftover, rescued)
                 users = self._repository.users_of(name, besides=name)
                 if users:
                     return Removed(leftover=leftover, rescued=rescued, problem=f"It is checked out in `{users[0]}`.")
@@ -103,6 +117,15 @@ class Leftovers:
                     self._repository.delete_branch(name, at=head)
             case _:
                 remove_folder(self._logs / name)
+        return self._gone(leftover, rescued)
+
+    def _note_rescued(self, leftover: Leftover, rescued: str | None) -> None:
+        # Before it goes: killed in between, the journal still says where its work is.
+        if rescued is not None:
+            self._note(leftover, "rescued", rescued)
+
+    def _gone(self, leftover: Leftover, rescued: str | None) -> Removed:
+        self._note(leftover, "removed", rescued)
         return Removed(leftover=leftover, rescued=rescued)
 
     def _rescued_files(self, name: FeatureId) -> str | None:

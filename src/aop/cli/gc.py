@@ -12,6 +12,9 @@ import msgspec
 from aop.adapters.leftovers import Leftover, Leftovers, Removed
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
+from aop.core.errors import Fault, Json
+from aop.core.roles import Role
+from aop.kernel.principals import Principal
 from aop.wiring import App, Settings, build
 
 
@@ -47,7 +50,15 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 def _leftovers(app: App, settings: Settings) -> Leftovers:
     kernel = app.gateway.kernel
     base_branch = kernel.config().policy.worktree.base_branch
-    return Leftovers(app.repository, app.record, kernel.locks, base_branch=base_branch, environ=settings.environ)
+    who = Principal(role=Role.SYSTEM, actor=app.person.actor)
+
+    def note(leftover: Leftover, did: str, ref: str | None) -> None:
+        given: Json = {"kind": leftover.kind, "name": leftover.name, "did": did, "ref": ref}
+        answer = app.gateway.call(who, "leftovers.note", given)
+        if answer.error is not None:
+            raise Fault(f"What became of `{leftover.name}` cannot be kept: {answer.error['message']}")
+
+    return Leftovers(app.repository, app.record, kernel.locks, note, base_branch=base_branch, environ=settings.environ)
 
 
 def _exit_code(found: Sequence[Leftover], removed: Sequence[Removed]) -> Exit:
