@@ -166,3 +166,15 @@ def test_killed_after_each_write_and_started_again_nothing_is_written_twice(tmp_
     )  # fmt: skip
     assert ticket["description"].count("code_review_params") == 1
     assert [each["run_id"] for each in place.aop("runs", "--json").json["data"]["runs"]] == ["scaffold-SHOP-12-1"]
+
+
+def test_a_secret_in_a_ticket_is_in_no_file_that_a_killed_run_leaves(tmp_path: Path) -> None:
+    secret = "ghp_" + "9aB3dE5fG7hJ" * 3
+    place = Place(tmp_path, f"The token is {secret}.\n\n{fenced(BLOCK)}")
+    killer = Path(__file__).with_name("killed_command.py")
+    subprocess.run(
+        [sys.executable, killer, "check_branch", KEY], cwd=place.repo, env={**os.environ, **place.env}, check=False
+    )
+    left = [path for path in (place.repo / ".aop").rglob("*") if path.is_file()]
+    assert any(path.suffix == ".steps" and b"The token is" in path.read_bytes() for path in left)
+    assert [path for path in left if secret.encode() in path.read_bytes()] == []

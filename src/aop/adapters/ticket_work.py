@@ -64,8 +64,8 @@ class TicketWork:
 
     async def _performed(self, run: FileRun, key: str, ticket: Ticket | None) -> Mapping[str, Any]:
         async def read() -> Json:
-            found: Json = msgspec.to_builtins(ticket or await self._desk.tracker.get_ticket(key))
-            return found
+            found = ticket or await self._desk.tracker.get_ticket(key)
+            return masked(msgspec.to_builtins(found), self._desk.redact.mask_secrets)
 
         try:
             payload = await run.step(READ, read)
