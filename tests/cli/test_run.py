@@ -243,7 +243,9 @@ def test_a_run_that_is_killed_during_a_turn_is_finished_by_the_next_one_and_noth
         child.send_signal(signal.SIGKILL)
         child.wait()
     (shop.agent / "go").touch()
-    assert shop.all_at_once().code == 0
+    finished = shop.all_at_once("--json")
+    assert finished.code == 0
+    assert {"held_one", "held_two"} <= finished.json["pending_at_start"]["features"].keys()
     assert shop.statuses() == dict.fromkeys(("free", "held_one", "held_two"), "ready_to_merge")
     events = shop.events()
     for name in ("free", "held_one", "held_two"):

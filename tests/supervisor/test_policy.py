@@ -132,6 +132,14 @@ def test_a_feature_that_was_blocked_goes_on_where_it_was_when_a_person_asks_for_
     assert story(run, answered("feature.state_patch", status="building")) == ["ask the builder"]
 
 
+def test_a_feature_that_the_kernel_blocked_between_two_runs_is_let_on_and_its_worker_asked_again() -> None:
+    run, _ = step(BUILDING, said(PATCH))
+    run, action = step(run, refused("repo.apply_patch", "invalid_status_transition", status="blocked"))
+    assert word(action) == "orchestrator: feature.state_get"
+    run, _ = step(run, answered("feature.state_get", version=7, front_matter={"blocked_from": "building"}))
+    assert story(run, answered("feature.state_patch", status="building")) == ["ask the builder"]
+
+
 def test_a_plan_that_names_the_one_before_replaces_it() -> None:
     revision = PlanSubmission(plan={"plan_version": 3, "revision_of": 2})
     _run, action = step(msgspec.structs.replace(BUILDING, role=Role.PLANNER), said(revision))

@@ -32,6 +32,8 @@ class RunFacts(Struct, frozen=True, kw_only=True):
     next_steps: tuple[NextStep, ...]
     changed: bool
     seconds: float
+    pending_at_start: Mapping[str, Any]
+    """What was on its way when the run began."""
 
 
 class Dashboard:
@@ -59,7 +61,8 @@ class Dashboard:
 def report(app: App, board: Board, *, changed: bool, seconds: float) -> RunFacts:
     """Read back what the features of a run are now."""
     standings = board.standings()
-    rows = app.gateway.call(app.person, "report.dashboard", {}).data["features"]
+    dashboard = app.gateway.call(app.person, "report.dashboard", {}).data
+    rows = dashboard["features"]
     questions = app.gateway.call(app.person, "inbox.list", {}).data["questions"]
     known = {row["feature_id"]: row for row in rows}
     ready = [name for name in standings if known.get(name, {}).get("status") == Status.READY_TO_MERGE]
@@ -71,6 +74,7 @@ def report(app: App, board: Board, *, changed: bool, seconds: float) -> RunFacts
         next_steps=next_steps(ready, waits_for),
         changed=changed,
         seconds=round(seconds, 2),
+        pending_at_start=dashboard["newest_run"]["pending"],
     )
 
 
@@ -122,6 +126,7 @@ def _as_json(facts: RunFacts, code: Exit) -> dict[str, Json]:
         "exit": int(code),
         "changed": facts.changed,
         "seconds": facts.seconds,
+        "pending_at_start": dict(facts.pending_at_start),
         "features": [dict(row) for row in facts.features],
         "questions": [dict(question) for question in facts.questions],
         "next_steps": [msgspec.to_builtins(step) for step in facts.next_steps],

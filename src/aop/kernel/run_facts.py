@@ -7,9 +7,10 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta, Struct
 
-from aop.core.ids import FEATURE_ID_PATTERN
-from aop.kernel.documents import Document
+from aop.core.ids import FEATURE_ID_PATTERN, FeatureId
+from aop.kernel.documents import Document, Status
 
+Name = Annotated[str, Meta(pattern=FEATURE_ID_PATTERN)]
 Word = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
@@ -31,12 +32,29 @@ class RunOrder(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The run's name."""
     started_by: Word
     """The person, or the program in their name."""
-    features: Annotated[tuple[Annotated[str, Meta(pattern=FEATURE_ID_PATTERN)], ...], Meta(max_length=10_000)]
+    features: Annotated[tuple[Name, ...], Meta(max_length=10_000)]
     """What the run begins with, and what it goes on with."""
     providers: Mapping[Word, RunProvider]
     """Who works in which role."""
     limits: Mapping[Word, int]
     """How much goes on at once."""
+    unfinished_gates: tuple[Name, ...] = ()
+    """The features whose gates an earlier run began, and nobody ended."""
+
+
+class PendingWork(Struct, frozen=True, kw_only=True):
+    """What was on its way when a run began (AOP-257)."""
+
+    features: Mapping[FeatureId, Status] = {}
+    """Every feature that is neither merged nor failed."""
+    queued_plans: tuple[str, ...] = ()
+    """The features whose plans collide and wait, in their order."""
+    unfinished_gates: tuple[str, ...] = ()
+    """The features whose gates an earlier run began, and nobody ended."""
+    qa_items: Mapping[str, int] = {}
+    """For how many changed files of a feature QA has not said its last word."""
+    lost_locks: tuple[str, ...] = ()
+    """The features that were blocked now, since a lease of theirs had ended and others got the lock."""
 
 
 class RunMetadata(RunOrder, frozen=True, kw_only=True):
@@ -47,6 +65,8 @@ class RunMetadata(RunOrder, frozen=True, kw_only=True):
     """The AOP that supervises."""
     config_hash: str
     """The hash of the configuration in force at the start."""
+    pending: PendingWork = PendingWork()
+    """What was on its way."""
 
 
 class NewestRun(Document, frozen=True, kw_only=True):

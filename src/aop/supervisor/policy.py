@@ -307,6 +307,9 @@ def _refused(run: FeatureRun, result: ToolResult) -> Decision:
     code, details = str(error.get("code", "")), error.get("details", {})
     if result.tool.startswith("feature."):
         return run, Finish(status=run.status, error=error)
+    if code == "invalid_status_transition" and details.get("status") == Status.BLOCKED:
+        # The kernel blocked it while no supervisor ran; what it was blocked for is judged with the next proposal.
+        return run, CallTool(role=Role.ORCHESTRATOR, tool="feature.state_get")
     if code in OTHERS_IN_THE_WAY:
         return _arbitrated(run, result)
     if code == "blocked_by_collision_policy":

@@ -59,10 +59,18 @@ class Supervisor:
             "features": list(features),
             "providers": msgspec.to_builtins(providers),
             "limits": msgspec.to_builtins(limits),
+            "unfinished_gates": list(self._unfinished_gates()),
         }
         answer = self._gateway.call(Principal(role=Role.SYSTEM, actor="supervisor"), "run.began", {"order": order})
         if answer.error is not None:
             raise Fault(f"The beginning of the run cannot be kept: {answer.error['message']}")
+
+    def _unfinished_gates(self) -> tuple[str, ...]:
+        """Return the features whose gates were running when an earlier process was ended."""
+        known = self._engine.states("f.").items()
+        return tuple(
+            sorted({key.split(".")[1] for key, state in known if key.endswith(".gate") and state not in ENDED})
+        )
 
     def submit(
         self, features: Sequence[FeatureId], depends_on: Mapping[FeatureId, tuple[FeatureId, ...]] = NO_DEPENDENCIES

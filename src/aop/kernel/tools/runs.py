@@ -8,6 +8,7 @@ from aop.core.version import VERSION
 from aop.kernel.calls import Arguments, Call, Outcome, Tool
 from aop.kernel.permissions import SYSTEM
 from aop.kernel.record import Transaction
+from aop.kernel.restarting import block_who_lost_locks, pending_work
 from aop.kernel.run_facts import NewestRun, RunMetadata, RunOrder
 
 
@@ -17,19 +18,19 @@ class Began(Arguments, frozen=True, kw_only=True):
 
 
 def began(call: Call, arguments: Began) -> Outcome:
-    """Keep who began a run, for what, with which agents, and under which configuration (AOP-315)."""
+    """Keep who began a run, for what, with which agents, under which configuration, and what was on its way."""
     kernel = call.kernel
-    facts = msgspec.convert(
-        {
+
+    def decide(tx: Transaction) -> Outcome:
+        lost = block_who_lost_locks(tx, call)
+        known = {
             **msgspec.to_builtins(arguments.order),
             "started_at": kernel.now(),
             "aop_version": VERSION,
             "config_hash": kernel.config().hash,
-        },
-        RunMetadata,
-    )
-
-    def decide(tx: Transaction) -> Outcome:
+            "pending": pending_work(tx, arguments.order.unfinished_gates, lost),
+        }
+        facts = msgspec.convert(msgspec.to_builtins(known), RunMetadata)
         before = tx.get(NewestRun, NewestRun.key)
         tx.put(NewestRun(version=before.version + 1 if before else 1, facts=facts), NewestRun.key)
         tx.append(call.event("run_began", None, **msgspec.to_builtins(facts)))
