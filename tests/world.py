@@ -102,9 +102,9 @@ PATCH = """\
 class World:
     """One managed repository, and everybody who may call its tools."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, env: Mapping[str, str] | None = None) -> None:
         self.root = root
-        self.app: App = build(root, Settings.from_env({**os.environ, "USER": "ada"}))
+        self.app: App = build(root, Settings.from_env({**os.environ, "USER": "ada", **(env or {})}))
 
     def close(self) -> None:
         self.app.close()

@@ -609,7 +609,12 @@ def test_after_five_rounds_with_findings_a_person_decides() -> None:
 @pytest.mark.req("GATED-92")
 def test_no_review_is_no_approval() -> None:
     after, brief = walked(REVIEWING, ReviewFailed(reason="It crashed."))
-    assert (after, "It crashed." in brief.text) == (REVIEWING, True)
+    assert (after, "It crashed." in brief.text) == (replace(REVIEWING, review_rounds=1, last_error="It crashed."), True)
+
+
+def test_a_reviewer_that_fails_five_times_is_asked_no_more() -> None:
+    after, _brief = walked(replace(REVIEWING, review_rounds=5), ReviewFailed(reason="It crashed."))
+    assert (after.escalated, after.status, after.last_error) == (True, Phase.CODE_REVIEW, "It crashed.")
 
 
 @pytest.mark.req("GATED-93")

@@ -808,6 +808,14 @@ class AgentAtWork(Refusal):
     hint = "One agent at a time: wait until the other one has ended, or end it."
 
 
+class ReviewerNotConfigured(Refusal):
+    """Nobody is named who reviews the work."""
+
+    code = "reviewer_not_configured"
+    move = Move.ASK_PERSON
+    hint = "A person names one in `gated` of policy.yaml, on the base branch: `review_command` or `review_model`."
+
+
 class FrozenTest(Refusal):
     """A test that went red is to be changed before the code is right."""
 

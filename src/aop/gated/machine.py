@@ -133,17 +133,22 @@ def _person_guided(known: Workflow, event: PersonGuided, _rules: Rules) -> Next:
 
 def _reviewed(known: Workflow, review: Reviewed, rules: Rules) -> Next:
     """Findings become tasks; after so many rounds a person decides (C-12)."""
+    known = replace(known, last_error=None)
     if not review.tasks:
         after = replace(known, status=Phase.AWAITING_FINALIZATION)
         return after, finalise(after, rules)
     if known.review_rounds >= rules.thresholds.review_rounds:
-        return _escalated(known)
+        return _escalated(replace(known, last_error="\n".join(task.task_name for task in review.tasks)))
     plan = with_tasks(plan_of(known), review.tasks)
     return serve(replace(known, status=Phase.EXECUTING_TDD, plan=plan, review_rounds=known.review_rounds + 1))
 
 
-def _review_failed(known: Workflow, event: ReviewFailed, _rules: Rules) -> Next:
-    return known, told(briefings.reviewer_failed(event.reason))
+def _review_failed(known: Workflow, event: ReviewFailed, rules: Rules) -> Next:
+    """A review that fails is a round too: whoever cannot review is not asked for ever."""
+    after = replace(known, last_error=event.reason, review_rounds=known.review_rounds + 1)
+    if known.review_rounds >= rules.thresholds.review_rounds:
+        return _escalated(after)
+    return after, told(briefings.reviewer_failed(event.reason))
 
 
 def _squashed(known: Workflow, squashed: Squashed, _rules: Rules) -> Next:

@@ -1,59 +1,119 @@
-"""Has the work reviewed by the command that the policy names; without a readable report there is no approval."""
+"""Has the work reviewed, by a command or a model as the policy says; without a readable report nothing is approved."""
 
 from __future__ import annotations
 
 from importlib.resources import files
+from typing import Any
 
 import msgspec
 
+from aop.core.errors import Move, Refusal, ReviewerNotConfigured
 from aop.gated.active_pr import Step, StepType, Task
-from aop.gated.sitting import Sitting
+from aop.gated.sitting import ReviewHeld, Sitting
 from aop.gated.standing import plan_of
 from aop.gated.verification import output_of, run_in_worktree, step_plan
 from aop.gated.workflow import Review, Reviewed, ReviewFailed
 from aop.kernel.config_models import Step as GateStep
 from aop.kernel.documents import Verdict
+from aop.kernel.reviewer import ReviewWanted
 from aop.reviews.report import CodeReviewReport, Finding, ReviewVerdict, Severity, blocking
 
 INPUT_FILE = ".aop-review.json"
 LARGEST_DIFF = 4 * 1024 * 1024
+LARGEST_DIFF_FOR_A_MODEL = 400_000
 SHORT = 200
 
 
+class NoReport(Exception):
+    """The reviewer gave nothing that could be taken for a report."""
+
+
 def reviewed(sitting: Sitting, _action: Review) -> Reviewed | ReviewFailed:
-    """Return the findings that block, as tasks; whatever is no report is a failure (GATED-92)."""
-    command = sitting.policy.review_command
-    if not command:
-        return ReviewFailed(reason="No reviewer is configured: `gated.review_command` of the policy is empty.")
-    step = GateStep(name="review", cmd=command, env={"AOP_REVIEW_INPUT": INPUT_FILE})
-    plan = step_plan(sitting, step, sitting.known.tree, tests=False)
-    run, _output = run_in_worktree(sitting, plan, inputs={INPUT_FILE: _package(sitting)})
-    printed = output_of(sitting, run)
-    if run.verdict is not Verdict.PASS:
-        return ReviewFailed(reason=f"The reviewer ended badly:\n{printed}")
+    """Return the findings that block, as tasks; whatever is no report on this change is a failure (GATED-92).
+
+    Raises: ReviewerNotConfigured, and refusals of asking a model that only a person can do something about.
+    """
     try:
-        report = msgspec.json.decode(printed, type=CodeReviewReport)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        return ReviewFailed(reason=f"The reviewer printed no report: {error}")
-    found = blocking(report, Severity(sitting.policy.blocking_severity))
-    if report.verdict is ReviewVerdict.REQUEST_CHANGES and not found:
-        return ReviewFailed(reason="The reviewer requests changes, and names none.")
+        report = _by_command(sitting) if sitting.policy.review_command else _by_model(sitting)
+        found = judged(report, _changed_paths(sitting), Severity(sitting.policy.blocking_severity))
+    except NoReport as reason:
+        return ReviewFailed(reason=str(reason))
+    sitting.review = msgspec.structs.replace(
+        sitting.review or ReviewHeld(), verdict=report.verdict, summary=report.summary, blocking=len(found)
+    )
     return Reviewed(tasks=tuple(map(_task_of, found)), summary=report.summary)
 
 
-def _package(sitting: Sitting) -> bytes:
+def judged(report: CodeReviewReport, changed: frozenset[str], severity: Severity) -> tuple[Finding, ...]:
+    """Return the findings that block.
+
+    Raises: NoReport if the report is about another change, or asks for changes and names none.
+    """
+    elsewhere = sorted({finding.file_path for finding in report.findings} - changed)
+    here = [finding for finding in report.findings if finding.file_path in changed]
+    found = blocking(msgspec.structs.replace(report, findings=tuple(here)), severity)
+    if elsewhere and not found:
+        raise NoReport(f"The report is about files that the change does not touch, such as `{elsewhere[0][:SHORT]}`.")
+    if report.verdict is ReviewVerdict.REQUEST_CHANGES and not found:
+        raise NoReport("The reviewer requests changes, and names none.")
+    return found
+
+
+def _by_command(sitting: Sitting) -> CodeReviewReport:
+    wanted = _wanted(sitting, LARGEST_DIFF)
+    told = {**msgspec.to_builtins(wanted), "active_pr": plan_of(sitting.workflow)}
+    step = GateStep(name="review", cmd=sitting.policy.review_command, env={"AOP_REVIEW_INPUT": INPUT_FILE})
+    plan = step_plan(sitting, step, sitting.known.tree, tests=False)
+    run, _output = run_in_worktree(sitting, plan, inputs={INPUT_FILE: msgspec.json.encode(told)})
+    printed = output_of(sitting, run)
+    if run.verdict is not Verdict.PASS:
+        raise NoReport(f"The reviewer ended badly:\n{printed}")
+    try:
+        return msgspec.json.decode(printed, type=CodeReviewReport)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise NoReport(f"The reviewer printed no report: {error}") from error
+
+
+def _by_model(sitting: Sitting) -> CodeReviewReport:
+    reviewer, model = sitting.kernel.reviewer, sitting.policy.review_model
+    if not model or reviewer is None:
+        raise ReviewerNotConfigured("Nothing says who reviews, and without a review nothing goes on.")
+    try:
+        opinion = reviewer.review(_wanted(sitting, LARGEST_DIFF_FOR_A_MODEL), model)
+    except Refusal as refusal:
+        if refusal.move in (Move.CORRECT_USAGE, Move.ASK_PERSON):
+            raise
+        raise NoReport(f"The model gave no report: {refusal.message}") from refusal
+    sitting.review = ReviewHeld(model=opinion.model, usage=opinion.usage)
+    return _read(opinion.report)
+
+
+def _read(report: Any) -> CodeReviewReport:
+    try:
+        return msgspec.convert(report, CodeReviewReport)
+    except msgspec.ValidationError as error:
+        raise NoReport(f"The model gave no report: {error}") from error
+
+
+def _wanted(sitting: Sitting, largest: int) -> ReviewWanted:
     """Return what the reviewer gets to know: who it is, the plan, and the whole change (GATED-87)."""
     git, known = sitting.kernel.git, sitting.known
-    diff = git.diff(git.tree_of(known.base_commit), known.tree)[:LARGEST_DIFF].decode(errors="replace")
+    diff = git.diff(git.tree_of(known.base_commit), known.tree).decode(errors="replace")
+    if len(diff) > largest:
+        raise NoReport(f"The change has {len(diff)} characters; a reviewer is shown at most {largest}, or nothing.")
     plan = plan_of(known.workflow)
-    told = {
-        "persona": (files("aop.gated") / "prompts" / "reviewer.md").read_text("utf-8"),
-        "title": plan.pr_title,
-        "description": plan.summary,
-        "active_pr": plan,
-        "diff": sitting.kernel.redact.mask_secrets(diff),
-    }
-    return msgspec.json.encode(told)
+    return ReviewWanted(
+        persona=(files("aop.gated") / "prompts" / "reviewer.md").read_text("utf-8"),
+        title=plan.pr_title,
+        description=plan.summary,
+        plan=msgspec.json.encode(plan).decode(),
+        diff=sitting.kernel.redact.mask_secrets(diff),
+    )
+
+
+def _changed_paths(sitting: Sitting) -> frozenset[str]:
+    git, known = sitting.kernel.git, sitting.known
+    return frozenset(change.path for change in git.changes(git.tree_of(known.base_commit), known.tree))
 
 
 def _task_of(finding: Finding) -> Task:

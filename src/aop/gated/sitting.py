@@ -24,6 +24,7 @@ from aop.kernel.principals import Principal
 from aop.kernel.questions import Question
 from aop.kernel.record import Snapshot, Transaction
 from aop.kernel.tools.repo import WORKTREE_WAIT_SECONDS
+from aop.kernel.usage import FeatureUsage, Usage, with_turn
 
 
 class RefMove(Struct, frozen=True, kw_only=True):
@@ -32,6 +33,18 @@ class RefMove(Struct, frozen=True, kw_only=True):
     branch: str
     old: CommitId | None
     new: CommitId
+
+
+class ReviewHeld(Struct, frozen=True, kw_only=True):
+    """What is noted of a review."""
+
+    verdict: str = ""
+    """Empty if there was no report."""
+    summary: str = ""
+    blocking: int = 0
+    model: str = ""
+    """Empty if it was a command."""
+    usage: Usage | None = None
 
 
 class Sitting:
@@ -46,6 +59,7 @@ class Sitting:
         self.runs: list[GateRun] = []
         self.move: RefMove | None = None
         self.question: Question | None = None
+        self.review: ReviewHeld | None = None
         self.notes: list[str] = []
         """What the agent is told besides: what was not as the server left it."""
 
@@ -116,9 +130,17 @@ class Sitting:
             tx.put(self.question, self.question.question_id)
             asked = {"question_id": self.question.question_id, "text": self.question.text}
             tx.append(self.call.event("question_asked", self.name, **asked))
+        if self.review is not None:
+            self._note_review(tx, self.review)
         facts: dict[str, Json] = {"tool": self.call.tool.name, "status": self.workflow.status, "notes": self.notes}
         tx.append(self.call.event("workflow_called", self.name, **facts, tree=self.known.tree, head=self.known.head))
         return outcome
+
+    def _note_review(self, tx: Transaction, review: ReviewHeld) -> None:
+        tx.append(self.call.event("work_reviewed", self.name, **msgspec.to_builtins(review)))
+        if review.usage is not None:
+            known = tx.get(FeatureUsage, self.name) or FeatureUsage(version=0, feature_id=self.name)
+            tx.put(with_turn(known, "reviewer", "review", review.usage), self.name)
 
     def _store_feature(self, tx: Transaction) -> None:
         state, now = self.state, self.kernel.now()

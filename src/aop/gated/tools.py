@@ -21,7 +21,7 @@ from aop.gated.workflow import (
 from aop.kernel.calls import Arguments, Call, Outcome, Tool
 from aop.kernel.questions import Question, time_limit
 
-NO_REPORT = "The reviewer still has findings after as many rounds as the policy allows; a person has to decide."
+NOT_APPROVED = "The reviewer did not approve in as many rounds as the policy allows; a person has to decide."
 
 
 def get_task(call: Call, _arguments: Arguments) -> Outcome:
@@ -30,7 +30,8 @@ def get_task(call: Call, _arguments: Arguments) -> Outcome:
     with sitting_of(call) as sitting:
         _hear_person(sitting)
         answer = carried_through(sitting, TaskAsked(draft=sitting.known.drafted()))
-        _call_person(sitting, NO_REPORT)
+        problem = sitting.workflow.last_error
+        _call_person(sitting, f"{NOT_APPROVED}\n\n{problem}" if problem else NOT_APPROVED)
         return sitting.finish(_told(sitting, answer))
 
 

@@ -20,6 +20,7 @@ from aop.kernel.noted_calls import CallLog
 from aop.kernel.ports import Files, Git, Locks, NewId, Processes, Report, Signer
 from aop.kernel.principals import Principal
 from aop.kernel.record import Event, Record, Snapshot, Transaction
+from aop.kernel.reviewer import Reviewer
 
 
 class Arguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -107,6 +108,8 @@ class Kernel(Struct, frozen=True, kw_only=True):
     redact: Redactor
     new_id: NewId
     config: Callable[[], Config]
+    reviewer: Reviewer | None = None
+    """None where no model can be asked."""
 
     def now(self) -> str:
         """Return the time of day as AOP writes it."""

@@ -133,10 +133,14 @@ KEY_WORDS: Mapping[str, str] = {
     "gated.instrumentation_max": "Up to how many failed attempts the advice is to add logging.",
     "gated.unlock_scope_reduction_at": "After how many failed attempts `request_scope_reduction` opens.",
     "gated.unlock_escalation_at": "After how many failed attempts `escalate_for_external_help` opens.",
-    "gated.review_rounds": "How often findings are sent back before a person is called.",
+    "gated.review_rounds": "How often findings are sent back, or a review fails, before a person is called.",
     "gated.review_command": (
         "The reviewer, word by word: it reads the JSON file that `AOP_REVIEW_INPUT` names, and prints a report. Empty:"
-        " nothing is approved. See [gated](gated.md)."
+        " the model of `review_model`, and without one nothing is approved. See [gated](gated.md)."
+    ),
+    "gated.review_model": (
+        "The reviewer, if it is a model: `provider:model` as in [models](models.md), or `default` for"
+        " `CODE_REVIEW_LLM_MODEL_PRIORITY` or `AOP_MODELS` of the environment."
     ),
     "gated.blocking_severity": "From which severity on a finding has to be dealt with; `INFO`: all.",
     "gated.test_globs": "Which files are tests.",

@@ -24,6 +24,8 @@ class GatedRules(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     unlock_escalation_at: Attempts
     review_rounds: Attempts
     review_command: tuple[str, ...]
+    review_model: str
+    """Empty: none. `default`: the one that the environment names. Else `provider:model`."""
     blocking_severity: Literal["CRITICAL", "MAJOR", "MINOR", "SUGGESTION", "INFO"]
     test_globs: tuple[str, ...]
     red_for_the_right_reason: bool
@@ -34,6 +36,9 @@ class GatedRules(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         demand(flaws.in_path(self.master_plan), "master_plan")
         demand(flaws.in_stem(self.preflight_profile) if self.preflight_profile else None, "preflight_profile")
         demand_each(flaws.in_argument, self.review_command, "review_command")
+        demand(flaws.in_word(self.review_model) if self.review_model else None, "review_model")
+        if self.review_command and self.review_model:
+            raise Misfit("`review_command` names a reviewer already", "review_model")
         demand_each(flaws.in_glob, self.test_globs, "test_globs")
         if not self.hypothesize_max <= self.instrumentation_max < self.unlock_scope_reduction_at:
             raise Misfit("it is not more than `instrumentation_max`", "unlock_scope_reduction_at")

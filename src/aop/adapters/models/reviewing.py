@@ -1,0 +1,33 @@
+"""The reviewer that is a model."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+
+from aop.brains.ports import Brain
+from aop.kernel.ports import NewId
+from aop.kernel.reviewer import Opinion, ReviewWanted
+from aop.kernel.usage import Usage
+from aop.reviews.asking import asked_report
+
+
+class ModelReviewer:
+    """Implements `aop.kernel.reviewer.Reviewer`; the brain is built for the call that needs one."""
+
+    def __init__(self, brain: Callable[[str | None], Brain], new_id: NewId) -> None:
+        self._brain = brain
+        self._new_id = new_id
+
+    def review(self, wanted: ReviewWanted, model: str) -> Opinion:
+        brain = self._brain(None if model == "default" else model)
+        answer = asyncio.run(asked_report(brain, wanted, self._new_id("fence")))
+        usage = Usage(
+            input_tokens=answer.usage.input_tokens,
+            output_tokens=answer.usage.output_tokens,
+            cached_input_tokens=answer.usage.cache_read_tokens,
+            cost_usd=answer.cost_usd,
+        )
+        return Opinion(report=msgspec.to_builtins(answer.value), model=answer.model, usage=usage)
