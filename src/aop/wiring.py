@@ -19,6 +19,7 @@ from aop.adapters.git.command import GitDir, GitProgram
 from aop.adapters.git.furnishing import CheckoutFurnisher
 from aop.adapters.git.repository import Repository, open_repository
 from aop.adapters.kept_config import KeptConfig
+from aop.adapters.models.reviewing import ModelReviewer
 from aop.adapters.record.sqlite import SqliteRecord
 from aop.adapters.signing import FileSigner
 from aop.adapters.system import SystemClock, new_id
@@ -28,7 +29,6 @@ from aop.kernel.calls import Kernel, Tool
 from aop.kernel.gateway import Gateway
 from aop.kernel.ports import Command, Ended, Processes
 from aop.kernel.principals import Principal
-from aop.kernel.reviewer import Opinion, Reviewer, ReviewWanted
 
 if TYPE_CHECKING:  # few commands supervise or ask models, and what that takes is imported by those that do
     from aop.adapters.notifications.sending import Notifications
@@ -213,7 +213,7 @@ def build(folder: Path, settings: Settings) -> App:
         redact=redact,
         new_id=new_id,
         config=KeptConfig(repository, repository.root),
-        reviewer=_LateReviewer(lambda: _model_reviewer(settings)),
+        reviewer=ModelReviewer(lambda model: build_brain(settings, chosen=model, product="code-review"), new_id),
     )
     person = Principal(role=Role.ORCHESTRATOR, actor=settings.actor, person=True)
     gateway = Gateway(kernel, CATALOGUE)
@@ -361,23 +361,6 @@ def _local_processes(repository: Repository, settings: Settings, redact: Redacto
         git_dirs=[repository.git_dir],
         private_root=repository.root / ".aop" / "run",
     )
-
-
-def _model_reviewer(settings: Settings) -> Reviewer:
-    from aop.adapters.models.reviewing import ModelReviewer
-
-    return ModelReviewer(lambda model: build_brain(settings, chosen=model, product="code-review"), new_id)
-
-
-class _LateReviewer:
-    """Implements `Reviewer`. Few calls ask a model, so what that takes is imported for the first that does."""
-
-    def __init__(self, build: Callable[[], Reviewer]) -> None:
-        self._build = build
-
-    def review(self, wanted: ReviewWanted, model: str) -> Opinion:
-        """Ask a model for its opinion."""
-        return self._build().review(wanted, model)
 
 
 class _LateProcesses:

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from aop.brains.ports import Brain
 from aop.kernel.ports import NewId
 from aop.kernel.reviewer import Opinion, ReviewWanted
 from aop.kernel.usage import Usage
-from aop.reviews.asking import asked_report
+
+if TYPE_CHECKING:
+    from aop.brains.ports import Brain
 
 
 class ModelReviewer:
-    """Implements `aop.kernel.reviewer.Reviewer`; the brain is built for the call that needs one."""
+    """Implements `aop.kernel.reviewer.Reviewer`. Few calls ask a model: what that takes is imported for those."""
 
     def __init__(self, brain: Callable[[str | None], Brain], new_id: NewId) -> None:
         self._brain = brain
         self._new_id = new_id
 
     def review(self, wanted: ReviewWanted, model: str) -> Opinion:
+        import asyncio
+
+        from aop.reviews.asking import asked_report
+
         brain = self._brain(None if model == "default" else model)
         answer = asyncio.run(asked_report(brain, wanted, self._new_id("fence")))
         usage = Usage(
