@@ -30,7 +30,7 @@ slow: $(INSTALLED) ## run the tests that take long, most of them whole runs of `
 soak: $(INSTALLED) ## break operations at the system calls that write (needs strace); kill a server, its 16 clients, and a run
 	$(BIN)/python -m pytest tests/soak -m soak -n auto --dist worksteal -rs
 
-real: $(INSTALLED) .real/.installed ## try AOP with the programs of others: conformance suite, inspector, coding agents (needs npm)
+real: $(INSTALLED) .real/.installed .real/.outbound ## try AOP with the programs of others: conformance suite, inspector, coding agents, MCP servers (needs npm)
 	$(BIN)/python -m pytest tests/real -m real -rs
 
 conformance: $(INSTALLED) .real/.installed ## what the MCP conformance suite and the inspector say (part of `make real`)
@@ -69,6 +69,12 @@ $(BIN)/pip:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "AOP needs Python 3.11 or newer, and \`$(PYTHON)\` is not. Name one: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
 	$(PYTHON) -m venv --clear .venv
+
+.real/.outbound: src/aop/adapters/outbound/servers.py $(INSTALLED)
+	@mkdir -p .real
+	@if command -v npm > /dev/null; then \
+		AOP_OUTBOUND_HOME=$(CURDIR)/.real/outbound $(BIN)/aop outbound install jira confluence gitlab && touch $@; \
+	else echo "npm is missing: what needs it is skipped."; fi
 
 .real/.installed: tests/real/package.json
 	@mkdir -p .real && cp $< .real/

@@ -12,10 +12,12 @@ import msgspec
 from aop.adapters.doctor.base_gates import check_base_gates
 from aop.adapters.doctor.checks import Check, Health
 from aop.adapters.doctor.examination import examine
+from aop.adapters.doctor.outbound import check_tokens
 from aop.adapters.system import SystemClock
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
 from aop.core.errors import Json
+from aop.core.redaction import Redactor
 from aop.kernel.calls import Call
 from aop.wiring import Settings, build
 
@@ -25,12 +27,15 @@ RUNS_GATES = "gates.run"
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Say what the verb takes."""
     parser.add_argument("--gates", action="store_true", help="also run every required gate mode on the base branch")
+    parser.add_argument(
+        "--outbound", action="store_true", help="also ask the systems around tickets whether the tokens open them"
+    )
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Look, print, and fail if anything that AOP needs does not work."""
     checks: list[Check] = []
-    for check in _checks(Path(arguments.repo).absolute(), terminal, gates=arguments.gates):
+    for check in _checks(Path(arguments.repo).absolute(), terminal, arguments):
         checks.append(check)
         if not terminal.json:
             terminal.text(_line(check))
@@ -43,14 +48,16 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     return Exit.FAILED if failures else Exit.OK
 
 
-def _checks(folder: Path, terminal: Terminal, *, gates: bool) -> Iterator[Check]:
+def _checks(folder: Path, terminal: Terminal, asked: argparse.Namespace) -> Iterator[Check]:
     broken = False
     for check in examine(folder, os.environ, SystemClock().now()):
         broken |= check.health is Health.FAILURE
         yield check
-    if gates and broken:
+    if asked.outbound:
+        yield from check_tokens(os.environ, Redactor(Settings.from_env(os.environ).secrets))
+    if asked.gates and broken:
         terminal.say("The gates were not run: repair what failed first.")
-    elif gates:
+    elif asked.gates:
         yield from _gates_on_base(folder, terminal)
 
 

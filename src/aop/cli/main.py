@@ -50,6 +50,7 @@ VERBS = {
     "gc": "find what belongs to no feature any more, and remove it if you say so",
     "ticket": "make a branch, a commit and a merge request from a ticket, and review them",
     "agents": "list the coding agents of this machine, install one, or try one",
+    "outbound": "list the systems around tickets, or install their MCP servers",
     "brain": "ask a model one question, and say what it took",
     "redact": "print a text without its secrets, to try the rules",
 }

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,11 +11,11 @@ from msgspec import Struct
 
 from aop.adapters.agents.installed import agents_folder, installed_program, own_program
 from aop.adapters.agents.vendors import Vendor
+from aop.adapters.installing import InstallProblem, npm_install, put_in_place
 from aop.core.errors import AgentInstallFailed
 
 _VERSION = re.compile(r"\d+\.\d+\.\d+[A-Za-z0-9.-]*")
 _LOOK_SECONDS = 30
-_INSTALL_SECONDS = 900
 
 
 class FoundAgent(Struct, frozen=True, kw_only=True):
@@ -83,43 +81,17 @@ def install(vendor: Vendor, environ: Mapping[str, str]) -> str:
 
     Raises: AgentInstallFailed.
     """
-    npm = shutil.which("npm", path=environ.get("PATH", ""))
-    if npm is None:
-        raise AgentInstallFailed("There is no `npm` on the PATH.", hint="Install Node.js 20 or newer, and try again.")
-    place = agents_folder(environ) / vendor.provider
-    new = place.with_name(f".{vendor.provider}.new")
-    shutil.rmtree(new, ignore_errors=True)
-    new.mkdir(parents=True)
-    try:
-        _npm(npm, new, f"{vendor.package}@{vendor.version}", environ)
+
+    def fill(new: Path) -> str:
+        npm_install(new, f"{vendor.package}@{vendor.version}", environ)
         version = version_of(str(new / "node_modules" / ".bin" / vendor.program), environ)
         if version != vendor.version:
-            raise AgentInstallFailed(
-                f"What npm installed as `{vendor.provider}` says that it is version {version}, not {vendor.version}.",
-                provider=vendor.provider,
+            raise InstallProblem(
+                f"What npm installed as `{vendor.provider}` says that it is version {version}, not {vendor.version}."
             )
-        shutil.rmtree(place, ignore_errors=True)
-        os.rename(new, place)
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
-    return version
+        return version
 
-
-def _npm(npm: str, folder: Path, package: str, environ: Mapping[str, str]) -> None:
-    options = ["--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"]
     try:
-        ran = subprocess.run(
-            [npm, "install", "--prefix", str(folder), *options, package],
-            check=False,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_INSTALL_SECONDS,
-            env=dict(environ),
-        )
-    except subprocess.TimeoutExpired as error:
-        raise AgentInstallFailed(f"npm did not install `{package}` in {_INSTALL_SECONDS} seconds.") from error
-    if ran.returncode:
-        said = (ran.stderr.strip().splitlines() or ["nothing"])[0][:200]
-        raise AgentInstallFailed(f"npm could not install `{package}`: {said}", package=package)
+        return put_in_place(agents_folder(environ) / vendor.provider, fill)
+    except InstallProblem as problem:
+        raise AgentInstallFailed(str(problem), hint=problem.hint, provider=vendor.provider) from problem

@@ -17,6 +17,7 @@ from aop.adapters.doctor.machine import (
     check_python,
     check_sandbox,
 )
+from aop.adapters.doctor.outbound import check_outbound
 from aop.adapters.doctor.repository import (
     check_base_branch,
     check_gates,
@@ -56,6 +57,7 @@ def _of_repository(repository: Repository, environ: Mapping[str, str]) -> Iterat
         yield from _told("programs", lambda: check_programs(repository, config, environ))
     yield check_sandbox(config.policy.execution.sandbox if config else "auto", environ)
     yield check_agents(environ)
+    yield from check_outbound(environ)
 
 
 def _of_state(repository: Repository, environ: Mapping[str, str], now: datetime) -> Iterator[Check]:

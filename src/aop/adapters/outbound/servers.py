@@ -96,7 +96,7 @@ def outbound_folder(environ: Mapping[str, str]) -> Path:
     """Return AOP's own folder for servers of a user, whether or not it is there."""
     named = environ.get(FOLDER_VARIABLE)
     if named:
-        return Path(named)
+        return Path(named).absolute()
     data = environ.get("XDG_DATA_HOME") or os.path.join(environ.get("HOME") or "/", ".local", "share")
     return Path(data) / "aop" / "outbound"
 

@@ -1,0 +1,73 @@
+"""Programs of others, put into folders of AOP's own: beside what is there, tried, and only then in its place."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+SECONDS = 900
+
+
+class InstallProblem(Exception):
+    """What was wanted could not be installed; what was there before still is."""
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+def put_in_place(place: Path, fill: Callable[[Path], str]) -> str:
+    """Have a folder filled and put into its place; return what `fill` returned.
+
+    Raises: InstallProblem, and whatever `fill` raises.
+    """
+    new = place.with_name(f".{place.name}.new")
+    shutil.rmtree(new, ignore_errors=True)
+    new.mkdir(parents=True)
+    try:
+        found = fill(new)
+        shutil.rmtree(place, ignore_errors=True)
+        os.rename(new, place)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+    return found
+
+
+def npm_install(folder: Path, package: str, environ: Mapping[str, str]) -> None:
+    """Have npm install one package.
+
+    Raises: InstallProblem.
+    """
+    npm = shutil.which("npm", path=environ.get("PATH", ""))
+    if npm is None:
+        raise InstallProblem("There is no `npm` on the PATH.", hint="Install Node.js 20 or newer, and try again.")
+    options = ["--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"]
+    run_installer("npm", [npm, "install", "--prefix", str(folder), *options, package], package, environ)
+
+
+def run_installer(name: str, words: Sequence[str], package: str, environ: Mapping[str, str]) -> None:
+    """Have a program install a package.
+
+    Raises: InstallProblem.
+    """
+    try:
+        ran = subprocess.run(
+            words,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=SECONDS,
+            env=dict(environ),
+        )
+    except subprocess.TimeoutExpired as error:
+        raise InstallProblem(f"{name} did not install `{package}` in {SECONDS} seconds.") from error
+    except OSError as error:
+        raise InstallProblem(f"{name} cannot be started: {error.strerror}.") from error
+    if ran.returncode:
+        said = (ran.stderr.strip().splitlines() or ["nothing"])[0][:200]
+        raise InstallProblem(f"{name} could not install `{package}`: {said}")
