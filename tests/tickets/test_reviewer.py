@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from aop.brains.asking import ANSWER
+from aop.core.run import RunId
 from aop.reviews.report import CodeReviewReport, Finding, ReviewVerdict, Severity
 from aop.testing.scripted_model import ScriptedModel, Step, answers
-from aop.tickets.dry_run import DirectRun
+from aop.tickets.dry_run import DRY_RUN, DirectRun
 from aop.tickets.missions import review_params_block
-from aop.tickets.ports import MergeRequest
+from aop.tickets.ports import MergeRequest, PublishedNote
+from aop.tickets.review_notes import missing_notes
 from aop.tickets.reviewer import CodeReviewerAgent
+from aop.tickets.steps import TicketSettings
 from tests.brains import endpoints
 from tests.tickets.local_worlds import KEY, PROJECT
 from tests.tickets.test_missions import BLOCK, PARAMS, fenced
@@ -34,7 +38,7 @@ index 0000000000000000000000000000000000000000..8b7a5b2b6a4d9e7c6f5a4b3c2d1e0f9a
 DESCRIPTION = f"{fenced(BLOCK)}\n\n{review_params_block(PARAMS)}"
 WHOLE = [
     "add_comment", "validate_branch_existence", "get_merge_request", "get_project_context orders",
-    "get_architecture_context 42", "get_merge_request_diff", "publish_review", "add_comment",
+    "get_architecture_context 42", "get_merge_request_diff", "get_published_notes", "publish_review", "add_comment",
 ]  # fmt: skip
 
 
@@ -51,9 +55,12 @@ def report(*findings: Finding, verdict: ReviewVerdict = ReviewVerdict.COMMENT) -
 class Reviewed(Around):
     """The same systems, with a merge request that has a diff."""
 
-    def __init__(self, *, diff: str = DIFF, state: str = "opened", exists: bool = True, fails: str = "") -> None:
-        super().__init__(exists=exists, fails=fails)
+    def __init__(
+        self, *, diff: str = DIFF, state: str = "opened", exists: bool = True, fails: str = "", fails_once: str = ""
+    ) -> None:
+        super().__init__(exists=exists, fails=fails, fails_once=fails_once)
         self._diff, self._state = diff, state
+        self.notes: list[PublishedNote] = []
         self.published: list[CodeReviewReport] = []
 
     async def get_merge_request(self, project: str, number: str) -> MergeRequest:
@@ -68,12 +75,26 @@ class Reviewed(Around):
     async def publish_review(self, project: str, number: str, report: CodeReviewReport, *, marker: str) -> None:
         self._called("publish_review")
         self.published.append(report)
+        known = [note.body for note in self.notes]
+        self.notes += [PublishedNote(body=note.text) for note in missing_notes(report, known, marker=marker)]
+
+    async def get_published_notes(self, project: str, number: str) -> Sequence[PublishedNote]:
+        self._called("get_published_notes")
+        return self.notes
 
 
-def reviewed(around: Reviewed, reply: Step, description: str = DESCRIPTION) -> tuple[Any, ScriptedModel]:
-    model = ScriptedModel([reply])
+def reviewed(
+    around: Reviewed,
+    *replies: Step,
+    description: Any = DESCRIPTION,
+    settings: TicketSettings = SETTINGS,
+    run_id: str = DRY_RUN,
+) -> tuple[Any, ScriptedModel]:
+    model = ScriptedModel(replies)
     payload = {"key": "SHOP-12", "summary": "Orders", "description": description, "status": "In Review"}
-    return asyncio.run(CodeReviewerAgent(desk_of(around, model, SETTINGS)).review(DirectRun(), payload)), model
+    run = DirectRun()
+    run.run_id = RunId(run_id)
+    return asyncio.run(CodeReviewerAgent(desk_of(around, model, settings)).review(run, payload)), model
 
 
 @pytest.mark.req("REV-01", "REV-04", "REV-05", "REV-09", "REV-28", "REV-29", "REV-31", "REV-32", "REV-33", "REV-35")
@@ -93,8 +114,10 @@ def test_what_the_diff_does_not_bear_out_is_dropped_and_critical_is_never_approv
         verdict=ReviewVerdict.APPROVE,
     )  # fmt: skip
     reviewed(around, answers(told))
-    kept = (finding("src/a.py", 2, Severity.CRITICAL), finding("src/a.py", None))
-    assert around.published == [report(*kept, verdict=ReviewVerdict.REQUEST_CHANGES)]
+    (published,) = around.published
+    assert (published.verdict, [(each.line_number, each.severity) for each in published.findings]) == (
+        ReviewVerdict.REQUEST_CHANGES, [(2, Severity.CRITICAL), (None, Severity.MAJOR)],
+    )  # fmt: skip
 
 
 @pytest.mark.req("REV-10", "REV-56", "REV-75")
@@ -113,13 +136,13 @@ def test_a_call_that_fails_ends_the_review_with_a_comment(at: int) -> None:
         (Reviewed(exists=False), DESCRIPTION, "merge_request_not_reviewable", WHOLE[:2]),
         (Reviewed(state="merged"), DESCRIPTION, "merge_request_not_reviewable", WHOLE[:3]),
         (Reviewed(diff=" \n"), DESCRIPTION, "merge_request_not_reviewable", WHOLE[:6]),
-        (Reviewed(diff="+" * 60_001), DESCRIPTION, "mode_unavailable", WHOLE[:6]),
+        (Reviewed(diff="no diff at all\n"), DESCRIPTION, "invalid_patch", WHOLE[:6]),
     ],
 )
 def test_what_cannot_be_reviewed_is_told_and_never_approved(
     around: Reviewed, description: str, code: str, calls: list[str]
 ) -> None:
-    ending, model = reviewed(around, answers(report()), description)
+    ending, model = reviewed(around, answers(report()), description=description)
     assert (ending["error"]["code"], around.calls, model.asked) == (code, [*calls, "add_comment"], [])
 
 
@@ -156,11 +179,10 @@ def test_a_scaffold_is_handed_over_to_the_review_and_findings_are_posted_once(tm
         first = place.aop("review", KEY, "--json", VLLM_BASE_URL=server.url, **env)
         second = place.aop("review", KEY, VLLM_BASE_URL=server.url, **env)
     assert (first.code, first.json["data"]["report"]["verdict"]) == (0, "REQUEST_CHANGES"), first.err
-    assert second.out == f"REQUEST_CHANGES: 2 findings; local://{PROJECT}/-/merge_requests/1 (opened)\n"
+    assert second.out == f"REQUEST_CHANGES: 0 findings; local://{PROJECT}/-/merge_requests/1 (opened)\n"
     notes: Any = place.local.repositories.notes(PROJECT, 1)
     assert [(note["path"], note["line"], note["body"].partition("\n")[0]) for note in notes] == [
         ("pyproject.toml", 1, "**CRITICAL**: No name."),
-        (None, None, "**Review: REQUEST_CHANGES** (1 CRITICAL, 1 MINOR)"),
         (None, None, "**Review: REQUEST_CHANGES** (1 CRITICAL, 1 MINOR)"),
     ]
     assert place.ticket["status"] == "In Review"

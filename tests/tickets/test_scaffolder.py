@@ -21,7 +21,7 @@ from aop.reviews.report import CodeReviewReport
 from aop.testing.scripted_model import NAME, ScriptedModel, Step, answers, says
 from aop.tickets.dry_run import DirectRun, ForgetfulLedger
 from aop.tickets.plans import PlannedFile, ScaffoldPlan
-from aop.tickets.ports import KnownTool, MergeRequest, Ticket
+from aop.tickets.ports import KnownTool, MergeRequest, PublishedNote, Ticket
 from aop.tickets.scaffolder import ScaffolderAgent
 from aop.tickets.steps import Desk, TicketSettings
 from tests.tickets.recorded_plans import PLAN
@@ -120,6 +120,9 @@ class Around:
         raise NotImplementedError
 
     async def get_merge_request_diff(self, project: str, number: str) -> str:
+        raise NotImplementedError
+
+    async def get_published_notes(self, project: str, number: str) -> Sequence[PublishedNote]:
         raise NotImplementedError
 
     async def publish_review(self, project: str, number: str, report: CodeReviewReport, *, marker: str) -> None:

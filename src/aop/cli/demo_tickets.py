@@ -25,8 +25,8 @@ from aop.cli.terminal import Terminal
 from aop.cli.ticket import LEDGER
 from aop.core.errors import Fault, Json
 from aop.core.redaction import Redactor
-from aop.reviews.report import CodeReviewReport
 from aop.tickets.plans import ScaffoldPlan
+from aop.tickets.ticket_review import TicketReview
 
 KEY = "SHOP-12"
 
@@ -116,7 +116,7 @@ class _Story:
         texts = below({path: content.decode() for path, content in self._files.items()}, "scaffold")
         files = [{"path": path, "name": Path(path).name, "content": text} for path, text in texts.items()]
         report: Json = msgspec.json.decode(self._files["report.json"])
-        return {ScaffoldPlan: {"files": [*files], "summary": "A service of one module."}, CodeReviewReport: report}
+        return {ScaffoldPlan: {"files": [*files], "summary": "A service of one module."}, TicketReview: report}
 
     def _seen(self, scaffolded: Mapping[str, Any], report: Mapping[str, Any]) -> dict[str, Any]:
         """Read everything back from LOCAL and git.

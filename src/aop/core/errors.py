@@ -1022,13 +1022,6 @@ class ScaffoldPlanRejected(Refusal):
     hint = "Start the ticket again; if the model plans the same, say in the ticket what it must leave out."
 
 
-class ModeUnavailable(Refusal):
-    """The work needs a mode that this version of AOP does not have."""
-
-    code = "mode_unavailable"
-    hint = "Remove `mode: agentic` and `exploratory: true` from the ticket's block, or make the change smaller."
-
-
 class ToolCallDenied(Refusal):
     """A model in a loop asked for a tool, or for an argument, that its mission does not have."""
 

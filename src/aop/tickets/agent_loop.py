@@ -54,6 +54,16 @@ def used_up(limits: Limits, spent: Spent) -> Limits:
     )
 
 
+def limits_in_words(limits: Limits) -> dict[str, str | int]:
+    """Return what a mission is told of its limits."""
+    return {
+        "iterations": limits.max_iterations,
+        "seconds": int(limits.max_seconds),
+        "tokens": "" if limits.max_tokens is None else f", {limits.max_tokens} tokens",
+        "cost": "" if limits.max_cost_usd is None else f" or {limits.max_cost_usd:.2f} US dollars",
+    }
+
+
 def _stopped(outcome: Talked | LimitReached | ModelFailed, done: list[str]) -> AgentStopped:
     why, cause = "it called nothing any more", "talked"
     if isinstance(outcome, LimitReached):

@@ -16,7 +16,7 @@ from aop.tickets.ports import MergeRequest
 from aop.tickets.published import harmless, without_secrets
 from aop.tickets.steps import Desk, Steps
 from aop.tickets.tool_policy import Allowed, Files, Message
-from aop.tickets.tool_use import MissionTools
+from aop.tickets.tool_use import EVERYTHING, MissionTools
 
 MOST_COMMENTS = 5
 WANTED = ("create_branch", "commit", "create_merge_request")
@@ -40,7 +40,13 @@ class AgenticScaffold:
         self._project, self._branch, self._base = (
             target.gitlab_project_path, target.branch_slug, target.target_base_branch,
         )  # fmt: skip
-        held = {"key": key, "project": self._project, "branch": self._branch, "transition": desk.settings.state_success}
+        held = {
+            **EVERYTHING,
+            "key": key,
+            "project": self._project,
+            "branch": self._branch,
+            "transition": desk.settings.state_success,
+        }
         if self._base is not None:
             held["base"] = self._base
         self.tools = MissionTools(

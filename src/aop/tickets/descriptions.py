@@ -101,6 +101,8 @@ def _document_text(node: Json, depth: int) -> Iterator[str]:
         yield "\n"
     else:
         text = node.get("text")
+        # A block of code keeps its place at the beginning of a line.
+        yield "- " if kind == "listItem" and not inside.startswith("`") else ""
         yield (text if isinstance(text, str) else "") + inside
         if kind in _LINES_OF_THEIR_OWN:
             yield "\n"

@@ -12,7 +12,7 @@ from aop.core.errors import Fault, Json
 from aop.core.run import RunId
 from aop.reviews.report import CodeReviewReport
 from aop.tickets.plans import PlannedFile
-from aop.tickets.ports import DocsPort, KnownTool, MergeRequest, Ticket, TrackerPort, VcsPort
+from aop.tickets.ports import DocsPort, KnownTool, MergeRequest, PublishedNote, Ticket, TrackerPort, VcsPort
 from aop.tickets.tool_policy import READS
 
 DRY_RUN = RunId("dry-run")
@@ -124,6 +124,10 @@ class DryVcs(_DryPort):
     async def get_merge_request_diff(self, project: str, number: str) -> str:
         """Read."""
         return await self._vcs.get_merge_request_diff(project, number)
+
+    async def get_published_notes(self, project: str, number: str) -> Sequence[PublishedNote]:
+        """Read."""
+        return await self._vcs.get_published_notes(project, number)
 
     async def publish_review(self, project: str, number: str, report: CodeReviewReport, *, marker: str) -> None:
         """Note it."""

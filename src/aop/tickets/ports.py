@@ -37,6 +37,13 @@ class MergeRequest(Struct, frozen=True, kw_only=True):
     target_branch: str
 
 
+class PublishedNote(Struct, frozen=True, kw_only=True):
+    """A note that stands at a merge request, whoever wrote it."""
+
+    body: str
+    resolved: bool = False
+
+
 class KnownTool(Struct, frozen=True, kw_only=True):
     """The tool of a server that carries out an operation of ours, and what it calls each of our arguments."""
 
@@ -102,6 +109,9 @@ class VcsPort(McpPort, Protocol):
 
     async def get_merge_request_diff(self, project: str, number: str) -> str:
         """Return what a merge request changes, as one unified diff."""
+
+    async def get_published_notes(self, project: str, number: str) -> Sequence[PublishedNote]:
+        """Return all notes of a merge request."""
 
     async def publish_review(self, project: str, number: str, report: CodeReviewReport, *, marker: str) -> None:
         """Write a thread at each line that has a finding, once for a finding; and a note on all, once for a marker.

@@ -1,4 +1,4 @@
-"""The reviewer: ten steps from a ticket's merge request to a published review, in an order that no model chooses."""
+"""The reviewer: ten fixed steps from a merge request to a published review; for large diffs a model with tools."""
 
 from __future__ import annotations
 
@@ -6,20 +6,34 @@ from collections.abc import Set
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
-from aop.brains.recordings import masked
-from aop.core.errors import Json, MergeRequestNotReviewable, ModeUnavailable, Refusal, TicketProviderUnsupported
+from aop.core.errors import Json, MergeRequestNotReviewable, Refusal, TicketProviderUnsupported
 from aop.core.run import Run
 from aop.kernel.diffs import PatchRules, parse_patch
-from aop.reviews.report import Checked, CodeReviewReport, checked
+from aop.reviews.report import Finding, checked
 from aop.tickets import comments
 from aop.tickets import review_texts as texts
+from aop.tickets.agentic_review import AgenticReview, held_by
+from aop.tickets.criteria import acceptance_criteria
 from aop.tickets.descriptions import plain_description
+from aop.tickets.diff_parts import diff_parts
 from aop.tickets.missions import ReviewParams, review_params, scaffolding_mission
 from aop.tickets.modes import Mode, review_mode
 from aop.tickets.ports import MergeRequest, Ticket
-from aop.tickets.review_prompt import review_prompt
+from aop.tickets.published import harmless, host_of
+from aop.tickets.review_prompt import ReviewSubject, review_prompt
 from aop.tickets.steps import Desk, StepFailed, Steps
+from aop.tickets.ticket_review import (
+    KnownReview,
+    PublishedReview,
+    TicketReview,
+    known_review,
+    published_review,
+    with_news,
+)
+from aop.tickets.tool_policy import REVIEWER_MAY
+from aop.tickets.tool_use import mission_tools
 
 KIND = "review"
 
@@ -36,7 +50,7 @@ class CodeReviewerAgent:
         """Carry out one run; its payload is the ticket as it was when the run was asked for."""
         steps = Steps(run, self._desk)
         work = _Review(self._desk, steps, msgspec.convert(payload, type=Ticket))
-        return await steps.to_the_end(work.linear, work.failed)
+        return await steps.to_the_end(work.worked, work.failed)
 
 
 class _Review:
@@ -46,30 +60,71 @@ class _Review:
         self._desk = desk
         self.steps = steps
         self._ticket = ticket
+        self._mode = Mode.LINEAR_DETERMINISTIC
+        self._unreviewed: tuple[str, ...] = ()
+        self._found: PublishedReview | None = None
 
-    async def linear(self) -> dict[str, Any]:
-        """Take the fixed path.
+    async def worked(self) -> dict[str, Any]:
+        """Take the path that the mission, the diff and the settings choose; where it failed, perhaps the other one.
 
         Raises: StepFailed.
         """
-        key = self._ticket.key
         params = msgspec.convert(await self.steps.do("parse", self._parse), type=ReviewParams)
-        await self.steps.comment("report_start", key, texts.started(params))
-        await self.steps.do("check_branch", lambda: self._check_branch(params))
-        found = await self.steps.do("check_merge_request", lambda: self._open_merge_request(params))
-        opened = msgspec.convert(found, type=MergeRequest)
-        report = await self._report(params)
-        vcs, project = self._desk.vcs, params.gitlab_project_id
-        marker = self.steps.marker("publish_review")
-        await self.steps.do("publish_review", lambda: vcs.publish_review(project, opened.number, report, marker=marker))
-        await self.steps.comment("report_success", key, texts.succeeded(opened, report))
-        return {"outcome": "reviewed", "merge_request": found, "report": msgspec.to_builtins(report)}
+        await self.steps.comment("report_start", self._ticket.key, texts.started(params))
+        try:
+            return await self._reviewed(params, failed_before=False)
+        except StepFailed as failure:
+            if not self._can_recover(params, failure):
+                raise
+            self.steps = self.steps.within("recovery")
+            await self.steps.comment("report_recovery", self._ticket.key, comments.tried_again("Review", failure))
+            return await self._reviewed(params, failed_before=True)
 
     async def failed(self, failed: StepFailed) -> dict[str, Any]:
         """Tell the ticket what happened; that this fails too hides nothing."""
         text = comments.failed("Review", failed.error, failed.step, self.steps.reached)
+        if self._found is not None:
+            # What was found must not be lost because it could not be published (REV-67).
+            text = f"{text}\n\nIt could not be published; this is what it found:\n\n{texts.whole_report(self._found)}"
         reported = await self.steps.tried(self.steps.comment("report_failure", self._ticket.key, text))
-        return {"outcome": "failed", "step": failed.step, "error": failed.error, "unreported": not reported}
+        ending = {"outcome": "failed", "step": failed.step, "error": failed.error, "unreported": not reported}
+        return ending if self._found is None else {**ending, "report": msgspec.to_builtins(self._found)}
+
+    async def _reviewed(self, params: ReviewParams, *, failed_before: bool) -> dict[str, Any]:
+        await self.steps.do("check_branch", lambda: self._check_branch(params))
+        found = await self.steps.do("check_merge_request", lambda: self._open_merge_request(params))
+        opened = msgspec.convert(found, type=MergeRequest)
+        subject, diff, known = await self._read(params)
+        self._mode = self._chosen(params, diff, failed_before=failed_before)
+        if self._mode is Mode.LINEAR_DETERMINISTIC:
+            review = await self._asked(subject, diff)
+        else:
+            review = await self._explored(params, subject, diff, opened)
+
+        async def check() -> dict[str, Any]:
+            return self._checked(review, diff, subject, known, hosts={host_of(opened.url)})
+
+        held = await self.steps.do("check_report", check)
+        self._found = msgspec.convert(held["published"], type=PublishedReview)
+        await self._publish(params, opened, self._found)
+        await self.steps.comment("report_success", self._ticket.key, texts.succeeded(opened, self._found))
+        ending = {"mode": self._mode, "report": msgspec.to_builtins(self._found)}
+        return {"outcome": "reviewed", "merge_request": found, **ending}
+
+    def _chosen(self, params: ReviewParams, diff: str, *, failed_before: bool) -> Mode:
+        return review_mode(
+            marked_agentic=params.mode == "agentic",
+            diff_chars=len(diff),
+            max_diff_chars=self._desk.settings.max_diff_chars,
+            failed_before=failed_before,
+            recovery_enabled=self._desk.settings.recovery_enabled,
+        )
+
+    def _can_recover(self, params: ReviewParams, failure: StepFailed) -> bool:
+        """Tell whether the other mode is worth a try: it is not where there is nothing to review, or it was taken."""
+        if self._mode is Mode.AGENTIC_ACT_LOOP or failure.error["code"] == MergeRequestNotReviewable.code:
+            return False
+        return self._chosen(params, "", failed_before=True) is Mode.AGENTIC_ACT_LOOP
 
     async def _parse(self) -> ReviewParams:
         unsupported = self._desk.settings.unsupported_vcs
@@ -94,32 +149,87 @@ class _Review:
             )
         return found
 
-    async def _report(self, params: ReviewParams) -> CodeReviewReport:
-        """Read the standards, then the diff; ask once, and keep what the diff bears out."""
-        docs, page = self._desk.docs, self._desk.settings.architecture_page_id
+    async def _read(self, params: ReviewParams) -> tuple[ReviewSubject, str, KnownReview]:
+        """Read the standards, then the diff, then what earlier reviews said."""
+        docs, vcs, page = self._desk.docs, self._desk.vcs, self._desk.settings.architecture_page_id
         service = self._service_name(params)
         project = await self.steps.do("read_project_docs", lambda: docs.get_project_context(service))
         architecture = await self.steps.do("read_architecture_docs", lambda: docs.get_architecture_context(page))
         diff = await self.steps.do("read_diff", lambda: self._diff(params))
 
+        async def read_known() -> KnownReview:
+            return known_review(await vcs.get_published_notes(params.gitlab_project_id, params.merge_request_id))
+
+        known = msgspec.convert(await self.steps.do("read_known_findings", read_known), type=KnownReview)
+        requirements = plain_description(self._ticket.description)
+        subject = ReviewSubject(
+            ticket=self._ticket,
+            requirements=requirements,
+            criteria=acceptance_criteria(requirements),
+            known=known.findings,
+            project=project,
+            architecture=architecture,
+        )
+        return subject, diff, known
+
+    async def _asked(self, subject: ReviewSubject, diff: str) -> TicketReview:
+        """Ask once."""
+
         async def ask() -> Any:
-            question = review_prompt(
-                self._ticket,
-                plain_description(self._ticket.description),
-                project,
-                architecture,
-                diff,
-                fence=self._desk.new_fence(),
+            question = review_prompt(subject, diff, fence=self._desk.new_fence())
+            return await self._desk.brain.generate_structured(question, TicketReview)
+
+        return msgspec.convert((await self.steps.do("ask_model", ask))["value"], type=TicketReview)
+
+    async def _explored(
+        self, params: ReviewParams, subject: ReviewSubject, diff: str, opened: MergeRequest
+    ) -> TicketReview:
+        """Let a model look around, at one part of the diff after the other."""
+        tools = await mission_tools(self._desk, self.steps, REVIEWER_MAY)
+        work = AgenticReview(self._desk, self.steps, tools, held_by(params, self._ticket.key))
+        review = await work.review(subject, diff_parts(diff, self._desk.settings.max_diff_chars), opened)
+        self._unreviewed = tuple(work.unreviewed)
+        return review
+
+    def _checked(
+        self, review: TicketReview, diff: str, subject: ReviewSubject, known: KnownReview, *, hosts: Set[str]
+    ) -> dict[str, Any]:
+        """Keep what the diff bears out, in words that can do no harm, and of that what is new."""
+        held = checked(review, shown_lines(diff))
+        kept = replace(review, verdict=held.report.verdict, findings=held.report.findings)
+        published = published_review(kept, known, subject.criteria, line_texts(diff))
+        published = replace(published, unreviewed=self._unreviewed, dropped=len(held.dropped))
+        spoken = self._harmless(with_news(published, known), hosts)
+        return {"published": spoken, "dropped": held.dropped, "unanchored": held.unanchored}
+
+    def _harmless(self, review: PublishedReview, hosts: Set[str]) -> PublishedReview:
+        """Return a review that is about to be read by many."""
+
+        def said(text: str) -> str:
+            return harmless(self._desk.redact(text), hosts)
+
+        def told(finding: Finding) -> Any:
+            return replace(finding, description=said(finding.description), recommendation=said(finding.recommendation))
+
+        return replace(
+            review,
+            summary=said(review.summary),
+            findings=tuple(map(told, review.findings)),
+            next_steps=tuple(map(said, review.next_steps)),
+            unreviewed=tuple(map(said, review.unreviewed)),
+            criteria=tuple(
+                replace(each, text=said(each.text), evidence=said(each.evidence)) for each in review.criteria
+            ),
+        )
+
+    async def _publish(self, params: ReviewParams, opened: MergeRequest, review: PublishedReview) -> None:
+        """Write what is new; where nothing is, stay silent."""
+        vcs, project = self._desk.vcs, params.gitlab_project_id
+        marker = self.steps.marker("publish_review")
+        if review.has_news:
+            await self.steps.do(
+                "publish_review", lambda: vcs.publish_review(project, opened.number, review, marker=marker)
             )
-            return await self._desk.brain.generate_structured(question, CodeReviewReport)
-
-        async def check() -> Checked:
-            return checked(msgspec.convert(asked["value"], type=CodeReviewReport), shown_lines(diff))
-
-        asked: dict[str, Any] = await self.steps.do("ask_model", ask)
-        held = msgspec.convert(await self.steps.do("check_report", check), type=Checked)
-        # It is about to be read by many.
-        return msgspec.convert(masked(msgspec.to_builtins(held.report), self._desk.redact), type=CodeReviewReport)
 
     def _service_name(self, params: ReviewParams) -> str:
         """Return the service of the ticket, or what its branch is called after."""
@@ -132,20 +242,8 @@ class _Review:
         diff = await self._desk.vcs.get_merge_request_diff(params.gitlab_project_id, params.merge_request_id)
         if not diff.strip():
             raise MergeRequestNotReviewable("The merge request changes nothing.")
-        settings = self._desk.settings
-        mode = review_mode(
-            marked_agentic=params.mode == "agentic",
-            diff_chars=len(diff),
-            max_diff_chars=settings.max_diff_chars,
-            failed_before=False,
-            recovery_enabled=settings.recovery_enabled,
-        )
-        if mode is Mode.AGENTIC_ACT_LOOP:
-            raise ModeUnavailable(
-                f"The diff has {len(diff)} characters; the linear mode takes {settings.max_diff_chars}, and this AOP"
-                " has no other.",
-                mode=mode,
-            )
+        # What cannot be read cannot be checked either: better known before a model is asked.
+        shown_lines(diff)
         return diff
 
 
@@ -160,3 +258,17 @@ def shown_lines(diff: str) -> dict[str, Set[int]]:
         }
         for file in parse_patch(diff.encode("utf-8", "surrogatepass"), _READABLE).files
     }
+
+
+def line_texts(diff: str) -> dict[tuple[str, int], str]:
+    """Return the text of each line that a diff shows of the new files.
+
+    Raises: InvalidPatch, PathOutOfBounds.
+    """
+    shown: dict[tuple[str, int], str] = {}
+    for file in parse_patch(diff.encode("utf-8", "surrogatepass"), _READABLE).files:
+        for hunk in file.hunks:
+            there = [line for line in hunk.lines if line[:1] in (b" ", b"+")]
+            for at, line in enumerate(there, hunk.new_start):
+                shown[str(file.new_path or file.old_path), at] = line[1:].decode("utf-8", "replace")
+    return shown

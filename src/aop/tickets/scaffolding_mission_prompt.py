@@ -9,6 +9,7 @@ import msgspec
 from aop.brains.budgets import Limits
 from aop.brains.prompts import Data, Prompt, prompt
 from aop.core.yamltext import dump_yaml
+from aop.tickets.agent_loop import limits_in_words
 from aop.tickets.missions import SCAFFOLDING, ScaffoldingMission
 from aop.tickets.scaffolding_prompt import INSTRUCTIONS
 
@@ -36,10 +37,7 @@ def scaffolding_mission_prompt(
     task = TASK.format(
         branch=mission.target.branch_slug,
         project=mission.target.gitlab_project_path,
-        iterations=limits.max_iterations,
-        seconds=int(limits.max_seconds),
-        tokens="" if limits.max_tokens is None else f", {limits.max_tokens} tokens",
-        cost="" if limits.max_cost_usd is None else f" or {limits.max_cost_usd:.2f} US dollars",
+        **limits_in_words(limits),
         before=f"\n\nThe fixed steps were tried before and failed. {before}" if before else "",
     )
     data = [

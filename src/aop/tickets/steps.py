@@ -17,6 +17,9 @@ from aop.core.redaction import Redactor
 from aop.core.run import Run, RunId
 from aop.tickets.ports import DocsPort, TrackerPort, VcsPort
 
+COMMENT_CHARS = 30_000
+"""What trackers take: Jira has 32,767."""
+
 Ending: TypeAlias = dict[str, Any]
 """What a run returns; `outcome` says in one word how it ended."""
 
@@ -118,6 +121,8 @@ class Steps:
         Raises: StepFailed.
         """
         tracker, shown = self._desk.tracker, self._desk.redact(text)
+        cut = len(shown) - COMMENT_CHARS
+        shown = f"{shown[:COMMENT_CHARS]}\n({cut} characters were cut off)" if cut > 0 else shown
         await self.do(step, lambda: tracker.add_comment(key, shown, marker=self.marker(step)))
 
     async def tried(self, doing: Awaitable[None]) -> bool:

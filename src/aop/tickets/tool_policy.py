@@ -78,6 +78,9 @@ class TicketTool(Struct, frozen=True, kw_only=True):
     writes: bool = False
 
 
+IDENTIFYING = frozenset(["key", "project", "branch", "number"])
+"""What holds a call to its mission; everything else that is held only narrows it."""
+
 _VCS, _TRACKER, _DOCS = "vcs", "tracker", "docs"
 TOOLS = (
     TicketTool(operation="get_ticket", side=_TRACKER, says="Return the ticket.", held=("key",)),
@@ -88,7 +91,10 @@ TOOLS = (
     ),
     TicketTool(operation="read_file", side=_VCS, says="Return a file at a branch.", takes=Place, held=("project",)),
     TicketTool(
-        operation="list_merge_requests", side=_VCS, says="List the branch's merge requests.", held=("project", "branch")
+        operation="list_merge_requests",
+        side=_VCS,
+        says="List the branch's merge requests.",
+        held=("project", "branch", "state", "whose"),
     ),
     TicketTool(
         operation="get_merge_request", side=_VCS, says="Return the merge request.", held=("project", "number")
@@ -192,7 +198,7 @@ def allowed(
     for wanted in TOOLS:
         row = known[wanted.side].get(wanted.operation) if wanted.operation in may else None
         found = there.get((wanted.side, row.tool)) if row else None
-        if row is None or found is None or is_destructive(row.tool):
+        if row is None or found is None or is_destructive(row.tool) or not _can_be_told(wanted, row):
             continue
         if any(other.name == f"{wanted.side}.{row.tool}" for other in passed):
             continue
@@ -207,6 +213,12 @@ def allowed(
             )
         )
     return tuple(passed)
+
+
+def _can_be_told(wanted: TicketTool, row: KnownTool) -> bool:
+    """Tell whether a server's tool takes all that a read says; what a write says is the port's to put into words."""
+    needed = {*wanted.takes.__struct_fields__, *IDENTIFYING.intersection(wanted.held)}
+    return wanted.writes or needed <= set(row.arguments)
 
 
 def is_destructive(tool: str) -> bool:

@@ -14,7 +14,10 @@ from aop.tickets.steps import Desk, Steps
 from aop.tickets.tool_policy import Allowed, Gathered, allowed, free_arguments, gathered, offer_of
 
 Held = Mapping[str, str]
-"""What a mission fixes: `key`, `project`, `branch`, `base`, `number`, `transition`."""
+"""What a mission fixes: `key`, `project`, `branch`, `base`, `number`, `transition`, `state`, `whose`."""
+
+EVERYTHING: Held = {"state": "all", "whose": "all"}
+"""Lists are whole: of all states, whoever made what is on them."""
 
 
 class Write(Protocol):
@@ -76,7 +79,7 @@ class MissionTools:
         if meaning.writes:
             told = await self._writes[meaning.operation](free, call=self._call)
             return msgspec.json.encode(told).decode()
-        held = {argument: self._held[argument] for argument in meaning.held}
+        held = {argument: self._held[argument] for argument in meaning.held if argument in self._held}
         wanted = {**held, **msgspec.to_builtins(free)}
         return await self._ports[tool.side].execute_tool(tool.tool, _in_their_words(tool, wanted))
 

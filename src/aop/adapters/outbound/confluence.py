@@ -13,7 +13,7 @@ MOST_PAGES = 5
 
 TABLE: Mapping[str, Operation] = {
     "get_page": Operation("confluence_get_page", {"page": "page_id", "described": "include_metadata"}),
-    "search_pages": Operation("confluence_search", {"query": "query", "most": "limit"}),
+    "search_pages": Operation("confluence_search", {"words": "query", "most": "limit"}),
 }
 
 
@@ -30,7 +30,7 @@ class ConfluenceDocs(TablePort):
     @patiently
     async def get_project_context(self, service_name: str) -> str:
         named = "".join(sign for sign in service_name if sign not in '"\\')
-        found = await self._call("search_pages", query=f'type = page AND title ~ "{named}"', most=MOST_PAGES)
+        found = await self._call("search_pages", words=f'type = page AND title ~ "{named}"', most=MOST_PAGES)
         return "\n\n".join([await self._page(str(page["id"])) for page in found])
 
     @patiently

@@ -14,7 +14,7 @@ from aop.core.errors import RemoteNotFound, RemoteRejected
 from aop.reviews.report import CodeReviewReport
 from aop.tickets.comments import is_marked, marked
 from aop.tickets.plans import PlannedFile
-from aop.tickets.ports import MergeRequest
+from aop.tickets.ports import MergeRequest, PublishedNote
 from aop.tickets.review_notes import ReviewNote, missing_notes
 
 PAGE = 100
@@ -29,7 +29,8 @@ TABLE: Mapping[str, Operation] = {
     "get_branch": Operation("get_branch", {**_WHERE, "branch": "branch_name"}),
     "create_branch": Operation("create_branch", {**_WHERE, "branch": "branch", "base": "ref"}),
     "list_commits": Operation("list_commits", {**_WHERE, "branch": "ref_name", "most": "per_page"}),
-    "get_file": Operation("get_file_contents", {**_WHERE, "path": "file_path", "branch": "ref"}),
+    "read_file": Operation("get_file_contents", {**_WHERE, "path": "file_path", "ref": "ref"}),
+    "list_tree": Operation("get_repository_tree", {**_WHERE, "path": "path", "ref": "ref"}),
     "commit": Operation("push_files", {**_WHERE, "branch": "branch", "message": "commit_message", "files": "files"}),
     "create_merge_request": Operation(
         "create_merge_request",
@@ -45,7 +46,6 @@ TABLE: Mapping[str, Operation] = {
     "add_thread": Operation("create_merge_request_thread", {**_NUMBER, "text": "body", "position": "position"}),
     "who_am_i": Operation("whoami", {}),
 }
-FURTHER = frozenset(["get_repository_tree"])
 # The same as one pattern, which the server takes up to 200 characters and without quantifiers, and else ignores.
 DENIED_TOOLS = (
     "^(?!(whoami|push_files|get_(project|branch|file_contents|repository_tree|merge_request(|_notes))"
@@ -57,7 +57,6 @@ class GitlabVcs(TablePort):
     """Implements `aop.tickets.ports.VcsPort`."""
 
     table = TABLE
-    further = FURTHER
 
     def __init__(self, upstream: Upstream, *, waits: Sequence[float], groups: Sequence[str] = ()) -> None:
         super().__init__(upstream)
@@ -127,6 +126,12 @@ class GitlabVcs(TablePort):
         return unified(await self._all("list_diffs", project, number))
 
     @patiently
+    async def get_published_notes(self, project: str, number: str) -> Sequence[PublishedNote]:
+        await self._check(project)
+        notes = await self._all("list_notes", project, number)
+        return [PublishedNote(body=note["body"], resolved=bool(note.get("resolved"))) for note in notes]
+
+    @patiently
     async def publish_review(self, project: str, number: str, report: CodeReviewReport, *, marker: str) -> None:
         await self._check(project)
         known = [note["body"] for note in await self._all("list_notes", project, number)]
@@ -177,7 +182,7 @@ class GitlabVcs(TablePort):
 
     async def _has_file(self, path: str, *, project: str, branch: str) -> bool:
         try:
-            await self._call("get_file", project=project, path=path, branch=branch)
+            await self._call("read_file", project=project, path=path, ref=branch)
         except RemoteNotFound:
             return False
         return True

@@ -13,7 +13,7 @@ from aop.core.errors import Json, RemoteNotFound, RemoteRejected
 from aop.reviews.report import CodeReviewReport
 from aop.tickets.comments import is_marked, marked
 from aop.tickets.plans import PlannedFile
-from aop.tickets.ports import MergeRequest, Ticket
+from aop.tickets.ports import MergeRequest, PublishedNote, Ticket
 from aop.tickets.review_notes import missing_notes
 
 _KEY = {"key": "key"}
@@ -147,9 +147,13 @@ class LocalVcs(_LocalPort):
     async def get_merge_request_diff(self, project: str, number: str) -> str:
         return str((await self._call("get_diff", project=project, number=int(number)))["diff"])
 
+    async def get_published_notes(self, project: str, number: str) -> Sequence[PublishedNote]:
+        notes = await self._call("list_notes", project=project, number=int(number))
+        return [PublishedNote(body=note["body"]) for note in notes]
+
     async def publish_review(self, project: str, number: str, report: CodeReviewReport, *, marker: str) -> None:
         where = {"project": project, "number": int(number)}
-        known = [note["body"] for note in await self._call("list_notes", **where)]
+        known = [note.body for note in await self.get_published_notes(project, number)]
         for note in missing_notes(report, known, marker=marker):
             await self._call("add_note", **where, text=note.text, path=note.path, line=note.line)
 

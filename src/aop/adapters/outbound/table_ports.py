@@ -19,8 +19,6 @@ class TablePort:
     table: ClassVar[Mapping[str, Operation]]
     prefix: ClassVar[str] = ""
     """What the names of its tools begin with, where several ports share a server."""
-    further: ClassVar[frozenset[str]] = frozenset()
-    """What a model in a loop may want beyond the table."""
 
     def __init__(self, upstream: Upstream) -> None:
         self._upstream = upstream
@@ -46,8 +44,7 @@ class TablePort:
 
     def _is_own(self, tool: str) -> bool:
         """Tell whether a tool belongs to this port: others are not even named to a model."""
-        known = {row.tool for row in self.table.values()} | self.further
-        return tool in known and tool.startswith(self.prefix)
+        return tool in {row.tool for row in self.table.values()} and tool.startswith(self.prefix)
 
     async def _call(self, operation: str, **arguments: Any) -> Any:
         row = self.table[operation]

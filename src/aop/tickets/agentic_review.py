@@ -1,0 +1,95 @@
+"""A review by a model with tools that only read: the diff in parts, and the reports on them as one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from aop.brains.budgets import Spent
+from aop.brains.ports import Mission
+from aop.reviews.report import MOST_FINDINGS, ReviewVerdict
+from aop.tickets.agent_loop import handed_in, used_up
+from aop.tickets.diff_parts import DiffPart, named
+from aop.tickets.missions import ReviewParams
+from aop.tickets.ports import MergeRequest
+from aop.tickets.review_prompt import ReviewSubject, review_mission
+from aop.tickets.steps import Desk, StepFailed, Steps
+from aop.tickets.ticket_review import TicketReview
+from aop.tickets.tool_policy import Allowed
+from aop.tickets.tool_use import EVERYTHING, Held, MissionTools
+
+SUMMARY_CHARS = 4_000
+_WORST_FIRST = (ReviewVerdict.REQUEST_CHANGES, ReviewVerdict.COMMENT, ReviewVerdict.APPROVE)
+
+
+class AgenticReview:
+    """The missions of one review, one after the other, within limits for all of them together."""
+
+    def __init__(self, desk: Desk, steps: Steps, tools: tuple[Allowed, ...], held: Held) -> None:
+        self._desk = desk
+        self._steps = steps
+        self._tools = tools
+        self._held = held
+        self._limits = desk.settings.limits
+        self.unreviewed: list[str] = []
+
+    async def review(self, subject: ReviewSubject, parts: Sequence[DiffPart], request: MergeRequest) -> TicketReview:
+        """Return what all parts came to; those that nobody reviewed are named.
+
+        Raises: StepFailed if no part was reviewed.
+        """
+        reviews: list[TicketReview] = []
+        first: StepFailed | None = None
+        for number, part in enumerate(parts, 1):
+            steps = self._steps if len(parts) == 1 else self._steps.within(f"part_{number}")
+            tools = MissionTools(self._desk, steps, self._tools, self._held, {})
+            fence = self._desk.new_fence()
+            question = review_mission(subject, part, (number, len(parts)), request, self._limits, fence=fence)
+            mission = Mission(prompt=question, result=TicketReview)
+            try:
+                review, spent = await handed_in(self._desk, steps, tools, mission, self._limits)
+                reviews.append(review)
+            except StepFailed as failure:
+                first, spent = first or failure, spent_of(failure)
+                self.unreviewed.append(f"{named(part.files)}: {failure.error['message']}")
+            self._limits = used_up(self._limits, spent)
+        if not reviews and first is not None:
+            raise first
+        return joined(reviews, complete=not self.unreviewed)
+
+
+def held_by(params: ReviewParams, key: str) -> Held:
+    """Return what a review's mission fixes."""
+    return {
+        **EVERYTHING,
+        "key": key,
+        "project": params.gitlab_project_id,
+        "branch": params.source_branch_name,
+        "number": params.merge_request_id,
+    }
+
+
+def joined(reviews: Sequence[TicketReview], *, complete: bool) -> TicketReview:
+    """Return several reviews as one; one that is not complete approves nothing."""
+    verdict = min((review.verdict for review in reviews), key=_WORST_FIRST.index)
+    findings = tuple(finding for review in reviews for finding in review.findings)
+    left_out = len(findings) - MOST_FINDINGS
+    summary = "\n\n".join(review.summary for review in reviews)
+    if left_out > 0:
+        summary = f"{left_out} further findings do not fit into one report.\n\n{summary}"
+    return TicketReview(
+        verdict=ReviewVerdict.COMMENT if verdict is ReviewVerdict.APPROVE and not complete else verdict,
+        summary=summary if len(summary) <= SUMMARY_CHARS else f"{summary[: SUMMARY_CHARS - 20]} (cut short)",
+        findings=findings[:MOST_FINDINGS],
+        next_steps=tuple(dict.fromkeys(step for review in reviews for step in review.next_steps)),
+        criteria=tuple(each for review in reviews for each in review.criteria),
+        still_open=tuple(dict.fromkeys(mark for review in reviews for mark in review.still_open)),
+    )
+
+
+def spent_of(failure: StepFailed) -> Spent:
+    """Return what a mission had used when it was stopped."""
+    details = failure.error.get("details")
+    spent = details.get("spent") if isinstance(details, dict) else None
+    return Spent() if spent is None else msgspec.convert(spent, type=Spent)

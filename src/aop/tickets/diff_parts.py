@@ -1,0 +1,73 @@
+"""A diff that is too large for one question, in parts that together hold every line of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+_FILE = re.compile(r"^(?=diff --git )", re.MULTILINE)
+_HUNK = re.compile(r"^(?=@@ )", re.MULTILINE)
+_NEW_START = re.compile(r"@@ -\S+ \+([0-9]+)")
+
+
+class DiffPart(Struct, frozen=True, kw_only=True):
+    """What one question shows of a diff."""
+
+    text: str
+    files: tuple[str, ...]
+    """The headers of the files in it."""
+
+
+def diff_parts(diff: str, most_chars: int) -> tuple[DiffPart, ...]:
+    """Cut a diff between files, else between hunks, else between lines; a line that is longer alone stays whole."""
+    parts: list[list[tuple[str, str]]] = [[]]
+    size = 0
+    for name, text in _pieces(diff, most_chars):
+        if parts[-1] and size + len(text) > most_chars:
+            parts.append([])
+            size = 0
+        parts[-1].append((name, text))
+        size += len(text)
+    return tuple(
+        DiffPart(text="".join(text for _, text in part), files=tuple(dict.fromkeys(name for name, _ in part)))
+        for part in parts
+        if part
+    )
+
+
+def _pieces(diff: str, most: int) -> Iterator[tuple[str, str]]:
+    """Return pieces that are no longer than that, if it can be helped; each says which file it is of."""
+    for file in filter(None, _FILE.split(diff)):
+        name = file.partition("\n")[0].removeprefix("diff --git ")
+        if len(file) <= most:
+            yield name, file
+            continue
+        header, *hunks = _HUNK.split(file)
+        for hunk in hunks or [""]:
+            for piece in _hunk_pieces(hunk, max(most - len(header), 1)):
+                yield name, header + piece
+
+
+def _hunk_pieces(hunk: str, most: int) -> Iterator[str]:
+    if len(hunk) <= most:
+        yield hunk
+        return
+    first, *lines = hunk.splitlines(keepends=True)
+    start = _NEW_START.match(first)
+    at = int(start[1]) if start else 1
+    kept, size = [first], len(first)
+    for line in lines:
+        if len(kept) > 1 and size + len(line) > most:
+            yield "".join(kept)
+            kept, size = [f"@@ the same hunk, from line {at} of the new file @@\n"], 0
+        kept.append(line)
+        size += len(line)
+        at += line.startswith(("+", " "))
+    yield "".join(kept)
+
+
+def named(files: Sequence[str]) -> str:
+    """Return the files of a part for people to read."""
+    return ", ".join(f"`{name.partition(' b/')[2] or name}`" for name in files)
