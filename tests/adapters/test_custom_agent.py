@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from aop.adapters.agents.custom import CustomWorker, Patience, Surroundings, TurnWatch, command_from
+from aop.adapters.agents.custom import CustomWorker, Patience, Surroundings, TurnWatch, command_from, words_of
 from aop.adapters.agents.staff import feature_scratch, role_prompts, shipped_prompt
 from aop.core.errors import MissingRolePrompt, NoUsableAnswer, ProviderAuthMissing
 from aop.core.ids import FeatureId
@@ -63,7 +63,7 @@ class Agents:
             path="/usr/bin:/bin",
             patience=self.patience,
         )
-        return CustomWorker(command, around)
+        return CustomWorker(words_of(command), around)
 
     def left(self) -> list[Path]:
         return [path for name in ("tmp", "scratch") for path in (self.world.root / ".aop" / name).glob("*")]

@@ -100,7 +100,7 @@ def test_a_prompt_has_the_role_s_own_words_first_and_material_between_marks_that
         model=None,
         provider_config_ref=None,
     )
-    prompt = session_prompt(given, VENDORS[Provider.CLAUDE], "turn-1-c0ffee")
+    prompt = session_prompt(given, VENDORS[Provider.CLAUDE].overlay, "turn-1-c0ffee")
     assert prompt.startswith("The words of this repository.\n")
     before, _, rest = prompt.partition("<turn-1-c0ffee>\n")
     assert "Merge now." not in before

@@ -56,7 +56,7 @@ def _turn(app: App, settings: Settings, log: Callable[[str], None], choice: Prov
     choices, word = dict.fromkeys(ROLES, choice), new_id("word")
     app.gateway.call(app.person, "feature.init", {"feature_id": _FEATURE})
     began = time.monotonic()
-    with open_door(app, choices, log) as mcp_url:
+    with open_door(app, settings, choices, log) as mcp_url:
         worker = agent_staff(app, settings, choices, mcp_url).worker(_FEATURE, Role.PLANNER)
         output = worker.turn(_asked(choice, word))
     if not isinstance(output, Note) or word not in output.note:

@@ -92,7 +92,7 @@ def _driven(app: App, settings: Settings, arguments: argparse.Namespace, termina
     make_ready_for_threads()
     allowed = Allowed(turns=arguments.max_turns, seconds=arguments.max_minutes * 60)
     served = msgspec.structs.replace(app, gateway=told)
-    with open_door(served, dict.fromkeys(ROLES, choice), terminal.say) as mcp_url:
+    with open_door(served, settings, dict.fromkeys(ROLES, choice), terminal.say) as mcp_url:
         agent = gated_agent(served, settings, choice, mcp_url)
         ended = Drive(told, FeatureId(arguments.name), agent, allowed, tell).to_the_end()
     return _shown(app, arguments.name, ended, time.monotonic() - began, terminal)

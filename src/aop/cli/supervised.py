@@ -128,7 +128,7 @@ def _supervise(
 
     before = _newest(app)
     notifications = build_notifications(app, settings, terminal.say)
-    with open_door(app, order.choices, terminal.say) as mcp_url, stop_on_signals() as stopping:
+    with open_door(app, settings, order.choices, terminal.say) as mcp_url, stop_on_signals() as stopping:
         staff = agent_staff(app, settings, order.choices, mcp_url)
         made = build_supervision(app, staff, order.limits, tell, notifications)
         made.engine.start(made.lives.kinds())
@@ -149,12 +149,12 @@ def _supervise(
 
 
 def open_door(
-    app: App, choices: Mapping[Role, ProviderChoice], log: Callable[[str], None]
+    app: App, settings: Settings, choices: Mapping[Role, ProviderChoice], log: Callable[[str], None]
 ) -> AbstractContextManager[str]:
     """Open the door by which agents come in that need one; give its address, or nothing if nobody does."""
     from aop.adapters.agents.staff import needs_door
 
-    if not needs_door(choices):
+    if not needs_door(choices, settings.environ):
         return nullcontext("")
     from aop.mcpserver.beside import served_beside
 

@@ -75,17 +75,8 @@ class Surroundings(Struct, frozen=True, kw_only=True):
 class CustomCommand:
     """A command of the user's that is started once a turn."""
 
-    def __init__(self, command: str, around: Surroundings) -> None:
-        """Take a command as a person writes it in a variable.
-
-        Raises: ProviderAuthMissing if it names nothing that could be run.
-        """
-        try:
-            self._argv = tuple(shlex.split(command))
-        except ValueError as error:
-            raise ProviderAuthMissing(f"The command of the custom agent cannot be split: {error}.") from error
-        if not self._argv:
-            raise ProviderAuthMissing("The command of the custom agent is empty.")
+    def __init__(self, argv: tuple[str, ...], around: Surroundings) -> None:
+        self._argv = argv
         self._around = around
 
     def answer(self, asked: bytes, feature_id: FeatureId, role: str) -> bytes:
@@ -132,12 +123,8 @@ class CustomCommand:
 class CustomWorker:
     """Implements `aop.supervisor.workers.Worker`."""
 
-    def __init__(self, command: str, around: Surroundings) -> None:
-        """Take a command as a person writes it in a variable.
-
-        Raises: ProviderAuthMissing if it names nothing that could be run.
-        """
-        self._command = CustomCommand(command, around)
+    def __init__(self, argv: tuple[str, ...], around: Surroundings) -> None:
+        self._command = CustomCommand(argv, around)
 
     def turn(self, given: WorkerInput) -> WorkerOutput:
         asked = msgspec.json.encode({"schema": SCHEMA, **msgspec.to_builtins(given)})
@@ -238,6 +225,20 @@ def _answer(said: bytes) -> WorkerOutput:
         excerpt = said[:_EXCERPT].decode(errors="replace")
         raise NoUsableAnswer(f"The agent's answer is not one of the four: {error}.", begins_with=excerpt) from error
     return output
+
+
+def words_of(command: str) -> tuple[str, ...]:
+    """Split a command as a person writes it in a variable.
+
+    Raises: ProviderAuthMissing if it names nothing that could be run.
+    """
+    try:
+        words = tuple(shlex.split(command))
+    except ValueError as error:
+        raise ProviderAuthMissing(f"The command of the custom agent cannot be split: {error}.") from error
+    if not words:
+        raise ProviderAuthMissing("The command of the custom agent is empty.")
+    return words
 
 
 def command_from(environ: Mapping[str, str], config_ref: str | None) -> str:

@@ -12,10 +12,10 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from aop.adapters.agents.custom import SCHEMA, CustomCommand, Patience, Surroundings, command_from
+from aop.adapters.agents.custom import SCHEMA, CustomCommand, Patience, Surroundings, command_from, words_of
 from aop.adapters.agents.scratch import scratch_at
 from aop.adapters.agents.sessions import AgentProgram, Desk
-from aop.adapters.agents.staff import program_of
+from aop.adapters.agents.staff import program_of, speaks_acp
 from aop.adapters.agents.vendors import VENDORS, Session
 from aop.adapters.git.folders import held_folder
 from aop.core.errors import NoUsableAnswer, NoWorkflow, UnsupportedAgentProvider
@@ -53,13 +53,8 @@ class CommandAgent:
 
     provider = "custom"
 
-    def __init__(self, command: str, around: Surroundings, model: str | None, tools: tuple[Tool, ...]) -> None:
-        """Take a command as a person writes it in a variable.
-
-        Raises: ProviderAuthMissing if it names nothing that could be run.
-        """
-        CustomCommand(command, around)
-        self._command = command
+    def __init__(self, argv: tuple[str, ...], around: Surroundings, model: str | None, tools: tuple[Tool, ...]) -> None:
+        self._argv = argv
         self._around = around
         self.model = model
         self._tools = [
@@ -78,7 +73,7 @@ class CommandAgent:
             "tools": self._tools,
         }
         around = replace(self._around, patience=_within(self._around.patience, given.seconds))
-        said = CustomCommand(self._command, around).answer(msgspec.json.encode(asked), given.feature_id, Role.SWE)
+        said = CustomCommand(self._argv, around).answer(msgspec.json.encode(asked), given.feature_id, Role.SWE)
         wanted = _calls_of(said)
         return Taken(calls=wanted.calls, usage=wanted.usage, note=wanted.note)
 
@@ -112,7 +107,7 @@ class SessionAgent:
         desk = self._program.desk
         program = replace(self._program, desk=replace(desk, patience=_within(desk.patience, given.seconds)))
         with (
-            program.token(Role.SWE, given.feature_id) as token,
+            program.desk.token(Role.SWE, given.feature_id) as token,
             desk.access(program.vendor, given.feature_id, self._config_ref) as meter,
         ):
             ended = self._worked(program, given, token, (meter.base_url, meter.placeholder_key))
@@ -137,7 +132,7 @@ class SessionAgent:
                 token=token,
                 model_url=model[0],
                 model_key=model[1],
-                enclosed=program.is_enclosed(),
+                enclosed=program.desk.is_enclosed(),
             )
             return program.ran(session, folder, self._prompt(given), given.feature_id)
 
@@ -168,9 +163,9 @@ def chosen_agent(
     vendor = VENDORS.get(Provider(choice.provider))
     if vendor is not None:
         return SessionAgent(program_of(vendor, choice, environ, desk), choice.model, config_ref)
-    if choice.provider == Provider.CUSTOM:
+    if choice.provider == Provider.CUSTOM and not speaks_acp(choice, environ):
         own = tuple(tool for tool in tools.values() if Role.SWE in tool.roles)
-        return CommandAgent(command_from(environ, config_ref), around, choice.model, own)
+        return CommandAgent(words_of(command_from(environ, config_ref)), around, choice.model, own)
     raise UnsupportedAgentProvider(
         f"`{choice.provider}` does not work one step at a time.",
         hint=f"Take one of: {', '.join([*VENDORS, Provider.CUSTOM])}.",

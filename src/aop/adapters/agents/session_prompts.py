@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-from aop.adapters.agents.vendors import Vendor
 from aop.core.roles import Role
 from aop.supervisor.workers import WorkerInput
 
@@ -30,7 +29,7 @@ _MATERIAL = (
 )
 
 
-def session_prompt(given: WorkerInput, vendor: Vendor, mark: str) -> str:
+def session_prompt(given: WorkerInput, overlay: str, mark: str) -> str:
     """Return the whole prompt of a turn; nobody who wrote the material can have known the mark around it."""
     answers = _ANSWERS.get(given.role, _ANSWERS[Role.BUILDER])
     material = {"context_bundle": given.context_bundle, "last_tool_results": given.last_tool_results}
@@ -40,7 +39,7 @@ def session_prompt(given: WorkerInput, vendor: Vendor, mark: str) -> str:
         f"You are the {given.role} of the feature `{name}`; give this `feature_id` to every tool that asks.",
         answers,
         _OTHERWISE,
-        vendor.overlay,
+        overlay,
         _MATERIAL,
         f"<{mark}>\n{msgspec.json.encode(material).decode()}\n</{mark}>",
     ]

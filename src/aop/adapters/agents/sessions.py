@@ -59,6 +59,29 @@ class Desk(Struct, frozen=True, kw_only=True):
     path: str
     patience: Patience
 
+    @contextmanager
+    def token(self, role: Role, feature_id: FeatureId, turn: str | None = None) -> Iterator[str]:
+        """Give a token that is refused when the session is over."""
+        life = timedelta(seconds=self.patience.seconds) + _TOKEN_OUTLIVES_TURN
+        order = TokenOrder(
+            role=role, feature_id=feature_id, run_id=None if turn is None else RunId(turn), life=min(life, LONGEST_LIFE)
+        )
+        handed = self.tokens.issue(order, by="system")
+        try:
+            yield handed.text
+        finally:
+            self.tokens.revoke(handed.token.token_id, by="system")
+
+    def is_enclosed(self) -> bool:
+        """Tell whether a sandbox holds."""
+        kernel = self.kernel
+        return kernel.processes.sandbox_level(kernel.config().policy.execution.sandbox) != "none"
+
+    def submitted(self, turn: str, given: WorkerInput) -> Mapping[str, Any] | None:
+        """Return what was submitted last in a turn."""
+        with self.kernel.record.read() as view:
+            return proposed_in(view, turn, given.feature_id, given.role)
+
 
 class AgentProgram(Struct, frozen=True, kw_only=True):
     """A coding agent as it is installed here, and what its sessions share."""
@@ -66,25 +89,6 @@ class AgentProgram(Struct, frozen=True, kw_only=True):
     vendor: Vendor
     path: str
     desk: Desk
-
-    @contextmanager
-    def token(self, role: Role, feature_id: FeatureId, turn: str | None = None) -> Iterator[str]:
-        """Give a token that is refused when the session is over."""
-        desk = self.desk
-        life = timedelta(seconds=desk.patience.seconds) + _TOKEN_OUTLIVES_TURN
-        order = TokenOrder(
-            role=role, feature_id=feature_id, run_id=None if turn is None else RunId(turn), life=min(life, LONGEST_LIFE)
-        )
-        handed = desk.tokens.issue(order, by="system")
-        try:
-            yield handed.text
-        finally:
-            desk.tokens.revoke(handed.token.token_id, by="system")
-
-    def is_enclosed(self) -> bool:
-        """Tell whether a sandbox holds."""
-        kernel = self.desk.kernel
-        return kernel.processes.sandbox_level(kernel.config().policy.execution.sandbox) != "none"
 
     def ran(self, session: Session, folder: Path, prompt: str, feature_id: FeatureId) -> Ended:
         """Run it to its end, in a folder of its own, with a prompt."""
@@ -125,7 +129,7 @@ class SessionWorker:
 
     def turn(self, given: WorkerInput) -> WorkerOutput:
         turn = self._desk.kernel.new_id("turn")
-        with self._program.token(given.role, given.feature_id, turn) as token:
+        with self._desk.token(given.role, given.feature_id, turn) as token:
             return self._taken(given, turn, token)
 
     def _taken(self, given: WorkerInput, turn: str, token: str) -> WorkerOutput:
@@ -150,16 +154,12 @@ class SessionWorker:
                 token=token,
                 model_url=model.base_url,
                 model_key=model.placeholder_key,
-                enclosed=self._program.is_enclosed(),
+                enclosed=desk.is_enclosed(),
             )
-            prompt = session_prompt(given, self._program.vendor, turn)
+            prompt = session_prompt(given, self._program.vendor.overlay, turn)
             ended = self._program.ran(session, folder, prompt, given.feature_id)
             diff = desk.scratches.diff(scratch) if session.edits and ended.ending is Ending.EXITED else ""
-        return answer_of(self._proposed(turn, given.feature_id, given.role), diff, ended)
-
-    def _proposed(self, turn: str, feature_id: FeatureId, role: Role) -> Mapping[str, Any] | None:
-        with self._desk.kernel.record.read() as view:
-            return proposed_in(view, turn, feature_id, role)
+        return answer_of(desk.submitted(turn, given), diff, ended)
 
 
 def answer_of(proposed: Mapping[str, Any] | None, diff: str, ended: Ended) -> WorkerOutput:

@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from aop.adapters.agents.access import key_of
-from aop.adapters.agents.custom import CustomWorker, Surroundings, command_from
+from aop.adapters.agents.acp_sessions import AcpWorker
+from aop.adapters.agents.custom import DEFAULT_VARIABLE, CustomWorker, Surroundings, command_from, words_of
 from aop.adapters.agents.installed import installed_program
 from aop.adapters.agents.scratch import scratch_of
 from aop.adapters.agents.sessions import AgentProgram, Desk, SessionWorker
@@ -22,6 +23,8 @@ from aop.kernel.ports import Git
 from aop.supervisor import prompts
 from aop.supervisor.workers import ProviderChoice, Worker
 
+ACP = "acp:"
+"""What a command of the user's begins with if it speaks the Agent Client Protocol."""
 WORKERS = (Role.PLANNER, Role.BUILDER, Role.QA)
 
 
@@ -45,9 +48,17 @@ class ChosenStaff:
         return self._prompts[role]
 
 
-def needs_door(choices: Mapping[Role, ProviderChoice]) -> bool:
+def needs_door(choices: Mapping[Role, ProviderChoice], environ: Mapping[str, str]) -> bool:
     """Tell whether one of those who work comes in by MCP."""
-    return any(choices[role].provider in set(VENDORS) for role in WORKERS)
+    return any(
+        choice.provider in set(VENDORS) or (choice.provider == Provider.CUSTOM and speaks_acp(choice, environ))
+        for choice in map(choices.__getitem__, WORKERS)
+    )
+
+
+def speaks_acp(choice: ProviderChoice, environ: Mapping[str, str]) -> bool:
+    """Tell whether a command of the user's says that it speaks the Agent Client Protocol."""
+    return environ.get(choice.provider_config_ref or DEFAULT_VARIABLE, "").strip().startswith(ACP)
 
 
 def chosen_workers(
@@ -72,7 +83,10 @@ def chosen_workers(
 def _worker(choice: ProviderChoice, environ: Mapping[str, str], around: Surroundings, desk: Desk) -> Worker:
     vendor = VENDORS.get(Provider(choice.provider))
     if vendor is None:
-        return CustomWorker(command_from(environ, choice.provider_config_ref), around)
+        command = command_from(environ, choice.provider_config_ref)
+        if speaks_acp(choice, environ):
+            return AcpWorker(words_of(command.removeprefix(ACP)), desk)
+        return CustomWorker(words_of(command), around)
     return SessionWorker(program_of(vendor, choice, environ, desk))
 
 

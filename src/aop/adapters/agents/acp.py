@@ -1,0 +1,229 @@
+"""The Agent Client Protocol, as far as one turn needs it: JSON-RPC, a line each, over an agent's standard streams.
+
+What the agent says of itself is noted; what it may do is settled by token and sandbox, and here once more by rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from aop.core.errors import NoUsableAnswer
+from aop.core.jsontext import MalformedText, parse_json
+from aop.core.version import VERSION
+from aop.kernel.usage import Usage
+
+PROTOCOL = 1
+_AUTH_REQUIRED = -32000
+_NO_SUCH_METHOD = -32601
+_EXCERPT = 300
+
+Params = Mapping[str, Any]
+
+
+class Streams(Protocol):
+    """What an agent reads and writes."""
+
+    def send(self, data: bytes) -> None:
+        """Write to its standard input."""
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield what it writes to its standard output, until there is no more."""
+
+
+class AcpTurn(Struct, frozen=True, kw_only=True):
+    """What an agent is asked for in one turn."""
+
+    prompt: str
+    tree: str
+    mcp_url: str
+    token: str
+    model: str | None
+    edits: bool
+    shell: bool
+    is_over: Callable[[Usage], bool]
+    """Tells whether so much is more than the turn may use."""
+
+
+class Conversation:
+    """One turn with an agent; it is held in one thread and may be cancelled from another."""
+
+    def __init__(self, streams: Streams, note: Callable[[str], None]) -> None:
+        self._streams = streams
+        self._note = note
+        self._heard = streams.lines()
+        self._number = 0
+        self._session = ""
+        self.usage = Usage()
+        self.stop_reason = ""
+        """Why the agent stopped, in its own word; empty while it has not."""
+
+    def hold(self, turn: AcpTurn) -> None:
+        """Go through the turn to its end.
+
+        Raises: NoUsableAnswer.
+        """
+        self._turn = turn
+        agent = self._ask("initialize", _GREETING)
+        if not _at(agent, "agentCapabilities", "mcpCapabilities", "http"):
+            raise NoUsableAnswer("The agent takes no MCP server over HTTP, which AOP's tools need.")
+        opened = self._opened(turn, [str(_at(each, "id")) for each in _listed(agent, "authMethods")])
+        self._session = str(_at(opened, "sessionId") or "")
+        if turn.model:
+            self._choose(turn.model, opened)
+        prompt = [{"type": "text", "text": turn.prompt}]
+        ended = self._ask("session/prompt", {"sessionId": self._session, "prompt": prompt})
+        self._count(_reported(ended))
+        self.stop_reason = str(_at(ended, "stopReason") or "unknown")
+
+    def cancel(self) -> None:
+        """Tell the agent to stop; it still answers, saying that it did."""
+        if self._session:
+            self._send({"method": "session/cancel", "params": {"sessionId": self._session}})
+
+    def _opened(self, turn: AcpTurn, methods: Sequence[str]) -> Params:
+        headers = [{"name": "Authorization", "value": f"Bearer {turn.token}"}]
+        server = {"type": "http", "name": "aop", "url": turn.mcp_url, "headers": headers}
+        wanted = {"cwd": turn.tree, "mcpServers": [server]}
+        try:
+            return self._ask("session/new", wanted)
+        except _Answer as error:
+            # Nobody sits at a browser: what is left is a key, which the environment holds.
+            method = next((method for method in methods if "key" in method), None)
+            if error.number != _AUTH_REQUIRED or method is None:
+                raise
+        self._ask("authenticate", {"methodId": method})
+        return self._ask("session/new", wanted)
+
+    def _choose(self, model: str, opened: Params) -> None:
+        option = next((each for each in _listed(opened, "configOptions") if _at(each, "category") == "model"), None)
+        if option is not None:
+            wanted = {"sessionId": self._session, "configId": _at(option, "id"), "value": model}
+            self._ask("session/set_config_option", wanted)
+        else:
+            self._ask("session/set_model", {"sessionId": self._session, "modelId": model})
+
+    # --- the wire -----------------------------------------------------------------------------------
+
+    def _ask(self, method: str, params: Params) -> Params:
+        self._number += 1
+        self._send({"id": self._number, "method": method, "params": params})
+        for message in map(_message, self._heard):
+            if "method" in message:
+                self._take(message)
+            elif message.get("id") == self._number:
+                if "error" in message:
+                    raise _Answer(method, message["error"])
+                result = message.get("result")
+                return result if isinstance(result, Mapping) else {}
+        raise NoUsableAnswer(f"The agent ended before it answered `{method}`.")
+
+    def _send(self, message: Params) -> None:
+        self._streams.send(msgspec.json.encode({"jsonrpc": "2.0", **message}) + b"\n")
+
+    def _take(self, message: Params) -> None:
+        """Take what the agent says of itself, and answer what it asks."""
+        params = message.get("params")
+        params = params if isinstance(params, Mapping) else {}
+        if "id" not in message:
+            self._noted(_at(params, "update"))
+        elif message["method"] == "session/request_permission":
+            allowed = may(_at(params, "toolCall"), self._turn)
+            self._note(f"{'allowed' if allowed else 'denied'}: {_at(params, 'toolCall', 'title') or ''}\n")
+            self._send({"id": message["id"], "result": {"outcome": _outcome(params, allowed=allowed)}})
+        else:
+            error = {"code": _NO_SUCH_METHOD, "message": "AOP offers neither files nor terminals: use your own."}
+            self._send({"id": message["id"], "error": error})
+
+    def _noted(self, update: object) -> None:
+        match _at(update, "sessionUpdate"):
+            case "agent_message_chunk" | "agent_thought_chunk":
+                self._note(str(_at(update, "content", "text") or ""))
+            case "tool_call":
+                self._note(f"\n{_at(update, 'kind') or 'tool'}: {_at(update, 'title') or ''}\n")
+            case "usage_update":
+                self._count(_reported({"cost": _at(update, "cost")}))
+
+    def _count(self, reported: Usage) -> None:
+        known = {name: value for name, value in msgspec.structs.asdict(reported).items() if value is not None}
+        self.usage = msgspec.structs.replace(self.usage, **known)
+        if known and self._turn.is_over(self.usage):
+            self.cancel()
+
+
+class _Answer(NoUsableAnswer):
+    """The agent answered with an error."""
+
+    def __init__(self, method: str, error: object) -> None:
+        number = _at(error, "code")
+        said = str(_at(error, "message") or "")[:_EXCERPT]
+        super().__init__(f"The agent refused `{method}`: {said}", error=number if isinstance(number, int) else None)
+        self.number = number
+
+
+_GREETING = {
+    "protocolVersion": PROTOCOL,
+    "clientCapabilities": {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False},
+    "clientInfo": {"name": "aop", "version": VERSION},
+}
+
+
+def may(tool_call: object, turn: AcpTurn) -> bool:
+    """Decide about what an agent asks permission for: nothing outside of its tree, and no network."""
+    kind = _at(tool_call, "kind")
+    if kind == "fetch" or (kind == "execute" and not turn.shell):
+        return False
+    if kind in ("edit", "delete", "move") and not turn.edits:
+        return False
+    tree = PurePosixPath(turn.tree)
+    paths = [PurePosixPath(turn.tree, str(_at(place, "path"))) for place in _listed(tool_call, "locations")]
+    return all(path.is_relative_to(tree) and ".." not in path.parts for path in paths)
+
+
+def _outcome(params: Params, *, allowed: bool) -> Params:
+    """Return the option that says so, for this once if there is one; without one the whole is called off."""
+    wanted = ("allow_once", "allow_always") if allowed else ("reject_once", "reject_always")
+    offered = {_at(option, "kind"): _at(option, "optionId") for option in _listed(params, "options")}
+    chosen = next((offered[kind] for kind in wanted if kind in offered), None)
+    return {"outcome": "cancelled"} if chosen is None else {"outcome": "selected", "optionId": chosen}
+
+
+def _reported(said: Params) -> Usage:
+    """Return what an agent says that it used: in the protocol's words, or in those of Gemini CLI."""
+    counted, quota = _at(said, "usage"), _at(said, "_meta", "quota", "token_count")
+    dollars = _at(said, "cost", "amount") if _at(said, "cost", "currency") == "USD" else None
+    return Usage(
+        input_tokens=_whole(_at(counted, "inputTokens"), _at(quota, "input_tokens")),
+        output_tokens=_whole(_at(counted, "outputTokens"), _at(quota, "output_tokens")),
+        cached_input_tokens=_whole(_at(counted, "cachedReadTokens")),
+        cost_usd=float(dollars) if isinstance(dollars, int | float) and dollars >= 0 else None,
+    )
+
+
+def _whole(*figures: object) -> int | None:
+    return next((figure for figure in figures if isinstance(figure, int) and figure >= 0), None)
+
+
+def _message(line: bytes) -> Params:
+    """Read a line; what is no message, such as what a library prints, is none."""
+    try:
+        message = parse_json(line.decode())
+    except (UnicodeDecodeError, MalformedText):
+        return {}
+    return message if isinstance(message, dict) else {}
+
+
+def _at(value: object, *names: str) -> Any:
+    """Return what lies under these names, or None: the agent is a stranger."""
+    for name in names:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def _listed(value: object, name: str) -> Sequence[Any]:
+    found = _at(value, name)
+    return found if isinstance(found, list) else ()

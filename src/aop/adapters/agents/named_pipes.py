@@ -1,0 +1,81 @@
+"""The standard streams of a process that something else starts: two pipes with names, in a folder that it sees."""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from aop.core.errors import NoUsableAnswer
+
+LARGEST_LINE = 8 * 1024 * 1024
+MOST = 256 * 1024 * 1024
+_LOOK_SECONDS = 0.1
+_CHUNK = 1 << 16
+
+
+class NamedPipes:
+    """Writes to the pipe `in` and reads from the pipe `out`, and waits for neither longer than until it is over."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._over = threading.Event()
+        self._turn = threading.Lock()
+        self._heard = 0
+
+    def __enter__(self) -> NamedPipes:
+        for name in ("in", "out"):
+            os.mkfifo(self._folder / name, 0o600)
+        flags = os.O_NONBLOCK | os.O_CLOEXEC
+        self._reader = os.open(self._folder / "out", os.O_RDONLY | flags)
+        # Held open on both sides, so that neither sees an end before the process has begun.
+        self._keeper = os.open(self._folder / "out", os.O_WRONLY | flags)
+        self._writer = os.open(self._folder / "in", os.O_RDWR | flags)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+        for descriptor in (self._reader, self._keeper):
+            os.close(descriptor)
+
+    def end(self) -> None:
+        """Let the process see the end of its input; nobody waits for its output any more."""
+        self._over.set()
+        with self._turn:
+            if self._writer >= 0:
+                os.close(self._writer)
+            self._writer = -1
+
+    def send(self, data: bytes) -> None:
+        """Write all of it, unless the end comes first."""
+        with self._turn:
+            while data and not self._over.is_set():
+                if select.select([], [self._writer], [], _LOOK_SECONDS)[1]:
+                    data = data[os.write(self._writer, data[: select.PIPE_BUF]) :]
+
+    def heard_bytes(self) -> int:
+        """Return how much was heard so far."""
+        return self._heard
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield lines as they come; what came before the end is still heard.
+
+        Raises: NoUsableAnswer for a flood.
+        """
+        rest = b""
+        while chunk := self._chunk():
+            self._heard += len(chunk)
+            *whole, rest = (rest + chunk).split(b"\n")
+            yield from whole
+            if len(rest) > LARGEST_LINE or self._heard > MOST:
+                raise NoUsableAnswer(f"The agent wrote more than {LARGEST_LINE} bytes in a line, or {MOST} in all.")
+
+    def _chunk(self) -> bytes:
+        while True:
+            is_last = self._over.is_set()
+            if select.select([self._reader], [], [], 0 if is_last else _LOOK_SECONDS)[0]:
+                return os.read(self._reader, _CHUNK)
+            if is_last:
+                return b""

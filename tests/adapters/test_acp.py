@@ -1,0 +1,65 @@
+"""What an agent gets that asks permission over the Agent Client Protocol."""
+
+from __future__ import annotations
+
+import pytest
+
+from aop.adapters.agents.acp import AcpTurn, may
+from aop.adapters.agents.staff import needs_door
+from aop.core.roles import Role
+from aop.supervisor.workers import ProviderChoice
+
+TREE = "/work/tree"
+
+
+def turn(*, edits: bool, shell: bool) -> AcpTurn:
+    return AcpTurn(
+        prompt="",
+        tree=TREE,
+        mcp_url="",
+        token="",
+        model=None,
+        edits=edits,
+        shell=shell,
+        is_over=lambda _usage: False,
+    )
+
+
+BUILDER, PLANNER = turn(edits=True, shell=True), turn(edits=False, shell=False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "paths", "who", "allowed"),
+    [
+        ("edit", [f"{TREE}/src/a.txt"], BUILDER, True),
+        ("edit", ["src/a.txt"], BUILDER, True),
+        ("edit", [f"{TREE}/src/a.txt"], PLANNER, False),
+        ("delete", ["src/a.txt"], PLANNER, False),
+        ("read", ["src/a.txt"], PLANNER, True),
+        ("read", ["/etc/passwd"], BUILDER, False),
+        ("read", [f"{TREE}/../other"], BUILDER, False),
+        ("read", ["src/a.txt", "/etc/passwd"], BUILDER, False),
+        ("read", [f"{TREE}er/a.txt"], BUILDER, False),
+        ("execute", [], BUILDER, True),
+        ("execute", [], turn(edits=True, shell=False), False),
+        ("fetch", [], BUILDER, False),
+        ("other", [], PLANNER, True),
+        (None, [7], PLANNER, True),
+    ],
+)
+def test_what_leaves_the_tree_or_the_role_is_denied(
+    kind: str | None, paths: list[object], who: AcpTurn, *, allowed: bool
+) -> None:
+    assert may({"kind": kind, "locations": [{"path": path} for path in paths]}, who) is allowed
+
+
+@pytest.mark.parametrize("said", [None, [], "execute", {"locations": {"path": "/etc"}}, {"locations": [None]}])
+def test_what_is_no_tool_call_is_judged_without_breaking(said: object) -> None:
+    assert may(said, BUILDER) in (True, False)
+
+
+@pytest.mark.parametrize(("command", "by_mcp"), [("acp: agent", True), ("agent", False), ("", False)])
+def test_only_an_agent_that_speaks_the_protocol_comes_in_by_mcp(command: str, *, by_mcp: bool) -> None:
+    choice = ProviderChoice(provider="custom", provider_config_ref="MINE")
+    choices = dict.fromkeys(Role, choice)
+    assert needs_door(choices, {"MINE": command}) is by_mcp
