@@ -112,6 +112,7 @@ TOOL_MODULES: Mapping[str, str] = {
     "submit_plan": "aop.kernel.tools.proposals",
     "submit_request": "aop.kernel.tools.proposals",
     "submit_work": "aop.gated.tools",
+    "usage.begin": "aop.kernel.tools.usage",
     "usage.record": "aop.kernel.tools.usage",
 }
 """Every tool, and the module that has its row: a command pays for the tools that it calls, not for all of them."""

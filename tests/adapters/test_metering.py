@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx2
@@ -15,12 +16,15 @@ import pytest
 
 from aop.adapters.metering.dialects import DIALECTS
 from aop.adapters.metering.forwarding import Patience, Upstream
+from aop.adapters.metering.kept import Kept, KeptUsage
 from aop.adapters.metering.sessions import Meter, metered, upstream_of
 from aop.adapters.metering.tallies import Caps, Exchange, Metered
 from aop.brains.conversation import NO_TOKENS, Usage
 from aop.brains.names import ModelName
 from aop.brains.prices import Price, Prices
 from aop.core.errors import ModelKeyMissing
+from aop.core.ids import FeatureId
+from aop.core.roles import Role
 from aop.kernel.usage import Usage as TurnUsage
 from tests.adapters.scripted_provider import BREAK, HANG, Answer, Provider, events, providing, streamed, whole
 
@@ -118,11 +122,16 @@ class Scene(NamedTuple):
 
 @contextmanager
 def scene(
-    *answers: Answer, of: str = "anthropic", key: str = KEY, caps: Caps | None = None, patience: Patience | None = None
+    *answers: Answer,
+    of: str = "anthropic",
+    key: str = KEY,
+    caps: Caps | None = None,
+    patience: Patience | None = None,
+    keep: Callable[[TurnUsage], None] = lambda _usage: None,
 ) -> Iterator[Scene]:
     with providing(*answers) as provider:
         upstream = Upstream(provider=of, base_url=provider.url + DIALECTS[of].prefix, key=key)
-        with metered(upstream, prices=PRICES, caps=caps, patience=patience) as meter:
+        with metered(upstream, prices=PRICES, caps=caps, patience=patience, keep=keep) as meter:
             yield Scene(provider, meter)
 
 
@@ -388,3 +397,21 @@ def test_no_thread_is_left_when_the_endpoint_is_closed() -> None:
     asking.join(20)
     assert "aop-meter" not in {thread.name for thread in threading.enumerate()}
     assert not asking.is_alive()
+
+
+def test_what_passed_is_kept_after_each_request_so_that_a_killed_turn_can_be_counted(tmp_path: Path) -> None:
+    kept, one = KeptUsage(tmp_path), FeatureId("one")
+    family = FAMILIES["anthropic"]
+
+    def keep(usage: TurnUsage) -> None:
+        kept.keep(one, Role.BUILDER, Kept(since="2026-01-02T12:00:00.000Z", usage=usage))
+
+    with scene(family.answer, family.answer, keep=keep) as asked:
+        assert kept.counted(one, Role.BUILDER, since="") is None
+        for _ in range(2):
+            asked.ask_as(family)
+            assert kept.counted(one, Role.BUILDER, since="") == asked.meter.report().turn_usage
+    assert kept.counted(one, Role.BUILDER, since="2026-01-02T12:00:00.001Z") is None
+    assert kept.counted(one, Role.PLANNER, since="") is None
+    next((tmp_path / ".aop/metering").iterdir()).write_text("{")
+    assert kept.counted(one, Role.BUILDER, since="") is None

@@ -250,6 +250,8 @@ def test_a_run_that_is_killed_during_a_turn_is_finished_by_the_next_one_and_noth
     events = shop.events()
     for name in ("free", "held_one", "held_two"):
         assert (events["plan_accepted", name], events["patch_applied", name]) == (1, 1)
+    # Each was killed in a turn at least once, which counts, although nobody knows what it cost.
+    assert min(events["turn_taken", name] for name in ("held_one", "held_two")) >= 3
     left = [path for folder in ("scratch", "tmp", "run") for path in (shop.root / ".aop" / folder).glob("*")]
     assert left == []
     assert len(git(shop.root, "worktree", "list").splitlines()) == 4

@@ -123,6 +123,7 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "safe_patch": {SWE},
     "search_code": {SWE},
     "submit_work": {SWE},
+    "usage.begin": set(),
     "usage.record": set(),
 }
 """Which roles may call a tool (`system` may call all); `person`: the orchestrator's, and never with a token."""
@@ -339,6 +340,7 @@ EXAMPLES: Mapping[str, dict[str, Any]] = {
     "submit_patch": {"unified_diff": PATCH},
     "submit_plan": {"plan": plan_for("one")},
     "submit_request": {"request": "question", "detail": {"question": "Which colour?"}},
+    "usage.begin": {"worker": "builder", "run": "run-1", "provider": "custom"},
     "usage.record": {"worker": "builder", "run": "run-1", "provider": "custom"},
 }
 """What a tool needs besides a feature."""
@@ -560,7 +562,7 @@ def tell_about(world: World) -> None:
     world.ok("inbox.answer", feature_id="one", question_id="q1", answer="Blue.")
     world.ok("inbox.ask_path", feature_id="one", **EXAMPLES["inbox.ask_path"])
     world.ok("notices.note", role=Role.SYSTEM, feature_id="one", **EXAMPLES["notices.note"])
-    for tool in ("usage.record", "submit_note", "submit_patch", "submit_plan", "submit_request"):
+    for tool in ("usage.begin", "usage.record", "submit_note", "submit_patch", "submit_plan", "submit_request"):
         world.ok(tool, role=Role.SYSTEM, feature_id="one", **EXAMPLES[tool])
     for tool in ("run.began", "leftovers.note"):
         world.ok(tool, role=Role.SYSTEM, **EXAMPLES[tool])

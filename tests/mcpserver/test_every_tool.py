@@ -174,6 +174,7 @@ PERSONS = {
     "run.pause",
     "run.resume",
     "run.took",
+    "usage.begin",
     "usage.record",
 }
 

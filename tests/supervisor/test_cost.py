@@ -13,6 +13,7 @@ import pytest
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.kernel.usage import Sum, Usage, of_turn, together, told
+from aop.supervisor.killed_turns import count_killed_turns
 from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, WorkerOutput
 from aop.testing.memory_engine import Memory
 from tests.supervisor.bringing import ONE, Watched, brought, office
@@ -210,3 +211,30 @@ def test_a_cap_that_no_turn_reports_anything_for_asks_whether_to_go_on_blindly(t
         )
         world.ok("inbox.answer", feature_id="one", question_id="q1", answer="raise")
         assert at_work.settle()[ONE].outcome == READY
+
+
+@pytest.mark.parametrize(
+    ("seen", "cost"),
+    [(Usage(cost_usd=0.7), {"known": 0.7, "unknown_turns": 0}), (None, {"known": None, "unknown_turns": 1})],
+)
+def test_a_turn_that_was_killed_counts_once_with_what_the_meter_saw_or_as_unknown(
+    world: World, seen: Usage | None, cost: Any
+) -> None:
+    world.init()
+    given = {"worker": "builder", "run": "run-1", "provider": "claude"}
+    begun = world.ok("usage.begin", role=Role.SYSTEM, feature_id="one", **given)["turn"]
+    gateway = world.app.gateway
+    assert [turn.turn for turn in count_killed_turns(gateway, lambda _turn: seen)] == [begun]
+    assert count_killed_turns(gateway, lambda _turn: seen) == ()
+    dashboard = world.ok("report.dashboard")
+    assert (dashboard["spent"]["turns"], dashboard["spent"]["cost_usd"]) == (1, cost)
+    assert dashboard["runs"]["run-1"]["turns"] == 1
+
+
+def test_a_turn_that_was_counted_is_not_open_any_more_and_neither_is_one_of_a_deleted_feature(world: World) -> None:
+    brought(world, cheap_life())
+    world.init("two")
+    world.ok("usage.begin", role=Role.SYSTEM, feature_id="two", worker="qa", run="run-1", provider="claude")
+    world.ok("feature.delete", feature_id="two", dry_run=False)
+    assert count_killed_turns(world.app.gateway, lambda _turn: None) == ()
+    assert world.ok("report.dashboard")["spent"]["turns"] == 2

@@ -7,12 +7,14 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
 
 from aop.adapters.background import in_background
+from aop.adapters.metering.kept import KeptUsage
 from aop.adapters.orphans import end_children
 from aop.adapters.supervisor_lease import Holder, SupervisorLease, held_lease
 from aop.cli.exits import Exit
@@ -22,6 +24,8 @@ from aop.cli.terminal import Terminal
 from aop.core.errors import InvalidCliArgs
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
+from aop.kernel.usage import OpenTurn, Usage
+from aop.supervisor.killed_turns import count_killed_turns
 from aop.supervisor.life import Limits, limits_of
 from aop.supervisor.providers import Wish, choices
 from aop.supervisor.specs import WantedFeature
@@ -131,6 +135,8 @@ def _supervise(
     with open_door(app, settings, order.choices, terminal.say) as mcp_url, stop_on_signals() as stopping:
         staff = agent_staff(app, settings, order.choices, mcp_url)
         made = build_supervision(app, staff, order.limits, tell, notifications)
+        for killed in count_killed_turns(app.gateway, partial(_metered, KeptUsage(app.root))):
+            tell(killed.feature_id, f"{killed.worker}: a turn was killed; it counts")
         made.engine.start(made.lives.kinds())
         features = _with_left_over(wanted, made.supervisor.left_over())
         made.supervisor.note_beginning(app.person.actor, features, order.choices, order.limits)
@@ -146,6 +152,10 @@ def _supervise(
     facts = report(app, made.board, changed=_is_changed(app, before), seconds=time.monotonic() - began)
     show(facts, terminal)
     return exit_code(facts)
+
+
+def _metered(kept: KeptUsage, turn: OpenTurn) -> Usage | None:
+    return kept.counted(turn.feature_id, Role(turn.worker), since=turn.began_at)
 
 
 def open_door(

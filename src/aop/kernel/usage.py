@@ -12,7 +12,7 @@ from aop.core.ids import FeatureId
 from aop.kernel.documents import Document
 from aop.kernel.people_models import CostRules
 from aop.kernel.questions import RAISE, Question
-from aop.kernel.record import Snapshot
+from aop.kernel.record import Snapshot, Transaction
 
 Tokens = Annotated[int, Meta(ge=0, le=10**12)]
 Dollars = Annotated[float, Meta(ge=0, le=10**6)]
@@ -73,6 +73,20 @@ class FeatureUsage(Document, frozen=True, kw_only=True):
     runs: Mapping[str, Spending] = {}
 
 
+class OpenTurn(Document, frozen=True, kw_only=True):
+    """A turn that was begun and not counted yet; if nobody takes it any more, its process was killed."""
+
+    kind: ClassVar[str] = "open_turn"
+
+    turn: str
+    feature_id: FeatureId
+    worker: Literal["planner", "builder", "qa", "swe"]
+    run: str
+    provider: str
+    model: str | None
+    began_at: str
+
+
 class Overrun(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A cap that is reached, or that cannot be kept because nobody reports what it is about."""
 
@@ -119,9 +133,18 @@ def with_turn(known: FeatureUsage, role: str, run: str, usage: Usage | None) -> 
     )
 
 
-def without_feature(known: FeatureUsage) -> FeatureUsage:
+def _without_feature(known: FeatureUsage) -> FeatureUsage:
     """Return what stays when a feature is deleted: what its runs cost."""
     return msgspec.structs.replace(known, version=known.version + 1, roles={})
+
+
+def forget_turns(tx: Transaction, feature_id: FeatureId) -> None:
+    """Forget what is open of a feature that is no more; what it cost still counts for its runs."""
+    for turn in [turn for turn in tx.all(OpenTurn) if turn.feature_id == feature_id]:
+        tx.remove(OpenTurn, turn.turn)
+    usage = tx.get(FeatureUsage, feature_id)
+    if usage is not None:
+        tx.put(_without_feature(usage), feature_id)
 
 
 def spent_on(usage: FeatureUsage | None) -> Spending:

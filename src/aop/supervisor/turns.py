@@ -107,22 +107,23 @@ class Work:
     async def turn(self, run: Run, payload: Json) -> Json:
         """Let a worker take its turn; what it says, or why it says nothing, is the result."""
         turn = msgspec.convert(payload, Turn)
-        return await run.step("turn", lambda: asyncio.to_thread(self._took_turn, run.run_id, turn))
+        return await run.step("turn", lambda: asyncio.to_thread(self._took_turn, turn))
 
-    def _took_turn(self, operation: str, turn: Turn) -> Json:
+    def _took_turn(self, turn: Turn) -> Json:
         if self._is_paused(turn.feature_id):
             return HELD_BACK
         over = self._overrun(turn)
         if over is not None:
             return plain(TurnWithheld(ask=turn.ask, over=over))
+        begun = self._begun(turn)
         try:
             output = self._staff.worker(turn.feature_id, turn.ask.role).turn(self._input(turn))
         except Refusal as refusal:
             self._tell(turn.feature_id, f"{turn.ask.role}: no answer: {refusal.message}")
             # A turn that brings nothing may have cost as much as any other.
-            self._record_turn(operation, turn, refusal.facts.get("usage"), answered=False)
+            self._count(begun, turn, refusal.facts.get("usage"), answered=False)
             return plain(WorkerFailed(error=refusal.as_error()))
-        self._record_turn(operation, turn, msgspec.to_builtins(output.usage), answered=True)
+        self._count(begun, turn, msgspec.to_builtins(output.usage), answered=True)
         self._tell(turn.feature_id, f"{turn.ask.role}: answers with {_word(output)}")
         return plain(WorkerAnswered(output=output))
 
@@ -131,18 +132,28 @@ class Work:
         with kernel.record.read() as view:
             return overrun(view, kernel.config().policy.cost, turn.feature_id, turn.run_name)
 
-    def _record_turn(self, operation: str, turn: Turn, usage: Json, *, answered: bool) -> None:
+    def _begun(self, turn: Turn) -> str:
+        """Have it kept that a turn is taken; return its name, or none for a feature that is no more.
+
+        Taken again after a crash, it is another one.
+        """
+        answer = self._call(Role.SYSTEM, "usage.begin", self._facts(turn))
+        return str(answer.data["turn"]) if answer.ok else ""
+
+    def _count(self, begun: str, turn: Turn, usage: Json, *, answered: bool) -> None:
+        arguments = {**self._facts(turn), "turn": begun, "usage": usage, "answered": answered}
+        if begun:
+            self._call(Role.SYSTEM, "usage.record", arguments, f"{begun}.usage")
+
+    def _facts(self, turn: Turn) -> dict[str, Json]:
         choice = self._staff.choice(turn.ask.role)
-        arguments = {
+        return {
             "feature_id": turn.feature_id,
             "worker": turn.ask.role,
             "run": turn.run_name,
             "provider": choice.provider,
             "model": choice.model,
-            "usage": usage,
-            "answered": answered,
         }
-        self._call(Role.SYSTEM, "usage.record", arguments, f"{operation}.usage")
 
     def _input(self, turn: Turn) -> WorkerInput:
         role, choice = turn.ask.role, self._staff.choice(turn.ask.role)

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 from aop.adapters.agents.vendors import Vendor
+from aop.adapters.metering.kept import Kept, KeptUsage
 from aop.core.errors import ProviderAuthMissing
 from aop.core.ids import FeatureId
+from aop.core.roles import Role
 from aop.kernel.calls import Kernel
-from aop.kernel.usage import left_of_caps
+from aop.kernel.usage import Usage, left_of_caps
 
 if TYPE_CHECKING:  # it brings a web server along
     from aop.adapters.metering.sessions import Meter
+
+
+Access: TypeAlias = Callable[[Vendor, FeatureId, Role, str | None], "AbstractContextManager[Meter]"]
+"""Puts a meter between a session of a role and its model; the last is the variable that holds the key."""
 
 
 def key_of(vendor: Vendor, environ: Mapping[str, str], config_ref: str | None) -> str:
@@ -32,13 +39,11 @@ def key_of(vendor: Vendor, environ: Mapping[str, str], config_ref: str | None) -
     return key
 
 
-def metered_access(
-    kernel: Kernel, environ: Mapping[str, str]
-) -> Callable[[Vendor, FeatureId, str | None], AbstractContextManager[Meter]]:
+def metered_access(kernel: Kernel, root: Path, environ: Mapping[str, str]) -> Access:
     """Return what puts a meter between a session and its model, with what the feature may still use as its caps."""
 
     @contextmanager
-    def access(vendor: Vendor, feature_id: FeatureId, config_ref: str | None) -> Iterator[Meter]:
+    def access(vendor: Vendor, feature_id: FeatureId, role: Role, config_ref: str | None) -> Iterator[Meter]:
         from aop.adapters.metering.forwarding import Upstream
         from aop.adapters.metering.sessions import metered
         from aop.adapters.metering.tallies import Caps
@@ -52,7 +57,12 @@ def metered_access(
             key=key_of(vendor, environ, config_ref),
         )
         caps = Caps(cost_usd=dollars, tokens=tokens)
-        with metered(upstream, prices=known_prices(environ), caps=caps) as meter:
+        kept, since = KeptUsage(root), kernel.now()
+
+        def keep(usage: Usage) -> None:
+            kept.keep(feature_id, role, Kept(since=since, usage=usage))
+
+        with metered(upstream, prices=known_prices(environ), caps=caps, keep=keep) as meter:
             yield meter
 
     return access

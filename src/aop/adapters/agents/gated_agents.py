@@ -108,7 +108,7 @@ class SessionAgent:
         program = replace(self._program, desk=replace(desk, patience=_within(desk.patience, given.seconds)))
         with (
             program.desk.token(Role.SWE, given.feature_id) as token,
-            desk.access(program.vendor, given.feature_id, self._config_ref) as meter,
+            desk.access(program.vendor, given.feature_id, Role.SWE, self._config_ref) as meter,
         ):
             ended = self._worked(program, given, token, (meter.base_url, meter.placeholder_key))
         usage = meter.report().turn_usage

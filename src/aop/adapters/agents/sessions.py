@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
+from aop.adapters.agents.access import Access
 from aop.adapters.agents.custom import Patience, TurnWatch
 from aop.adapters.agents.installed import library_of
 from aop.adapters.agents.scratch import ScratchReader, scratch_of
@@ -50,7 +51,7 @@ class Desk(Struct, frozen=True, kw_only=True):
     kernel: Kernel
     tokens: Tokens
     scratches: ScratchReader
-    access: Callable[[Vendor, FeatureId, str | None], AbstractContextManager[Meter]]
+    access: Access
     environment: Callable[[FeatureId], tuple[tuple[str, str], ...]]
     """What tells a feature's processes which ports are theirs."""
     mcp_url: str
@@ -133,7 +134,7 @@ class SessionWorker:
             return self._taken(given, turn, token)
 
     def _taken(self, given: WorkerInput, turn: str, token: str) -> WorkerOutput:
-        with self._desk.access(self._program.vendor, given.feature_id, given.provider_config_ref) as model:
+        with self._desk.access(self._program.vendor, given.feature_id, given.role, given.provider_config_ref) as model:
             try:
                 output = self._worked(given, turn, token, model)
             except NoUsableAnswer as refusal:

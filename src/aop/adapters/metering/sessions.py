@@ -7,7 +7,7 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -22,6 +22,7 @@ from aop.adapters.metering.tallies import Caps, Metered, Tally
 from aop.adapters.models.endpoints import endpoint
 from aop.brains.names import ModelName
 from aop.brains.prices import Prices
+from aop.kernel.usage import Usage as TurnUsage
 
 _WAITING = 128
 _ENDING_SECONDS = 0.02
@@ -44,15 +45,23 @@ class Meter:
 
 @contextmanager
 def metered(
-    upstream: Upstream, *, prices: Prices, caps: Caps | None = None, patience: Patience | None = None
+    upstream: Upstream,
+    *,
+    prices: Prices,
+    caps: Caps | None = None,
+    patience: Patience | None = None,
+    keep: Callable[[TurnUsage], None] = lambda _usage: None,
 ) -> Iterator[Meter]:
-    """Put an endpoint on this machine in front of a provider's; at the end, requests under way are given up."""
+    """Put an endpoint on this machine in front of a provider's; at the end, requests under way are given up.
+
+    `keep` is told what passed so far, after each request.
+    """
     dialect = DIALECTS[upstream.provider]
     session = Session(
         upstream=upstream,
         dialect=dialect,
         placeholder=f"aop-{secrets.token_urlsafe(24)}",
-        tally=Tally(caps or Caps(), prices),
+        tally=Tally(caps or Caps(), prices, keep),
         patience=patience or Patience(),
         clock=time.monotonic,
     )

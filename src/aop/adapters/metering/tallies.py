@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 
 from msgspec import Struct
@@ -78,7 +78,9 @@ class Metered(Struct, frozen=True, kw_only=True):
 class Tally:
     """Counts; may be asked from any thread."""
 
-    def __init__(self, caps: Caps, prices: Prices) -> None:
+    def __init__(self, caps: Caps, prices: Prices, keep: Callable[[TurnUsage], None] = lambda _usage: None) -> None:
+        """Take what keeps the count as it grows."""
+        self._keep = keep
         self._caps = caps
         self._prices = prices
         self._lock = threading.Lock()
@@ -98,6 +100,7 @@ class Tally:
             self._estimated += exchange.is_estimated
             self._outcomes[exchange.outcome.value] += 1
             self._newest.append(exchange)
+        self._keep(self.report().turn_usage)
 
     def why_not(self, model: str) -> str:
         """Return why a model may not be asked any more, or nothing."""

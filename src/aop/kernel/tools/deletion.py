@@ -22,7 +22,7 @@ from aop.kernel.questions import Question, closed_with_feature
 from aop.kernel.record import Snapshot, Transaction
 from aop.kernel.showing import MOST_FILES
 from aop.kernel.tools.repo import WORKTREE_WAIT_SECONDS
-from aop.kernel.usage import FeatureUsage, without_feature
+from aop.kernel.usage import forget_turns
 
 
 class Delete(ChangeArguments, frozen=True, kw_only=True):
@@ -144,9 +144,7 @@ def _remove(tx: Transaction, call: Call, planned: Deletion) -> None:
     release(tx, name)
     for question in [question for question in tx.all(Question) if question.feature_id == name and question.is_open]:
         tx.put(closed_with_feature(question, now.at), question.question_id)
-    usage = tx.get(FeatureUsage, name)
-    if usage is not None:
-        tx.put(without_feature(usage), name)
+    forget_turns(tx, name)
     tx.mark_unshown("feature", name)
     if planned.worktree_path is not None:
         tx.mark_unshown("gone_worktree", name)

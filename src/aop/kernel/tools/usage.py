@@ -10,11 +10,11 @@ from msgspec import Meta, Struct
 from aop.core.ids import FeatureId
 from aop.kernel.calls import Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.permissions import SYSTEM
-from aop.kernel.record import Transaction
-from aop.kernel.usage import FeatureUsage, Spending, Usage, spent_in, spent_on, with_turn
+from aop.kernel.record import Snapshot, Transaction
+from aop.kernel.usage import FeatureUsage, OpenTurn, Spending, Usage, spent_in, spent_on, with_turn
 
 
-class RecordTurn(ChangeArguments, frozen=True, kw_only=True):
+class BeginTurn(ChangeArguments, frozen=True, kw_only=True):
     worker: Literal["planner", "builder", "qa", "swe"]
     """Whose turn it was."""
     run: Annotated[str, Meta(max_length=200)]
@@ -23,6 +23,43 @@ class RecordTurn(ChangeArguments, frozen=True, kw_only=True):
     """The coding agent that took it."""
     model: Annotated[str, Meta(max_length=200)] | None = None
     """The model that it used; null when nobody said."""
+
+
+class TurnBegun(Struct, frozen=True, kw_only=True):
+    feature_id: str
+    turn: str
+    """The name of the turn, which `usage.record` takes."""
+
+
+def begin_turn(call: Call, arguments: BeginTurn) -> Outcome:
+    """Keep that a turn is being taken, so that it counts whatever becomes of the process."""
+
+    def decide(tx: Transaction) -> Outcome:
+        name = _worked_on(tx, arguments)
+        begun = OpenTurn(
+            version=1,
+            turn=call.kernel.new_id("turn"),
+            feature_id=name,
+            worker=arguments.worker,
+            run=arguments.run,
+            provider=arguments.provider,
+            model=arguments.model,
+            began_at=call.kernel.now(),
+        )
+        tx.put(begun, begun.turn)
+        return TurnBegun(feature_id=name, turn=begun.turn)
+
+    return call.commit(decide)
+
+
+def _worked_on(view: Snapshot, arguments: BeginTurn) -> FeatureId:
+    # What `swe` works on is a workflow, which is a feature only from its first branch on.
+    return FeatureId(arguments.feature_id) if arguments.worker == "swe" else the_feature(view, arguments).feature_id
+
+
+class RecordTurn(BeginTurn, frozen=True, kw_only=True):
+    turn: Annotated[str, Meta(max_length=200)] = ""
+    """The turn that `usage.begin` named; empty for one that it was not told of."""
     usage: Usage | None = None
     """What it cost, as the agent reports it; null when it reports nothing."""
     answered: bool = True
@@ -41,11 +78,11 @@ def record_turn(call: Call, arguments: RecordTurn) -> Outcome:
     """Keep what a turn cost, in the journal and in the sums."""
 
     def decide(tx: Transaction) -> Outcome:
-        # What `swe` works on is a workflow, which is a feature only from its first branch on.
-        name = FeatureId(arguments.feature_id) if arguments.worker == "swe" else the_feature(tx, arguments).feature_id
+        name = _worked_on(tx, arguments)
         known = tx.get(FeatureUsage, name) or FeatureUsage(version=0, feature_id=name)
         usage = with_turn(known, arguments.worker, arguments.run, arguments.usage)
         tx.put(usage, name)
+        tx.remove(OpenTurn, arguments.turn)
         tx.append(
             call.event(
                 "turn_taken",
@@ -68,6 +105,17 @@ def record_turn(call: Call, arguments: RecordTurn) -> Outcome:
 
 
 TOOLS = (
+    Tool(
+        name="usage.begin",
+        summary="Keep that a worker takes a turn, so that it is counted whatever becomes of the process.",
+        arguments=BeginTurn,
+        output=TurnBegun,
+        roles=SYSTEM,
+        run=begin_turn,
+        mutates=True,
+        brief=True,
+        person_only=True,
+    ),
     Tool(
         name="usage.record",
         summary="Keep what a turn of a worker cost.",
