@@ -139,10 +139,12 @@ class Served(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @contextmanager
-def served(root: Path) -> Iterator[Served]:
+def served(root: Path, **env: str) -> Iterator[Served]:
     """Run `aop serve` on a free port."""
     command = [*AOP, "serve", "--port", "0", "--json", "--repo", str(root)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **env}
+    )
     try:
         assert process.stdout is not None
         yield Served(url=json.loads(process.stdout.readline())["url"], process=process)

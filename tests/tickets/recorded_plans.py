@@ -12,9 +12,10 @@ from aop.brains.budgets import CallLimits
 from aop.brains.prices import Prices
 from aop.core.redaction import Redactor
 from aop.testing.scripted_model import ScriptedModel, answers
+from aop.tickets.missions import scaffolding_mission
 from aop.tickets.plans import ScaffoldPlan
 from aop.tickets.scaffolding_prompt import scaffolding_prompt
-from tests.tickets.test_missions import MISSION
+from tests.tickets.test_missions import BLOCK, fenced
 from tests.tickets.test_plans_and_modes import FENCE, file
 
 PLAN = ScaffoldPlan(
@@ -22,11 +23,11 @@ PLAN = ScaffoldPlan(
 )
 
 
-def record_plan(path: Path, plan: ScaffoldPlan = PLAN) -> Path:
-    """Record what a model answers to the question of `local_world`."""
+def record_plan(path: Path, plan: ScaffoldPlan = PLAN, *, block: str = BLOCK) -> Path:
+    """Record what a model answers to the question of `local_world`, or of a ticket with another block."""
     model = RecordingModel(ScriptedModel([answers(plan)]), path, Redactor())
     brain = ModelBrain(model, Prices({}), SystemClock(), Redactor(), CallLimits())
     known, standards = "# The orders service\n\nIt takes orders.\n", "# Standards\n\nUse hexagons.\n"
-    question = scaffolding_prompt("Orders", MISSION, known, standards, fence=FENCE)
+    question = scaffolding_prompt("Orders", scaffolding_mission(fenced(block)), known, standards, fence=FENCE)
     asyncio.run(brain.generate_structured(question, ScaffoldPlan))
     return path

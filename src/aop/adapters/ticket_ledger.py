@@ -16,8 +16,8 @@ from aop.core.run import RunId
 
 ACTIVE, BROKEN = "active", "broken"
 
-_SHAPE = 1
-"""The shape of the file. Number 0 kept tickets as they were, secrets included."""
+_SHAPE = 2
+"""The shape of the file. Number 0 kept tickets as they were, secrets included; number 1 knew no deliveries."""
 _TABLES = """
 CREATE TABLE IF NOT EXISTS runs (
     number INTEGER PRIMARY KEY, run_id TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, ticket TEXT NOT NULL,
@@ -25,7 +25,11 @@ CREATE TABLE IF NOT EXISTS runs (
 CREATE TABLE IF NOT EXISTS steps (
     run_id TEXT NOT NULL, name TEXT NOT NULL, at TEXT NOT NULL, outcome TEXT NOT NULL, PRIMARY KEY (run_id, name));
 CREATE INDEX IF NOT EXISTS runs_of_ticket ON runs (ticket, kind, state);
-UPDATE runs SET payload = 'null';
+CREATE TABLE IF NOT EXISTS deliveries (
+    name TEXT PRIMARY KEY, kind TEXT NOT NULL, ticket TEXT NOT NULL, run_id TEXT NOT NULL, sent INTEGER NOT NULL,
+    at TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS deliveries_of_ticket ON deliveries (ticket, kind);
+CREATE INDEX IF NOT EXISTS runs_by_state ON runs (state);
 """
 
 
@@ -44,52 +48,47 @@ class TicketLedger:
 
     def opened(self, kind: str, ticket: str, at: str) -> RunId:
         """Return the run of a ticket that has not ended; else a new one."""
-        with self._rows() as rows:
-            query = "SELECT run_id FROM runs WHERE kind = ? AND ticket = ? AND state = ?"
-            found = rows.execute(query, [kind, ticket, ACTIVE]).fetchone()
-            if found is not None:
-                return RunId(found["run_id"])
-            count = "SELECT COUNT(*) FROM runs WHERE kind = ? AND ticket = ?"
-            number = rows.execute(count, [kind, ticket]).fetchone()[0] + 1
-            run_id = f"{kind}-{ticket}-{number}"
-            rows.execute(
-                "INSERT INTO runs (run_id, kind, ticket, payload, began, state) VALUES (?, ?, ?, 'null', ?, ?)",
-                [run_id, kind, ticket, at, ACTIVE],
-            )
-        return RunId(run_id)
+        with self.transaction() as rows:
+            return open_run(rows, kind, ticket, at)[0]
+
+    def active(self) -> list[tuple[str, str, RunId]]:
+        """Return the kind, the ticket and the id of each run that has not ended, the oldest first."""
+        with self.transaction() as rows:
+            query = "SELECT kind, ticket, run_id FROM runs WHERE state = ? ORDER BY number"
+            return [(row["kind"], row["ticket"], RunId(row["run_id"])) for row in rows.execute(query, [ACTIVE])]
 
     def took(self, run_id: RunId, ticket: Json) -> None:
         """Keep the ticket as a run began with it."""
-        with self._rows() as rows:
+        with self.transaction() as rows:
             kept = msgspec.json.encode(ticket).decode()
             rows.execute("UPDATE runs SET payload = ? WHERE run_id = ?", [kept, run_id])
 
     def is_active(self, run_id: RunId) -> bool:
         """Tell whether a run has not ended."""
-        with self._rows() as rows:
+        with self.transaction() as rows:
             query = "SELECT 1 FROM runs WHERE run_id = ? AND state = ?"
             return rows.execute(query, [run_id, ACTIVE]).fetchone() is not None
 
     def unfinished(self, kind: str, ticket: str) -> bool:
         """Tell whether a run of a ticket was interrupted."""
-        with self._rows() as rows:
+        with self.transaction() as rows:
             query = "SELECT 1 FROM runs WHERE kind = ? AND ticket = ? AND state = ?"
             return rows.execute(query, [kind, ticket, ACTIVE]).fetchone() is not None
 
     def step_done(self, run_id: RunId, name: str, at: str, outcome: Json) -> None:
-        with self._rows() as rows:
+        with self.transaction() as rows:
             kept = msgspec.json.encode(outcome).decode()
             rows.execute("INSERT OR REPLACE INTO steps VALUES (?, ?, ?, ?)", [run_id, name, at, kept])
 
     def ended(self, run_id: RunId, at: str, state: str) -> None:
-        with self._rows() as rows:
+        with self.transaction() as rows:
             rows.execute(
                 "UPDATE runs SET state = ?, ended = ? WHERE run_id = ? AND state = ?", [state, at, run_id, ACTIVE]
             )
 
     def runs(self) -> list[dict[str, Any]]:
         """Return all runs, the newest first."""
-        with self._rows() as rows:
+        with self.transaction() as rows:
             query = "SELECT run_id, kind, ticket, began, ended, state FROM runs ORDER BY number DESC"
             return [dict(row) for row in rows.execute(query)]
 
@@ -98,7 +97,7 @@ class TicketLedger:
 
         Raises: TicketRunNotFound.
         """
-        with self._rows() as rows:
+        with self.transaction() as rows:
             query = "SELECT run_id, kind, ticket, began, ended, state, payload FROM runs WHERE run_id = ?"
             found = rows.execute(query, [run_id]).fetchone()
             steps = rows.execute("SELECT name, at, outcome FROM steps WHERE run_id = ? ORDER BY rowid", [run_id])
@@ -109,7 +108,8 @@ class TicketLedger:
         return {**shown, "payload": msgspec.json.decode(shown["payload"]), "steps": done}
 
     @contextmanager
-    def _rows(self) -> Iterator[sqlite3.Connection]:
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Do everything inside, or nothing."""
         with self._turn, closing(self._connected()) as connection:
             connection.execute("BEGIN IMMEDIATE")
             yield connection
@@ -119,8 +119,28 @@ class TicketLedger:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(self._path, isolation_level=None, timeout=10.0)
         connection.row_factory = sqlite3.Row
-        if connection.execute("PRAGMA user_version").fetchone()[0] != _SHAPE:
+        shape = connection.execute("PRAGMA user_version").fetchone()[0]
+        if shape != _SHAPE:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.executescript(_TABLES)
+            if not shape:
+                connection.execute("UPDATE runs SET payload = 'null'")
             connection.execute(f"PRAGMA user_version = {_SHAPE}")
         return connection
+
+
+def open_run(rows: sqlite3.Connection, kind: str, ticket: str, at: str) -> tuple[RunId, bool]:
+    """Return the run of a ticket that has not ended, or a new one; and whether it is new."""
+    query = "SELECT run_id FROM runs WHERE kind = ? AND ticket = ? AND state = ?"
+    found = rows.execute(query, [kind, ticket, ACTIVE]).fetchone()
+    if found is not None:
+        return RunId(found["run_id"]), False
+    newest = "SELECT run_id FROM runs WHERE kind = ? AND ticket = ? ORDER BY number DESC LIMIT 1"
+    last = rows.execute(newest, [kind, ticket]).fetchone()
+    number = int(last["run_id"].rpartition("-")[2]) + 1 if last else 1
+    run_id = f"{kind}-{ticket}-{number}"
+    rows.execute(
+        "INSERT INTO runs (run_id, kind, ticket, payload, began, state) VALUES (?, ?, ?, 'null', ?, ?)",
+        [run_id, kind, ticket, at, ACTIVE],
+    )
+    return RunId(run_id), True

@@ -1,4 +1,4 @@
-"""`aop serve`: the tools of every role, served to many agents over HTTP on this machine."""
+"""`aop serve`: the tools of every role, served to many agents over HTTP on this machine; and webhooks beside them."""
 
 from __future__ import annotations
 
@@ -23,9 +23,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Serve until somebody stops it; the address goes to stdout."""
     from aop.adapters.listening import loopback_socket
+    from aop.cli.served_webhooks import served_webhooks
     from aop.mcpserver.http import serve_http
 
-    app = build(Path(arguments.repo), Settings.from_env(os.environ))
+    settings = Settings.from_env(os.environ)
+    app = build(Path(arguments.repo), settings)
 
     def announce(url: str) -> None:
         if terminal.json:
@@ -34,8 +36,11 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
             terminal.text(url)
 
     try:
-        with loopback_socket(arguments.port) as listening:
-            serve_http(app.gateway, app.tokens, listening, announce=announce, log=terminal.say)
+        with (
+            loopback_socket(arguments.port) as listening,
+            served_webhooks(app.root, settings, terminal.say) as routes,
+        ):
+            serve_http(app.gateway, app.tokens, listening, announce=announce, log=terminal.say, routes=routes)
     finally:
         app.close()
     return Exit.OK

@@ -1119,6 +1119,61 @@ class TicketKeyInvalid(Refusal):
     hint = "A key is a project in capitals and a number, such as `SHOP-12`."
 
 
+class WebhookDisabled(Refusal):
+    """This server takes no webhooks."""
+
+    code = "webhook_disabled"
+    move = Move.ASK_PERSON
+    hint = "Set `JIRA_WEBHOOK_SECRET` to a secret that the tracker knows too, and start `aop serve` again."
+
+
+class WebhookUnauthorized(Refusal):
+    """A webhook does not prove that it comes from the tracker."""
+
+    code = "webhook_unauthorized"
+    move = Move.ASK_PERSON
+    hint = "Send `X-API-KEY` with the secret, or one `X-Hub-Signature: sha256=...` over the exact bytes of the body."
+
+
+class WebhookUnsupported(Refusal):
+    """A webhook is encoded in a way that is not read."""
+
+    code = "webhook_unsupported"
+    move = Move.CORRECT_USAGE
+    hint = "Send JSON as `Content-Type: application/json`, without `Content-Encoding`."
+
+
+class WebhookTooLarge(Refusal):
+    """A webhook is longer than any may be."""
+
+    code = "webhook_too_large"
+    hint = "Leave fields out that are not needed: the key of the ticket and its description are enough."
+
+
+class WebhookTooSlow(Refusal):
+    """A webhook did not arrive as a whole in time."""
+
+    code = "webhook_too_slow"
+    move = Move.RETRY
+    hint = "Send it again."
+
+
+class WebhookMalformed(Refusal):
+    """A webhook is not what a tracker sends."""
+
+    code = "webhook_malformed"
+    move = Move.CORRECT_USAGE
+    hint = "Send `webhookEvent`, `issue` with `key` and `fields`, and `changelog`, as `docs/tickets.md` shows it."
+
+
+class WebhookQueueFull(Refusal):
+    """More work on tickets waits than may wait."""
+
+    code = "webhook_queue_full"
+    move = Move.RETRY
+    hint = "Send it again later; `aop ticket runs` shows what waits."
+
+
 class TicketRunBusy(Refusal):
     """Another process works on this run of a ticket."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -43,12 +43,21 @@ Announce = Callable[[str], None]
 
 
 def serve_http(
-    gateway: Gateway, tokens: Tokens, listening: Listening, *, announce: Announce, log: Callable[[str], None]
+    gateway: Gateway,
+    tokens: Tokens,
+    listening: Listening,
+    *,
+    announce: Announce,
+    log: Callable[[str], None],
+    routes: Sequence[Route] = (),
 ) -> None:
-    """Serve until a signal comes; then take no new calls, and let those that are running come to their end."""
+    """Serve until a signal comes; then take no new calls, and let those that are running come to their end.
+
+    Routes that are handed in are served beside the tools, and say themselves who may come in.
+    """
     origin = f"http://{LOOPBACK}:{listening.getsockname()[1]}"
     door = Door(gateway, caller_of_request, log)
-    serving = Serving(door, tokens, origin, announce)
+    serving = Serving(door, tokens, origin, announce, routes)
     try:
         asyncio.run(serving.until_signalled(listening))
     finally:
@@ -58,8 +67,10 @@ def serve_http(
 class Serving:
     """One door, served under one origin until it is stopped."""
 
-    def __init__(self, door: Door, tokens: Tokens, origin: str, announce: Announce) -> None:
-        self._doorway = Doorway(_app(door, tokens, origin), tokens)
+    def __init__(
+        self, door: Door, tokens: Tokens, origin: str, announce: Announce, routes: Sequence[Route] = ()
+    ) -> None:
+        self._doorway = Doorway(_app(door, tokens, origin, routes), tokens)
         self._server = _Server(
             uvicorn.Config(
                 self._doorway,
@@ -110,14 +121,14 @@ def caller_of_request() -> Principal:
     return principal
 
 
-def _app(door: Door, tokens: Tokens, origin: str) -> ASGIApp:
+def _app(door: Door, tokens: Tokens, origin: str, routes: Sequence[Route]) -> ASGIApp:
     url = AnyHttpUrl(origin + PATH)
     return mcp_app(
         door.server(),
         origin,
         auth=AuthSettings(issuer_url=AnyHttpUrl(origin), resource_server_url=url, validate_token_resource=True),
         token_verifier=_Verifier(tokens, str(url)),
-        custom_starlette_routes=[Route("/healthz", _healthz)],
+        custom_starlette_routes=[Route("/healthz", _healthz), *routes],
     )
 
 
@@ -192,7 +203,8 @@ class Doorway:
             return
         self._inside += 1
         try:
-            await self._app(scope, receive, _Unauthorized(self._tokens, scope, send))
+            inside = _Unauthorized(self._tokens, scope, send) if scope["path"] == PATH else send
+            await self._app(scope, receive, inside)
         finally:
             self._inside -= 1
             if self._closing and not self._inside:

@@ -62,7 +62,7 @@ def ticket_settings(environ: Mapping[str, str], product: str) -> tuple[TicketSet
         state_success=found.get(STATES[1], ""),
         architecture_page_id=found["ARCHITECTURE_DOC_PAGE_ID"],
         rollback_on_failure=_switch(environ, "TRACKER_ROLLBACK_ON_FAILURE", default=True),
-        max_diff_chars=_number(environ, "CODE_REVIEW_MAX_DIFF_CHARS", 60_000),
+        max_diff_chars=whole_number(environ, "CODE_REVIEW_MAX_DIFF_CHARS", 60_000),
         unsupported_vcs=unsupported[:40],
         recovery_enabled=_switch(environ, "AGENT_RECOVERY_ENABLED", default=False),
         limits=_limits(environ),
@@ -84,9 +84,9 @@ def _limits(environ: Mapping[str, str]) -> Limits:
             missing=["AGENTIC_MAX_COST_USD"],
         )
     return Limits(
-        max_iterations=_number(environ, "AGENTIC_MAX_ITERATIONS", 20),
-        max_seconds=float(_number(environ, "AGENTIC_MAX_SECONDS", 900)),
-        max_tokens=_number(environ, "AGENTIC_MAX_TOKENS", 1_000_000),
+        max_iterations=whole_number(environ, "AGENTIC_MAX_ITERATIONS", 20),
+        max_seconds=float(whole_number(environ, "AGENTIC_MAX_SECONDS", 900)),
+        max_tokens=whole_number(environ, "AGENTIC_MAX_TOKENS", 1_000_000),
         max_cost_usd=None if cost == NO_LIMIT else float(cost),
     )
 
@@ -125,7 +125,11 @@ def _needed(providers: set[str]) -> list[str]:
     ]
 
 
-def _number(environ: Mapping[str, str], name: str, default: int) -> int:
+def whole_number(environ: Mapping[str, str], name: str, default: int) -> int:
+    """Return the number that a variable holds.
+
+    Raises: TicketSettingMissing.
+    """
     text = environ.get(name, "").strip() or str(default)
     if not (text.isascii() and text.isdecimal() and len(text) < 10):
         raise TicketSettingMissing(f"`{name}` is no whole number.", missing=[name])
