@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
+from aop.adapters.outbound.servers import words_of
 from aop.adapters.outbound.settings import whole_number
-from aop.core.errors import TicketSettingMissing
 from aop.tickets.deliveries import DeliveryRules
 
 SECRET = "JIRA_WEBHOOK_SECRET"
@@ -33,7 +33,7 @@ def webhook_settings(environ: Mapping[str, str]) -> WebhookSettings:
     Raises: TicketSettingMissing if a value cannot be read.
     """
     known = DeliveryRules(
-        projects=frozenset(_listed(environ, PROJECTS)),
+        projects=frozenset(words_of(environ.get(PROJECTS, ""))),
         site=(urlsplit(environ.get("JIRA_BASE_URL", "").strip()).hostname or ""),
         own_email=environ.get("JIRA_USER_EMAIL", "").strip(),
     )
@@ -46,14 +46,3 @@ def webhook_settings(environ: Mapping[str, str]) -> WebhookSettings:
         at_once=max(1, whole_number(environ, "TICKET_RUNS_AT_ONCE", 2)),
         most_waiting=whole_number(environ, "TICKET_RUNS_WAITING", 1_000),
     )
-
-
-def _listed(environ: Mapping[str, str], name: str) -> list[str]:
-    """Return a list that is written as a JSON array or with commas."""
-    text = environ.get(name, "").strip()
-    if not text.startswith("["):
-        return [part.strip() for part in text.split(",") if part.strip()]
-    try:
-        return msgspec.json.decode(text, type=list[str])
-    except msgspec.MsgspecError as error:
-        raise TicketSettingMissing(f"`{name}` is no list.", missing=[name]) from error
