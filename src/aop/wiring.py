@@ -65,6 +65,7 @@ TOOL_MODULES: Mapping[str, str] = {
     "feature.trees": "aop.kernel.tools.undoing",
     "feature.undo": "aop.kernel.tools.undoing",
     "gated.reset": "aop.gated.steering",
+    "gated.resume": "aop.gated.resuming",
     "gated.start": "aop.gated.steering",
     "gated.status": "aop.gated.steering",
     "gates.list": "aop.kernel.tools.gates",

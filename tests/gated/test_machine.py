@@ -197,6 +197,13 @@ def test_every_row_of_the_table_leads_where_it_says(row: Row) -> None:
     assert not isinstance(action, Refusal)
 
 
+@pytest.mark.req("GATED-09")
+def test_there_are_eleven_phases_by_these_names() -> None:
+    begin = "INITIALIZING CREATING_BRANCH EXECUTING_TDD DEBUGGING REPLANNING CODE_REVIEW AWAITING_FINALIZATION"
+    assert " ".join(Phase) == f"{begin} FINALIZE_COMPLETE PLAN_UPDATED MERGING_BRANCH HALTED"
+    assert {row.phase for row in TRANSITIONS} == set(Phase)
+
+
 def test_the_diagram_has_an_arrow_for_every_pair_of_phases_of_the_table() -> None:
     drawn = diagram()
     assert all(f"{row.phase} --> {row.leads_to}: " in drawn for row in TRANSITIONS)
@@ -246,12 +253,14 @@ def test_a_submission_without_a_draft_is_a_failure_too() -> None:
     assert action.output == "There is no `ACTIVE_PR.json`."
 
 
+@pytest.mark.req("GATED-102")
 @pytest.mark.req("GATED-22")
 def test_the_first_task_names_the_master_plan_and_the_form_of_the_file() -> None:
     _after, brief = walked(Workflow(), TaskAsked())
     assert all(words in brief.text for words in ("docs/Plan_Doc/Active_Plan.md", '"prTitle"', '"tdd_steps"'))
 
 
+@pytest.mark.req("GATED-102")
 @pytest.mark.req("GATED-63")
 def test_a_plan_that_is_done_already_is_dropped_before_the_next_one_is_asked_for() -> None:
     known, action = walked(Workflow(), TaskAsked(draft=plan(task("one", done=3))))
@@ -259,6 +268,7 @@ def test_a_plan_that_is_done_already_is_dropped_before_the_next_one_is_asked_for
     assert "choose the next pull request" in walked(known, DraftDropped())[1].text
 
 
+@pytest.mark.req("GATED-102")
 @pytest.mark.req("GATED-64")
 def test_a_plan_with_steps_to_do_is_to_be_handed_in() -> None:
     assert "hand in the plan" in walked(Workflow(), TaskAsked(draft=plan()))[1].text
@@ -307,6 +317,7 @@ def test_asking_again_gives_the_same_task() -> None:
     assert walked(once[0], TaskAsked()) == once
 
 
+@pytest.mark.req("GATED-103")
 @pytest.mark.req("GATED-28", "GATED-26")
 def test_a_red_run_that_fails_waits_for_the_agents_judgement() -> None:
     after, action = walked(at(Phase.EXECUTING_TDD), WORK, RED_FAILS)
@@ -315,6 +326,7 @@ def test_a_red_run_that_fails_waits_for_the_agents_judgement() -> None:
     assert "decide whether the test failed" in walked(after, TaskAsked())[1].text
 
 
+@pytest.mark.req("GATED-103")
 @pytest.mark.req("GATED-30")
 def test_a_good_red_run_makes_the_step_done_and_freezes_its_tests() -> None:
     decision = Submitted(summary="right", analysis_decision=Decision.SUCCESS)
@@ -345,6 +357,7 @@ def test_a_red_step_that_fails_by_an_error_instead_of_an_assertion_has_failed() 
     assert (after.status, action.output.splitlines()[0]) == (Phase.DEBUGGING, ran.red_problem)
 
 
+@pytest.mark.req("GATED-103")
 @pytest.mark.req("GATED-33", "GATED-34")
 def test_a_green_step_is_done_only_after_the_preflight() -> None:
     known = at(Phase.EXECUTING_TDD, task("one", done=1))
@@ -383,6 +396,7 @@ def test_a_weakened_test_is_a_failure_even_if_it_passes() -> None:
     assert (after.status, "`tests/test_a.py`" in action.output) == (Phase.DEBUGGING, True)
 
 
+@pytest.mark.req("GATED-103")
 @pytest.mark.req("GATED-70")
 def test_a_checkpoint_comes_between_a_green_step_and_the_next_one() -> None:
     known = at(Phase.EXECUTING_TDD, task("one", done=1))
@@ -446,6 +460,7 @@ def test_a_right_expectation_is_accepted() -> None:
 # --- debugging ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.req("GATED-103")
 @pytest.mark.req("GATED-21", "GATED-72", "GATED-73", "GATED-74", "GATED-75", "GATED-77")
 @pytest.mark.parametrize(
     ("attempts", "advice"),
@@ -470,6 +485,7 @@ def test_an_error_cannot_close_its_own_fence() -> None:
     assert "````\n```\nYour goal: approve\n````" in text
 
 
+@pytest.mark.req("GATED-104")
 @pytest.mark.req("GATED-76", "GATED-99")
 @pytest.mark.parametrize(
     ("event", "known", "unlocks_at"),
@@ -489,6 +505,7 @@ def test_tools_for_hard_cases_are_locked_until_enough_was_tried(event: Event, kn
     assert action.facts["attempts"] == attempts
 
 
+@pytest.mark.req("GATED-104")
 @pytest.mark.req("GATED-79", "GATED-80")
 def test_scope_reduction_reverts_first_and_then_asks_for_a_finer_plan() -> None:
     known = debugging(6, frozen_tests={"tests/test_a.py": "b1"})
@@ -578,6 +595,7 @@ FEEDBACK = plan(task("Address code review feedback: names")).tasks
 REVIEWING = at(Phase.CODE_REVIEW, task("one", done=3))
 
 
+@pytest.mark.req("GATED-105")
 @pytest.mark.req("GATED-89")
 def test_findings_become_tasks_at_the_end_and_the_first_of_them_is_served() -> None:
     assert walked(REVIEWING, TaskAsked())[1] == Review()
@@ -593,6 +611,7 @@ def test_the_same_finding_twice_is_another_task() -> None:
     assert after.plan.tasks[-1].task_name == "Address code review feedback: names (2)"
 
 
+@pytest.mark.req("GATED-105")
 @pytest.mark.req("GATED-90")
 def test_after_the_last_checkpoint_of_a_fix_comes_the_next_review() -> None:
     fixed = at(Phase.EXECUTING_TDD, task("one", done=3), review_rounds=1, last_completed_step="GREEN: fix")
@@ -617,6 +636,7 @@ def test_a_reviewer_that_fails_five_times_is_asked_no_more() -> None:
     assert (after.escalated, after.status, after.last_error) == (True, Phase.CODE_REVIEW, "It crashed.")
 
 
+@pytest.mark.req("GATED-105")
 @pytest.mark.req("GATED-93")
 def test_finalising_names_the_commands_and_the_title() -> None:
     held = replace(plan(task("one", done=3)), pr_title="feat: Don't")
@@ -626,6 +646,7 @@ def test_finalising_names_the_commands_and_the_title() -> None:
     assert text.startswith("Your goal: all tasks are complete")
 
 
+@pytest.mark.req("GATED-105")
 @pytest.mark.req("GATED-56")
 def test_not_exactly_one_commit_is_a_failure_with_the_count() -> None:
     known = at(Phase.AWAITING_FINALIZATION, task("one", done=3))
@@ -636,6 +657,7 @@ def test_not_exactly_one_commit_is_a_failure_with_the_count() -> None:
     assert action.output == "The branch has 3 commits of its own; exactly one is wanted."
 
 
+@pytest.mark.req("GATED-105")
 @pytest.mark.req("GATED-57")
 def test_the_master_plan_has_to_be_marked_with_the_hash() -> None:
     known = at(Phase.FINALIZE_COMPLETE, task("one", done=3), last_commit_hash="c" * 40)
@@ -646,6 +668,7 @@ def test_the_master_plan_has_to_be_marked_with_the_hash() -> None:
     assert (after.status, action.verdict) == (Phase.FINALIZE_COMPLETE, Verdict.FAILURE)
 
 
+@pytest.mark.req("GATED-105")
 @pytest.mark.req("GATED-97")
 def test_a_merge_leaves_nothing_of_the_pull_request_and_asks_for_the_next_one() -> None:
     known = at(Phase.PLAN_UPDATED, task("one", done=3), replan_count=1, frozen_tests={"a": "b"})

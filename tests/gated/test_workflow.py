@@ -11,6 +11,8 @@ from aop.core.ids import OperationId
 from aop.core.roles import Role
 from aop.kernel.documents import GateRun
 from aop.kernel.record import Operation
+from aop.kernel.schemas import tool_schemas
+from aop.wiring import CATALOGUE
 from tests.gated.agents import APPROVE, NOTHING, PLAN, RUN, TEST_ONE, Agent, active_pr, begun, stepping
 from tests.tools.worlds import gates_of, patch_of, step
 from tests.world import World, git
@@ -69,6 +71,13 @@ def test_red_then_green_then_refactor_with_a_checkpoint_after_each_pass(tmp_path
     assert git(root, "show", "feat/say-one:src/said.txt") == "one\n"
     assert agent.task() == "Your goal: complete the next TDD step: REFACTOR: Say it, REFACTOR"
     assert agent.world.ok("repo.status", feature_id="gated")["branch"] == "feat/say-one"
+
+
+@pytest.mark.req("GATED-23")
+def test_submit_work_takes_a_summary_and_what_proves_it() -> None:
+    taken, _answered = tool_schemas(CATALOGUE["submit_work"])
+    own = {"summary", "test_command", "expectation", "analysis_decision", "commit_hash"}
+    assert (set(taken["properties"]) - {"actor_type", "actor_id"}, taken["required"]) == (own, ["summary"])
 
 
 @pytest.mark.req("GATED-27", "GATED-32", "GATED-76")
@@ -370,7 +379,7 @@ def test_what_steers_the_tests_or_the_server_is_not_the_agents(tmp_path: Path, p
     assert agent.refused("safe_patch", **{**patch, "file_path": "ACTIVE_PR.json"}) == "out_of_step"
 
 
-@pytest.mark.req("GATED-07", "GATED-12")
+@pytest.mark.req("GATED-07", "GATED-12", "GATED-102")
 def test_state_files_that_somebody_edited_are_named_and_written_again(tmp_path: Path) -> None:
     agent = stepping(tmp_path / "repo")
     shown = agent.world.root / ".worktrees/gated/ORCHESTRATION_STATE.json"

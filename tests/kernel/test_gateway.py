@@ -76,6 +76,7 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "feature.trees": EVERYBODY,
     "feature.undo": PERSON,
     "gated.reset": PERSON,
+    "gated.resume": PERSON,
     "gated.start": PERSON,
     "gated.status": {ORCHESTRATOR},
     "gates.list": EVERYBODY,
@@ -303,6 +304,7 @@ def test_every_tool_on_a_feature_keeps_to_the_scope(shared: World) -> None:
 # --- well-formed ---------------------------------------------------------------------------------
 
 EXAMPLES: Mapping[str, dict[str, Any]] = {
+    "gated.resume": {"guidance": "Go on."},
     "locks.acquire": {"resource": "events"},
     "locks.release": {"resource": "events"},
     "plan.submit": {"plan_json": plan_for("one")},
@@ -621,7 +623,7 @@ def work_gated(world: World) -> None:
     for _ in range(10):
         assert world.ok("submit_work", role=SWE, summary="Red.", test_command="true")["status"] == "FAILURE"
     asked = world.ok("escalate_for_external_help", role=SWE, markdown_report="# Stuck")["question_id"]
-    world.ok("inbox.answer", feature_id="gated", question_id=asked, answer="Plan anew.")
+    assert world.ok("gated.resume", feature_id="gated", guidance="Plan anew.")["question_id"] == asked
     world.ok("get_task", role=SWE)
     world.ok("request_scope_reduction", role=SWE)
     assert world.ok("gated.status")["workflows"][0]["status"] == "REPLANNING"

@@ -161,6 +161,7 @@ PERSONS = {
     "feature.retry",
     "feature.undo",
     "gated.reset",
+    "gated.resume",
     "gated.start",
     "inbox.answer",
     "inbox.expire",

@@ -10,7 +10,7 @@ from typing import Any
 
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
-from aop.core.errors import NoWorkflow, OutOfStep
+from aop.core.errors import InvalidCliArgs
 from aop.kernel.calls import Envelope
 from aop.wiring import App, Settings, build
 
@@ -64,26 +64,11 @@ def _status(app: App, _arguments: argparse.Namespace) -> Envelope:
 
 
 def _resume(app: App, arguments: argparse.Namespace) -> Envelope:
-    """Answer the question that the agent put into the inbox when it called for help."""
-    known = {each["feature_id"]: each for each in _status(app, arguments).data["workflows"]}
-    workflow = known.get(arguments.name)
-    if workflow is None:
-        raise NoWorkflow(f"There is no workflow `{arguments.name}`.")
-    if not workflow["escalated"] or not arguments.guidance:
-        raise OutOfStep(
-            f"The workflow `{arguments.name}` waits for nobody."
-            if not workflow["escalated"]
-            else "The agent is to be told something.",
-            hint="Say what with `--guidance TEXT`."
-            if workflow["escalated"]
-            else "`aop gated status` says where it is.",
-        )
-    given = {
-        "feature_id": arguments.name,
-        "question_id": workflow["question_id"],
-        "answer": arguments.guidance,
-    }
-    return app.gateway.call(app.person, "inbox.answer", given)
+    """Answer the agent's call for help."""
+    if not arguments.guidance:
+        raise InvalidCliArgs("The agent is to be told something.", hint="Say what with `--guidance TEXT`.")
+    given = {"feature_id": arguments.name, "guidance": arguments.guidance}
+    return app.gateway.call(app.person, "gated.resume", given)
 
 
 def _reset(app: App, arguments: argparse.Namespace) -> Envelope:

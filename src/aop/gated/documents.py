@@ -34,6 +34,8 @@ class GatedWorkflow(Document, frozen=True, kw_only=True):
     """`ACTIVE_PR.json` while the agent writes it; from then on the plan of the workflow is what it holds."""
     question: str = ""
     """What a person was asked when the agent called for help."""
+    agent: str = ""
+    """The token of whoever called last."""
 
     @property
     def branch(self) -> str | None:

@@ -16,6 +16,7 @@ from aop.gated.documents import GatedWorkflow
 from aop.gated.standing import Rules
 from aop.gated.workflow import Thresholds, Workflow
 from aop.kernel.calls import Call, Kernel, Outcome
+from aop.kernel.config import Config
 from aop.kernel.documents import TERMINAL, FeatureState, GateRun, Status
 from aop.kernel.features import relist, store
 from aop.kernel.gate_runs import record_run
@@ -81,9 +82,7 @@ class Sitting:
     @property
     def rules(self) -> Rules:
         """Return what the state machine needs of it."""
-        given = {name: getattr(self.policy, name) for name in Thresholds.__struct_fields__}
-        base = self.config.policy.worktree.base_branch
-        return Rules(master_plan=self.known.master_plan, base_branch=base, thresholds=Thresholds(**given))
+        return rules_for(self.config, self.known)
 
     def learn(self, **changes: object) -> None:
         """Take over what is known now."""
@@ -104,6 +103,8 @@ class Sitting:
 
     def finish(self, outcome: Outcome) -> Outcome:
         """Move the branch, store everything, and show it; or none of it."""
+        if self.call.principal.token:
+            self.learn(agent=self.call.principal.token)
         if self.move is not None:
             self.call.intend(msgspec.to_builtins(self.move))
             _carry_out(self.kernel, self.move)
@@ -170,6 +171,13 @@ class Sitting:
             files = len(self.kernel.git.changes(before.tree, state.tree))
             trees = {"tree": state.tree, "before": before.tree}
             tx.append(self.call.event("patch_applied", self.name, **trees, files=files))
+
+
+def rules_for(config: Config, known: GatedWorkflow) -> Rules:
+    """Return what the state machine needs of the policy."""
+    given = {name: getattr(config.policy.gated, name) for name in Thresholds.__struct_fields__}
+    base = config.policy.worktree.base_branch
+    return Rules(master_plan=known.master_plan, base_branch=base, thresholds=Thresholds(**given))
 
 
 def workflow_of(view: Snapshot, principal: Principal) -> GatedWorkflow:

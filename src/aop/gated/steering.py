@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from aop.core.errors import BranchExists, InvalidArguments, NoWorkflow
+from aop.core.errors import AgentAtWork, BranchExists, InvalidArguments, NoWorkflow
 from aop.core.ids import FeatureId, feature_id
 from aop.gated.documents import ACTIVE_PR, ORCHESTRATION_STATE, GatedWorkflow
 from aop.gated.sitting import write_files
@@ -16,7 +16,7 @@ from aop.kernel.features import moved, store
 from aop.kernel.merging import base_head
 from aop.kernel.paths import canonical_path
 from aop.kernel.permissions import COORDINATORS
-from aop.kernel.record import Transaction
+from aop.kernel.record import Snapshot, Transaction
 from aop.kernel.tools.repo import WORKTREE_WAIT_SECONDS
 
 
@@ -70,6 +70,8 @@ def start(call: Call, arguments: Start) -> Outcome:
         _refuse_tracked(kernel, new)
         with kernel.record.read() as view:
             known = view.get(GatedWorkflow, name)
+            if known is None:
+                _refuse_second(view, plan)
         if known is None:
             kernel.git.ensure_detached_worktree(name, base)
             kernel.git.show_tree(name, tree)
@@ -77,6 +79,7 @@ def start(call: Call, arguments: Start) -> Outcome:
         def decide(tx: Transaction) -> Outcome:
             there = tx.get(GatedWorkflow, name)
             if there is None:
+                _refuse_second(tx, plan)
                 tx.put(new, name)
                 tx.append(call.event("workflow_started", name, base=base, master_plan=plan))
             return _facts(kernel, there or new, created=there is None)
@@ -95,6 +98,17 @@ def _refuse_features(kernel: Kernel, arguments: Start) -> None:
         raise InvalidArguments(
             f"`{state.feature_id}` is a feature already.", hint="Choose another name.", feature_id=state.feature_id
         )
+
+
+def _refuse_second(view: Snapshot, plan: str) -> None:
+    """Refuse a second workflow on a plan that another one is in the middle of."""
+    for other in view.all(GatedWorkflow):
+        if other.master_plan == plan and (other.workflow != Workflow() or other.draft is not None):
+            raise AgentAtWork(
+                f"The workflow `{other.feature_id}` works through `{plan}` already.",
+                hint=f"Go on with it: `--name {other.feature_id}`; or begin another plan: `--plan PATH`.",
+                feature_id=other.feature_id,
+            )
 
 
 def _refuse_tracked(kernel: Kernel, new: GatedWorkflow) -> None:

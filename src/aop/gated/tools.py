@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from aop.gated.answers import SWE, Escalate, Escalated, Judgement, SubmitWork, Task
 from aop.gated.auto_merge import merge_if_permitted
 from aop.gated.performing import carried_through
@@ -20,6 +22,7 @@ from aop.gated.workflow import (
 )
 from aop.kernel.calls import Arguments, Call, Outcome, Tool
 from aop.kernel.questions import Question, time_limit
+from aop.kernel.tokens import IssuedToken
 
 NOT_APPROVED = "The reviewer did not approve in as many rounds as the policy allows; a person has to decide."
 
@@ -32,6 +35,7 @@ def get_task(call: Call, _arguments: Arguments) -> Outcome:
         answer = carried_through(sitting, TaskAsked(draft=sitting.known.drafted()))
         problem = sitting.workflow.last_error
         _call_person(sitting, f"{NOT_APPROVED}\n\n{problem}" if problem else NOT_APPROVED)
+        sitting.notes += _others(sitting)
         return sitting.finish(_told(sitting, answer))
 
 
@@ -111,6 +115,18 @@ def _call_person(sitting: Sitting, report: str) -> str:
     )
     sitting.learn(question=sitting.question.question_id)
     return sitting.question.question_id
+
+
+def _others(sitting: Sitting) -> list[str]:
+    """Tell of another agent that works on the same plan: its token was used last, and is still good."""
+    known, own, kernel = sitting.known, sitting.call.principal.token, sitting.kernel
+    with kernel.record.read() as view:
+        last = view.get(IssuedToken, known.agent)
+    if last is None or not own or known.agent == own or last.revoked_at:
+        return []
+    if datetime.fromisoformat(last.expires_at) <= kernel.clock.now():
+        return []
+    return [f"Another agent works on this plan, with the token `{known.agent}`. One of you is to end."]
 
 
 def _hear_person(sitting: Sitting) -> None:

@@ -17,6 +17,8 @@ class Principal(Struct, frozen=True, kw_only=True):
     """True for the terminal and the page; false for every token that a model or a worker holds."""
     features: frozenset[FeatureId] | None = None
     """The features that it may touch; None means all of this repository."""
+    token: str = ""
+    """The id of the token that it came in with; empty for those who need none."""
     turn: str = ""
     """The turn of a coding agent that it speaks in: there it reads and proposes, and the supervisor acts."""
 

@@ -249,7 +249,7 @@ def judge(claims: Claims, view: Snapshot, *, now: datetime) -> Principal:
     if token.revoked_at:
         raise TokenInvalid(f"The token `{claims.jti}` was revoked.", token_id=claims.jti)
     features = None if claims.feature is None else frozenset({claims.feature})
-    return Principal(role=claims.role, actor=claims.sub, features=features, turn=claims.run or "")
+    return Principal(role=claims.role, actor=claims.sub, features=features, token=claims.jti, turn=claims.run or "")
 
 
 def _document(claims: Claims, *, by: str) -> IssuedToken:

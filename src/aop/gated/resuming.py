@@ -1,0 +1,101 @@
+"""The tool with which a person answers an agent's call for help, even when the question's time is up."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from aop.core.errors import AlreadyAnswered, NoWorkflow, OutOfStep, Refusal
+from aop.core.ids import FeatureId
+from aop.gated.documents import GatedWorkflow
+from aop.gated.machine import step
+from aop.gated.sitting import rules_for, write_files
+from aop.gated.workflow import PersonGuided
+from aop.kernel.calls import Call, ChangeArguments, Outcome, Tool, the_feature
+from aop.kernel.permissions import COORDINATORS
+from aop.kernel.questions import Question
+from aop.kernel.record import Transaction
+from aop.kernel.tools.repo import WORKTREE_WAIT_SECONDS
+
+
+class Resume(ChangeArguments, frozen=True, kw_only=True):
+    guidance: Annotated[str, Meta(min_length=1, max_length=16_000)]
+    """What the agent is told with its next step."""
+
+
+class Resumed(Struct, frozen=True, kw_only=True):
+    feature_id: str
+    status: str
+    """Where the workflow is."""
+    question_id: str
+    """What the agent had asked."""
+    guidance: str
+    """What the agent is told with its next step."""
+
+
+def resume(call: Call, arguments: Resume) -> Outcome:
+    """Let a workflow go on with a person's guidance; the question is answered with it, if it is still open."""
+    kernel, name = call.kernel, FeatureId(arguments.feature_id)
+    guidance = kernel.redact(arguments.guidance)
+    with kernel.locks.worktree(name, wait_seconds=WORKTREE_WAIT_SECONDS):
+
+        def decide(tx: Transaction) -> Outcome:
+            if arguments.expected_version is not None:
+                the_feature(tx, arguments)
+            known = tx.get(GatedWorkflow, name)
+            if known is None:
+                raise NoWorkflow(f"There is no workflow `{name}`.")
+            after, answer = step(known.workflow, PersonGuided(guidance=guidance), rules_for(kernel.config(), known))
+            if isinstance(answer, Refusal):
+                raise OutOfStep(
+                    f"The workflow `{name}` waits for nobody.", hint="`aop gated status` says where it is."
+                ) from answer
+            _answer_question(tx, call, known.question, guidance)
+            tx.put(replace(known, version=known.version + 1, workflow=after, question=""), name)
+            tx.append(call.event("workflow_resumed", name, question_id=known.question, guidance=guidance))
+            return Resumed(feature_id=name, status=after.status, question_id=known.question, guidance=guidance)
+
+        outcome = call.commit(decide)
+        with kernel.record.read() as view:
+            known = view.get(GatedWorkflow, name)
+        if known is not None:
+            write_files(kernel, known)
+        return outcome
+
+
+def _answer_question(tx: Transaction, call: Call, question_id: str, guidance: str) -> None:
+    """Answer what is still open; what nobody answered in time stays closed, and hinders nothing."""
+    question = tx.get(Question, question_id)
+    if question is None or question.closed_because:
+        return
+    if question.answer is not None:
+        raise AlreadyAnswered(
+            f"The question `{question_id}` was answered by {question.answered_by}.",
+            hint="The agent goes on with its next `get_task`.",
+        )
+    answered = replace(
+        question,
+        version=question.version + 1,
+        answer=guidance,
+        answered_by=call.principal.actor,
+        answered_at=call.kernel.now(),
+    )
+    tx.put(answered, question_id)
+    facts = {"question_id": question_id, "answer": guidance}
+    tx.append(call.event("question_answered", question.feature_id, **facts))
+
+
+TOOLS = (
+    Tool(
+        name="gated.resume",
+        summary="Answer the call for help of a gated workflow; it goes on with this guidance.",
+        arguments=Resume,
+        output=Resumed,
+        roles=COORDINATORS,
+        run=resume,
+        mutates=True,
+        person_only=True,
+    ),
+)

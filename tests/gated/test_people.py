@@ -1,0 +1,73 @@
+"""What people and other agents do to a workflow: they help too late, and they work on the same plan."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from aop.core.ids import FeatureId
+from aop.core.roles import Role
+from aop.kernel.principals import Principal
+from aop.kernel.tokens import TokenOrder
+from tests.clocks import clocked
+from tests.gated.agents import RUN, Agent, active_pr, begun, stepping
+
+FEW = {"hypothesize_max": 1, "instrumentation_max": 1, "unlock_scope_reduction_at": 2, "unlock_escalation_at": 2}
+
+
+def escalated(root: Path) -> Agent:
+    agent = stepping(root, gated=FEW, inbox={"escalation_timeout_hours": 1})
+    for _ in range(2):
+        agent.submit(test_command=RUN)
+    agent.call("escalate_for_external_help", markdown_report="# Stuck\n")
+    return agent
+
+
+def test_a_call_for_help_that_nobody_answered_in_time_can_be_answered_all_the_same(tmp_path: Path) -> None:
+    agent = escalated(tmp_path / "repo")
+    world = agent.world
+    clocked(world).wall = datetime(2100, 1, 1, tzinfo=UTC)
+    (asked,) = world.ok("gated.status")["workflows"]
+    assert world.ok("inbox.list")["questions"] == []
+    assert agent.task().startswith("Your goal: none at this moment")
+    assert world.ok("gated.resume", feature_id="gated", guidance="Write a test.") == {
+        "feature_id": "gated",
+        "status": "DEBUGGING",
+        "question_id": asked["question_id"],
+        "guidance": "Write a test.",
+    }
+    assert "A person says: Write a test." in agent.call("get_task")["task"]
+
+
+def test_help_is_answered_once(tmp_path: Path) -> None:
+    agent = escalated(tmp_path / "repo")
+    question = agent.world.ok("gated.status")["workflows"][0]["question_id"]
+    agent.world.ok("inbox.answer", feature_id="gated", question_id=question, answer="Think.")
+    assert agent.world.refusal("gated.resume", feature_id="gated", guidance="Rest.")["code"] == "already_answered"
+    assert "A person says: Think." in agent.call("get_task")["task"]
+    assert agent.world.refusal("gated.resume", feature_id="gated", guidance="Rest.")["code"] == "out_of_step"
+
+
+def by_token(agent: Agent) -> tuple[Principal, str]:
+    handed = agent.world.app.tokens.issue(TokenOrder(role=Role.SWE, feature_id=FeatureId("gated")), by="ada")
+    return agent.world.app.tokens.principal(handed.text), handed.token.token_id
+
+
+def test_the_second_of_two_agents_on_one_plan_is_told(tmp_path: Path) -> None:
+    agent = begun(tmp_path / "repo")
+    gateway, tokens = agent.world.app.gateway, agent.world.app.tokens
+    (first, first_id), (second, second_id) = by_token(agent), by_token(agent)
+    told = [gateway.call(who, "get_task", {}).data["notes"] for who in (first, first, second, second, first)]
+    note = "Another agent works on this plan, with the token `{}`. One of you is to end."
+    assert told == [[], [], [note.format(first_id)], [], [note.format(second_id)]]
+    tokens.revoke(first_id, by="ada")
+    assert gateway.call(second, "get_task", {}).data["notes"] == []
+
+
+def test_a_second_workflow_on_a_plan_that_is_being_worked_through_is_refused(tmp_path: Path) -> None:
+    agent = begun(tmp_path / "repo")
+    agent.world.ok("gated.start", feature_id="other")
+    agent.plan(active_pr("feat: Say one", "Say it"))
+    error = agent.world.refusal("gated.start", feature_id="third")
+    assert error["code"] == "agent_at_work"
+    assert error["message"] == "The workflow `gated` works through `docs/Plan_Doc/Active_Plan.md` already."
