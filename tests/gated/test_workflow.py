@@ -77,7 +77,8 @@ def test_red_then_green_then_refactor_with_a_checkpoint_after_each_pass(tmp_path
 def test_submit_work_takes_a_summary_and_what_proves_it() -> None:
     taken, _answered = tool_schemas(CATALOGUE["submit_work"])
     own = {"summary", "test_command", "expectation", "analysis_decision", "commit_hash"}
-    assert (set(taken["properties"]) - {"actor_type", "actor_id"}, taken["required"]) == (own, ["summary"])
+    common = {"actor_type", "actor_id", "operation_id"}
+    assert (set(taken["properties"]) - common, taken["required"]) == (own, ["summary"])
 
 
 @pytest.mark.req("GATED-27", "GATED-32", "GATED-76")

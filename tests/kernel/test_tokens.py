@@ -72,14 +72,20 @@ class Forge:
 
 @pytest.mark.req("AOP-327")
 def test_a_token_stands_for_one_role_on_one_feature(tokens: Tokens) -> None:
-    text = tokens.issue(BUILDER, by="person:ada").text
-    scope = frozenset({FeatureId("one")})
-    assert tokens.principal(text) == Principal(role=Role.BUILDER, actor="builder:one", person=False, features=scope)
+    handed = tokens.issue(BUILDER, by="person:ada")
+    assert tokens.principal(handed.text) == Principal(
+        role=Role.BUILDER,
+        actor="builder:one",
+        person=False,
+        features=frozenset({FeatureId("one")}),
+        token=handed.token.token_id,
+    )
 
 
 def test_a_token_without_a_feature_opens_all_of_this_repository(tokens: Tokens) -> None:
-    text = tokens.issue(TokenOrder(role=Role.QA), by="person:ada").text
-    assert tokens.principal(text) == Principal(role=Role.QA, actor="qa:*", features=None)
+    handed = tokens.issue(TokenOrder(role=Role.QA), by="person:ada")
+    known = Principal(role=Role.QA, actor="qa:*", features=None, token=handed.token.token_id)
+    assert tokens.principal(handed.text) == known
 
 
 def test_a_token_is_a_plain_jwt(tokens: Tokens, world: World) -> None:
