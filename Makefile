@@ -56,7 +56,7 @@ bench: $(INSTALLED) ## measure start-up, tool calls and patches against their fl
 	$(BIN)/python -m bench
 
 lock: $(INSTALLED) ## write requirements/dev.lock from pyproject.toml (LOCK_ARGS=--upgrade takes newer versions)
-	UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile pyproject.toml --extra dev --extra models --extra sandbox \
+	UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile pyproject.toml --extra dev --extra models --extra otel --extra sandbox \
 		--universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --quiet \
 		$(LOCK_ARGS) --output-file requirements/dev.lock
 

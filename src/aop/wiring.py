@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -19,6 +18,7 @@ from aop.adapters.git.command import GitDir, GitProgram
 from aop.adapters.git.furnishing import CheckoutFurnisher
 from aop.adapters.git.repository import Repository, open_repository
 from aop.adapters.kept_config import KeptConfig
+from aop.adapters.late_processes import LateProcesses
 from aop.adapters.models.reviewing import ModelReviewer
 from aop.adapters.record.sqlite import SqliteRecord
 from aop.adapters.signing import FileSigner
@@ -27,11 +27,12 @@ from aop.core.redaction import Redactor
 from aop.core.roles import Role
 from aop.kernel.calls import Kernel, Tool
 from aop.kernel.gateway import Gateway
-from aop.kernel.ports import Command, Ended, Processes
+from aop.kernel.ports import Processes
 from aop.kernel.principals import Principal
 
 if TYPE_CHECKING:  # few commands supervise or ask models, and what that takes is imported by those that do
     from aop.adapters.notifications.sending import Notifications
+    from aop.adapters.telemetry import Telemetry
     from aop.brains.ports import Brain
     from aop.core.ids import FeatureId
     from aop.core.run import Engine
@@ -136,6 +137,8 @@ class Catalogue(Mapping[str, Tool]):
 CATALOGUE = Catalogue()
 
 CALL_LOG = ".aop/calls.jsonl"
+SPAN_ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+"""One of these variables switches spans on."""
 
 SECRET_NAMES = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "API_KEY", "APIKEY", "PRIVATE_KEY", "CREDENTIAL")
 
@@ -167,6 +170,7 @@ class App(Struct, frozen=True, kw_only=True):
     call_log: FileCallLog
     person: Principal
     """Whoever sits at the terminal."""
+    telemetry: Telemetry | None = None
 
     @property
     def root(self) -> Path:
@@ -186,6 +190,8 @@ class App(Struct, frozen=True, kw_only=True):
         """Let go of the database, of the log of calls and of git's helpers."""
         self.record.close()
         self.call_log.close()
+        if self.telemetry is not None:
+            self.telemetry.close()
         self.repository.close()
 
 
@@ -206,7 +212,7 @@ def build(folder: Path, settings: Settings) -> App:
         record=record,
         git=repository,
         files=RepositoryFiles(repository.root),
-        processes=_LateProcesses(lambda: _local_processes(repository, settings, redact)),
+        processes=LateProcesses(lambda: _local_processes(repository, settings, redact)),
         locks=locks,
         furnisher=_furnisher(repository, settings),
         calls=call_log,
@@ -218,8 +224,18 @@ def build(folder: Path, settings: Settings) -> App:
         reviewer=ModelReviewer(lambda model: build_brain(settings, chosen=model, product="code-review"), new_id),
     )
     person = Principal(role=Role.ORCHESTRATOR, actor=settings.actor, person=True)
-    gateway = Gateway(kernel, CATALOGUE)
-    return App(gateway=gateway, repository=repository, record=record, call_log=call_log, person=person)
+    spans = _telemetry(settings)
+    gateway = Gateway(kernel if spans is None else spans.over(kernel), CATALOGUE)
+    return App(gateway=gateway, repository=repository, record=record, call_log=call_log, person=person, telemetry=spans)
+
+
+def _telemetry(settings: Settings) -> Telemetry | None:
+    """Return what makes spans; whoever wants none does not pay for looking."""
+    if not any(settings.environ.get(name) for name in SPAN_ENDPOINTS):
+        return None
+    from aop.adapters.telemetry import telemetry
+
+    return telemetry(settings.environ)
 
 
 def _furnisher(repository: Repository, settings: Settings) -> CheckoutFurnisher:
@@ -288,6 +304,8 @@ def agent_staff(app: App, settings: Settings, choices: Mapping[Role, ProviderCho
         return ModelWorker(build_brain(settings, chosen=model), at)
 
     workers = chosen_workers(choices, environ, around, desk, model_worker)
+    if app.telemetry is not None:
+        workers = {role: app.telemetry.over_worker(worker) for role, worker in workers.items()}
     return ChosenStaff(choices, role_prompts(app.repository, kernel.config()), workers)
 
 
@@ -363,30 +381,3 @@ def _local_processes(repository: Repository, settings: Settings, redact: Redacto
         git_dirs=[repository.git_dir],
         private_root=repository.root / ".aop" / "run",
     )
-
-
-class _LateProcesses:
-    """Implements `Processes`. Few calls run a gate, so what it takes is imported and built for the first that does."""
-
-    def __init__(self, build: Callable[[], Processes]) -> None:
-        self._build = build
-
-    @cached_property
-    def _built(self) -> Processes:
-        return self._build()
-
-    def sandbox_level(self, sandbox: str) -> str:
-        """Return the level that the self-test proves for this setting."""
-        return self._built.sandbox_level(sandbox)
-
-    def identity(self, sandbox: str, programs: Sequence[str]) -> str:
-        """Return what of this machine takes part in a verdict."""
-        return self._built.identity(sandbox, programs)
-
-    def together(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
-        """Carry out tasks at the same time."""
-        return self._built.together(tasks)
-
-    def run(self, command: Command) -> Ended:
-        """Run one command to its end."""
-        return self._built.run(command)

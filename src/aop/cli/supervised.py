@@ -31,7 +31,7 @@ from aop.supervisor.providers import Wish, choices
 from aop.supervisor.specs import WantedFeature
 from aop.supervisor.supervising import NO_DEPENDENCIES
 from aop.supervisor.workers import ProviderChoice
-from aop.wiring import App, Settings, agent_staff, build, build_notifications, build_supervision
+from aop.wiring import SPAN_ENDPOINTS, App, Settings, agent_staff, build, build_notifications, build_supervision
 
 LEASE = ".aop/supervisor.lock"
 TELLING_SECONDS = 15.0
@@ -124,6 +124,7 @@ def _supervise(
     until: Literal["settled", "ended"] = "settled",
 ) -> int:
     began = time.monotonic()
+    _tell_of_missing_spans(app, settings, terminal)
     wanted = [feature.feature_id for feature in order.features]
     lease.sign(Holder(pid=os.getpid(), since=app.gateway.kernel.now(), features=tuple(wanted)))
 
@@ -169,6 +170,11 @@ def open_door(
     from aop.mcpserver.beside import served_beside
 
     return served_beside(app.gateway, app.tokens, log)
+
+
+def _tell_of_missing_spans(app: App, settings: Settings, terminal: Terminal) -> None:
+    if app.telemetry is None and any(settings.environ.get(name) for name in SPAN_ENDPOINTS):
+        terminal.say("aop: spans are wanted, and what makes them is not installed: pip install 'aop[otel]'")
 
 
 def _with_left_over(wanted: Sequence[FeatureId], left: Sequence[FeatureId]) -> list[FeatureId]:
