@@ -92,6 +92,7 @@ def supervised(
 
     Raises: SupervisorRunning, and what `before` raises.
     """
+    _tell_of_missing_spans(app, settings, terminal)
     with held_lease(app.root / LEASE) as lease:
         before()
         if arguments.wait:
@@ -124,7 +125,6 @@ def _supervise(
     until: Literal["settled", "ended"] = "settled",
 ) -> int:
     began = time.monotonic()
-    _tell_of_missing_spans(app, settings, terminal)
     wanted = [feature.feature_id for feature in order.features]
     lease.sign(Holder(pid=os.getpid(), since=app.gateway.kernel.now(), features=tuple(wanted)))
 
