@@ -155,7 +155,7 @@ class Code:
             ("GET", f"{at}/repository/files/([^/]+)", self._file),
             ("GET", f"{at}/merge_requests", self._requests),
             ("POST", f"{at}/merge_requests", self._make_request),
-            ("GET", request, lambda number, *_: (200, self._request(int(number)))),
+            ("GET", request, self._get_request),
             ("GET", f"{request}/diffs", self._diffs),
             ("GET", f"{request}/notes", self._listed_notes),
             ("POST", f"{request}/notes", self._make_note),
@@ -215,6 +215,9 @@ class Code:
         numbers = range(len(self.requests), 0, -1)
         branch = query["source_branch"][0]
         return 200, [self._request(each) for each in numbers if self.requests[each - 1]["source_branch"] == branch]
+
+    def _get_request(self, number: str, _query: Query, _body: Any) -> Answer:
+        return (200, self._request(int(number))) if int(number) <= len(self.requests) else NOT_FOUND
 
     def _make_request(self, _query: Query, body: Any) -> Answer:
         if any(known["source_branch"] == body["source_branch"] for known in self.requests):

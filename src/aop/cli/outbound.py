@@ -56,7 +56,7 @@ def _install(names: Sequence[str], terminal: Terminal) -> int:
     servers = {server.name: server for server in map(_server_of, names)}
     versions: dict[str, str] = {}
     for server in servers.values():
-        terminal.say(f"aop: {server.package} {server.version} is installed; this takes a minute or two.")
+        terminal.say(f"aop: {server.package} {server.version} is being installed; this takes a minute or two.")
         versions[server.package] = install(server, os.environ)
     if terminal.json:
         terminal.object({"ok": True, "data": {"installed": {**versions}}})

@@ -1,0 +1,96 @@
+"""The ports on LOCAL, and on tapes of the real MCP servers; `make real` has the same suite on the servers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aop.adapters.outbound.assembly import outbound_ports
+from aop.adapters.outbound.local_ports import LocalDocs, LocalTracker, LocalVcs
+from aop.adapters.outbound.settings import ticket_settings
+from aop.core.redaction import Redactor
+from aop.tickets.ports import DocsPort, TrackerPort, VcsPort
+from tests.tickets import mcp_tape
+from tests.tickets.local_worlds import KEY, PAGE, PROJECT, local_world, server_command, upstream_of
+from tests.tickets.port_suite import CASES, Case
+
+TAPES = Path(__file__).with_name("tapes")
+REAL = {
+    "VCS_PROVIDER": "GITLAB",
+    "TRACKER_PROVIDER": "JIRA",
+    "KNOWLEDGE_PROVIDER": "CONFLUENCE",
+    "GITLAB_BASE_URL": "https://git.example",
+    "GITLAB_TOKEN": "t",
+    "JIRA_BASE_URL": "https://jira.example",
+    "JIRA_API_TOKEN": "t",
+    "CONFLUENCE_BASE_URL": "https://docs.example",
+    "CONFLUENCE_API_TOKEN": "t",
+    "WORKFLOW_STATE_INITIAL": "To Do",
+    "WORKFLOW_STATE_SUCCESS": "In Review",
+    "ARCHITECTURE_DOC_PAGE_ID": "100",
+    "ALLOWLISTED_GROUPS": "group",
+    "OUTBOUND_RETRY_SECONDS": "",
+}
+
+
+class Taped:
+    """Ports whose servers are tapes: that nothing else is asked for than was recorded, the tapes themselves assert."""
+
+    page = "100"
+
+    def __init__(self, tracker: TrackerPort, vcs: VcsPort, docs: DocsPort) -> None:
+        self.tracker, self.vcs, self.docs = tracker, vcs, docs
+
+    def comments(self, expected: int) -> None:
+        """See nothing."""
+
+    def notes(self, expected: int) -> None:
+        """See nothing."""
+
+
+def ident(case: Case) -> str:
+    return case.__name__
+
+
+@pytest.mark.req("SCAF-03", "SCAF-05", "SCAF-86")
+@pytest.mark.parametrize("case", CASES, ids=ident)
+def test_local_does_what_its_ports_say(case: Case, tmp_path: Path) -> None:
+    local = local_world(tmp_path)
+
+    class OnLocal(Taped):
+        page = PAGE
+
+        def comments(self, expected: int) -> None:
+            ticket: Any = local.tickets.get(KEY)
+            assert len(ticket["comments"]) == expected
+
+        def notes(self, expected: int) -> None:
+            found: Any = local.repositories.notes(PROJECT, 1)
+            assert len(found) == expected
+
+    with upstream_of(server_command(tmp_path)) as upstream:
+        world = OnLocal(LocalTracker(upstream), LocalVcs(upstream), LocalDocs(upstream))
+        asyncio.run(case(world))
+
+
+@pytest.mark.req("SCAF-03", "SCAF-05", "SCAF-86", "REV-03", "REV-73")
+def test_jira_confluence_and_gitlab_do_what_their_ports_say() -> None:
+    environ = {**REAL, "PATH": os.environ["PATH"]}
+    for name in ("ATLASSIAN", "GITLAB"):
+        environ[f"MCP_{name}_COMMAND"] = sys.executable
+        tape = TAPES / f"{name.lower()}.jsonl"
+        environ[f"MCP_{name}_ARGS"] = json.dumps([mcp_tape.__file__, "play", str(tape)])
+    _, chosen = ticket_settings(environ, "scaffolding")
+
+    async def play(world: Taped) -> None:
+        for case in CASES:
+            await case(world)
+
+    with outbound_ports(environ, chosen, Redactor()) as ports:
+        asyncio.run(play(Taped(*ports)))
