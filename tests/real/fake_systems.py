@@ -153,6 +153,7 @@ class Code:
             ("GET", f"{at}/repository/commits", self._commits),
             ("POST", f"{at}/repository/commits", self._commit),
             ("GET", f"{at}/repository/files/([^/]+)", self._file),
+            ("GET", f"{at}/repository/tree", self._tree),
             ("GET", f"{at}/merge_requests", self._requests),
             ("POST", f"{at}/merge_requests", self._make_request),
             ("GET", request, self._get_request),
@@ -203,6 +204,10 @@ class Code:
             "content_sha256": "0" * 64, "ref": "x", "blob_id": "0" * 40, "commit_id": "0" * 40,
             "last_commit_id": "0" * 40, "execute_filemode": False,
         }  # fmt: skip
+
+    def _tree(self, query: Query, _body: Any) -> Answer:
+        names = sorted(self.trees[query["ref"][0]])
+        return 200, [{"id": "0" * 40, "name": name, "type": "blob", "path": name, "mode": "100644"} for name in names]
 
     def _branch(self, name: str) -> dict[str, Any]:
         commit = _commit(f"{len(self.messages[name]):040x}", self.messages[name][-1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -19,14 +19,8 @@ class ReviewNote(Struct, frozen=True, kw_only=True):
     line: int | None = None
 
 
-def missing_notes(
-    report: CodeReviewReport,
-    known: Sequence[str],
-    *,
-    marker: str,
-    holds: Callable[[str, str], bool] = is_marked,
-) -> list[ReviewNote]:
-    """Return the notes of a report that are not among those that are known; `holds` tells whether a text has a mark."""
+def missing_notes(report: CodeReviewReport, known: Sequence[str], *, marker: str) -> list[ReviewNote]:
+    """Return the notes of a report that are not among those that are known."""
     wanted: dict[str, ReviewNote] = {}
     for finding in report.findings:
         if finding.line_number is not None:
@@ -34,4 +28,4 @@ def missing_notes(
             text = marked(finding_text(finding), mark)
             wanted.setdefault(mark, ReviewNote(text=text, path=finding.file_path, line=finding.line_number))
     wanted[marker] = ReviewNote(text=marked(summary_note(report), marker))
-    return [note for mark, note in wanted.items() if not any(holds(body, mark) for body in known)]
+    return [note for mark, note in wanted.items() if not any(is_marked(body, mark) for body in known)]

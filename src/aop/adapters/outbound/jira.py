@@ -27,7 +27,7 @@ TABLE: Mapping[str, Operation] = {
     ),
     "search": Operation("jira_search", {"query": "jql", "fields": "fields", "most": "limit"}),
     "add_comment": Operation("jira_add_comment", {**_KEY, "text": "body"}),
-    "update": Operation("jira_update_issue", {**_KEY, "values": "fields", "returned": "return_fields"}),
+    "update_description": Operation("jira_update_issue", {**_KEY, "values": "fields", "returned": "return_fields"}),
     "list_transitions": Operation("jira_get_transitions", _KEY),
     "do_transition": Operation("jira_transition_issue", {**_KEY, "transition": "transition_id"}),
 }
@@ -68,7 +68,9 @@ class JiraTracker(TablePort):
         # What was written comes back in other markup: only its words can be compared.
         if _bare(_FENCE.sub("", addition)) not in _bare(description):
             text = f"{description.rstrip()}\n\n{self._shown(addition)}\n"
-            await self._call("update", key=key, values=json.dumps({"description": text}), returned="summary")
+            await self._call(
+                "update_description", key=key, values=json.dumps({"description": text}), returned="summary"
+            )
 
     @patiently
     async def update_status(self, key: str, state: str) -> None:
