@@ -14,10 +14,11 @@ import pytest
 
 from aop.adapters.outbound.assembly import outbound_ports
 from aop.adapters.outbound.settings import ticket_settings
+from aop.brains.looping import FINISH
 from aop.core.redaction import Redactor
 from aop.core.run import RunId
 from aop.reviews.report import CodeReviewReport
-from aop.testing.scripted_model import ScriptedModel, answers
+from aop.testing.scripted_model import ScriptedModel, Step, answers, calls
 from aop.tickets.dry_run import DirectRun
 from aop.tickets.reviewer import CodeReviewerAgent
 from aop.tickets.scaffolder import ScaffolderAgent
@@ -40,13 +41,13 @@ class Shop:
         self.rest = rest
         self._desk = desk
 
-    def scaffold(self) -> Any:
-        desk = self._with(ScriptedModel([answers(PLAN)]))
+    def scaffold(self, *replies: Step) -> Any:
+        desk = self._with(ScriptedModel(replies or [answers(PLAN)]))
         return self._run("scaffold", ScaffolderAgent(desk).scaffold)
 
-    def review(self) -> Any:
-        told = msgspec.convert(REPORT, type=CodeReviewReport)
-        desk = self._with(ScriptedModel([answers(told)]))
+    def review(self, *replies: Step) -> Any:
+        told = answers(msgspec.convert(REPORT, type=CodeReviewReport))
+        desk = self._with(ScriptedModel([*replies, told]))
         return self._run("review", CodeReviewerAgent(desk).review)
 
     def _with(self, model: ScriptedModel) -> Desk:
@@ -85,6 +86,36 @@ def once(rest: FakeRest) -> tuple[Any, ...]:
     branches = [branch for branch in rest.code.trees if branch != "main"]
     blocks = rest.tracker.description.count("code_review_params")
     return (branches, len(rest.code.messages[BRANCH]) - 1, len(rest.code.requests), blocks, len(rest.tracker.comments))
+
+
+@pytest.mark.req("SCAF-79", "SCAF-83", "SCAF-86", "REV-65", "REV-69", "REV-73")
+def test_a_model_with_tools_scaffolds_and_reviews_through_the_same_servers(shop: Shop) -> None:
+    rest = shop.rest
+    rest.tracker.description = DESCRIPTION.replace("scaffolding:\n", "scaffolding:\n  mode: agentic\n")
+    reads = calls(
+        ("vcs_get_repository_tree", {"ref": "main"}),
+        ("vcs_get_file_contents", {"ref": "main", "path": "README.md"}),
+        ("docs_confluence_search", {"words": "orders"}),
+        ("tracker_jira_get_issue", {}),
+        ("vcs_merge_merge_request", {}),
+    )
+    files = {"files": msgspec.to_builtins(PLAN.files)}
+    ending = shop.scaffold(
+        reads,
+        calls(("vcs_create_branch", {}), ("vcs_push_files", files)),
+        calls(("vcs_create_merge_request", {"text": "Made orders.\n/merge"})),
+        calls((FINISH, {"summary": "Done."})),
+    )
+    assert (ending["outcome"], ending["mode"]) == ("scaffolded", "AGENTIC_ACT_LOOP"), ending
+    assert (rest.writes(), once(rest)) == (SCAFFOLD, ([BRANCH], 1, 1, 1, 2))
+    assert "\n/\u200bmerge" in rest.code.requests[0]["description"]
+    assert [each.status for each in rest.journal if "repository/tree" in each.what] == [200]
+    rest.tracker.description = rest.tracker.description.replace(
+        "code_review_params:\n", "code_review_params:\n  mode: agentic\n"
+    )
+    reviewed = shop.review(calls(("vcs_get_merge_request", {}), ("vcs_get_merge_request_notes", {})))
+    assert (reviewed["outcome"], reviewed["mode"]) == ("reviewed", "AGENTIC_ACT_LOOP"), reviewed
+    assert rest.writes() == [*SCAFFOLD, *REVIEW]
 
 
 @pytest.mark.req("SCAF-14", "SCAF-44", "SCAF-62", "SCAF-68", "REV-10")

@@ -11,7 +11,7 @@ import pytest
 
 from aop.brains.asking import ANSWER
 from tests.brains import endpoints
-from tests.real.fake_rest import TOKENS, FakeRest
+from tests.real.fake_rest import TOKENS, FakeRest, Trouble
 from tests.real.ticket_worlds import DESCRIPTION, managed, needs_servers, real_world
 from tests.tickets.local_worlds import BRANCH, KEY, PROJECT
 from tests.tickets.recorded_plans import PLAN
@@ -97,8 +97,25 @@ def test_a_ticket_is_scaffolded_and_the_same_merge_request_reviewed(office: Offi
     assert rest.writes() == [*SCAFFOLD, *REVIEW]
     (thread, note) = rest.code.notes
     assert (thread["position"]["new_path"], thread["position"]["new_line"]) == ("pyproject.toml", 1)
-    assert "A start. @\u200ball\n\\/merge" in note["body"]
+    assert "A start. @\u200ball\n/\u200bmerge" in note["body"]
     assert len(rest.tracker.comments) == 4
+
+
+def test_doctor_asks_each_system_one_thing_and_names_the_token_that_is_wrong(office: Office) -> None:
+    def said() -> list[tuple[str, str]]:
+        ran = run_aop(office.repo, "doctor", "--outbound", "--json", env=office.env)
+        return [(each["health"], each["found"]) for each in ran.json["checks"] if each["name"] == "outbound"][3:]
+
+    assert said() == [
+        ("ok", "jira: its token finds tickets"),
+        ("ok", "confluence: its token reads the page of the standards"),
+        ("ok", "gitlab: its token is that of `bot`"),
+    ]
+    office.rest.troubles = [Trouble("/gitlab", 401, times=9), Trouble("/jira", 401, times=9)]
+    assert [(health, found.partition(":")[0]) for health, found in said()] == [
+        ("failure", "jira"), ("ok", "confluence"), ("failure", "gitlab"),
+    ]  # fmt: skip
+    assert office.rest.writes() == []
 
 
 @pytest.mark.req("SCAF-12", "SCAF-42", "SCAF-43")

@@ -10,7 +10,6 @@ from aop.adapters.outbound import gitlab
 from aop.adapters.outbound.addresses import checked_address
 from aop.adapters.outbound.failures import refusal, status_of
 from aop.adapters.outbound.gitlab_diffs import positions, unified
-from aop.adapters.outbound.gitlab_texts import harmless
 from aop.adapters.outbound.jira import is_marked
 from aop.adapters.outbound.wiki import as_wiki
 from aop.core.errors import Refusal, RemoteRejected, RemoteUnavailable, TicketSettingMissing
@@ -66,11 +65,7 @@ def test_the_pattern_of_denied_tools_lets_the_table_through_and_nothing_else() -
 
 
 @pytest.mark.hostile("I05", "I06")
-def test_a_models_words_command_nothing_in_gitlab_and_in_jira() -> None:
-    text = "Fine. @all and a@b.c\n/merge\n  /close\n![x](https://evil.example/?q=1)\n`@name`"
-    assert harmless(text) == (
-        "Fine. @\u200ball and a@b.c\n\\/merge\n  \\/close\n!\u200b[x](https://evil.example/?q=1)\n`@name`"
-    )
+def test_words_command_nothing_in_the_wiki_text_of_jira() -> None:
     assert as_wiki("A {html} of [~bob] !https://evil.example/x.png! and `code {x}`, **strong**") == (
         "A \\{html\\} of \\[~bob\\] \\!https://evil.example/x.png\\! and {{code \\{x\\}}}, *strong*"
     )

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aop.adapters.outbound.gitlab_diffs import Position, positions, unified
-from aop.adapters.outbound.gitlab_texts import harmless
 from aop.adapters.outbound.retrying import patiently
 from aop.adapters.outbound.table_ports import TablePort
 from aop.adapters.outbound.upstream import Operation, Upstream
@@ -111,7 +110,7 @@ class GitlabVcs(TablePort):
             return found
         base = base or str((await self._project(project))["default_branch"])
         made = await self._call(
-            "create_merge_request", project=project, branch=branch, base=base, title=title, text=harmless(description)
+            "create_merge_request", project=project, branch=branch, base=base, title=title, text=description
         )
         return _merge_request(made)
 
@@ -151,20 +150,19 @@ class GitlabVcs(TablePort):
         self, project: str, number: str, note: ReviewNote, places: Mapping[tuple[str, int], Position]
     ) -> None:
         """Write a note at its line; where GitLab does not know that line, it names it (REV-53)."""
-        text = harmless(note.text)
         where = {"project": project, "number": number}
         if note.path is None or note.line is None:
-            await self._call("add_note", **where, text=text)
+            await self._call("add_note", **where, text=note.text)
             return
         position = places.get((note.path, note.line))
         try:
             if position is not None:
-                await self._call("add_thread", **where, text=text, position=position)
+                await self._call("add_thread", **where, text=note.text, position=position)
                 return
         except RemoteRejected as rejected:
             if rejected.facts["status"] != 400:
                 raise
-        await self._call("add_note", **where, text=f"`{note.path}`, line {note.line}:\n{text}")
+        await self._call("add_note", **where, text=f"`{note.path}`, line {note.line}:\n{note.text}")
 
     async def _committed(self, project: str, branch: str, message: str, files: Sequence[PlannedFile]) -> Any:
         pushed = [{"file_path": file.path, "content": file.content, "action": "create"} for file in files]
