@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from bench import results
+from bench.agents import agents
 from bench.collisions import scan
 from bench.effort import Case, full, quick
 from bench.features import apply_patch, feature_init
@@ -34,6 +35,7 @@ CASES: Mapping[str, Case] = {
     "mcp": mcp,
     "throughput": throughput,
     "run": run,
+    "agents": agents,
     "flood": flood,
 }
 
