@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+from base64 import b64decode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
@@ -71,7 +72,7 @@ class FakeRest(ThreadingHTTPServer):
 
     def writes(self) -> list[str]:
         """Return what was asked for and may change something, in its order."""
-        return [each.what for each in self.journal if not each.what.startswith("GET ")]
+        return [each.what for each in self.journal if not each.what.startswith("GET ") and "/search" not in each.what]
 
     def answer(self, method: str, path: str, query: Query, body: Any) -> Answer:
         system, rest = path.split("/")[1], "/" + "/".join(path.split("/")[2:])
@@ -124,7 +125,8 @@ class _Request(BaseHTTPRequestHandler):
 
     def _recognise(self, path: str) -> None:
         system = path.split("/")[1]
-        shown = f"{self.headers.get('authorization', '')} {self.headers.get('private-token', '')}"
+        kind, _, token = self.headers.get("authorization", "").partition(" ")
+        shown = b64decode(token).decode() if kind == "Basic" else f"{token} {self.headers.get('private-token')}"
         if TOKENS.get(system, "?") not in shown:
             self.server.strangers.append(path)
 

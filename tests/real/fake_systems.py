@@ -1,4 +1,4 @@
-"""Jira and Confluence of a data center, and GitLab: each as far as its MCP server asks, with one ticket or project."""
+"""Jira, Confluence and GitLab: each as far as its MCP server asks, with one ticket, a few pages or one project."""
 
 from __future__ import annotations
 
@@ -48,6 +48,7 @@ class Tracker:
             ("GET", "/rest/api/2/myself", lambda *_: (200, PERSON)),
             ("GET", "/rest/api/2/field", lambda *_: (200, [])),
             ("GET", "/rest/api/2/search", self._search),
+            ("POST", "/rest/api/3/search/jql", self._search),
             ("GET", at, lambda *_: (200, self.issue())),
             ("PUT", at, self._update),
             ("GET", f"{at}/comment", lambda *_: (200, self._listed())),
@@ -74,7 +75,7 @@ class Tracker:
         return {"comments": self.comments, "total": len(self.comments), "maxResults": 50, "startAt": 0}
 
     def _search(self, _query: Query, _body: Any) -> Answer:
-        return 200, {"issues": [self.issue()], "total": 1, "startAt": 0, "maxResults": 50}
+        return 200, {"issues": [self.issue()], "total": 1, "startAt": 0, "maxResults": 50, "isLast": True}
 
     def _update(self, _query: Query, body: Any) -> Answer:
         self.description = body["fields"]["description"]
@@ -104,9 +105,13 @@ class Pages:
     def __init__(self, pages: Mapping[str, tuple[str, str]]) -> None:
         self.pages = dict(pages)
         self.routes: tuple[Route, ...] = (
-            ("GET", "/rest/api/search", self._search),
-            ("GET", "/rest/api/content/([^/]+)", self._page),
-            ("GET", "/rest/api/content/([^/]+)/.*", lambda *_: (200, {"results": [], "size": 0, "_links": {}})),
+            ("GET", "(?:/wiki)?/rest/api/search", self._search),
+            ("GET", "(?:/wiki)?/rest/api/content/([^/]+)", self._page),
+            (
+                "GET",
+                "(?:/wiki)?/rest/api/content/([^/]+)/.*",
+                lambda *_: (200, {"results": [], "size": 0, "_links": {}}),
+            ),
         )
 
     def _search(self, query: Query, _body: Any) -> Answer:

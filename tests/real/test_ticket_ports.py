@@ -16,7 +16,7 @@ from aop.adapters.outbound.servers import SERVERS, server_command
 from aop.adapters.outbound.settings import ticket_settings
 from aop.core.redaction import Redactor
 from tests.real.fake_rest import FakeRest
-from tests.real.ticket_worlds import DESCRIPTION, PAGES, needs_servers, real_world
+from tests.real.ticket_worlds import DESCRIPTION, PAGES, as_cloud, needs_servers, real_world
 from tests.tickets import mcp_tape
 from tests.tickets.local_worlds import KEY, PROJECT
 from tests.tickets.port_suite import CASES
@@ -37,12 +37,13 @@ class OnServers(Taped):
         assert len(self.rest.code.notes) == expected
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[OnServers]:
+@pytest.fixture(params=["data center", "cloud"])
+def world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[OnServers]:
     needs_servers()
+    is_cloud = request.param == "cloud"
     with real_world() as (rest, env):
-        environ = {**env, "PATH": os.environ["PATH"]}
-        tapes = TAPES if os.environ.get("AOP_RECORD_TAPES") else tmp_path
+        environ = {**(as_cloud(env, rest) if is_cloud else env), "PATH": os.environ["PATH"]}
+        tapes = TAPES if os.environ.get("AOP_RECORD_TAPES") and not is_cloud else tmp_path
         for name, server in SERVERS.items():
             tape = tapes / f"{name}.jsonl"
             tape.unlink(missing_ok=True)

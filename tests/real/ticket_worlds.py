@@ -50,6 +50,19 @@ def real_environment(rest: FakeRest) -> dict[str, str]:
     }
 
 
+def as_cloud(env: dict[str, str], rest: FakeRest) -> dict[str, str]:
+    """Return an environment in which Jira and Confluence look like Atlassian's own, by their host."""
+    return {
+        **env,
+        "JIRA_BASE_URL": "http://shop.atlassian.net/jira",
+        "JIRA_USER_EMAIL": "aop@x.test",
+        "CONFLUENCE_BASE_URL": "http://shop.atlassian.net/confluence/wiki",
+        "CONFLUENCE_USER_EMAIL": "aop@x.test",
+        "HTTP_PROXY": rest.url,
+        "NO_PROXY": "127.0.0.1",
+    }
+
+
 @contextmanager
 def real_world(description: Any = DESCRIPTION) -> Iterator[tuple[FakeRest, dict[str, str]]]:
     """Have the systems, and the environment that leads to them."""
