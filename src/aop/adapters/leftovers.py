@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -15,13 +16,17 @@ from aop.adapters.git.folders import remove_folder
 from aop.adapters.git.repository import Repository
 from aop.adapters.git.rescuing import Rescuer
 from aop.adapters.orphans import end_orphans, orphans_in
+from aop.adapters.ticket_ledger import TicketLedger
+from aop.core.clock import timestamp
 from aop.core.errors import InvalidFeatureSlug, WorktreeBusy
 from aop.core.ids import CommitId, FeatureId, feature_id
 from aop.kernel.documents import FeatureState
 from aop.kernel.ports import Locks
 from aop.kernel.record import Record
 
-Kind = Literal["worktree", "branch", "logs", "process"]
+Kind = Literal["worktree", "branch", "logs", "process", "ticket_run"]
+TICKET_RUN_DAYS = 90
+"""How long it can be looked up what became of a ticket."""
 
 
 class Leftover(Struct, frozen=True, kw_only=True):
@@ -29,7 +34,7 @@ class Leftover(Struct, frozen=True, kw_only=True):
 
     kind: Kind
     name: str
-    """A feature that is not there, or the number of a process."""
+    """A feature that is not there, the number of a process, or a run of a ticket that ended long ago."""
     holds_work: bool = False
     """Whether there is work in it that no branch has, which is kept below `refs/aop/rescue/` before it goes."""
 
@@ -60,7 +65,9 @@ class Leftovers:
         *,
         base_branch: str,
         environ: Mapping[str, str],
+        now: datetime,
     ) -> None:
+        self._now = now
         self._note = note
         self._repository = repository
         self._record = record
@@ -69,6 +76,7 @@ class Leftovers:
         self._rescuer = Rescuer(GitProgram(environ), repository.root)
         self._worktrees = repository.root / ".worktrees"
         self._logs = repository.root / ".aop" / "logs"
+        self._tickets = TicketLedger(repository.root / ".aop" / "tickets" / "ledger.db")
 
     def found(self) -> Iterator[Leftover]:
         """Yield everything that could go."""
@@ -82,11 +90,16 @@ class Leftovers:
         for name in _names(self._logs):
             if not self._is_known(name):
                 yield Leftover(kind="logs", name=name)
+        for run_id in self._tickets.ended_before(timestamp(self._now - timedelta(days=TICKET_RUN_DAYS))):
+            yield Leftover(kind="ticket_run", name=run_id)
 
     def removed(self, leftover: Leftover) -> Removed:
         """Remove one of them, if it still is one; what would be lost is kept first."""
         if leftover.kind == "process":
             end_orphans(self._repository.root)
+            return self._gone(leftover, None)
+        if leftover.kind == "ticket_run":
+            self._tickets.forget(leftover.name)
             return self._gone(leftover, None)
         name = FeatureId(leftover.name)
         try:

@@ -16,8 +16,8 @@ from aop.core.run import RunId
 
 ACTIVE, BROKEN = "active", "broken"
 
-_SHAPE = 2
-"""The shape of the file. Number 0 kept tickets as they were, secrets included; number 1 knew no deliveries."""
+_SHAPE = 3
+"""The shape of the file. Number 0 kept tickets as they were, secrets included; numbers of runs were counted until 2."""
 _TABLES = """
 CREATE TABLE IF NOT EXISTS runs (
     number INTEGER PRIMARY KEY, run_id TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, ticket TEXT NOT NULL,
@@ -28,6 +28,9 @@ CREATE INDEX IF NOT EXISTS runs_of_ticket ON runs (ticket, kind, state);
 CREATE TABLE IF NOT EXISTS deliveries (
     name TEXT PRIMARY KEY, kind TEXT NOT NULL, ticket TEXT NOT NULL, run_id TEXT NOT NULL, sent INTEGER NOT NULL,
     at TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS numbers (
+    kind TEXT NOT NULL, ticket TEXT NOT NULL, last INTEGER NOT NULL, PRIMARY KEY (kind, ticket));
+INSERT OR IGNORE INTO numbers SELECT kind, ticket, COUNT(*) FROM runs GROUP BY kind, ticket;
 CREATE INDEX IF NOT EXISTS deliveries_of_ticket ON deliveries (ticket, kind);
 CREATE INDEX IF NOT EXISTS runs_by_state ON runs (state);
 """
@@ -107,6 +110,22 @@ class TicketLedger:
         shown = dict(found)
         return {**shown, "payload": msgspec.json.decode(shown["payload"]), "steps": done}
 
+    def ended_before(self, at: str) -> list[RunId]:
+        """Return the runs that ended before a moment, the oldest first."""
+        if not self._path.exists():
+            return []
+        with self.transaction() as rows:
+            query = "SELECT run_id FROM runs WHERE state != ? AND ended < ? ORDER BY number"
+            return [RunId(row["run_id"]) for row in rows.execute(query, [ACTIVE, at])]
+
+    def forget(self, run_id: str) -> None:
+        """Remove a run that ended, its steps, and the deliveries that asked for it."""
+        with self.transaction() as rows:
+            rows.execute("PRAGMA secure_delete = ON")
+            if rows.execute("DELETE FROM runs WHERE run_id = ? AND state != ?", [run_id, ACTIVE]).rowcount:
+                rows.execute("DELETE FROM steps WHERE run_id = ?", [run_id])
+                rows.execute("DELETE FROM deliveries WHERE run_id = ?", [run_id])
+
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """Do everything inside, or nothing."""
@@ -135,9 +154,10 @@ def open_run(rows: sqlite3.Connection, kind: str, ticket: str, at: str) -> tuple
     found = rows.execute(query, [kind, ticket, ACTIVE]).fetchone()
     if found is not None:
         return RunId(found["run_id"]), False
-    newest = "SELECT run_id FROM runs WHERE kind = ? AND ticket = ? ORDER BY number DESC LIMIT 1"
-    last = rows.execute(newest, [kind, ticket]).fetchone()
-    number = int(last["run_id"].rpartition("-")[2]) + 1 if last else 1
+    # A number is never used again, not even when its run is forgotten: what it wrote still has its mark.
+    rows.execute("INSERT OR IGNORE INTO numbers VALUES (?, ?, 0)", [kind, ticket])
+    rows.execute("UPDATE numbers SET last = last + 1 WHERE kind = ? AND ticket = ?", [kind, ticket])
+    number = rows.execute("SELECT last FROM numbers WHERE kind = ? AND ticket = ?", [kind, ticket]).fetchone()[0]
     run_id = f"{kind}-{ticket}-{number}"
     rows.execute(
         "INSERT INTO runs (run_id, kind, ticket, payload, began, state) VALUES (?, ?, ?, 'null', ?, ?)",

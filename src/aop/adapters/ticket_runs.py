@@ -88,6 +88,16 @@ def taken_up(folder: Path, run_id: RunId) -> Iterator[FileRun]:
         os.close(descriptor)
 
 
+def kept_runs(folder: Path) -> list[RunId]:
+    """Return the runs of which something is kept."""
+    return [RunId(path.name.removesuffix(SUFFIX)) for path in sorted(folder.glob(f"*{SUFFIX}"))]
+
+
+def forget_run(folder: Path, run_id: RunId) -> None:
+    """Remove what is kept of a run."""
+    (folder / f"{run_id}{SUFFIX}").unlink(missing_ok=True)
+
+
 def _read(descriptor: int) -> list[_Done]:
     """Return the steps that were done; a line that a dying process did not finish is cut off."""
     with open(os.dup(descriptor), "rb") as file:

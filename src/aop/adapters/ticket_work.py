@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from aop.adapters.ticket_ledger import BROKEN, TicketLedger
-from aop.adapters.ticket_runs import FileRun, taken_up
+from aop.adapters.ticket_runs import FileRun, forget_run, kept_runs, taken_up
 from aop.brains.recordings import masked
 from aop.core.clock import timestamp
 from aop.core.errors import Fault, Json, Refusal, TicketRunBusy
@@ -32,6 +32,13 @@ def pipeline_of(kind: str) -> Callable[[Desk], Pipeline]:
     return lambda desk: CodeReviewerAgent(desk).review
 
 
+def sweep(ledger: TicketLedger) -> None:
+    """Remove what a process that was killed in its last moment kept of runs that have ended."""
+    for kept in kept_runs(ledger.working_folder):
+        if not ledger.is_active(kept):
+            forget_run(ledger.working_folder, kept)
+
+
 class TicketWork:
     """One kind of work, at one desk."""
 
@@ -46,6 +53,7 @@ class TicketWork:
 
         Raises: RemoteNotFound, RemoteRejected, RemoteUnavailable: then there is no run.
         """
+        sweep(self._ledger)
         ticket = None if self._ledger.unfinished(self.kind, key) else await self._desk.tracker.get_ticket(key)
         return self._ledger.opened(self.kind, key, self._now()), ticket
 

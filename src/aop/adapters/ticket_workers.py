@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 
 from aop.adapters.ticket_ledger import TicketLedger
-from aop.adapters.ticket_work import PRODUCTS, TicketWork
+from aop.adapters.ticket_work import PRODUCTS, TicketWork, sweep
 from aop.core.errors import Fault, Refusal
 from aop.core.run import RunId
 from aop.tickets.steps import Desk
@@ -49,6 +49,7 @@ class TicketWorkers:
 
     def start(self) -> None:
         """Begin, with what an earlier process left."""
+        sweep(self._ledger)
         self._thread.start()
         self._loop.call_soon_threadsafe(self._start_tasks)
         for kind, key, run_id in self._ledger.active():

@@ -58,7 +58,15 @@ def _leftovers(app: App, settings: Settings) -> Leftovers:
         if answer.error is not None:
             raise Fault(f"What became of `{leftover.name}` cannot be kept: {answer.error['message']}")
 
-    return Leftovers(app.repository, app.record, kernel.locks, note, base_branch=base_branch, environ=settings.environ)
+    return Leftovers(
+        app.repository,
+        app.record,
+        kernel.locks,
+        note,
+        base_branch=base_branch,
+        environ=settings.environ,
+        now=kernel.clock.now(),
+    )
 
 
 def _exit_code(found: Sequence[Leftover], removed: Sequence[Removed]) -> Exit:

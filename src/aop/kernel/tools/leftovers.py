@@ -12,10 +12,10 @@ from aop.kernel.record import Transaction
 
 
 class NoteLeftover(Arguments, frozen=True, kw_only=True):
-    kind: Literal["worktree", "branch", "logs", "process"]
+    kind: Literal["worktree", "branch", "logs", "process", "ticket_run"]
     """What it is."""
     name: Annotated[str, Meta(min_length=1, max_length=200)]
-    """The feature that is no more, or the number of the process."""
+    """The feature that is no more, the number of the process, or the run of a ticket."""
     did: Literal["rescued", "removed"]
     """`rescued` when its work is kept and it is about to go, `removed` when it is gone."""
     ref: Annotated[str, Meta(pattern="^refs/aop/rescue/")] | None = None
@@ -26,7 +26,7 @@ class LeftoverNoted(Struct, frozen=True, kw_only=True):
     kind: str
     """What it is."""
     name: str
-    """The feature that is no more, or the number of the process."""
+    """The feature that is no more, the number of the process, or the run of a ticket."""
     did: str
     """What became of it."""
     ref: str | None
