@@ -22,6 +22,7 @@ from bench.records import dashboard, history, plan_submit
 from bench.runs import run
 from bench.startup import startup
 from bench.throughput import throughput
+from bench.tickets import tickets
 
 CASES: Mapping[str, Case] = {
     "startup": startup,
@@ -37,6 +38,7 @@ CASES: Mapping[str, Case] = {
     "run": run,
     "agents": agents,
     "flood": flood,
+    "tickets": tickets,
 }
 
 
