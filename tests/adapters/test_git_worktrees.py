@@ -239,9 +239,34 @@ def test_drift_is_undone(repository: Repository) -> None:
     (folder / "README.md").unlink()
     (folder / "src/a.txt").write_text("onX\ntwo\nthree\n")
     (folder / "src/deep/b.txt").chmod(0o755)
-    assert repository.show_tree(ALICE, base_tree(repository)) == ()
+    assert repository.show_tree(ALICE, base_tree(repository)) == ("src/a.txt",)
     assert files_in(folder) == BASE
     assert not os.access(folder / "src/deep/b.txt", os.X_OK)
+    assert quarantined(repository) == {"1/src/a.txt": "onX\ntwo\nthree\n"}
+
+
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_a_file_that_was_not_written_to_its_end_is_written_again_and_is_nobodys_edit(
+    repository: Repository, *, is_whole: bool
+) -> None:
+    folder = start(repository)
+    (folder / "src/a.txt").write_text("one\ntw" if not is_whole else "one\ntwo\nthree\n")
+    assert repository.show_tree(ALICE, base_tree(repository)) == ()
+    assert files_in(folder) == BASE
+
+
+def test_an_edit_of_a_file_that_the_next_tree_has_no_more_or_otherwise_is_kept(repository: Repository) -> None:
+    folder = start(repository)
+    next_tree = tree_with(repository, {"src/a.txt": "other\n", "src/deep/b.txt": None})
+    for name in ("src/a.txt", "src/deep/b.txt", "README.md"):
+        (folder / name).write_text("mine\n")
+    assert repository.show_tree(ALICE, next_tree) == ("README.md", "src/a.txt", "src/deep/b.txt")
+    kept = dict.fromkeys(("1/README.md", "1/src/a.txt", "1/src/deep/b.txt"), "mine\n")
+    assert quarantined(repository) == kept
+    assert repository.discard_strays(ALICE, next_tree) == ()
+    (folder / "README.md").write_text("a gate's\n")
+    assert repository.discard_strays(ALICE, next_tree) == ()
+    assert quarantined(repository) == kept
 
 
 @pytest.mark.parametrize(

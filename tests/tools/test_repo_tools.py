@@ -334,3 +334,18 @@ def test_a_patch_makes_a_worktree_again_that_was_pruned(make_world: MakeWorld) -
     world.patch(diff=patch_of("src/a.txt", "Two", old=("one", "TWO", "three")))
     assert world.ok("repo.status", feature_id="one")["strays"] == []
     assert (world.root / ".worktrees/one/src/a.txt").read_text() == "Two\n"
+
+
+@pytest.mark.parametrize(("tool", "more"), [("repo.ensure_worktree", {}), ("gates.run", {"mode": "fast"})])
+def test_what_somebody_edited_in_a_worktree_is_kept_and_the_journal_says_so(
+    world: World, tool: str, more: dict[str, Any]
+) -> None:
+    world.plan()
+    world.patch()
+    (world.root / ".worktrees/one/src/a.txt").write_text("mine\n")
+    world.ok(tool, feature_id="one", **more)
+    assert (world.root / ".worktrees/one/src/a.txt").read_text() == "one\nTWO\nthree\n"
+    assert (world.root / ".aop/quarantine/one/1/src/a.txt").read_text() == "mine\n"
+    with world.app.record.read() as view:
+        [told] = [entry.event.payload for entry in view.journal(kinds=("worktree_quarantined",))]
+    assert told == {"paths": ["src/a.txt"], "count": 1}

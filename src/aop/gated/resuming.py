@@ -14,10 +14,10 @@ from aop.gated.machine import step
 from aop.gated.sitting import rules_for, write_files
 from aop.gated.workflow import PersonGuided
 from aop.kernel.calls import Call, ChangeArguments, Outcome, Tool, the_feature
+from aop.kernel.held_features import held_worktree
 from aop.kernel.permissions import COORDINATORS
 from aop.kernel.questions import Question
 from aop.kernel.record import Transaction
-from aop.kernel.tools.repo import WORKTREE_WAIT_SECONDS
 
 
 class Resume(ChangeArguments, frozen=True, kw_only=True):
@@ -39,7 +39,7 @@ def resume(call: Call, arguments: Resume) -> Outcome:
     """Let a workflow go on with a person's guidance; the question is answered with it, if it is still open."""
     kernel, name = call.kernel, FeatureId(arguments.feature_id)
     guidance = kernel.redact(arguments.guidance)
-    with kernel.locks.worktree(name, wait_seconds=WORKTREE_WAIT_SECONDS):
+    with held_worktree(kernel, name):
 
         def decide(tx: Transaction) -> Outcome:
             if arguments.expected_version is not None:

@@ -21,10 +21,10 @@ from aop.kernel.documents import TERMINAL, FeatureState, GateRun, Status
 from aop.kernel.features import relist, store
 from aop.kernel.gate_runs import record_run
 from aop.kernel.gated_models import GatedRules
+from aop.kernel.held_features import held_worktree
 from aop.kernel.principals import Principal
 from aop.kernel.questions import Question
 from aop.kernel.record import Snapshot, Transaction
-from aop.kernel.tools.repo import WORKTREE_WAIT_SECONDS
 from aop.kernel.usage import FeatureUsage, Usage, with_turn
 
 
@@ -207,7 +207,7 @@ def sitting_of(call: Call) -> Iterator[Sitting]:
     kernel = call.kernel
     with kernel.record.read() as view:
         name = workflow_of(view, call.principal).feature_id
-    with kernel.locks.worktree(name, wait_seconds=WORKTREE_WAIT_SECONDS):
+    with held_worktree(kernel, name):
         with kernel.record.read() as view:
             known, state = view.get(GatedWorkflow, name), view.get(FeatureState, name)
         if known is None:

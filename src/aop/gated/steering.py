@@ -13,11 +13,11 @@ from aop.gated.workflow import Workflow
 from aop.kernel.calls import Arguments, Call, ChangeArguments, Kernel, Outcome, Tool, the_feature
 from aop.kernel.documents import TERMINAL, FeatureState, Status
 from aop.kernel.features import moved, store
+from aop.kernel.held_features import held_worktree
 from aop.kernel.merging import base_head
 from aop.kernel.paths import canonical_path
 from aop.kernel.permissions import COORDINATORS
 from aop.kernel.record import Snapshot, Transaction
-from aop.kernel.tools.repo import WORKTREE_WAIT_SECONDS
 
 
 class Start(ChangeArguments, frozen=True, kw_only=True):
@@ -62,7 +62,7 @@ def start(call: Call, arguments: Start) -> Outcome:
     """Make a worktree of its own for one agent, detached at the base; asked again, answer with what is there."""
     kernel, name = call.kernel, feature_id(arguments.feature_id)
     plan = canonical_path(arguments.master_plan or kernel.config().policy.gated.master_plan)
-    with kernel.locks.worktree(name, wait_seconds=WORKTREE_WAIT_SECONDS):
+    with held_worktree(kernel, name):
         _refuse_features(kernel, arguments)
         base = base_head(kernel, kernel.config())
         tree = kernel.git.tree_of(base)
@@ -139,7 +139,7 @@ def status(call: Call, _arguments: AskStatus) -> Outcome:
 def reset(call: Call, arguments: ChangeArguments) -> Outcome:
     """Begin again at the base; the branch and its commits stay, for whoever wants them."""
     kernel, name = call.kernel, FeatureId(arguments.feature_id)
-    with kernel.locks.worktree(name, wait_seconds=WORKTREE_WAIT_SECONDS):
+    with held_worktree(kernel, name):
         with kernel.record.read() as view:
             if arguments.expected_version is not None:
                 the_feature(view, arguments)

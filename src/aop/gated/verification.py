@@ -22,6 +22,7 @@ from aop.kernel.documents import GateRun, Subject, Verdict
 from aop.kernel.gate_reports import Reports
 from aop.kernel.gate_runs import GatePlan, planned_gates, run_gates
 from aop.kernel.gates import definition_of, profile_named, with_verdict
+from aop.kernel.held_features import note_quarantined
 from aop.kernel.ports import FileContent, FileMode
 from aop.kernel.questions import Question
 
@@ -85,7 +86,7 @@ def run_in_worktree(
     kernel, name = sitting.kernel, sitting.name
     checkout = kernel.git.ensure_worktree(name, sitting.the_state().branch)
     strays = kernel.git.status(name, sitting.known.tree).strays
-    kernel.git.clear_strays(name, plan.subject.tree)
+    note_quarantined(sitting.call, name, kernel.git.clear_strays(name, plan.subject.tree))
     for path, content in (inputs or {}).items():
         kernel.files.write((checkout / path).relative_to(kernel.files.root).as_posix(), content, durable=False)
     try:

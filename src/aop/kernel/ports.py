@@ -178,7 +178,7 @@ class Git(WorktreeHeads, Protocol):
     def show_tree(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
         """Make the tracked files of the worktree be exactly this tree; can be repeated after a crash.
 
-        A file in the way that git does not know is moved to quarantine; returns the quarantined paths.
+        What stands in the way, and files that somebody edited, go to quarantine; returns the quarantined paths.
         """
 
     def follow_tree(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
@@ -190,13 +190,13 @@ class Git(WorktreeHeads, Protocol):
     def clear_strays(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
         """Do what `show_tree` does, and move every file that is neither ignored nor in the tree to quarantine.
 
-        Returns the paths of these.
+        Returns the quarantined paths.
         """
 
     def discard_strays(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
         """Do what `show_tree` does, and remove every file that is neither ignored nor in the tree.
 
-        A gate run leaves such files. Returns their paths.
+        A gate run leaves such files, and edits that nobody wants. Returns their paths.
         """
 
     def status(self, feature_id: FeatureId, tree: TreeId) -> WorktreeStatus:

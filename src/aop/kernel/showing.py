@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import ClassVar, TypeAlias
 
 from aop.core.errors import Fault, FileNotFound, WorktreeBusy, WorktreeMissing
-from aop.core.ids import CommitId, FeatureId, ObjectId
+from aop.core.ids import CommitId, FeatureId, ObjectId, OperationId
 from aop.kernel.calls import Kernel
 from aop.kernel.documents import TERMINAL, AcceptedPlan, Document, FeatureState, GateRun, Index, QaIndex
 from aop.kernel.projections import (
@@ -20,7 +20,7 @@ from aop.kernel.projections import (
     index_files,
     is_written_by_aop,
 )
-from aop.kernel.record import Snapshot, Unshown
+from aop.kernel.record import Event, Snapshot, Unshown
 
 WORKTREE_WAIT_SECONDS = 5.0
 MOST_FILES = 100_000
@@ -30,6 +30,11 @@ SET_ASIDE = "set_aside"
 """Where the content lies now that somebody had put in place of AOP's own files."""
 SET_ASIDE_IN_WORKTREE = "set_aside_in_worktree"
 """Which paths of the feature's worktree held something that was moved to quarantine."""
+
+QUARANTINED = "worktree_quarantined"
+"""The event that tells what of a worktree was moved to quarantine."""
+MOST_NAMED = 100
+"""How many paths it names; it counts all."""
 
 Moved: TypeAlias = tuple[str, str]
 """Under which of the two names an answer tells it, and the path."""
@@ -169,19 +174,34 @@ def _followed(kernel: Kernel, state: FeatureState) -> tuple[str, ...]:
 
 def _show_in_git(kernel: Kernel, what: Unshown, set_aside: list[Moved], *, wait_seconds: float) -> None:
     name = _feature_of(what)
+    moved: tuple[str, ...] = ()
     # Whoever holds the worktree shows it itself before working there.
     with kernel.locks.worktree(name, wait_seconds=wait_seconds):
         with kernel.record.read() as view:
             state = view.get(FeatureState, name)
         # A feature that was made again has taken its worktree and its branch over.
         if state is not None and what.kind == "worktree":
-            set_aside += [(SET_ASIDE_IN_WORKTREE, path) for path in _followed(kernel, state)]
+            moved = _followed(kernel, state)
+            set_aside += [(SET_ASIDE_IN_WORKTREE, path) for path in moved]
         elif state is None and what.kind == "gone_worktree":
             kernel.git.remove_worktree(name)
         elif state is None and what.kind == "gone_branch":
             kernel.git.delete_branch(name, at=CommitId(ObjectId(what.key.partition("@")[2])))
         with kernel.record.write(durable=False) as tx:
             tx.mark_shown(what, {})
+            if moved:
+                tx.append(_quarantined(kernel, name, moved))
+
+
+def _quarantined(kernel: Kernel, feature_id: FeatureId, moved: tuple[str, ...]) -> Event:
+    return Event(
+        kind=QUARANTINED,
+        at=kernel.now(),
+        actor="system",
+        operation_id=OperationId(QUARANTINED),
+        feature_id=feature_id,
+        payload={"paths": list(moved[:MOST_NAMED]), "count": len(moved)},
+    )
 
 
 def _remove_files(kernel: Kernel, what: Unshown, set_aside: list[Moved]) -> None:

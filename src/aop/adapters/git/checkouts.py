@@ -58,8 +58,11 @@ class Checkout:
         self._index.remove_unfinished()
         return moved
 
-    def show(self, tree: TreeId, quarantine: Quarantine) -> tuple[str, ...]:
-        """Make the tracked files be exactly this tree; return what had to be moved to quarantine."""
+    def show(self, tree: TreeId, quarantine: Quarantine, *, keep_edits: bool = True) -> tuple[str, ...]:
+        """Make the tracked files be exactly this tree; return what had to be moved to quarantine.
+
+        That is what stood in the way, and files that somebody edited, unless their edits are not to be kept.
+        """
         self._catch_up()
         if self._others_beside(tree) is not None:
             return ()
@@ -69,7 +72,7 @@ class Checkout:
                 self._files.git("read-tree", "-m", "-u", object_id(tree), index=index)
             else:
                 index, differing = self._private_index(private, tree)
-                moved = self._update(index, differing, quarantine)
+                moved = self._update(index, differing, quarantine, keep_edits=keep_edits)
             self._index.replace(index)
             return tuple(moved)
 
@@ -85,13 +88,13 @@ class Checkout:
             return self._files.drift(index), self._strays.among(self._files.others(index), tree)
 
     def clear_strays(self, tree: TreeId, quarantine: Quarantine) -> tuple[str, ...]:
-        """Show a tree, and move the files that it neither knows nor ignores to quarantine; return their paths."""
-        strays = self._shown_with_strays(tree, quarantine)
+        """Show a tree, and move the files that it neither knows nor ignores to quarantine; return what was moved."""
+        moved, strays = self._shown_with_strays(tree, quarantine, keep_edits=True)
         for path in strays:
             quarantine.take(self._files.folder, path.rstrip("/"))
         # Nothing is there any more but the folders that are empty now.
         remove_files(self._files.folder, strays)
-        return strays
+        return (*moved, *strays)
 
     def rescue(self, quarantine: Quarantine) -> None:
         """Move what is neither ignored nor as the index says to quarantine; without an index that is everything."""
@@ -107,7 +110,7 @@ class Checkout:
 
     def discard_strays(self, tree: TreeId, quarantine: Quarantine) -> tuple[str, ...]:
         """Show a tree, and remove the files that it neither knows nor ignores; return their paths."""
-        strays = self._shown_with_strays(tree, quarantine)
+        _, strays = self._shown_with_strays(tree, quarantine, keep_edits=False)
         for path in strays:
             # A repository inside the worktree is one stray, and ends with a slash.
             if path.endswith("/"):
@@ -129,13 +132,17 @@ class Checkout:
             moved += self.show(tree, quarantine)
         return tuple(moved)
 
-    def _shown_with_strays(self, tree: TreeId, quarantine: Quarantine) -> tuple[str, ...]:
+    def _shown_with_strays(
+        self, tree: TreeId, quarantine: Quarantine, *, keep_edits: bool
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Show a tree; return what was moved to quarantine for that, and the strays that are left."""
         self._catch_up()
+        moved: tuple[str, ...] = ()
         others = self._others_beside(tree)
         if others is None:
-            self.show(tree, quarantine)
+            moved = self.show(tree, quarantine, keep_edits=keep_edits)
             others = self._others_beside(tree)
-        return self._strays.among(self._files.others(self._index.path) if others is None else others, tree)
+        return moved, self._strays.among(self._files.others(self._index.path) if others is None else others, tree)
 
     def _catch_up(self) -> None:
         """Bring an index that was left behind up to the tree that the files were made to be."""
@@ -205,14 +212,19 @@ class Checkout:
                         on_disk[bytes_of(path)] = made
         return on_disk
 
-    def _update(self, index: Path, differing: list[RawChange], quarantine: Quarantine) -> list[str]:
+    def _update(
+        self, index: Path, differing: list[RawChange], quarantine: Quarantine, *, keep_edits: bool
+    ) -> list[str]:
         """Make the files be what an index says, given how that differs from what they were last."""
         created = {change.path: (change.old_mode, change.old_oid) for change in differing if change.status == "D"}
+        drift = self._files.drift(index)
+        own = _own_blobs(differing, drift) if keep_edits else {}
+        edited = self._files.set_edits_aside(own, self._objects.blob, quarantine)
         self._files.remove(change.path for change in differing if change.status == "A")
         # A submodule's folder is never looked into; it only has to be there.
         folders = {path for path, (mode, _) in created.items() if mode == FileMode.GITLINK}
-        outdated = sorted({change.path for change in self._files.drift(index)} | folders)
-        moved = self._files.clear_way(outdated, created, quarantine)
+        outdated = sorted({change.path for change in drift} | folders)
+        moved = edited + self._files.clear_way(outdated, created, quarantine)
         if outdated:
             self._files.git("checkout-index", "-f", "-u", "-z", "--stdin", stdin=joined_names(outdated), index=index)
         return moved
@@ -233,3 +245,16 @@ class Checkout:
             # What the two have in common keeps what is known of the files on disk.
             self._neutral.run("read-tree", "-i", "-m", tree, index=index)
         return index, list(raw_changes(ran.out))
+
+
+def _own_blobs(differing: Sequence[RawChange], drift: Sequence[RawChange]) -> dict[str, list[str]]:
+    """Return the files that are about to be written over or removed, with what AOP put there last or puts there now."""
+    last: dict[str, str] = {change.path: change.new_oid for change in differing if change.status != "D"}
+    created = {change.path for change in differing if change.status == "D"}
+    gone = {change.path: [last[change.path]] for change in differing if change.status == "A"}
+    changed = {
+        change.path: [change.old_oid, last.get(change.path, change.old_oid)]
+        for change in drift
+        if change.path not in created
+    }
+    return gone | changed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
 from aop.adapters.git.command import ANY_CODE, CHECKOUT_SECONDS, GitDir, Ran
@@ -112,6 +112,28 @@ class WorktreeFiles:
                 quarantine.take(self.folder, in_the_way)
                 moved.append(in_the_way)
         return moved
+
+    def set_edits_aside(
+        self, blobs: Mapping[str, Collection[str]], read: Callable[[str], bytes], quarantine: Quarantine
+    ) -> list[str]:
+        """Move plain files to quarantine that hold more than the blobs which AOP put there or will; return their paths.
+
+        What only has other rights, or is the beginning of such a blob, holds no work that could be lost: whoever wrote
+        it may have been killed before its end.
+        """
+        edited = [path for path, known in sorted(blobs.items()) if self._is_edited(path, known, read)]
+        for path in edited:
+            quarantine.take(self.folder, path)
+        return edited
+
+    def _is_edited(self, path: str, blobs: Collection[str], read: Callable[[str], bytes]) -> bool:
+        # A folder that is a link leads out of the worktree: what lies there is not its own.
+        if self._blocked_parent(path, set()) is not None or not stat.S_ISREG(self._mode(path)):
+            return False
+        if any(self._holds(path, blob) for blob in blobs):
+            return False
+        found = read_file(self.folder, path)
+        return found is None or not any(read(blob).startswith(found[1]) for blob in blobs)
 
     def _blocked_parent(self, path: str, folders: set[str]) -> str | None:
         """Return the first part of the path that should be a folder and is something else."""

@@ -15,6 +15,7 @@ from aop.kernel.calls import Call, ChangeArguments, Kernel, Outcome, Tool, the_f
 from aop.kernel.documents import TERMINAL, AcceptedPlan, FeatureState, QaIndex, Status
 from aop.kernel.features import moved, must_be, store
 from aop.kernel.gates import unproven
+from aop.kernel.held_features import held_feature
 from aop.kernel.merging import (
     base_head,
     commit_message,
@@ -29,7 +30,6 @@ from aop.kernel.ports import ConflictedPaths
 from aop.kernel.qa_index import next_index, required_steps
 from aop.kernel.record import Transaction
 from aop.kernel.tools.merge import Merge, Merged, ready_to_merge, settle_merge
-from aop.kernel.tools.repo import WORKTREE_WAIT_SECONDS
 
 LIVING = tuple(status for status in Status if status not in TERMINAL)
 
@@ -108,9 +108,7 @@ class Committed(Struct, frozen=True, kw_only=True):
 def commit(call: Call, arguments: Commit) -> Outcome:
     """Commit the feature's tree on its branch, in place of an earlier commit of AOP."""
     kernel = call.kernel
-    with kernel.locks.worktree(FeatureId(arguments.feature_id), wait_seconds=WORKTREE_WAIT_SECONDS):
-        with kernel.record.read() as view:
-            state = the_feature(view, arguments)
+    with held_feature(kernel, arguments) as state:
         _refuse_commits(kernel)
         must_be(state, *LIVING, to="be committed")
         refuse_empty(kernel, state)
@@ -164,9 +162,7 @@ def rebase_onto_main(call: Call, arguments: ChangeArguments) -> Outcome:
     """Put the feature onto the base branch as it is now; what was proven and approved before says nothing of it."""
     kernel = call.kernel
     name = FeatureId(arguments.feature_id)
-    with kernel.locks.worktree(name, wait_seconds=WORKTREE_WAIT_SECONDS), kernel.locks.base_branch():
-        with kernel.record.read() as view:
-            state = the_feature(view, arguments)
+    with held_feature(kernel, arguments, with_base=True) as state:
         _refuse_commits(kernel)
         must_be(state, *LIVING, to="be moved to another base")
         head, base = _own_head(kernel, state), base_head(kernel, kernel.config())

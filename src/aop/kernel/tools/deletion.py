@@ -10,6 +10,7 @@ from aop.kernel.blocked_queue import leave_queue, reconsider
 from aop.kernel.calls import Call, ChangeArguments, Kernel, Outcome, Tool, the_feature
 from aop.kernel.documents import AcceptedPlan, Approval, FeatureState, GateRun, QaIndex, Status
 from aop.kernel.features import unlist
+from aop.kernel.held_features import held_worktree
 from aop.kernel.holding import free, held_by
 from aop.kernel.locks import now_by
 from aop.kernel.obligations import ObligationLedger
@@ -21,7 +22,6 @@ from aop.kernel.provisions import release
 from aop.kernel.questions import Question, closed_with_feature
 from aop.kernel.record import Snapshot, Transaction
 from aop.kernel.showing import MOST_FILES
-from aop.kernel.tools.repo import WORKTREE_WAIT_SECONDS
 from aop.kernel.usage import forget_turns
 
 
@@ -64,7 +64,7 @@ def delete(call: Call, arguments: Delete) -> Outcome:
         raise InvalidArguments(
             "The branch cannot go while the worktree is on it.", hint="Pass `worktree` together with `branch`."
         )
-    with call.kernel.locks.worktree(FeatureId(arguments.feature_id), wait_seconds=WORKTREE_WAIT_SECONDS):
+    with held_worktree(call.kernel, arguments.feature_id):
 
         def decide(tx: Transaction) -> Outcome:
             planned = _planned(call.kernel, tx, the_feature(tx, arguments), arguments)

@@ -14,6 +14,7 @@ from aop.kernel.calls import Call, ChangeArguments, FeatureArguments, Kernel, Ou
 from aop.kernel.config import Config
 from aop.kernel.documents import AcceptedPlan, FeatureState, QaIndex, Status, Verdict
 from aop.kernel.features import NOT_RUN, relist
+from aop.kernel.held_features import held_worktree
 from aop.kernel.ingested_specs import IngestedSpec
 from aop.kernel.obligation_review import ObligationReview, reviewed
 from aop.kernel.obligations import ObligationLedger
@@ -22,7 +23,6 @@ from aop.kernel.projections import body_of, front_matter
 from aop.kernel.provisions import allocate, furnish
 from aop.kernel.record import Snapshot, Transaction
 from aop.kernel.tools.evidence import RunSummary, latest_runs, reported
-from aop.kernel.tools.repo import WORKTREE_WAIT_SECONDS
 from aop.kernel.tools.specs import spec_text
 
 # --- feature.init --------------------------------------------------------------------------------
@@ -44,7 +44,7 @@ def init(call: Call, arguments: ChangeArguments) -> Outcome:
     """Make a feature: branch, worktree, state. Asked again, it answers with what is there."""
     kernel, config = call.kernel, call.kernel.config()
     name = feature_id(arguments.feature_id)
-    with kernel.locks.worktree(name, wait_seconds=WORKTREE_WAIT_SECONDS):
+    with held_worktree(kernel, name):
         with kernel.record.read() as view:
             known = view.get(FeatureState, name) if arguments.expected_version is None else the_feature(view, arguments)
         base = known.base_commit if known else _place_branch(kernel, name, config)

@@ -9,7 +9,6 @@ import msgspec
 from msgspec import Struct
 
 from aop.core.errors import EvidenceStale, InvalidOverridePrecedence
-from aop.core.ids import FeatureId
 from aop.kernel.baselines import base_tests
 from aop.kernel.calls import Answered, Arguments, Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.config_models import Mode
@@ -27,11 +26,11 @@ from aop.kernel.gate_runs import (
     run_gates,
 )
 from aop.kernel.gates import profile_named, with_verdict
+from aop.kernel.held_features import held_worktree, note_quarantined
 from aop.kernel.obligations import ObligationLedger
 from aop.kernel.permissions import GATE_RUNNERS, READERS
 from aop.kernel.record import Transaction
 from aop.kernel.tools.gate_status import GATES_RUN, telling
-from aop.kernel.tools.repo import WORKTREE_WAIT_SECONDS
 
 ADVANCES: Mapping[tuple[Status, Mode], Status] = {
     (Status.BUILDING, Mode.FAST): Status.QA,
@@ -104,7 +103,7 @@ def run(call: Call, arguments: RunGates) -> Outcome:
     """Run a mode of the feature's gate profile on its tree; a pass moves the feature on."""
     kernel, config = call.kernel, call.kernel.config()
     call = telling(call, arguments.feature_id, arguments.mode)
-    with kernel.locks.worktree(FeatureId(arguments.feature_id), wait_seconds=WORKTREE_WAIT_SECONDS):
+    with held_worktree(kernel, arguments.feature_id):
         with kernel.record.read() as view:
             state = the_feature(view, arguments)
             accepted = view.get(AcceptedPlan, state.feature_id)
@@ -134,7 +133,7 @@ def _refuse_other_profile(state: FeatureState, arguments: RunGates) -> None:
 def _run_in_worktree(call: Call, state: FeatureState, plan: GatePlan, baseline: int | None) -> GateRun:
     git = call.kernel.git
     checkout = git.ensure_worktree(state.feature_id, state.branch)
-    git.clear_strays(state.feature_id, state.tree)
+    note_quarantined(call, state.feature_id, git.clear_strays(state.feature_id, state.tree))
     try:
         return run_gates(call, plan, checkout, baseline=baseline)
     finally:

@@ -19,6 +19,7 @@ from aop.kernel.documents import Approval, FeatureState, GateRun, HeldLocks, Mer
 from aop.kernel.features import moved, must_be, store
 from aop.kernel.gate_runs import failure_of, pointers, record_run
 from aop.kernel.gates import with_verdict
+from aop.kernel.held_features import held_feature
 from aop.kernel.holding import renew
 from aop.kernel.locks import now_by
 from aop.kernel.merging import (
@@ -33,7 +34,6 @@ from aop.kernel.merging import (
 from aop.kernel.needed_locks import check_unbroken
 from aop.kernel.permissions import COORDINATORS
 from aop.kernel.record import Transaction
-from aop.kernel.tools.repo import WORKTREE_WAIT_SECONDS
 
 # --- feature.approve -----------------------------------------------------------------------------
 
@@ -139,16 +139,14 @@ class Intent(Struct, frozen=True, kw_only=True):
 def ready_to_merge(call: Call, arguments: Merge) -> Outcome:
     """Merge the approved tree into the base branch, after proving the merged tree."""
     kernel = call.kernel
-    name = FeatureId(arguments.feature_id)
-    with kernel.locks.worktree(name, wait_seconds=WORKTREE_WAIT_SECONDS), kernel.locks.base_branch():
+    with held_feature(kernel, arguments, with_base=True) as state:
         with kernel.record.read() as view:
-            state = the_feature(view, arguments)
             ready = check_ready(kernel, view, state, arguments.user_approval_token, arguments.merge_strategy)
         prepared = prepare(call, ready, arguments.merge_strategy, arguments.commit_message)
         run = merge_gates(call, ready, prepared)
         if run.verdict is not Verdict.PASS:
             return call.commit(lambda tx: _failed(tx, call, arguments, run))
-        intent = Intent(feature_id=name, prepared=prepared, gate_run=run)
+        intent = Intent(feature_id=state.feature_id, prepared=prepared, gate_run=run)
         call.intend(msgspec.to_builtins(intent))
         _pass_no_return(call, ready)
         try:

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from aop.core.errors import PlanRequired, VersionConflict
-from aop.core.ids import FeatureId, TreeId
+from aop.core.ids import TreeId
 from aop.kernel.applying import applied
 from aop.kernel.calls import Call, ChangeArguments, Kernel, Outcome, Tool, the_feature
 from aop.kernel.config import Config
@@ -17,6 +17,7 @@ from aop.kernel.diffs import Patch, parse_patch
 from aop.kernel.documents import AcceptedPlan, FeatureState, QaIndex, Status
 from aop.kernel.features import must_be, store
 from aop.kernel.gates import unproven
+from aop.kernel.held_features import held_worktree
 from aop.kernel.locks import now_by
 from aop.kernel.needed_locks import check_unbroken, locks_for_paths, locks_for_plan, relying_on
 from aop.kernel.patches import (
@@ -41,7 +42,7 @@ from aop.kernel.ports import FileMode, TreeChange
 from aop.kernel.qa_index import next_index, required_steps
 from aop.kernel.record import Transaction
 from aop.kernel.territory import territory_of
-from aop.kernel.tools.repo import WORKTREE_WAIT_SECONDS, ChangedFile, changed_files
+from aop.kernel.tools.repo import ChangedFile, changed_files
 
 
 class ApplyPatch(ChangeArguments, frozen=True, kw_only=True):
@@ -83,7 +84,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
 def apply_patch(call: Call, arguments: ApplyPatch) -> Outcome:
     """Move the feature to the tree that the patch makes, if policy and plan allow every path of it."""
     kernel, config = call.kernel, call.kernel.config()
-    with kernel.locks.worktree(FeatureId(arguments.feature_id), wait_seconds=WORKTREE_WAIT_SECONDS):
+    with held_worktree(kernel, arguments.feature_id):
         target = _target(kernel, arguments)
         _refuse_untimely(target, config)
         proposal = proposal_for(kernel, target, arguments.unified_diff, config)

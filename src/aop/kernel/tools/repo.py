@@ -9,9 +9,10 @@ import msgspec
 from msgspec import Meta, Struct
 
 from aop.core.errors import FileNotFound
-from aop.core.ids import FeatureId, TreeId
+from aop.core.ids import TreeId
 from aop.core.redaction import Redactor
 from aop.kernel.calls import Call, ChangeArguments, FeatureArguments, Outcome, Tool, the_feature
+from aop.kernel.held_features import held_feature, note_quarantined
 from aop.kernel.paths import canonical_path
 from aop.kernel.permissions import COORDINATORS, READERS
 from aop.kernel.ports import FileMode, Git, TreeChange
@@ -20,7 +21,6 @@ from aop.kernel.record import Transaction
 
 LARGEST_READ = 1024 * 1024
 LARGEST_DIFF = 4 * 1024 * 1024
-WORKTREE_WAIT_SECONDS = 10.0
 
 
 class ChangedFile(Struct, frozen=True, kw_only=True):
@@ -47,11 +47,9 @@ class Worktree(Struct, frozen=True, kw_only=True):
 def ensure_worktree(call: Call, arguments: ChangeArguments) -> Outcome:
     """Make the worktree again if it is gone, make its files be the feature's tree, and set it up."""
     kernel = call.kernel
-    with kernel.locks.worktree(FeatureId(arguments.feature_id), wait_seconds=WORKTREE_WAIT_SECONDS):
-        with kernel.record.read() as view:
-            state = the_feature(view, arguments)
+    with held_feature(kernel, arguments) as state:
         folder = kernel.git.ensure_worktree(state.feature_id, state.branch)
-        kernel.git.show_tree(state.feature_id, state.tree)
+        note_quarantined(call, state.feature_id, kernel.git.show_tree(state.feature_id, state.tree))
         provide(call, state.feature_id, state.tree, folder, kernel.config().policy)
 
         def decide(tx: Transaction) -> Outcome:

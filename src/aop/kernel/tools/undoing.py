@@ -8,18 +8,18 @@ import msgspec
 from msgspec import Meta, Struct
 
 from aop.core.errors import Fault, FileNotFound, InvalidArguments, Json
-from aop.core.ids import FeatureId, ObjectId, TreeId
+from aop.core.ids import ObjectId, TreeId
 from aop.kernel.blocked_queue import follow_status
 from aop.kernel.calls import Call, ChangeArguments, FeatureArguments, Kernel, Outcome, Tool, feature_named, the_feature
 from aop.kernel.documents import AcceptedPlan, FeatureState, QaIndex, Status
 from aop.kernel.features import moved, must_be, store
 from aop.kernel.gates import unproven
+from aop.kernel.held_features import held_worktree
 from aop.kernel.patches import judge_plan
 from aop.kernel.permissions import COORDINATORS, READERS
 from aop.kernel.plans import bounds_of
 from aop.kernel.qa_index import next_index, required_steps
 from aop.kernel.record import Snapshot, Transaction
-from aop.kernel.tools.repo import WORKTREE_WAIT_SECONDS
 
 WITH_TREES = ("feature_initialised", "feature_rebased", "patch_applied", "tree_undone")
 
@@ -74,7 +74,7 @@ class Undone(Struct, frozen=True, kw_only=True):
 def undo(call: Call, arguments: Undo) -> Outcome:
     """Make a feature be one of its earlier trees again; its gates are stale then, and approvals are void."""
     kernel, config = call.kernel, call.kernel.config()
-    with kernel.locks.worktree(FeatureId(arguments.feature_id), wait_seconds=WORKTREE_WAIT_SECONDS):
+    with held_worktree(kernel, arguments.feature_id):
         with kernel.record.read() as view:
             seen = the_feature(view, arguments)
             accepted = view.get(AcceptedPlan, seen.feature_id)
