@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Annotated, Any
 
 import msgspec
@@ -83,12 +84,12 @@ class AgenticScaffold:
         linear = "open_merge_request" if operation == "create_merge_request" else operation
         return operation in self.tools.done or linear in self._steps.reached
 
-    async def _create_branch(self, _given: Any, *, call: str) -> Any:
+    async def _create_branch(self, _given: Any) -> Any:
         if not self._is_done("create_branch"):
             await self._desk.vcs.create_branch(self._project, self._branch, base=self._base)
         return {"branch": self._branch}
 
-    async def _commit(self, given: Files, *, call: str) -> Any:
+    async def _commit(self, given: Files) -> Any:
         if not self._is_done("create_branch"):
             raise ToolCallDenied("The branch is not there yet.", hint="Make the branch first.")
         if self._is_done("commit"):
@@ -99,7 +100,7 @@ class AgenticScaffold:
         commit = await self._desk.vcs.commit_changes(self._project, self._branch, message, plan.files, marker=marker)
         return {"commit": commit}
 
-    async def _create_merge_request(self, given: Message, *, call: str) -> Any:
+    async def _create_merge_request(self, given: Message) -> Any:
         if not self._is_done("commit"):
             raise ToolCallDenied("There is nothing to merge yet.", hint="Commit the files first.")
         about = harmless(without_secrets(given.text, self._desk.redact))
@@ -112,21 +113,23 @@ class AgenticScaffold:
         )
         return opened
 
-    async def _add_comment(self, given: Message, *, call: str) -> Any:
+    async def _add_comment(self, given: Message) -> Any:
         if len(self.tools.done.get("add_comment", ())) >= MOST_COMMENTS:
             raise ToolCallDenied(f"{MOST_COMMENTS} comments are enough.", hint="Go on without a comment.")
         text = harmless(without_secrets(given.text, self._desk.redact))
-        await self._desk.tracker.add_comment(self._key, text, marker=self._steps.marker(call))
+        # By its words, and not by the call: a model that heard nothing of its comment says the same again.
+        said = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        await self._desk.tracker.add_comment(self._key, text, marker=self._steps.marker(f"comment/{said}"))
         return {"commented": True}
 
-    async def _update_description(self, given: Message, *, call: str) -> Any:
+    async def _update_description(self, given: Message) -> Any:
         text = harmless(without_secrets(given.text, self._desk.redact))
         if blocks_in(text):
             raise ToolCallDenied("The description gets no blocks of code.", hint="Write a paragraph of prose.")
         await self._desk.tracker.update_task_description(self._key, text)
         return {"appended": True}
 
-    async def _do_transition(self, _given: Any, *, call: str) -> Any:
+    async def _do_transition(self, _given: Any) -> Any:
         state = self._desk.settings.state_success
         await self._desk.tracker.update_status(self._key, state)
         return {"status": state}

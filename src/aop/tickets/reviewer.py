@@ -71,6 +71,7 @@ class _Review:
         """
         params = msgspec.convert(await self.steps.do("parse", self._parse), type=ReviewParams)
         await self.steps.comment("report_start", self._ticket.key, texts.started(params))
+        self._mode = self._chosen(params, "", failed_before=False)
         try:
             return await self._reviewed(params, failed_before=False)
         except StepFailed as failure:

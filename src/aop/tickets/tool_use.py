@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -20,11 +20,8 @@ EVERYTHING: Held = {"state": "all", "whose": "all"}
 """Lists are whole: of all states, whoever made what is on them."""
 
 
-class Write(Protocol):
-    """Carries out one write of a mission through the port that does it once, and returns what the model is told."""
-
-    async def __call__(self, given: Any, /, *, call: str) -> Any:
-        """Write; `call` names the call, for its marker."""
+Write: TypeAlias = Callable[[Any], Awaitable[Any]]
+"""Carries out one write of a mission through the port that does it once, and returns what the model is told."""
 
 
 class MissionTools:
@@ -38,7 +35,6 @@ class MissionTools:
         self._tools = {tool.name: tool for tool in tools}
         self._held = held
         self._writes = writes
-        self._call = ""
         self.done: dict[str, list[Json]] = {}
         """What each operation answered, in the order of the calls that were carried out."""
 
@@ -52,7 +48,6 @@ class MissionTools:
 
         Raises: StepFailed.
         """
-        self._call = name
         value = await self._steps.do_within(name, do)
         tool = self._tools.get(value.get("tool", ""))
         if tool is not None and value["ok"]:
@@ -77,7 +72,7 @@ class MissionTools:
         except msgspec.ValidationError as error:
             raise InvalidArguments(f"The arguments do not fit: {str(error)[:300]}.") from error
         if meaning.writes:
-            told = await self._writes[meaning.operation](free, call=self._call)
+            told = await self._writes[meaning.operation](free)
             return msgspec.json.encode(told).decode()
         held = {argument: self._held[argument] for argument in meaning.held if argument in self._held}
         wanted = {**held, **msgspec.to_builtins(free)}

@@ -1,0 +1,69 @@
+"""Works on a ticket of LOCAL in a process of its own: killed when the step that is named has had its effect.
+
+It is not recorded then. Arguments: the way of working, the folder of LOCAL, and the step; no step works to the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+from aop.adapters.outbound.assembly import ticket_desk
+from aop.adapters.system import SystemClock
+from aop.adapters.ticket_ledger import TicketLedger
+from aop.adapters.ticket_work import PRODUCTS, TicketWork
+from aop.brains.asking import ModelBrain
+from aop.brains.budgets import CallLimits
+from aop.brains.prices import Price, Prices
+from aop.core.errors import Json
+from aop.core.redaction import Redactor
+from aop.core.run import RunId
+from aop.testing.scripted_model import NAME
+from tests.tickets.local_worlds import KEY, PAGE
+from tests.tickets.shaken_worlds import WAYS, DiligentModel
+
+
+class KillingLedger(TicketLedger):
+    """Kills this process before it hears of a step."""
+
+    def __init__(self, path: Path, step: str) -> None:
+        super().__init__(path)
+        self._step = step
+
+    def step_done(self, run_id: RunId, name: str, at: str, outcome: Json) -> None:
+        if name == self._step:
+            os.kill(os.getpid(), signal.SIGKILL)
+        super().step_done(run_id, name, at, outcome)
+
+
+def main(name: str, folder: Path, step: str) -> None:
+    """Work, and print the outcome."""
+    way = WAYS[name]
+    ledger = KillingLedger(folder / "ledger" / "ledger.db", step)
+    prices = Prices({NAME: Price(input=1.0, output=1.0)})
+    brain = ModelBrain(DiligentModel(way.wanted, way.answer), prices, SystemClock(), Redactor(), CallLimits())
+    environ = {
+        "PATH": os.environ["PATH"],
+        "VCS_PROVIDER": "LOCAL",
+        "TRACKER_PROVIDER": "LOCAL",
+        "KNOWLEDGE_PROVIDER": "LOCAL",
+        "AOP_LOCAL_FOLDER": str(folder),
+        "WORKFLOW_STATE_INITIAL": "To Do",
+        "WORKFLOW_STATE_SUCCESS": "In Review",
+        "ARCHITECTURE_DOC_PAGE_ID": PAGE,
+    }
+    with ticket_desk(environ, PRODUCTS[way.kind], brain, ledger, Redactor()) as desk:
+
+        async def work() -> str:
+            doing = TicketWork(way.kind, desk, ledger)
+            run_id, ticket = await doing.started(KEY)
+            return str((await doing.carried_out(run_id, KEY, ticket))["outcome"])
+
+        sys.stdout.write(asyncio.run(work()))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]), sys.argv[3])
