@@ -24,7 +24,7 @@ from aop.tickets.reviewer import CodeReviewerAgent
 from aop.tickets.scaffolder import ScaffolderAgent
 from aop.tickets.steps import Desk
 from tests.real.fake_rest import FakeRest, Trouble
-from tests.real.test_tickets import GITLAB, JIRA, REPORT, REVIEW, SCAFFOLD
+from tests.real.test_tickets import BY_ID, BY_PATH, GITLAB, JIRA, REPORT, REVIEW, SCAFFOLD
 from tests.real.ticket_worlds import DESCRIPTION, PAGES, needs_servers, real_world
 from tests.tickets.local_worlds import BRANCH, KEY, PROJECT
 from tests.tickets.recorded_plans import PLAN
@@ -32,6 +32,29 @@ from tests.tickets.test_outbound import children_of
 from tests.tickets.test_scaffolder import Around, desk_of
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+HEAD = "/repository/branches/feature%2FSHOP-12-orders"
+REQUEST = f"{BY_ID}/merge_requests/1"
+READ_COMMENTS = [f"GET {JIRA}", f"GET {JIRA}/comment"]
+FIRST_COMMENT = [*READ_COMMENTS, "GET /jira/rest/api/2/search", f"POST {JIRA}/comment"]
+COMMENT = [*READ_COMMENTS, f"POST {JIRA}/comment"]
+LOOK = [f"GET {BY_PATH}", f"GET {BY_PATH}{HEAD}"]
+DOCS = [f"GET /confluence/rest/api/{path}" for path in ("search", "content/101", "content/100")]
+MOVE = [f"GET {JIRA}", *[f"GET {JIRA}/transitions"] * 2, f"POST {JIRA}/transitions", *READ_COMMENTS]
+"""The server looks at the transitions once more, and at the ticket after it moved."""
+WHOLE_SCAFFOLD = [
+    f"GET {JIRA}", *FIRST_COMMENT, *LOOK, *DOCS,
+    *LOOK, f"POST {BY_PATH}/repository/branches",
+    f"GET {BY_PATH}/repository/commits", f"POST {BY_PATH}/repository/commits",
+    f"GET {BY_PATH}/merge_requests", f"GET {BY_PATH}", f"POST {BY_PATH}/merge_requests",
+    f"GET {BY_PATH}", f"GET {JIRA}", f"PUT {JIRA}", f"GET {JIRA}", *COMMENT, *MOVE,
+]  # fmt: skip
+WHOLE_REVIEW = [
+    f"GET {JIRA}", *COMMENT, f"GET {BY_ID}", f"GET {BY_ID}{HEAD}", f"GET {REQUEST}", *DOCS, f"GET {REQUEST}/diffs",
+    *[f"GET {REQUEST}/notes"] * 2, f"GET {REQUEST}", f"GET {REQUEST}/diffs",
+    f"POST {REQUEST}/discussions", f"POST {REQUEST}/notes", *COMMENT,
+]  # fmt: skip
+BRANCH_EXISTS = [f"GET {JIRA}", *COMMENT, *LOOK, f"GET {BY_PATH}/merge_requests", *COMMENT, f"GET {JIRA}"]
 
 
 class Shop:
@@ -41,9 +64,9 @@ class Shop:
         self.rest = rest
         self._desk = desk
 
-    def scaffold(self, *replies: Step) -> Any:
+    def scaffold(self, *replies: Step, name: str = "scaffold") -> Any:
         desk = self._with(ScriptedModel(replies or [answers(PLAN)]))
-        return self._run("scaffold", ScaffolderAgent(desk).scaffold)
+        return self._run(name, ScaffolderAgent(desk).scaffold)
 
     def review(self, *replies: Step) -> Any:
         told = answers(msgspec.convert(REPORT, type=CodeReviewReport))
@@ -86,6 +109,23 @@ def once(rest: FakeRest) -> tuple[Any, ...]:
     branches = [branch for branch in rest.code.trees if branch != "main"]
     blocks = rest.tracker.description.count("code_review_params")
     return (branches, len(rest.code.messages[BRANCH]) - 1, len(rest.code.requests), blocks, len(rest.tracker.comments))
+
+
+def asked_since(rest: FakeRest, at: int = 0) -> list[str]:
+    """Return every request in its order, without what the server of Atlassian asks for on its own."""
+    return [each.what for each in rest.journal[at:] if not each.what.endswith(("/field", "/property"))]
+
+
+@pytest.mark.req("SCAF-43", "SCAF-84", "REV-35")
+def test_every_request_comes_in_its_order(shop: Shop) -> None:
+    shop.scaffold()
+    assert asked_since(shop.rest) == WHOLE_SCAFFOLD
+    at = len(shop.rest.journal)
+    shop.review()
+    assert asked_since(shop.rest, at) == WHOLE_REVIEW
+    at = len(shop.rest.journal)
+    assert shop.scaffold(name="again")["outcome"] == "branch_exists"
+    assert asked_since(shop.rest, at) == BRANCH_EXISTS
 
 
 @pytest.mark.req("SCAF-79", "SCAF-83", "SCAF-86", "REV-65", "REV-69", "REV-73")

@@ -14,6 +14,7 @@ import pytest
 from aop.adapters.outbound.assembly import outbound_ports
 from aop.adapters.outbound.local_ports import LocalDocs, LocalTracker, LocalVcs
 from aop.adapters.outbound.settings import ticket_settings
+from aop.core.errors import RemoteToolsMissing
 from aop.core.redaction import Redactor
 from aop.tickets.ports import DocsPort, TrackerPort, VcsPort
 from tests.tickets import mcp_tape
@@ -79,13 +80,29 @@ def test_local_does_what_its_ports_say(case: Case, tmp_path: Path) -> None:
         asyncio.run(case(world))
 
 
-@pytest.mark.req("SCAF-03", "SCAF-05", "SCAF-86", "REV-03", "REV-73")
-def test_jira_confluence_and_gitlab_do_what_their_ports_say() -> None:
+def played(tapes: Path) -> dict[str, str]:
+    """Return an environment in which the servers are tapes."""
     environ = {**REAL, "PATH": os.environ["PATH"]}
     for name in ("ATLASSIAN", "GITLAB"):
         environ[f"MCP_{name}_COMMAND"] = sys.executable
-        tape = TAPES / f"{name.lower()}.jsonl"
-        environ[f"MCP_{name}_ARGS"] = json.dumps([mcp_tape.__file__, "play", str(tape)])
+        environ[f"MCP_{name}_ARGS"] = json.dumps([mcp_tape.__file__, "play", str(tapes / f"{name.lower()}.jsonl")])
+    return environ
+
+
+def test_a_server_without_a_tool_or_an_argument_of_the_table_is_refused_by_name(tmp_path: Path) -> None:
+    tape = (TAPES / "gitlab.jsonl").read_text()
+    renamed = tape.replace('"name": "push_files"', '"name": "push"').replace('"ref_name": {}', '"ref": {}')
+    (tmp_path / "gitlab.jsonl").write_text(renamed)
+    environ = played(tmp_path)
+    _, chosen = ticket_settings(environ, "scaffolding")
+    with outbound_ports(environ, chosen, Redactor()) as (_, vcs, _), pytest.raises(RemoteToolsMissing) as refused:
+        asyncio.run(vcs.resolve_project(PROJECT))
+    assert refused.value.facts == {"server": "gitlab", "missing": ["list_commits(ref_name)", "push_files"]}
+
+
+@pytest.mark.req("SCAF-03", "SCAF-05", "SCAF-86", "REV-03", "REV-73")
+def test_jira_confluence_and_gitlab_do_what_their_ports_say() -> None:
+    environ = played(TAPES)
     _, chosen = ticket_settings(environ, "scaffolding")
 
     async def play(world: Taped) -> None:
