@@ -14,7 +14,7 @@ import pytest
 from aop.adapters.outbound.assembly import outbound_ports
 from aop.adapters.outbound.local_ports import LocalDocs, LocalTracker, LocalVcs
 from aop.adapters.outbound.settings import ticket_settings
-from aop.core.errors import RemoteToolsMissing
+from aop.core.errors import RemoteRejected, RemoteToolsMissing
 from aop.core.redaction import Redactor
 from aop.tickets.ports import DocsPort, TrackerPort, VcsPort
 from tests.tickets import mcp_tape
@@ -98,6 +98,19 @@ def test_a_server_without_a_tool_or_an_argument_of_the_table_is_refused_by_name(
     with outbound_ports(environ, chosen, Redactor()) as (_, vcs, _), pytest.raises(RemoteToolsMissing) as refused:
         asyncio.run(vcs.resolve_project(PROJECT))
     assert refused.value.facts == {"server": "gitlab", "missing": ["list_commits(ref_name)", "push_files"]}
+
+
+@pytest.mark.hostile("X13")
+def test_an_answer_that_is_none_is_refused_and_breaks_nothing(tmp_path: Path) -> None:
+    entries = [json.loads(line) for line in (TAPES / "gitlab.jsonl").read_text().splitlines()]
+    page = {"content": [{"type": "text", "text": "<html>Log in, please.</html>"}]}
+    strange = [{**each, "answer": {"result": page}} if each["method"] == "tools/call" else each for each in entries]
+    (tmp_path / "gitlab.jsonl").write_text("\n".join(map(json.dumps, strange)))
+    environ = played(tmp_path)
+    _, chosen = ticket_settings(environ, "scaffolding")
+    with outbound_ports(environ, chosen, Redactor()) as (_, vcs, _), pytest.raises(RemoteRejected) as refused:
+        asyncio.run(vcs.validate_branch_existence(PROJECT, "feature/SHOP-12-orders"))
+    assert refused.value.message == "The answer to `validate_branch_existence` is none that AOP understands."
 
 
 @pytest.mark.req("SCAF-03", "SCAF-05", "SCAF-86", "REV-03", "REV-73")

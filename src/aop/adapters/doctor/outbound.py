@@ -71,7 +71,7 @@ async def _asked(
 
 
 async def _jira(upstream: Upstream, _environ: Mapping[str, str]) -> str:
-    await jira.JiraTracker(upstream, waits=(), is_cloud=False).search("created >= -1d")
+    await jira.JiraTracker(upstream, waits=(), is_cloud=False).finds_tickets("created >= -1d")
     return "its token finds tickets"
 
 

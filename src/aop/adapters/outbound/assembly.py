@@ -57,9 +57,9 @@ def outbound_ports(
     environ: Mapping[str, str], chosen: Chosen, redact: Callable[[str], str]
 ) -> Iterator[tuple[TrackerPort, VcsPort, DocsPort]]:
     """Have the ports of the chosen providers; a server starts when it is first asked, and ends with the block."""
-    # What cannot be spoken to is told to the ticket before it is asked for anything.
-    names = {chosen.tracker: chosen.tracker, chosen.vcs: chosen.vcs or chosen.tracker, chosen.docs: chosen.docs}
-    commands = _commands(frozenset(names.values()), environ)
+    # The ticket is told of a system that cannot be spoken to before that is asked for anything.
+    vcs = chosen.vcs or chosen.tracker
+    commands = _commands(frozenset([chosen.tracker, vcs, chosen.docs]), environ)
     with outbound_portal() as portal, ExitStack() as ends:
         upstreams: dict[str, Upstream] = {}
         for providers, command in commands:
@@ -67,11 +67,10 @@ def outbound_ports(
             upstream = Upstream(command, needed, portal, redact)
             ends.callback(upstream.close)
             upstreams.update(dict.fromkeys(providers, upstream))
-        at = {name: upstreams[names[name]] for name in names}
         yield (
-            _tracker(chosen.tracker, at[chosen.tracker], environ),
-            _vcs(chosen, at[chosen.vcs], environ),
-            _docs(chosen.docs, at[chosen.docs], environ),
+            _tracker(chosen.tracker, upstreams[chosen.tracker], environ),
+            _vcs(chosen, upstreams[vcs], environ),
+            _docs(chosen.docs, upstreams[chosen.docs], environ),
         )
 
 

@@ -142,6 +142,7 @@ class GitlabVcs(TablePort):
         for note in missing:
             await self._publish(project, number, note, places)
 
+    @patiently
     async def who_am_i(self) -> str:
         """Return the name of the account that the token belongs to."""
         return str((await self._call("who_am_i"))["username"])

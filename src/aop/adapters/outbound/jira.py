@@ -93,12 +93,14 @@ class JiraTracker(TablePort):
             )
         await self._call("do_transition", key=key, transition=str(found[0]["id"]))
 
-    async def search(self, query: str) -> Sequence[Mapping[str, Any]]:
-        """Return one ticket that a query finds, if there is one."""
-        found: Sequence[Mapping[str, Any]] = (await self._call("search", query=query, fields="comment", most=1))[
-            "issues"
-        ]
-        return found
+    @patiently
+    async def finds_tickets(self, query: str) -> bool:
+        """Tell whether there is a ticket that a query finds."""
+        return bool(await self._found(query))
+
+    async def _found(self, query: str) -> Sequence[Mapping[str, Any]]:
+        found: Any = await self._call("search", query=query, fields="comment", most=1)
+        return [dict(issue) for issue in found["issues"]]
 
     async def _issue(self, key: str, fields: str) -> Mapping[str, Any]:
         found: Mapping[str, Any] = await self._call(
@@ -116,7 +118,7 @@ class JiraTracker(TablePort):
         The server shows comments that it could not read as none: before that is believed, the ticket is looked for.
         """
         known = (await self._issue(key, "comment")).get("comments") or ()
-        if not known and any(issue.get("comments") for issue in await self.search(f'key = "{key}"')):
+        if not known and any(issue.get("comments") for issue in await self._found(f'key = "{key}"')):
             raise RemoteUnavailable(f"The comments of `{key}` could not be read, so that none was written.")
         return [str(comment["body"]) for comment in known]
 

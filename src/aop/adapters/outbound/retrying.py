@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from aop.core.errors import RemoteUnavailable
+from aop.core.errors import RemoteRejected, RemoteUnavailable
 
 LONGEST_WAIT = 60.0
 
@@ -34,17 +34,27 @@ def patiently(
 ) -> Callable[Concatenate[S, P], Coroutine[Any, Any, R]]:
     """Repeat an operation while its system is not there, as often as its port waits.
 
-    The whole operation is repeated, with its look for what was written already: an answer that was lost is found.
+    The whole operation is repeated, with its look for what was written already: an answer that was lost is found. An
+    answer that is no such answer, such as the page of a proxy, is a refusal like others.
     """
+
+    async def attempted(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return await operation(self, *args, **kwargs)
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            raise RemoteRejected(
+                f"The answer to `{operation.__name__}` is none that AOP understands.",
+                hint="Look whether the address leads to the system itself, and start the ticket again.",
+            ) from error
 
     @wraps(operation)
     async def repeated(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
         for wait in self.waits:
             try:
-                return await operation(self, *args, **kwargs)
+                return await attempted(self, *args, **kwargs)
             except RemoteUnavailable as absent:
                 await asyncio.sleep(_asked_for(absent.message, wait))
-        return await operation(self, *args, **kwargs)
+        return await attempted(self, *args, **kwargs)
 
     return repeated
 
