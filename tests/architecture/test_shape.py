@@ -30,6 +30,23 @@ def test_no_module_has_a_name_that_says_nothing() -> None:
     assert [str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*.py") if path.stem in NAMES_THAT_SAY_NOTHING] == []
 
 
+def test_every_refusal_stands_in_the_one_list_of_them() -> None:
+    """A narrower one elsewhere would be in the published codes only after its module was imported."""
+    listed = {node.name for node in classes(SOURCE / "core" / "errors.py") if node.name != "Fault"}
+    elsewhere = [
+        f"{path.relative_to(SOURCE).as_posix()}: {node.name}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        if path.name != "errors.py"
+        for node in classes(path)
+        if listed & {base.id for base in node.bases if isinstance(base, ast.Name)}
+    ]
+    assert elsewhere == []
+
+
+def classes(path: Path) -> list[ast.ClassDef]:
+    return [node for node in ast.walk(ast.parse(path.read_bytes())) if isinstance(node, ast.ClassDef)]
+
+
 def line_counts() -> dict[str, int]:
     return {
         path.relative_to(SOURCE).as_posix(): len(path.read_bytes().splitlines())

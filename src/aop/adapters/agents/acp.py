@@ -91,10 +91,10 @@ class Conversation:
         wanted = {"cwd": turn.tree, "mcpServers": [server]}
         try:
             return self._ask("session/new", wanted)
-        except _Answer as error:
+        except NoUsableAnswer as refusal:
             # Nobody sits at a browser: what is left is a key, which the environment holds.
             method = next((method for method in methods if "key" in method), None)
-            if error.number != _AUTH_REQUIRED or method is None:
+            if refusal.facts.get("error") != _AUTH_REQUIRED or method is None:
                 raise
         self._ask("authenticate", {"methodId": method})
         return self._ask("session/new", wanted)
@@ -117,7 +117,7 @@ class Conversation:
                 self._take(message)
             elif message.get("id") == self._number:
                 if "error" in message:
-                    raise _Answer(method, message["error"])
+                    raise _refused(method, message["error"])
                 result = message.get("result")
                 return result if isinstance(result, Mapping) else {}
         raise NoUsableAnswer(f"The agent ended before it answered `{method}`.")
@@ -155,14 +155,10 @@ class Conversation:
             self.cancel()
 
 
-class _Answer(NoUsableAnswer):
-    """The agent answered with an error."""
-
-    def __init__(self, method: str, error: object) -> None:
-        number = _at(error, "code")
-        said = str(_at(error, "message") or "")[:_EXCERPT]
-        super().__init__(f"The agent refused `{method}`: {said}", error=number if isinstance(number, int) else None)
-        self.number = number
+def _refused(method: str, error: object) -> NoUsableAnswer:
+    number = _at(error, "code")
+    said = str(_at(error, "message") or "")[:_EXCERPT]
+    return NoUsableAnswer(f"The agent refused `{method}`: {said}", error=number if isinstance(number, int) else None)
 
 
 _GREETING = {
