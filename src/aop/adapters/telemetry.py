@@ -8,13 +8,14 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from aop.adapters.agents.vendors import VENDORS
+from aop.adapters.late_processes import LateProcesses
 from aop.core.errors import Refusal
 from aop.core.version import VERSION
 from aop.kernel.calls import Kernel
@@ -139,22 +140,13 @@ class _SpannedCalls:
         )
 
 
-class _SpannedProcesses:
+class _SpannedProcesses(LateProcesses):
     def __init__(self, spans: Telemetry, inner: Processes) -> None:
+        super().__init__(lambda: inner)
         self._spans = spans
-        self._inner = inner
-
-    def sandbox_level(self, sandbox: str) -> str:
-        return self._inner.sandbox_level(sandbox)
-
-    def identity(self, sandbox: str, programs: Sequence[str]) -> str:
-        return self._inner.identity(sandbox, programs)
-
-    def together(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
-        return self._inner.together(tasks)
 
     def run(self, command: Command) -> Ended:
-        began_ns, ended = time.time_ns(), self._inner.run(command)
+        began_ns, ended = time.time_ns(), super().run(command)
         step = _GATE_LOG.fullmatch(command.log_path.name)
         if step is not None:
             self._spans.add(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 
 from aop.adapters.doctor.checks import Check, failure, fine
 from aop.adapters.doctor.repository import needed_modes
+from aop.adapters.late_processes import LateProcesses
 from aop.core.errors import Refusal
 from aop.core.ids import CommitId, FeatureId
 from aop.kernel.calls import Call
@@ -22,31 +22,20 @@ from aop.kernel.gate_runs import GatePlan, run_gates, telling_step
 from aop.kernel.gates import definition_of, effective_steps, profile_named
 from aop.kernel.ports import Command, Ended, Processes
 
-T = TypeVar("T")
-
 LOGS = ".aop/doctor"
 
 _NO_FEATURE = FeatureId("base")
 
 
-class _LogsBeside:
-    """Implements `Processes`; the logs of its steps belong to no feature, and lie together."""
+class _LogsBeside(LateProcesses):
+    """Other processes, but that the logs of steps belong to no feature, and lie together."""
 
     def __init__(self, inner: Processes, folder: Path) -> None:
-        self._inner = inner
+        super().__init__(lambda: inner)
         self._folder = folder
 
-    def sandbox_level(self, sandbox: str) -> str:
-        return self._inner.sandbox_level(sandbox)
-
-    def identity(self, sandbox: str, programs: Sequence[str]) -> str:
-        return self._inner.identity(sandbox, programs)
-
-    def together(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
-        return self._inner.together(tasks)
-
     def run(self, command: Command) -> Ended:
-        return self._inner.run(msgspec.structs.replace(command, log_path=self._folder / command.log_path.name))
+        return super().run(msgspec.structs.replace(command, log_path=self._folder / command.log_path.name))
 
 
 def check_base_gates(call: Call, config: Config, head: CommitId) -> Iterator[Check]:
