@@ -73,9 +73,9 @@ def held_by(params: ReviewParams, key: str) -> Held:
 def joined(reviews: Sequence[TicketReview], *, complete: bool) -> TicketReview:
     """Return several reviews as one; one that is not complete approves nothing."""
     verdict = min((review.verdict for review in reviews), key=_WORST_FIRST.index)
-    findings = tuple(finding for review in reviews for finding in review.findings)
+    findings = tuple(dict.fromkeys(finding for review in reviews for finding in review.findings))
     left_out = len(findings) - MOST_FINDINGS
-    summary = "\n\n".join(review.summary for review in reviews)
+    summary = "\n\n".join(dict.fromkeys(review.summary for review in reviews))
     if left_out > 0:
         summary = f"{left_out} further findings do not fit into one report.\n\n{summary}"
     return TicketReview(

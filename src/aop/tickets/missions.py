@@ -30,7 +30,8 @@ _LABELS = frozenset(["", "yaml", "yml", SCAFFOLDING, REVIEW_PARAMS])
 _MERGE_REQUEST = re.compile(r"/merge_requests/([1-9][0-9]{0,9})(?:[/?#].*)?\Z")
 _NOT_IN_BRANCHES = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|\.lock(?:/|\Z)|\.\Z|(?:\A|/)[.-]|/\Z")
 
-Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"\S")]
+# One line: names become parts of commit messages and comments, whose last lines are markers.
+Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"\A[^\x00-\x1f\x7f]*\S[^\x00-\x1f\x7f]*\Z")]
 Prose = Annotated[str, Meta(min_length=1, max_length=4_000, pattern=r"\S")]
 T = TypeVar("T", bound=Struct)
 

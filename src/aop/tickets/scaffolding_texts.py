@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from aop.tickets.missions import ScaffoldingMission
 from aop.tickets.plans import ScaffoldPlan
 from aop.tickets.ports import MergeRequest
+from aop.tickets.published import harmless
 
 
 def started(mission: ScaffoldingMission) -> str:
     """Say that the work begins."""
     target = mission.target
+    service, stack = harmless(mission.parameters.service_name), harmless(mission.technology_stack)
     return (
-        f"Scaffolding of `{mission.parameters.service_name}` ({mission.technology_stack}) started:"
+        f"Scaffolding of `{service}` ({stack}) started:"
         f" branch `{target.branch_slug}` of `{target.gitlab_project_path}`."
     )
 
