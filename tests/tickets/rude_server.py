@@ -18,21 +18,25 @@ def say(**message: Any) -> None:
     shout(json.dumps({"jsonrpc": "2.0", **message}))
 
 
+def asked_back() -> list[Any]:
+    say(id="s-1", method="sampling/createMessage", params={"messages": []})
+    refused = json.loads(sys.stdin.readline())
+    say(id="s-2", method="ping")
+    return [refused["error"]["code"], json.loads(sys.stdin.readline())["result"]]
+
+
 def called(way: str, number: int, text: str) -> None:
     result: Any = {"content": [{"type": "text", "text": text}], "isError": False}
     match way:
         case "asks":
-            say(id="s-1", method="sampling/createMessage", params={"messages": []})
-            refused = json.loads(sys.stdin.readline())
-            say(id="s-2", method="ping")
-            pong = json.loads(sys.stdin.readline())
-            result["content"][0]["text"] = json.dumps([refused["error"]["code"], pong["result"]])
+            result["content"][0]["text"] = json.dumps(asked_back())
         case "storms":
-            for _ in range(2000):
-                say(method="notifications/tools/list_changed")
+            shout("\n".join(['{"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}'] * 2000))
         case "wrong-id":
             say(id=number + 1000, result={"content": [{"type": "text", "text": "forged"}]})
             shout("not even JSON" + "[" * 5000)
+        case "links":
+            result["content"] += [{"type": "resource_link", "name": "passwd", "uri": "file:///etc/passwd"}]
         case "no-result":
             result = {"content": "everything is fine"}
         case "hangs":

@@ -80,6 +80,11 @@ def test_an_answer_with_another_number_and_what_is_no_message_are_passed_over() 
     assert rude("wrong-id")[1].text == "hello"
 
 
+@pytest.mark.hostile("X21")
+def test_a_link_to_a_resource_is_never_followed_and_is_no_text() -> None:
+    assert rude("links")[1].text == "hello"
+
+
 @pytest.mark.hostile("X22")
 def test_a_storm_of_changes_changes_nothing() -> None:
     assert (rude("storms")[0], rude("storms")[1].text) == (["echo"], "hello")

@@ -84,3 +84,5 @@ def test_no_secret_of_a_ticket_or_of_the_environment_is_kept_or_shown(tmp_path: 
     for secret in (token, "open-sesame-42"):
         assert (secret in shown.out, secret.encode() in kept) == (False, False)
     assert shown.json["data"]["payload"]["key"] == KEY
+    line = place.aop("show", "scaffold-SHOP-12-1").out.splitlines()[1]
+    assert (line.split()[1], token in line, '"key":"SHOP-12"' in line) == ("ticket", False, True)

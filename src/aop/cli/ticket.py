@@ -135,6 +135,8 @@ def _show(found: Mapping[str, Any], terminal: Terminal) -> int:
         terminal.object({"ok": True, "data": found})
         return Exit.OK
     lines = [f"{found['run_id']}: {found['state']}, began {found['began']}, ended {found['ended'] or 'not yet'}"]
+    began = msgspec.json.encode(found["payload"]).decode()
+    lines.append(f"  {found['began']}  {'ticket':<24}{began[:400]}")
     for step in found["steps"]:
         text = msgspec.json.encode(step["outcome"]).decode()
         lines.append(f"  {step['at']}  {step['name']:<24}{text[:400]}")
