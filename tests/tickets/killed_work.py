@@ -44,7 +44,7 @@ def main(name: str, folder: Path, step: str) -> None:
     way = WAYS[name]
     ledger = KillingLedger(folder / "ledger" / "ledger.db", step)
     prices = Prices({NAME: Price(input=1.0, output=1.0)})
-    brain = ModelBrain(DiligentModel(way.wanted, way.answer), prices, SystemClock(), Redactor(), CallLimits())
+    brain = ModelBrain(DiligentModel(way), prices, SystemClock(), Redactor(), CallLimits())
     environ = {
         "PATH": os.environ["PATH"],
         "VCS_PROVIDER": "LOCAL",

@@ -112,16 +112,16 @@ class DiligentModel:
 
     names = (NAME,)
 
-    def __init__(self, wanted: Mapping[str, Mapping[str, Any]], answer: Any) -> None:
-        self._wanted = wanted
-        self._answer = answer
+    def __init__(self, way: Way) -> None:
+        self._way = way
 
     async def reply(self, request: Request) -> Reply:
         done = {turn.name for turn in request.turns if isinstance(turn, Observation) and turn.ok}
-        for tool, arguments in self._wanted.items():
+        for tool, arguments in self._way.wanted.items():
             if request.tools and tool not in done:
                 return calls((tool, arguments))(request)
-        step = answers(self._answer)
+        handed_in = self._way.handed_in is not None and request.tools
+        step = answers(self._way.handed_in if handed_in else self._way.answer)
         assert callable(step)
         return step(request)
 
@@ -133,6 +133,8 @@ class Way(Struct, frozen=True, kw_only=True):
     description: str
     wanted: Mapping[str, Mapping[str, Any]] = {}
     answer: Any
+    handed_in: Any = None
+    """What ends a loop, where it is something else."""
 
 
 _PARAMS = ReviewParams(
@@ -165,6 +167,15 @@ WAYS = {
 }
 
 
+RECOVERY = Way(
+    kind="scaffold",
+    description=fenced(BLOCK),
+    wanted=WAYS["agentic scaffold"].wanted,
+    answer=PLAN,
+    handed_in=WAYS["agentic scaffold"].answer,
+)
+
+
 def made_world(folder: Path, way: Way) -> Local:
     """Make a LOCAL for a way; for a review, with what is to be reviewed."""
     local = local_world(folder, way.description)
@@ -185,7 +196,7 @@ def worked(
     """
     upstream = ShakenUpstream(Local(folder, os.environ), trouble)
     ledger = TicketLedger(folder / "ledger" / "ledger.db")
-    model = DiligentModel(way.wanted, way.answer)
+    model = DiligentModel(way)
     prices = Prices({NAME: Price(input=1.0, output=1.0)})
     desk = Desk(
         tracker=LocalTracker(upstream),

@@ -13,7 +13,18 @@ import pytest
 
 from aop.adapters.outbound.local.server import Local
 from tests.tickets.local_worlds import KEY
-from tests.tickets.shaken_worlds import WAYS, Effects, Killed, Trouble, Way, effects, made_world, worked
+from tests.tickets.shaken_worlds import (
+    RECOVERY,
+    SETTINGS,
+    WAYS,
+    Effects,
+    Killed,
+    Trouble,
+    Way,
+    effects,
+    made_world,
+    worked,
+)  # fmt: skip
 
 T, V, D = "tracker_", "vcs_", "docs_"
 COMMENT = [f"{T}get_ticket", f"{T}add_comment"]
@@ -160,6 +171,20 @@ def test_an_answer_that_is_lost_after_a_write_does_not_make_it_twice(name: str, 
     for at, tool in enumerate(ORDER[name]):
         if at and any(word in tool for word in ("add_", "create_", "push_", "set_", "transition")):
             fails(worlds(name), name, Trouble(at=at, what="lost", after=True))
+
+
+@pytest.mark.req("SCAF-35")
+def test_a_recovery_of_any_write_whose_answer_was_lost_leaves_each_effect_once(worlds: Any) -> None:
+    name = "linear scaffold"
+    settings = msgspec.structs.replace(SETTINGS, recovery_enabled=True)
+    for at, tool in enumerate(ORDER[name]):
+        if at > 2 and any(word in tool for word in ("add_", "create_", "push_", "set_", "transition")):
+            folder = worlds(name)
+            ending, _ = worked(folder, RECOVERY, Trouble(at=at, what="lost", after=True), settings)
+            left = effects(folder)
+            assert (at, ending["outcome"], bool(ending["commit"])) == (at, "scaffolded", True)
+            assert len(set(left.comments)) == len(left.comments)
+            assert msgspec.structs.replace(left, comments=EXPECTED["scaffold"].comments) == EXPECTED["scaffold"]
 
 
 @pytest.mark.slow

@@ -76,7 +76,7 @@ class AgenticScaffold:
             lacks = ", ".join(f"`{name}`" for name in missing) or "an open merge request"
             raise AgentStopped(f"The model said that it was done, but there is no {lacks}.", cause="not_done")
         commits = self.tools.done.get("commit", [])
-        told = msgspec.json.decode(str(commits[-1])) if commits else {}
+        told = msgspec.json.decode(str(commits[0])) if commits else {}
         return {"commit": told.get("commit", ""), "merge_request": found}
 
     def _is_done(self, operation: str) -> bool:
@@ -93,7 +93,7 @@ class AgenticScaffold:
         if not self._is_done("create_branch"):
             raise ToolCallDenied("The branch is not there yet.", hint="Make the branch first.")
         if self._is_done("commit"):
-            raise ToolCallDenied("This run has made its one commit.", hint="Open the merge request.")
+            return {"committed": False, "why": "This run has made its one commit already; nothing was added to it."}
         plan = validated(ScaffoldPlan(files=given.files, summary="Committed."), self._desk.redact)
         message = self._desk.redact(texts.commit_message(self._key, self._mission))
         marker = self._steps.marker("commit")

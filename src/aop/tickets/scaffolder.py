@@ -48,7 +48,7 @@ class _Scaffolding:
         self.steps = steps
         self._ticket = ticket
         self._key = ticket.key
-        self._commit = ""
+        self._made: dict[str, Any] = {}
 
     async def worked(self) -> dict[str, Any]:
         """Take the path that the mission and the settings choose; where it failed, perhaps the other one after it.
@@ -106,8 +106,8 @@ class _Scaffolding:
         async def prove() -> dict[str, Any]:
             return {**await work.proven(), "generated_at": timestamp(self._desk.clock.now())}
 
-        made = await self.steps.do("prove_result", prove)
-        made["commit"] = made["commit"] or self._commit
+        # What the fixed steps made before it failed is what was made: its time may stand in the ticket already.
+        made = {**await self.steps.do("prove_result", prove), **self._made}
         await self._tell(mission, made)
         used = {"iterations": spent.iterations, "cost_usd": spent.cost_usd, "seconds": spent.seconds}
         ending = {"mode": Mode.AGENTIC_ACT_LOOP, "spent": used, "summary": self._desk.redact(done.summary)}
@@ -165,7 +165,7 @@ class _Scaffolding:
         project, branch, base = target.gitlab_project_path, target.branch_slug, target.target_base_branch
         await self.steps.do("create_branch", lambda: vcs.create_branch(project, branch, base=base))
         message = self._desk.redact(texts.commit_message(self._key, mission))
-        self._commit = await self.steps.do(
+        self._made["commit"] = await self.steps.do(
             "commit", lambda: vcs.commit_changes(project, branch, message, plan.files, marker=marker)
         )
 
@@ -179,7 +179,8 @@ class _Scaffolding:
             )
             return {"merge_request": opened, "generated_at": timestamp(self._desk.clock.now())}
 
-        return {"commit": self._commit, **await self.steps.do("open_merge_request", open_merge_request)}
+        self._made.update(await self.steps.do("open_merge_request", open_merge_request))
+        return self._made
 
     async def _tell(self, mission: ScaffoldingMission, made: dict[str, Any]) -> None:
         opened = msgspec.convert(made["merge_request"], type=MergeRequest)

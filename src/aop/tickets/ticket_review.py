@@ -129,11 +129,8 @@ def published_review(
     judged = judged_criteria(criteria, review.criteria)
     worst = any(_CRITICAL.match(before[mark].text) for mark in carried)
     unmet = any(criterion.state is CriterionState.NOT_MET for criterion in judged)
-    verdict = review.verdict
-    if worst or (unmet and verdict is ReviewVerdict.APPROVE):
-        verdict = ReviewVerdict.REQUEST_CHANGES
     return PublishedReview(
-        verdict=verdict,
+        verdict=ReviewVerdict.REQUEST_CHANGES if worst or unmet else review.verdict,
         summary=review.summary,
         findings=tuple(finding for finding in found if finding.fingerprint not in before),
         next_steps=review.next_steps,
