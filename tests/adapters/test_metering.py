@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -318,6 +319,27 @@ def test_a_request_that_names_no_model_reaches_nobody(body: bytes) -> None:
     with scene(whole(MESSAGE)) as at:
         key = {"x-api-key": at.meter.placeholder_key}
         answer = httpx2.post(f"{at.meter.base_url}/v1/messages", content=body, headers=key)
+    assert (answer.status_code, at.provider.heard) == (400, [])
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [("/v1/models/org/m:1", 200), ("/v1/models/m/../../files", 404), ("/v1/models/m/..", 404), ("/v1/models//m", 404)],
+)
+def test_the_key_goes_to_the_models_of_a_provider_and_to_nothing_beside_them(path: str, status: int) -> None:
+    with scene(whole({"id": "m"}), of="openai") as at:
+        # Not by a client that makes the path plain before it sends it.
+        agent = HTTPConnection("127.0.0.1", httpx2.URL(at.meter.base_url).port, timeout=20)
+        agent.request("GET", path, headers={"authorization": f"Bearer {at.meter.placeholder_key}"})
+        answer = agent.getresponse()
+        agent.close()
+    assert (answer.status, [each.path for each in at.provider.heard]) == (status, [path] if status == 200 else [])
+
+
+def test_an_answer_that_would_come_later_and_uncounted_is_not_asked_for() -> None:
+    with scene(whole({"status": "queued", "usage": None}), of="openai") as at:
+        key = {"authorization": f"Bearer {at.meter.placeholder_key}"}
+        answer = at.ask("/responses", {"model": "m", "input": "x", "background": True}, **key)
     assert (answer.status_code, at.provider.heard) == (400, [])
 
 

@@ -153,7 +153,8 @@ _OPENAI = Dialect(
         _route("POST", r"/v1/responses/compact", costs=True),
         _route("POST", r"/v1/responses/input_tokens"),
         _route("POST", r"/v1/chat/completions", costs=True),
-        _route("GET", r"/v1/models(/[A-Za-z0-9][A-Za-z0-9._:/-]*)?"),
+        # Some names of models have folders; none of them is `..`, which would lead anywhere, with the key.
+        _route("GET", r"/v1/models(/[A-Za-z0-9][A-Za-z0-9._:-]*)*"),
     ),
     key_header="authorization",
     key_form="Bearer {}",

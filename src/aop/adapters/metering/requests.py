@@ -69,6 +69,8 @@ def admit(asked: Asked, dialect: Dialect, *, provider: str, key: str) -> Admitte
         model = _model(route, asked.path, said)
         if said is None or not model:
             return Turned(status=400, why="The request is no JSON object that names a model.")
+        if said.get("background"):
+            return Turned(status=400, why="The answer would come later, and nobody could count its tokens.")
         body = _told_to_report(asked.path, said) or body
     return Admitted(
         method=asked.method,
