@@ -47,3 +47,20 @@ def test_a_circle_is_refused_and_shown() -> None:
     with pytest.raises(SpecIngestFailed) as refused:
         check_dependencies({A: (B,), B: (C,), C: (A,)}, frozenset())
     assert refused.value.facts["circle"] == ["a", "b", "c", "a"]
+
+
+def test_many_features_that_each_need_all_before_them_are_no_circle() -> None:
+    names = [FeatureId(f"f{number}") for number in range(60)]
+    check_dependencies({name: tuple(names[:number]) for number, name in enumerate(names)}, frozenset())
+
+
+def test_a_circle_among_others_is_shown_without_those_that_only_lead_to_it() -> None:
+    with pytest.raises(SpecIngestFailed) as refused:
+        check_dependencies({A: (B,), B: (C,), C: (B,)}, frozenset())
+    assert refused.value.facts["circle"] == ["b", "c", "b"]
+
+
+def test_a_chain_may_be_as_long_as_a_backlog_is() -> None:
+    names = [FeatureId(f"f{number}") for number in range(3000)]
+    wanted = {name: (names[number + 1],) for number, name in enumerate(names[:-1])}
+    check_dependencies({**wanted, names[-1]: ()}, frozenset())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from graphlib import CycleError, TopologicalSorter
 
 from aop.core.errors import InvalidFeatureSlug, SpecIngestFailed
 from aop.core.frontmatter import split_front_matter
@@ -45,22 +46,23 @@ def check_dependencies(wanted: Mapping[FeatureId, tuple[FeatureId, ...]], known:
                     hint="Give the spec of that feature as well, or take it out of `depends_on`.",
                     feature_id=name,
                 )
-    for name in wanted:
-        circle = next(_circles(name, wanted, (name,)), None)
-        if circle:
-            shown = " -> ".join(f"`{each}`" for each in circle)
-            raise SpecIngestFailed(
-                f"These specs depend on each other in a circle: {shown}.",
-                hint="Take one of them out of `depends_on`.",
-                circle=list(circle),
-            )
+    circle = _circle(wanted)
+    if circle:
+        shown = " -> ".join(f"`{each}`" for each in circle)
+        raise SpecIngestFailed(
+            f"These specs depend on each other in a circle: {shown}.",
+            hint="Take one of them out of `depends_on`.",
+            circle=list(circle),
+        )
 
 
-def _circles(
-    name: FeatureId, wanted: Mapping[FeatureId, tuple[FeatureId, ...]], way: tuple[FeatureId, ...]
-) -> Iterator[tuple[FeatureId, ...]]:
-    for other in wanted.get(name, ()):
-        if other == way[0]:
-            yield (*way, other)
-        elif other not in way:
-            yield from _circles(other, wanted, (*way, other))
+def _circle(wanted: Mapping[FeatureId, tuple[FeatureId, ...]]) -> tuple[FeatureId, ...]:
+    """Return features of which each depends on the next, from the one that comes first by name; empty if none do."""
+    try:
+        TopologicalSorter(wanted).prepare()
+    except CycleError as error:
+        # Told from what is needed to who needs it, and with its beginning at both ends.
+        around = list(reversed(error.args[1]))[1:]
+        first = around.index(min(around))
+        return (*around[first:], *around[: first + 1])
+    return ()
