@@ -63,6 +63,17 @@ def test_a_question_without_a_default_leaves_its_feature_blocked_when_the_time_i
     world.close()
 
 
+def test_a_question_that_the_inbox_refuses_goes_back_to_the_worker_who_asked_it(tmp_path: Path) -> None:
+    world = configured(tmp_path / "repo")
+    worker = asking(default="x" * 16_001)
+    with office(world, {ONE: worker}) as at_work:
+        at_work.supervisor.submit([ONE])
+        assert at_work.settle()[ONE].outcome == {"status": "ready_to_merge", "error": None}
+    refused = worker.given[1].last_tool_results[0]
+    assert (refused.tool, (refused.error or {})["code"]) == ("inbox.ask", "invalid_arguments")
+    world.close()
+
+
 def test_people_are_told_of_a_question_reminded_after_growing_waits_and_told_of_the_end(tmp_path: Path) -> None:
     reminders = {"remind_after_minutes": 30, "remind_multiplier": 2, "remind_max_minutes": 1440}
     world = configured(tmp_path / "repo", policy={"inbox": reminders})

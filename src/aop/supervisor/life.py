@@ -222,7 +222,12 @@ class Lives:
         return {"unmerged": left, "since": since}
 
     async def _person(self, run: Run, feature: FeatureRun, asked: AskPerson, number: int) -> Event:
-        topic = asked.question_id or await self._put_question(run, feature, asked, number)
+        topic = asked.question_id
+        if not topic:
+            put = await self._put_question(run, feature, asked, number)
+            if not put.ok:
+                return ToolAnswered(result=put)
+            topic = str(put.data["question_id"])
         self._tell(
             feature.feature_id, f"asks: {asked.question} (aop answer {topic} {'|'.join(asked.choices) or 'TEXT'})"
         )
@@ -232,7 +237,7 @@ class Lives:
             return NobodyAnswered(question=asked.question)
         return PersonAnswered(question=asked.question, answer=str(said))
 
-    async def _put_question(self, run: Run, feature: FeatureRun, asked: AskPerson, number: int) -> str:
+    async def _put_question(self, run: Run, feature: FeatureRun, asked: AskPerson, number: int) -> ToolResult:
         arguments = {
             "gate": asked.gate,
             "text": asked.question,
@@ -242,8 +247,8 @@ class Lives:
             "default": asked.default,
         }
         call = CallTool(role=Role.ORCHESTRATOR, tool="inbox.ask", arguments=arguments)
-        put: Any = await run.step(f"ask{number}", lambda: self._work.called(run, feature.feature_id, call, number))
-        return str(put["data"]["question_id"])
+        put = await run.step(f"ask{number}", lambda: self._work.called(run, feature.feature_id, call, number))
+        return msgspec.convert(put, ToolResult)
 
     async def _cleared(self, run: Run, feature: FeatureRun, way: Await, number: int) -> Event:
         async def block() -> Json:

@@ -13,7 +13,7 @@ from typing import Any, assert_never
 import msgspec
 from msgspec.structs import replace
 
-from aop.core.errors import InvalidArguments, NobodyAnsweredInTime
+from aop.core.errors import InvalidArguments, NobodyAnsweredInTime, UnknownFeature
 from aop.core.roles import Role
 from aop.kernel.config_models import Mode
 from aop.kernel.documents import Status
@@ -305,7 +305,7 @@ def _refused(run: FeatureRun, result: ToolResult) -> Decision:
     """Give a refusal back to the worker whose proposal it was; what only others can change is waited for."""
     error = result.error or {}
     code, details = str(error.get("code", "")), error.get("details", {})
-    if result.tool.startswith("feature."):
+    if result.tool.startswith("feature.") or code == UnknownFeature.code:
         return run, Finish(status=run.status, error=error)
     if code == "invalid_status_transition" and details.get("status") == Status.BLOCKED:
         # The kernel blocked it while no supervisor ran; what it was blocked for is judged with the next proposal.
