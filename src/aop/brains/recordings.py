@@ -12,6 +12,7 @@ from msgspec import Struct
 from aop.brains.conversation import Reply, Request
 from aop.core.errors import Json
 from aop.core.jsontext import canonical_json
+from aop.core.redaction import masked
 
 NOT_ASKED = ("timeout_seconds", "max_output_tokens", "fence")
 """What differs from one run to the next although the same is asked."""
@@ -46,16 +47,3 @@ def _asked(request: Request, redact: Callable[[str], str]) -> Json:
     built = msgspec.to_builtins(msgspec.structs.replace(request, turns=turns))
     told = {name: value for name, value in built.items() if name not in NOT_ASKED}
     return masked(told, lambda text: redact(text.replace(request.fence, "FENCE") if request.fence else text))
-
-
-def masked(value: Json, redact: Callable[[str], str]) -> Json:
-    """Return a value with every text in it redacted."""
-    match value:
-        case str():
-            return redact(value)
-        case dict():
-            return {name: masked(part, redact) for name, part in value.items()}
-        case list() | tuple():
-            return [masked(part, redact) for part in value]
-        case _:
-            return value

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from binascii import b2a_base64
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from math import log2
 from typing import Protocol
 
 from msgspec import Struct
 
+from aop.core.errors import Json
 from aop.core.redaction_rules import MASKING_RULES, PUBLISHED_EXAMPLES, RULES, Rule
 
 KNOWN_VALUE = "known-value"
@@ -65,6 +66,19 @@ class Redactor:
 def secrets_in(text: str) -> tuple[Finding, ...]:
     """Return what is a secret beyond reasonable doubt, where no values are known."""
     return Redactor().secrets_in(text)
+
+
+def masked(value: Json, redact: Callable[[str], str]) -> Json:
+    """Return a value with every text and every name in it redacted."""
+    match value:
+        case str():
+            return redact(value)
+        case Mapping():
+            return {redact(name): masked(part, redact) for name, part in value.items()}
+        case list() | tuple():
+            return [masked(part, redact) for part in value]
+        case _:
+            return value
 
 
 class _Hit(Struct, frozen=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, takewhile
 
@@ -24,6 +25,8 @@ from aop.kernel.plans import Bounds
 from aop.kernel.ports import FileMode, TreeChange, TreeEntry
 from aop.kernel.territory import Territory
 
+_SHOWN_CHARS = 200
+
 
 def rules_of(policy: PatchPolicy) -> PatchRules:
     """Return what the text of a patch may be."""
@@ -45,6 +48,17 @@ def refuse_secrets(patch: Patch, redact: Redactor) -> None:
         names = (path.encode() for path in sorted(file.paths))
         added = (line[1:] for hunk in file.hunks for line in hunk.lines if line.startswith(b"+"))
         _refuse_secrets_in(b"\n".join((*names, *added)), file.new_path or file.old_path or "", redact)
+
+
+def refuse_added_secrets(diff: str, redact: Redactor) -> None:
+    """Refuse a text that would add a secret as a patch, before anything of it is kept; it need not be a patch yet.
+
+    Raises: SecretDetected.
+    """
+    for part in re.split(r"(?m)^(?=\+\+\+ )", diff):
+        added = [line[1:] for line in part.splitlines() if line.startswith("+")]
+        name = added[0].removeprefix("++ ").removeprefix("b/") if added else ""
+        _refuse_secrets_in("\n".join(added).encode(errors="replace"), name[:_SHOWN_CHARS], redact)
 
 
 def removed_secrets(patch: Patch, redact: Redactor) -> tuple[str, ...]:

@@ -9,19 +9,21 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Struct
 
-from aop.core.errors import Json, Refusal
+from aop.core.errors import Json, Refusal, SecretDetected
 from aop.core.ids import FeatureId
+from aop.core.redaction import Redactor, masked
 from aop.core.roles import Role
 from aop.core.run import Run
 from aop.kernel.calls import Envelope
 from aop.kernel.config_models import Mode
 from aop.kernel.gateway import Gateway
+from aop.kernel.patches import refuse_added_secrets
 from aop.kernel.principals import Principal
 from aop.kernel.usage import Overrun, overrun
 from aop.kernel.wishes import is_paused
 from aop.supervisor.attempts import telling_line
 from aop.supervisor.journey import AskWorker, CallTool, TurnWithheld, WorkerAnswered, WorkerFailed
-from aop.supervisor.workers import ProviderChoice, ToolResult, Worker, WorkerInput, WorkerOutput
+from aop.supervisor.workers import PatchProposal, ProviderChoice, ToolResult, Worker, WorkerInput, WorkerOutput
 
 GISTS: Mapping[str, Callable[[Any], str]] = {
     "feature.init": lambda made: f"{made['worktree_path']}, cut from {made['base_branch']}",
@@ -117,15 +119,20 @@ class Work:
             return plain(TurnWithheld(ask=turn.ask, over=over))
         begun = self._begun(turn)
         try:
-            output = self._staff.worker(turn.feature_id, turn.ask.role).turn(self._input(turn))
+            said = self._staff.worker(turn.feature_id, turn.ask.role).turn(self._input(turn))
+            output = without_secrets(said, self._gateway.kernel.redact)
         except Refusal as refusal:
-            self._tell(turn.feature_id, f"{turn.ask.role}: no answer: {refusal.message}")
+            error = self._masked(refusal.as_error())
+            self._tell(turn.feature_id, f"{turn.ask.role}: no answer: {error['message']}")
             # A turn that brings nothing may have cost as much as any other.
             self._count(begun, turn, refusal.facts.get("usage"), answered=False)
-            return plain(WorkerFailed(error=refusal.as_error()))
+            return plain(WorkerFailed(error=error))
         self._count(begun, turn, msgspec.to_builtins(output.usage), answered=True)
         self._tell(turn.feature_id, f"{turn.ask.role}: answers with {_word(output)}")
         return plain(WorkerAnswered(output=output))
+
+    def _masked(self, error: Mapping[str, Json]) -> Any:
+        return masked(error, self._gateway.kernel.redact.mask_secrets)
 
     def _overrun(self, turn: Turn) -> Overrun | None:
         kernel = self._gateway.kernel
@@ -183,6 +190,22 @@ class Work:
         who = Principal(role=role, actor=f"{role}:{feature_id}", features=frozenset({feature_id}))
         key = None if operation is None else operation.replace("/", ".")
         return self._gateway.call(who, tool, arguments, operation_id=key)
+
+
+def without_secrets(output: WorkerOutput, redact: Redactor) -> WorkerOutput:
+    """Return an answer as it may be kept; to mask a patch would be to change it, so one that adds a secret is refused.
+
+    Raises: SecretDetected.
+    """
+    if not isinstance(output, PatchProposal):
+        said: WorkerOutput = msgspec.convert(masked(plain(output), redact.mask_secrets), WorkerOutput)
+        return said
+    try:
+        refuse_added_secrets(output.unified_diff, redact)
+    except SecretDetected as refusal:
+        refusal.facts["usage"] = plain(output.usage)
+        raise
+    return output
 
 
 def plain(value: Any) -> Json:

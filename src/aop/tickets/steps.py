@@ -10,10 +10,9 @@ from msgspec import Struct
 
 from aop.brains.budgets import Limits
 from aop.brains.ports import Brain
-from aop.brains.recordings import masked
 from aop.core.clock import Clock, timestamp
 from aop.core.errors import Fault, InternalError, Json, Refusal
-from aop.core.redaction import Redactor
+from aop.core.redaction import Redactor, masked
 from aop.core.run import Run, RunId
 from aop.tickets.ports import DocsPort, TrackerPort, VcsPort
 

@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 
 from aop.core.errors import AlreadyAnswered, NotAChoice, UnknownQuestion
 from aop.core.ids import FeatureId
+from aop.core.redaction import masked
 from aop.kernel.calls import Arguments, Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.merging import unapproved
 from aop.kernel.permissions import COORDINATORS, READERS, SYSTEM
@@ -42,6 +43,7 @@ def ask(call: Call, arguments: Ask) -> Outcome:
     text = call.kernel.redact(arguments.text)[:LARGEST_TEXT]
     # Silence is no yes: only what is no permission can have an answer that nobody gave.
     default = call.kernel.redact(arguments.default) if arguments.default and arguments.gate == "question" else None
+    detail = masked(arguments.detail, call.kernel.redact)
 
     def decide(tx: Transaction) -> Outcome:
         state = the_feature(tx, arguments)
@@ -57,7 +59,7 @@ def ask(call: Call, arguments: Ask) -> Outcome:
             state.feature_id,
             arguments.gate,
             text,
-            detail=arguments.detail,
+            detail=detail,
             about=arguments.about,
             choices=arguments.choices,
             default=default,

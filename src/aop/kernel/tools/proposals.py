@@ -8,9 +8,11 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from aop.core.redaction import masked
 from aop.kernel.calls import Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.documents import Plan
 from aop.kernel.obligations import GivenMappings
+from aop.kernel.patches import refuse_added_secrets
 from aop.kernel.permissions import PATCHERS, PLANNERS, WORKERS
 from aop.kernel.proposals import Proposed, proposal_key
 from aop.kernel.record import Transaction
@@ -60,22 +62,31 @@ def submit_plan(call: Call, arguments: SubmitPlan) -> Outcome:
     answer: dict[str, Any] = {"type": "PLAN_SUBMISSION", "plan": plan}
     if arguments.obligations is not None:
         answer["obligations"] = msgspec.to_builtins(arguments.obligations)
-    return _kept(call, arguments, answer)
+    return _kept(call, arguments, _masked(call, answer))
 
 
 def submit_patch(call: Call, arguments: SubmitPatch) -> Outcome:
-    """Keep a patch as the answer of this turn."""
+    """Keep a patch as the answer of this turn; one that adds a secret is not even kept.
+
+    Raises: SecretDetected.
+    """
+    refuse_added_secrets(arguments.unified_diff, call.kernel.redact)
     return _kept(call, arguments, {"type": "PATCH", "unified_diff": arguments.unified_diff})
 
 
 def submit_note(call: Call, arguments: SubmitNote) -> Outcome:
     """Keep a note as the answer of this turn."""
-    return _kept(call, arguments, {"type": "NOTE", "note": arguments.note})
+    return _kept(call, arguments, _masked(call, {"type": "NOTE", "note": arguments.note}))
 
 
 def submit_request(call: Call, arguments: SubmitRequest) -> Outcome:
     """Keep a request as the answer of this turn."""
-    return _kept(call, arguments, {"type": "REQUEST", "request": arguments.request, "detail": arguments.detail})
+    said = {"type": "REQUEST", "request": arguments.request, "detail": arguments.detail}
+    return _kept(call, arguments, _masked(call, said))
+
+
+def _masked(call: Call, answer: Mapping[str, Any]) -> Any:
+    return masked(answer, call.kernel.redact.mask_secrets)
 
 
 def _kept(call: Call, arguments: ChangeArguments, answer: Mapping[str, Any]) -> Outcome:
