@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from aop.adapters.agents.model_worker import ModelDesk, ModelWorker
@@ -22,7 +23,7 @@ from aop.core.roles import Role
 from aop.kernel.usage import Usage
 from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, Request, WorkerInput
 from aop.testing.scripted_model import NAME, ScriptedModel, Step, answers, calls, says
-from tests.tools.worlds import plain
+from tests.tools.worlds import configured, plain
 from tests.world import World, make_repository, plan_for
 
 PRICES = Prices({NAME: Price(input=10_000, output=50_000)})
@@ -111,6 +112,27 @@ def test_a_model_without_a_result_is_no_usable_answer(world: World, steps: tuple
     with pytest.raises(NoUsableAnswer) as refused:
         turn(world, Role.BUILDER, *steps)
     assert refused.value.message == message
+
+
+def test_a_turn_that_brings_nothing_says_what_it_cost(world: World) -> None:
+    with pytest.raises(NoUsableAnswer) as refused:
+        turn(world, Role.BUILDER, calls(("gates_list", {})), ModelUnavailable("It is broken."))
+    assert msgspec.convert(refused.value.facts["usage"], Usage) == TWO_DOLLARS
+
+
+@pytest.mark.parametrize(
+    ("cap", "ran_out"), [({"max_usd_per_feature": 3}, "cost"), ({"max_tokens_per_feature": 200}, "tokens")]
+)
+def test_a_turn_ends_when_what_the_feature_may_cost_is_used_up(
+    tmp_path: Path, cap: dict[str, int], ran_out: str
+) -> None:
+    world = configured(tmp_path / "repo", policy={"cost": cap})
+    world.init()
+    with pytest.raises(NoUsableAnswer) as refused:
+        turn(world, Role.BUILDER, *(calls(("gates_list", {})),) * 60)
+    assert refused.value.message == f"The model used up its {ran_out} before it handed anything in."
+    assert msgspec.convert(refused.value.facts["usage"], Usage).cost_usd == 4
+    world.close()
 
 
 @pytest.mark.parametrize("tool", ["plan_submit", "repo_apply_patch", "feature_approve", "gates_run"])

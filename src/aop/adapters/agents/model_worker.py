@@ -15,16 +15,28 @@ from aop.adapters.agents.tree_edits import TreeEdits
 from aop.adapters.agents.turn_logs import fresh_log
 from aop.brains.budgets import Limits, Spent
 from aop.brains.conversation import Offer
-from aop.brains.ports import Brain, Called, Finished, LimitReached, Mission, ModelFailed, Observed, Outcome, Replied
+from aop.brains.ports import (
+    Brain,
+    Called,
+    Finished,
+    LimitReached,
+    Mission,
+    ModelFailed,
+    Observed,
+    Outcome,
+    Replied,
+    Talked,
+)
 from aop.brains.prompts import Data, Prompt, prompt
 from aop.core.errors import NoUsableAnswer, Refusal
+from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.kernel.documents import Plan
 from aop.kernel.gateway import Gateway
 from aop.kernel.obligations import GivenMappings
 from aop.kernel.principals import Principal
 from aop.kernel.schemas import tool_schemas
-from aop.kernel.usage import Usage
+from aop.kernel.usage import Usage, left_of_caps
 from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, Request, WorkerInput, WorkerOutput
 
 READS = ("repo.search", "repo.diff", "plan.get", "evidence.latest", "gates.list", "qa.test_index_get")
@@ -88,19 +100,29 @@ class ModelWorker:
             edits = None if given.role is Role.PLANNER else TreeEdits(scratch.folder)
             outcome = asyncio.run(self._work(given, RoleTools(desk.gateway, given, edits)))
             if not isinstance(outcome, Finished):
-                raise _no_answer(outcome)
+                refusal = _no_answer(outcome)
+                refusal.facts["usage"] = msgspec.to_builtins(usage_of(outcome.spent))
+                raise refusal
             diff = desk.scratches.diff(scratch) if edits is not None else ""
         return msgspec.structs.replace(answer_of(outcome.value, diff), usage=usage_of(outcome.spent))
 
     async def _work(self, given: WorkerInput, tools: RoleTools) -> Outcome[Planned] | Outcome[Built]:
-        limits = Limits(max_iterations=MOST_REPLIES, max_seconds=self._desk.seconds)
-        told = self._prompt(given)
+        limits, told = self._limits(given.feature_id), self._prompt(given)
         with Transcript(fresh_log(self._desk.logs, given.feature_id, given.role)) as transcript:
             if given.role is Role.PLANNER:
                 planning = Mission(prompt=told, result=Planned)
                 return await self._brain.run_agentic_loop(planning, tools, limits, transcript.note)
             building = Mission(prompt=told, result=Built)
             return await self._brain.run_agentic_loop(building, tools, limits, transcript.note)
+
+    def _limits(self, feature_id: FeatureId) -> Limits:
+        """Return what a turn may take: no more than the feature may still cost."""
+        kernel = self._desk.gateway.kernel
+        with kernel.record.read() as view:
+            dollars, tokens = left_of_caps(view, kernel.config().policy.cost, feature_id)
+        return Limits(
+            max_iterations=MOST_REPLIES, max_seconds=self._desk.seconds, max_tokens=tokens, max_cost_usd=dollars
+        )
 
     def _prompt(self, given: WorkerInput) -> Prompt:
         material = {"context_bundle": given.context_bundle, "last_tool_results": given.last_tool_results}
@@ -193,7 +215,7 @@ def usage_of(spent: Spent) -> Usage:
     )
 
 
-def _no_answer(outcome: Any) -> NoUsableAnswer:
+def _no_answer(outcome: Talked | LimitReached | ModelFailed) -> NoUsableAnswer:
     if isinstance(outcome, LimitReached):
         return NoUsableAnswer(f"The model used up its {outcome.limit} before it handed anything in.")
     if isinstance(outcome, ModelFailed):
