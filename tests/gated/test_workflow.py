@@ -247,6 +247,19 @@ def test_a_conflict_halts_the_workflow_and_leaves_the_repository_clean(tmp_path:
     assert agent.call("get_task")["status"] == "INITIALIZING"
 
 
+def test_a_merge_without_a_person_that_meets_a_conflict_leaves_no_operation_pending(tmp_path: Path) -> None:
+    agent = stepping(tmp_path / "repo", merge_policy={"require_user_approval": False})
+    at_review(agent)
+    agent.task()
+    agent.finish("Say one")
+    root = agent.world.root
+    (root / "src/said.txt").write_text("three\n")
+    git(root, "commit", "-qam", "Say three")
+    assert agent.call("get_task")["status"] == "HALTED"
+    with agent.world.app.gateway.kernel.record.read() as view:
+        assert view.pending_operations() == ()
+
+
 @pytest.mark.req("GATED-53", "GATED-87", "GATED-89", "GATED-90", "GATED-91")
 def test_what_the_reviewer_finds_becomes_a_task_and_is_reviewed_again(tmp_path: Path) -> None:
     finding = (

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from msgspec.structs import replace
 
-from aop.core.errors import MergeConflict
+from aop.core.errors import MergeConflict, Refusal
 from aop.core.ids import OperationId
 from aop.core.roles import Role
 from aop.gated.sitting import workflow_of
@@ -43,8 +41,14 @@ def merge_if_permitted(call: Call) -> None:
             tx.enter_operation(entry)
     system = Principal(role=Role.SYSTEM, actor=call.principal.actor)
     message = plan_of(known.workflow).pr_title
-    with suppress(MergeConflict):
+    try:
         ready_to_merge(
             replace(call, tool=MERGE, principal=system, operation_id=operation),
             Merge(feature_id=known.feature_id, commit_message=message),
         )
+    except Refusal as refusal:
+        # As the gateway does: what was refused has not happened, and nobody will send it again.
+        with call.kernel.record.write() as tx:
+            tx.withdraw_operation(operation)
+        if not isinstance(refusal, MergeConflict):
+            raise
