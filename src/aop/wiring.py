@@ -16,6 +16,7 @@ from aop.adapters.file_locks import FileLocks
 from aop.adapters.files import RepositoryFiles
 from aop.adapters.git.command import GitDir, GitProgram
 from aop.adapters.git.furnishing import CheckoutFurnisher
+from aop.adapters.git.remotes import GitRemotes
 from aop.adapters.git.repository import Repository, open_repository
 from aop.adapters.kept_config import KeptConfig
 from aop.adapters.late_processes import LateProcesses
@@ -23,6 +24,7 @@ from aop.adapters.models.reviewing import ModelReviewer
 from aop.adapters.record.sqlite import SqliteRecord
 from aop.adapters.signing import FileSigner
 from aop.adapters.system import SystemClock, new_id
+from aop.adapters.workflows import show_workflow
 from aop.core.redaction import Redactor
 from aop.core.roles import Role
 from aop.kernel.calls import Kernel, Tool
@@ -208,19 +210,22 @@ def build(folder: Path, settings: Settings) -> App:
     record = SqliteRecord(private / "record.db")
     call_log = FileCallLog(repository.root / CALL_LOG)
     redact = Redactor(settings.secrets)
+    own_git = _own_git(repository, settings)
     kernel = Kernel(
         record=record,
         git=repository,
         files=RepositoryFiles(repository.root),
         processes=LateProcesses(lambda: _local_processes(repository, settings, redact)),
         locks=locks,
-        furnisher=_furnisher(repository, settings),
+        furnisher=CheckoutFurnisher(own_git, root=repository.root, common=repository.git_dir),
         calls=call_log,
         clock=SystemClock(),
         signer=FileSigner(private / "keys" / "approval.key"),
         redact=redact,
         new_id=new_id,
         config=KeptConfig(repository, repository.root),
+        remotes=GitRemotes(own_git, settings.environ),
+        show_workflow=show_workflow,
         reviewer=ModelReviewer(lambda model: build_brain(settings, chosen=model, product="code-review"), new_id),
     )
     person = Principal(role=Role.ORCHESTRATOR, actor=settings.actor, person=True)
@@ -238,10 +243,10 @@ def _telemetry(settings: Settings) -> Telemetry | None:
     return telemetry(settings.environ)
 
 
-def _furnisher(repository: Repository, settings: Settings) -> CheckoutFurnisher:
-    root, git_dir = repository.root, repository.git_dir
-    git = GitDir(GitProgram(settings.environ), git_dir=git_dir, work_tree=root, environment={}, root=root)
-    return CheckoutFurnisher(git, root=root, common=git_dir)
+def _own_git(repository: Repository, settings: Settings) -> GitDir:
+    root = repository.root
+    program = GitProgram(settings.environ)
+    return GitDir(program, git_dir=repository.git_dir, work_tree=root, environment={}, root=root)
 
 
 class Supervision(Struct, frozen=True, kw_only=True):

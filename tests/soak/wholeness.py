@@ -73,13 +73,13 @@ def before(stage: Stage) -> Before:
 def damage(stage: Stage, was: Before) -> list[str]:
     """Look first as a reader does, then give the operation again in a new process; return all that is wrong."""
     torn = list(_torn(stage.root))
-    _let_time_pass(stage.root)
+    let_time_pass(stage.root)
     again = subprocess.run(
         [*AOP, *stage.words], cwd=stage.root, env=quiet_environment(), capture_output=True, text=True, check=False
     )
     world = World(stage.root)
     try:
-        found = [*torn, *_of_record(world, stage), *_of_repository(stage, was), *_left_behind(stage.root)]
+        found = [*torn, *_of_record(world, stage), *_of_repository(stage, was), *left_behind(stage.root)]
     finally:
         world.close()
     # A merge has no operation id on the command line: given again after it was done, it is refused.
@@ -104,7 +104,7 @@ def _read(path: Path) -> Any:
     return parse_json(path.read_bytes())
 
 
-def _let_time_pass(root: Path) -> None:
+def let_time_pass(root: Path) -> None:
     """What is young may belong to a process that lives; nothing here does any more."""
     past = time.time() - 3600
     for folder in (root / ".aop/tmp", root / ".aop/scratch", root / ".aop/run"):
@@ -188,7 +188,7 @@ _LITTER: tuple[tuple[str, Callable[[Path], list[Path]]], ...] = (
 )
 
 
-def _left_behind(root: Path) -> Iterator[str]:
+def left_behind(root: Path) -> Iterator[str]:
     for name, look in _LITTER:
         found = sorted(path.relative_to(root).as_posix() for path in look(root))
         if found:

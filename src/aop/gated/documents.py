@@ -13,6 +13,7 @@ from aop.gated.workflow import Workflow
 from aop.kernel.documents import Document
 
 ACTIVE_PR, ORCHESTRATION_STATE = "ACTIVE_PR.json", "ORCHESTRATION_STATE.json"
+REVIEW_INPUT = ".aop-review.json"
 
 
 class GatedWorkflow(Document, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from aop.core.errors import BranchExists, Refusal
+from aop.gated.fetching import latest_base
 from aop.gated.machine import step
 from aop.gated.merging import looked_at_merge, marked_plan
 from aop.gated.reviewing import reviewed
@@ -38,7 +39,7 @@ from aop.gated.workflow import (
 from aop.kernel.documents import FeatureState, Status
 from aop.kernel.features import NOT_RUN
 from aop.kernel.gates import unproven
-from aop.kernel.merging import base_head, refuse_secret_message
+from aop.kernel.merging import refuse_secret_message
 
 
 def carried_through(sitting: Sitting, event: Event) -> Brief | Judge:
@@ -70,7 +71,7 @@ def _made_branch(sitting: Sitting, action: MakeBranch) -> BranchMade:
             branch=action.branch,
             head=taken,
         )
-    base = base_head(kernel, sitting.config)
+    base = latest_base(sitting)
     tree = git.tree_of(base)
     new = FeatureState(
         version=1 if sitting.state is None else sitting.state.version,

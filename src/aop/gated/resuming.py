@@ -11,7 +11,7 @@ from aop.core.errors import AlreadyAnswered, NoWorkflow, OutOfStep, Refusal
 from aop.core.ids import FeatureId
 from aop.gated.documents import GatedWorkflow
 from aop.gated.machine import step
-from aop.gated.sitting import rules_for, write_files
+from aop.gated.sitting import put_workflow, rules_for
 from aop.gated.workflow import PersonGuided
 from aop.kernel.calls import Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.held_features import held_worktree
@@ -53,16 +53,11 @@ def resume(call: Call, arguments: Resume) -> Outcome:
                     f"The workflow `{name}` waits for nobody.", hint="`aop gated status` says where it is."
                 ) from answer
             _answer_question(tx, call, known.question, guidance)
-            tx.put(replace(known, version=known.version + 1, workflow=after, question=""), name)
+            put_workflow(tx, replace(known, version=known.version + 1, workflow=after, question=""))
             tx.append(call.event("workflow_resumed", name, question_id=known.question, guidance=guidance))
             return Resumed(feature_id=name, status=after.status, question_id=known.question, guidance=guidance)
 
-        outcome = call.commit(decide)
-        with kernel.record.read() as view:
-            known = view.get(GatedWorkflow, name)
-        if known is not None:
-            write_files(kernel, known)
-        return outcome
+        return call.commit(decide)
 
 
 def _answer_question(tx: Transaction, call: Call, question_id: str, guidance: str) -> None:

@@ -9,6 +9,7 @@ import msgspec
 
 from aop.core.errors import Move, Refusal, ReviewerNotConfigured
 from aop.gated.active_pr import Step, StepType, Task
+from aop.gated.documents import REVIEW_INPUT
 from aop.gated.sitting import ReviewHeld, Sitting
 from aop.gated.standing import plan_of
 from aop.gated.verification import output_of, run_in_worktree, step_plan
@@ -18,7 +19,6 @@ from aop.kernel.documents import Verdict
 from aop.kernel.reviewer import ReviewWanted
 from aop.reviews.report import CodeReviewReport, Finding, ReviewVerdict, Severity, blocking
 
-INPUT_FILE = ".aop-review.json"
 LARGEST_DIFF = 4 * 1024 * 1024
 LARGEST_DIFF_FOR_A_MODEL = 400_000
 SHORT = 200
@@ -62,9 +62,9 @@ def judged(report: CodeReviewReport, changed: frozenset[str], severity: Severity
 def _by_command(sitting: Sitting) -> CodeReviewReport:
     wanted = _wanted(sitting, LARGEST_DIFF)
     told = {**msgspec.to_builtins(wanted), "active_pr": plan_of(sitting.workflow)}
-    step = GateStep(name="review", cmd=sitting.policy.review_command, env={"AOP_REVIEW_INPUT": INPUT_FILE})
+    step = GateStep(name="review", cmd=sitting.policy.review_command, env={"AOP_REVIEW_INPUT": REVIEW_INPUT})
     plan = step_plan(sitting, step, sitting.known.tree, tests=False)
-    run, _output = run_in_worktree(sitting, plan, inputs={INPUT_FILE: msgspec.json.encode(told)})
+    run, _output = run_in_worktree(sitting, plan, inputs={REVIEW_INPUT: msgspec.json.encode(told)})
     printed = output_of(sitting, run)
     if run.verdict is not Verdict.PASS:
         raise NoReport(f"The reviewer ended badly:\n{printed}")

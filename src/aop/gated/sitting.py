@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from aop.core.errors import FeatureBranchMoved, InvalidArguments, Json, NoWorkflow, Refusal, VersionConflict
 from aop.core.ids import CommitId, FeatureId
-from aop.gated.documents import GatedWorkflow
+from aop.gated.documents import REVIEW_INPUT, GatedWorkflow
 from aop.gated.standing import Rules
 from aop.gated.workflow import Thresholds, Workflow
 from aop.kernel.calls import Call, Kernel, Outcome
@@ -125,7 +125,7 @@ class Sitting:
             current = 0 if now is None else now.version
             raise VersionConflict(f"The workflow `{self.name}`", expected=self.before.version, current=current)
         if self.known != self.before:
-            tx.put(replace(self.known, version=self.before.version + 1), self.name)
+            put_workflow(tx, replace(self.known, version=self.before.version + 1))
         self._store_feature(tx)
         if self.question is not None:
             tx.put(self.question, self.question.question_id)
@@ -221,10 +221,31 @@ def sitting_of(call: Call) -> Iterator[Sitting]:
         if known.branch is not None and state is not None and state.status not in TERMINAL:
             # A person may have gone back to an earlier tree.
             sitting.learn(tree=state.tree)
-        if state is None or state.status is not Status.MERGED or known.branch is None:
-            sitting.notes += put_back(kernel, known)
-        sitting.notes += write_files(kernel, known)
+        sitting.notes += _set_right(kernel, known, state)
         yield sitting
+
+
+def put_workflow(tx: Transaction, known: GatedWorkflow) -> None:
+    """Store a workflow; its worktree has to follow, whoever shows it."""
+    tx.put(known, known.feature_id)
+    tx.mark_unshown("workflow", known.feature_id)
+
+
+def show_workflow(kernel: Kernel, name: FeatureId) -> None:
+    """Bring HEAD, the branch and the two files up to the record, where a killed server left them behind it."""
+    with kernel.record.read() as view:
+        known, state = view.get(GatedWorkflow, name), view.get(FeatureState, name)
+    is_whole = known is not None and (known.branch is None or state is not None)
+    if known is not None and is_whole and kernel.git.worktree_head(name) is not None:
+        _set_right(kernel, known, state)
+
+
+def _set_right(kernel: Kernel, known: GatedWorkflow, state: FeatureState | None) -> list[str]:
+    """Have everything as the server left it; return what was not."""
+    # A review that was killed has left there what it was about.
+    kernel.files.remove(f"{_folder_of(kernel, known)}/{REVIEW_INPUT}")
+    is_merged = state is not None and state.status is Status.MERGED and known.branch is not None
+    return [*([] if is_merged else put_back(kernel, known)), *write_files(kernel, known)]
 
 
 def put_back(kernel: Kernel, known: GatedWorkflow) -> list[str]:
@@ -266,7 +287,7 @@ def take_back(call: Call, left: Mapping[str, Json]) -> Outcome | None:
 
 def write_files(kernel: Kernel, known: GatedWorkflow) -> list[str]:
     """Make the two files in the worktree say what the record says; return what somebody else had made of them."""
-    folder = kernel.git.worktree_path(known.feature_id).relative_to(kernel.files.root).as_posix()
+    folder = _folder_of(kernel, known)
     changed = []
     for name, content in known.files().items():
         path = f"{folder}/{name}"
@@ -281,3 +302,7 @@ def write_files(kernel: Kernel, known: GatedWorkflow) -> list[str]:
         else:
             kernel.files.write(path, content)
     return changed
+
+
+def _folder_of(kernel: Kernel, known: GatedWorkflow) -> str:
+    return kernel.git.worktree_path(known.feature_id).relative_to(kernel.files.root).as_posix()

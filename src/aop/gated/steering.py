@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from aop.core.errors import AgentAtWork, BranchExists, InvalidArguments, NoWorkflow
 from aop.core.ids import FeatureId, feature_id
 from aop.gated.documents import ACTIVE_PR, ORCHESTRATION_STATE, GatedWorkflow
-from aop.gated.sitting import write_files
+from aop.gated.sitting import put_workflow, write_files
 from aop.gated.workflow import Workflow
 from aop.kernel.calls import Arguments, Call, ChangeArguments, Kernel, Outcome, Tool, the_feature
 from aop.kernel.documents import TERMINAL, FeatureState, Status
@@ -80,7 +80,7 @@ def start(call: Call, arguments: Start) -> Outcome:
             there = tx.get(GatedWorkflow, name)
             if there is None:
                 _refuse_second(tx, plan)
-                tx.put(new, name)
+                put_workflow(tx, new)
                 tx.append(call.event("workflow_started", name, base=base, master_plan=plan))
             return _facts(kernel, there or new, created=there is None)
 
@@ -161,7 +161,7 @@ def reset(call: Call, arguments: ChangeArguments) -> Outcome:
         )
 
         def decide(tx: Transaction) -> Outcome:
-            tx.put(anew, name)
+            put_workflow(tx, anew)
             state = tx.get(FeatureState, name)
             if state is not None and state.status not in TERMINAL:
                 ended = moved(replace(state, tree=tree), Status.FAILED, reason="The workflow was begun again.")

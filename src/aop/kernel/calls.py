@@ -20,6 +20,7 @@ from aop.kernel.noted_calls import CallLog
 from aop.kernel.ports import Files, Git, Locks, NewId, Processes, Report, Signer
 from aop.kernel.principals import Principal
 from aop.kernel.record import Event, Record, Snapshot, Transaction
+from aop.kernel.remotes import Remotes
 from aop.kernel.reviewer import Reviewer
 
 
@@ -110,6 +111,10 @@ class Kernel(Struct, frozen=True, kw_only=True):
     config: Callable[[], Config]
     reviewer: Reviewer | None = None
     """None where no model can be asked."""
+    remotes: Remotes | None = None
+    """None where AOP reaches out to none."""
+    show_workflow: Callable[[Kernel, FeatureId], None] = lambda _kernel, _name: None
+    """Brings the worktree of a gated workflow up to the record; whoever calls holds the worktree."""
 
     def now(self) -> str:
         """Return the time of day as AOP writes it."""

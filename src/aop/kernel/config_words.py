@@ -126,6 +126,9 @@ KEY_WORDS: Mapping[str, str] = {
         "See [obligations](obligations.md)."
     ),
     "gated.master_plan": "Where the plan of all pull requests is that an agent works through.",
+    "gated.fetch_base": (
+        "Whether a new branch begins at what the remote of the base branch has by then; the base branch follows it."
+    ),
     "gated.preflight_profile": (
         "The gate profile that makes a step done; empty: `preflight`, or `default` where there is none."
     ),

@@ -16,6 +16,7 @@ class GatedRules(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`gated` of the policy."""
 
     master_plan: str
+    fetch_base: bool
     preflight_profile: str
     """Empty: the gate profile `preflight`, or `default` where there is none."""
     hypothesize_max: Attempts

@@ -59,7 +59,7 @@ class Claim(Struct, frozen=True, kw_only=True):
     is_pattern: bool = False
 
 
-UnshownKind = Literal["feature", "decisions", "index", "worktree", "gone_worktree", "gone_branch"]
+UnshownKind = Literal["feature", "decisions", "index", "worktree", "gone_worktree", "gone_branch", "workflow"]
 
 
 class Unshown(Struct, frozen=True, kw_only=True):

@@ -24,8 +24,8 @@ from aop.kernel.record import Event, Snapshot, Unshown
 
 WORKTREE_WAIT_SECONDS = 5.0
 MOST_FILES = 100_000
-IN_GIT = frozenset({"worktree", "gone_worktree", "gone_branch"})
-"""What is shown by git, and not as files below `agentic/features`."""
+IN_GIT = frozenset({"worktree", "gone_worktree", "gone_branch", "workflow"})
+"""What is shown in a worktree or by git, and not as files below `agentic/features`."""
 SET_ASIDE = "set_aside"
 """Where the content lies now that somebody had put in place of AOP's own files."""
 SET_ASIDE_IN_WORKTREE = "set_aside_in_worktree"
@@ -183,6 +183,8 @@ def _show_in_git(kernel: Kernel, what: Unshown, set_aside: list[Moved], *, wait_
         if state is not None and what.kind == "worktree":
             moved = _followed(kernel, state)
             set_aside += [(SET_ASIDE_IN_WORKTREE, path) for path in moved]
+        elif what.kind == "workflow":
+            kernel.show_workflow(kernel, name)
         elif state is None and what.kind == "gone_worktree":
             kernel.git.remove_worktree(name)
         elif state is None and what.kind == "gone_branch":

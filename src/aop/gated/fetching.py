@@ -1,0 +1,34 @@
+"""Where a new branch begins: at the base branch, which first follows its remote (GATED-67)."""
+
+from __future__ import annotations
+
+from aop.core.ids import CommitId
+from aop.gated.sitting import Sitting
+from aop.kernel.merging import base_head
+from aop.kernel.remotes import Latest
+
+
+def latest_base(sitting: Sitting) -> CommitId:
+    """Return where the base branch is by now, and note what a person should know of its remote."""
+    kernel, branch = sitting.kernel, sitting.config.policy.worktree.base_branch
+    here = base_head(kernel, sitting.config)
+    if kernel.remotes is None or not sitting.policy.fetch_base:
+        return here
+    latest = kernel.remotes.latest(branch, here)
+    if latest.state == "newer" and latest.commit is not None:
+        with kernel.locks.base_branch():
+            # Whoever moved it meanwhile did so for a reason; the branch then begins there.
+            if kernel.git.move_branch(branch, to=latest.commit, old=here):
+                behind = kernel.git.checkout_behind(branch, old=here, new=latest.commit)
+                sitting.notes += [] if behind is None else [behind]
+        return base_head(kernel, sitting.config)
+    sitting.notes += map(kernel.redact, _told(latest, branch))
+    return here
+
+
+def _told(latest: Latest, branch: str) -> list[str]:
+    if latest.state == "unreachable":
+        return [f"The remote `{latest.remote}` could not be asked for `{branch}`: {latest.problem}"]
+    if latest.state == "diverged":
+        return [f"`{branch}` and that of the remote `{latest.remote}` have gone different ways; this is the one here."]
+    return []
