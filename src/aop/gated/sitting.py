@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from aop.core.errors import FeatureBranchMoved, InvalidArguments, Json, NoWorkflow, Refusal, VersionConflict
+from aop.core.errors import (
+    FeatureBranchMoved,
+    FileNotFound,
+    InvalidArguments,
+    Json,
+    NoWorkflow,
+    Refusal,
+    VersionConflict,
+)
 from aop.core.ids import CommitId, FeatureId
 from aop.gated.documents import REVIEW_INPUT, GatedWorkflow
 from aop.gated.standing import Rules
@@ -242,8 +250,9 @@ def show_workflow(kernel: Kernel, name: FeatureId) -> None:
 
 def _set_right(kernel: Kernel, known: GatedWorkflow, state: FeatureState | None) -> list[str]:
     """Have everything as the server left it; return what was not."""
-    # A review that was killed has left there what it was about.
-    kernel.files.remove(f"{_folder_of(kernel, known)}/{REVIEW_INPUT}")
+    # A review that was killed has left there what it was about; something else of that name is nobody's business here.
+    with suppress(FileNotFound):
+        kernel.files.remove(f"{_folder_of(kernel, known)}/{REVIEW_INPUT}")
     is_merged = state is not None and state.status is Status.MERGED and known.branch is not None
     return [*([] if is_merged else put_back(kernel, known)), *write_files(kernel, known)]
 
