@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +17,12 @@ from aop.brains.asking import ANSWER
 from tests.brains import endpoints
 from tests.real.fake_rest import TOKENS, FakeRest, Trouble
 from tests.real.ticket_worlds import DESCRIPTION, managed, needs_servers, real_world
+from tests.tickets import killed_command
 from tests.tickets.local_worlds import BRANCH, KEY, PROJECT
 from tests.tickets.recorded_plans import PLAN
 from tests.world import Ran, run_aop
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
 URL = f"https://git.example/{PROJECT}/-/merge_requests/1"
 JIRA, GITLAB = f"/jira/rest/api/2/issue/{KEY}", "/gitlab/api/v4/projects"
@@ -57,19 +62,29 @@ class Office:
         self.repo = managed(folder)
         self.env = env
 
-    def aop(self, kind: str, answer: Any, **env: str) -> Ran:
-        model = {"VLLM_BASE_URL": "", "AOP_MODELS": "vllm:local"}
-        with endpoints.serving("vllm", endpoints.Step(calls=((ANSWER, answer),))) as server:
-            model["VLLM_BASE_URL"] = server.url
-            ran = run_aop(self.repo, "ticket", kind, KEY, "--json", env={**self.env, **model, **env})
+    def aop(self, kind: str, answer: Any) -> Ran:
+        with self._model(answer) as env:
+            ran = run_aop(self.repo, "ticket", kind, KEY, "--json", env=env)
         assert not any(token in f"{ran.out}{ran.err}" for token in TOKENS.values())
         return ran
 
-    def scaffold(self, **env: str) -> Ran:
-        return self.aop("scaffold", msgspec.to_builtins(PLAN), **env)
+    def scaffold(self) -> Ran:
+        return self.aop("scaffold", msgspec.to_builtins(PLAN))
 
-    def review(self, **env: str) -> Ran:
-        return self.aop("review", REPORT, **env)
+    def review(self) -> Ran:
+        return self.aop("review", REPORT)
+
+    def scaffold_killed_after(self, step: str) -> int:
+        with self._model(msgspec.to_builtins(PLAN)) as env:
+            words = [sys.executable, killed_command.__file__, step, KEY]
+            return subprocess.run(
+                words, cwd=self.repo, env={**os.environ, **env}, capture_output=True, check=False
+            ).returncode
+
+    @contextmanager
+    def _model(self, answer: Any) -> Iterator[dict[str, str]]:
+        with endpoints.serving("vllm", endpoints.Step(calls=((ANSWER, answer),))) as server:
+            yield {**self.env, "AOP_MODELS": "vllm:local", "VLLM_BASE_URL": server.url}
 
 
 @pytest.fixture
@@ -99,6 +114,13 @@ def test_a_ticket_is_scaffolded_and_the_same_merge_request_reviewed(office: Offi
     assert (thread["position"]["new_path"], thread["position"]["new_line"]) == ("pyproject.toml", 1)
     assert "A start. @\u200ball\n/\u200bmerge" in note["body"]
     assert len(rest.tracker.comments) == 4
+
+
+def test_a_scaffold_that_is_killed_after_a_write_goes_on_and_writes_nothing_twice(office: Office) -> None:
+    assert [office.scaffold_killed_after(step) for step in ("commit", "report_success")] == [-9, -9]
+    ran = office.scaffold()
+    assert (ran.code, ran.json["data"]["run"]) == (0, "scaffold-SHOP-12-1"), ran.err
+    assert office.rest.writes() == SCAFFOLD
 
 
 def test_doctor_asks_each_system_one_thing_and_names_the_token_that_is_wrong(office: Office) -> None:
