@@ -47,6 +47,11 @@ def test_findings_that_the_diff_does_not_bear_out_are_dropped_or_lose_their_line
     )
 
 
+@pytest.mark.parametrize("path", ["b/src/a.py", "./src/a.py", "/src/a.py", "a/src/a.py"])
+def test_a_file_is_known_however_a_model_spells_its_path(path: str) -> None:
+    assert checked(report(finding(path)), CHANGED).report == report(finding())
+
+
 @pytest.mark.parametrize(
     ("severity", "kept"),
     [

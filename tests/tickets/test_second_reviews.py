@@ -93,6 +93,13 @@ def test_a_second_review_that_finds_the_same_in_other_words_is_silent() -> None:
     assert "1 findings of earlier reviews are still open." in around.written[-1]
 
 
+def test_a_finding_that_a_report_has_twice_is_written_once() -> None:
+    around = Reviewed()
+    again = msgspec.structs.replace(finding("src/a.py", 2), file_path="b/src/a.py")
+    reviewed(around, answers(report(finding("src/a.py", 2), again)))
+    assert len(around.notes) == 2
+
+
 def test_a_finding_is_known_again_when_its_line_has_moved() -> None:
     around = Reviewed()
     reviewed(around, answers(report(finding("src/a.py", 2))), run_id="run-1")

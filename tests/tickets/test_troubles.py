@@ -188,6 +188,7 @@ def test_a_recovery_of_any_write_whose_answer_was_lost_leaves_each_effect_once(w
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("what", [*STATUSES, "lost"])
 @pytest.mark.parametrize("name", WAYS)
 def test_every_call_with_every_failure(name: str, what: str, worlds: Any) -> None:
@@ -210,6 +211,7 @@ def test_killed_after_any_write_and_started_again_each_effect_is_there_once(name
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("name", WAYS)
 def test_killed_at_any_call_and_started_again_each_effect_is_there_once(name: str, after: Any, worlds: Any) -> None:

@@ -94,7 +94,8 @@ def checked(report: CodeReviewReport, changed: Mapping[str, Set[int]]) -> Checke
     kept: list[Finding] = []
     dropped: list[Finding] = []
     unanchored: list[Finding] = []
-    for finding in report.findings:
+    for said in report.findings:
+        finding = replace(said, file_path=_as_in_diff(said.file_path, changed))
         if finding.file_path not in changed:
             dropped.append(finding)
         elif finding.line_number is not None and finding.line_number not in changed[finding.file_path]:
@@ -109,6 +110,12 @@ def checked(report: CodeReviewReport, changed: Mapping[str, Set[int]]) -> Checke
         dropped=tuple(dropped),
         unanchored=tuple(unanchored),
     )
+
+
+def _as_in_diff(path: str, changed: Mapping[str, Set[int]]) -> str:
+    """Return a path as the diff has it: models write some with the `b/` of a diff's header, or from the root."""
+    spelled = (path, *(path.removeprefix(prefix) for prefix in ("b/", "./", "/", "a/")))
+    return next((each for each in spelled if each in changed), path)
 
 
 def blocking(report: CodeReviewReport, severity: Severity) -> tuple[Finding, ...]:

@@ -160,7 +160,7 @@ def judged_criteria(criteria: Sequence[str], judged: Sequence[JudgedCriterion]) 
 def marked_findings(findings: Sequence[Finding], lines: Mapping[tuple[str, int], str]) -> tuple[MarkedFinding, ...]:
     """Give each finding what it is known by: its file and the text of its line, wherever that moves to."""
     marked: dict[str, MarkedFinding] = {}
-    for finding in findings:
+    for finding in dict.fromkeys(findings):
         line = "" if finding.line_number is None else lines.get((finding.file_path, finding.line_number), "")
         line = " ".join(line.split())
         about = line if len(line) >= SHORTEST_LINE else " ".join(finding.description.lower().split())

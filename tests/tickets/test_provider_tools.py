@@ -1,0 +1,46 @@
+"""What the policy makes of the tools of Jira, GitLab and Confluence, as their tables name them."""
+
+from __future__ import annotations
+
+import pytest
+
+from aop.adapters.outbound import confluence, gitlab, jira
+from aop.brains.conversation import Offer
+from aop.tickets.ports import KnownTool
+from aop.tickets.tool_policy import REVIEWER_MAY, SCAFFOLDER_MAY, allowed, gathered
+
+TABLES = {"tracker": jira.TABLE, "vcs": gitlab.TABLE, "docs": confluence.TABLE}
+KNOWN = {
+    side: {name: KnownTool(tool=row.tool, arguments=row.arguments) for name, row in table.items()}
+    for side, table in TABLES.items()
+}
+SERVERS = {
+    side: {*(row.tool for row in table.values()), "delete_branch", "merge_merge_request", "jira_delete_issue"}
+    for side, table in TABLES.items()
+}
+READS = [
+    "tracker.jira_get_issue", "vcs.get_project", "vcs.get_branch", "vcs.get_repository_tree", "vcs.get_file_contents",
+    "vcs.list_merge_requests",
+]  # fmt: skip
+DOCS = ["docs.confluence_search", "docs.confluence_get_page"]
+
+
+@pytest.mark.req("SCAF-72", "SCAF-73", "SCAF-85", "REV-59", "REV-60")
+@pytest.mark.parametrize(
+    ("may", "names"),
+    [
+        (
+            SCAFFOLDER_MAY,
+            [*READS, *DOCS, "vcs.create_branch", "vcs.push_files", "vcs.create_merge_request",
+             "tracker.jira_add_comment", "tracker.jira_update_issue", "tracker.jira_transition_issue"],
+        ),
+        (REVIEWER_MAY, [*READS, "vcs.get_merge_request", "vcs.get_merge_request_notes", *DOCS]),
+    ],
+)  # fmt: skip
+def test_a_model_gets_these_tools_of_the_real_servers(may: frozenset[str], names: list[str]) -> None:
+    there = [
+        tool
+        for side, server in SERVERS.items()
+        for tool in gathered(side, [Offer(name=name, description="", schema={}) for name in sorted(server)])
+    ]
+    assert [tool.name for tool in allowed(there, KNOWN, may)] == names
