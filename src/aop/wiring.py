@@ -264,10 +264,13 @@ def build_supervision(
     limits: RunLimits,
     tell: Callable[[FeatureId, str], None],
     notifier: Notifier | None = None,
+    *,
+    settings: Settings | None = None,
 ) -> Supervision:
     """Put a supervisor together with the durable engine; what a killed one left running is ended."""
     from aop.adapters.engine.durable import DurableEngine
     from aop.adapters.orphans import end_orphans
+    from aop.supervisor.advice import ModelAdviser
     from aop.supervisor.board import Board
     from aop.supervisor.life import Lives
     from aop.supervisor.notices import Attention, Silence
@@ -276,7 +279,8 @@ def build_supervision(
     end_orphans(app.root)
     make_ready_for_threads()
     board, engine = Board(), DurableEngine(app.root / ".aop" / "engine.db")
-    lives = Lives(app.gateway, staff, board, limits, tell)
+    adviser = None if settings is None else ModelAdviser(lambda: build_brain(settings), new_id)
+    lives = Lives(app.gateway, staff, board, limits, tell, adviser=adviser)
     attention = Attention(app.gateway, notifier or Silence(), tell)
     supervisor = Supervisor(app.gateway, engine, board, attention)
     return Supervision(supervisor=supervisor, engine=engine, board=board, lives=lives)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from aop.adapters.agents.replay import RecordedTurn, ReplayStaff, ReplayWorker
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
+from aop.supervisor.advice import Adviser
 from aop.supervisor.board import Board, Standing
 from aop.supervisor.life import Limits, Lives
 from aop.supervisor.notices import Attention, Notice
@@ -34,13 +35,20 @@ class Watched:
 class Office:
     """A supervisor at work, and what it tells."""
 
-    def __init__(self, world: World, workers: dict[FeatureId, Watched], memory: Memory | None, turns: int) -> None:
+    def __init__(
+        self,
+        world: World,
+        workers: dict[FeatureId, Watched],
+        memory: Memory | None,
+        turns: int,
+        adviser: Adviser | None,
+    ) -> None:
         self.told: list[str] = []
         self.board = Board()
         self.engine = MemoryEngine(memory)
         limits = Limits(active_features=2, agent_turns=2, gate_runs=2, turns_a_phase=turns)
         gateway = world.app.gateway
-        self._lives = Lives(gateway, ReplayStaff(workers), self.board, limits, self._tell)
+        self._lives = Lives(gateway, ReplayStaff(workers), self.board, limits, self._tell, adviser=adviser)
         attention = Attention(gateway, self, self._tell)
         self.supervisor = Supervisor(gateway, self.engine, self.board, attention)
         self.notices: list[Notice] = []
@@ -61,10 +69,15 @@ class Office:
 
 @contextmanager
 def office(
-    world: World, workers: dict[FeatureId, Watched], *, memory: Memory | None = None, turns: int = 8
+    world: World,
+    workers: dict[FeatureId, Watched],
+    *,
+    memory: Memory | None = None,
+    turns: int = 8,
+    adviser: Adviser | None = None,
 ) -> Iterator[Office]:
     """Have a supervisor whose features are worked on as recorded."""
-    made = Office(world, workers, memory, turns)
+    made = Office(world, workers, memory, turns, adviser)
     made.start()
     try:
         yield made

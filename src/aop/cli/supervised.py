@@ -135,7 +135,7 @@ def _supervise(
     notifications = build_notifications(app, settings, terminal.say)
     with open_door(app, settings, order.choices, terminal.say) as mcp_url, stop_on_signals() as stopping:
         staff = agent_staff(app, settings, order.choices, mcp_url)
-        made = build_supervision(app, staff, order.limits, tell, notifications)
+        made = build_supervision(app, staff, order.limits, tell, notifications, settings=settings)
         for killed in count_killed_turns(app.gateway, partial(_metered, KeptUsage(app.root))):
             tell(killed.feature_id, f"{killed.worker}: a turn was killed; it counts")
         made.engine.start(made.lives.kinds())

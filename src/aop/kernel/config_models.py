@@ -58,6 +58,8 @@ class CollisionStrategy(StrEnum):
     REVISE = "revise"
     WAIT = "wait"
     ASK = "ask"
+    MODEL = "model"
+    """A model chooses one of the others; without its advice it is `revise`."""
 
 
 class Section(Struct, frozen=True, forbid_unknown_fields=True):

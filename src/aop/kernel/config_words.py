@@ -162,7 +162,7 @@ KEY_WORDS: Mapping[str, str] = {
     "supervisor.lock_wait_timeout_seconds": "How long the supervisor waits for a lock on behalf of a feature.",
     "supervisor.collision_strategy": (
         "What the supervisor does with a plan that collides: `revise` it once and then wait, `wait` at once, "
-        "or `ask` a person how to plan."
+        "`ask` a person how to plan, or let a `model` of `AOP_MODELS` choose among these."
     ),
     "cost.max_usd_per_feature": (
         "The cost in US dollars at which a feature takes no more turns until a person raises the cap; "

@@ -26,6 +26,7 @@ from aop.kernel.config_models import CollisionStrategy, SupervisorRules
 from aop.kernel.documents import FeatureState, Status
 from aop.kernel.gateway import Gateway
 from aop.kernel.principals import Principal
+from aop.supervisor.advice import Adviser, NoAdviser
 from aop.supervisor.board import NOBODY, Board, Standing
 from aop.supervisor.journey import (
     AskPerson,
@@ -116,9 +117,11 @@ class Lives:
         board: Board,
         limits: Limits,
         tell: Callable[[FeatureId, str], None],
+        *,
+        adviser: Adviser | None = None,
     ) -> None:
         self._gateway = gateway
-        self._work = Work(gateway, staff, tell)
+        self._work = Work(gateway, staff, tell, adviser or NoAdviser())
         self._board = board
         self._limits = limits
         self._tell = tell

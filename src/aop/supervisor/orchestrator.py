@@ -1,7 +1,7 @@
 """The orchestrator's rules: what becomes of a plan that collides, and which ready feature a person looks at first.
 
-Pure functions of what tools said. A rule may become a model's advice one day; it only ever proposes, and no tool that
-merges, approves or deletes is within its reach.
+Pure functions of what tools said, and of what a model advised where the policy asks one; it only ever proposes, and no
+tool is within its reach.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from msgspec import Struct
 from aop.core.ids import FeatureId
 from aop.kernel.config_models import CollisionStrategy
 from aop.kernel.paths import folded
+from aop.supervisor.workers import ToolResult
 
 
 class Revise(Struct, frozen=True, kw_only=True):
@@ -39,6 +40,16 @@ class AskAbout(Struct, frozen=True, kw_only=True):
 Ruling: TypeAlias = Revise | WaitFor | AskAbout
 
 REVISE = "Another feature holds what the last result names. Plan around it, and submit the whole plan again."
+
+
+def strategy_in_force(strategy: CollisionStrategy, result: ToolResult) -> CollisionStrategy:
+    """Return what the policy says, or what a model advised with the result, if the policy leaves it to one."""
+    if strategy is not CollisionStrategy.MODEL:
+        return strategy
+    advice = result.data.get("advice") if isinstance(result.data, Mapping) else None
+    # A shared prerequisite is a person's to accept.
+    chosen = {"wait": CollisionStrategy.WAIT, "prerequisite": CollisionStrategy.ASK}
+    return chosen.get(str(advice), CollisionStrategy.REVISE)
 
 
 def arbitrate(

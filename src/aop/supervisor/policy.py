@@ -44,7 +44,7 @@ from aop.supervisor.journey import (
     WorkerAnswered,
     WorkerFailed,
 )
-from aop.supervisor.orchestrator import AskAbout, WaitFor, arbitrate
+from aop.supervisor.orchestrator import AskAbout, WaitFor, arbitrate, strategy_in_force
 from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, Request, ToolResult, WorkerOutput
 
 INSTRUCTIONS: Mapping[Role, str] = {
@@ -324,7 +324,8 @@ def _arbitrated(run: FeatureRun, result: ToolResult) -> Decision:
     """Let the orchestrator's rules decide about what another feature holds; a lock is waited for."""
     plan = run.pending.plan if isinstance(run.pending, PlanSubmission) else {}
     is_fixed = bool(run.revisions) or not result.tool.startswith("plan.")
-    ruling = arbitrate(run.collision_strategy, result.error or {}, plan, revised=is_fixed)
+    strategy = strategy_in_force(run.collision_strategy, result)
+    ruling = arbitrate(strategy, result.error or {}, plan, revised=is_fixed)
     if isinstance(ruling, WaitFor):
         return run, Await(reason=ruling.reason, features=ruling.features)
     run = replace(with_outcome(run, result), revisions=1, results=(result,), pending=None)

@@ -15,12 +15,13 @@ from aop.core.redaction import Redactor, masked
 from aop.core.roles import Role
 from aop.core.run import Run
 from aop.kernel.calls import Envelope
-from aop.kernel.config_models import Mode
+from aop.kernel.config_models import CollisionStrategy, Mode
 from aop.kernel.gateway import Gateway
 from aop.kernel.patches import refuse_added_secrets
 from aop.kernel.principals import Principal
 from aop.kernel.usage import Overrun, overrun
 from aop.kernel.wishes import is_paused
+from aop.supervisor.advice import Adviser
 from aop.supervisor.attempts import telling_line
 from aop.supervisor.journey import AskWorker, CallTool, TurnWithheld, WorkerAnswered, WorkerFailed
 from aop.supervisor.workers import PatchProposal, ProviderChoice, ToolResult, Worker, WorkerInput, WorkerOutput
@@ -71,7 +72,10 @@ class Gate(Struct, frozen=True, kw_only=True):
 class Work:
     """The pipelines of turns and gates, and the calls of tools, with what they work with."""
 
-    def __init__(self, gateway: Gateway, staff: Staff, tell: Callable[[FeatureId, str], None]) -> None:
+    def __init__(
+        self, gateway: Gateway, staff: Staff, tell: Callable[[FeatureId, str], None], adviser: Adviser
+    ) -> None:
+        self._adviser = adviser
         self._gateway = gateway
         self._staff = staff
         self._tell = tell
@@ -81,7 +85,24 @@ class Work:
         arguments = {"feature_id": feature_id, **action.arguments}
         answer = await asyncio.to_thread(self._call, action.role, action.tool, arguments, f"{run.run_id}.{number}")
         self._tell(feature_id, f"{action.role}: {action.tool}: {_gist(action.tool, answer)}")
-        return plain(_result(action.tool, answer))
+        result = _result(action.tool, answer)
+        if (answer.error or {}).get("code") == "collision_detected" and self._asks_model():
+            result = await asyncio.to_thread(self._advised, feature_id, action, result)
+        return plain(result)
+
+    def _asks_model(self) -> bool:
+        rules = self._gateway.kernel.config().policy.supervisor
+        return rules.collision_strategy is CollisionStrategy.MODEL
+
+    def _advised(self, feature_id: FeatureId, action: CallTool, result: ToolResult) -> ToolResult:
+        """Add what a model advises; it is a part of the result, so that a run which is taken up again decides alike."""
+        plan = action.arguments.get("plan_json", {})
+        advice = self._adviser.advise(feature_id, plan, result.error or {})
+        if advice is None:
+            self._tell(feature_id, "orchestrator: no advice; the rules decide")
+            return result
+        self._tell(feature_id, f"orchestrator: advised to {advice.choice}: {advice.reason[:300]}")
+        return msgspec.structs.replace(result, data={"advice": advice.choice})
 
     async def gate(self, run: Run, payload: Json) -> Json:
         """Run the gates; a run that does not pass brings the end of its log."""

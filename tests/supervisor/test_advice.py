@@ -1,0 +1,84 @@
+"""A model's advice about plans that collide: one of three words, followed where the policy asks for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aop.adapters.system import SystemClock, new_id
+from aop.brains.asking import ModelBrain
+from aop.brains.budgets import CallLimits
+from aop.brains.prices import Prices
+from aop.core.errors import ModelNotConfigured, Refusal
+from aop.core.ids import FeatureId
+from aop.core.redaction import Redactor
+from aop.core.roles import Role
+from aop.supervisor.advice import ModelAdviser
+from aop.supervisor.workers import PatchProposal, PlanSubmission
+from aop.testing.scripted_model import ScriptedModel, Step, answers, says
+from tests.supervisor.bringing import Watched, office
+from tests.tools.worlds import configured, patch_of
+from tests.world import World, files, plan_for
+
+TWO = FeatureId("two")
+COLLIDING = PlanSubmission(plan=plan_for("two", files=files(create=("src/new.txt",))))
+APART = PlanSubmission(plan=plan_for("two", files=files(create=("src/other.txt",))))
+
+
+def adviser(*steps: Step) -> tuple[ModelAdviser, ScriptedModel]:
+    model = ScriptedModel(steps)
+    return ModelAdviser(lambda: ModelBrain(model, Prices({}), SystemClock(), Redactor(), CallLimits()), new_id), model
+
+
+def brought(root: Path, *steps: Step, strategy: str = "model") -> tuple[Any, list[str], ScriptedModel, World]:
+    """Bring a feature on its way whose plan collides with one that was accepted."""
+    world = configured(root, policy={"supervisor": {"collision_strategy": strategy}})
+    world.plan("one", files=files(create=("src/new.txt",)))
+    worker = Watched(
+        (Role.PLANNER, COLLIDING),
+        (Role.PLANNER, APART),
+        (Role.BUILDER, PatchProposal(unified_diff=patch_of("src/other.txt", "x"))),
+    )
+    chosen, model = adviser(*steps)
+    with office(world, {TWO: worker}, adviser=chosen) as at_work:
+        at_work.supervisor.submit([TWO])
+        standing = at_work.settle()[TWO]
+        told = list(at_work.told)
+    return standing, told, model, world
+
+
+@pytest.mark.req("AOP-264")
+@pytest.mark.parametrize(("choice", "does"), [("revise", "ended"), ("wait", "waits"), ("prerequisite", "asks")])
+def test_a_model_that_the_policy_asks_chooses_what_becomes_of_a_plan_that_collides(
+    tmp_path: Path, choice: str, does: str
+) -> None:
+    standing, told, model, world = brought(tmp_path / "repo", answers({"choice": choice, "reason": "So it is."}))
+    assert standing.does == does
+    assert f"two: orchestrator: advised to {choice}: So it is." in told
+    [asked] = model.asked
+    assert asked.tools == ()
+    world.close()
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (answers({"choice": "merge"}), answers({"choice": "merge"})),
+        (says("Merge it."), says("Merge it.")),
+        (ModelNotConfigured("No model is named."),),
+    ],
+    ids=["another word", "no answer", "nobody to ask"],
+)
+def test_without_usable_advice_the_rules_decide(tmp_path: Path, steps: tuple[Step | Refusal, ...]) -> None:
+    standing, told, _model, world = brought(tmp_path / "repo", *steps)
+    assert standing.outcome == {"status": "ready_to_merge", "error": None}
+    assert "two: orchestrator: no advice; the rules decide" in told
+    world.close()
+
+
+def test_a_model_is_not_asked_unless_the_policy_says_so(tmp_path: Path) -> None:
+    standing, _told, model, world = brought(tmp_path / "repo", strategy="wait")
+    assert (standing.does, model.asked) == ("waits", [])
+    world.close()
