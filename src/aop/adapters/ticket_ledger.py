@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from aop.adapters.small_databases import SmallDatabase
 from aop.core.errors import Json, TicketRunNotFound
 from aop.core.run import RunId
 
@@ -36,18 +34,16 @@ CREATE INDEX IF NOT EXISTS runs_by_state ON runs (state);
 """
 
 
-class TicketLedger:
+class TicketLedger(SmallDatabase):
     """Implements `aop.tickets.steps.Ledger`. What it is told to keep must be without secrets."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        # Threads that wait here get their turn sooner than those that SQLite sends to sleep.
-        self._turn = threading.Lock()
+        super().__init__(path, _SHAPE, _bring_to_shape)
 
     @property
     def working_folder(self) -> Path:
         """Return the folder with what runs that go on need."""
-        return self._path.parent / "runs"
+        return self.path.parent / "runs"
 
     def opened(self, kind: str, ticket: str, at: str) -> RunId:
         """Return the run of a ticket that has not ended; else a new one."""
@@ -112,7 +108,7 @@ class TicketLedger:
 
     def ended_before(self, at: str) -> list[RunId]:
         """Return the runs that ended before a moment, the oldest first."""
-        if not self._path.exists():
+        if not self.path.exists():
             return []
         with self.transaction() as rows:
             query = "SELECT run_id FROM runs WHERE state != ? AND ended < ? ORDER BY number"
@@ -126,26 +122,11 @@ class TicketLedger:
                 rows.execute("DELETE FROM steps WHERE run_id = ?", [run_id])
                 rows.execute("DELETE FROM deliveries WHERE run_id = ?", [run_id])
 
-    @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Do everything inside, or nothing."""
-        with self._turn, closing(self._connected()) as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            yield connection
-            connection.execute("COMMIT")
 
-    def _connected(self) -> sqlite3.Connection:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        connection = sqlite3.connect(self._path, isolation_level=None, timeout=10.0)
-        connection.row_factory = sqlite3.Row
-        shape = connection.execute("PRAGMA user_version").fetchone()[0]
-        if shape != _SHAPE:
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.executescript(_TABLES)
-            if not shape:
-                connection.execute("UPDATE runs SET payload = 'null'")
-            connection.execute(f"PRAGMA user_version = {_SHAPE}")
-        return connection
+def _bring_to_shape(connection: sqlite3.Connection, found: int) -> None:
+    connection.executescript(_TABLES)
+    if not found:
+        connection.execute("UPDATE runs SET payload = 'null'")
 
 
 def open_run(rows: sqlite3.Connection, kind: str, ticket: str, at: str) -> tuple[RunId, bool]:

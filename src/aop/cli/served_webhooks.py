@@ -51,8 +51,9 @@ def served_webhooks(root: Path, settings: Settings, log: Callable[[str], None]) 
         now=lambda: timestamp(clock.now()),
     )
     make_ready_for_threads()
-    workers.start()
-    try:
-        yield webhook_routes(intake)
-    finally:
-        workers.close()
+    with ledger.held_open():
+        workers.start()
+        try:
+            yield webhook_routes(intake)
+        finally:
+            workers.close()

@@ -71,7 +71,7 @@ def carry_out(kind: str, key: str, settings: Settings, ledger: TicketLedger, ter
         terminal.say(f"Run {run_id}; if it is interrupted, the same command goes on with it.")
         return run_id, await doing.carried_out(run_id, key, ticket)
 
-    with build_ticket_desk(settings, ledger, kind) as desk:
+    with ledger.held_open(), build_ticket_desk(settings, ledger, kind) as desk:
         run_id, ending = asyncio.run(work())
     return _ended(run_id, ending, terminal)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from pathlib import Path
 
+from aop.adapters.small_databases import SmallDatabase
+
 FILE = "local.db"
+_SHAPE = 1
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS tickets (
@@ -31,24 +32,12 @@ class Answered(Exception):
         super().__init__(f"{status}: {text}")
 
 
-class LocalDatabase:
-    """A folder's database; each use is one transaction."""
+class LocalDatabase(SmallDatabase):
+    """A folder's database."""
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder / FILE
+        super().__init__(folder / FILE, _SHAPE, lambda connection, _found: _make(connection))
 
-    @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Do everything inside, or nothing."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        with closing(sqlite3.connect(self._path, isolation_level=None, timeout=10.0)) as connection:
-            connection.row_factory = sqlite3.Row
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.executescript(_TABLES)
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-            except BaseException:
-                connection.execute("ROLLBACK")
-                raise
-            connection.execute("COMMIT")
+
+def _make(connection: sqlite3.Connection) -> None:
+    connection.executescript(_TABLES)

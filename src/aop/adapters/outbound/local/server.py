@@ -35,9 +35,9 @@ class Local:
     """Everything of one folder."""
 
     def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
-        database = LocalDatabase(folder)
-        self.tickets = LocalTickets(database)
-        self.repositories = LocalRepositories(folder / "repositories", database, environ)
+        self.database = LocalDatabase(folder)
+        self.tickets = LocalTickets(self.database)
+        self.repositories = LocalRepositories(folder / "repositories", self.database, environ)
         self.pages = LocalPages(folder / "docs")
 
     def tools(self) -> Mapping[str, LocalTool]:
@@ -168,5 +168,12 @@ def _result(text: str, *, is_error: bool) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": text}], "isError": is_error}
 
 
+def main() -> None:
+    """Serve a folder."""
+    local = Local(Path(sys.argv[1]), os.environ)
+    with local.database.held_open():
+        LocalServer(local.tools()).serve(sys.stdin.buffer, sys.stdout.buffer)
+
+
 if __name__ == "__main__":
-    LocalServer(Local(Path(sys.argv[1]), os.environ).tools()).serve(sys.stdin.buffer, sys.stdout.buffer)
+    main()

@@ -1,0 +1,58 @@
+"""A SQLite file that several processes share, each use of it one transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+
+class SmallDatabase:
+    """The file, made and brought to its shape when it is first used; from any thread."""
+
+    def __init__(self, path: Path, shape: int, bring_to_shape: Callable[[sqlite3.Connection, int], None]) -> None:
+        self.path = path
+        self._shape = shape
+        self._bring_to_shape = bring_to_shape
+        # Threads that wait here get their turn sooner than those that SQLite sends to sleep.
+        self._turn = threading.Lock()
+        self._held: sqlite3.Connection | None = None
+
+    @contextmanager
+    def held_open(self) -> Iterator[None]:
+        """Use one connection for everything meanwhile: to close the last one makes SQLite tidy up, each time."""
+        with closing(self._connected()) as connection:
+            self._held = connection
+            try:
+                yield
+            finally:
+                with self._turn:
+                    self._held = None
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Do everything inside, or nothing."""
+        with self._turn:
+            connection = self._held or self._connected()
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                yield connection
+                connection.execute("COMMIT")
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                if connection is not self._held:
+                    connection.close()
+
+    def _connected(self) -> sqlite3.Connection:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(self.path, isolation_level=None, timeout=10.0, check_same_thread=False)
+        connection.row_factory = sqlite3.Row
+        found = connection.execute("PRAGMA user_version").fetchone()[0]
+        if found != self._shape:
+            connection.execute("PRAGMA journal_mode = WAL")
+            self._bring_to_shape(connection, found)
+            connection.execute(f"PRAGMA user_version = {self._shape}")
+        return connection
