@@ -141,7 +141,7 @@ def fails(folder: Path, name: str, trouble: Trouble) -> None:
     assert ending["outcome"] == "failed"
     last = comments_of(folder)[-1]
     assert (f"failed at the step `{ending['step']}`" in last, "\nWhat to do: " in last) == (True, True)
-    assert ("was lost at" if trouble.what == "lost" else f"{trouble.what}: it said no") in last
+    assert told_of(order[trouble.at], trouble.what) in last
     tail = calls[trouble.at + 1 :]
     moved = [MOVE[:1], MOVE] if way.kind == "scaffold" else [[]]
     assert tail in [[*COMMENT, *each] for each in moved]
@@ -151,6 +151,13 @@ def fails(folder: Path, name: str, trouble: Trouble) -> None:
     assert len(set(left.comments)) == len(left.comments)
     assert (left.blocks, left.merge_requests, left.notes) <= (wanted.blocks, wanted.merge_requests, wanted.notes)
     assert left.commits in (wanted.commits, ("First commit",))
+
+
+def told_of(tool: str, what: str) -> str:
+    """Return what the ticket says of a failed call."""
+    if tool == f"{V}get_branch" and what == "404":
+        return "does not exist"
+    return "was lost at" if what == "lost" else f"{what}: it said no"
 
 
 def _success(way: Way) -> str:
