@@ -62,6 +62,19 @@ def test_a_run_that_cannot_begin_says_why_and_changes_nothing(shop: Shop, words:
     assert not (shop.root / "agentic/features").exists()
 
 
+@pytest.mark.parametrize(
+    ("path", "renamed"),
+    [("specs/search.v2.md", "file `specs/search.v2.md`"), ("agentic/features/No ID/spec.md", "folder `agentic/")],
+    ids=["a file", "a folder"],
+)
+def test_a_name_that_is_no_id_is_refused_with_what_to_rename(shop: Shop, path: str, renamed: str) -> None:
+    spec = shop.root / path
+    spec.parent.mkdir(parents=True)
+    spec.write_text("Write it.\n")
+    [action] = error_of(shop.run("-fi", path, "--json"))["details"]["suggested_next_actions"]
+    assert action.startswith(f"The {renamed.split(maxsplit=1)[0]}'s name is the id: rename the {renamed}")
+
+
 @pytest.mark.req("AOP-314")
 def test_a_run_without_a_provider_is_refused(shop: Shop) -> None:
     shop.wants("good")
@@ -179,6 +192,19 @@ def test_a_question_ends_the_wait_and_its_answer_lets_the_feature_go_on(shop: Sh
 
 
 @pytest.mark.slow
+def test_a_run_goes_on_with_the_agent_that_it_began_with_and_repeats_no_question_that_was_answered(shop: Shop) -> None:
+    shop.wants("asks_colour")
+    env = {"AOP_CUSTOM_AGENT": shop.env["AOP_CUSTOM_AGENT"]}
+    assert shop.run("-fl", str(shop.specs), "--wait", "--agent-provider", "custom", env=env).code == 4
+    assert run_aop(shop.root, "answer", "q1", "Blue").code == 0
+    resumed = run_aop(shop.root, "resume", "--wait", env=env)
+    assert (resumed.code, shop.statuses()) == (0, {"asks_colour": "ready_to_merge"}), resumed.err
+    assert "Which colour?" not in resumed.err
+    other = run_aop(shop.root, "resume", "--json", env={**env, "AOP_AGENT_PROVIDER": "oracle"})
+    assert (other.code, error_of(other)["code"]) == (2, "unsupported_agent_provider")
+
+
+@pytest.mark.slow
 def test_a_worker_that_talks_nonsense_spoils_only_its_own_feature(shop: Shop) -> None:
     shop.wants("bad", "one")
     ran = shop.all_at_once()
@@ -269,6 +295,8 @@ def test_a_run_that_is_told_to_stop_stops_and_is_resumed_later(shop: Shop) -> No
     assert (stopped.code, holder_of(shop.root / ".aop/supervisor.lock")) == (0, None)
     until(lambda: not agents_alive(shop), seconds=SECONDS)
     (shop.agent / "go").touch()
-    resumed = run_aop(shop.root, "resume", "--wait", env=shop.env)
+    resumed = run_aop(shop.root, "resume", env=shop.env)
+    assert resumed.err.startswith("What earlier runs left on its way goes on in the background, as process ")
+    shop.until_supervisor_ended()
     assert (resumed.code, shop.statuses()) == (0, {"held_one": "ready_to_merge"})
     assert run_aop(shop.root, "resume", "--wait", env=shop.env).code == 3

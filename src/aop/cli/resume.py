@@ -9,7 +9,7 @@ from pathlib import Path
 from aop.adapters.supervisor_lease import Holder
 from aop.cli.exits import Exit
 from aop.cli.live_run import running_supervisor
-from aop.cli.supervised import order_of, supervised, supervising_arguments
+from aop.cli.supervised import agents_before, order_of, supervised, supervising_arguments
 from aop.cli.terminal import Terminal
 from aop.core.errors import SupervisorRunning
 from aop.kernel.calls import Envelope
@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     app = build(Path(arguments.repo), settings)
     try:
         holder = running_supervisor(app)
-        order = order_of(app, settings, arguments) if holder is None else None
+        order = order_of(app, settings, arguments, before=agents_before(app)) if holder is None else None
         answer = app.gateway.call(app.person, "run.resume", {"feature_id": arguments.feature})
         if answer.error is not None:
             return terminal.refuse(answer.error, answer.evidence)

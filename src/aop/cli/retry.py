@@ -8,7 +8,7 @@ from pathlib import Path
 
 from aop.cli.exits import Exit
 from aop.cli.live_run import await_taken, running_supervisor
-from aop.cli.supervised import order_of, supervised, supervising_arguments
+from aop.cli.supervised import agents_before, order_of, supervised, supervising_arguments
 from aop.cli.terminal import Terminal
 from aop.kernel.calls import Envelope
 from aop.wiring import App, Settings, build
@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     try:
         if running_supervisor(app) is not None:
             return _handed_over(app, arguments.feature, terminal)
-        order = order_of(app, settings, arguments)
+        order = order_of(app, settings, arguments, before=agents_before(app))
         answer = _retried(app, arguments.feature)
         if answer.error is not None:
             return terminal.refuse(answer.error, answer.evidence)

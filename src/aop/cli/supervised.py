@@ -24,10 +24,11 @@ from aop.cli.terminal import Terminal
 from aop.core.errors import InvalidCliArgs
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
+from aop.kernel.run_facts import NewestRun, RunProvider
 from aop.kernel.usage import OpenTurn, Usage
 from aop.supervisor.killed_turns import count_killed_turns
 from aop.supervisor.life import Limits, limits_of
-from aop.supervisor.providers import Wish, choices
+from aop.supervisor.providers import NOBODY, Wish, choices
 from aop.supervisor.specs import WantedFeature
 from aop.supervisor.supervising import NO_DEPENDENCIES
 from aop.supervisor.workers import ProviderChoice
@@ -62,8 +63,10 @@ def order_of(
     arguments: argparse.Namespace,
     features: tuple[WantedFeature, ...] = (),
     depends_on: Mapping[FeatureId, tuple[FeatureId, ...]] = NO_DEPENDENCIES,
+    *,
+    before: Mapping[str, RunProvider] = NOBODY,
 ) -> Order:
-    """Check who works, and how much at once.
+    """Check who works, and how much at once; who worked `before` does so again where nothing names another.
 
     Raises: InvalidCliArgs, AgentProviderNotConfigured, UnsupportedAgentProvider, ProviderAuthMissing.
     """
@@ -73,10 +76,17 @@ def order_of(
         provider=arguments.agent_provider, model=arguments.agent_model, config_env=arguments.provider_config_env
     )
     config = app.gateway.kernel.config()
-    chosen = choices(wish, Wish.from_env(settings.environ), config.agents.runtime)
+    chosen = choices(wish, Wish.from_env(settings.environ), config.agents.runtime, before)
     agent_staff(app, settings, chosen)
     limits = limits_of(config.policy.supervisor, active_features=arguments.max_active)
     return Order(features=features, depends_on=depends_on, choices=chosen, limits=limits)
+
+
+def agents_before(app: App) -> Mapping[str, RunProvider]:
+    """Return who worked in each role of the newest run."""
+    with app.record.read() as view:
+        newest = view.get(NewestRun, NewestRun.key)
+    return newest.facts.providers if newest else NOBODY
 
 
 def supervised(
@@ -197,5 +207,6 @@ def _left_running(order: Order, pid: int, terminal: Terminal) -> int:
     if terminal.json:
         terminal.object({"ok": True, "pid": pid, "features": list(features)})
     else:
-        terminal.say(f"{len(features)} feature(s) go on in the background, as process {pid}: aop status, aop inbox")
+        what = f"{len(features)} feature(s) go" if features else "What earlier runs left on its way goes"
+        terminal.say(f"{what} on in the background, as process {pid}: aop status, aop inbox")
     return Exit.OK

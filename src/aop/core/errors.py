@@ -696,13 +696,13 @@ class NoSupervisor(Refusal):
 
 
 class UnknownQuestion(Refusal):
-    """The inbox has no such question of this feature."""
+    """The inbox has no such question, or not of this feature."""
 
     code = "unknown_question"
     hint = "`aop inbox` lists the questions that are open."
 
     def __init__(self, question_id: str) -> None:
-        super().__init__(f"There is no question `{question_id}` of this feature.", question_id=question_id)
+        super().__init__(f"There is no question `{question_id}`.", question_id=question_id)
 
 
 class UnknownRun(Refusal):

@@ -26,6 +26,7 @@ from aop.kernel.config_models import CollisionStrategy, SupervisorRules
 from aop.kernel.documents import FeatureState, Status
 from aop.kernel.gateway import Gateway
 from aop.kernel.principals import Principal
+from aop.kernel.questions import Question
 from aop.supervisor.advice import Adviser, NoAdviser
 from aop.supervisor.board import NOBODY, Board, Standing
 from aop.supervisor.journey import (
@@ -231,14 +232,20 @@ class Lives:
             if not put.ok:
                 return ToolAnswered(result=put)
             topic = str(put.data["question_id"])
-        self._tell(
-            feature.feature_id, f"asks: {asked.question} (aop answer {topic} {'|'.join(asked.choices) or 'TEXT'})"
-        )
+        if self._is_open(topic):
+            how = f"aop answer {topic} {'|'.join(asked.choices) or 'TEXT'}"
+            self._tell(feature.feature_id, f"asks: {asked.question} ({how})")
         self._board.put(feature.feature_id, Standing(does="asks", run_id=run.run_id, topic=topic))
         said = await run.ask(topic)
         if said == NOBODY:
             return NobodyAnswered(question=asked.question)
         return PersonAnswered(question=asked.question, answer=str(said))
+
+    def _is_open(self, question_id: str) -> bool:
+        """Tell whether somebody is still asked: a run that goes on comes by questions that were answered long ago."""
+        with self._gateway.kernel.record.read() as view:
+            question = view.get(Question, question_id)
+        return question is None or question.is_open
 
     async def _put_question(self, run: Run, feature: FeatureRun, asked: AskPerson, number: int) -> ToolResult:
         arguments = {

@@ -1,4 +1,7 @@
-"""Which coding agent works in which role: the command line first, then the environment, then agents.yaml (AOP-313)."""
+"""Which coding agent works in which role: the command line first, then the environment, then agents.yaml (AOP-313).
+
+Where none of them names one, a run that goes on keeps the agent that it began with.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,11 @@ from msgspec import Struct
 from aop.core.errors import AgentProviderNotConfigured, UnsupportedAgentProvider
 from aop.core.roles import Role
 from aop.kernel.agent_models import Provider, Runtime
+from aop.kernel.run_facts import RunProvider
 from aop.supervisor.workers import ProviderChoice
 
 ROLES = (Role.ORCHESTRATOR, Role.PLANNER, Role.BUILDER, Role.QA)
+NOBODY: Mapping[str, RunProvider] = {}
 
 
 class Wish(Struct, frozen=True, kw_only=True):
@@ -31,20 +36,28 @@ class Wish(Struct, frozen=True, kw_only=True):
         )
 
 
-def choices(command_line: Wish, environment: Wish, runtime: Runtime) -> dict[Role, ProviderChoice]:
-    """Return who works in each role.
+def choices(
+    command_line: Wish, environment: Wish, runtime: Runtime, before: Mapping[str, RunProvider] = NOBODY
+) -> dict[Role, ProviderChoice]:
+    """Return who works in each role; `before` is who did in the run that goes on.
 
     Raises: AgentProviderNotConfigured, UnsupportedAgentProvider.
     """
-    return {role: choice_of(role, command_line, environment, runtime) for role in ROLES}
+    return {role: choice_of(role, command_line, environment, runtime, before.get(role)) for role in ROLES}
 
 
-def choice_of(role: Role, command_line: Wish, environment: Wish, runtime: Runtime) -> ProviderChoice:
+def choice_of(
+    role: Role, command_line: Wish, environment: Wish, runtime: Runtime, before: RunProvider | None = None
+) -> ProviderChoice:
     """Return who works in one role.
 
     Raises: AgentProviderNotConfigured, UnsupportedAgentProvider.
     """
-    return _choice(role, [command_line, environment, *_wishes(role, runtime)])
+    wishes = [command_line, environment, *_wishes(role, runtime)]
+    # A model and its settings are those of one provider: they come along with it, or not at all.
+    if before is not None and not any(wish.provider for wish in wishes):
+        wishes.append(Wish(provider=before.provider, model=before.model, config_env=before.provider_config_ref))
+    return _choice(role, wishes)
 
 
 def _wishes(role: Role, runtime: Runtime) -> list[Wish]:
@@ -59,7 +72,7 @@ def _wishes(role: Role, runtime: Runtime) -> list[Wish]:
 def _choice(role: Role, wishes: list[Wish]) -> ProviderChoice:
     provider = next((wish.provider for wish in wishes if wish.provider), None)
     if provider is None:
-        raise AgentProviderNotConfigured(f"Nothing says which coding agent the {role} is.", role=role)
+        raise AgentProviderNotConfigured(f"Nothing says which coding agent works as the {role}.", role=role)
     if provider not in set(Provider):
         raise UnsupportedAgentProvider(f"There is no provider `{provider[:80]}`.", provider=provider[:80], role=role)
     return ProviderChoice(

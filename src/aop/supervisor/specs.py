@@ -61,6 +61,8 @@ def _wanted(source: str) -> WantedFeature:
         return WantedFeature(feature_id=feature_id(name), source=source, is_canonical=canonical)
     except InvalidFeatureSlug as invalid:
         invalid.facts["path"] = source
+        what = "folder" if canonical else "file"
+        invalid.next_action = f"The {what}'s name is the id: rename the {what} `{ascii(source)[1:-1]}`. {invalid.hint}"
         raise
 
 
