@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,14 @@ from typing import Any
 import pytest
 
 from aop.adapters.record.sqlite import SqliteRecord
+from aop.adapters.sandbox import installed_bubblewraps
 from aop.core.ids import OperationId
 from aop.kernel.record import Event
 from tests.world import FILES, PASSING_GATES, Ran, World, git, make_repository, run_aop
 
 GATES = "agentic/orchestrator/gates.yaml"
 POLICY = "agentic/orchestrator/policy.yaml"
+READ_ONLY = installed_bubblewraps(os.environ["PATH"].split(os.pathsep))
 NAMES = [
     *("python", "git", "repository", "base branch", "configuration", "gates", "programs", "sandbox", "agents"),
     *("disk", "file system", "record", "clock", "leftovers", "worktrees"),
@@ -276,6 +279,31 @@ def test_a_worktree_without_a_feature_and_a_feature_without_a_worktree_are_told(
         ("warning", "`.worktrees/stranger` belongs to no feature."),
         ("warning", "The feature `one` has no worktree."),
     ]
+
+
+def test_a_record_that_cannot_be_read_makes_no_worktree_a_stranger(managed: Path) -> None:
+    for path in (managed / ".aop").glob("record.db*"):
+        path.write_bytes(b"no database at all" * 100)
+    [(health, what, fix)] = found(doctor(managed), "worktrees")
+    assert (health, what) == ("warning", "Whose they are, only the record knows.")
+    assert fix == "Repair the record first; remove none."
+
+
+@pytest.mark.skipif(not READ_ONLY, reason="no bubblewrap to make a folder read-only with")
+def test_a_repository_that_is_read_only_is_told_as_that_and_not_as_a_loss(managed: Path) -> None:
+    def read_only(*words: str) -> subprocess.CompletedProcess[str]:
+        mounts = ["--dev-bind", "/", "/", "--ro-bind", str(managed), str(managed), "--chdir", str(managed)]
+        command = [READ_ONLY[0], *mounts, sys.executable, "-m", "aop.cli.main", *words]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+
+    looked, asked = read_only("doctor"), read_only("status")
+    assert looked.returncode == 1
+    assert "failure  record         It cannot be written here.\n" in looked.stdout
+    assert "restore" not in looked.stdout
+    assert asked.returncode == 6
+    assert (
+        "the disk refuses to be written (Read-only file system); repair that, then send the call again." in asked.stderr
+    )
 
 
 # --- --gates ---------------------------------------------------------------------------------------

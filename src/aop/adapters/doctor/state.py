@@ -29,6 +29,7 @@ _RESTORE = (
     "Stop every `aop` of this repository, keep a copy of `.aop`, and restore `record.db` from a backup: what the"
     " journal says is not proven any more."
 )
+_WRITABLE = "Let this user write to the repository: look at the owner, the rights, and whether the disk is read-only."
 
 
 class Examined(Struct, frozen=True, kw_only=True):
@@ -37,14 +38,18 @@ class Examined(Struct, frozen=True, kw_only=True):
     check: Check
     features: tuple[FeatureState, ...] = ()
     newest_entry: datetime | None = None
+    is_known: bool = True
+    """Whether it could be read: if not, nothing can be said of who owns what."""
 
 
 def examine_record(private: Path) -> Examined:
     """Open the record, if there is one, and prove its journal from the first entry to the last."""
     if os.path.lexists(private) and (private.is_symlink() or not private.is_dir()):
         found = "`.aop` must be a folder of its own, and is a link or a file."
-        return Examined(check=failure("record", found, "Move it away; AOP makes the folder itself."))
+        return Examined(check=failure("record", found, "Move it away; AOP makes the folder itself."), is_known=False)
     path = private / RECORD
+    if not os.access(private if private.is_dir() else private.parent, os.W_OK):
+        return Examined(check=failure("record", "It cannot be written here.", _WRITABLE), is_known=False)
     if not path.exists():
         return Examined(check=fine("record", "none yet; the first call makes it"))
     record = SqliteRecord(path)
@@ -53,7 +58,7 @@ def examine_record(private: Path) -> Examined:
             entries = list(view.journal())
             features = tuple(view.all(FeatureState))
     except (Fault, sqlite3.Error, msgspec.MsgspecError) as error:
-        return Examined(check=failure("record", f"It cannot be read: {error}", _RESTORE))
+        return Examined(check=failure("record", f"It cannot be read: {error}", _RESTORE), is_known=False)
     finally:
         record.close()
     return Examined(check=_journal_check(entries), features=features, newest_entry=_moment_of(entries))
@@ -104,10 +109,16 @@ def check_worktrees(repository: Repository, examined: Examined, environ: Mapping
     home = repository.root / ".worktrees"
     listed = Worktrees(git, root=repository.root, common=repository.git_dir).listed()
     registered = {checkout.folder.name for checkout in listed if checkout.folder.parent == home}
+    if not examined.is_known:
+        return [warning("worktrees", "Whose they are, only the record knows.", "Repair the record first; remove none.")]
     known = {feature.feature_id for feature in examined.features}
     living = {feature.feature_id for feature in examined.features if feature.status not in TERMINAL}
     checks = [
-        warning("worktrees", f"`.worktrees/{name}` belongs to no feature.", f"git worktree remove .worktrees/{name}")
+        warning(
+            "worktrees",
+            f"`.worktrees/{name}` belongs to no feature.",
+            "`aop gc` shows it; `aop gc --apply` removes it.",
+        )
         for name in sorted(registered - known)
     ]
     checks += [
