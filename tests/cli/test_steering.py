@@ -120,6 +120,10 @@ def test_one_feature_rests_while_the_others_go_on_and_goes_on_in_the_same_run(sh
     (shop.agent / "go").touch()
     until(lambda: shop.statuses() == {"held_one": "building", "held_two": "ready_to_merge"}, seconds=SECONDS)
     assert shop.is_supervised()
-    assert shop.aop("resume").code == 0
+    assert shop.aop("pause").code == 0
+    assert "held_one  building        plan:pass\n          1 turn, " in shop.aop("status").out
+    assert "          paused: aop resume\n" in shop.aop("status").out
+    resumed = shop.aop("resume")
+    assert (resumed.code, resumed.err.partition(" goes on with: ")[2]) == (0, "everything, held_one\n")
     shop.until_supervisor_ended()
     assert shop.statuses()["held_one"] == "ready_to_merge"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # `main` imports it, in its own way
 VERBS = {
     "init": "write the configuration of this repository, after showing it",
     "doctor": "check this machine and this repository, and say how to repair what is wrong",
-    "demo": "watch one feature go from a spec to a merged commit, in a throw-away repository",
+    "demo": "watch five features go from specs to merged commits, in a throw-away repository",
     "run": "bring every spec to `ready to merge`, or to a question",
     "add": "put specs into the run that is going on",
     "retry": "let a failed or blocked feature begin again where it was",

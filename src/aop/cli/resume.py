@@ -13,6 +13,7 @@ from aop.cli.supervised import agents_before, order_of, supervised, supervising_
 from aop.cli.terminal import Terminal
 from aop.core.errors import SupervisorRunning
 from aop.kernel.calls import Envelope
+from aop.kernel.wishes import Pause
 from aop.wiring import Settings, build
 
 
@@ -46,5 +47,6 @@ def _goes_on(holder: Holder | None, answer: Envelope, terminal: Terminal) -> int
     if terminal.json:
         terminal.object(answer.as_json())
     else:
-        terminal.say(f"Process {pid} goes on with: {', '.join(answer.data['resumed'])}")
+        resumed = ["everything" if name == Pause.all else name for name in answer.data["resumed"]]
+        terminal.say(f"Process {pid} goes on with: {', '.join(resumed)}")
     return Exit.OK

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -33,18 +35,20 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         terminal.say('No features yet. Make one: aop call feature.init \'{"feature_id": "my_feature"}\'')
         return Exit.OK
     width = max(len(row["feature_id"]) for row in features)
-    lines = []
-    for row in features:
-        gates = " ".join(f"{name}:{verdict}" for name, verdict in row["gates"].items() if verdict != "na")
-        lines.append(f"{row['feature_id']:<{width}}  {row['status']:<14}  {gates}".rstrip())
-        if row["spent"]["turns"]:
-            lines.append(f"{'':<{width}}  {told(msgspec.convert(row['spent'], Spending))}")
-        if row["status_reason"]:
-            lines.append(f"{'':<{width}}  {row['status_reason']}")
-        lines += [f"{'':<{width}}  asks {question}: aop inbox" for question in row["asks"]]
-        lines += [f"{'':<{width}}  the time of {question} is up: aop resume" for question in row["out_of_time"]]
+    lines = [line for row in features for line in _lines(row, width)]
     if answer.data["spent"]["turns"]:
         lines.append(f"all together: {told(msgspec.convert(answer.data['spent'], Spending))}")
     # A line at a time would be a system call for each.
     terminal.text("\n".join(lines))
     return Exit.OK
+
+
+def _lines(row: Mapping[str, Any], width: int) -> list[str]:
+    gates = " ".join(f"{name}:{verdict}" for name, verdict in row["gates"].items() if verdict != "na")
+    below = [told(msgspec.convert(row["spent"], Spending))] if row["spent"]["turns"] else []
+    below += [row["status_reason"]] if row["status_reason"] else []
+    below += ["paused: aop resume"] if row["paused"] else []
+    below += [f"asks {question}: aop inbox" for question in row["asks"]]
+    below += [f"the time of {question} is up: aop resume" for question in row["out_of_time"]]
+    first = f"{row['feature_id']:<{width}}  {row['status']:<14}  {gates}".rstrip()
+    return [first, *(f"{'':<{width}}  {line}" for line in below)]

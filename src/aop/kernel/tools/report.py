@@ -13,6 +13,7 @@ from aop.kernel.permissions import READERS
 from aop.kernel.questions import Question, as_of
 from aop.kernel.run_facts import NewestRun, RunMetadata
 from aop.kernel.usage import FeatureUsage, Spending, spent_in, spent_on, together
+from aop.kernel.wishes import Pause
 
 
 class DashboardRow(Struct, frozen=True, kw_only=True):
@@ -28,6 +29,8 @@ class DashboardRow(Struct, frozen=True, kw_only=True):
     """The questions of the feature that a person has not answered."""
     out_of_time: tuple[str, ...]
     """Those whose time is up since no supervisor runs; the next one goes on with what they state."""
+    paused: bool
+    """Whether it rests, by itself or with all others, until somebody takes that back."""
 
 
 class Dashboard(Struct, frozen=True, kw_only=True):
@@ -49,6 +52,7 @@ def dashboard(call: Call, _arguments: Arguments) -> Outcome:
         newest = view.get(NewestRun, NewestRun.key) if call.principal.features is None else None
         usages = {usage.feature_id: usage for usage in view.all(FeatureUsage)}
         questions = [each for each in view.all(Question) if each.is_open]
+        rests = {rest.feature_id for rest in view.all(Pause)}
     counts = dict.fromkeys((status.value for status in Status), 0)
     for state in states:
         counts[state.status] += 1
@@ -63,6 +67,7 @@ def dashboard(call: Call, _arguments: Arguments) -> Outcome:
             spent_on(usages.get(state.feature_id)),
             [each.question_id for each in questions if each.feature_id == state.feature_id],
             over,
+            paused=state.status not in TERMINAL and not rests.isdisjoint({None, state.feature_id}),
         )
         for state in states
     )
@@ -75,7 +80,9 @@ def dashboard(call: Call, _arguments: Arguments) -> Outcome:
     )
 
 
-def _row(state: FeatureState, spent: Spending, questions: Sequence[str], over: AbstractSet[str]) -> DashboardRow:
+def _row(
+    state: FeatureState, spent: Spending, questions: Sequence[str], over: AbstractSet[str], *, paused: bool
+) -> DashboardRow:
     collisions = state.collisions
     blocking = {
         str(each["feature_id"])
@@ -92,6 +99,7 @@ def _row(state: FeatureState, spent: Spending, questions: Sequence[str], over: A
         spent=spent,
         asks=tuple(each for each in questions if each not in over),
         out_of_time=tuple(each for each in questions if each in over),
+        paused=paused,
     )
 
 
