@@ -12,7 +12,8 @@ from tests.gated.stages import STAGES
 from tests.soak.faults import DURABLE, How, needs_strace, points_of, spread
 from tests.soak.workflows import outcome_of, staged, steps_of
 
-MOST_POINTS = int(os.environ.get("AOP_SOAK_POINTS", "100"))
+MOST_POINTS = max(1, int(os.environ.get("AOP_SOAK_POINTS", "100")) // 10)
+"""Of each call; there are thirty of them, in three ways to break."""
 
 
 def test_the_walk_begins_at_every_row_of_the_table() -> None:
@@ -40,10 +41,7 @@ def test_killed_before_a_lasting_step_a_workflow_is_where_it_was_or_one_step_on(
 @pytest.mark.soak
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("requirement", STAGES)
-@pytest.mark.parametrize(
-    ("program", "how"),
-    [("aop", How.KILLED), ("git", How.KILLED), ("both", How.KILLED), ("aop", How.DISK_FULL), ("git", How.DISK_FULL)],
-)
+@pytest.mark.parametrize(("program", "how"), [("aop", How.KILLED), ("both", How.KILLED), ("aop", How.DISK_FULL)])
 def test_broken_at_any_writing_call_a_workflow_is_where_it_was_or_one_step_on(
     requirement: str, program: str, how: How, tmp_path: Path
 ) -> None:
