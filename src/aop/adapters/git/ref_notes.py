@@ -78,7 +78,7 @@ class RefNotes:
 
     def _drop_locks(self, ref: str) -> None:
         for lock in self._locks(ref):
-            _drop_lock(lock)
+            drop_lock(lock)
 
     def _locks(self, ref: str) -> tuple[str, str]:
         return f"{self._common}/{ref}.lock", f"{self._common}/HEAD.lock"
@@ -89,7 +89,8 @@ def is_branch_name(name: str) -> bool:
     return bool(name) and name not in ("@", "HEAD") and not _NOT_IN_A_BRANCH.search(name)
 
 
-def _drop_lock(lock: str) -> None:
+def drop_lock(lock: str) -> None:
+    """Remove the lock file of a git that is not there any more; one that is has it for milliseconds."""
     until = time.monotonic() + _LOCK_SECONDS
     with suppress(FileNotFoundError):
         while time.time() - os.lstat(lock).st_mtime < _LOCK_SECONDS and time.monotonic() < until:

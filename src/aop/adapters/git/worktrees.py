@@ -18,6 +18,7 @@ from msgspec import Struct
 from aop.adapters.git.command import GitDir
 from aop.adapters.git.folders import Quarantine, is_held_name, locked, own_folder, remove_folder
 from aop.adapters.git.records import text_of
+from aop.adapters.git.ref_notes import drop_lock
 from aop.core.errors import BranchExists, Fault
 
 _PAUSES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
@@ -81,6 +82,7 @@ class Worktrees:
                     quarantine.take(folder.parent, folder.name)
                 return self._add(folder, "--detach", commit)
         if _plain_content(f"{registration}/HEAD") != f"{commit}\n".encode():
+            drop_lock(f"{registration}/HEAD.lock")
             self.run_in(registration, "update-ref", "--no-deref", "HEAD", commit)
         return registration
 
@@ -126,6 +128,8 @@ class Worktrees:
     def point_head(self, registration: Path, ref: str) -> None:
         """Put a worktree back on its branch, if somebody took it off."""
         if _plain_content(f"{registration}/HEAD") != os.fsencode(f"ref: {ref}\n"):
+            # A git that was killed here leaves it behind.
+            drop_lock(f"{registration}/HEAD.lock")
             self.run_in(registration, "symbolic-ref", "HEAD", ref)
 
     def run_in(self, registration: Path, *arguments: str) -> bytes:
