@@ -6,7 +6,7 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,12 +18,10 @@ import pytest
 from aop.adapters.metering.dialects import DIALECTS
 from aop.adapters.metering.forwarding import Patience, Upstream
 from aop.adapters.metering.kept import Kept, KeptUsage
-from aop.adapters.metering.sessions import Meter, metered, upstream_of
+from aop.adapters.metering.sessions import AT_MOST, Meter, metered
 from aop.adapters.metering.tallies import Caps, Exchange, Metered
 from aop.brains.conversation import NO_TOKENS, Usage
-from aop.brains.names import ModelName
 from aop.brains.prices import Price, Prices
-from aop.core.errors import ModelKeyMissing
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.kernel.usage import Usage as TurnUsage
@@ -369,14 +367,6 @@ def test_nothing_that_was_said_and_no_key_is_kept() -> None:
     assert KEY not in repr(Upstream(provider="anthropic", base_url="http://x", key=KEY))
 
 
-def test_where_the_provider_is_and_its_key_come_from_the_environment() -> None:
-    name = ModelName("openai", "m")
-    found = upstream_of(name, {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"})
-    assert found == Upstream(provider="openai", base_url="http://127.0.0.1:9/v1", key=KEY)
-    with pytest.raises(ModelKeyMissing):
-        upstream_of(name, {})
-
-
 @pytest.mark.parametrize(
     "sent",
     [
@@ -393,6 +383,25 @@ def test_a_client_that_stops_in_the_middle_does_not_keep_the_endpoint_open(sent:
             client.sendall(sent)
             assert at.ask().status_code == 200
         assert "aop-meter" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_nothing_of_a_request_is_taken_in_before_it_shows_the_key() -> None:
+    with scene(whole(MESSAGE)) as at, socket.socket() as client:
+        client.settimeout(20)
+        client.connect(("127.0.0.1", httpx2.URL(at.meter.base_url).port))
+        client.sendall(b"POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: 60000000\r\n\r\n{")
+        assert client.recv(100).startswith(b"HTTP/1.1 401 ")
+
+
+def test_more_connections_than_an_agent_needs_are_turned_away() -> None:
+    with scene(whole(MESSAGE)) as at, ExitStack() as held:
+        key, port = at.meter.placeholder_key, httpx2.URL(at.meter.base_url).port
+        head = f"POST /v1/messages HTTP/1.1\r\nhost: x\r\nx-api-key: {key}\r\ncontent-length: 60000000\r\n\r\n{{"
+        for _ in range(AT_MOST - 1):
+            client = held.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))
+            client.sendall(head.encode())
+        assert at.ask().status_code == 503
+    assert at.provider.heard == []
 
 
 def test_a_client_that_does_not_read_does_not_keep_the_endpoint_open() -> None:

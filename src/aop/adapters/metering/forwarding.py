@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from aop.adapters.metering.answers import AnswerReader
 from aop.adapters.metering.dialects import Dialect
-from aop.adapters.metering.requests import LARGEST_BODY, Admitted, Asked, Turned, admit
+from aop.adapters.metering.requests import LARGEST_BODY, Admitted, Asked, Turned, admit, has_key
 from aop.adapters.metering.tallies import Exchange, Outcome, Tally
 from aop.brains.conversation import NO_TOKENS, Usage
 
@@ -98,7 +98,10 @@ class Forwarding:
             self._open.discard(serving)
 
     async def _serve(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
-        asked = _asked(scope, await _body(receive))
+        asked = _asked(scope)
+        # Nothing is taken in from who does not show the key.
+        if has_key(asked, self._session.placeholder):
+            asked = msgspec.structs.replace(asked, body=await _body(receive))
         passage = _Passage(self._session, asked.path[:_NOTED_CHARS], send)
         answering = asyncio.create_task(self._answer(passage, asked))
         leaving = asyncio.create_task(_left(receive))
@@ -245,14 +248,13 @@ class _Passage:
         return reader.usage(len(self.sent.body)), not reader.is_complete
 
 
-def _asked(scope: Mapping[str, Any], body: bytes | None) -> Asked:
+def _asked(scope: Mapping[str, Any]) -> Asked:
     return Asked(
         method=scope["method"],
         # As it was sent: a path with escapes in it matches no route.
         path=scope["raw_path"].decode("latin-1"),
         query=scope["query_string"].decode("latin-1"),
         headers=tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]),
-        body=body,
     )
 
 

@@ -29,8 +29,8 @@ class Asked(Struct, frozen=True, kw_only=True):
     path: str
     query: str
     headers: tuple[tuple[str, str], ...]
-    body: bytes | None
-    """None: too large, or not all of it came."""
+    body: bytes | None = None
+    """None: too large, or not all of it came, or it was not taken in."""
 
 
 class Admitted(Struct, frozen=True, kw_only=True):
@@ -54,7 +54,7 @@ class Turned(Struct, frozen=True, kw_only=True):
 
 def admit(asked: Asked, dialect: Dialect, *, provider: str, key: str) -> Admitted | Turned:
     """Return what is sent on, or why nothing is."""
-    if not _has_key(asked, key):
+    if not has_key(asked, key):
         return Turned(status=401, why="This is not the key of this session.")
     route = next((route for route in dialect.routes if _matches(route, asked)), None)
     if route is None:
@@ -86,7 +86,8 @@ def _matches(route: Route, asked: Asked) -> bool:
     return route.method == asked.method and route.path.fullmatch(asked.path) is not None
 
 
-def _has_key(asked: Asked, key: str) -> bool:
+def has_key(asked: Asked, key: str) -> bool:
+    """Tell whether a request shows the key of its session, wherever it shows one."""
     values = [value for name, value in asked.headers if name in KEY_HEADERS]
     given = [value.removeprefix("Bearer ") for value in values]
     given += [value for name, value in _pairs(asked.query) if name == "key"]

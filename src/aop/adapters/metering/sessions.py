@@ -7,7 +7,7 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,12 +19,12 @@ from aop.adapters.listening import LOOPBACK, Listening, loopback_socket
 from aop.adapters.metering.dialects import DIALECTS
 from aop.adapters.metering.forwarding import AT_ONCE, Forwarding, Patience, Session, Upstream
 from aop.adapters.metering.tallies import Caps, Metered, Tally
-from aop.adapters.models.endpoints import endpoint
-from aop.brains.names import ModelName
 from aop.brains.prices import Prices
 from aop.kernel.usage import Usage as TurnUsage
 
 _WAITING = 128
+AT_MOST = 32
+"""So many connections are open at once; each may hold the body of a request."""
 _ENDING_SECONDS = 0.02
 _IDLE_SECONDS = 120
 """Longer than clients keep a connection: one that they take up again is still there."""
@@ -79,15 +79,6 @@ def metered(
         thread.join()
 
 
-def upstream_of(name: ModelName, environ: Mapping[str, str]) -> Upstream:
-    """Return where a model's provider is, with the key that the environment holds.
-
-    Raises: ModelKeyMissing, ModelNotConfigured.
-    """
-    place = endpoint(name, environ)
-    return Upstream(provider=name.provider, base_url=place.base_url, key=environ.get(place.key_variable or "", ""))
-
-
 class _Server(uvicorn.Server):
     """Serves one session in the thread that runs it."""
 
@@ -107,6 +98,7 @@ class _Server(uvicorn.Server):
                 access_log=False,
                 server_header=False,
                 timeout_keep_alive=_IDLE_SECONDS,
+                limit_concurrency=AT_MOST,
             )
         )
 
