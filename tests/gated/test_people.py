@@ -39,6 +39,21 @@ def test_a_call_for_help_that_nobody_answered_in_time_can_be_answered_all_the_sa
     assert "A person says: Write a test." in agent.call("get_task")["task"]
 
 
+def test_a_secret_in_a_call_for_help_is_neither_kept_nor_told(tmp_path: Path) -> None:
+    agent = stepping(tmp_path / "repo", gated=FEW)
+    for _ in range(2):
+        agent.submit(test_command=RUN)
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    told: list[str] = []
+    gateway, root = agent.world.app.gateway, agent.world.root
+    who = Principal(role=Role.SWE, actor="swe:gated", features=frozenset({FeatureId("gated")}))
+    report = {"markdown_report": f"# Stuck with {secret}"}
+    answer = gateway.call(who, "escalate_for_external_help", report, report=told.append)
+    assert answer.data["markdown_report"] == "# Stuck with [redacted:github-token]"
+    assert told == ["# Stuck with [redacted:github-token]"]
+    assert [path for path in root.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()] == []
+
+
 def test_help_is_answered_once(tmp_path: Path) -> None:
     agent = escalated(tmp_path / "repo")
     question = agent.world.ok("gated.status")["workflows"][0]["question_id"]

@@ -74,6 +74,7 @@ def test_a_patch_that_adds_a_secret_is_given_back_with_the_reason(tmp_path: Path
         ("planner", "submit_note", {"note": f"The token is {SECRET}."}),
         ("planner", "submit_request", {"request": "question", "detail": {"question": SECRET}}),
         ("planner", "submit_plan", {"plan": {**PLAN, "summary": f"Use {SECRET}."}}),
+        ("planner", "plan.submit", {"plan_json": {**PLAN, "summary": f"Use {SECRET}."}}),
         ("builder", "submit_patch", {"unified_diff": patch_of("src/hello.txt", f"token = '{SECRET}'")}),
     ],
 )

@@ -68,18 +68,19 @@ def request_scope_reduction(call: Call, _arguments: Arguments) -> Outcome:
 
 def escalate(call: Call, arguments: Escalate) -> Outcome:
     """Call a person, and stop until one answers."""
+    report = call.kernel.redact(arguments.markdown_report)
     with sitting_of(call) as sitting:
-        answer = carried_through(sitting, EscalationAsked(report=arguments.markdown_report))
-        question = _call_person(sitting, arguments.markdown_report)
+        answer = carried_through(sitting, EscalationAsked(report=report))
+        question = _call_person(sitting, report)
         told = _told(sitting, answer)
-        call.report(arguments.markdown_report)
+        call.report(report)
         return sitting.finish(
             Escalated(
                 task=told.task,
                 status=told.status,
                 next_call=told.next_call,
                 notes=told.notes,
-                markdown_report=arguments.markdown_report,
+                markdown_report=report,
                 question_id=question,
             )
         )

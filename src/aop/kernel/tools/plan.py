@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
 
 from aop.core.errors import FileNotFound, PlanRequired
+from aop.core.redaction import masked
 from aop.kernel.acceptance import accept, accepted_event, weigh
 from aop.kernel.accounting import ScannedSpec, accounted, scanned_spec
 from aop.kernel.blocked_queue import block, leave_queue, reconsider, when_waiting
@@ -32,6 +33,9 @@ class Submit(ChangeArguments, frozen=True, kw_only=True):
     shown to the reviewer as unaccounted for. A revision without this keeps what was said before."""
 
 
+S = TypeVar("S", bound=Submit)
+
+
 class Update(Submit, frozen=True, kw_only=True):
     expected_plan_version: Annotated[int, Meta(ge=1)]
 
@@ -46,6 +50,7 @@ class Accepted(Struct, frozen=True, kw_only=True):
 
 def submit(call: Call, arguments: Submit) -> Outcome:
     """Accept a feature's first plan, and let building begin."""
+    arguments = _without_secrets(call, arguments)
     spec = _spec(call.kernel, arguments)
 
     def decide(tx: Transaction) -> Outcome:
@@ -59,6 +64,7 @@ def submit(call: Call, arguments: Submit) -> Outcome:
 
 def update(call: Call, arguments: Update) -> Outcome:
     """Replace the accepted plan by a revision that passes every check again; what is in the worktree stays."""
+    arguments = _without_secrets(call, arguments)
     spec = _spec(call.kernel, arguments)
 
     def decide(tx: Transaction) -> Outcome:
@@ -69,6 +75,11 @@ def update(call: Call, arguments: Update) -> Outcome:
         return _accept_or_block(tx, call, state, arguments, spec)
 
     return call.commit(decide)
+
+
+def _without_secrets(call: Call, arguments: S) -> S:
+    """Return the arguments as they may be kept: a plan is written for people, and shown to all of them."""
+    return msgspec.convert(masked(msgspec.to_builtins(arguments), call.kernel.redact.mask_secrets), type(arguments))
 
 
 def _spec(kernel: Kernel, arguments: Submit) -> ScannedSpec | None:
