@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from aop.core.errors import Json
 from aop.core.roles import Role
+from aop.kernel.calls import Envelope
+from aop.kernel.gateway import Gateway
+from aop.kernel.principals import Principal
 from aop.supervisor.workers import PatchProposal, PlanSubmission, Request, WorkerOutput
 from aop.testing.memory_engine import Memory
 from tests.clocks import clocked
@@ -58,6 +64,36 @@ def test_a_question_without_a_default_leaves_its_feature_blocked_when_the_time_i
         clock.go_on(8 * HOURS)
         outcome = at_work.settle()[ONE].outcome
     assert (outcome["status"], outcome["error"]["code"]) == ("blocked", "nobody_answered")
+    state = world.ok("feature.state_get", feature_id="one")["front_matter"]
+    assert (state["status"], state["status_reason"]) == ("blocked", "Nobody answered in time: Which colour?")
+    world.close()
+
+
+class Meddled(Gateway):
+    """A gateway behind which somebody else changes a feature right after the supervisor has looked at it."""
+
+    is_over = False
+
+    def call(self, principal: Principal, tool_name: str, arguments: Json, **how: Any) -> Envelope:
+        answer = super().call(principal, tool_name, arguments, **how)
+        if tool_name == "feature.state_get" and principal.actor == "supervisor" and not self.is_over:
+            self.is_over = True
+            patch = {"status_reason": "Somebody was here."}
+            who = Principal(role=Role.ORCHESTRATOR, actor="somebody")
+            given = {"feature_id": ONE, "expected_version": answer.data["version"], "patch": patch}
+            assert super().call(who, "feature.state_patch", given).ok
+        return answer
+
+
+def test_a_feature_is_blocked_at_its_end_even_if_somebody_changes_it_at_that_moment(tmp_path: Path) -> None:
+    world = configured(tmp_path / "repo", policy={"inbox": {"question_timeout_hours": 8}})
+    clock = clocked(world)
+    world.app = replace(world.app, gateway=Meddled(world.app.gateway.kernel, world.app.gateway.tools))
+    with office(world, {ONE: asking()}) as at_work:
+        at_work.supervisor.submit([ONE])
+        at_work.settle()
+        clock.go_on(8 * HOURS)
+        assert at_work.settle()[ONE].outcome["status"] == "blocked"
     state = world.ok("feature.state_get", feature_id="one")["front_matter"]
     assert (state["status"], state["status_reason"]) == ("blocked", "Nobody answered in time: Which colour?")
     world.close()

@@ -94,7 +94,7 @@ class Workflow(Part, frozen=True, kw_only=True):
     replan_count: int = 0
     review_rounds: int = 0
     frozen_tests: Mapping[str, str] = {}
-    """Test files that went red in this task, as blobs: a change to one needs to be granted."""
+    """Test files that went red in this pull request, as blobs: a change to one needs to be granted."""
     escalated: bool = False
     """A person was called, and has not answered yet (C-20)."""
     guidance: str | None = None

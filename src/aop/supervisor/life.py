@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from aop.core.errors import InternalError, Json
+from aop.core.errors import InternalError, Json, VersionConflict
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.core.run import Kind, Run, RunBroke
@@ -309,11 +309,19 @@ class Lives:
     def _move(self, feature_id: FeatureId, status: Status, reason: str) -> int:
         """Bring a feature into a status, if it is not there; return the number of the journal's newest entry."""
         who = Principal(role=Role.SYSTEM, actor="supervisor")
-        state = self._gateway.call(who, "feature.state_get", {"feature_id": feature_id})
-        if state.ok and state.data["front_matter"]["status"] != status:
+        while True:
+            state = self._gateway.call(who, "feature.state_get", {"feature_id": feature_id})
+            if not state.ok or state.data["front_matter"]["status"] == status:
+                break
             patch = {"status": status, "status_reason": reason[:900]}
             arguments = {"feature_id": feature_id, "expected_version": state.data["version"], "patch": patch}
-            self._gateway.call(who, "feature.state_patch", arguments)
+            error = self._gateway.call(who, "feature.state_patch", arguments).error
+            if error is None:
+                break
+            # Where somebody else changed it just now, it is looked at again.
+            if error["code"] != VersionConflict.code:
+                self._tell(feature_id, f"cannot become {status}: {error['message']}")
+                break
         with self._gateway.kernel.record.read() as view:
             return next((entry.seq for entry in view.journal(newest=1)), 0)
 
