@@ -7,12 +7,20 @@ from pathlib import Path
 
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
+from aop.gated.driving import Allowed, Drive, Given, Taken
 from aop.kernel.principals import Principal
 from aop.kernel.tokens import TokenOrder
 from tests.clocks import clocked
 from tests.gated.agents import RUN, Agent, active_pr, begun, stepping
 
 FEW = {"hypothesize_max": 1, "instrumentation_max": 1, "unlock_scope_reduction_at": 2, "unlock_escalation_at": 2}
+
+SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+
+
+def held_by(root: Path) -> list[Path]:
+    """Return the files that hold the secret."""
+    return [path for path in root.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()]
 
 
 def escalated(root: Path) -> Agent:
@@ -43,15 +51,36 @@ def test_a_secret_in_a_call_for_help_is_neither_kept_nor_told(tmp_path: Path) ->
     agent = stepping(tmp_path / "repo", gated=FEW)
     for _ in range(2):
         agent.submit(test_command=RUN)
-    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     told: list[str] = []
-    gateway, root = agent.world.app.gateway, agent.world.root
+    gateway = agent.world.app.gateway
     who = Principal(role=Role.SWE, actor="swe:gated", features=frozenset({FeatureId("gated")}))
-    report = {"markdown_report": f"# Stuck with {secret}"}
+    report = {"markdown_report": f"# Stuck with {SECRET}"}
     answer = gateway.call(who, "escalate_for_external_help", report, report=told.append)
     assert answer.data["markdown_report"] == "# Stuck with [redacted:github-token]"
     assert told == ["# Stuck with [redacted:github-token]"]
-    assert [path for path in root.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()] == []
+    assert held_by(agent.world.root) == []
+
+
+def test_a_test_command_that_holds_a_secret_is_refused_and_not_kept(tmp_path: Path) -> None:
+    agent = stepping(tmp_path / "repo")
+    assert agent.refused("submit_work", summary="Done.", test_command=f"{RUN} {SECRET}") == "secret_detected"
+    assert held_by(agent.world.root) == []
+
+
+class Talker:
+    """An agent that only says something."""
+
+    provider, model = "custom", None
+
+    def turn(self, given: Given) -> Taken:
+        return Taken(note=f"The token is {SECRET}.")
+
+
+def test_what_an_agent_says_of_its_turn_is_told_without_secrets(tmp_path: Path) -> None:
+    agent, told = stepping(tmp_path / "repo"), list[str]()
+    allowed = Allowed(turns=1, seconds=60)
+    Drive(agent.world.app.gateway, FeatureId("gated"), Talker(), allowed, told.append).to_the_end()
+    assert told == ["turn 1: The token is [redacted:github-token]."]
 
 
 def test_help_is_answered_once(tmp_path: Path) -> None:

@@ -159,13 +159,13 @@ class Drive:
         try:
             taken = self._agent.turn(given)
         except NoUsableAnswer as refusal:
-            self._tell(f"turn {self._turns}: {refusal.message}")
+            self._tell(f"turn {self._turns}: {self._kernel.redact(refusal.message)}")
             self._record_turn(refusal.facts.get("usage"), answered=False)
             self._results = ({"ok": False, "error": refusal.as_error()},)
             return
         self._record_turn(msgspec.to_builtins(taken.usage), answered=True)
         if taken.note:
-            self._tell(f"turn {self._turns}: {taken.note}")
+            self._tell(f"turn {self._turns}: {self._kernel.redact(taken.note)}")
         self._results = self._carried_out(taken.calls)
 
     def _carried_out(self, calls: tuple[Wanted, ...]) -> tuple[Mapping[str, Any], ...]:

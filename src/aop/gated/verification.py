@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from aop.core.errors import InvalidArguments
+from aop.core.errors import InvalidArguments, SecretDetected
 from aop.core.ids import ObjectId, TreeId
 from aop.gated.active_pr import StepType
 from aop.gated.sitting import Sitting
@@ -153,6 +153,8 @@ def argv_of(command: str) -> tuple[str, ...]:
 
 
 def _run_test(sitting: Sitting, command: str, tree: TreeId) -> tuple[GateRun, str]:
+    if sitting.kernel.redact.secrets_in(command):
+        raise SecretDetected("`test_command` holds what looks like a secret, and it would be kept with the run.")
     profile = profile_named(sitting.config.gates, preflight_profile(sitting.config))
     step = Step(name="test_command", cmd=argv_of(command), env=_report_options(profile))
     return run_in_worktree(sitting, step_plan(sitting, step, tree, tests=True))
