@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
 import pytest
 
-from aop.adapters.agents.acp import AcpTurn, may
+from aop.adapters.agents.acp import AcpTurn, Conversation, may
 from aop.adapters.agents.staff import needs_door
 from aop.core.errors import UnsupportedAgentProvider
 from aop.core.roles import Role
+from aop.kernel.usage import Usage
 from aop.supervisor.workers import ProviderChoice
 from aop.wiring import Settings, gated_agent
 from tests.world import World
 
-TREE = "/work/tree"
+TREE = "/a/tree"
 
 
 def turn(*, edits: bool, shell: bool) -> AcpTurn:
@@ -59,6 +64,29 @@ def test_what_leaves_the_tree_or_the_role_is_denied(
 @pytest.mark.parametrize("said", [None, [], "execute", {"locations": {"path": "/etc"}}, {"locations": [None]}])
 def test_what_is_no_tool_call_is_judged_without_breaking(said: object) -> None:
     assert may(said, BUILDER) in (True, False)
+
+
+class Scripted:
+    """The streams of an agent that answers everything, and reports what it likes."""
+
+    def __init__(self, reported: object) -> None:
+        self._reported = reported
+        self._asked: list[Any] = []
+
+    def send(self, data: bytes) -> None:
+        self._asked.append(msgspec.json.decode(data))
+
+    def lines(self) -> Iterator[bytes]:
+        capable = {"agentCapabilities": {"mcpCapabilities": {"http": True}}}
+        for result in (capable, {"sessionId": "s"}, {"stopReason": "end_turn", "usage": self._reported}):
+            yield msgspec.json.encode({"id": self._asked[-1]["id"], "result": result})
+
+
+@pytest.mark.parametrize("tokens", [10**13, -1, True, "many", None])
+def test_a_usage_that_makes_no_sense_is_not_believed(tokens: object) -> None:
+    held = Conversation(Scripted({"inputTokens": tokens, "outputTokens": 7}), lambda _text: None)
+    held.hold(BUILDER)
+    assert held.usage == Usage(output_tokens=7)
 
 
 @pytest.mark.parametrize(("command", "by_mcp"), [("acp: agent", True), ("agent", False), ("", False)])

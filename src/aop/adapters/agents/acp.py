@@ -21,6 +21,8 @@ PROTOCOL = 1
 _AUTH_REQUIRED = -32000
 _NO_SUCH_METHOD = -32601
 _EXCERPT = 300
+_MOST_TOKENS, _MOST_DOLLARS = 10**12, 10**6
+"""As `Usage` has it: more is no figure of one turn."""
 
 Params = Mapping[str, Any]
 
@@ -196,12 +198,12 @@ def _reported(said: Params) -> Usage:
         input_tokens=_whole(_at(counted, "inputTokens"), _at(quota, "input_tokens")),
         output_tokens=_whole(_at(counted, "outputTokens"), _at(quota, "output_tokens")),
         cached_input_tokens=_whole(_at(counted, "cachedReadTokens")),
-        cost_usd=float(dollars) if isinstance(dollars, int | float) and dollars >= 0 else None,
+        cost_usd=float(dollars) if isinstance(dollars, int | float) and 0 <= dollars <= _MOST_DOLLARS else None,
     )
 
 
 def _whole(*figures: object) -> int | None:
-    return next((figure for figure in figures if isinstance(figure, int) and figure >= 0), None)
+    return next((figure for figure in figures if type(figure) is int and 0 <= figure <= _MOST_TOKENS), None)
 
 
 def _message(line: bytes) -> Params:
