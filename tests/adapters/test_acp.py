@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
 from aop.adapters.agents.acp import AcpTurn, Conversation, may
+from aop.adapters.agents.named_pipes import NamedPipes
 from aop.adapters.agents.staff import needs_door
 from aop.core.errors import UnsupportedAgentProvider
 from aop.core.roles import Role
@@ -76,6 +79,8 @@ class Scripted:
     def send(self, data: bytes) -> None:
         self._asked.append(msgspec.json.decode(data))
 
+    offer = send
+
     def lines(self) -> Iterator[bytes]:
         capable = {"agentCapabilities": {"mcpCapabilities": {"http": True}}}
         for result in (capable, {"sessionId": "s"}, {"stopReason": "end_turn", "usage": self._reported}):
@@ -87,6 +92,19 @@ def test_a_usage_that_makes_no_sense_is_not_believed(tokens: object) -> None:
     held = Conversation(Scripted({"inputTokens": tokens, "outputTokens": 7}), lambda _text: None)
     held.hold(BUILDER)
     assert held.usage == Usage(output_tokens=7)
+
+
+def test_an_agent_that_does_not_read_is_told_to_stop_without_waiting_for_it(tmp_path: Path) -> None:
+    with NamedPipes(tmp_path) as pipes:
+        speaking = threading.Thread(target=pipes.send, args=(b"x" * 1_000_000,))
+        speaking.start()
+        held = Conversation(pipes, lambda _text: None)
+        held._session = "s"
+        cancelling = threading.Thread(target=held.cancel, daemon=True)
+        cancelling.start()
+        cancelling.join(5)
+        assert not cancelling.is_alive()
+    speaking.join()
 
 
 @pytest.mark.parametrize(("command", "by_mcp"), [("acp: agent", True), ("agent", False), ("", False)])

@@ -33,6 +33,9 @@ class Streams(Protocol):
     def send(self, data: bytes) -> None:
         """Write to its standard input."""
 
+    def offer(self, data: bytes) -> None:
+        """Write to its standard input if it reads, and otherwise not."""
+
     def lines(self) -> Iterator[bytes]:
         """Yield what it writes to its standard output, until there is no more."""
 
@@ -83,9 +86,12 @@ class Conversation:
         self.stop_reason = str(_at(ended, "stopReason") or "unknown")
 
     def cancel(self) -> None:
-        """Tell the agent to stop; it still answers, saying that it did."""
+        """Tell the agent to stop, if it listens; it still answers then, saying that it did.
+
+        Who calls this sees to its end: nothing may be waited for here.
+        """
         if self._session:
-            self._send({"method": "session/cancel", "params": {"sessionId": self._session}})
+            self._streams.offer(_line({"method": "session/cancel", "params": {"sessionId": self._session}}))
 
     def _opened(self, turn: AcpTurn, methods: Sequence[str]) -> Params:
         headers = [{"name": "Authorization", "value": f"Bearer {turn.token}"}]
@@ -125,7 +131,7 @@ class Conversation:
         raise NoUsableAnswer(f"The agent ended before it answered `{method}`.")
 
     def _send(self, message: Params) -> None:
-        self._streams.send(msgspec.json.encode({"jsonrpc": "2.0", **message}) + b"\n")
+        self._streams.send(_line(message))
 
     def _take(self, message: Params) -> None:
         """Take what the agent says of itself, and answer what it asks."""
@@ -204,6 +210,10 @@ def _reported(said: Params) -> Usage:
 
 def _whole(*figures: object) -> int | None:
     return next((figure for figure in figures if type(figure) is int and 0 <= figure <= _MOST_TOKENS), None)
+
+
+def _line(message: Params) -> bytes:
+    return msgspec.json.encode({"jsonrpc": "2.0", **message}) + b"\n"
 
 
 def _message(line: bytes) -> Params:

@@ -6,6 +6,7 @@ import os
 import select
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from aop.core.errors import NoUsableAnswer
@@ -54,6 +55,18 @@ class NamedPipes:
             while data and not self._over.is_set():
                 if select.select([], [self._writer], [], _LOOK_SECONDS)[1]:
                     data = data[os.write(self._writer, data[: select.PIPE_BUF]) :]
+
+    def offer(self, data: bytes) -> None:
+        """Write a few bytes if that takes no waiting, and otherwise none of them."""
+        if len(data) > select.PIPE_BUF or not self._turn.acquire(blocking=False):
+            return
+        try:
+            # So few are written as a whole, or not at all.
+            with suppress(BlockingIOError):
+                if self._writer >= 0:
+                    os.write(self._writer, data)
+        finally:
+            self._turn.release()
 
     def heard_bytes(self) -> int:
         """Return how much was heard so far."""
