@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gated.agents import NOTHING, RUN, active_pr, gated_repository
+from tests.gated.agents import NOTHING, PLAN, RUN, active_pr, gated_repository
 from tests.tools.worlds import patch_of
 from tests.world import run_aop
 
@@ -16,6 +16,22 @@ def call(root: Path, tool: str, **arguments: object) -> object:
     ran = run_aop(root, "call", tool, json.dumps(arguments))
     assert ran.code == 0, ran.err + ran.out
     return ran.json["data"]
+
+
+def test_a_plan_that_the_agent_would_look_for_in_vain_is_told_at_the_start(tmp_path: Path) -> None:
+    root = gated_repository(tmp_path / "repo")
+    missing = run_aop(root, "gated", "start", "--plan", "docs/none.md")
+    assert (missing.code, missing.err) == (
+        0,
+        "The base branch has no `docs/none.md`: commit the plan there, then `aop gated reset --name gated`.\n",
+    )
+    there = run_aop(root, "gated", "start", "--name", "other")
+    assert (there.code, there.err) == (0, "")
+    ignored = run_aop(root, "gated", "start", "--name", "other", "--plan", "docs/none.md")
+    assert (ignored.code, ignored.err) == (
+        0,
+        f"`other` was there already, and works through `{PLAN}`; for `docs/none.md`, take another `--name`.\n",
+    )
 
 
 @pytest.mark.slow

@@ -55,7 +55,9 @@ MISUSED = [
     (("evidence",), "the following arguments are required: action"),
     (("tools", "list", "--role", "boss"), "argument --role: there is no role `boss`; take one of"),
     (("call", "report.dashboard", "--role", "boss"), "argument --role: there is no role `boss`; take one of"),
-    (("nonsense",), "there is no command `nonsense`"),
+    (("nonsense",), "there is no command `nonsense`; `aop --help` lists them"),
+    (("stauts",), "there is no command `stauts`; do you mean `status`; `aop --help` lists them"),
+    (("--repo", "status"), "options come after the command: `aop status --repo`"),
 ]
 
 

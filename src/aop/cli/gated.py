@@ -52,6 +52,8 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         terminal.object(answer.as_json())
     else:
         terminal.text(SAY[arguments.action](answer.data))
+        if arguments.action == "start":
+            _warn_of_plan(app.root, arguments.plan, answer.data, terminal)
     return Exit.OK
 
 
@@ -82,6 +84,15 @@ def _say_started(data: Mapping[str, Any]) -> str:
         f"Let an agent in: `aop token swe --feature {name}`, and `aop mcp` with it;"
         " or, with a shell alone, `aop call get_task`."
     )
+
+
+def _warn_of_plan(root: Path, wanted: str | None, data: Mapping[str, Any], terminal: Terminal) -> None:
+    """Say so where the agent would look for a plan in vain, or finds another one than was asked for."""
+    plan, name = data["master_plan"], data["feature_id"]
+    if wanted is not None and not data["created"] and wanted != plan:
+        terminal.say(f"`{name}` was there already, and works through `{plan}`; for `{wanted}`, take another `--name`.")
+    if not (root / data["worktree_path"] / plan).is_file():
+        terminal.say(f"The base branch has no `{plan}`: commit the plan there, then `aop gated reset --name {name}`.")
 
 
 def _say_status(data: Mapping[str, Any]) -> str:

@@ -75,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from aop.cli.parsing import Help, Parser
 
     parser = Parser(prog=f"aop {words[0]}", description=VERBS[words[0]].capitalize() + ".", formatter_class=Help)
-    parser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
+    parser.add_argument("--json", action="store_true", help="print JSON on stdout: one object, or one a line")
     parser.add_argument(
         "--repo", default=".", metavar="PATH", help="a folder of the managed repository (default: here)"
     )
@@ -135,10 +135,19 @@ def _without_verb(words: Sequence[str]) -> int:
     )
     parser.add_argument("--version", action="version", version=f"aop {VERSION}")
     if words and not words[0].startswith("-"):
-        parser.error(f"there is no command `{words[0]}`; `aop --help` lists them")
+        parser.error(f"there is no command `{words[0]}`{_meant(words[0])}; `aop --help` lists them")
+    if verb := next((word for word in words if word in VERBS), None):
+        parser.error(f"options come after the command: `aop {verb} {words[0]}`")
     parser.parse_args(words)
     parser.print_help()
     return Exit.OK
+
+
+def _meant(word: str) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, VERBS, n=1)
+    return f"; do you mean `{near[0]}`" if near else ""
 
 
 def _report_fault(fault: Exception, terminal: Terminal, folder: str) -> int:
