@@ -181,15 +181,19 @@ def test_a_feature_that_needs_no_more_turns_asks_nothing_although_it_is_over_its
 
 
 def test_all_features_of_a_run_over_its_cap_wait_for_one_answer(tmp_path: Path) -> None:
-    workers = {ONE: cheap_life("one"), TWO: cheap_life("two")}
+    """The first turn that ends reaches the cap, so that both wait, whichever it was."""
+    workers = {ONE: cheap_life("one", usd=1), TWO: cheap_life("two", usd=1)}
     with capped(tmp_path, max_usd_per_run=1) as world, office(world, workers) as at_work:
         at_work.supervisor.submit([ONE, TWO])
-        assert {standing.does for standing in at_work.settle().values()} == {"asks"}
-        [(question, gate, text)] = questions(world)
-        assert (gate, "The cap on this run is reached: 1 of 1 USD." in text) == ("authorisation", True)
-        feature = world.ok("inbox.list")["questions"][0]["feature_id"]
-        world.ok("inbox.answer", feature_id=feature, question_id=question, answer="raise")
-        assert {name: each.outcome for name, each in at_work.settle().items()} == {ONE: READY, TWO: READY}
+        standings = at_work.settle()
+        assert {standing.does for standing in standings.values()} == {"asks"}
+        [(_, gate, text)] = questions(world)
+        assert (gate, "The cap on this run is reached:" in text) == ("authorisation", True)
+        while is_open := world.ok("inbox.list")["questions"]:
+            [asked] = is_open
+            world.ok("inbox.answer", feature_id=asked["feature_id"], question_id=asked["question_id"], answer="raise")
+            standings = at_work.settle()
+        assert {name: each.outcome for name, each in standings.items()} == {ONE: READY, TWO: READY}
 
 
 def test_a_cap_on_tokens_counts_input_and_output(tmp_path: Path) -> None:

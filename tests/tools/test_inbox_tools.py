@@ -82,6 +82,15 @@ def test_while_a_question_about_something_is_open_nobody_asks_it_again(world: Wo
     assert ask(world, "two", **about) == "q3"
 
 
+def test_no_agent_words_a_question_whose_answer_would_raise_a_cap_or_open_a_frozen_test(world: World) -> None:
+    world.init("one")
+    asked = {"gate": "question", "text": "Go on?", "about": "cost:feature:one:usd", "default": "raise"}
+    answer = world.call_as_worker("inbox.ask", Role.ORCHESTRATOR, "one", feature_id="one", **asked)
+    assert answer.error is not None
+    assert answer.error["code"] == "forbidden_tool_for_role"
+    assert open_questions(world) == []
+
+
 def test_the_questions_of_a_deleted_feature_are_closed_and_their_names_are_not_used_again(world: World) -> None:
     world.init()
     ask(world)

@@ -256,7 +256,7 @@ class Lives:
             "choices": list(asked.choices),
             "default": asked.default,
         }
-        call = CallTool(role=Role.ORCHESTRATOR, tool="inbox.ask", arguments=arguments)
+        call = CallTool(role=Role.SYSTEM, tool="inbox.ask", arguments=arguments)
         put = await run.step(f"ask{number}", lambda: self._work.called(run, feature.feature_id, call, number))
         return msgspec.convert(put, ToolResult)
 

@@ -8,9 +8,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from aop.core.errors import AlreadyAnswered, NotAChoice, UnknownQuestion
+from aop.core.errors import AlreadyAnswered, ForbiddenToolForRole, NotAChoice, UnknownQuestion
 from aop.core.ids import FeatureId
 from aop.core.redaction import masked
+from aop.core.roles import Role
 from aop.kernel.calls import Arguments, Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.merging import unapproved
 from aop.kernel.permissions import COORDINATORS, READERS, SYSTEM
@@ -27,7 +28,8 @@ class Ask(ChangeArguments, frozen=True, kw_only=True):
     text: Annotated[str, Meta(min_length=1)]
     detail: Mapping[str, Any] = {}
     about: Annotated[str, Meta(max_length=400)] = ""
-    """Names what is asked where several features ask the same: while one such question is open, there is no second."""
+    """Names what is asked where several features ask the same: while one such question is open, there is no second.
+    AOP lets a cap be passed by the answer, so only AOP itself and the person at the terminal name one."""
     choices: Annotated[tuple[Choice, ...], Meta(max_length=20)] = ()
     default: Annotated[str, Meta(min_length=1, max_length=LARGEST_TEXT)] | None = None
     """The answer of a question that nobody answers in time; an authorisation has none."""
@@ -40,6 +42,10 @@ class Asked(Struct, frozen=True, kw_only=True):
 
 def ask(call: Call, arguments: Ask) -> Outcome:
     """Put a question into the inbox."""
+    if arguments.about and not (call.principal.person or call.principal.role is Role.SYSTEM):
+        raise ForbiddenToolForRole(
+            "No token that an agent holds says what an answer is about.", role=call.principal.role
+        )
     text = call.kernel.redact(arguments.text)[:LARGEST_TEXT]
     # Silence is no yes: only what is no permission can have an answer that nobody gave.
     default = call.kernel.redact(arguments.default) if arguments.default and arguments.gate == "question" else None
