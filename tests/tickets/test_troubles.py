@@ -141,7 +141,7 @@ def fails(folder: Path, name: str, trouble: Trouble) -> None:
     assert ending["outcome"] == "failed"
     last = comments_of(folder)[-1]
     assert (f"failed at the step `{ending['step']}`" in last, "\nWhat to do: " in last) == (True, True)
-    assert told_of(order[trouble.at], trouble.what) in last
+    assert told_of(way, order[trouble.at], trouble.what) in last
     tail = calls[trouble.at + 1 :]
     moved = [MOVE[:1], MOVE] if way.kind == "scaffold" else [[]]
     assert tail in [[*COMMENT, *each] for each in moved]
@@ -153,9 +153,9 @@ def fails(folder: Path, name: str, trouble: Trouble) -> None:
     assert left.commits in (wanted.commits, ("First commit",))
 
 
-def told_of(tool: str, what: str) -> str:
-    """Return what the ticket says of a failed call."""
-    if tool == f"{V}get_branch" and what == "404":
+def told_of(way: Way, tool: str, what: str) -> str:
+    """Return what the ticket says of a failed call: a branch that is not there is what a review says of it."""
+    if way.kind == "review" and tool == f"{V}get_branch" and what == "404":
         return "does not exist"
     return "was lost at" if what == "lost" else f"{what}: it said no"
 

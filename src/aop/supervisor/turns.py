@@ -130,9 +130,9 @@ class Work:
     async def turn(self, run: Run, payload: Json) -> Json:
         """Let a worker take its turn; what it says, or why it says nothing, is the result."""
         turn = msgspec.convert(payload, Turn)
-        return await run.step("turn", lambda: asyncio.to_thread(self._took_turn, turn))
+        return await run.step("turn", lambda: asyncio.to_thread(self._took_turn, run.run_id, turn))
 
-    def _took_turn(self, turn: Turn) -> Json:
+    def _took_turn(self, operation: str, turn: Turn) -> Json:
         if self._is_paused(turn.feature_id):
             return HELD_BACK
         over = self._overrun(turn)
@@ -146,9 +146,9 @@ class Work:
             error = self._masked(refusal.as_error())
             self._tell(turn.feature_id, f"{turn.ask.role}: no answer: {error['message']}")
             # A turn that brings nothing may have cost as much as any other.
-            self._count(begun, turn, refusal.facts.get("usage"), answered=False)
+            self._count(operation, begun, turn, refusal.facts.get("usage"), answered=False)
             return plain(WorkerFailed(error=error))
-        self._count(begun, turn, msgspec.to_builtins(output.usage), answered=True)
+        self._count(operation, begun, turn, msgspec.to_builtins(output.usage), answered=True)
         self._tell(turn.feature_id, f"{turn.ask.role}: answers with {_word(output)}")
         return plain(WorkerAnswered(output=output))
 
@@ -168,10 +168,11 @@ class Work:
         answer = self._call(Role.SYSTEM, "usage.begin", self._facts(turn))
         return str(answer.data["turn"]) if answer.ok else ""
 
-    def _count(self, begun: str, turn: Turn, usage: Json, *, answered: bool) -> None:
+    def _count(self, operation: str, begun: str, turn: Turn, usage: Json, *, answered: bool) -> None:
         arguments = {**self._facts(turn), "turn": begun, "usage": usage, "answered": answered}
         if begun:
-            self._call(Role.SYSTEM, "usage.record", arguments, f"{begun}.usage")
+            # It begins as all operations of the feature's run do; a turn that is taken again is counted again.
+            self._call(Role.SYSTEM, "usage.record", arguments, f"{operation}.{begun.rpartition('-')[2]}")
 
     def _facts(self, turn: Turn) -> dict[str, Json]:
         choice = self._staff.choice(turn.ask.role)
