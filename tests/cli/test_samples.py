@@ -90,6 +90,7 @@ def test_a_feature_goes_from_init_to_merge_in(language: str, tmp_path: Path) -> 
     assert "earest" in git(root, "show", f"main:{changed[0]}")
 
 
+@pytest.mark.slow
 @pytest.mark.req("AOP-287")
 def test_only_the_gates_and_the_caches_that_they_read_differ_between_languages(tmp_path: Path) -> None:
     written = {}
