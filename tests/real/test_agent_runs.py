@@ -43,7 +43,7 @@ class Watched:
             if b"AOP_TOKEN=" in environ:
                 self.agents += 1
                 self.holders |= {f"environ of {pid}"} if KEY.encode() in environ else set()
-                self.holders |= {str(path) for path in files_with(KEY, Path(f"/proc/{pid}/root/tmp"))}
+                self.holders |= {str(path) for path in files_with(KEY, Path("/proc", str(pid), "root", "tmp"))}
         self.holders |= {str(path) for path in files_with(KEY, self._folder)}
         return works(asked)
 

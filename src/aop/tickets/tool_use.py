@@ -52,7 +52,8 @@ class MissionTools:
         tool = self._tools.get(value.get("tool", ""))
         if tool is not None and value["ok"]:
             self.done.setdefault(tool.operation, []).append(value["text"])
-        return value  # type: ignore[no-any-return]
+        kept: Json = value
+        return kept
 
     async def execute(self, name: str, arguments: Mapping[str, Any]) -> str:
         """Carry out one call.

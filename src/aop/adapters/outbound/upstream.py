@@ -200,7 +200,8 @@ def _value(result: ToolAnswer) -> Json:
     if value is None:
         value = result.text
     if not isinstance(value, str):
-        return value  # type: ignore[no-any-return]
+        told: Json = value
+        return told
     try:
         return parse_json(value)
     except MalformedText:
