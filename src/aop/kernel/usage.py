@@ -33,7 +33,8 @@ class Usage(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the turn cost, in US dollars."""
 
 
-class Sum(Struct, frozen=True, kw_only=True):
+# `gc=False`: a dashboard makes thousands of these, which can hold no cycle, and need not be searched for any.
+class Sum(Struct, frozen=True, kw_only=True, gc=False):
     """One figure over several turns."""
 
     known: int | float | None = None
@@ -49,7 +50,7 @@ class Sum(Struct, frozen=True, kw_only=True):
         return Sum(known=known, unknown_turns=self.unknown_turns + other.unknown_turns)
 
 
-class Spending(Struct, frozen=True, kw_only=True):
+class Spending(Struct, frozen=True, kw_only=True, gc=False):
     """What some turns cost together."""
 
     turns: int = 0

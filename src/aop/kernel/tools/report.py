@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
+from datetime import datetime
+from typing import ClassVar
 
 from msgspec import Struct
 
+from aop.core.ids import FeatureId
 from aop.kernel.calls import Arguments, Call, Outcome, Tool
-from aop.kernel.documents import TERMINAL, FeatureState, Status, Verdict
+from aop.kernel.documents import TERMINAL, Collisions, Document, FeatureState, HeldLocks, Status, Verdict
 from aop.kernel.permissions import READERS
 from aop.kernel.questions import Question, as_of
 from aop.kernel.run_facts import NewestRun, RunMetadata
@@ -16,7 +19,8 @@ from aop.kernel.usage import FeatureUsage, Spending, spent_in, spent_on, togethe
 from aop.kernel.wishes import Pause
 
 
-class DashboardRow(Struct, frozen=True, kw_only=True):
+# `gc=False`: rows hold no cycle, and a thousand of them need not be searched for any.
+class DashboardRow(Struct, frozen=True, kw_only=True, gc=False):
     feature_id: str
     status: Status
     status_reason: str
@@ -45,10 +49,23 @@ class Dashboard(Struct, frozen=True, kw_only=True):
     """What the last run began with; null before the first, and for a caller that does not reach all features."""
 
 
+class _Feature(Document, frozen=True, kw_only=True, gc=False):
+    """As much of a `FeatureState` as a row shows: the rest of a thousand of them takes as long to read again."""
+
+    kind: ClassVar[str] = FeatureState.kind
+
+    feature_id: FeatureId
+    status: Status
+    status_reason: str = ""
+    gates: Mapping[str, Verdict]
+    locks: HeldLocks = HeldLocks()
+    collisions: Collisions = Collisions()
+
+
 def dashboard(call: Call, _arguments: Arguments) -> Outcome:
     """Return one row for each feature that the caller may reach, and how many there are of each status."""
     with call.kernel.record.read() as view:
-        states = [state for state in view.all(FeatureState) if call.principal.reaches(state.feature_id)]
+        states = [state for state in view.all(_Feature) if call.principal.reaches(state.feature_id)]
         newest = view.get(NewestRun, NewestRun.key) if call.principal.features is None else None
         usages = {usage.feature_id: usage for usage in view.all(FeatureUsage)}
         questions = [each for each in view.all(Question) if each.is_open]
@@ -59,18 +76,8 @@ def dashboard(call: Call, _arguments: Arguments) -> Outcome:
     going = [
         usages[state.feature_id] for state in states if state.feature_id in usages and state.status not in TERMINAL
     ]
-    now = call.kernel.clock.now()
-    over = {each.question_id for each in questions if not as_of(each, now).is_open}
-    rows = tuple(
-        _row(
-            state,
-            spent_on(usages.get(state.feature_id)),
-            [each.question_id for each in questions if each.feature_id == state.feature_id],
-            over,
-            paused=state.status not in TERMINAL and not rests.isdisjoint({None, state.feature_id}),
-        )
-        for state in states
-    )
+    told = _Told(usages, questions, rests, now=call.kernel.clock.now())
+    rows = tuple(map(told.row, states))
     return Dashboard(
         features=rows,
         counts=counts,
@@ -80,27 +87,45 @@ def dashboard(call: Call, _arguments: Arguments) -> Outcome:
     )
 
 
-def _row(
-    state: FeatureState, spent: Spending, questions: Sequence[str], over: AbstractSet[str], *, paused: bool
-) -> DashboardRow:
-    collisions = state.collisions
-    blocking = {
-        str(each["feature_id"])
-        for each in (*collisions.files, *collisions.areas, *collisions.contracts)
-        if "feature_id" in each
-    }
-    return DashboardRow(
-        feature_id=state.feature_id,
-        status=state.status,
-        status_reason=state.status_reason,
-        gates=state.gates,
-        locks=state.locks.held,
-        blocked_by=tuple(sorted(blocking)),
-        spent=spent,
-        asks=tuple(each for each in questions if each not in over),
-        out_of_time=tuple(each for each in questions if each in over),
-        paused=paused,
-    )
+class _Told:
+    """What rows say beside what the feature itself knows, found by feature."""
+
+    def __init__(
+        self,
+        usages: Mapping[FeatureId, FeatureUsage],
+        questions: Iterable[Question],
+        rests: AbstractSet[FeatureId | None],
+        *,
+        now: datetime,
+    ) -> None:
+        self._usages = usages
+        self._rests = rests
+        self._asks: dict[FeatureId, list[str]] = {}
+        self._out_of_time: dict[FeatureId, list[str]] = {}
+        for each in questions:
+            side = self._asks if as_of(each, now).is_open else self._out_of_time
+            side.setdefault(each.feature_id, []).append(each.question_id)
+
+    def row(self, state: _Feature) -> DashboardRow:
+        """Return the row of a feature."""
+        name = state.feature_id
+        return DashboardRow(
+            feature_id=name,
+            status=state.status,
+            status_reason=state.status_reason,
+            gates=state.gates,
+            locks=state.locks.held,
+            blocked_by=_blocking(state.collisions),
+            spent=spent_on(self._usages.get(name)),
+            asks=tuple(self._asks.get(name, ())),
+            out_of_time=tuple(self._out_of_time.get(name, ())),
+            paused=state.status not in TERMINAL and (None in self._rests or name in self._rests),
+        )
+
+
+def _blocking(collisions: Collisions) -> tuple[str, ...]:
+    met = (*collisions.files, *collisions.areas, *collisions.contracts)
+    return tuple(sorted({str(each["feature_id"]) for each in met if "feature_id" in each})) if met else ()
 
 
 TOOLS = (
