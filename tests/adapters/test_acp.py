@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from aop.core.roles import Role
 from aop.kernel.usage import Usage
 from aop.supervisor.workers import ProviderChoice
 from aop.wiring import Settings, gated_agent
+from tests.adapters.crowds import more_open_files_than_select_takes
 from tests.world import World
 
 TREE = "/a/tree"
@@ -105,6 +107,16 @@ def test_an_agent_that_does_not_read_is_told_to_stop_without_waiting_for_it(tmp_
         cancelling.join(5)
         assert not cancelling.is_alive()
     speaking.join()
+
+
+def test_an_agent_is_told_and_heard_by_a_process_that_has_more_than_a_thousand_files_open(tmp_path: Path) -> None:
+    with more_open_files_than_select_takes(), NamedPipes(tmp_path) as pipes:
+        agent = os.open(tmp_path / "in", os.O_RDONLY | os.O_NONBLOCK)
+        pipes.send(b"told\n")
+        told = os.read(agent, 100)
+        os.close(agent)
+        (tmp_path / "out").write_bytes(b"heard\n")
+        assert (told, next(pipes.lines())) == (b"told\n", b"heard")
 
 
 @pytest.mark.parametrize(("command", "by_mcp"), [("acp: agent", True), ("agent", False), ("", False)])

@@ -11,6 +11,7 @@ import pytest
 from aop.adapters.git.command import GitDir, GitProgram
 from aop.adapters.git.repository import open_repository
 from aop.core.errors import Fault
+from tests.adapters.crowds import more_open_files_than_select_takes
 from tests.adapters.git_repositories import ALICE, BASE, files_in, head, make_repository
 
 
@@ -69,6 +70,12 @@ def test_a_git_that_hangs_is_ended(tmp_path: Path, manners: str) -> None:
         program.run(["--git-dir=x", "gc"], cwd=tmp_path, environment={}, seconds=1)
     assert (tmp_path / "started").exists()
     assert (tmp_path / "asked").exists() == ("asked" in manners)
+
+
+def test_git_is_run_by_a_process_that_has_more_than_a_thousand_files_open(tmp_path: Path) -> None:
+    program = program_that(tmp_path, "echo here")
+    with more_open_files_than_select_takes():
+        assert program.run(["status"], cwd=tmp_path, environment={}).out == b"here\n"
 
 
 def test_a_failure_is_told_without_the_paths_of_this_machine(tmp_path: Path) -> None:

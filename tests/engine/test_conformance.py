@@ -144,3 +144,15 @@ def test_a_run_is_forgotten_with_what_it_spawned(scene: Scene) -> None:
     scene.call("forget", "f")
     assert sorted(states(scene)) == ["g", "g/x"]
     assert sorted(states(scene, "g/")) == ["g/x"]
+
+
+def test_a_process_remembers_nothing_of_runs_that_have_ended(tmp_path: Path) -> None:
+    scene = DurableScene(tmp_path)
+    scene.start()
+    scene.folder.allow("all")
+    before = scene.call("remembered")
+    scene.call("submit", "family", {"children": [["x", 1], ["y", 1]]}, key="f", priority=5)
+    scene.call("result", "f")
+    after = scene.call("remembered")
+    scene.kill()
+    assert after == before

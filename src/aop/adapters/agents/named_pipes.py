@@ -53,7 +53,7 @@ class NamedPipes:
         """Write all of it, unless the end comes first."""
         with self._turn:
             while data and not self._over.is_set():
-                if select.select([], [self._writer], [], _LOOK_SECONDS)[1]:
+                if _is_ready(self._writer, select.POLLOUT, _LOOK_SECONDS):
                     data = data[os.write(self._writer, data[: select.PIPE_BUF]) :]
 
     def offer(self, data: bytes) -> None:
@@ -88,7 +88,14 @@ class NamedPipes:
     def _chunk(self) -> bytes:
         while True:
             is_last = self._over.is_set()
-            if select.select([self._reader], [], [], 0 if is_last else _LOOK_SECONDS)[0]:
+            if _is_ready(self._reader, select.POLLIN, 0 if is_last else _LOOK_SECONDS):
                 return os.read(self._reader, _CHUNK)
             if is_last:
                 return b""
+
+
+def _is_ready(descriptor: int, wanted: int, seconds: float) -> bool:
+    # `select.select` takes no descriptor above 1,023, and a server with many clients has more.
+    poll = select.poll()
+    poll.register(descriptor, wanted)
+    return bool(poll.poll(seconds * 1000))

@@ -54,7 +54,8 @@ class DurableEngine:
         self._path = path
         self._url = f"sqlite:///{path}"
         self._functions: dict[str, _Function] = {}
-        self._ended: dict[str, asyncio.Event] = {}
+        self._ended: dict[RunId, asyncio.Event] = {}
+        """What is set when a child of a run ends in this process; forgotten with the run that waits for it."""
 
     def start(self, kinds: Mapping[str, Kind]) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -94,11 +95,14 @@ class DurableEngine:
 
     def _workflow(self, name: str, kind: Kind) -> _Function:
         async def perform(payload: Json) -> Json:
-            run_id = RunId(str(DBOS.workflow_id))
+            run = _DurableRun(self, RunId(str(DBOS.workflow_id)))
             try:
-                return await kind.pipeline(_DurableRun(self, run_id), payload)
+                return await kind.pipeline(run, payload)
             finally:
-                self.event_of_end(run_id).set()
+                if (ended := self._ended.get(run.run_id)) is not None:
+                    ended.set()
+                for child in run.children:
+                    self._ended.pop(child, None)
 
         return DBOS.workflow(name=name, max_recovery_attempts=_RECOVERIES)(perform)
 
@@ -136,7 +140,7 @@ class DurableEngine:
         DBOS.destroy(destroy_registry=True)
 
     def event_of_end(self, run_id: RunId) -> asyncio.Event:
-        """Return what is set when a run ends in this process."""
+        """Return what is set when the child of a run ends in this process."""
         return self._ended.setdefault(run_id, asyncio.Event())
 
 
@@ -146,7 +150,7 @@ class _DurableRun:
     def __init__(self, engine: DurableEngine, run_id: RunId) -> None:
         self._engine = engine
         self.run_id = run_id
-        self._children: dict[RunId, WorkflowHandleAsync[Json]] = {}
+        self.children: dict[RunId, WorkflowHandleAsync[Json]] = {}
 
     async def step(self, name: str, do: Callable[[], Awaitable[Json]]) -> Json:
         async def doing() -> Json:
@@ -156,13 +160,14 @@ class _DurableRun:
 
     async def spawn(self, kind: str, payload: Json, *, key: str, priority: int) -> RunId:
         child = RunId(f"{self.run_id}/{key}")
-        self._children[child] = await self._engine.submit_from_run(kind, payload, key=child, priority=priority)
+        self._engine.event_of_end(child)
+        self.children[child] = await self._engine.submit_from_run(kind, payload, key=child, priority=priority)
         return child
 
     async def result(self, run_id: RunId) -> Json:
         await self._until_ended(run_id)
         try:
-            return await self._children[run_id].get_result(polling_interval_sec=0.01)
+            return await self.children[run_id].get_result(polling_interval_sec=0.01)
         except dbos_error.DBOSWorkflowCancelledError:
             raise
         except Exception as error:

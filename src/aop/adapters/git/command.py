@@ -213,8 +213,11 @@ def _memory(content: bytes = b"") -> Iterator[IO[bytes]]:
 def _ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
     # `Popen.wait` with a time limit sleeps for a while before it looks again, half as long as git runs.
     ended = os.pidfd_open(process.pid)
+    # `select.select` takes no descriptor above 1,023.
+    poll = select.poll()
+    poll.register(ended, select.POLLIN)
     try:
-        return bool(select.select([ended], [], [], seconds)[0])
+        return bool(poll.poll(seconds * 1000))
     finally:
         os.close(ended)
 
