@@ -127,10 +127,14 @@ def scene(
     caps: Caps | None = None,
     patience: Patience | None = None,
     keep: Callable[[TurnUsage], None] = lambda _usage: None,
+    provider_tools: bool = False,
 ) -> Iterator[Scene]:
     with providing(*answers) as provider:
         upstream = Upstream(provider=of, base_url=provider.url + DIALECTS[of].prefix, key=key)
-        with metered(upstream, prices=PRICES, caps=caps, patience=patience, keep=keep) as meter:
+        opened = metered(
+            upstream, prices=PRICES, caps=caps, patience=patience, keep=keep, provider_tools=provider_tools
+        )
+        with opened as meter:
             yield Scene(provider, meter)
 
 
@@ -446,3 +450,83 @@ def test_what_passed_is_kept_after_each_request_so_that_a_killed_turn_can_be_cou
     assert kept.counted(one, Role.PLANNER, since="") is None
     next((tmp_path / ".aop/metering").iterdir()).write_text("{")
     assert kept.counted(one, Role.BUILDER, since="") is None
+
+
+FUNCTION = {"type": "function", "name": "f"}
+PROVIDER_TOOLS = [
+    ("anthropic", {"tools": [{"name": "f"}, {"type": "web_search_20250305", "name": "w"}]}, ["web_search_20250305"]),
+    ("anthropic", {"tools": [{"name": "f"}, {"type": "mcp_toolset"}, {"type": "bash_20250124"}]}, ["mcp_toolset"]),
+    ("chat", {"tools": [FUNCTION, {"type": "web_search"}, {"type": "shell"}]}, ["shell", "web_search"]),
+    ("responses", {"tools": [{"type": "namespace", "tools": [FUNCTION, {"type": "mcp"}]}, FUNCTION]}, ["mcp"]),
+    ("gemini", {"tools": [{"functionDeclarations": [], "google_search": {}}, {"urlContext": {}}]},
+     ["google_search", "urlContext"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "asked", "removed"), PROVIDER_TOOLS)
+def test_a_tool_that_the_provider_would_run_is_taken_out_from_among_the_agents_own(
+    name: str, asked: Any, removed: list[str]
+) -> None:
+    family = FAMILIES[name]._replace(asked={**FAMILIES[name].asked, **asked})
+    with scene(family.answer, of=family.provider) as at:
+        assert at.ask_as(family).status_code == 200
+    (heard,) = at.provider.heard
+    passed = json.loads(heard.body)
+    assert not any(each in json.dumps(passed) for each in removed)
+    assert len(passed["tools"]) == len(asked["tools"]) - len(removed) + (name in ("gemini", "responses"))
+    assert at.meter.report().removed == dict.fromkeys(removed, 1)
+    assert at.meter.report().outcomes == {"answered": 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "asked"),
+    [
+        ("anthropic", {"tools": [{"type": "web_fetch_20250910", "name": "w"}]}),
+        ("anthropic", {"mcp_servers": [{"type": "url", "url": "https://x"}]}),
+        ("anthropic", {"messages": [{"content": [{"source": {"type": "url", "url": "https://x/?q=secret"}}]}]}),
+        ("chat", {"web_search_options": {"search_context_size": "low"}}),
+        ("chat", {"messages": [{"content": [{"type": "image_url", "image_url": {"url": "https://x"}}]}]}),
+        ("responses", {"tools": [{"type": "file_search"}, {"type": "computer_use_preview"}]}),
+        ("responses", {"prompt": {"id": "pmpt_1"}}),
+        ("responses", {"input": [{"content": [{"type": "input_file", "file_url": "https://x"}]}]}),
+        ("gemini", {"tools": [{"googleSearch": {}}, {"codeExecution": {}}]}),
+        ("gemini", {"contents": [{"parts": [{"file_data": {"file_uri": "https://x"}}]}]}),
+    ],
+)
+def test_a_request_for_the_provider_to_reach_out_is_refused_in_its_words_and_reaches_nobody(
+    name: str, asked: Any
+) -> None:
+    family = FAMILIES[name]._replace(asked={**FAMILIES[name].asked, **asked})
+    with scene(family.answer, of=family.provider) as at:
+        answer = at.ask_as(family)
+    error = answer.json()["error"]
+    assert (answer.status_code, error.get("type", error.get("status")).lower()[:7], at.provider.heard) == (
+        400, "invalid", [],
+    )  # fmt: skip
+    assert "`execution.provider_tools`" in error["message"]
+    assert at.meter.report().outcomes == {"provider_tool": 1}
+
+
+def test_what_the_provider_would_do_passes_where_the_policy_allows_it() -> None:
+    family = FAMILIES["chat"]
+    asked = {**ASKED, "tools": [{"type": "web_search"}]}
+    with scene(family.answer, of="openai", provider_tools=True) as at:
+        assert at.ask_as(family._replace(asked=asked)).status_code == 200
+    assert json.loads(at.provider.heard[0].body) == asked
+
+
+def test_a_second_member_of_the_same_name_hides_nothing() -> None:
+    with scene(whole(MESSAGE)) as at:
+        body = b'{"model": "m", "tools": [{"type": "web_search_20250305"}], "tools": [{"name": "f"}], "messages": []}'
+        key = {"x-api-key": at.meter.placeholder_key}
+        httpx2.post(f"{at.meter.base_url}/v1/messages", content=body, headers=key, timeout=20)
+    assert b"web_search" not in at.provider.heard[0].body
+
+
+def test_an_address_in_what_tools_say_and_a_picture_that_is_sent_along_are_no_reaching_out() -> None:
+    block = {"type": "tool_use", "input": {"source": {"url": "https://x"}}}
+    picture = {"type": "image", "source": {"type": "base64", "data": "aGk="}}
+    asked = {**ASKED, "messages": [{"content": [block, picture, {"type": "search_result", "source": "https://x"}]}]}
+    with scene(whole(MESSAGE)) as at:
+        assert at.ask(asked=asked).status_code == 200
+    assert json.loads(at.provider.heard[0].body) == asked

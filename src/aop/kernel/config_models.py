@@ -175,6 +175,7 @@ class ExecutionRules(Section, frozen=True, kw_only=True):
     sandbox_read: Texts
     sandbox_write: Texts
     network: Literal["none", "host"]
+    provider_tools: Literal["deny", "allow"]
     limits: Limits
     max_log_bytes: Annotated[int, Meta(ge=4096)]
 

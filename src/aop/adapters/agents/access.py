@@ -7,8 +7,10 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from aop.adapters.agents.turn_logs import AGENT_LOGS, fresh_log
 from aop.adapters.agents.vendors import Vendor
 from aop.adapters.metering.kept import Kept, KeptUsage
+from aop.adapters.metering.tallies import Caps, Metered, Outcome
 from aop.core.errors import ProviderAuthMissing
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
@@ -46,11 +48,11 @@ def metered_access(kernel: Kernel, root: Path, environ: Mapping[str, str]) -> Ac
     def access(vendor: Vendor, feature_id: FeatureId, role: Role, config_ref: str | None) -> Iterator[Meter]:
         from aop.adapters.metering.forwarding import Upstream
         from aop.adapters.metering.sessions import metered
-        from aop.adapters.metering.tallies import Caps
         from aop.adapters.models.settings import known_prices
 
+        policy = kernel.config().policy
         with kernel.record.read() as view:
-            dollars, tokens = left_of_caps(view, kernel.config().policy.cost, feature_id)
+            dollars, tokens = left_of_caps(view, policy.cost, feature_id)
         upstream = Upstream(
             provider=vendor.family,
             base_url=environ.get(vendor.url_variable) or vendor.url,
@@ -62,7 +64,23 @@ def metered_access(kernel: Kernel, root: Path, environ: Mapping[str, str]) -> Ac
         def keep(usage: Usage) -> None:
             kept.keep(feature_id, role, Kept(since=since, usage=usage))
 
-        with metered(upstream, prices=known_prices(environ), caps=caps, keep=keep) as meter:
-            yield meter
+        allowed = policy.execution.provider_tools == "allow"
+        log = fresh_log(root / AGENT_LOGS, feature_id, f"{role}-meter")
+        prices = known_prices(environ)
+        with metered(upstream, prices=prices, caps=caps, keep=keep, provider_tools=allowed) as meter:
+            try:
+                yield meter
+            finally:
+                _note(meter.report(), log)
 
     return access
+
+
+def _note(report: Metered, log: Path) -> None:
+    """Write down what an agent asked its provider to do, and did not get."""
+    lines = [f"Taken out of requests: the provider's own tool `{name}` ({n})." for name, n in report.removed.items()]
+    refused = report.outcomes.get(Outcome.PROVIDER_TOOL)
+    if refused:
+        lines.append(f"Refused: requests that would have the provider reach out for the agent ({refused}).")
+    if lines:
+        log.write_text("\n".join(lines) + "\n")

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from aop.adapters.metering.provider_tools import ANTHROPIC, GOOGLE, OPENAI, Own
 from aop.brains.conversation import Usage
 
 _MOST_TOKENS = 10**12
@@ -40,6 +41,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     error: Callable[[int, str], Mapping[str, Any]]
     read: Callable[[Mapping[str, Any], Usage], Reported | None]
     """Reads the tokens of one event, or of a whole answer; what it does not say is as before."""
+    own: Own
+    """Which tools the agent runs itself."""
 
 
 KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key")
@@ -160,6 +163,7 @@ _OPENAI = Dialect(
     key_form="Bearer {}",
     error=_openai_error,
     read=_openai_usage,
+    own=OPENAI,
 )
 
 DIALECTS: Mapping[str, Dialect] = {
@@ -172,6 +176,7 @@ DIALECTS: Mapping[str, Dialect] = {
         key_header="x-api-key",
         error=_anthropic_error,
         read=_anthropic_usage,
+        own=ANTHROPIC,
     ),
     "google": Dialect(
         routes=(
@@ -182,6 +187,7 @@ DIALECTS: Mapping[str, Dialect] = {
         key_header="x-goog-api-key",
         error=_google_error,
         read=_google_usage,
+        own=GOOGLE,
     ),
     "openai": _OPENAI,
     "ollama": _OPENAI,

@@ -1,4 +1,4 @@
-"""Passes requests on to a provider and its answers back, byte by byte, counting as they pass."""
+"""Passes requests on to a provider, and its answers back byte by byte, counting as they pass."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from aop.adapters.metering.answers import AnswerReader
 from aop.adapters.metering.dialects import Dialect
-from aop.adapters.metering.requests import LARGEST_BODY, Admitted, Asked, Turned, admit, has_key
+from aop.adapters.metering.requests import LARGEST_BODY, Admitted, Asked, Terms, Turned, admit, has_key
 from aop.adapters.metering.tallies import Exchange, Outcome, Tally
 from aop.brains.conversation import NO_TOKENS, Usage
 
@@ -58,11 +58,18 @@ class Session(Struct, frozen=True, kw_only=True):
     """Who is served, on whose behalf, and how far."""
 
     upstream: Upstream
-    dialect: Dialect
-    placeholder: str
+    terms: Terms
     tally: Tally
     patience: Patience
     clock: Callable[[], float]
+
+    @property
+    def dialect(self) -> Dialect:
+        return self.terms.dialect
+
+    @property
+    def placeholder(self) -> str:
+        return self.terms.key
 
     def __repr__(self) -> str:
         return f"Session({self.upstream!r})"
@@ -116,9 +123,9 @@ class Forwarding:
     async def _answer(self, passage: _Passage, asked: Asked) -> None:
         session = self._session
         try:
-            admitted = admit(asked, session.dialect, provider=session.upstream.provider, key=session.placeholder)
+            admitted = admit(asked, session.terms)
             if isinstance(admitted, Turned):
-                await passage.say(Outcome.NOT_ALLOWED, admitted.status, admitted.why)
+                await passage.say(admitted.outcome, admitted.status, admitted.why)
                 return
             async with asyncio.timeout(session.patience.seconds), self._places:
                 await self._pass_on(passage, admitted)
@@ -238,6 +245,7 @@ class _Passage:
                 is_estimated=is_estimated,
                 first_byte_seconds=self._first_byte,
                 seconds=self._session.clock() - self._began,
+                removed=self.sent.removed if self.sent else (),
             )
         )
 

@@ -11,6 +11,8 @@ import msgspec
 from msgspec import Struct
 
 from aop.adapters.metering.dialects import KEY_HEADERS, Dialect, Route
+from aop.adapters.metering.provider_tools import cleaned
+from aop.adapters.metering.tallies import Outcome
 from aop.brains.names import ModelName
 
 LARGEST_BODY = 64 * 1024 * 1024
@@ -43,6 +45,8 @@ class Admitted(Struct, frozen=True, kw_only=True):
     body: bytes
     model: str = ""
     """As `provider:model`; empty where the request costs nothing."""
+    removed: tuple[str, ...] = ()
+    """Tools of the provider's own that the agent asked for and does not get."""
 
 
 class Turned(Struct, frozen=True, kw_only=True):
@@ -50,10 +54,22 @@ class Turned(Struct, frozen=True, kw_only=True):
 
     status: int
     why: str
+    outcome: Outcome = Outcome.NOT_ALLOWED
 
 
-def admit(asked: Asked, dialect: Dialect, *, provider: str, key: str) -> Admitted | Turned:
+class Terms(Struct, frozen=True, kw_only=True):
+    """What a session may ask for."""
+
+    dialect: Dialect
+    provider: str
+    key: str
+    provider_tools: bool
+    """Whether the provider may search, fetch and run for the agent."""
+
+
+def admit(asked: Asked, terms: Terms) -> Admitted | Turned:
     """Return what is sent on, or why nothing is."""
+    dialect, key = terms.dialect, terms.key
     if not has_key(asked, key):
         return Turned(status=401, why="This is not the key of this session.")
     route = next((route for route in dialect.routes if _matches(route, asked)), None)
@@ -63,22 +79,44 @@ def admit(asked: Asked, dialect: Dialect, *, provider: str, key: str) -> Admitte
         return Turned(status=413, why=f"The request has more than {LARGEST_BODY} bytes.")
     if any(name == "content-encoding" and value != "identity" for name, value in asked.headers):
         return Turned(status=415, why="The request is compressed; send it as it is.")
-    model, body = "", asked.body
-    if route.costs:
-        said = _object(body)
-        model = _model(route, asked.path, said)
-        if said is None or not model:
-            return Turned(status=400, why="The request is no JSON object that names a model.")
-        if said.get("background"):
-            return Turned(status=400, why="The answer would come later, and nobody could count its tokens.")
-        body = _told_to_report(asked.path, said) or body
-    return Admitted(
+    admitted = Admitted(
         method=asked.method,
         path=asked.path.removeprefix(dialect.prefix),
         query=urlencode([pair for pair in _pairs(asked.query) if pair[0] != "key"]),
         headers=tuple(pair for pair in asked.headers if pair[0] not in _STAY_HERE),
-        body=body,
-        model=str(ModelName(provider, model)) if model else "",
+        body=asked.body,
+    )
+    return admitted if asked.method == "GET" else _read(asked, admitted, route, terms)
+
+
+def _read(asked: Asked, admitted: Admitted, route: Route, terms: Terms) -> Admitted | Turned:
+    """Return a request that was read, and goes on as it was understood; or why it does not."""
+    said = _object(admitted.body)
+    model = _model(route, asked.path, said) if route.costs else ""
+    if said is None or (route.costs and not model):
+        return Turned(status=400, why="The request is no JSON object that names a model.")
+    if said.get("background"):
+        return Turned(status=400, why="The answer would come later, and nobody could count its tokens.")
+    removed: tuple[str, ...] = ()
+    if not terms.provider_tools:
+        without = cleaned(said, terms.dialect.own)
+        if without.denied:
+            return Turned(status=400, why=_denied(without.denied), outcome=Outcome.PROVIDER_TOOL)
+        said, removed = without.body, without.removed
+    return msgspec.structs.replace(
+        admitted,
+        # Written anew: two members of one name, of which another reader takes the other, do not get through.
+        body=msgspec.json.encode(_told_to_report(asked.path, said) if route.costs else said),
+        model=str(ModelName(terms.provider, model)) if model else "",
+        removed=removed,
+    )
+
+
+def _denied(names: Iterable[str]) -> str:
+    listed = ", ".join(f"`{name}`" for name in names)
+    return (
+        f"The provider would reach out for this agent ({listed}), which the policy does not allow"
+        " (`execution.provider_tools`)."
     )
 
 
@@ -113,11 +151,9 @@ def _model(route: Route, path: str, said: dict[str, Any] | None) -> str:
     return model[:200] if isinstance(model, str) else ""
 
 
-def _told_to_report(path: str, said: dict[str, Any]) -> bytes | None:
+def _told_to_report(path: str, said: dict[str, Any]) -> dict[str, Any]:
     """Return a streamed chat completion that reports its tokens, which it does only when asked to."""
     options = said.get("stream_options") or {}
     if not path.endswith("/chat/completions") or said.get("stream") is not True or not isinstance(options, dict):
-        return None
-    if options.get("include_usage") is True:
-        return None
-    return msgspec.json.encode({**said, "stream_options": {**options, "include_usage": True}})
+        return said
+    return {**said, "stream_options": {**options, "include_usage": True}}

@@ -18,6 +18,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from aop.adapters.listening import LOOPBACK, Listening, loopback_socket
 from aop.adapters.metering.dialects import DIALECTS
 from aop.adapters.metering.forwarding import AT_ONCE, Forwarding, Patience, Session, Upstream
+from aop.adapters.metering.requests import Terms
 from aop.adapters.metering.tallies import Caps, Metered, Tally
 from aop.brains.prices import Prices
 from aop.kernel.usage import Usage as TurnUsage
@@ -51,16 +52,21 @@ def metered(
     caps: Caps | None = None,
     patience: Patience | None = None,
     keep: Callable[[TurnUsage], None] = lambda _usage: None,
+    provider_tools: bool = False,
 ) -> Iterator[Meter]:
     """Put an endpoint on this machine in front of a provider's; at the end, requests under way are given up.
 
-    `keep` is told what passed so far, after each request.
+    `keep` is told what passed so far, after each request. `provider_tools` lets the provider reach out for the agent.
     """
-    dialect = DIALECTS[upstream.provider]
+    terms = Terms(
+        dialect=DIALECTS[upstream.provider],
+        provider=upstream.provider,
+        key=f"aop-{secrets.token_urlsafe(24)}",
+        provider_tools=provider_tools,
+    )
     session = Session(
         upstream=upstream,
-        dialect=dialect,
-        placeholder=f"aop-{secrets.token_urlsafe(24)}",
+        terms=terms,
         tally=Tally(caps or Caps(), prices, keep),
         patience=patience or Patience(),
         clock=time.monotonic,
@@ -68,7 +74,7 @@ def metered(
     listening = loopback_socket(0)
     # From here on a client waits for its answer rather than being refused.
     listening.listen(_WAITING)
-    base_url = f"http://{LOOPBACK}:{listening.getsockname()[1]}{dialect.prefix}"
+    base_url = f"http://{LOOPBACK}:{listening.getsockname()[1]}{terms.dialect.prefix}"
     server = _Server(session)
     thread = threading.Thread(target=server.run, args=([listening],), name="aop-meter", daemon=True)
     thread.start()

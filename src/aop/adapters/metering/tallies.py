@@ -35,6 +35,8 @@ class Outcome(StrEnum):
     AGENT_LEFT = "agent_left"
     OVER_CAP = "over_cap"
     NOT_ALLOWED = "not_allowed"
+    PROVIDER_TOOL = "provider_tool"
+    """It asked the provider to reach out for the agent, and was refused here."""
 
 
 class Exchange(Struct, frozen=True, kw_only=True):
@@ -50,6 +52,8 @@ class Exchange(Struct, frozen=True, kw_only=True):
     """Whether the tokens are a guess from the number of bytes: the provider did not get to report them."""
     first_byte_seconds: float | None = None
     seconds: float
+    removed: tuple[str, ...] = ()
+    """Tools of the provider's own that the request named, and that were taken out of it."""
 
 
 class Metered(Struct, frozen=True, kw_only=True):
@@ -61,6 +65,8 @@ class Metered(Struct, frozen=True, kw_only=True):
     estimated: int
     """In how many requests the tokens are a guess."""
     outcomes: Mapping[str, int]
+    removed: Mapping[str, int]
+    """The provider's own tools that were taken out of requests, and out of how many."""
     exchanges: tuple[Exchange, ...]
     """The newest."""
 
@@ -88,6 +94,7 @@ class Tally:
         self._cost: float | None = 0.0
         self._estimated = 0
         self._outcomes: Counter[str] = Counter()
+        self._removed: Counter[str] = Counter()
         self._newest: deque[Exchange] = deque(maxlen=_NEWEST)
 
     def add(self, exchange: Exchange) -> None:
@@ -99,6 +106,7 @@ class Tally:
             self._cost = None if cost is None or self._cost is None else round(self._cost + cost, 9)
             self._estimated += exchange.is_estimated
             self._outcomes[exchange.outcome.value] += 1
+            self._removed.update(exchange.removed)
             self._newest.append(exchange)
         self._keep(self.report().turn_usage)
 
@@ -123,5 +131,6 @@ class Tally:
                 cost_usd=self._cost,
                 estimated=self._estimated,
                 outcomes=dict(sorted(self._outcomes.items())),
+                removed=dict(sorted(self._removed.items())),
                 exchanges=tuple(self._newest),
             )
