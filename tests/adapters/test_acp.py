@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from aop.adapters.agents.acp import AcpTurn, Conversation, may
+from aop.adapters.agents.acp_families import family_of
 from aop.adapters.agents.named_pipes import NamedPipes
 from aop.adapters.agents.staff import needs_door
 from aop.core.errors import UnsupportedAgentProvider
@@ -69,6 +70,23 @@ def test_what_leaves_the_tree_or_the_role_is_denied(
 @pytest.mark.parametrize("said", [None, [], "execute", {"locations": {"path": "/etc"}}, {"locations": [None]}])
 def test_what_is_no_tool_call_is_judged_without_breaking(said: object) -> None:
     assert may(said, BUILDER) in (True, False)
+
+
+@pytest.mark.parametrize(
+    ("command", "family"),
+    [
+        ("gemini --acp", "gemini"),
+        ("npx -y @google/gemini-cli@0.61.0 --acp", "gemini"),
+        ("node /opt/claude-agent-acp", "claude"),
+        ("codex-acp", None),
+        ("my-agent --like gemini", None),
+    ],
+)
+def test_the_family_of_an_agent_is_told_by_its_program_alone(command: str, family: str | None) -> None:
+    keys = {"GEMINI_API_KEY": "k", "ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k"}
+    found = family_of(command.split(), keys)
+    assert (found and str(found.provider)) == family
+    assert family_of(command.split(), {}) is None
 
 
 class Scripted:

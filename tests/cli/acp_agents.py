@@ -82,6 +82,15 @@ def work(text, tree):
         file.write("\\n")
 
 
+def asks_its_model():
+    """Ask as Gemini does, for a search too; return the key that it has."""
+    key, tools = os.environ["GEMINI_API_KEY"], [{"functionDeclarations": []}, {"googleSearch": {}}]
+    url = os.environ["GOOGLE_GEMINI_BASE_URL"] + "/v1beta/models/m:generateContent"
+    asked = urllib.request.Request(url, json.dumps({"tools": tools}).encode(), {"x-goog-api-key": key})
+    urllib.request.urlopen(asked).read()
+    return key
+
+
 def prompted(params):
     if MANNER == "dies":
         os._exit(3)
@@ -98,6 +107,9 @@ def prompted(params):
             pass
         return {"stopReason": "cancelled", "usage": {"inputTokens": 20, "outputTokens": 5, "totalTokens": 25}}
     work(params["prompt"][0]["text"], heard["cwd"])
+    if os.path.basename(sys.argv[0]) == "gemini":
+        with open("src/good.txt", "w") as file:
+            file.write(asks_its_model() + "\\n")
     return {"stopReason": "end_turn", "usage": {"inputTokens": 20, "outputTokens": 5, "totalTokens": 25}}
 
 
@@ -132,9 +144,9 @@ while True:
 '''
 
 
-def acp_command(folder: Path, manner: str) -> str:
+def acp_command(folder: Path, manner: str, name: str = "acp_agent.py") -> str:
     """Write the agent into a folder, and return the command that starts it, as `custom` takes it."""
     folder.mkdir(exist_ok=True)
-    script = folder / "acp_agent.py"
+    script = folder / name
     script.write_text(SCRIPT)
     return f"acp: {sys.executable} {script} {manner}"

@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
+from tests.adapters.scripted_provider import providing, whole
 from tests.cli.acp_agents import acp_command
 from tests.cli.shops import Shop
-from tests.world import Ran, World
+from tests.world import Ran, World, run_aop
 
 pytestmark = pytest.mark.slow
 
+KEY = "AIza-the-key-of-a-person"
 ALLOWED = {"outcome": "selected", "optionId": "allow-once"}
 REJECTED = {"outcome": "selected", "optionId": "reject-once"}
 
@@ -92,3 +94,27 @@ def test_an_agent_that_says_it_is_over_its_cap_is_asked_to_stop(tmp_path: Path) 
     assert ran.code == 4, (ran.out, ran.err)
     assert [question["gate"] for question in json.loads(ran.out)["questions"]] == ["authorisation"]
     assert scene.spent()["cost_usd"] == {"known": 9.5, "unknown_turns": 0}
+
+
+def test_an_agent_whose_family_is_known_asks_its_model_through_the_meter_and_has_a_placeholder_for_the_key(
+    tmp_path: Path,
+) -> None:
+    scene = Scene(tmp_path, "works", "execution: {env_allowlist: [LANG, GEMINI_API_KEY]}\n")
+    usage = {"promptTokenCount": 10, "candidatesTokenCount": 5}
+    said = whole({"candidates": [{"finishReason": "STOP"}], "usageMetadata": usage})
+    with providing(said) as provider:
+        scene.shop.env |= {
+            "AOP_CUSTOM_AGENT": acp_command(tmp_path / "agent", "works", "gemini"),
+            "GEMINI_API_KEY": KEY,
+            "GOOGLE_GEMINI_BASE_URL": provider.url,
+        }
+        ran = scene.run()
+        listed = run_aop(scene.shop.root, "agents", env=scene.shop.env).out
+    assert ran.code == 0, (ran.out, ran.err)
+    assert (scene.shop.root / ".worktrees/good/src/good.txt").read_text().startswith("aop-")
+    asked = [(heard.headers["x-goog-api-key"], json.loads(heard.body)) for heard in provider.heard]
+    assert asked == [(KEY, {"tools": [{"functionDeclarations": []}]})] * 2
+    assert scene.spent()["input_tokens"] == {"known": 20, "unknown_turns": 0}
+    noted = (scene.shop.root / ".aop/logs/good/builder-meter.log").read_text()
+    assert noted == "Taken out of requests: the provider's own tool `googleSearch` (1).\n"
+    assert "its model is behind AOP's meter, and the key in GEMINI_API_KEY hidden" in listed

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
+from aop.adapters.agents.acp_families import family_of
+from aop.adapters.agents.custom import DEFAULT_VARIABLE, words_of
 from aop.adapters.agents.installing import FoundAgent, found_agent, install
-from aop.adapters.agents.staff import WORKERS
+from aop.adapters.agents.staff import ACP, WORKERS
 from aop.adapters.agents.vendors import VENDORS, Vendor
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
@@ -20,7 +23,7 @@ from aop.core.errors import (
     NotARepository,
     UnsupportedAgentProvider,
 )
-from aop.kernel.agent_models import Runtime
+from aop.kernel.agent_models import Provider, Runtime
 from aop.supervisor.providers import Wish, choices
 from aop.wiring import Settings, build
 
@@ -62,12 +65,16 @@ def _vendor(name: str) -> Vendor:
 def _list(folder: Path, terminal: Terminal) -> int:
     found = [found_agent(vendor, os.environ) for vendor in VENDORS.values()]
     used = _would_be_used(folder)
+    custom = _custom_standing(os.environ)
     if terminal.json:
         roles: dict[str, Json] = dict(used)
-        terminal.object({"ok": True, "data": {"agents": msgspec.to_builtins(found), "roles": roles}})
+        data: dict[str, Json] = {"agents": msgspec.to_builtins(found), "custom": custom, "roles": roles}
+        terminal.object({"ok": True, "data": data})
         return Exit.OK
     for agent in found:
         terminal.text(f"{agent.provider:<8} {_standing(agent)}")
+    if custom:
+        terminal.text(f"{Provider.CUSTOM:<8} {custom}")
     told = ", ".join(f"{provider} as {role}" for role, provider in used.items())
     terminal.text(f"A run here would use: {told or 'none; name one with `--agent-provider`'}")
     return Exit.OK
@@ -99,6 +106,21 @@ def _standing(agent: FoundAgent) -> str:
     login = "; its own log-in is not used" if agent.has_login and not agent.has_key else ""
     key = f"key in {agent.key_variable}" if agent.has_key else f"no key: set {agent.key_variable}{login}"
     return f"{version}{tested}, {where}; {key}"
+
+
+def _custom_standing(environ: Mapping[str, str]) -> str | None:
+    """Return what stands between an agent of the user's own and its model, if there is one."""
+    command = environ.get(DEFAULT_VARIABLE, "").strip()
+    if not command:
+        return None
+    speaks = command.startswith(ACP)
+    vendor = family_of(words_of(command.removeprefix(ACP)), environ) if speaks else None
+    if vendor is not None:
+        return f"your command, over ACP; its model is behind AOP's meter, and the key in {vendor.key_variable} hidden"
+    return (
+        f"your command{', over ACP' if speaks else ''}; AOP does not know where its model is: no meter, and it sees"
+        " the variables that `execution.env_allowlist` names"
+    )
 
 
 def _install(vendor: Vendor, terminal: Terminal) -> int:

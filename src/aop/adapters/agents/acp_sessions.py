@@ -12,11 +12,13 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import msgspec
 
 from aop.adapters.agents.acp import AcpTurn, Conversation
+from aop.adapters.agents.acp_families import model_variables
 from aop.adapters.agents.custom import TurnWatch
 from aop.adapters.agents.installed import library_of
 from aop.adapters.agents.named_pipes import NamedPipes
@@ -24,6 +26,7 @@ from aop.adapters.agents.scratch import scratch_of
 from aop.adapters.agents.session_prompts import session_prompt
 from aop.adapters.agents.sessions import Desk, answer_of
 from aop.adapters.agents.turn_logs import fresh_log
+from aop.adapters.agents.vendors import Vendor
 from aop.adapters.git.folders import held_folder
 from aop.adapters.steplogs import StepLog
 from aop.core.errors import NoUsableAnswer
@@ -31,6 +34,9 @@ from aop.core.roles import Role
 from aop.kernel.ports import Command, Ended, Ending
 from aop.kernel.usage import Usage, left_of_caps
 from aop.supervisor.workers import WorkerInput, WorkerOutput
+
+if TYPE_CHECKING:  # it brings a web server along
+    from aop.adapters.metering.sessions import Meter
 
 _OVERLAY = "The tools of the server `aop` stand beside your own, perhaps with words before their names."
 _GOODBYE_SECONDS = 3.0
@@ -42,11 +48,24 @@ _CONNECTED = ("/bin/sh", "-c", ': >"$0/begun" && exec <"$0/in" >"$0/out" && exec
 class AcpWorker:
     """Implements `aop.supervisor.workers.Worker` with an agent of the user's that speaks the protocol."""
 
-    def __init__(self, argv: tuple[str, ...], desk: Desk) -> None:
+    def __init__(self, argv: tuple[str, ...], desk: Desk, vendor: Vendor | None = None) -> None:
+        """Take whose models it asks, if that is known: then a meter stands before them."""
         self._argv = argv
         self._desk = desk
+        self._vendor = vendor
 
     def turn(self, given: WorkerInput) -> WorkerOutput:
+        if self._vendor is None:
+            return self._taken(given, None)
+        with self._desk.access(self._vendor, given.feature_id, given.role, None) as meter:
+            try:
+                output = self._taken(given, meter)
+            except NoUsableAnswer as refusal:
+                refusal.facts["usage"] = msgspec.to_builtins(meter.report().turn_usage)
+                raise
+        return msgspec.structs.replace(output, usage=meter.report().turn_usage)
+
+    def _taken(self, given: WorkerInput, meter: Meter | None) -> WorkerOutput:
         desk = self._desk
         desk.private.mkdir(parents=True, exist_ok=True)
         turn = desk.kernel.new_id("turn")
@@ -68,7 +87,7 @@ class AcpWorker:
                 is_over=self._cap(given),
             )
             conversation = Conversation(pipes, lambda text: said.feed(text.encode()))
-            command = self._command(given, scratch.folder, folder, pipes.heard_bytes)
+            command = self._reaching(meter, self._command(given, scratch.folder, folder, pipes.heard_bytes))
             ended, broken = self._held(conversation, asked, pipes, command)
             diff = desk.scratches.diff(scratch) if edits and conversation.stop_reason else ""
             try:
@@ -130,12 +149,23 @@ class AcpWorker:
             log_path=fresh_log(desk.logs, given.feature_id, given.role),
             max_log_bytes=rules.max_log_bytes,
             sandbox=rules.sandbox,
-            # Where its model is, only the user knows, and opens the network by the policy.
+            # Where the model of an agent without a meter is, only the user knows, and opens the network by the policy.
             network="host" if rules.network == "host" else "ports",
             ports=(urlsplit(desk.mcp_url).port or 0,),
             readable=(*rules.sandbox_read, *(library_of(program) if program else ()), *named),
             writable=(*rules.sandbox_write, str(folder)),
             limits=rules.limits,
+        )
+
+    def _reaching(self, meter: Meter | None, command: Command) -> Command:
+        """Return the command with the way to its meter; the user's key is replaced, wherever it comes from."""
+        if meter is None or self._vendor is None:
+            return command
+        variables = model_variables(self._vendor, meter.base_url, meter.placeholder_key)
+        return msgspec.structs.replace(
+            command,
+            env=(*command.env, *variables.items()),
+            ports=(*command.ports, urlsplit(meter.base_url).port or 0),
         )
 
 

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from aop.adapters.agents.access import key_of
+from aop.adapters.agents.acp_families import family_of
 from aop.adapters.agents.acp_sessions import AcpWorker
 from aop.adapters.agents.custom import DEFAULT_VARIABLE, CustomWorker, Surroundings, command_from, words_of
 from aop.adapters.agents.installed import installed_program
@@ -85,7 +86,8 @@ def _worker(choice: ProviderChoice, environ: Mapping[str, str], around: Surround
     if vendor is None:
         command = command_from(environ, choice.provider_config_ref)
         if speaks_acp(choice, environ):
-            return AcpWorker(words_of(command.removeprefix(ACP)), desk)
+            words = words_of(command.removeprefix(ACP))
+            return AcpWorker(words, desk, family_of(words, environ))
         return CustomWorker(words_of(command), around)
     return SessionWorker(program_of(vendor, choice, environ, desk))
 
