@@ -41,8 +41,7 @@ if TYPE_CHECKING:  # few commands supervise or ask models, and what that takes i
     from aop.gated.driving import Agent
     from aop.kernel.tokens import Tokens
     from aop.supervisor.board import Board
-    from aop.supervisor.life import Limits as RunLimits
-    from aop.supervisor.life import Lives
+    from aop.supervisor.life import Lives, RunLimits
     from aop.supervisor.notices import Notifier
     from aop.supervisor.supervising import Supervisor
     from aop.supervisor.turns import Staff

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from aop.adapters.control_groups import Folder, control_group, wanted_folders
-from aop.kernel.limits import NO_LIMITS, Limits
+from aop.kernel.limits import NO_LIMITS, StepLimits
 from tests.adapters.steps import Steps
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -27,7 +27,7 @@ def steps(tmp_path: Path, request: pytest.FixtureRequest) -> Steps:
     return Steps(tmp_path, request.param)
 
 
-def shown(steps: Steps, limits: Limits) -> list[str]:
+def shown(steps: Steps, limits: StepLimits) -> list[str]:
     """Return the limits of what a step starts: core dumps, file size (512 bytes), open files, data (kilobytes)."""
     return steps.output("sh", "-c", f"{later(steps)} sh -c '{SHOWN}'", limits=limits).splitlines()
 

@@ -16,15 +16,15 @@ import msgspec
 import pytest
 
 from aop.adapters.metering.dialects import DIALECTS
-from aop.adapters.metering.forwarding import Patience, Upstream
+from aop.adapters.metering.forwarding import ProviderEndpoint, RequestPatience
 from aop.adapters.metering.kept import Kept, KeptUsage
 from aop.adapters.metering.sessions import AT_MOST, Meter, metered
-from aop.adapters.metering.tallies import Caps, Exchange, Metered
-from aop.brains.conversation import NO_TOKENS, Usage
+from aop.adapters.metering.tallies import Caps, CountedExchange, Metered
+from aop.brains.conversation import NO_TOKENS, TokenCounts
 from aop.brains.prices import Price, Prices
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
-from aop.kernel.usage import Usage as TurnUsage
+from aop.kernel.usage import Usage
 from tests.adapters.scripted_provider import BREAK, HANG, Answer, Provider, events, providing, streamed, whole
 
 KEY = "sk-the-real-key-0123456789"
@@ -125,12 +125,12 @@ def scene(
     of: str = "anthropic",
     key: str = KEY,
     caps: Caps | None = None,
-    patience: Patience | None = None,
-    keep: Callable[[TurnUsage], None] = lambda _usage: None,
+    patience: RequestPatience | None = None,
+    keep: Callable[[Usage], None] = lambda _usage: None,
     provider_tools: bool = False,
 ) -> Iterator[Scene]:
     with providing(*answers) as provider:
-        upstream = Upstream(provider=of, base_url=provider.url + DIALECTS[of].prefix, key=key)
+        upstream = ProviderEndpoint(provider=of, base_url=provider.url + DIALECTS[of].prefix, key=key)
         opened = metered(
             upstream, prices=PRICES, caps=caps, patience=patience, keep=keep, provider_tools=provider_tools
         )
@@ -138,7 +138,7 @@ def scene(
             yield Scene(provider, meter)
 
 
-def outcomes(report: Metered) -> list[tuple[str, int, Usage, bool]]:
+def outcomes(report: Metered) -> list[tuple[str, int, TokenCounts, bool]]:
     return [(each.outcome.value, each.status, each.usage, each.is_estimated) for each in report.exchanges]
 
 
@@ -148,7 +148,7 @@ def test_the_tokens_and_the_cost_of_an_answer_are_counted_and_the_answer_is_unch
         answer = at.ask_as(family)
     assert answer.content == b"".join(part for part in family.answer.parts if isinstance(part, bytes))
     report = at.meter.report()
-    assert report.turn_usage == TurnUsage(input_tokens=10, output_tokens=5, cached_input_tokens=4, cost_usd=18)
+    assert report.turn_usage == Usage(input_tokens=10, output_tokens=5, cached_input_tokens=4, cost_usd=18)
     assert (report.estimated, report.outcomes) == (0, {"answered": 1})
     (heard,) = at.provider.heard
     header, _, form = family.key.partition(": ")
@@ -231,7 +231,7 @@ def test_half_a_stream_is_handed_on_as_half_and_counted_by_its_length() -> None:
     with scene(streamed(*MESSAGE_EVENTS[:2], BREAK)) as at, pytest.raises(httpx2.RemoteProtocolError):
         at.ask()
     length = sum(map(len, MESSAGE_EVENTS[:2]))
-    used = Usage(input_tokens=10, output_tokens=length // 4, cache_read_tokens=4)
+    used = TokenCounts(input_tokens=10, output_tokens=length // 4, cache_read_tokens=4)
     assert outcomes(at.meter.report()) == [("cut_off", 200, used, True)]
     assert at.meter.report().estimated == 1
 
@@ -242,7 +242,9 @@ def test_a_page_in_place_of_an_answer_is_handed_on_and_counted_by_its_length() -
         answer = at.ask()
     assert answer.content == page.parts[0]
     length = len(at.provider.heard[0].body)
-    assert outcomes(at.meter.report()) == [("cut_off", 200, Usage(input_tokens=length // 4, output_tokens=100), True)]
+    assert outcomes(at.meter.report()) == [
+        ("cut_off", 200, TokenCounts(input_tokens=length // 4, output_tokens=100), True)
+    ]
 
 
 @pytest.mark.parametrize("usage", [{"input_tokens": "many", "output_tokens": -1}, [], {"input_tokens": True}, 7])
@@ -262,7 +264,7 @@ def test_a_redirect_is_not_followed() -> None:
 
 
 def test_a_provider_that_says_nothing_is_a_504() -> None:
-    with scene(streamed(HANG), patience=Patience(silence_seconds=0.2)) as at:
+    with scene(streamed(HANG), patience=RequestPatience(silence_seconds=0.2)) as at:
         answer = at.ask()
     assert (answer.status_code, answer.json()["error"]["type"]) == (504, "timeout_error")
     assert at.meter.report().outcomes == {"timed_out": 1}
@@ -270,7 +272,7 @@ def test_a_provider_that_says_nothing_is_a_504() -> None:
 
 def test_a_stream_that_stops_in_the_middle_is_broken_off_in_time() -> None:
     with (
-        scene(streamed(MESSAGE_EVENTS[0], HANG), patience=Patience(seconds=3.0)) as at,
+        scene(streamed(MESSAGE_EVENTS[0], HANG), patience=RequestPatience(seconds=3.0)) as at,
         pytest.raises(httpx2.RemoteProtocolError),
     ):
         at.ask()
@@ -280,7 +282,7 @@ def test_a_stream_that_stops_in_the_middle_is_broken_off_in_time() -> None:
 def test_a_provider_that_is_not_there_is_a_502() -> None:
     with providing(whole({})) as gone:
         pass
-    with metered(Upstream(provider="anthropic", base_url=gone.url, key=KEY), prices=PRICES) as meter:
+    with metered(ProviderEndpoint(provider="anthropic", base_url=gone.url, key=KEY), prices=PRICES) as meter:
         answer = httpx2.post(f"{meter.base_url}/v1/messages", json=ASKED, headers={"x-api-key": meter.placeholder_key})
     assert (answer.status_code, answer.json()["error"]["message"]) == (502, "The provider cannot be reached.")
     assert outcomes(meter.report()) == [("unreachable", 502, NO_TOKENS, False)]
@@ -365,10 +367,10 @@ def test_nothing_that_was_said_and_no_key_is_kept() -> None:
         at.ask(asked={**ASKED, "system": "a secret question"})
     (exchange,) = at.meter.report().exchanges
     assert "secret" not in str(exchange)
-    assert set(msgspec.to_builtins(exchange)) == set(Exchange.__struct_fields__)
+    assert set(msgspec.to_builtins(exchange)) == set(CountedExchange.__struct_fields__)
     assert exchange.first_byte_seconds is not None
     assert 0 < exchange.first_byte_seconds <= exchange.seconds
-    assert KEY not in repr(Upstream(provider="anthropic", base_url="http://x", key=KEY))
+    assert KEY not in repr(ProviderEndpoint(provider="anthropic", base_url="http://x", key=KEY))
 
 
 @pytest.mark.parametrize(
@@ -438,7 +440,7 @@ def test_what_passed_is_kept_after_each_request_so_that_a_killed_turn_can_be_cou
     kept, one = KeptUsage(tmp_path), FeatureId("one")
     family = FAMILIES["anthropic"]
 
-    def keep(usage: TurnUsage) -> None:
+    def keep(usage: Usage) -> None:
         kept.keep(one, Role.BUILDER, Kept(since="2026-01-02T12:00:00.000Z", usage=usage))
 
     with scene(family.answer, family.answer, keep=keep) as asked:

@@ -21,7 +21,7 @@ from aop.core.ids import FeatureId
 from aop.core.redaction import Redactor
 from aop.core.roles import Role
 from aop.kernel.usage import Usage
-from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, Request, WorkerInput
+from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, WorkerInput, WorkerRequest
 from aop.testing.scripted_model import NAME, ScriptedModel, Step, answers, calls, says
 from tests.tools.worlds import configured, plain
 from tests.world import World, make_repository, plan_for
@@ -95,7 +95,7 @@ def test_a_request_goes_before_what_was_left_in_the_tree(world: World) -> None:
     write = calls(("tree_write_file", {"path": "src/new.txt", "content": "new\n"}))
     wanted = {"request": "question", "detail": {"question": "Which?"}}
     output, _ = turn(world, Role.BUILDER, write, answers({"summary": "", "request": wanted}))
-    assert isinstance(output, Request)
+    assert isinstance(output, WorkerRequest)
     assert (output.request, output.detail) == ("question", {"question": "Which?"})
 
 

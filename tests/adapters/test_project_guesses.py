@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from aop.adapters.projects.layout import Found, find_projects, named
+from aop.adapters.projects.layout import FoundProject, find_projects, named
 from aop.adapters.projects.scan import LANGUAGES
 from aop.adapters.projects.starter import gates_text, policy_text
 from aop.adapters.projects.view import NO_TESTS, Project
@@ -18,7 +18,7 @@ Files = Mapping[str, str]
 Commands = list[list[str]]
 
 
-def found_in(files: Files) -> tuple[Found, ...]:
+def found_in(files: Files) -> tuple[FoundProject, ...]:
     return find_projects(Project(paths=frozenset(files), texts=files), LANGUAGES)
 
 

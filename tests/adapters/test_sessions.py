@@ -9,13 +9,13 @@ import pytest
 
 from aop.adapters.agents.session_prompts import session_prompt
 from aop.adapters.agents.sessions import answer_of
-from aop.adapters.agents.vendors import VENDORS, Session, Vendor
+from aop.adapters.agents.vendors import VENDORS, AgentSession, Vendor
 from aop.core.errors import NoUsableAnswer
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.kernel.agent_models import Provider
 from aop.kernel.ports import Ended, Ending
-from aop.supervisor.workers import Note, PatchProposal, Request, WorkerInput
+from aop.supervisor.workers import Note, PatchProposal, WorkerInput, WorkerRequest
 
 ENDED = Ended(
     ending=Ending.EXITED, exit_code=0, seconds=1.0, sandbox_level="bubblewrap", log_bytes=0, log_truncated=False
@@ -35,7 +35,10 @@ PATCH = {"type": "PATCH", "unified_diff": "submitted"}
         pytest.param(NOTE, "left", PatchProposal(unified_diff="left"), id="the tree before a note"),
         pytest.param(NOTE, "", Note(note="Seen."), id="a note"),
         pytest.param(
-            REQUEST, "left", Request(request="question", detail={"question": "Which?"}), id="a request before the tree"
+            REQUEST,
+            "left",
+            WorkerRequest(request="question", detail={"question": "Which?"}),
+            id="a request before the tree",
         ),
     ],
 )
@@ -49,8 +52,8 @@ def test_a_turn_that_brings_nothing_says_how_it_ended() -> None:
     assert refused.value.facts == {"ending": "exited", "exit_code": 0}
 
 
-def session(home: Path, role: Role, *, enclosed: bool) -> Session:
-    return Session(
+def session(home: Path, role: Role, *, enclosed: bool) -> AgentSession:
+    return AgentSession(
         role=role,
         model="a-model",
         home=home,

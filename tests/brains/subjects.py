@@ -16,7 +16,7 @@ from aop.adapters.models.remote import RemoteModel
 from aop.adapters.system import SystemClock
 from aop.brains.asking import ModelBrain
 from aop.brains.budgets import CallLimits
-from aop.brains.conversation import Model, Usage
+from aop.brains.conversation import Model, TokenCounts
 from aop.brains.names import model_name
 from aop.brains.ports import Brain
 from aop.brains.prices import Price, Prices
@@ -39,7 +39,7 @@ MODELS = {
     "compatible": "compatible:any",
 }
 SUBJECTS = (*MODELS, "scripted", "recorded")
-USAGE = Usage(input_tokens=100, output_tokens=20, cache_read_tokens=40)
+USAGE = TokenCounts(input_tokens=100, output_tokens=20, cache_read_tokens=40)
 COST = 0.000104
 PRICES = Prices(
     dict.fromkeys([*MODELS.values(), "scripted:model"], Price(input=1.0, output=2.0, cache_read=0.1))
@@ -113,4 +113,4 @@ class _RecordedOnTheWay:
 
 
 def _scripted(step: Step) -> ScriptedStep:
-    return calls(*step.calls, text=step.text, usage=USAGE if step.usage else Usage())
+    return calls(*step.calls, text=step.text, usage=USAGE if step.usage else TokenCounts())

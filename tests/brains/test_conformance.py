@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from aop.brains.asking import ANSWER
-from aop.brains.budgets import Limit, Limits
+from aop.brains.budgets import Limit, LoopLimits
 from aop.brains.conversation import Offer
 from aop.brains.looping import FINISH
 from aop.brains.ports import Called, Finished, LimitReached, Mission, Observed, Replied, Talked
@@ -88,7 +88,7 @@ def test_python_carries_out_the_calls_and_the_model_sees_what_came_of_them(subje
     tools, journal = Weather(), list[Replied | Called | Observed]()
     steps = [Step(text="Let me look.", calls=(("weather_now", {"city": "Oslo"}),)), FINISHED]
     with playing(subject, tmp_path, *steps) as model:
-        outcome = waited(brain_on(model).run_agentic_loop(MISSION, tools, Limits(), journal.append))
+        outcome = waited(brain_on(model).run_agentic_loop(MISSION, tools, LoopLimits(), journal.append))
         assert isinstance(outcome, Finished)
         assert (outcome.value, outcome.spent.iterations, outcome.spent.usage) == (FIVE, 2, USAGE.plus(USAGE))
         assert tools.executed == [("weather.now", {"city": "Oslo"})]
@@ -104,7 +104,7 @@ def test_python_carries_out_the_calls_and_the_model_sees_what_came_of_them(subje
 def test_a_tool_that_there_is_not_is_said_to_the_model_and_the_loop_goes_on(subject: str, tmp_path: Path) -> None:
     tools, journal = Weather(), list[Replied | Called | Observed]()
     with playing(subject, tmp_path, Step(calls=(("rm", {"city": "Oslo"}),)), FINISHED) as model:
-        outcome = waited(brain_on(model).run_agentic_loop(MISSION, tools, Limits(), journal.append))
+        outcome = waited(brain_on(model).run_agentic_loop(MISSION, tools, LoopLimits(), journal.append))
         assert isinstance(outcome, Finished)
         assert tools.executed == []
         told = "[unknown_tool] There is no tool `rm`. There are: hand_in_result, tide, weather_now."
@@ -114,7 +114,7 @@ def test_a_tool_that_there_is_not_is_said_to_the_model_and_the_loop_goes_on(subj
 def test_a_reply_without_a_call_ends_the_loop_with_its_text(subject: str, tmp_path: Path) -> None:
     mission = Mission(prompt=QUESTION, result=Sum, text_allowed=True)
     with playing(subject, tmp_path, Step(text="I am done.")) as model:
-        outcome = waited(brain_on(model).run_agentic_loop(mission, Weather(), Limits(), _unheard))
+        outcome = waited(brain_on(model).run_agentic_loop(mission, Weather(), LoopLimits(), _unheard))
         assert isinstance(outcome, Talked)
         assert (outcome.text, outcome.spent.iterations) == ("I am done.", 1)
 
@@ -123,7 +123,7 @@ def test_a_reply_without_a_call_ends_the_loop_with_its_text(subject: str, tmp_pa
 def test_a_model_that_never_ends_is_ended_after_so_many_replies(subject: str, tmp_path: Path) -> None:
     looking = [Step(calls=(("tide", {"city": f"Oslo {at}"}),)) for at in range(3)]
     with playing(subject, tmp_path, *looking) as model:
-        outcome = waited(brain_on(model).run_agentic_loop(MISSION, Weather(), Limits(max_iterations=3), _unheard))
+        outcome = waited(brain_on(model).run_agentic_loop(MISSION, Weather(), LoopLimits(max_iterations=3), _unheard))
         assert isinstance(outcome, LimitReached)
         assert (outcome.limit, outcome.spent.iterations) == (Limit.ITERATIONS, 3)
         assert outcome.spent.usage == USAGE.plus(USAGE).plus(USAGE)

@@ -10,7 +10,7 @@ import pytest
 
 from aop.adapters.system import SystemClock
 from aop.brains.asking import ANSWER, ModelBrain
-from aop.brains.budgets import CallLimits, Limits
+from aop.brains.budgets import CallLimits, LoopLimits
 from aop.brains.looping import FINISH
 from aop.brains.ports import Finished, Mission
 from aop.brains.priority import ModelPriority
@@ -130,7 +130,7 @@ def test_the_second_request_holds_the_whole_conversation(family: str) -> None:
     steps = [Step(text="Let me look.", calls=(("weather_now", {"city": "Oslo"}),)), Step(calls=((FINISH, FIVE_GIVEN),))]
     with serving(family, *steps) as server:
         mission = Mission(prompt=QUESTION, result=Sum)
-        running = brain_on(remote(family, server)).run_agentic_loop(mission, Weather(), Limits(), lambda _: None)
+        running = brain_on(remote(family, server)).run_agentic_loop(mission, Weather(), LoopLimits(), lambda _: None)
         assert isinstance(waited(running), Finished)
     first, second = (json.dumps(heard.body) for heard in server.heard)
     assert [word in first for word in ("Add 2 and 3.", "weather_now", "hand_in_result", "sunny in Oslo")] == [
@@ -159,7 +159,7 @@ def test_another_provider_takes_a_conversation_over() -> None:
     finishing, mission = Step(calls=((FINISH, FIVE_GIVEN),)), Mission(prompt=QUESTION, result=Sum)
     with serving("google", looking, Step(status=429)) as first, serving("anthropic", finishing) as second:
         both = ModelPriority([remote("google", first), remote("anthropic", second)])
-        outcome = waited(brain_on(both).run_agentic_loop(mission, Weather(), Limits(), lambda _: None))
+        outcome = waited(brain_on(both).run_agentic_loop(mission, Weather(), LoopLimits(), lambda _: None))
     assert isinstance(outcome, Finished)
     told = json.dumps(second.heard[0].body["messages"])
     assert [word in told for word in ("Let me look.", "weather_now", "sunny in Oslo", "c2lnbmVk")] == [

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aop.core.redaction import Finding, Redactor, secrets_in
+from aop.core.redaction import Redactor, SecretFinding, secrets_in
 from aop.core.redaction_rules import MASKING_RULES, RULES
 
 MADE_UP = "Zq7" + "vK2mX9" + "pL4wR8"
@@ -85,7 +85,7 @@ def test_known_values_are_masked_first_and_block_too() -> None:
     redact = Redactor(["hunter2"])
     text = "password=hunter2"
     assert redact(text) == "password=[redacted:known-value]"
-    assert redact.secrets_in(text) == (Finding(rule="known-value", start=9, end=16),)
+    assert redact.secrets_in(text) == (SecretFinding(rule="known-value", start=9, end=16),)
 
 
 def test_known_values_that_overlap_are_masked_as_one() -> None:

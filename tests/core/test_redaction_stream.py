@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aop.core.redaction import Redactor
-from aop.core.redaction_stream import MOST_HELD, Place, masked_parts
+from aop.core.redaction_stream import MOST_HELD, SecretPlace, masked_parts
 
 TOKEN = "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dF3hJ5"
 KEY = "-----BEGIN PRIVATE KEY-----\n" + "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj\n" * 4
@@ -37,7 +37,7 @@ def test_every_place_is_the_line_and_column_of_a_secret(parts: list[str], size: 
     for finding in redactor.find(text):
         before = text[: finding.start]
         column = finding.start - before.rfind("\n")
-        expected.append(Place(rule=finding.rule, line=before.count("\n") + 1, column=column))
+        expected.append(SecretPlace(rule=finding.rule, line=before.count("\n") + 1, column=column))
     assert [place for part in masked for place in part.places] == expected
 
 

@@ -13,7 +13,7 @@ from aop.core.errors import Refusal
 from aop.gated.active_pr import ActivePr, plan_text, read_plan
 from aop.gated.machine import step
 from aop.gated.standing import Rules, branch_of
-from aop.gated.transitions import TRANSITIONS, Row, diagram
+from aop.gated.transitions import TRANSITIONS, Transition, diagram
 from aop.gated.workflow import (
     ApprovalAwaited,
     BranchMade,
@@ -50,9 +50,9 @@ from aop.gated.workflow import (
     RunWithoutFix,
     Squash,
     Squashed,
+    SubmissionVerdict,
     Submitted,
     TaskAsked,
-    Verdict,
     WithoutFixRan,
     Workflow,
 )
@@ -190,7 +190,7 @@ WALKS: dict[str, tuple[Workflow, tuple[Event, ...]]] = {
     "GATED-62",
 )
 @pytest.mark.parametrize("row", TRANSITIONS, ids=lambda row: row.requirement)
-def test_every_row_of_the_table_leads_where_it_says(row: Row) -> None:
+def test_every_row_of_the_table_leads_where_it_says(row: Transition) -> None:
     known, events = WALKS[row.requirement]
     after, action = walked(known, *events)
     assert (known.status, after.status) == (row.phase, row.leads_to)
@@ -244,7 +244,7 @@ def test_a_bad_draft_keeps_the_workflow_where_it_is_and_the_next_task_says_why()
         read_plan(b"{}")
     after, action = walked(at(Phase.INITIALIZING), Submitted(summary="a plan", draft=refused.value))
     assert (after.status, after.last_error) == (Phase.INITIALIZING, refused.value.message)
-    assert action == Judge(verdict=Verdict.FAILURE, output=refused.value.message, next_call="get_task")
+    assert action == Judge(verdict=SubmissionVerdict.FAILURE, output=refused.value.message, next_call="get_task")
     assert refused.value.message in walked(after, TaskAsked())[1].text
 
 
@@ -321,7 +321,7 @@ def test_asking_again_gives_the_same_task() -> None:
 @pytest.mark.req("GATED-28", "GATED-26")
 def test_a_red_run_that_fails_waits_for_the_agents_judgement() -> None:
     after, action = walked(at(Phase.EXECUTING_TDD), WORK, RED_FAILS)
-    assert action == Judge(verdict=Verdict.NEEDS_ANALYSIS, output="E assert 1 == 2", next_call="submit_work")
+    assert action == Judge(verdict=SubmissionVerdict.NEEDS_ANALYSIS, output="E assert 1 == 2", next_call="submit_work")
     assert (after.status, after.plan) == (Phase.EXECUTING_TDD, plan())
     assert "decide whether the test failed" in walked(after, TaskAsked())[1].text
 
@@ -331,7 +331,7 @@ def test_a_red_run_that_fails_waits_for_the_agents_judgement() -> None:
 def test_a_good_red_run_makes_the_step_done_and_freezes_its_tests() -> None:
     decision = Submitted(summary="right", analysis_decision=Decision.SUCCESS)
     after, action = walked(at(Phase.EXECUTING_TDD), WORK, RED_FAILS, decision)
-    assert action.verdict is Verdict.SUCCESS
+    assert action.verdict is SubmissionVerdict.SUCCESS
     assert (after.plan, after.frozen_tests) == (plan(task("one", done=1)), {"tests/test_a.py": "b1"})
     assert after.pending_analysis is None
 
@@ -341,13 +341,13 @@ def test_a_red_run_that_failed_for_another_reason_is_debugged() -> None:
     decision = Submitted(summary="a typo", analysis_decision=Decision.FAILURE)
     after, action = walked(at(Phase.EXECUTING_TDD), WORK, RED_FAILS, decision)
     assert (after.status, after.debug_attempt_counter, after.last_error) == (Phase.DEBUGGING, 1, "E assert 1 == 2")
-    assert action.verdict is Verdict.FAILURE
+    assert action.verdict is SubmissionVerdict.FAILURE
 
 
 @pytest.mark.req("GATED-29")
 def test_a_red_step_whose_test_passes_has_failed() -> None:
     after, action = walked(at(Phase.EXECUTING_TDD), WORK, GREEN_PASSES)
-    assert (after.status, action.verdict) == (Phase.DEBUGGING, Verdict.FAILURE)
+    assert (after.status, action.verdict) == (Phase.DEBUGGING, SubmissionVerdict.FAILURE)
     assert action.output == "The test was expected to fail, and passed.\n\n1 passed"
 
 
@@ -364,7 +364,7 @@ def test_a_green_step_is_done_only_after_the_preflight() -> None:
     between, action = walked(known, WORK, GREEN_PASSES)
     assert (between, action) == (known, RunPreflight())
     after, answer = walked(between, PreflightRan(passed=True, output="fine"))
-    assert (after.plan, answer.verdict, answer.output) == (plan(task("one", done=2)), Verdict.SUCCESS, "fine")
+    assert (after.plan, answer.verdict, answer.output) == (plan(task("one", done=2)), SubmissionVerdict.SUCCESS, "fine")
 
 
 @pytest.mark.req("GATED-35", "GATED-36")
@@ -378,7 +378,7 @@ def test_a_green_step_is_done_only_after_the_preflight() -> None:
 def test_a_green_step_that_fails_is_debugged_with_the_words_of_the_run(events: tuple[Event, ...]) -> None:
     after, action = walked(at(Phase.EXECUTING_TDD, task("one", done=1)), *events)
     assert (after.status, after.debug_attempt_counter, after.last_error) == (Phase.DEBUGGING, 1, "lint")
-    assert action == Judge(verdict=Verdict.FAILURE, output="lint", next_call="get_task")
+    assert action == Judge(verdict=SubmissionVerdict.FAILURE, output="lint", next_call="get_task")
 
 
 def test_tests_that_went_red_are_tried_without_the_fix_before_the_preflight() -> None:
@@ -387,7 +387,7 @@ def test_tests_that_went_red_are_tried_without_the_fix_before_the_preflight() ->
     assert action == RunWithoutFix(test_command="pytest")
     assert walked(known, WithoutFixRan(passed=False, output="1 failed"))[1] == RunPreflight()
     after, answer = walked(known, WithoutFixRan(passed=True, output="1 passed"))
-    assert (after.status, answer.verdict) == (Phase.DEBUGGING, Verdict.FAILURE)
+    assert (after.status, answer.verdict) == (Phase.DEBUGGING, SubmissionVerdict.FAILURE)
 
 
 def test_a_weakened_test_is_a_failure_even_if_it_passes() -> None:
@@ -406,7 +406,11 @@ def test_a_checkpoint_comes_between_a_green_step_and_the_next_one() -> None:
     _same, action = walked(done, Submitted(summary="it works"))
     assert action == Commit(message="GREEN: green one\n\nit works")
     after, answer = walked(done, Committed(commit="c" * 40))
-    assert (after.last_commit_hash, after.last_completed_step, answer.verdict) == ("c" * 40, None, Verdict.SUCCESS)
+    assert (after.last_commit_hash, after.last_completed_step, answer.verdict) == (
+        "c" * 40,
+        None,
+        SubmissionVerdict.SUCCESS,
+    )
     assert "REFACTOR: refactor one" in walked(after, TaskAsked())[1].text
 
 
@@ -536,7 +540,7 @@ def test_scope_reduction_reverts_first_and_then_asks_for_a_finer_plan() -> None:
 )
 def test_a_finer_plan_that_lacks_something_is_refused_with_what_it_lacks(draft: ActivePr, says: str) -> None:
     after, action = walked(REPLANNING, Submitted(summary="finer", draft=draft))
-    assert (after.status, action.verdict, says in action.output) == (Phase.REPLANNING, Verdict.FAILURE, True)
+    assert (after.status, action.verdict, says in action.output) == (Phase.REPLANNING, SubmissionVerdict.FAILURE, True)
 
 
 def test_a_finer_plan_neither_drops_other_tasks_nor_marks_them_done() -> None:
@@ -585,7 +589,7 @@ def test_refs_that_moved_are_a_failure_by_name() -> None:
     what = "HEAD moved without the server."
     assert walked(known, RefsMoved(what=what)) == (
         known,
-        Judge(verdict=Verdict.FAILURE, output=what, next_call="get_task"),
+        Judge(verdict=SubmissionVerdict.FAILURE, output=what, next_call="get_task"),
     )
 
 
@@ -653,7 +657,7 @@ def test_not_exactly_one_commit_is_a_failure_with_the_count() -> None:
     work = Submitted(summary="one commit", commit_hash="c" * 40)
     assert walked(known, work)[1] == Squash(message="feat: Add it", commit_hash="c" * 40)
     after, action = walked(known, Squashed(commits=3, tip="c" * 40))
-    assert (after.status, action.verdict) == (Phase.AWAITING_FINALIZATION, Verdict.FAILURE)
+    assert (after.status, action.verdict) == (Phase.AWAITING_FINALIZATION, SubmissionVerdict.FAILURE)
     assert action.output == "The branch has 3 commits of its own; exactly one is wanted."
 
 
@@ -665,7 +669,7 @@ def test_the_master_plan_has_to_be_marked_with_the_hash() -> None:
     wanted = CheckPlan(path="docs/Plan_Doc/Active_Plan.md", pr_title="feat: Add it", commit_hash="c" * 40)
     assert walked(known, Submitted(summary="marked"))[1] == wanted
     after, action = walked(known, PlanMarked(is_marked=False, reason="The heading has no mark."))
-    assert (after.status, action.verdict) == (Phase.FINALIZE_COMPLETE, Verdict.FAILURE)
+    assert (after.status, action.verdict) == (Phase.FINALIZE_COMPLETE, SubmissionVerdict.FAILURE)
 
 
 @pytest.mark.req("GATED-105")

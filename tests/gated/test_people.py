@@ -7,7 +7,7 @@ from pathlib import Path
 
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
-from aop.gated.driving import Allowed, Drive, Given, Taken
+from aop.gated.driving import Drive, DriveLimits, Given, TurnTaken
 from aop.kernel.principals import Principal
 from aop.kernel.tokens import TokenOrder
 from tests.clocks import clocked
@@ -72,13 +72,13 @@ class Talker:
 
     provider, model = "custom", None
 
-    def turn(self, given: Given) -> Taken:
-        return Taken(note=f"The token is {SECRET}.")
+    def turn(self, given: Given) -> TurnTaken:
+        return TurnTaken(note=f"The token is {SECRET}.")
 
 
 def test_what_an_agent_says_of_its_turn_is_told_without_secrets(tmp_path: Path) -> None:
     agent, told = stepping(tmp_path / "repo"), list[str]()
-    allowed = Allowed(turns=1, seconds=60)
+    allowed = DriveLimits(turns=1, seconds=60)
     Drive(agent.world.app.gateway, FeatureId("gated"), Talker(), allowed, told.append).to_the_end()
     assert told == ["turn 1: The token is [redacted:github-token]."]
 

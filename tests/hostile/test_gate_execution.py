@@ -24,7 +24,7 @@ from aop.adapters.control_groups import control_group
 from aop.adapters.processes import LocalProcesses
 from aop.kernel.calls import Envelope
 from aop.kernel.gateway import Gateway
-from aop.kernel.limits import NO_LIMITS, Limits
+from aop.kernel.limits import NO_LIMITS, StepLimits
 from aop.kernel.ports import Ending
 from aop.wiring import CATALOGUE
 from tests.adapters.steps import Steps, processes_with, wait_until_dead
@@ -347,7 +347,7 @@ def test_who_waits_for_input_gets_none(target: Target, row: str) -> None:
 # --- using the machine up ------------------------------------------------------------------------
 
 
-def limits(**figures: int) -> Limits:
+def limits(**figures: int) -> StepLimits:
     return msgspec.structs.replace(NO_LIMITS, **figures)
 
 

@@ -15,7 +15,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 from aop.adapters.steplogs import StepLog
-from aop.core.redaction import Finding, Redactor, secrets_in
+from aop.core.redaction import Redactor, SecretFinding, secrets_in
 from aop.core.redaction_rules import RULES
 from tests.racing import PRELUDE
 
@@ -186,7 +186,7 @@ def test_a_planted_secret_is_found_by_its_rule_and_never_repeated(rule: str) -> 
     found = secrets_in(line)
 
     start = line.index(secret)
-    assert found == (Finding(rule=rule, start=start, end=start + len(secret)),)
+    assert found == (SecretFinding(rule=rule, start=start, end=start + len(secret)),)
     assert secret not in repr(found)
     assert secret not in Redactor()(line)
 

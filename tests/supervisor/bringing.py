@@ -10,7 +10,7 @@ from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.supervisor.advice import Adviser
 from aop.supervisor.board import Board, Standing
-from aop.supervisor.life import Limits, Lives
+from aop.supervisor.life import Lives, RunLimits
 from aop.supervisor.notices import Attention, Notice
 from aop.supervisor.supervising import Supervisor
 from aop.supervisor.workers import WorkerInput, WorkerOutput
@@ -46,7 +46,7 @@ class Office:
         self.told: list[str] = []
         self.board = Board()
         self.engine = MemoryEngine(memory)
-        limits = Limits(active_features=2, agent_turns=2, gate_runs=2, turns_a_phase=turns)
+        limits = RunLimits(active_features=2, agent_turns=2, gate_runs=2, turns_a_phase=turns)
         gateway = world.app.gateway
         self._lives = Lives(gateway, ReplayStaff(workers), self.board, limits, self._tell, adviser=adviser)
         attention = Attention(gateway, self, self._tell)

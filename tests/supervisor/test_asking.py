@@ -13,7 +13,7 @@ from aop.core.roles import Role
 from aop.kernel.calls import Envelope
 from aop.kernel.gateway import Gateway
 from aop.kernel.principals import Principal
-from aop.supervisor.workers import PatchProposal, PlanSubmission, Request, WorkerOutput
+from aop.supervisor.workers import PatchProposal, PlanSubmission, WorkerOutput, WorkerRequest
 from aop.testing.memory_engine import Memory
 from tests.clocks import clocked
 from tests.supervisor.bringing import ONE, Watched, office
@@ -27,7 +27,7 @@ GUARDED_PLAN = plan_for("one", files=files(create=(GUARDED,)))
 
 def asking(**detail: str) -> Watched:
     return Watched(
-        (Role.PLANNER, Request(request="question", detail={"question": "Which colour?", **detail})),
+        (Role.PLANNER, WorkerRequest(request="question", detail={"question": "Which colour?", **detail})),
         (Role.PLANNER, PlanSubmission(plan=plan_for("one"))),
         (Role.BUILDER, PatchProposal(unified_diff=PATCH)),
     )
@@ -140,7 +140,7 @@ def test_people_are_told_of_a_question_reminded_after_growing_waits_and_told_of_
 
 
 def wanting(path: str, *after: tuple[Role, WorkerOutput]) -> Watched:
-    return Watched((Role.PLANNER, Request(request="path", detail={"path": path, "reason": "It must."})), *after)
+    return Watched((Role.PLANNER, WorkerRequest(request="path", detail={"path": path, "reason": "It must."})), *after)
 
 
 @pytest.mark.parametrize("is_restarted", [False, True], ids=["same process", "another process"])
@@ -175,7 +175,7 @@ def test_a_no_is_told_to_the_worker_and_so_is_what_nobody_can_open(tmp_path: Pat
     world = configured(tmp_path / "repo", policy={"protected_areas": [GUARDED]})
     worker = wanting(
         "agentic/x",
-        (Role.PLANNER, Request(request="path", detail={"path": GUARDED, "reason": "It must."})),
+        (Role.PLANNER, WorkerRequest(request="path", detail={"path": GUARDED, "reason": "It must."})),
         (Role.PLANNER, PlanSubmission(plan=plan_for("one"))),
         (Role.BUILDER, PatchProposal(unified_diff=PATCH)),
     )

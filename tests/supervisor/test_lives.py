@@ -13,7 +13,7 @@ from aop.core.roles import Role
 from aop.core.run import RunId
 from aop.kernel.documents import Status
 from aop.kernel.holding import lock_on
-from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, Request, WorkerOutput
+from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, WorkerOutput, WorkerRequest
 from aop.testing.memory_engine import Memory
 from tests.supervisor.bringing import ONE, Watched, brought, office
 from tests.world import FILES, PATCH, World, files, git, make_repository, plan_for
@@ -164,7 +164,7 @@ def test_a_feature_that_an_earlier_run_left_goes_on_where_it_is(shop: World) -> 
 
 @pytest.mark.req("AOP-231")
 def test_a_feature_goes_on_although_the_engine_lost_everything(shop: World) -> None:
-    ask = Request(request="question", detail={"question": "Which colour?"})
+    ask = WorkerRequest(request="question", detail={"question": "Which colour?"})
     assert brought(shop, Watched(planner(PLAN), builder(ask))).does == "asks"
     worker = Watched(builder(GOOD))
     assert brought(shop, worker).outcome == READY
@@ -191,7 +191,7 @@ def test_the_builder_gets_another_plan_when_it_asks_for_one(shop: World) -> None
     wider = plan_for("one", files=PLAN.plan["files"], plan_version=2, revision_of=1, revision_reason="Too narrow")
     worker = Watched(
         planner(PlanSubmission(plan=plan_for("one"))),
-        builder(Request(request="amend_plan", detail={"why": "src/broken.txt"})),
+        builder(WorkerRequest(request="amend_plan", detail={"why": "src/broken.txt"})),
         planner(PlanSubmission(plan=wider)),
         builder(GOOD),
     )
@@ -204,7 +204,7 @@ def test_the_builder_gets_another_plan_when_it_asks_for_one(shop: World) -> None
 
 
 def test_a_question_waits_for_a_person_and_the_answer_reaches_the_worker_that_asked(shop: World) -> None:
-    ask = Request(request="question", detail={"question": "Which colour?"})
+    ask = WorkerRequest(request="question", detail={"question": "Which colour?"})
     worker = Watched(planner(ask), planner(PLAN), builder(GOOD))
     with office(shop, {ONE: worker}) as at_work:
         at_work.supervisor.submit([ONE])
@@ -220,7 +220,7 @@ def test_a_question_waits_for_a_person_and_the_answer_reaches_the_worker_that_as
 @pytest.mark.req("AOP-231")
 def test_a_question_that_was_answered_while_nobody_supervised_is_heard_by_the_next_one(shop: World) -> None:
     memory = Memory()
-    ask = Request(request="question", detail={"question": "Which colour?"})
+    ask = WorkerRequest(request="question", detail={"question": "Which colour?"})
     with office(shop, {ONE: Watched(planner(ask))}, memory=memory) as first:
         first.supervisor.submit([ONE])
         assert first.settle()[ONE].does == "asks"
@@ -344,7 +344,7 @@ def test_the_locks_of_a_feature_on_its_way_are_renewed(shop: World) -> None:
 
 
 def test_a_note_is_kept_and_told_and_a_question_for_context_costs_a_turn(shop: World) -> None:
-    turns = [planner(PLAN), builder(Note(note="Looks easy.")), builder(Request(request="context")), builder(GOOD)]
+    turns = [planner(PLAN), builder(Note(note="Looks easy.")), builder(WorkerRequest(request="context")), builder(GOOD)]
     with office(shop, {ONE: Watched(*turns)}) as at_work:
         at_work.supervisor.submit([ONE])
         assert at_work.settle()[ONE].outcome == READY

@@ -34,7 +34,7 @@ from aop.supervisor.journey import (
     WorkerFailed,
 )
 from aop.supervisor.policy import step
-from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, Request, ToolResult, WorkerOutput
+from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, ToolResult, WorkerOutput, WorkerRequest
 
 NEW = FeatureRun(feature_id=FeatureId("one"), turns_allowed=3)
 PLAN, PATCH = PlanSubmission(plan={"plan_version": 1}), PatchProposal(unified_diff="a diff")
@@ -169,7 +169,7 @@ def test_a_patch_that_needs_a_lock_gets_it_and_is_applied_again() -> None:
 def test_a_lock_that_another_feature_holds_is_waited_for_without_a_place() -> None:
     assert story(
         BUILDING,
-        said(Request(request="lock", detail={"resource": "openapi"})),
+        said(WorkerRequest(request="lock", detail={"resource": "openapi"})),
         refused("locks.acquire", "lock_conflict", conflicting_feature_ids=["two"]),
         WayCleared(status=Status.BUILDING),
     ) == ["orchestrator: locks.acquire", "wait for two", "ask the builder"]
@@ -237,7 +237,7 @@ OUTPUTS: tuple[WorkerOutput, ...] = (
     PlanSubmission(plan={"revision_of": 1}),
     PATCH,
     Note(note=""),
-    *(Request(request=request, detail={}) for request in ("lock", "amend_plan", "context", "question")),
+    *(WorkerRequest(request=request, detail={}) for request in ("lock", "amend_plan", "context", "question")),
 )
 TOOLS = ("feature.init", "feature.state_patch", "plan.submit", "plan.update", "gates.run")
 CODES = ("gate_failed", "collision_detected", "blocked_by_collision_policy", "lock_conflict", "lock_not_held", "x")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from aop.core.roles import Role
-from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, Request, WorkerOutput
+from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, WorkerOutput, WorkerRequest
 from aop.testing.memory_engine import Memory
 from tests.supervisor.bringing import ONE, Watched, office
 from tests.tools.worlds import configured, patch_of
@@ -16,7 +16,7 @@ from tests.world import PATCH, World, plan_for
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 PLAN = plan_for("one")
-QUESTION = Request(request="question", detail={"question": f"Is {SECRET} right?", "text": [SECRET]})
+QUESTION = WorkerRequest(request="question", detail={"question": f"Is {SECRET} right?", "text": [SECRET]})
 
 
 def held_by(world: World) -> list[str]:

@@ -13,7 +13,7 @@ from aop.core.errors import Fault
 from aop.core.roles import Role
 from aop.kernel.usage import Usage
 from aop.supervisor.attempts import telling_line
-from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, Request, WorkerInput, WorkerOutput
+from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, WorkerInput, WorkerOutput, WorkerRequest
 from tests.supervisor.bringing import ONE
 
 WIRE: Mapping[str, tuple[dict[str, Any], WorkerOutput]] = {
@@ -22,7 +22,7 @@ WIRE: Mapping[str, tuple[dict[str, Any], WorkerOutput]] = {
     "NOTE": ({"type": "NOTE", "note": "Hello."}, Note(note="Hello.")),
     "REQUEST": (
         {"type": "REQUEST", "request": "lock", "detail": {"resource": "openapi"}},
-        Request(request="lock", detail={"resource": "openapi"}),
+        WorkerRequest(request="lock", detail={"resource": "openapi"}),
     ),
     "usage": (
         {

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from aop.adapters.outbound.failures import refusal
-from aop.adapters.outbound.local.database import Answered
+from aop.adapters.outbound.local.database import LocalAnswer
 from aop.adapters.outbound.local.repositories import PushedFile
 from aop.adapters.outbound.local.server import Local
 from aop.adapters.outbound.local_ports import LocalDocs, LocalTracker, LocalVcs
@@ -90,7 +90,7 @@ class ShakenUpstream(Upstream):
         no: BaseException | None = None
         try:
             value = msgspec.json.decode(msgspec.json.encode(carry_out()))
-        except Answered as said:
+        except LocalAnswer as said:
             no = refusal("local", tool, str(said), token="", redact=Redactor())
         if trouble:
             raise _happening(tool, trouble.what)

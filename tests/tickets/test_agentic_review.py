@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from aop.brains.budgets import Limits
+from aop.brains.budgets import LoopLimits
 from aop.core.errors import ModelUnavailable
 from aop.reviews.report import ReviewVerdict
 from aop.testing.scripted_model import ScriptedModel, Step, answers, calls, says
@@ -36,7 +36,7 @@ def large_diff(files: int = 3) -> str:
 
 
 def agentic(around: Reviewed, *replies: Step, **limits: Any) -> tuple[Any, ScriptedModel]:
-    settings = msgspec.structs.replace(SETTINGS, limits=Limits(**{"max_cost_usd": 1.0, **limits}))
+    settings = msgspec.structs.replace(SETTINGS, limits=LoopLimits(**{"max_cost_usd": 1.0, **limits}))
     return reviewed(around, *replies, description=MARKED, settings=settings)
 
 
@@ -112,7 +112,7 @@ def test_a_diff_that_is_too_large_for_one_question_is_reviewed_in_parts() -> Non
 @pytest.mark.req("REV-64", "REV-68")
 def test_a_part_that_nobody_reviewed_is_named_and_nothing_is_approved() -> None:
     around = Reviewed(diff=large_diff())
-    settings = msgspec.structs.replace(SETTINGS, max_diff_chars=900, limits=Limits(max_iterations=2))
+    settings = msgspec.structs.replace(SETTINGS, max_diff_chars=900, limits=LoopLimits(max_iterations=2))
     fine = answers(report(verdict=ReviewVerdict.APPROVE))
     ending, _ = reviewed(around, fine, says("Hm."), says("Hm."), fine, settings=settings)
     assert (ending["outcome"], ending["report"]["verdict"]) == ("reviewed", "COMMENT")
@@ -144,7 +144,7 @@ def test_a_model_that_hands_in_nothing_is_a_failure_that_the_ticket_hears_of(
 
 def test_the_cost_of_all_parts_together_is_limited() -> None:
     around = Reviewed(diff=large_diff(9))
-    settings = msgspec.structs.replace(SETTINGS, max_diff_chars=900, limits=Limits(max_cost_usd=0.0003))
+    settings = msgspec.structs.replace(SETTINGS, max_diff_chars=900, limits=LoopLimits(max_cost_usd=0.0003))
     ending, model = reviewed(around, *[answers(report())] * 9, settings=settings)
     assert (len(model.asked), len(ending["report"]["unreviewed"])) == (3, 6)
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from aop.brains.budgets import Limits
+from aop.brains.budgets import LoopLimits
 from aop.brains.looping import FINISH
 from aop.testing.scripted_model import ScriptedModel, Step, calls, says
 from aop.tickets.tool_policy import is_destructive
@@ -37,7 +37,7 @@ WHOLE_LOOP = (BRANCH, COMMIT, OPEN, HAND_IN)
 
 
 def agentic(around: Around, *replies: Step, **limits: Any) -> tuple[Any, ScriptedModel]:
-    settings = msgspec.structs.replace(SETTINGS, limits=Limits(**{"max_cost_usd": 1.0, **limits}))
+    settings = msgspec.structs.replace(SETTINGS, limits=LoopLimits(**{"max_cost_usd": 1.0, **limits}))
     return scaffolded(around, *replies, description=AGENTIC, settings=settings)
 
 
@@ -193,7 +193,7 @@ def test_a_limit_or_an_end_without_a_merge_request_is_a_failure_that_the_ticket_
 @pytest.mark.req("SCAF-82")
 def test_a_cost_limit_that_cannot_be_kept_is_refused_before_a_model_is_asked() -> None:
     around = Around()
-    settings = msgspec.structs.replace(SETTINGS, limits=Limits(max_cost_usd=1.0))
+    settings = msgspec.structs.replace(SETTINGS, limits=LoopLimits(max_cost_usd=1.0))
     ending, model = scaffolded(around, *WHOLE_LOOP, description=AGENTIC, settings=settings, prices={})
     assert (ending["error"]["details"]["cause"], model.asked) == ("model_price_unknown", [])
 

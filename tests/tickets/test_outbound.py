@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from aop.adapters.outbound.local.database import Answered
+from aop.adapters.outbound.local.database import LocalAnswer
 from aop.adapters.outbound.local.server import Local
 from aop.adapters.outbound.local_ports import LocalDocs, LocalTracker, LocalVcs
 from aop.adapters.outbound.upstream import Upstream
@@ -123,7 +123,7 @@ def test_a_state_that_no_transition_leads_to_is_named_with_those_that_exist(tmp_
 @pytest.mark.parametrize("branch", ["--force", "a b", "a..b", "-x"])
 def test_local_takes_no_option_for_a_branch(branch: str, tmp_path: Path) -> None:
     local: Local = local_world(tmp_path)
-    with pytest.raises(Answered, match="400"):
+    with pytest.raises(LocalAnswer, match="400"):
         local.repositories.create_branch(PROJECT, branch, "main")
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from aop.core.errors import ScaffoldPlanRejected
 from aop.core.redaction import Redactor
-from aop.tickets.modes import Mode, review_mode, scaffolding_mode
+from aop.tickets.modes import TicketMode, review_mode, scaffolding_mode
 from aop.tickets.plans import PlannedFile, ScaffoldPlan, validated
 from aop.tickets.scaffolding_prompt import scaffolding_prompt
 from aop.tickets.scaffolding_texts import commit_message
@@ -66,7 +66,7 @@ def test_a_plan_with_a_flaw_is_rejected_as_a_whole(flawed: ScaffoldPlan, reason:
 
 @pytest.mark.req("SCAF-02")
 def test_there_are_two_modes() -> None:
-    assert list(Mode) == ["LINEAR_DETERMINISTIC", "AGENTIC_ACT_LOOP"]
+    assert list(TicketMode) == ["LINEAR_DETERMINISTIC", "AGENTIC_ACT_LOOP"]
 
 
 @pytest.mark.req("SCAF-33", "SCAF-34", "SCAF-35", "SCAF-36", "SCAF-37")
@@ -81,22 +81,22 @@ def test_scaffolding_is_agentic_only_if_marked_exploratory_or_recovering(
         marked_agentic=marked, exploratory=exploratory, failed_before=failed, recovery_enabled=recovery
     )
     linear = (marked, exploratory) == (False, False) and (failed, recovery) != (True, True)
-    assert mode is (Mode.LINEAR_DETERMINISTIC if linear else Mode.AGENTIC_ACT_LOOP)
+    assert mode is (TicketMode.LINEAR_DETERMINISTIC if linear else TicketMode.AGENTIC_ACT_LOOP)
 
 
 @pytest.mark.req("REV-21", "REV-22", "REV-23", "REV-24", "REV-25")
 @pytest.mark.parametrize(
     ("changed", "mode"),
     [
-        ({}, Mode.LINEAR_DETERMINISTIC),
-        ({"diff_chars": 101}, Mode.AGENTIC_ACT_LOOP),
-        ({"marked_agentic": True}, Mode.AGENTIC_ACT_LOOP),
-        ({"failed_before": True}, Mode.LINEAR_DETERMINISTIC),
-        ({"recovery_enabled": True}, Mode.LINEAR_DETERMINISTIC),
-        ({"failed_before": True, "recovery_enabled": True}, Mode.AGENTIC_ACT_LOOP),
+        ({}, TicketMode.LINEAR_DETERMINISTIC),
+        ({"diff_chars": 101}, TicketMode.AGENTIC_ACT_LOOP),
+        ({"marked_agentic": True}, TicketMode.AGENTIC_ACT_LOOP),
+        ({"failed_before": True}, TicketMode.LINEAR_DETERMINISTIC),
+        ({"recovery_enabled": True}, TicketMode.LINEAR_DETERMINISTIC),
+        ({"failed_before": True, "recovery_enabled": True}, TicketMode.AGENTIC_ACT_LOOP),
     ],
 )
-def test_a_review_is_agentic_only_if_marked_too_large_or_recovering(changed: dict[str, Any], mode: Mode) -> None:
+def test_a_review_is_agentic_only_if_marked_too_large_or_recovering(changed: dict[str, Any], mode: TicketMode) -> None:
     usual: dict[str, Any] = {"marked_agentic": False, "diff_chars": 100, "max_diff_chars": 100}
     assert review_mode(**{**usual, "failed_before": False, "recovery_enabled": False, **changed}) is mode
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from aop.adapters.outbound.servers import ATLASSIAN, GITLAB_SERVER, server_command, waits, words_of
-from aop.adapters.outbound.settings import Chosen, ticket_settings
+from aop.adapters.outbound.settings import ChosenSystems, ticket_settings
 from aop.core.errors import TicketSettingMissing
 from tests.tickets.test_port_conformance import REAL
 
@@ -32,7 +32,7 @@ def test_a_reviewer_needs_each_of_these_but_no_states(name: str) -> None:
 def test_each_port_has_the_provider_that_is_named_for_it() -> None:
     settings, chosen = ticket_settings({**REAL, "SCAFFOLDING_TRACKER_PROVIDER": "jira"}, "scaffolding")
     assert (settings.state_initial, settings.architecture_page_id) == ("To Do", "100")
-    assert chosen == Chosen(vcs="GITLAB", tracker="JIRA", docs="CONFLUENCE", groups=("group",))
+    assert chosen == ChosenSystems(vcs="GITLAB", tracker="JIRA", docs="CONFLUENCE", groups=("group",))
 
 
 @pytest.mark.hostile("K09")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from aop.kernel.limits import Limits
+from aop.kernel.limits import StepLimits
 
 _ROOT = "/sys/fs/cgroup"
 _OWN = Path("/proc/self/cgroup")
@@ -55,7 +55,7 @@ class ControlGroup:
 
 
 @contextmanager
-def control_group(limits: Limits) -> Iterator[ControlGroup | None]:
+def control_group(limits: StepLimits) -> Iterator[ControlGroup | None]:
     """Make a group, which is gone afterwards; None where AOP cannot make one with all that is wanted."""
     wanted = wanted_folders(limits, _OWN.read_text(encoding="utf-8") if _OWN.exists() else "")
     made = [folder for folder in map(_made, wanted) if folder is not None]
@@ -67,7 +67,7 @@ def control_group(limits: Limits) -> Iterator[ControlGroup | None]:
             _remove(folder)
 
 
-def wanted_folders(limits: Limits, own: str) -> list[Folder]:
+def wanted_folders(limits: StepLimits, own: str) -> list[Folder]:
     """Return the folders that it takes; `own` is `/proc/self/cgroup` and says where AOP itself is."""
     lines = (line.split(":", 2) for line in own.splitlines())
     groups = {name: path.rstrip("/") for _, names, path in lines for name in names.split(",")}

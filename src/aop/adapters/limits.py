@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from aop.adapters.control_groups import ControlGroup, control_group
-from aop.kernel.limits import Limits
+from aop.kernel.limits import StepLimits
 
 # When the memory of the machine is used up, the kernel ends a step rather than AOP or what the user has open.
 _FIRST_TO_GO = "500"
@@ -22,7 +22,7 @@ _FIRST_TO_GO = "500"
 class Limiter:
     """Limits one step, and tells afterwards whether it ran into the limit that leaves no other trace."""
 
-    def __init__(self, limits: Limits, group: ControlGroup | None) -> None:
+    def __init__(self, limits: StepLimits, group: ControlGroup | None) -> None:
         self._limits = limits
         self._group = group
         self._kills_before = _memory_kills()
@@ -57,7 +57,7 @@ class Limiter:
 
 
 @contextmanager
-def limiter(limits: Limits) -> Iterator[Limiter]:
+def limiter(limits: StepLimits) -> Iterator[Limiter]:
     """Make what limits one step; a control group is gone afterwards."""
     # The way into a group takes 10 ms, so there is one only for what nothing else can limit well.
     if limits.memory_bytes:

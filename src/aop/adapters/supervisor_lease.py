@@ -16,7 +16,7 @@ from aop.core.errors import SupervisorRunning
 _LARGEST_NOTE = 64 * 1024
 
 
-class Holder(Struct, frozen=True, kw_only=True):
+class LeaseHolder(Struct, frozen=True, kw_only=True):
     """Who supervises."""
 
     pid: int
@@ -30,7 +30,7 @@ class SupervisorLease:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
-    def sign(self, holder: Holder) -> None:
+    def sign(self, holder: LeaseHolder) -> None:
         """Say who holds it, for those who come later."""
         note = msgspec.json.encode(holder)
         os.ftruncate(self._descriptor, 0)
@@ -55,7 +55,7 @@ def held_lease(path: Path) -> Iterator[SupervisorLease]:
         os.close(descriptor)
 
 
-def holder_of(path: Path) -> Holder | None:
+def holder_of(path: Path) -> LeaseHolder | None:
     """Return who holds the lease; None if nobody does."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -64,22 +64,22 @@ def holder_of(path: Path) -> Holder | None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return _signed(descriptor) or Holder(pid=0, since="")
+        return _signed(descriptor) or LeaseHolder(pid=0, since="")
     else:
         return None
     finally:
         os.close(descriptor)
 
 
-def _signed(descriptor: int) -> Holder | None:
+def _signed(descriptor: int) -> LeaseHolder | None:
     try:
-        return msgspec.json.decode(os.pread(descriptor, _LARGEST_NOTE, 0), type=Holder)
+        return msgspec.json.decode(os.pread(descriptor, _LARGEST_NOTE, 0), type=LeaseHolder)
     except msgspec.MsgspecError:
         # It was taken a moment ago, and is not signed yet.
         return None
 
 
-def _taken(holder: Holder | None) -> SupervisorRunning:
+def _taken(holder: LeaseHolder | None) -> SupervisorRunning:
     who = f"process {holder.pid}, since {holder.since}" if holder else "another process"
     return SupervisorRunning(
         f"A supervisor works on this repository already: {who}.",

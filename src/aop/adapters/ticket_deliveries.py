@@ -9,7 +9,7 @@ from msgspec import Struct
 from aop.adapters.ticket_ledger import ACTIVE, TicketLedger, open_run
 from aop.core.errors import WebhookQueueFull
 from aop.core.run import RunId
-from aop.tickets.deliveries import Ignored, Wanted
+from aop.tickets.deliveries import Ignored, WorkWanted
 
 ACCEPTED, DUPLICATE, RUNNING = "accepted", "duplicate", "running"
 
@@ -22,7 +22,7 @@ class Taken(Struct, frozen=True, kw_only=True):
 
 
 def take(
-    ledger: TicketLedger, kind: str, wanted: Wanted, names: Sequence[str], *, at: str, most_waiting: int
+    ledger: TicketLedger, kind: str, wanted: WorkWanted, names: Sequence[str], *, at: str, most_waiting: int
 ) -> Taken | Ignored:
     """Take a delivery, by all names that it is known by.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from aop.brains.budgets import CallLimits, Limits, Spent
+from aop.brains.budgets import CallLimits, LoopLimits, Spent
 from aop.brains.conversation import Model, Observation, Offer, Reply, Request, Said, ToolCall
 from aop.brains.looping import Loop, cut_off
 from aop.brains.ports import Answer, Journal, Mission, Once, Outcome, T, Tools, at_once
@@ -53,7 +53,7 @@ class ModelBrain:
             )
 
     async def run_agentic_loop(
-        self, mission: Mission[T], tools: Tools, limits: Limits, journal: Journal, *, once: Once = at_once
+        self, mission: Mission[T], tools: Tools, limits: LoopLimits, journal: Journal, *, once: Once = at_once
     ) -> Outcome[T]:
         """Let a model work with tools; see the port."""
         loop = Loop(

@@ -7,7 +7,7 @@ from enum import StrEnum
 import msgspec
 from msgspec import Struct
 
-from aop.brains.conversation import NO_TOKENS, Thinking, Usage
+from aop.brains.conversation import NO_TOKENS, Thinking, TokenCounts
 
 
 class Limit(StrEnum):
@@ -27,7 +27,7 @@ class CallLimits(Struct, frozen=True, kw_only=True):
     thinking: Thinking | None = None
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class LoopLimits(Struct, frozen=True, kw_only=True):
     """What one loop may use; None is no limit."""
 
     max_iterations: int = 20
@@ -44,11 +44,11 @@ class Spent(Struct, frozen=True, kw_only=True):
 
     iterations: int = 0
     seconds: float = 0.0
-    usage: Usage = NO_TOKENS
+    usage: TokenCounts = NO_TOKENS
     cost_usd: float | None = 0.0
     """None: at least one reply had no known price."""
 
-    def with_reply(self, usage: Usage, cost_usd: float | None) -> Spent:
+    def with_reply(self, usage: TokenCounts, cost_usd: float | None) -> Spent:
         """Return what is spent after one more reply."""
         cost = None if self.cost_usd is None or cost_usd is None else round(self.cost_usd + cost_usd, 9)
         return msgspec.structs.replace(
@@ -60,7 +60,7 @@ class Spent(Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, seconds=seconds)
 
 
-def reached(limits: Limits, spent: Spent) -> Limit | None:
+def reached(limits: LoopLimits, spent: Spent) -> Limit | None:
     """Return the limit that forbids another reply; what cannot be counted counts as used up."""
     if spent.iterations >= limits.max_iterations:
         return Limit.ITERATIONS
@@ -73,7 +73,7 @@ def reached(limits: Limits, spent: Spent) -> Limit | None:
     return None
 
 
-def next_call(limits: Limits, spent: Spent, usual: CallLimits) -> CallLimits:
+def next_call(limits: LoopLimits, spent: Spent, usual: CallLimits) -> CallLimits:
     """Return what the next reply may take: as much as usual, or what is left."""
     tokens = usual.max_output_tokens
     if limits.max_tokens is not None:

@@ -10,7 +10,7 @@ from msgspec import Struct
 Thinking: TypeAlias = Literal["off", "low", "medium", "high"]
 
 
-class Usage(Struct, frozen=True, kw_only=True):
+class TokenCounts(Struct, frozen=True, kw_only=True):
     """Tokens as the provider reports them; what it does not report is None, not zero."""
 
     input_tokens: int | None = None
@@ -24,9 +24,9 @@ class Usage(Struct, frozen=True, kw_only=True):
         """Return what was read and written, if both are known."""
         return _sum(self.input_tokens, self.output_tokens)
 
-    def plus(self, other: Usage) -> Usage:
+    def plus(self, other: TokenCounts) -> TokenCounts:
         """Return the tokens of both; unknown and anything is unknown."""
-        return Usage(
+        return TokenCounts(
             input_tokens=_sum(self.input_tokens, other.input_tokens),
             output_tokens=_sum(self.output_tokens, other.output_tokens),
             cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
@@ -34,7 +34,7 @@ class Usage(Struct, frozen=True, kw_only=True):
         )
 
 
-NO_TOKENS = Usage(input_tokens=0, output_tokens=0)
+NO_TOKENS = TokenCounts(input_tokens=0, output_tokens=0)
 
 
 class Offer(Struct, frozen=True, kw_only=True):
@@ -85,7 +85,7 @@ class Reply(Struct, frozen=True, kw_only=True, tag="replied"):
     calls: tuple[ToolCall, ...] = ()
     cut_off: bool = False
     """Whether it reached its token limit before it was complete; what it says is not to be used then."""
-    usage: Usage = Usage()
+    usage: TokenCounts = TokenCounts()
     kept: str = ""
     """What the adapter wants to see again with the next request (signatures of thoughts); nobody else reads it."""
     passed_over: tuple[PassedOver, ...] = ()

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 from msgspec import Struct
 
-from aop.brains.budgets import CallLimits, Limit, Limits, Spent, next_call, reached
+from aop.brains.budgets import CallLimits, Limit, LoopLimits, Spent, next_call, reached
 from aop.brains.conversation import Model, Observation, Offer, Reply, Request, Said, ToolCall, Turn
 from aop.brains.ports import (
     Called,
@@ -121,7 +121,7 @@ class Loop(Struct, frozen=True, kw_only=True):
     clock: Clock
     redact: Redactor
     call_limits: CallLimits
-    limits: Limits
+    limits: LoopLimits
     journal: Journal
     once: Once = at_once
 

@@ -7,8 +7,8 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from aop.brains.budgets import Limit, Limits, Spent
-from aop.brains.conversation import Offer, PassedOver, Usage
+from aop.brains.budgets import Limit, LoopLimits, Spent
+from aop.brains.conversation import Offer, PassedOver, TokenCounts
 from aop.brains.prompts import Prompt
 from aop.core.errors import Json
 
@@ -20,7 +20,7 @@ class Answer(Struct, Generic[T], frozen=True, kw_only=True):
 
     value: T
     model: str
-    usage: Usage
+    usage: TokenCounts
     cost_usd: float | None
     """None: the model has no known price, or did not report its tokens."""
     seconds: float
@@ -94,7 +94,7 @@ class Replied(Struct, frozen=True, kw_only=True, tag="replied"):
 
     model: str
     text: str
-    usage: Usage
+    usage: TokenCounts
     cost_usd: float | None
     passed_over: tuple[PassedOver, ...] = ()
 
@@ -140,7 +140,7 @@ class Brain(Protocol):
         """
 
     async def run_agentic_loop(
-        self, mission: Mission[T], tools: Tools, limits: Limits, journal: Journal, *, once: Once = at_once
+        self, mission: Mission[T], tools: Tools, limits: LoopLimits, journal: Journal, *, once: Once = at_once
     ) -> Outcome[T]:
         """Let a model work with tools until it hands in a result or a limit is reached.
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Struct
 
-from aop.brains.conversation import Usage
+from aop.brains.conversation import TokenCounts
 from aop.core.errors import InvalidConfiguration
 
 _MILLION = 1_000_000
@@ -27,7 +27,7 @@ class Price(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """More input than this, and all tokens of the request cost what `long` says."""
     long: Price | None = None
 
-    def cost(self, usage: Usage) -> float | None:
+    def cost(self, usage: TokenCounts) -> float | None:
         """Return what one request of this usage costs, if it is known."""
         if usage.input_tokens is None or usage.output_tokens is None:
             return None
@@ -53,7 +53,7 @@ class Prices:
         dated = _DATED.fullmatch(model)
         return self._table.get(dated[1]) if dated else None
 
-    def cost(self, model: str, usage: Usage) -> float | None:
+    def cost(self, model: str, usage: TokenCounts) -> float | None:
         """Return what a usage of a model costs in US dollars; None if that is not known."""
         price = self.of(model)
         return None if price is None else price.cost(usage)

@@ -24,7 +24,7 @@ from aop.core.errors import (
     UnsupportedAgentProvider,
 )
 from aop.kernel.agent_models import Provider, Runtime
-from aop.supervisor.providers import Wish, choices
+from aop.supervisor.providers import ProviderWish, choices
 from aop.wiring import Settings, build
 
 
@@ -91,7 +91,7 @@ def _would_be_used(folder: Path) -> dict[str, str]:
         runtime = app.gateway.kernel.config().agents.runtime
         app.close()
     try:
-        chosen = choices(Wish(), Wish.from_env(settings.environ), runtime)
+        chosen = choices(ProviderWish(), ProviderWish.from_env(settings.environ), runtime)
     except AgentProviderNotConfigured:
         return {}
     return {str(role): chosen[role].provider for role in WORKERS}

@@ -21,34 +21,36 @@ from aop.cli.terminal import Terminal
 from aop.core.errors import AgentAtWork, InvalidCliArgs, Json
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
-from aop.gated.driving import Allowed, Drive, Ended, Ending
+from aop.gated.driving import Drive, DriveEnded, DriveEnding, DriveLimits
 from aop.kernel.calls import Envelope
 from aop.kernel.gateway import Gateway
 from aop.kernel.ports import Report
 from aop.kernel.principals import Principal
-from aop.supervisor.providers import ROLES, Wish, choice_of
+from aop.supervisor.providers import ROLES, ProviderWish, choice_of
 from aop.wiring import App, Settings, build, gated_agent, make_ready_for_threads
 
-EXITS: Mapping[Ending, Exit] = {
-    Ending.DONE: Exit.OK,
-    Ending.WAITS_FOR_APPROVAL: Exit.NEEDS_PERSON,
-    Ending.HALTED: Exit.NEEDS_PERSON,
-    Ending.ESCALATED: Exit.ESCALATED,
-    Ending.NOT_REVIEWED: Exit.FAILED,
-    Ending.NO_PROGRESS: Exit.FAILED,
-    Ending.TURNS_USED_UP: Exit.TRY_AGAIN,
-    Ending.TIME_IS_UP: Exit.TRY_AGAIN,
-    Ending.COST_CAP: Exit.NEEDS_PERSON,
+EXITS: Mapping[DriveEnding, Exit] = {
+    DriveEnding.DONE: Exit.OK,
+    DriveEnding.WAITS_FOR_APPROVAL: Exit.NEEDS_PERSON,
+    DriveEnding.HALTED: Exit.NEEDS_PERSON,
+    DriveEnding.ESCALATED: Exit.ESCALATED,
+    DriveEnding.NOT_REVIEWED: Exit.FAILED,
+    DriveEnding.NO_PROGRESS: Exit.FAILED,
+    DriveEnding.TURNS_USED_UP: Exit.TRY_AGAIN,
+    DriveEnding.TIME_IS_UP: Exit.TRY_AGAIN,
+    DriveEnding.COST_CAP: Exit.NEEDS_PERSON,
 }
-HINTS: Mapping[Ending, str] = {
-    Ending.ESCALATED: "`aop inbox` shows its report. Answer with `aop gated resume --guidance TEXT`; run this again.",
-    Ending.WAITS_FOR_APPROVAL: "When it is merged, run this again for the next pull request.",
-    Ending.HALTED: "When that is done, `aop gated reset` begins again.",
-    Ending.NOT_REVIEWED: "See to the reviewer (`gated` of the policy), and run this again.",
-    Ending.NO_PROGRESS: "See what the agent says with `aop logs --agent NAME`.",
-    Ending.TURNS_USED_UP: "Run this again to go on, or allow more with `--max-turns`.",
-    Ending.TIME_IS_UP: "Run this again to go on, or allow more with `--max-minutes`.",
-    Ending.COST_CAP: "Raise the cap in `cost` of the policy, and run this again.",
+HINTS: Mapping[DriveEnding, str] = {
+    DriveEnding.ESCALATED: (
+        "`aop inbox` shows its report. Answer with `aop gated resume --guidance TEXT`; run this again."
+    ),
+    DriveEnding.WAITS_FOR_APPROVAL: "When it is merged, run this again for the next pull request.",
+    DriveEnding.HALTED: "When that is done, `aop gated reset` begins again.",
+    DriveEnding.NOT_REVIEWED: "See to the reviewer (`gated` of the policy), and run this again.",
+    DriveEnding.NO_PROGRESS: "See what the agent says with `aop logs --agent NAME`.",
+    DriveEnding.TURNS_USED_UP: "Run this again to go on, or allow more with `--max-turns`.",
+    DriveEnding.TIME_IS_UP: "Run this again to go on, or allow more with `--max-minutes`.",
+    DriveEnding.COST_CAP: "Raise the cap in `cost` of the policy, and run this again.",
 }
 
 
@@ -71,11 +73,11 @@ def _alone(app: App, name: str) -> AbstractContextManager[int]:
 
 
 def _driven(app: App, settings: Settings, arguments: argparse.Namespace, terminal: Terminal) -> int:
-    wish = Wish(
+    wish = ProviderWish(
         provider=arguments.agent_provider, model=arguments.agent_model, config_env=arguments.provider_config_env
     )
     runtime = app.gateway.kernel.config().agents.runtime
-    choice = choice_of(Role.SWE, wish, Wish.from_env(settings.environ), runtime)
+    choice = choice_of(Role.SWE, wish, ProviderWish.from_env(settings.environ), runtime)
     # What is missing is said before anything is changed.
     gated_agent(app, settings, choice)
     began = time.monotonic()
@@ -90,7 +92,7 @@ def _driven(app: App, settings: Settings, arguments: argparse.Namespace, termina
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     end_orphans(app.root)
     make_ready_for_threads()
-    allowed = Allowed(turns=arguments.max_turns, seconds=arguments.max_minutes * 60)
+    allowed = DriveLimits(turns=arguments.max_turns, seconds=arguments.max_minutes * 60)
     served = msgspec.structs.replace(app, gateway=told)
     with open_door(served, settings, dict.fromkeys(ROLES, choice), terminal.say) as mcp_url:
         agent = gated_agent(served, settings, choice, mcp_url)
@@ -132,7 +134,7 @@ def _gist(tool: str, arguments: Json, answer: Envelope) -> str:
     return f"{where or 'done'}{': not applied' if data.get('success') is False else ''}"
 
 
-def _shown(app: App, name: str, ended: Ended, seconds: float, terminal: Terminal) -> int:
+def _shown(app: App, name: str, ended: DriveEnded, seconds: float, terminal: Terminal) -> int:
     code = exit_of(str(ended.error["code"])) if ended.error is not None else EXITS[ended.ending]
     facts = app.gateway.call(app.person, "gated.status", {}).data["workflows"]
     workflow = next((each for each in facts if each["feature_id"] == name), None)

@@ -10,7 +10,7 @@ from aop.adapters.config_files import FOLDER
 from aop.adapters.configuration import read_config
 from aop.adapters.generated_files import Drift
 from aop.adapters.git.repository import Repository, open_repository
-from aop.adapters.projects.starter import Proposal, place_new_file, propose
+from aop.adapters.projects.starter import StarterFiles, place_new_file, propose
 from aop.cli.contracts import contracts_in
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     return Exit.OK
 
 
-def _show(terminal: Terminal, repository: Repository, proposal: Proposal) -> None:
+def _show(terminal: Terminal, repository: Repository, proposal: StarterFiles) -> None:
     terminal.say(f"Repository   {repository.root}")
     terminal.say(f"Base branch  {proposal.base_branch} ({_why_base(proposal)})")
     if proposal.language:
@@ -70,7 +70,7 @@ def _show(terminal: Terminal, repository: Repository, proposal: Proposal) -> Non
         terminal.say(f"Note: {warning}")
 
 
-def _why_base(proposal: Proposal) -> str:
+def _why_base(proposal: StarterFiles) -> str:
     if POLICY in proposal.existing:
         return f"{POLICY} is there, and does not say otherwise"
     return "it is checked out here" if proposal.base_branch == proposal.checked_out else "it is there, as usual"
@@ -88,7 +88,7 @@ def _folders_of(drifted: tuple[Drift, ...]) -> list[str]:
     return sorted({"/".join(drift.path.split("/")[:3]) for drift in drifted})
 
 
-def _say_what_is_next(terminal: Terminal, repository: Repository, proposal: Proposal, written: list[str]) -> None:
+def _say_what_is_next(terminal: Terminal, repository: Repository, proposal: StarterFiles, written: list[str]) -> None:
     terminal.say(f"Wrote {', '.join(written)}.")
     place = "" if Path.cwd() == repository.root else f", in {repository.root}"
     elsewhere = "" if proposal.checked_out == proposal.base_branch else f" on `{proposal.base_branch}`"
@@ -97,7 +97,7 @@ def _say_what_is_next(terminal: Terminal, repository: Repository, proposal: Prop
     terminal.say('  aop call feature.init \'{"feature_id": "my_feature"}\'')
 
 
-def _as_json(proposal: Proposal, written: list[str], config: Config, *, ok: bool) -> dict[str, Json]:
+def _as_json(proposal: StarterFiles, written: list[str], config: Config, *, ok: bool) -> dict[str, Json]:
     return {
         "ok": ok,
         "written": list(written),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from aop.adapters.supervisor_lease import Holder, holder_of
+from aop.adapters.supervisor_lease import LeaseHolder, holder_of
 from aop.cli.supervised import LEASE
 from aop.core.errors import NoSupervisor
 from aop.kernel.wishes import Wish
@@ -15,7 +15,7 @@ LOOK_SECONDS = 0.05
 PATIENCE_SECONDS = 20.0
 
 
-def running_supervisor(app: App) -> Holder | None:
+def running_supervisor(app: App) -> LeaseHolder | None:
     """Return who supervises this repository now."""
     return holder_of(app.root / LEASE)
 

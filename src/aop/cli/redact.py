@@ -16,7 +16,7 @@ from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
 from aop.core.errors import InvalidCliArgs
 from aop.core.redaction import Redactor
-from aop.core.redaction_stream import Place, masked_parts
+from aop.core.redaction_stream import SecretPlace, masked_parts
 from aop.wiring import Settings
 
 PIECE_BYTES = 256 * 1024
@@ -30,7 +30,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Mask, or list, what the rules find; the values of this environment's secrets are found too."""
     redactor = Redactor(Settings.from_env(os.environ).secrets)
-    places: list[Place] = []
+    places: list[SecretPlace] = []
     with _opened(arguments.file) as source:
         for part in masked_parts(_pieces(source), redactor.find):
             places += part.places
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     return Exit.OK
 
 
-def _summary(places: list[Place]) -> str:
+def _summary(places: list[SecretPlace]) -> str:
     counts = sorted(Counter(place.rule for place in places).items())
     return f"Masked: {', '.join(f'{rule} {count}' for rule, count in counts) or 'nothing'}."
 

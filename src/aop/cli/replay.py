@@ -34,7 +34,7 @@ class RunRow(Struct, frozen=True, kw_only=True):
     turns: int
 
 
-class Step(Struct, frozen=True, kw_only=True):
+class ReplayStep(Struct, frozen=True, kw_only=True):
     """One thing that happened in a run."""
 
     seq: int
@@ -87,7 +87,7 @@ def _row(name: str, journal: Sequence[JournalEntry]) -> RunRow:
     )
 
 
-def steps_of(name: str, journal: Sequence[JournalEntry]) -> list[Step]:
+def steps_of(name: str, journal: Sequence[JournalEntry]) -> list[ReplayStep]:
     """Return what happened in a run, or to a feature.
 
     Raises: UnknownRun.
@@ -119,9 +119,9 @@ def _life(entry: JournalEntry) -> str:
     return ".".join(entry.event.operation_id.split(".")[:3])
 
 
-def _step(entry: JournalEntry, began: datetime) -> Step:
+def _step(entry: JournalEntry, began: datetime) -> ReplayStep:
     event = entry.event
-    return Step(
+    return ReplayStep(
         seq=entry.seq,
         seconds=round((datetime.fromisoformat(event.at) - began).total_seconds(), 3),
         feature_id=event.feature_id or "",
@@ -139,7 +139,7 @@ def _facts(entry: JournalEntry) -> str:
     return " ".join(f"{name}={' '.join(text.split())[:_LONGEST_FACT]}" for name, text in texts.items())
 
 
-def _line(step: Step) -> str:
+def _line(step: ReplayStep) -> str:
     return f"#{step.seq:<5} +{step.seconds:8.2f} s  {step.feature_id}  {step.actor}  {step.event}: {step.says}".rstrip()
 
 

@@ -6,7 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
-from aop.adapters.supervisor_lease import Holder
+from aop.adapters.supervisor_lease import LeaseHolder
 from aop.cli.exits import Exit
 from aop.cli.live_run import running_supervisor
 from aop.cli.supervised import agents_before, order_of, supervised, supervising_arguments
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         app.close()
 
 
-def _goes_on(holder: Holder | None, answer: Envelope, terminal: Terminal) -> int:
+def _goes_on(holder: LeaseHolder | None, answer: Envelope, terminal: Terminal) -> int:
     pid = holder.pid if holder else None
     if not answer.data["resumed"]:
         raise SupervisorRunning(f"Nothing was paused, and a supervisor is at work: process {pid}.", pid=pid)

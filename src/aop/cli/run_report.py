@@ -36,7 +36,7 @@ class RunFacts(Struct, frozen=True, kw_only=True):
     """What was on its way when the run began."""
 
 
-class Dashboard:
+class FeatureCounts:
     """Tells how many features are where, when that has changed; at most every so often."""
 
     def __init__(self, app: App, terminal: Terminal) -> None:

@@ -16,7 +16,7 @@ from aop.adapters.ticket_workers import TicketWorkers
 from aop.cli.ticket import LEDGER
 from aop.core.clock import timestamp
 from aop.core.redaction import Redactor
-from aop.web.webhooks import PATHS, Intake, webhook_routes
+from aop.web.webhooks import PATHS, WebhookIntake, webhook_routes
 from aop.wiring import Settings, build_ticket_desk, make_ready_for_threads
 
 
@@ -41,7 +41,7 @@ def served_webhooks(root: Path, settings: Settings, log: Callable[[str], None]) 
     for kind, refusal in workers.refusals.items():
         log(f"aop: {PATHS[kind]} takes nothing: {redact(refusal.message)} [{refusal.code}]")
     clock = SystemClock()
-    intake = Intake(
+    intake = WebhookIntake(
         secret=wanted.secret,
         rules=wanted.rules,
         ledger=ledger,

@@ -16,9 +16,9 @@ from msgspec import Struct
 from aop.adapters.background import in_background
 from aop.adapters.metering.kept import KeptUsage
 from aop.adapters.orphans import end_children
-from aop.adapters.supervisor_lease import Holder, SupervisorLease, held_lease
+from aop.adapters.supervisor_lease import LeaseHolder, SupervisorLease, held_lease
 from aop.cli.exits import Exit
-from aop.cli.run_report import Dashboard, exit_code, report, show
+from aop.cli.run_report import FeatureCounts, exit_code, report, show
 from aop.cli.stopping import stop_on_signals
 from aop.cli.terminal import Terminal
 from aop.core.errors import InvalidCliArgs
@@ -27,8 +27,8 @@ from aop.core.roles import Role
 from aop.kernel.run_facts import NewestRun, RunProvider
 from aop.kernel.usage import OpenTurn, Usage
 from aop.supervisor.killed_turns import count_killed_turns
-from aop.supervisor.life import Limits, limits_of
-from aop.supervisor.providers import NOBODY, Wish, choices
+from aop.supervisor.life import RunLimits, limits_of
+from aop.supervisor.providers import NOBODY, ProviderWish, choices
 from aop.supervisor.specs import WantedFeature
 from aop.supervisor.supervising import NO_DEPENDENCIES
 from aop.supervisor.workers import ProviderChoice
@@ -45,7 +45,7 @@ class Order(Struct, frozen=True, kw_only=True):
     features: tuple[WantedFeature, ...]
     depends_on: Mapping[FeatureId, tuple[FeatureId, ...]]
     choices: Mapping[Role, ProviderChoice]
-    limits: Limits
+    limits: RunLimits
 
 
 def supervising_arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,11 +72,11 @@ def order_of(
     """
     if arguments.max_active is not None and arguments.max_active < 1:
         raise InvalidCliArgs("`--max-active` must be at least 1.", max_active=arguments.max_active)
-    wish = Wish(
+    wish = ProviderWish(
         provider=arguments.agent_provider, model=arguments.agent_model, config_env=arguments.provider_config_env
     )
     config = app.gateway.kernel.config()
-    chosen = choices(wish, Wish.from_env(settings.environ), config.agents.runtime, before)
+    chosen = choices(wish, ProviderWish.from_env(settings.environ), config.agents.runtime, before)
     agent_staff(app, settings, chosen)
     limits = limits_of(config.policy.supervisor, active_features=arguments.max_active)
     return Order(features=features, depends_on=depends_on, choices=chosen, limits=limits)
@@ -136,7 +136,7 @@ def _supervise(
 ) -> int:
     began = time.monotonic()
     wanted = [feature.feature_id for feature in order.features]
-    lease.sign(Holder(pid=os.getpid(), since=app.gateway.kernel.now(), features=tuple(wanted)))
+    lease.sign(LeaseHolder(pid=os.getpid(), since=app.gateway.kernel.now(), features=tuple(wanted)))
 
     def tell(feature_id: FeatureId, line: str) -> None:
         terminal.say(f"{time.monotonic() - began:7.2f} s  {feature_id}: {line}")
@@ -153,7 +153,7 @@ def _supervise(
         made.supervisor.note_beginning(app.person.actor, features, order.choices, order.limits)
         made.supervisor.submit(features, order.depends_on)
         ready()
-        made.supervisor.go_on(until=until, stopped=stopping.asked, report=Dashboard(app, terminal))
+        made.supervisor.go_on(until=until, stopped=stopping.asked, report=FeatureCounts(app, terminal))
         if stopping.asked():
             terminal.say("aop: stopped. `aop resume` goes on where it was.")
             end_children()

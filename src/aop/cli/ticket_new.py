@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from aop.adapters.outbound.local.database import Answered
+from aop.adapters.outbound.local.database import LocalAnswer
 from aop.adapters.outbound.local.server import Local
 from aop.adapters.outbound.settings import LOCAL_FOLDER
 from aop.cli.exits import Exit
@@ -33,7 +33,7 @@ def make_ticket(key: str, file: str | None, environ: Mapping[str, str], terminal
     local = Local(Path(os.path.abspath(environ[LOCAL_FOLDER])), environ)
     try:
         made: Any = local.tickets.create(key, summary, description.strip())
-    except Answered as said:
+    except LocalAnswer as said:
         raise RemoteRejected(f"LOCAL answered {said}.", hint="Choose another key.", key=key) from said
     if terminal.json:
         terminal.object({"ok": True, "data": {"key": key, "summary": made["summary"], "status": made["status"]}})

@@ -26,7 +26,7 @@ _NAMES = (KNOWN_VALUE, *(rule.name for rule in _RULES))
 _MARKERS = frozenset(f"[redacted:{name}]" for name in _NAMES)
 
 
-class Finding(Struct, frozen=True, kw_only=True):
+class SecretFinding(Struct, frozen=True, kw_only=True):
     """Where a secret stands, and which rule says so; never the secret itself."""
 
     rule: str
@@ -44,11 +44,11 @@ class Redactor:
         """Return the text with a marker in place of each secret."""
         return _masked(text, self._hits(text))
 
-    def find(self, text: str) -> tuple[Finding, ...]:
+    def find(self, text: str) -> tuple[SecretFinding, ...]:
         """Return all that would be masked, in order, without overlaps."""
         return tuple(hit.finding for hit in self._hits(text))
 
-    def secrets_in(self, text: str) -> tuple[Finding, ...]:
+    def secrets_in(self, text: str) -> tuple[SecretFinding, ...]:
         """Return what is a secret beyond reasonable doubt: enough to refuse a patch or a comment that has it."""
         return tuple(hit.finding for hit in self._certain_hits(text))
 
@@ -63,7 +63,7 @@ class Redactor:
         return _merged([*self._known.hits(text), *_rule_hits(text, last_rank=len(_NAMES))])
 
 
-def secrets_in(text: str) -> tuple[Finding, ...]:
+def secrets_in(text: str) -> tuple[SecretFinding, ...]:
     """Return what is a secret beyond reasonable doubt, where no values are known."""
     return Redactor().secrets_in(text)
 
@@ -90,8 +90,8 @@ class _Hit(Struct, frozen=True):
     """Position of its rule in `_NAMES`; where hits overlap, the lower one names them."""
 
     @property
-    def finding(self) -> Finding:
-        return Finding(rule=_NAMES[self.rank], start=self.start, end=self.end)
+    def finding(self) -> SecretFinding:
+        return SecretFinding(rule=_NAMES[self.rank], start=self.start, end=self.end)
 
 
 def _masked(text: str, hits: Sequence[_Hit]) -> str:

@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from aop.core.redaction import Finding
+from aop.core.redaction import SecretFinding
 
 WINDOW = 1024 * 1024
 MARGIN = 64 * 1024
 """How much of what follows is looked at before a line is let go: more than any secret has, but for absurd ones."""
 MOST_HELD = 8
 
-Find = Callable[[str], Sequence[Finding]]
+Find = Callable[[str], Sequence[SecretFinding]]
 
 
-class Place(Struct, frozen=True, kw_only=True):
+class SecretPlace(Struct, frozen=True, kw_only=True):
     """Where a secret begins, counted from 1, and which rule says so; never the secret itself."""
 
     rule: str
@@ -28,7 +28,7 @@ class Masked(Struct, frozen=True, kw_only=True):
     """The next part of the text without its secrets, and where these were."""
 
     text: str
-    places: tuple[Place, ...]
+    places: tuple[SecretPlace, ...]
 
 
 def masked_parts(pieces: Iterable[str], find: Find, *, window: int = WINDOW, margin: int = MARGIN) -> Iterator[Masked]:
@@ -48,7 +48,7 @@ def masked_parts(pieces: Iterable[str], find: Find, *, window: int = WINDOW, mar
         yield _masked(held, find(held), line, column)
 
 
-def _cut(text: str, findings: Sequence[Finding], margin: int) -> int:
+def _cut(text: str, findings: Sequence[SecretFinding], margin: int) -> int:
     """Return up to where the text can be let go: nothing that follows can change what is found there."""
     limit = max(0, len(text) - margin)
     cut = text.rfind("\n", 0, limit) + 1
@@ -62,16 +62,16 @@ def _cut(text: str, findings: Sequence[Finding], margin: int) -> int:
     return 0 if last == len(text) else max(limit, last)
 
 
-def _masked(text: str, findings: Sequence[Finding], line: int, column: int) -> Masked:
+def _masked(text: str, findings: Sequence[SecretFinding], line: int, column: int) -> Masked:
     pieces: list[str] = []
-    places: list[Place] = []
+    places: list[SecretPlace] = []
     shown = 0
     for finding in findings:
         if finding.start >= len(text):
             break
         before = text[shown : finding.start]
         line, column = _after(before, line, column)
-        places.append(Place(rule=finding.rule, line=line, column=column))
+        places.append(SecretPlace(rule=finding.rule, line=line, column=column))
         line, column = _after(text[finding.start : finding.end], line, column)
         pieces += (before, f"[redacted:{finding.rule}]")
         shown = finding.end

@@ -38,7 +38,7 @@ class Part(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_d
     """Something that stands in the plan."""
 
 
-class Step(Part, frozen=True, kw_only=True):
+class PlanStep(Part, frozen=True, kw_only=True):
     type: StepType
     description: Words
     status: StepStatus = StepStatus.TODO
@@ -51,10 +51,10 @@ class BreakdownHistory(Part, frozen=True, kw_only=True):
     justification: Words
 
 
-class Task(Part, frozen=True, kw_only=True):
+class PlanTask(Part, frozen=True, kw_only=True):
     task_name: Words = field(name="taskName")
     status: TaskStatus = TaskStatus.TODO
-    tdd_steps: Annotated[tuple[Step, ...], Meta(min_length=1, max_length=MOST_STEPS)]
+    tdd_steps: Annotated[tuple[PlanStep, ...], Meta(min_length=1, max_length=MOST_STEPS)]
     breakdown_history: BreakdownHistory | None = field(name="breakdownHistory", default=None)
 
 
@@ -67,7 +67,7 @@ class ActivePr(Part, frozen=True, kw_only=True):
     )
     summary: Words
     verification_plan: Words = field(name="verificationPlan")
-    tasks: Annotated[tuple[Task, ...], Meta(min_length=1, max_length=MOST_TASKS)]
+    tasks: Annotated[tuple[PlanTask, ...], Meta(min_length=1, max_length=MOST_TASKS)]
 
 
 class Position(Struct, frozen=True, kw_only=True):
@@ -116,7 +116,7 @@ def position(plan: ActivePr) -> Position | None:
     return None
 
 
-def step_at(plan: ActivePr, place: Position) -> Step:
+def step_at(plan: ActivePr, place: Position) -> PlanStep:
     """Return a step."""
     return plan.tasks[place.task].tdd_steps[place.step]
 
@@ -138,10 +138,10 @@ def with_step_done(plan: ActivePr, place: Position) -> ActivePr:
     return _with_task(plan, place.task, replace(task, tdd_steps=steps, status=status))
 
 
-def with_tasks(plan: ActivePr, tasks: tuple[Task, ...]) -> ActivePr:
+def with_tasks(plan: ActivePr, tasks: tuple[PlanTask, ...]) -> ActivePr:
     """Return the plan with tasks added at its end; one whose name is taken gets a number."""
     names = {task.task_name for task in plan.tasks}
-    added: list[Task] = []
+    added: list[PlanTask] = []
     for task in tasks:
         name, number = task.task_name, 2
         while name in names:
@@ -173,7 +173,7 @@ def replanned(plan: ActivePr, draft: ActivePr, *, original: str) -> tuple[Active
     return replace(plan, tasks=tasks), tuple(problems)
 
 
-def _problems_of(new: list[Task], original: str) -> list[str]:
+def _problems_of(new: list[PlanTask], original: str) -> list[str]:
     problems: list[str] = []
     history = new[0].breakdown_history
     if history is None or history.original_task_name != original:
@@ -185,10 +185,10 @@ def _problems_of(new: list[Task], original: str) -> list[str]:
     return problems
 
 
-def _undone(task: Task) -> Task:
+def _undone(task: PlanTask) -> PlanTask:
     steps = tuple(replace(step, status=StepStatus.TODO) for step in task.tdd_steps)
     return replace(task, status=TaskStatus.TODO, tdd_steps=steps)
 
 
-def _with_task(plan: ActivePr, number: int, task: Task) -> ActivePr:
+def _with_task(plan: ActivePr, number: int, task: PlanTask) -> ActivePr:
     return replace(plan, tasks=(*plan.tasks[:number], task, *plan.tasks[number + 1 :]))

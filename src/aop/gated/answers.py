@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from aop.core.roles import Role
-from aop.gated.workflow import Decision, Expectation, Verdict
+from aop.gated.workflow import Decision, Expectation, SubmissionVerdict
 from aop.kernel.calls import Arguments
 
 SWE = frozenset({Role.SWE, Role.SYSTEM})
@@ -39,7 +39,7 @@ class SubmitWork(Arguments, frozen=True, kw_only=True):
 
 
 class Judgement(Struct, frozen=True, kw_only=True):
-    status: Verdict
+    status: SubmissionVerdict
     """How the work was judged."""
     output: str
     """What was printed, word for word."""

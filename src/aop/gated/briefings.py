@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from aop.gated.active_pr import ActivePr, Position, Step, StepType, Task, step_at
-from aop.gated.workflow import Thresholds, Workflow
+from aop.gated.active_pr import ActivePr, PlanStep, PlanTask, Position, StepType, step_at
+from aop.gated.workflow import AttemptThresholds, Workflow
 
 TOOLKIT = (
     "Your tools: `read_file`, `list_directory` and `search_code` to look, `safe_patch` to change a file, and"
@@ -81,7 +81,7 @@ def checkpoint(step: str) -> str:
     )
 
 
-def debug(workflow: Workflow, step: Step, thresholds: Thresholds) -> str:
+def debug(workflow: Workflow, step: PlanStep, thresholds: AttemptThresholds) -> str:
     """Return the error as it was, and advice by the number of attempts (GATED-21, GATED-71 to GATED-75)."""
     return _joined(
         "Your goal: the last submission failed, and fixing it is the goal now.",
@@ -95,7 +95,7 @@ def debug(workflow: Workflow, step: Step, thresholds: Thresholds) -> str:
     )
 
 
-def advice(workflow: Workflow, thresholds: Thresholds) -> str:
+def advice(workflow: Workflow, thresholds: AttemptThresholds) -> str:
     """Return what to try next, after so many attempts."""
     attempts = workflow.debug_attempt_counter
     if attempts >= thresholds.unlock_escalation_at or _failed_again(workflow, thresholds):
@@ -112,11 +112,11 @@ def advice(workflow: Workflow, thresholds: Thresholds) -> str:
     return "Hypothesize and fix: say what you think is wrong, change that one thing, and hand in."
 
 
-def _failed_again(workflow: Workflow, thresholds: Thresholds) -> bool:
+def _failed_again(workflow: Workflow, thresholds: AttemptThresholds) -> bool:
     return workflow.replan_count > 0 and workflow.debug_attempt_counter >= thresholds.unlock_scope_reduction_at
 
 
-def replan(original: Task, error: str, problem: str | None) -> str:
+def replan(original: PlanTask, error: str, problem: str | None) -> str:
     """Return how a task is cut into finer ones (GATED-80)."""
     return _joined(
         "Your goal: everything since the last checkpoint was reverted, and a finer plan is wanted.",

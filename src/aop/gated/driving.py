@@ -26,7 +26,7 @@ ENDS_A_TURN = frozenset({SUBMIT_WORK, "request_scope_reduction", "escalate_for_e
 """One attempt, and then its report: what an agent wants after one of these it wants without the answer (GATED-03)."""
 
 
-class Ending(StrEnum):
+class DriveEnding(StrEnum):
     """Why nobody is asked any more."""
 
     DONE = "done"
@@ -41,17 +41,17 @@ class Ending(StrEnum):
     COST_CAP = "cost_cap"
 
 
-class Ended(Struct, frozen=True, kw_only=True):
+class DriveEnded(Struct, frozen=True, kw_only=True):
     """How a run ended."""
 
-    ending: Ending
+    ending: DriveEnding
     message: str
     turns: int = 0
     error: Mapping[str, Json] | None = None
     """The refusal that it ended with, if it did."""
 
 
-class Allowed(Struct, frozen=True, kw_only=True):
+class DriveLimits(Struct, frozen=True, kw_only=True):
     """How much an agent may try."""
 
     turns: int
@@ -70,17 +70,17 @@ class Given(Struct, frozen=True, kw_only=True):
     seconds: float
 
 
-class Wanted(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class WantedCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A call that an agent without MCP wants made for it."""
 
     tool: str
     arguments: Mapping[str, Any] = {}
 
 
-class Taken(Struct, frozen=True, kw_only=True):
+class TurnTaken(Struct, frozen=True, kw_only=True):
     """What came of a turn, besides what the record knows."""
 
-    calls: tuple[Wanted, ...] = ()
+    calls: tuple[WantedCall, ...] = ()
     usage: Usage | None = None
     note: str = ""
 
@@ -96,7 +96,7 @@ class Agent(Protocol):
     def model(self) -> str | None:
         """Return the model that it uses; None if nobody said."""
 
-    def turn(self, given: Given) -> Taken:
+    def turn(self, given: Given) -> TurnTaken:
         """Take a turn.
 
         Raises: NoUsableAnswer; its fact `usage` says what the turn cost nevertheless.
@@ -107,7 +107,7 @@ class Drive:
     """One run of one agent on one workflow."""
 
     def __init__(
-        self, gateway: Gateway, name: FeatureId, agent: Agent, allowed: Allowed, tell: Callable[[str], None]
+        self, gateway: Gateway, name: FeatureId, agent: Agent, allowed: DriveLimits, tell: Callable[[str], None]
     ) -> None:
         self._gateway = gateway
         self._kernel = gateway.kernel
@@ -120,7 +120,7 @@ class Drive:
         self._turns, self._idle = 0, 0
         self._results: tuple[Mapping[str, Any], ...] = ()
 
-    def to_the_end(self) -> Ended:
+    def to_the_end(self) -> DriveEnded:
         """Ask for one turn after the other.
 
         Raises: NoWorkflow, and whatever keeps the agent from being started at all.
@@ -148,7 +148,7 @@ class Drive:
         entry = git.entry(git.tree_of(base_head(self._kernel, self._kernel.config())), known.master_plan)
         return "" if entry is None else git.blob(entry.oid).decode(errors="replace")
 
-    def _used_up(self, left: float) -> Ended | None:
+    def _used_up(self, left: float) -> DriveEnded | None:
         with self._kernel.record.read() as view:
             over = overrun(view, self._kernel.config().policy.cost, self._name, self._run)
         return used_up(self._allowed, turns=self._turns, idle=self._idle, left=left, over=over)
@@ -168,7 +168,7 @@ class Drive:
             self._tell(f"turn {self._turns}: {self._kernel.redact(taken.note)}")
         self._results = self._carried_out(taken.calls)
 
-    def _carried_out(self, calls: tuple[Wanted, ...]) -> tuple[Mapping[str, Any], ...]:
+    def _carried_out(self, calls: tuple[WantedCall, ...]) -> tuple[Mapping[str, Any], ...]:
         """Make the calls, up to the first that ends the turn or did not do what the agent counted on."""
         results: list[Mapping[str, Any]] = []
         for wanted in calls:
@@ -196,24 +196,26 @@ def _is_as_far(before: GatedWorkflow, after: GatedWorkflow) -> bool:
     return all(getattr(before, name) == getattr(after, name) for name in ("workflow", "head", "tree", "draft"))
 
 
-def resting(task: Envelope, known: Workflow, plan: str) -> Ended | None:
+def resting(task: Envelope, known: Workflow, plan: str) -> DriveEnded | None:
     """Return why there is nothing for an agent to do now; None if there is."""
     if task.error is not None:
-        return Ended(ending=Ending.REFUSED, message=str(task.error["message"]), error=task.error)
+        return DriveEnded(ending=DriveEnding.REFUSED, message=str(task.error["message"]), error=task.error)
     if known.escalated:
-        return Ended(ending=Ending.ESCALATED, message="A person was asked for help, and has not answered yet.")
+        return DriveEnded(
+            ending=DriveEnding.ESCALATED, message="A person was asked for help, and has not answered yet."
+        )
     if known.status in RESTING:
-        return Ended(ending=RESTING[known.status], message=_reason(task.data["task"]))
+        return DriveEnded(ending=RESTING[known.status], message=_reason(task.data["task"]))
     if known.status is Phase.INITIALIZING and known.plan is None and _is_done(plan):
-        return Ended(ending=Ending.DONE, message="Every pull request of the master plan is merged.")
+        return DriveEnded(ending=DriveEnding.DONE, message="Every pull request of the master plan is merged.")
     return None
 
 
-RESTING: Mapping[Phase, Ending] = {
-    Phase.HALTED: Ending.HALTED,
-    Phase.MERGING_BRANCH: Ending.WAITS_FOR_APPROVAL,
+RESTING: Mapping[Phase, DriveEnding] = {
+    Phase.HALTED: DriveEnding.HALTED,
+    Phase.MERGING_BRANCH: DriveEnding.WAITS_FOR_APPROVAL,
     # After `get_task`, only a review that could not be done leaves it here.
-    Phase.CODE_REVIEW: Ending.NOT_REVIEWED,
+    Phase.CODE_REVIEW: DriveEnding.NOT_REVIEWED,
 }
 
 
@@ -231,15 +233,17 @@ def _is_done(plan: str) -> bool:
     return bool(headings) and all(re.search(r"\[DONE\]\s+[0-9a-f]{7,64}\s*$", heading) for heading in headings)
 
 
-def used_up(allowed: Allowed, *, turns: int, idle: int, left: float, over: Overrun | None) -> Ended | None:
+def used_up(allowed: DriveLimits, *, turns: int, idle: int, left: float, over: Overrun | None) -> DriveEnded | None:
     """Return what ran out; None if nothing did."""
     if over is not None:
         message = f"The {over.scope}'s cap of {over.cap:g} {over.figure} is reached."
-        return Ended(ending=Ending.COST_CAP, message=message)
+        return DriveEnded(ending=DriveEnding.COST_CAP, message=message)
     if idle >= allowed.idle_turns:
-        return Ended(ending=Ending.NO_PROGRESS, message=f"The agent changed nothing in {idle} turns.")
+        return DriveEnded(ending=DriveEnding.NO_PROGRESS, message=f"The agent changed nothing in {idle} turns.")
     if turns >= allowed.turns:
-        return Ended(ending=Ending.TURNS_USED_UP, message=f"The {turns} turns of this run are used up.")
+        return DriveEnded(ending=DriveEnding.TURNS_USED_UP, message=f"The {turns} turns of this run are used up.")
     if left <= 0:
-        return Ended(ending=Ending.TIME_IS_UP, message=f"The {allowed.seconds:g} seconds of this run are over.")
+        return DriveEnded(
+            ending=DriveEnding.TIME_IS_UP, message=f"The {allowed.seconds:g} seconds of this run are over."
+        )
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from aop.core.ids import CommitId
 from aop.gated.sitting import Sitting
 from aop.kernel.merging import base_head
-from aop.kernel.remotes import Latest
+from aop.kernel.remotes import RemoteBranch
 
 
 def latest_base(sitting: Sitting) -> CommitId:
@@ -26,7 +26,7 @@ def latest_base(sitting: Sitting) -> CommitId:
     return here
 
 
-def _told(latest: Latest, branch: str) -> list[str]:
+def _told(latest: RemoteBranch, branch: str) -> list[str]:
     if latest.state == "unreachable":
         return [f"The remote `{latest.remote}` could not be asked for `{branch}`: {latest.problem}"]
     if latest.state == "diverged":

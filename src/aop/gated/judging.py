@@ -17,7 +17,7 @@ from aop.gated.workflow import (
     PreflightRan,
     RunPreflight,
     RunWithoutFix,
-    Verdict,
+    SubmissionVerdict,
     WithoutFixRan,
     Workflow,
 )
@@ -44,7 +44,7 @@ def _red(known: Workflow, ran: CommandRan) -> Next:
     if ran.red_problem:
         return failed(known, f"{ran.red_problem}\n\n{ran.output}")
     pending = PendingAnalysis(test_command=ran.test_command, output=ran.output, frozen=ran.frozen)
-    answer = Judge(verdict=Verdict.NEEDS_ANALYSIS, output=ran.output, next_call=SUBMIT_WORK)
+    answer = Judge(verdict=SubmissionVerdict.NEEDS_ANALYSIS, output=ran.output, next_call=SUBMIT_WORK)
     return replace(known, pending_analysis=pending), answer
 
 

@@ -25,7 +25,7 @@ from aop.kernel.patches import refuse_secrets, rules_of
 from aop.kernel.paths import canonical_path
 from aop.kernel.ports import FileMode
 from aop.kernel.questions import Question, time_limit
-from aop.kernel.tools.patch import Target, judge_proposal, proposal_for
+from aop.kernel.tools.patch import PatchTarget, judge_proposal, proposal_for
 
 PLANNING = (Phase.INITIALIZING, Phase.REPLANNING)
 STEPPING = (Phase.EXECUTING_TDD, Phase.DEBUGGING)
@@ -96,7 +96,7 @@ def _change_draft(sitting: Sitting, content: bytes, diff: str) -> None:
 
 def _change_tree(sitting: Sitting, diff: str) -> None:
     kernel, state = sitting.kernel, sitting.the_state()
-    target = Target(state=state, accepted=None, base_tree=kernel.git.tree_of(state.base_commit))
+    target = PatchTarget(state=state, accepted=None, base_tree=kernel.git.tree_of(state.base_commit))
     proposal = proposal_for(kernel, target, diff, sitting.config)
     judge_proposal(kernel, target, proposal, sitting.config)
     needed = locks_for_paths([change.path for change in proposal.changes], sitting.config.policy)

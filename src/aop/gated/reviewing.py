@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 
 from aop.core.errors import Move, Refusal, ReviewerNotConfigured
-from aop.gated.active_pr import Step, StepType, Task
+from aop.gated.active_pr import PlanStep, PlanTask, StepType
 from aop.gated.documents import REVIEW_INPUT
 from aop.gated.sitting import ReviewHeld, Sitting
 from aop.gated.standing import plan_of
 from aop.gated.verification import output_of, run_in_worktree, step_plan
 from aop.gated.workflow import Review, Reviewed, ReviewFailed
-from aop.kernel.config_models import Step as GateStep
+from aop.kernel.config_models import Step
 from aop.kernel.documents import Verdict
 from aop.kernel.reviewer import ReviewWanted
 from aop.reviews.report import CodeReviewReport, Finding, ReviewVerdict, Severity, blocking
@@ -62,7 +62,7 @@ def judged(report: CodeReviewReport, changed: frozenset[str], severity: Severity
 def _by_command(sitting: Sitting) -> CodeReviewReport:
     wanted = _wanted(sitting, LARGEST_DIFF)
     told = {**msgspec.to_builtins(wanted), "active_pr": plan_of(sitting.workflow)}
-    step = GateStep(name="review", cmd=sitting.policy.review_command, env={"AOP_REVIEW_INPUT": REVIEW_INPUT})
+    step = Step(name="review", cmd=sitting.policy.review_command, env={"AOP_REVIEW_INPUT": REVIEW_INPUT})
     plan = step_plan(sitting, step, sitting.known.tree, tests=False)
     run, _output = run_in_worktree(sitting, plan, inputs={REVIEW_INPUT: msgspec.json.encode(told)})
     printed = output_of(sitting, run)
@@ -116,10 +116,10 @@ def _changed_paths(sitting: Sitting) -> frozenset[str]:
     return frozenset(change.path for change in git.changes(git.tree_of(known.base_commit), known.tree))
 
 
-def _task_of(finding: Finding) -> Task:
+def _task_of(finding: Finding) -> PlanTask:
     where = finding.file_path if finding.line_number is None else f"{finding.file_path}:{finding.line_number}"
     advice = f"{where}: {finding.description} {finding.recommendation}"[:4000]
-    return Task(
+    return PlanTask(
         task_name=f"Address code review feedback: {finding.description[:SHORT]}",
-        tdd_steps=(Step(type=StepType.GREEN, description=advice),),
+        tdd_steps=(PlanStep(type=StepType.GREEN, description=advice),),
     )

@@ -22,7 +22,7 @@ from aop.core.errors import (
 from aop.core.ids import CommitId, FeatureId
 from aop.gated.documents import REVIEW_INPUT, GatedWorkflow
 from aop.gated.standing import Rules
-from aop.gated.workflow import Thresholds, Workflow
+from aop.gated.workflow import AttemptThresholds, Workflow
 from aop.kernel.calls import Call, Kernel, Outcome
 from aop.kernel.config import Config
 from aop.kernel.documents import TERMINAL, FeatureState, GateRun, Status
@@ -183,9 +183,9 @@ class Sitting:
 
 def rules_for(config: Config, known: GatedWorkflow) -> Rules:
     """Return what the state machine needs of the policy."""
-    given = {name: getattr(config.policy.gated, name) for name in Thresholds.__struct_fields__}
+    given = {name: getattr(config.policy.gated, name) for name in AttemptThresholds.__struct_fields__}
     base = config.policy.worktree.base_branch
-    return Rules(master_plan=known.master_plan, base_branch=base, thresholds=Thresholds(**given))
+    return Rules(master_plan=known.master_plan, base_branch=base, thresholds=AttemptThresholds(**given))
 
 
 def workflow_of(view: Snapshot, principal: Principal) -> GatedWorkflow:

@@ -6,8 +6,8 @@ import re
 
 from msgspec import Struct
 
-from aop.gated.active_pr import ActivePr, Position, Step, position, step_at
-from aop.gated.workflow import Brief, Judge, Thresholds, Verdict, Workflow
+from aop.gated.active_pr import ActivePr, PlanStep, Position, position, step_at
+from aop.gated.workflow import AttemptThresholds, Brief, Judge, SubmissionVerdict, Workflow
 
 GET_TASK, SUBMIT_WORK = "get_task", "submit_work"
 
@@ -17,7 +17,7 @@ class Rules(Struct, frozen=True, kw_only=True):
 
     master_plan: str = "docs/Plan_Doc/Active_Plan.md"
     base_branch: str = "main"
-    thresholds: Thresholds = Thresholds()
+    thresholds: AttemptThresholds = AttemptThresholds()
 
 
 def branch_of(title: str) -> str:
@@ -44,7 +44,7 @@ def place_of(known: Workflow) -> Position:
     return place
 
 
-def step_of(known: Workflow) -> Step:
+def step_of(known: Workflow) -> PlanStep:
     """Return the step that is judged."""
     return step_at(plan_of(known), place_of(known))
 
@@ -61,9 +61,9 @@ def tasked(text: str) -> Brief:
 
 def succeeded(output: str) -> Judge:
     """Answer that a submission is good."""
-    return Judge(verdict=Verdict.SUCCESS, output=output, next_call=GET_TASK)
+    return Judge(verdict=SubmissionVerdict.SUCCESS, output=output, next_call=GET_TASK)
 
 
 def rejected(output: str) -> Judge:
     """Answer that a submission is not good."""
-    return Judge(verdict=Verdict.FAILURE, output=output, next_call=GET_TASK)
+    return Judge(verdict=SubmissionVerdict.FAILURE, output=output, next_call=GET_TASK)

@@ -16,9 +16,9 @@ from aop.gated.workflow import (
     PersonGuided,
     ReductionAsked,
     RefsMoved,
+    SubmissionVerdict,
     Submitted,
     TaskAsked,
-    Verdict,
 )
 from aop.kernel.calls import Arguments, Call, Outcome, Tool
 from aop.kernel.questions import Question, time_limit
@@ -93,7 +93,9 @@ def _told(sitting: Sitting, answer: Brief | Judge) -> Task:
 
 
 def _judged(sitting: Sitting, answer: Brief | Judge) -> Judgement:
-    verdict, output = (Verdict.FAILURE, answer.text) if isinstance(answer, Brief) else (answer.verdict, answer.output)
+    verdict, output = (
+        (SubmissionVerdict.FAILURE, answer.text) if isinstance(answer, Brief) else (answer.verdict, answer.output)
+    )
     return Judgement(status=verdict, output=output, next_call=answer.next_call, notes=tuple(sitting.notes))
 
 

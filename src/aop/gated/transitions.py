@@ -7,7 +7,7 @@ from msgspec import Struct
 from aop.gated.workflow import Phase
 
 
-class Row(Struct, frozen=True, kw_only=True):
+class Transition(Struct, frozen=True, kw_only=True):
     """One way from a phase to another, or back to itself."""
 
     requirement: str
@@ -17,8 +17,8 @@ class Row(Struct, frozen=True, kw_only=True):
     leads_to: Phase
 
 
-def _row(requirement: int, phase: Phase, call: str, when: str, leads_to: Phase) -> Row:
-    return Row(requirement=f"GATED-{requirement}", phase=phase, call=call, when=when, leads_to=leads_to)
+def _row(requirement: int, phase: Phase, call: str, when: str, leads_to: Phase) -> Transition:
+    return Transition(requirement=f"GATED-{requirement}", phase=phase, call=call, when=when, leads_to=leads_to)
 
 
 _ASK, _SUBMIT, _REDUCE = "get_task", "submit_work", "request_scope_reduction"

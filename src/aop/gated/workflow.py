@@ -9,7 +9,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from aop.core.errors import Refusal
-from aop.gated.active_pr import ActivePr, Task
+from aop.gated.active_pr import ActivePr, PlanTask
 
 
 class Phase(StrEnum):
@@ -38,7 +38,7 @@ class Decision(StrEnum):
     FAILURE = "FAILURE"
 
 
-class Verdict(StrEnum):
+class SubmissionVerdict(StrEnum):
     """How a submission was judged (GATED-24)."""
 
     SUCCESS = "SUCCESS"
@@ -46,7 +46,7 @@ class Verdict(StrEnum):
     NEEDS_ANALYSIS = "NEEDS_ANALYSIS"
 
 
-class Thresholds(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class AttemptThresholds(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """After how many failed attempts the advice changes, and further tools unlock (GATED-77)."""
 
     hypothesize_max: int = 2
@@ -72,7 +72,7 @@ class PendingAnalysis(Part, frozen=True, kw_only=True):
 class ReplanContext(Part, frozen=True, kw_only=True):
     """What a task was for, and how it failed (GATED-79)."""
 
-    original_task: Task
+    original_task: PlanTask
     last_error: str
 
 
@@ -192,7 +192,7 @@ class DraftDropped(Struct, frozen=True, kw_only=True):
 class Reviewed(Struct, frozen=True, kw_only=True):
     """The reviewer answered; findings that block are tasks by now."""
 
-    tasks: tuple[Task, ...] = ()
+    tasks: tuple[PlanTask, ...] = ()
     summary: str = ""
 
 
@@ -337,7 +337,7 @@ class Brief(Struct, frozen=True, kw_only=True):
 class Judge(Struct, frozen=True, kw_only=True):
     """The answer of `submit_work`."""
 
-    verdict: Verdict
+    verdict: SubmissionVerdict
     output: str
     next_call: str
 

@@ -140,7 +140,7 @@ class AccountedObligation(Obligation, frozen=True, kw_only=True):
     tests: tuple[str, ...]
 
 
-class Reported(Struct, frozen=True, kw_only=True):
+class ReportedTests(Struct, frozen=True, kw_only=True):
     """What a gate run that is still true says of named tests."""
 
     run_id: str
@@ -148,13 +148,15 @@ class Reported(Struct, frozen=True, kw_only=True):
     named_tests: Mapping[str, str]
 
 
-def judged(accounting: Accounting, runs: Sequence[Reported]) -> tuple[AccountedObligation, ...]:
+def judged(accounting: Accounting, runs: Sequence[ReportedTests]) -> tuple[AccountedObligation, ...]:
     """Say of each obligation what became of it."""
     said = accounting.by_id
     return tuple(_judged(each, said.get(each.id), runs) for each in accounting.found)
 
 
-def _judged(obligation: Obligation, said: InScope | Deferred | None, runs: Sequence[Reported]) -> AccountedObligation:
+def _judged(
+    obligation: Obligation, said: InScope | Deferred | None, runs: Sequence[ReportedTests]
+) -> AccountedObligation:
     standing, why = _standing(said, runs)
     scope = said if isinstance(said, InScope) else None
     return AccountedObligation(
@@ -169,7 +171,7 @@ def _judged(obligation: Obligation, said: InScope | Deferred | None, runs: Seque
     )
 
 
-def _standing(said: InScope | Deferred | None, runs: Sequence[Reported]) -> tuple[Standing, str]:
+def _standing(said: InScope | Deferred | None, runs: Sequence[ReportedTests]) -> tuple[Standing, str]:
     if said is None:
         return "unaccounted", "The plan says nothing of it."
     if isinstance(said, Deferred):

@@ -18,7 +18,7 @@ PREFIX = "aop1"
 LONGEST_TOKEN = 4096
 
 
-class Claims(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ApprovalClaims(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a token says; the signature covers all of it."""
 
     approval_id: ApprovalId
@@ -29,9 +29,9 @@ class Claims(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     config_hash: str
 
 
-def claims_of(approval: Approval) -> Claims:
+def claims_of(approval: Approval) -> ApprovalClaims:
     """Return what a token for this approval says."""
-    return Claims(
+    return ApprovalClaims(
         approval_id=approval.approval_id,
         feature_id=approval.feature_id,
         tree=approval.tree,
@@ -48,7 +48,7 @@ def token_for(approval: Approval, signer: Signer) -> str:
     return f"{PREFIX}.{payload}.{signer.sign(_signed(payload))}"
 
 
-def read_token(token: str, signer: Signer) -> Claims:
+def read_token(token: str, signer: Signer) -> ApprovalClaims:
     """Return the claims of a token that this repository signed.
 
     Raises: ApprovalInvalid.
@@ -58,7 +58,7 @@ def read_token(token: str, signer: Signer) -> Claims:
         raise ApprovalInvalid("The approval token was not made by this repository's `aop approve`.")
     try:
         body: Json = parse_json(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
-        return msgspec.convert(body, Claims)
+        return msgspec.convert(body, ApprovalClaims)
     except (binascii.Error, MalformedText, msgspec.ValidationError) as error:
         raise ApprovalInvalid("The approval token is of another version of AOP.") from error
 

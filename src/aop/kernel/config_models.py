@@ -13,7 +13,7 @@ from aop.core.roles import Role
 from aop.kernel import config_flaws as flaws
 from aop.kernel.config_flaws import Misfit, demand, demand_each
 from aop.kernel.gated_models import GatedRules
-from aop.kernel.limits import Limits
+from aop.kernel.limits import StepLimits
 from aop.kernel.paths import Matching
 from aop.kernel.people_models import CostRules, InboxRules, NotificationRules
 from aop.kernel.worktree_rules import WorktreeRules
@@ -176,7 +176,7 @@ class ExecutionRules(Section, frozen=True, kw_only=True):
     sandbox_write: Texts
     network: Literal["none", "host"]
     provider_tools: Literal["deny", "allow"]
-    limits: Limits
+    limits: StepLimits
     max_log_bytes: Annotated[int, Meta(ge=4096)]
 
     def __post_init__(self) -> None:

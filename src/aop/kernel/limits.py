@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 Amount = Annotated[int, Meta(ge=0, le=2**62)]
 
 
-class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class StepLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`execution.limits` of the policy; 0 is no limit."""
 
     memory_bytes: Amount
@@ -19,4 +19,4 @@ class Limits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tmp_bytes: Amount
 
 
-NO_LIMITS = Limits(memory_bytes=0, processes=0, file_bytes=0, open_files=0, tmp_bytes=0)
+NO_LIMITS = StepLimits(memory_bytes=0, processes=0, file_bytes=0, open_files=0, tmp_bytes=0)

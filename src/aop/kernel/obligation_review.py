@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from aop.kernel.accounting import STANDINGS, AccountedObligation, Reported, against, judged, scanned_spec
+from aop.kernel.accounting import STANDINGS, AccountedObligation, ReportedTests, against, judged, scanned_spec
 from aop.kernel.obligations import ObligationLedger
 
 
@@ -25,7 +25,7 @@ class ObligationReview(Struct, frozen=True, kw_only=True):
 
 
 def reviewed(
-    spec: str | None, ledger: ObligationLedger | None, runs: Sequence[Reported], mask: Callable[[str], str]
+    spec: str | None, ledger: ObligationLedger | None, runs: Sequence[ReportedTests], mask: Callable[[str], str]
 ) -> ObligationReview | None:
     """Hold the spec as it is now against the accepted plan's word; None where there was never a spec."""
     before = ledger.accounting if ledger else None

@@ -13,7 +13,7 @@ from typing import Protocol, TypeAlias, TypeVar
 from msgspec import Struct
 
 from aop.core.ids import CommitId, FeatureId, ObjectId, OperationId, TreeId
-from aop.kernel.limits import NO_LIMITS, Limits
+from aop.kernel.limits import NO_LIMITS, StepLimits
 from aop.kernel.worktree_heads import WorktreeHeads
 
 T = TypeVar("T")
@@ -271,7 +271,7 @@ class Command(Struct, frozen=True, kw_only=True):
     ports: tuple[int, ...] = ()
     readable: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
-    limits: Limits = NO_LIMITS
+    limits: StepLimits = NO_LIMITS
     ends_early: Callable[[float], str] | None = None
     """Asked now and then, with how long it has printed nothing: why it is ended before its time; empty if it is not."""
 

@@ -87,7 +87,7 @@ class Mark(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Why the hunks need no test; needed for `waived`."""
 
 
-class Proof(Struct, frozen=True, kw_only=True):
+class GateProof(Struct, frozen=True, kw_only=True):
     """The gate runs that a batch of marks rests on."""
 
     runs: tuple[GateRun, ...]
@@ -116,7 +116,7 @@ class Proof(Struct, frozen=True, kw_only=True):
         )
 
 
-def marked(index: QaIndex, marks: Sequence[Mark], proof: Proof) -> QaIndex:
+def marked(index: QaIndex, marks: Sequence[Mark], proof: GateProof) -> QaIndex:
     """Return the next version of the index, with what QA found out.
 
     Raises: InvalidArguments, EvidenceStale if something is to pass that no named run has passed.
@@ -150,7 +150,7 @@ def _chosen(item: QaItem, mark: Mark) -> frozenset[str]:
     return frozenset(mark.hunk_refs) or all_refs
 
 
-def _refuse_unproven(item: QaItem, proof: Proof) -> None:
+def _refuse_unproven(item: QaItem, proof: GateProof) -> None:
     missing = sorted(set(item.required_tests) - proof.passed_tests)
     if missing or not item.required_tests:
         raise EvidenceStale(
@@ -161,7 +161,7 @@ def _refuse_unproven(item: QaItem, proof: Proof) -> None:
         )
 
 
-def _marked_item(item: QaItem, mark: Mark, chosen: frozenset[str], proof: Proof) -> QaItem:
+def _marked_item(item: QaItem, mark: Mark, chosen: frozenset[str], proof: GateProof) -> QaItem:
     is_found = mark.status not in FOR_WHOLE_FILES
     hunks = tuple(
         msgspec.structs.replace(

@@ -66,7 +66,7 @@ class Tip(Struct, frozen=True, kw_only=True):
         return Proposal(commit=self.base, tree=self.tree)
 
 
-class Question(Struct, frozen=True, kw_only=True):
+class TrialQuestion(Struct, frozen=True, kw_only=True):
     """Do these two conflict?"""
 
     ours: Tip | None
@@ -96,7 +96,7 @@ class Question(Struct, frozen=True, kw_only=True):
 class Look(Struct, frozen=True, kw_only=True):
     """What one look found."""
 
-    conflicts: tuple[tuple[Question, TriedMerge], ...]
+    conflicts: tuple[tuple[TrialQuestion, TriedMerge], ...]
     fresh: Mapping[str, TriedMerge]
     """The answers that were not known before, by key."""
     untried: int
@@ -112,7 +112,7 @@ def look(
     changed = {tip: touched_between(git, git.tree_of(tip.base), tip.tree) for tip in tips}
     changed = {tip: touched for tip, touched in changed.items() if touched.paths}
     overtaken = _overtaken(git, changed, head)
-    about_base = [Question(ours=None, theirs=tip, onto=head) for tip in overtaken]
+    about_base = [TrialQuestion(ours=None, theirs=tip, onto=head) for tip in overtaken]
     # All of them: how two features are compared hangs on the answers.
     with_base = _answered(git, about_base, known, most=len(about_base))
     stuck = {question.theirs for question, _ in with_base.conflicts}
@@ -153,25 +153,25 @@ def _overtaken(git: Git, changed: Mapping[Tip, Touched], head: CommitId) -> dict
 
 def _between_clean(
     changed: Mapping[Tip, Touched], overtaken: Mapping[Tip, Touched], stuck: set[Tip], head: CommitId
-) -> Iterator[Question]:
+) -> Iterator[TrialQuestion]:
     # A clean merge touches nothing but what one of its sides touches.
     updated = {
         tip: touched.with_all_of(overtaken[tip]) if tip in overtaken else touched
         for tip, touched in changed.items()
         if tip not in stuck
     }
-    return (Question(ours=ours, theirs=theirs, onto=head) for ours, theirs in meeting_pairs(updated))
+    return (TrialQuestion(ours=ours, theirs=theirs, onto=head) for ours, theirs in meeting_pairs(updated))
 
 
-def _between_stuck(changed: Mapping[Tip, Touched], stuck: set[Tip]) -> Iterator[Question]:
+def _between_stuck(changed: Mapping[Tip, Touched], stuck: set[Tip]) -> Iterator[TrialQuestion]:
     for base in sorted({tip.base for tip in stuck}):
         as_they_are = {tip: touched for tip, touched in changed.items() if tip.base == base}
         for ours, theirs in meeting_pairs(as_they_are):
             if ours in stuck or theirs in stuck:
-                yield Question(ours=ours, theirs=theirs, onto=base)
+                yield TrialQuestion(ours=ours, theirs=theirs, onto=base)
 
 
-def _answered(git: Git, questions: Sequence[Question], known: Mapping[str, TriedMerge], *, most: int) -> Look:
+def _answered(git: Git, questions: Sequence[TrialQuestion], known: Mapping[str, TriedMerge], *, most: int) -> Look:
     answers = {question: known.get(question.key) for question in questions}
     stale = [question for question, answer in answers.items() if answer is None or answer.about != question.about]
     fresh = {}
@@ -190,7 +190,7 @@ def _answered(git: Git, questions: Sequence[Question], known: Mapping[str, Tried
     )
 
 
-def _tried(git: Git, questions: Sequence[Question]) -> Iterator[tuple[Question, TrialMerge]]:
+def _tried(git: Git, questions: Sequence[TrialQuestion]) -> Iterator[tuple[TrialQuestion, TrialMerge]]:
     if not questions:
         return
     with git.trial_merges() as trials:
@@ -206,13 +206,13 @@ def _tried(git: Git, questions: Sequence[Question]) -> Iterator[tuple[Question, 
         yield from zip(questions, trials.merge(sides), strict=True)
 
 
-def _side(question: Question, tip: Tip | None, updated: Mapping[Tip, Proposal]) -> Proposal:
+def _side(question: TrialQuestion, tip: Tip | None, updated: Mapping[Tip, Proposal]) -> Proposal:
     if tip is None:
         return Proposal(commit=question.onto)
     return updated[tip] if tip in question.late else tip.proposal
 
 
-def _answer(question: Question, merged: TrialMerge, *, version: int) -> TriedMerge:
+def _answer(question: TrialQuestion, merged: TrialMerge, *, version: int) -> TriedMerge:
     paths = [
         ConflictPath(path=_visible(path), kind=KINDS.get(stages, "names")) for path, stages in merged.stages.items()
     ]

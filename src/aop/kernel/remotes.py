@@ -9,7 +9,7 @@ from msgspec import Struct
 from aop.core.ids import CommitId
 
 
-class Latest(Struct, frozen=True, kw_only=True):
+class RemoteBranch(Struct, frozen=True, kw_only=True):
     """A branch at its remote, held against the one that is here."""
 
     state: Literal["no_remote", "same", "newer", "older", "diverged", "unreachable"]
@@ -22,5 +22,5 @@ class Latest(Struct, frozen=True, kw_only=True):
 class Remotes(Protocol):
     """The remotes of the managed repository; they are read, and never written."""
 
-    def latest(self, branch: str, head: CommitId) -> Latest:
+    def latest(self, branch: str, head: CommitId) -> RemoteBranch:
         """Fetch a branch from the remote that it follows, or else from `origin`, into a ref of AOP's own."""

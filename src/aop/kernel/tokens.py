@@ -35,7 +35,7 @@ _HEADER = base64.urlsafe_b64encode(b'{"alg":"HS256","typ":"JWT"}').rstrip(b"=").
 _NOT_OURS = "The token was not made by this repository's `aop token`."
 
 
-class Claims(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class TokenClaims(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a token says; the signature covers all of it."""
 
     iss: str
@@ -193,10 +193,10 @@ def check_order(order: TokenOrder) -> None:
         raise InvalidCliArgs("A token lives between one second and seven days.", hint="Take a `--ttl` such as `8h`.")
 
 
-def claims_for(order: TokenOrder, token_id: TokenId, audience: RepositoryIdentity, *, now: datetime) -> Claims:
+def claims_for(order: TokenOrder, token_id: TokenId, audience: RepositoryIdentity, *, now: datetime) -> TokenClaims:
     """Return what the token for an order says."""
     issued = int(now.timestamp())
-    return Claims(
+    return TokenClaims(
         iss=ISSUER,
         aud=audience.audience,
         jti=token_id,
@@ -209,14 +209,14 @@ def claims_for(order: TokenOrder, token_id: TokenId, audience: RepositoryIdentit
     )
 
 
-def token_text(claims: Claims, signer: Signer) -> str:
+def token_text(claims: TokenClaims, signer: Signer) -> str:
     """Return the signed token."""
     body = canonical_json(msgspec.to_builtins(claims))
     signed = f"{_HEADER}.{base64.urlsafe_b64encode(body).rstrip(b'=').decode()}"
     return f"{signed}.{signer.sign(signed.encode())}"
 
 
-def read_token(text: str, signer: Signer) -> Claims:
+def read_token(text: str, signer: Signer) -> TokenClaims:
     """Return the claims of a token whose signature is ours; which algorithm that is, no token has a say in.
 
     Raises: TokenInvalid.
@@ -228,12 +228,12 @@ def read_token(text: str, signer: Signer) -> Claims:
         raise TokenInvalid(_NOT_OURS)
     try:
         body = parse_json(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
-        return msgspec.convert(body, Claims)
+        return msgspec.convert(body, TokenClaims)
     except (binascii.Error, MalformedText, msgspec.ValidationError) as error:
         raise TokenInvalid(_NOT_OURS) from error
 
 
-def judge(claims: Claims, view: Snapshot, *, now: datetime) -> Principal:
+def judge(claims: TokenClaims, view: Snapshot, *, now: datetime) -> Principal:
     """Return whom signed claims stand for: made here, still in time, not revoked.
 
     Raises: TokenInvalid.
@@ -252,7 +252,7 @@ def judge(claims: Claims, view: Snapshot, *, now: datetime) -> Principal:
     return Principal(role=claims.role, actor=claims.sub, features=features, token=claims.jti, turn=claims.run or "")
 
 
-def _document(claims: Claims, *, by: str) -> IssuedToken:
+def _document(claims: TokenClaims, *, by: str) -> IssuedToken:
     return IssuedToken(
         version=1,
         token_id=claims.jti,

@@ -62,7 +62,7 @@ AGAIN = "again"
 """What a feature is told that waits for others, when a person wants it to begin again."""
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class RunLimits(Struct, frozen=True, kw_only=True):
     """How much goes on at once."""
 
     active_features: int
@@ -71,9 +71,9 @@ class Limits(Struct, frozen=True, kw_only=True):
     turns_a_phase: int
 
 
-def limits_of(rules: SupervisorRules, *, active_features: int | None = None) -> Limits:
+def limits_of(rules: SupervisorRules, *, active_features: int | None = None) -> RunLimits:
     """Return the limits that the policy sets."""
-    return Limits(
+    return RunLimits(
         active_features=active_features or rules.max_active_features,
         agent_turns=rules.max_parallel_agent_turns,
         gate_runs=rules.max_parallel_gate_runs,
@@ -81,7 +81,7 @@ def limits_of(rules: SupervisorRules, *, active_features: int | None = None) -> 
     )
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class FeatureOrder(Struct, frozen=True, kw_only=True):
     """What the run of a feature is submitted with."""
 
     feature_id: FeatureId
@@ -116,7 +116,7 @@ class Lives:
         gateway: Gateway,
         staff: Staff,
         board: Board,
-        limits: Limits,
+        limits: RunLimits,
         tell: Callable[[FeatureId, str], None],
         *,
         adviser: Adviser | None = None,
@@ -139,7 +139,7 @@ class Lives:
     # --- a feature: legs, and the waits between them -------------------------------------------------
 
     async def _feature(self, run: Run, payload: Json) -> Json:
-        wanted = msgspec.convert(payload, Wanted)
+        wanted = msgspec.convert(payload, FeatureOrder)
         try:
             return await self._life(run, wanted)
         except Exception as error:
@@ -149,7 +149,7 @@ class Lives:
             self._board.put(wanted.feature_id, Standing(does="ended", run_id=run.run_id, outcome=outcome))
             raise
 
-    async def _life(self, run: Run, wanted: Wanted) -> Json:
+    async def _life(self, run: Run, wanted: FeatureOrder) -> Json:
         await self._until_it_may_begin(run, wanted)
         feature = FeatureRun(
             feature_id=wanted.feature_id,
@@ -178,7 +178,7 @@ class Lives:
                 case Finish():
                     return await self._finish(run, feature, left.action)
 
-    async def _until_it_may_begin(self, run: Run, wanted: Wanted) -> None:
+    async def _until_it_may_begin(self, run: Run, wanted: FeatureOrder) -> None:
         if wanted.again:
             await self._note_taken(run, wanted.feature_id, 0)
         if wanted.depends_on:
@@ -194,7 +194,7 @@ class Lives:
 
         await run.step(f"took{number}", note)
 
-    async def _until_merged(self, run: Run, wanted: Wanted) -> None:
+    async def _until_merged(self, run: Run, wanted: FeatureOrder) -> None:
         """Wait, without a place, until everything that a feature depends on is merged."""
 
         async def look() -> Json:

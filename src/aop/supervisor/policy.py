@@ -45,7 +45,7 @@ from aop.supervisor.journey import (
     WorkerFailed,
 )
 from aop.supervisor.orchestrator import AskAbout, WaitFor, arbitrate, strategy_in_force
-from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, Request, ToolResult, WorkerOutput
+from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, ToolResult, WorkerOutput, WorkerRequest
 
 INSTRUCTIONS: Mapping[Role, str] = {
     Role.PLANNER: (
@@ -197,7 +197,7 @@ def _heard(run: FeatureRun, output: WorkerOutput) -> Decision:
         case Note():
             note = CallTool(role=run.role, tool="feature.log_append", arguments={"note": output.note[:4000] or "-"})
             return tried(run, fingerprint, "a note, and no proposal"), note
-        case Request():
+        case WorkerRequest():
             return _requested(run, output)
         case _:
             misplaced = InvalidArguments("This answer does not belong to this step.", hint=INSTRUCTIONS[run.role])
@@ -229,7 +229,7 @@ def _proposed(run: FeatureRun, proposal: PlanSubmission | PatchProposal) -> Deci
             return run, CallTool(role=Role.PLANNER, tool="plan.update", arguments=arguments)
 
 
-def _requested(run: FeatureRun, asked: Request) -> Decision:
+def _requested(run: FeatureRun, asked: WorkerRequest) -> Decision:
     match asked.request:
         case "context":
             # The next turn brings the whole context; to ask for it twice in the same words is a circle.

@@ -19,7 +19,7 @@ ROLES = (Role.ORCHESTRATOR, Role.PLANNER, Role.BUILDER, Role.QA)
 NOBODY: Mapping[str, RunProvider] = {}
 
 
-class Wish(Struct, frozen=True, kw_only=True):
+class ProviderWish(Struct, frozen=True, kw_only=True):
     """What one place says about the provider; None where it says nothing."""
 
     provider: str | None = None
@@ -27,7 +27,7 @@ class Wish(Struct, frozen=True, kw_only=True):
     config_env: str | None = None
 
     @classmethod
-    def from_env(cls, environ: Mapping[str, str]) -> Wish:
+    def from_env(cls, environ: Mapping[str, str]) -> ProviderWish:
         """Read what the environment says."""
         return cls(
             provider=environ.get("AOP_AGENT_PROVIDER") or None,
@@ -37,7 +37,7 @@ class Wish(Struct, frozen=True, kw_only=True):
 
 
 def choices(
-    command_line: Wish, environment: Wish, runtime: Runtime, before: Mapping[str, RunProvider] = NOBODY
+    command_line: ProviderWish, environment: ProviderWish, runtime: Runtime, before: Mapping[str, RunProvider] = NOBODY
 ) -> dict[Role, ProviderChoice]:
     """Return who works in each role; `before` is who did in the run that goes on.
 
@@ -47,7 +47,11 @@ def choices(
 
 
 def choice_of(
-    role: Role, command_line: Wish, environment: Wish, runtime: Runtime, before: RunProvider | None = None
+    role: Role,
+    command_line: ProviderWish,
+    environment: ProviderWish,
+    runtime: Runtime,
+    before: RunProvider | None = None,
 ) -> ProviderChoice:
     """Return who works in one role.
 
@@ -56,20 +60,24 @@ def choice_of(
     wishes = [command_line, environment, *_wishes(role, runtime)]
     # A model and its settings are those of one provider: they come along with it, or not at all.
     if before is not None and not any(wish.provider for wish in wishes):
-        wishes.append(Wish(provider=before.provider, model=before.model, config_env=before.provider_config_ref))
+        wishes.append(ProviderWish(provider=before.provider, model=before.model, config_env=before.provider_config_ref))
     return _choice(role, wishes)
 
 
-def _wishes(role: Role, runtime: Runtime) -> list[Wish]:
+def _wishes(role: Role, runtime: Runtime) -> list[ProviderWish]:
     own = next((wish for name, wish in runtime.role_provider_overrides.items() if name == role), None)
-    wishes = [] if own is None else [Wish(provider=own.provider, model=own.model, config_env=own.provider_config_env)]
-    default = Wish(
+    wishes = (
+        []
+        if own is None
+        else [ProviderWish(provider=own.provider, model=own.model, config_env=own.provider_config_env)]
+    )
+    default = ProviderWish(
         provider=runtime.default_provider, model=runtime.default_model, config_env=runtime.provider_config_env
     )
     return [*wishes, default]
 
 
-def _choice(role: Role, wishes: list[Wish]) -> ProviderChoice:
+def _choice(role: Role, wishes: list[ProviderWish]) -> ProviderChoice:
     provider = next((wish.provider for wish in wishes if wish.provider), None)
     if provider is None:
         raise AgentProviderNotConfigured(f"Nothing says which coding agent works as the {role}.", role=role)

@@ -19,7 +19,7 @@ from aop.kernel.questions import Question
 from aop.kernel.record import Event as JournalEvent
 from aop.kernel.wishes import Wish, is_paused
 from aop.supervisor.board import NOBODY, Board, Standing
-from aop.supervisor.life import AGAIN, PRIORITY, WAY, Limits, Wanted
+from aop.supervisor.life import AGAIN, PRIORITY, WAY, FeatureOrder, RunLimits
 from aop.supervisor.notices import Attention
 from aop.supervisor.workers import ProviderChoice
 
@@ -50,7 +50,7 @@ class Supervisor:
         started_by: str,
         features: Sequence[FeatureId],
         providers: Mapping[Role, ProviderChoice],
-        limits: Limits,
+        limits: RunLimits,
     ) -> None:
         """Keep in the record who began this run, for what and with whom (AOP-315)."""
         order: Json = {
@@ -80,7 +80,7 @@ class Supervisor:
             key = self._key(feature_id)
             self._board.enter(feature_id, key)
             others, again = depends_on.get(feature_id, ()), self._is_wanted_again(feature_id)
-            wanted = Wanted(
+            wanted = FeatureOrder(
                 feature_id=feature_id,
                 depends_on=others,
                 again=again,

@@ -72,14 +72,14 @@ class Note(Output, frozen=True, kw_only=True, tag="NOTE"):
     note: str
 
 
-class Request(Output, frozen=True, kw_only=True, tag="REQUEST"):
+class WorkerRequest(Output, frozen=True, kw_only=True, tag="REQUEST"):
     """Something that the worker may not do or know by itself."""
 
     request: Literal["lock", "amend_plan", "context", "question", "path"]
     detail: Mapping[str, Any] = {}
 
 
-WorkerOutput: TypeAlias = PlanSubmission | PatchProposal | Note | Request
+WorkerOutput: TypeAlias = PlanSubmission | PatchProposal | Note | WorkerRequest
 """AOP-234. On the wire each is an object with its `type`, such as `{"type": "PATCH", "unified_diff": "..."}`."""
 
 

@@ -7,12 +7,12 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from aop.brains.conversation import Reply, Request, ToolCall, Usage
+from aop.brains.conversation import Reply, Request, TokenCounts, ToolCall
 from aop.core.errors import Fault, Refusal
 
 Step: TypeAlias = Callable[[Request], Reply] | Refusal
 NAME = "scripted:model"
-USAGE = Usage(input_tokens=100, output_tokens=20)
+USAGE = TokenCounts(input_tokens=100, output_tokens=20)
 
 
 class ScriptedModel:
@@ -37,7 +37,7 @@ class ScriptedModel:
         return msgspec.structs.replace(step(request), model=self._name)
 
 
-def answers(value: Any, *, usage: Usage = USAGE) -> Step:
+def answers(value: Any, *, usage: TokenCounts = USAGE) -> Step:
     """Return the step that gives the answer that was asked for."""
 
     def step(request: Request) -> Reply:
@@ -48,7 +48,9 @@ def answers(value: Any, *, usage: Usage = USAGE) -> Step:
     return step
 
 
-def calls(*wanted: tuple[str, Mapping[str, Any]], text: str = "", usage: Usage = USAGE) -> Callable[[Request], Reply]:
+def calls(
+    *wanted: tuple[str, Mapping[str, Any]], text: str = "", usage: TokenCounts = USAGE
+) -> Callable[[Request], Reply]:
     """Return the step that calls tools."""
 
     def step(request: Request) -> Reply:
@@ -63,11 +65,11 @@ def calls(*wanted: tuple[str, Mapping[str, Any]], text: str = "", usage: Usage =
     return step
 
 
-def breaks_off(text: str, *, usage: Usage = USAGE) -> Step:
+def breaks_off(text: str, *, usage: TokenCounts = USAGE) -> Step:
     """Return the step that reaches its token limit."""
     return lambda _: Reply(model=NAME, text=text, cut_off=True, usage=usage)
 
 
-def says(text: str, *, usage: Usage = USAGE) -> Step:
+def says(text: str, *, usage: TokenCounts = USAGE) -> Step:
     """Return the step that only talks."""
     return calls(text=text, usage=usage)

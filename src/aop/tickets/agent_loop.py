@@ -7,7 +7,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from aop.brains.budgets import Limits, Spent
+from aop.brains.budgets import LoopLimits, Spent
 from aop.brains.ports import Finished, LimitReached, Mission, ModelFailed, Outcome, Talked
 from aop.core.errors import AgentStopped, Json, Refusal
 from aop.tickets.steps import Desk, Steps
@@ -17,18 +17,18 @@ T = TypeVar("T", bound=Struct)
 
 
 async def handed_in(
-    desk: Desk, steps: Steps, tools: MissionTools, mission: Mission[T], limits: Limits
+    desk: Desk, steps: Steps, tools: MissionTools, mission: Mission[T], limits: LoopLimits
 ) -> tuple[T, Spent]:
     """Let a model work, and return what it handed in and what it used.
 
     Raises: StepFailed, also if it ended without handing in anything.
     """
 
-    async def set_limits() -> Limits:
+    async def set_limits() -> LoopLimits:
         return limits
 
     # A run that is taken up again keeps the limits that it began with.
-    kept = msgspec.convert(await steps.do("set_limits", set_limits), type=Limits)
+    kept = msgspec.convert(await steps.do("set_limits", set_limits), type=LoopLimits)
     try:
         outcome: Outcome[T] = await desk.brain.run_agentic_loop(mission, tools, kept, _unheard, once=tools.once)
     except Refusal as refusal:
@@ -43,7 +43,7 @@ async def handed_in(
     return msgspec.convert(ended["value"], type=mission.result), msgspec.convert(ended["spent"], type=Spent)
 
 
-def used_up(limits: Limits, spent: Spent) -> Limits:
+def used_up(limits: LoopLimits, spent: Spent) -> LoopLimits:
     """Return what is left of limits for the next mission of the same run."""
     tokens, cost = limits.max_tokens, limits.max_cost_usd
     return msgspec.structs.replace(
@@ -54,7 +54,7 @@ def used_up(limits: Limits, spent: Spent) -> Limits:
     )
 
 
-def limits_in_words(limits: Limits) -> dict[str, str | int]:
+def limits_in_words(limits: LoopLimits) -> dict[str, str | int]:
     """Return what a mission is told of its limits."""
     return {
         "iterations": limits.max_iterations,

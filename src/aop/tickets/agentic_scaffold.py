@@ -16,7 +16,7 @@ from aop.tickets.plans import ScaffoldPlan, validated
 from aop.tickets.ports import MergeRequest
 from aop.tickets.published import harmless, without_secrets
 from aop.tickets.steps import Desk, Steps
-from aop.tickets.tool_policy import Allowed, Files, Message
+from aop.tickets.tool_policy import Allowed, CommitFiles, Message
 from aop.tickets.tool_use import EVERYTHING, MissionTools
 
 MOST_COMMENTS = 5
@@ -89,7 +89,7 @@ class AgenticScaffold:
             await self._desk.vcs.create_branch(self._project, self._branch, base=self._base)
         return {"branch": self._branch}
 
-    async def _commit(self, given: Files) -> Any:
+    async def _commit(self, given: CommitFiles) -> Any:
         if not self._is_done("create_branch"):
             raise ToolCallDenied("The branch is not there yet.", hint="Make the branch first.")
         if self._is_done("commit"):

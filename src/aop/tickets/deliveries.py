@@ -52,7 +52,7 @@ class DeliveryRules(Struct, frozen=True, kw_only=True):
     own_email: str = ""
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class WorkWanted(Struct, frozen=True, kw_only=True):
     """Work on a ticket is asked for."""
 
     key: str
@@ -113,7 +113,7 @@ def offered_proof(signatures: Sequence[str], api_keys: Sequence[str]) -> Proof |
     return Proof(signature=found[1] if found else None, api_key=api_keys[0] if api_keys else None)
 
 
-def judged(body: bytes, kind: str, rules: DeliveryRules) -> Wanted | Ignored:
+def judged(body: bytes, kind: str, rules: DeliveryRules) -> WorkWanted | Ignored:
     """Say whether an authentic delivery asks for a kind of work.
 
     Raises: WebhookMalformed.
@@ -133,7 +133,7 @@ def judged(body: bytes, kind: str, rules: DeliveryRules) -> Wanted | Ignored:
             "The ticket was not moved to the state that starts this." if rules.trigger_state else "There is no block."
         )
         return Ignored(reason=what)
-    return Wanted(key=issue.key, sent=delivery.timestamp or _milliseconds(issue.fields.updated))
+    return WorkWanted(key=issue.key, sent=delivery.timestamp or _milliseconds(issue.fields.updated))
 
 
 def _read(body: bytes) -> _Delivery:

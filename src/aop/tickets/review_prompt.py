@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from aop.brains.budgets import Limits
+from aop.brains.budgets import LoopLimits
 from aop.brains.prompts import Data, Prompt, prompt
 from aop.brains.shapes import schema_of
 from aop.core.jsontext import canonical_json
@@ -84,7 +84,13 @@ You are stopped, and this part counts as not reviewed, after {iterations} replie
 
 
 def review_mission(
-    subject: ReviewSubject, part: DiffPart, where: tuple[int, int], request: MergeRequest, limits: Limits, *, fence: str
+    subject: ReviewSubject,
+    part: DiffPart,
+    where: tuple[int, int],
+    request: MergeRequest,
+    limits: LoopLimits,
+    *,
+    fence: str,
 ) -> Prompt:
     """Put the mission for one part of a diff together."""
     task = MISSION.format(

@@ -19,7 +19,7 @@ from aop.tickets.criteria import acceptance_criteria
 from aop.tickets.descriptions import plain_description
 from aop.tickets.diff_parts import diff_parts
 from aop.tickets.missions import ReviewParams, review_params, scaffolding_mission
-from aop.tickets.modes import Mode, review_mode
+from aop.tickets.modes import TicketMode, review_mode
 from aop.tickets.ports import MergeRequest, Ticket
 from aop.tickets.published import harmless, host_of
 from aop.tickets.review_prompt import ReviewSubject, review_prompt
@@ -60,7 +60,7 @@ class _Review:
         self._desk = desk
         self.steps = steps
         self._ticket = ticket
-        self._mode = Mode.LINEAR_DETERMINISTIC
+        self._mode = TicketMode.LINEAR_DETERMINISTIC
         self._unreviewed: tuple[str, ...] = ()
         self._found: PublishedReview | None = None
 
@@ -97,7 +97,7 @@ class _Review:
         opened = msgspec.convert(found, type=MergeRequest)
         subject, diff, known = await self._read(params)
         self._mode = self._chosen(params, diff, failed_before=failed_before)
-        if self._mode is Mode.LINEAR_DETERMINISTIC:
+        if self._mode is TicketMode.LINEAR_DETERMINISTIC:
             review = await self._asked(subject, diff)
         else:
             review = await self._explored(params, subject, diff, opened)
@@ -112,7 +112,7 @@ class _Review:
         ending = {"mode": self._mode, "report": msgspec.to_builtins(self._found)}
         return {"outcome": "reviewed", "merge_request": found, **ending}
 
-    def _chosen(self, params: ReviewParams, diff: str, *, failed_before: bool) -> Mode:
+    def _chosen(self, params: ReviewParams, diff: str, *, failed_before: bool) -> TicketMode:
         return review_mode(
             marked_agentic=params.mode == "agentic",
             diff_chars=len(diff),
@@ -123,9 +123,9 @@ class _Review:
 
     def _can_recover(self, params: ReviewParams, failure: StepFailed) -> bool:
         """Tell whether the other mode is worth a try: it is not where there is nothing to review, or it was taken."""
-        if self._mode is Mode.AGENTIC_ACT_LOOP or failure.error["code"] == MergeRequestNotReviewable.code:
+        if self._mode is TicketMode.AGENTIC_ACT_LOOP or failure.error["code"] == MergeRequestNotReviewable.code:
             return False
-        return self._chosen(params, "", failed_before=True) is Mode.AGENTIC_ACT_LOOP
+        return self._chosen(params, "", failed_before=True) is TicketMode.AGENTIC_ACT_LOOP
 
     async def _parse(self) -> ReviewParams:
         unsupported = self._desk.settings.unsupported_vcs

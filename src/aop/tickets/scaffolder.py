@@ -15,7 +15,7 @@ from aop.tickets import scaffolding_texts as texts
 from aop.tickets.agent_loop import handed_in
 from aop.tickets.agentic_scaffold import AgenticScaffold, ScaffoldDone
 from aop.tickets.missions import ReviewParams, ScaffoldingMission, review_params_block, scaffolding_mission
-from aop.tickets.modes import Mode, scaffolding_mode
+from aop.tickets.modes import TicketMode, scaffolding_mode
 from aop.tickets.plans import ScaffoldPlan, validated
 from aop.tickets.ports import MergeRequest, Ticket
 from aop.tickets.scaffolding_mission_prompt import scaffolding_mission_prompt
@@ -57,18 +57,18 @@ class _Scaffolding:
         """
         mission = msgspec.convert(await self.steps.do("parse", self._parse), type=ScaffoldingMission)
         await self.steps.comment("report_start", self._key, texts.started(mission))
-        if self._mode(mission, failed_before=False) is Mode.AGENTIC_ACT_LOOP:
+        if self._mode(mission, failed_before=False) is TicketMode.AGENTIC_ACT_LOOP:
             return await self._agentic(mission, None)
         try:
             return await self._linear(mission)
         except StepFailed as failure:
-            if self._mode(mission, failed_before=True) is Mode.LINEAR_DETERMINISTIC:
+            if self._mode(mission, failed_before=True) is TicketMode.LINEAR_DETERMINISTIC:
                 raise
             self.steps = self.steps.within("recovery")
             await self.steps.comment("report_recovery", self._key, comments.tried_again("Scaffolding", failure))
             return await self._agentic(mission, failure)
 
-    def _mode(self, mission: ScaffoldingMission, *, failed_before: bool) -> Mode:
+    def _mode(self, mission: ScaffoldingMission, *, failed_before: bool) -> TicketMode:
         return scaffolding_mode(
             marked_agentic=mission.mode == "agentic",
             exploratory=mission.exploratory,
@@ -110,7 +110,7 @@ class _Scaffolding:
         made = {**await self.steps.do("prove_result", prove), **self._made}
         await self._tell(mission, made)
         used = {"iterations": spent.iterations, "cost_usd": spent.cost_usd, "seconds": spent.seconds}
-        ending = {"mode": Mode.AGENTIC_ACT_LOOP, "spent": used, "summary": self._desk.redact(done.summary)}
+        ending = {"mode": TicketMode.AGENTIC_ACT_LOOP, "spent": used, "summary": self._desk.redact(done.summary)}
         return {"outcome": "scaffolded", "branch": mission.target.branch_slug, **ending, **made}
 
     async def failed(self, failed: StepFailed) -> dict[str, Any]:

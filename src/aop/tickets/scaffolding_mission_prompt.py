@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from aop.brains.budgets import Limits
+from aop.brains.budgets import LoopLimits
 from aop.brains.prompts import Data, Prompt, prompt
 from aop.core.yamltext import dump_yaml
 from aop.tickets.agent_loop import limits_in_words
@@ -30,7 +30,7 @@ stopped, and the work counts as failed, after {iterations} replies, {seconds} se
 
 
 def scaffolding_mission_prompt(
-    summary: str, mission: ScaffoldingMission, docs: Sequence[str], limits: Limits, before: str, *, fence: str
+    summary: str, mission: ScaffoldingMission, docs: Sequence[str], limits: LoopLimits, before: str, *, fence: str
 ) -> Prompt:
     """Put the mission together; everything that others wrote stands in it as data."""
     project, architecture = docs

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from aop.brains.budgets import Limits
+from aop.brains.budgets import LoopLimits
 from aop.brains.ports import Brain
 from aop.core.clock import Clock, timestamp
 from aop.core.errors import Fault, InternalError, Json, Refusal
@@ -34,7 +34,7 @@ class TicketSettings(Struct, frozen=True, kw_only=True):
     unsupported_vcs: str = ""
     """A version control system that was asked for and cannot be spoken to: the ticket is to say so."""
     recovery_enabled: bool = False
-    limits: Limits = Limits(max_cost_usd=1.0)
+    limits: LoopLimits = LoopLimits(max_cost_usd=1.0)
     """What a model in a loop may use."""
 
 

@@ -60,7 +60,7 @@ class Message(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     text: Text
 
 
-class Files(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CommitFiles(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is committed."""
 
     files: Annotated[tuple[PlannedFile, ...], Meta(min_length=1, max_length=MOST_FILES)]
@@ -113,7 +113,7 @@ TOOLS = (
         operation="commit",
         side=_VCS,
         says="Commit all files of the scaffold, once, to the mission's branch; Python writes the message.",
-        takes=Files,
+        takes=CommitFiles,
         held=("project", "branch"),
         writes=True,
     ),

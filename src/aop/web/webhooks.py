@@ -48,7 +48,7 @@ STATUSES: Mapping[type[Refusal], int] = {
 """Everything else means that this server is not set up for the work."""
 
 
-class Intake(Struct, frozen=True, kw_only=True):
+class WebhookIntake(Struct, frozen=True, kw_only=True):
     """What deliveries are taken with."""
 
     secret: str
@@ -62,12 +62,12 @@ class Intake(Struct, frozen=True, kw_only=True):
     body_seconds: float = BODY_SECONDS
 
 
-def webhook_routes(intake: Intake | None) -> list[Route]:
+def webhook_routes(intake: WebhookIntake | None) -> list[Route]:
     """Return the two endpoints; without an intake they say that they are disabled."""
     return [Route(path, _endpoint(kind, intake), methods=["POST"]) for kind, path in PATHS.items()]
 
 
-def _endpoint(kind: str, intake: Intake | None) -> Callable[[Request], object]:
+def _endpoint(kind: str, intake: WebhookIntake | None) -> Callable[[Request], object]:
     async def endpoint(request: Request) -> Response:
         try:
             if intake is None:
@@ -85,7 +85,7 @@ def _endpoint(kind: str, intake: Intake | None) -> Callable[[Request], object]:
     return endpoint
 
 
-async def _answered(kind: str, intake: Intake, request: Request) -> Taken | Ignored:
+async def _answered(kind: str, intake: WebhookIntake, request: Request) -> Taken | Ignored:
     """Look at what costs nothing first, and at what the body says only if it is authentic."""
     headers = request.headers
     proof = offered_proof(headers.getlist("x-hub-signature"), headers.getlist("x-api-key"))

@@ -46,14 +46,14 @@ def metered_access(kernel: Kernel, root: Path, environ: Mapping[str, str]) -> Ac
 
     @contextmanager
     def access(vendor: Vendor, feature_id: FeatureId, role: Role, config_ref: str | None) -> Iterator[Meter]:
-        from aop.adapters.metering.forwarding import Upstream
+        from aop.adapters.metering.forwarding import ProviderEndpoint
         from aop.adapters.metering.sessions import metered
         from aop.adapters.models.settings import known_prices
 
         policy = kernel.config().policy
         with kernel.record.read() as view:
             dollars, tokens = left_of_caps(view, policy.cost, feature_id)
-        upstream = Upstream(
+        upstream = ProviderEndpoint(
             provider=vendor.family,
             base_url=environ.get(vendor.url_variable) or vendor.url,
             key=key_of(vendor, environ, config_ref),

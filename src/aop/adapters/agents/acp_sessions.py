@@ -24,7 +24,7 @@ from aop.adapters.agents.installed import library_of
 from aop.adapters.agents.named_pipes import NamedPipes
 from aop.adapters.agents.scratch import scratch_of
 from aop.adapters.agents.session_prompts import session_prompt
-from aop.adapters.agents.sessions import Desk, answer_of
+from aop.adapters.agents.sessions import SessionDesk, answer_of
 from aop.adapters.agents.turn_logs import fresh_log
 from aop.adapters.agents.vendors import Vendor
 from aop.adapters.git.folders import held_folder
@@ -48,7 +48,7 @@ _CONNECTED = ("/bin/sh", "-c", ': >"$0/begun" && exec <"$0/in" >"$0/out" && exec
 class AcpWorker:
     """Implements `aop.supervisor.workers.Worker` with an agent of the user's that speaks the protocol."""
 
-    def __init__(self, argv: tuple[str, ...], desk: Desk, vendor: Vendor | None = None) -> None:
+    def __init__(self, argv: tuple[str, ...], desk: SessionDesk, vendor: Vendor | None = None) -> None:
         """Take whose models it asks, if that is known: then a meter stands before them."""
         self._argv = argv
         self._desk = desk

@@ -35,7 +35,7 @@ _GOODBYE_SECONDS = 2.0
 _CONNECTED = ("/bin/sh", "-c", ': >"$0/begun" && exec <"$0/in" >"$0/out" && exec "$@"')
 
 
-class Patience(Struct, frozen=True, kw_only=True):
+class TurnPatience(Struct, frozen=True, kw_only=True):
     """How long a turn may take."""
 
     seconds: float
@@ -46,9 +46,9 @@ class Patience(Struct, frozen=True, kw_only=True):
     """While it prints nothing; 0 is for ever."""
 
 
-def patience_of(rules: SupervisorRules) -> Patience:
+def patience_of(rules: SupervisorRules) -> TurnPatience:
     """Return what the policy allows."""
-    return Patience(
+    return TurnPatience(
         seconds=rules.turn_timeout_seconds,
         spawn_seconds=rules.turn_spawn_seconds,
         idle_seconds=rules.turn_idle_seconds,
@@ -69,7 +69,7 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     logs: Path
     path: str
     """Where programs are looked up."""
-    patience: Patience
+    patience: TurnPatience
 
 
 class CustomCommand:
@@ -139,7 +139,7 @@ class TurnWatch:
     """Sees when a command has not begun, or has said nothing, for too long."""
 
     def __init__(
-        self, begun: Path, heard_bytes: Callable[[], int], patience: Patience, clock: Callable[[], float]
+        self, begun: Path, heard_bytes: Callable[[], int], patience: TurnPatience, clock: Callable[[], float]
     ) -> None:
         self._begun = begun
         self._heard_bytes = heard_bytes

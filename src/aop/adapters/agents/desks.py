@@ -9,7 +9,7 @@ from pathlib import Path
 from aop.adapters.agents.access import metered_access
 from aop.adapters.agents.custom import Surroundings, patience_of
 from aop.adapters.agents.scratch import ScratchReader
-from aop.adapters.agents.sessions import Desk
+from aop.adapters.agents.sessions import SessionDesk
 from aop.adapters.agents.turn_logs import AGENT_LOGS
 from aop.core.ids import FeatureId
 from aop.kernel.calls import Kernel
@@ -33,10 +33,10 @@ def surroundings(
     )
 
 
-def desk(kernel: Kernel, root: Path, environ: Mapping[str, str], tokens: Tokens, mcp_url: str) -> Desk:
+def desk(kernel: Kernel, root: Path, environ: Mapping[str, str], tokens: Tokens, mcp_url: str) -> SessionDesk:
     """Return what the sessions of coding agents share, which come in by MCP at an address."""
     config = kernel.config()
-    return Desk(
+    return SessionDesk(
         kernel=kernel,
         tokens=tokens,
         scratches=ScratchReader(kernel.git, root, environ),

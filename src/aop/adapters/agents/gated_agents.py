@@ -12,18 +12,18 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from aop.adapters.agents.custom import SCHEMA, CustomCommand, Patience, Surroundings, command_from, words_of
+from aop.adapters.agents.custom import SCHEMA, CustomCommand, Surroundings, TurnPatience, command_from, words_of
 from aop.adapters.agents.scratch import scratch_at
-from aop.adapters.agents.sessions import AgentProgram, Desk
+from aop.adapters.agents.sessions import AgentProgram, SessionDesk
 from aop.adapters.agents.staff import program_of, speaks_acp
-from aop.adapters.agents.vendors import VENDORS, Session
+from aop.adapters.agents.vendors import VENDORS, AgentSession
 from aop.adapters.git.folders import held_folder
 from aop.core.errors import NoUsableAnswer, NoWorkflow, UnsupportedAgentProvider
 from aop.core.ids import FeatureId
 from aop.core.jsontext import MalformedText, parse_json
 from aop.core.roles import Role
 from aop.gated.documents import GatedWorkflow
-from aop.gated.driving import Given, Taken, Wanted
+from aop.gated.driving import Given, TurnTaken, WantedCall
 from aop.kernel.agent_models import Provider
 from aop.kernel.calls import Kernel, Tool
 from aop.kernel.ports import Ended, Ending
@@ -43,7 +43,7 @@ def persona() -> str:
 class CallsWanted(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a command answers: the calls that are to be made for it, in this order."""
 
-    calls: tuple[Wanted, ...]
+    calls: tuple[WantedCall, ...]
     usage: Usage | None = None
     note: str = ""
 
@@ -61,7 +61,7 @@ class CommandAgent:
             {"name": tool.name, "description": tool.summary, "input_schema": tool_schemas(tool)[0]} for tool in tools
         ]
 
-    def turn(self, given: Given) -> Taken:
+    def turn(self, given: Given) -> TurnTaken:
         asked = {
             "schema": SCHEMA,
             "role": Role.SWE,
@@ -75,10 +75,10 @@ class CommandAgent:
         around = replace(self._around, patience=_within(self._around.patience, given.seconds))
         said = CustomCommand(self._argv, around).answer(msgspec.json.encode(asked), given.feature_id, Role.SWE)
         wanted = _calls_of(said)
-        return Taken(calls=wanted.calls, usage=wanted.usage, note=wanted.note)
+        return TurnTaken(calls=wanted.calls, usage=wanted.usage, note=wanted.note)
 
 
-def _within(patience: Patience, seconds: float) -> Patience:
+def _within(patience: TurnPatience, seconds: float) -> TurnPatience:
     return replace(patience, seconds=max(1.0, min(patience.seconds, seconds)))
 
 
@@ -103,7 +103,7 @@ class SessionAgent:
         self.model = model
         self._config_ref = config_ref
 
-    def turn(self, given: Given) -> Taken:
+    def turn(self, given: Given) -> TurnTaken:
         desk = self._program.desk
         program = replace(self._program, desk=replace(desk, patience=_within(desk.patience, given.seconds)))
         with (
@@ -115,7 +115,7 @@ class SessionAgent:
         if ended.ending is Ending.NOT_STARTED:
             facts: Mapping[str, Any] = {"usage": msgspec.to_builtins(usage)}
             raise NoUsableAnswer(f"The agent did not start: {ended.problem}", ending=ended.ending, **facts)
-        return Taken(usage=usage, note=_how(ended))
+        return TurnTaken(usage=usage, note=_how(ended))
 
     def _worked(self, program: AgentProgram, given: Given, token: str, model: tuple[str, str]) -> Ended:
         desk = program.desk
@@ -123,7 +123,7 @@ class SessionAgent:
         with held_folder(desk.private) as folder:
             tree = folder / "empty"
             tree.mkdir()
-            session = Session(
+            session = AgentSession(
                 role=Role.SWE,
                 model=self.model,
                 home=folder / "home",
@@ -152,7 +152,7 @@ def chosen_agent(
     choice: ProviderChoice,
     environ: Mapping[str, str],
     around: Surroundings,
-    desk: Desk,
+    desk: SessionDesk,
     tools: Mapping[str, Tool],
 ) -> CommandAgent | SessionAgent:
     """Return the agent that somebody chose.

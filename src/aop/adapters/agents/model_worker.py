@@ -13,7 +13,7 @@ from msgspec import Struct
 from aop.adapters.agents.scratch import ScratchReader, scratch_of
 from aop.adapters.agents.tree_edits import TreeEdits
 from aop.adapters.agents.turn_logs import fresh_log
-from aop.brains.budgets import Limits, Spent
+from aop.brains.budgets import LoopLimits, Spent
 from aop.brains.conversation import Offer
 from aop.brains.ports import (
     Brain,
@@ -37,7 +37,7 @@ from aop.kernel.obligations import GivenMappings
 from aop.kernel.principals import Principal
 from aop.kernel.schemas import tool_schemas
 from aop.kernel.usage import Usage, left_of_caps
-from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, Request, WorkerInput, WorkerOutput
+from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, WorkerInput, WorkerOutput, WorkerRequest
 
 READS = ("repo.search", "repo.diff", "plan.get", "evidence.latest", "gates.list", "qa.test_index_get")
 MOST_REPLIES = 60
@@ -55,7 +55,7 @@ _RULES = {
 _OTHERWISE = "If you need something first, hand in a `request` instead."
 
 
-class Wanted(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RequestHandedIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Something that you may not do or know by yourself."""
 
     request: Literal["lock", "amend_plan", "context", "question", "path"]
@@ -66,7 +66,7 @@ class Built(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What came of a turn that edits files."""
 
     summary: str
-    request: Wanted | None = None
+    request: RequestHandedIn | None = None
 
 
 class Planned(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -75,7 +75,7 @@ class Planned(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     plan: Plan | None = None
     obligations: GivenMappings | None = None
     note: str = ""
-    request: Wanted | None = None
+    request: RequestHandedIn | None = None
 
 
 class ModelDesk(Struct, frozen=True, kw_only=True):
@@ -115,12 +115,12 @@ class ModelWorker:
             building = Mission(prompt=told, result=Built)
             return await self._brain.run_agentic_loop(building, tools, limits, transcript.note)
 
-    def _limits(self, feature_id: FeatureId) -> Limits:
+    def _limits(self, feature_id: FeatureId) -> LoopLimits:
         """Return what a turn may take: no more than the feature may still cost."""
         kernel = self._desk.gateway.kernel
         with kernel.record.read() as view:
             dollars, tokens = left_of_caps(view, kernel.config().policy.cost, feature_id)
-        return Limits(
+        return LoopLimits(
             max_iterations=MOST_REPLIES, max_seconds=self._desk.seconds, max_tokens=tokens, max_cost_usd=dollars
         )
 
@@ -196,7 +196,7 @@ class Transcript:
 def answer_of(result: Planned | Built, diff: str) -> WorkerOutput:
     """Return what a result is to the supervisor: a request first, then a plan or what was left in the tree."""
     if result.request is not None:
-        return Request(request=result.request.request, detail=result.request.detail)
+        return WorkerRequest(request=result.request.request, detail=result.request.detail)
     if isinstance(result, Built):
         return PatchProposal(unified_diff=diff) if diff else Note(note=result.summary)
     if result.plan is None:

@@ -19,12 +19,12 @@ import msgspec
 from msgspec import Struct
 
 from aop.adapters.agents.access import Access
-from aop.adapters.agents.custom import Patience, TurnWatch
+from aop.adapters.agents.custom import TurnPatience, TurnWatch
 from aop.adapters.agents.installed import library_of
 from aop.adapters.agents.scratch import ScratchReader, scratch_of
 from aop.adapters.agents.session_prompts import session_prompt
 from aop.adapters.agents.turn_logs import fresh_log
-from aop.adapters.agents.vendors import TOKEN_VARIABLE, Session, Vendor
+from aop.adapters.agents.vendors import TOKEN_VARIABLE, AgentSession, Vendor
 from aop.adapters.git.folders import held_folder
 from aop.core.errors import NoUsableAnswer
 from aop.core.ids import FeatureId, RunId
@@ -33,7 +33,7 @@ from aop.kernel.calls import Kernel
 from aop.kernel.ports import Command, Ended, Ending
 from aop.kernel.proposals import proposed_in
 from aop.kernel.tokens import LONGEST_LIFE, TokenOrder, Tokens
-from aop.supervisor.workers import PatchProposal, Request, WorkerInput, WorkerOutput
+from aop.supervisor.workers import PatchProposal, WorkerInput, WorkerOutput, WorkerRequest
 
 if TYPE_CHECKING:  # it brings a web server along
     from aop.adapters.metering.sessions import Meter
@@ -45,7 +45,7 @@ _TOKEN_OUTLIVES_TURN = timedelta(minutes=1)
 _CONNECTED = ("/bin/sh", "-c", ': >"$0/begun" && exec <"$0/in" && exec "$@"')
 
 
-class Desk(Struct, frozen=True, kw_only=True):
+class SessionDesk(Struct, frozen=True, kw_only=True):
     """What the sessions of one run share."""
 
     kernel: Kernel
@@ -58,7 +58,7 @@ class Desk(Struct, frozen=True, kw_only=True):
     private: Path
     logs: Path
     path: str
-    patience: Patience
+    patience: TurnPatience
 
     @contextmanager
     def token(self, role: Role, feature_id: FeatureId, turn: str | None = None) -> Iterator[str]:
@@ -89,9 +89,9 @@ class AgentProgram(Struct, frozen=True, kw_only=True):
 
     vendor: Vendor
     path: str
-    desk: Desk
+    desk: SessionDesk
 
-    def ran(self, session: Session, folder: Path, prompt: str, feature_id: FeatureId) -> Ended:
+    def ran(self, session: AgentSession, folder: Path, prompt: str, feature_id: FeatureId) -> Ended:
         """Run it to its end, in a folder of its own, with a prompt."""
         desk, rules = self.desk, self.desk.kernel.config().policy.execution
         launch = self.vendor.launch(session)
@@ -146,7 +146,7 @@ class SessionWorker:
         desk = self._desk
         desk.private.mkdir(parents=True, exist_ok=True)
         with scratch_of(desk.kernel, given.feature_id) as scratch, held_folder(desk.private) as folder:
-            session = Session(
+            session = AgentSession(
                 role=given.role,
                 model=given.model,
                 home=folder / "home",
@@ -169,7 +169,7 @@ def answer_of(proposed: Mapping[str, Any] | None, diff: str, ended: Ended) -> Wo
     Raises: NoUsableAnswer.
     """
     said: WorkerOutput | None = None if proposed is None else msgspec.convert(proposed, WorkerOutput)
-    if diff and not isinstance(said, Request):
+    if diff and not isinstance(said, WorkerRequest):
         return PatchProposal(unified_diff=diff)
     if said is not None:
         return said

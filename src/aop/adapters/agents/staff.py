@@ -12,7 +12,7 @@ from aop.adapters.agents.acp_sessions import AcpWorker
 from aop.adapters.agents.custom import DEFAULT_VARIABLE, CustomWorker, Surroundings, command_from, words_of
 from aop.adapters.agents.installed import installed_program
 from aop.adapters.agents.scratch import scratch_of
-from aop.adapters.agents.sessions import AgentProgram, Desk, SessionWorker
+from aop.adapters.agents.sessions import AgentProgram, SessionDesk, SessionWorker
 from aop.adapters.agents.vendors import VENDORS, Vendor
 from aop.core.errors import AgentProviderNotConfigured, MissingRolePrompt
 from aop.core.ids import FeatureId
@@ -66,7 +66,7 @@ def chosen_workers(
     choices: Mapping[Role, ProviderChoice],
     environ: Mapping[str, str],
     around: Surroundings,
-    desk: Desk,
+    desk: SessionDesk,
     model_worker: Callable[[str | None], Worker],
 ) -> dict[Role, Worker]:
     """Return who works in each role; `model_worker` gives one that is a plain model.
@@ -81,7 +81,7 @@ def chosen_workers(
     }
 
 
-def _worker(choice: ProviderChoice, environ: Mapping[str, str], around: Surroundings, desk: Desk) -> Worker:
+def _worker(choice: ProviderChoice, environ: Mapping[str, str], around: Surroundings, desk: SessionDesk) -> Worker:
     vendor = VENDORS.get(Provider(choice.provider))
     if vendor is None:
         command = command_from(environ, choice.provider_config_ref)
@@ -92,7 +92,7 @@ def _worker(choice: ProviderChoice, environ: Mapping[str, str], around: Surround
     return SessionWorker(program_of(vendor, choice, environ, desk))
 
 
-def program_of(vendor: Vendor, choice: ProviderChoice, environ: Mapping[str, str], desk: Desk) -> AgentProgram:
+def program_of(vendor: Vendor, choice: ProviderChoice, environ: Mapping[str, str], desk: SessionDesk) -> AgentProgram:
     """Return a coding agent that can be started here.
 
     Raises: ProviderAuthMissing, AgentProviderNotConfigured.

@@ -17,7 +17,7 @@ from aop.kernel.agent_models import Provider
 TOKEN_VARIABLE = "AOP_TOKEN"
 
 
-class Session(Struct, frozen=True, kw_only=True):
+class AgentSession(Struct, frozen=True, kw_only=True):
     """What one turn of an agent gets."""
 
     role: Role
@@ -69,10 +69,10 @@ class Vendor(Struct, frozen=True, kw_only=True):
     logins: tuple[str, ...]
     """Files in the user's home that its own log-in leaves."""
     overlay: str
-    launch: Callable[[Session], Launch]
+    launch: Callable[[AgentSession], Launch]
 
 
-def _claude(session: Session) -> Launch:
+def _claude(session: AgentSession) -> Launch:
     tools = ["Read", "Grep", "Glob"] if session.looks else []
     tools += ["Edit", "Write"] if session.edits else []
     tools += ["Bash"] if session.edits and session.enclosed else []
@@ -100,7 +100,7 @@ def _claude(session: Session) -> Launch:
 _CODEX_OWN = ("shell_tool", "unified_exec", "view_image", "image_generation", "multi_agent", "sleep_tool", "goals")
 
 
-def _codex(session: Session) -> Launch:
+def _codex(session: AgentSession) -> Launch:
     # Its own sandbox cannot be set up within ours, and the scratch tree is thrown away.
     inner = "danger-full-access" if session.enclosed else "workspace-write" if session.edits else "read-only"
     provider = (
@@ -130,7 +130,7 @@ def _codex(session: Session) -> Launch:
     return Launch(words=(*words, "-"), env=env, files={".codex/.keep": ""})
 
 
-def _gemini(session: Session) -> Launch:
+def _gemini(session: AgentSession) -> Launch:
     # A list of what it may use would have to name every tool of AOP's too.
     excluded = ["web_fetch", "google_web_search", "save_memory"]
     excluded += [] if session.edits else ["write_file", "replace"]

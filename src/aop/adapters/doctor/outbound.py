@@ -9,9 +9,9 @@ from typing import Any
 from aop.adapters.doctor.checks import Check, failure, fine, warning
 from aop.adapters.outbound import confluence, gitlab, jira
 from aop.adapters.outbound.installing import FoundProvider, found_provider
-from aop.adapters.outbound.servers import CONFLUENCE, GITLAB, JIRA, PROVIDERS, SERVERS, Provider, server_command
+from aop.adapters.outbound.servers import CONFLUENCE, GITLAB, JIRA, PROVIDERS, SERVERS, TicketSystem, server_command
 from aop.adapters.outbound.stdio_client import ServerCommand
-from aop.adapters.outbound.upstream import Operation, Upstream, outbound_portal
+from aop.adapters.outbound.upstream import ServerOperation, Upstream, outbound_portal
 from aop.core.errors import Refusal
 
 NAME = "outbound"
@@ -53,13 +53,13 @@ def _of_version(found: FoundProvider) -> Check:
     return fine(NAME, f"{found.provider}: {found.version or 'a command of yours'}, token set")
 
 
-def _named(environ: Mapping[str, str]) -> list[Provider]:
+def _named(environ: Mapping[str, str]) -> list[TicketSystem]:
     named = {environ.get(f"{own}{name}", "").strip().upper() for own in ("", "SCAFFOLDING_") for name in VARIABLES}
     return [provider for name, provider in PROVIDERS.items() if name in named]
 
 
 async def _asked(
-    provider: Provider, command: ServerCommand, environ: Mapping[str, str], redact: Callable[[str], str]
+    provider: TicketSystem, command: ServerCommand, environ: Mapping[str, str], redact: Callable[[str], str]
 ) -> str:
     table, read = _READS[provider.name]
     with outbound_portal() as portal:
@@ -90,7 +90,7 @@ async def _gitlab(upstream: Upstream, _environ: Mapping[str, str]) -> str:
 
 
 _READS: Mapping[
-    str, tuple[Mapping[str, Operation], Callable[[Upstream, Mapping[str, str]], Coroutine[Any, Any, str]]]
+    str, tuple[Mapping[str, ServerOperation], Callable[[Upstream, Mapping[str, str]], Coroutine[Any, Any, str]]]
 ] = {
     JIRA: (jira.TABLE, _jira),
     CONFLUENCE: (confluence.TABLE, _confluence),

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from aop.adapters.exchanging import put_in_place
-from aop.adapters.git.command import GitDir, Ran
+from aop.adapters.git.command import GitDir, GitRan
 from aop.adapters.git.companions import Companion
 from aop.adapters.git.folders import flush_folder
 from aop.adapters.git.records import bytes_of, object_id
@@ -90,7 +90,7 @@ class Refs:
             raise Fault(f"The branch `{branch}` cannot be deleted: {self._git.cleaned(ran.err)}")
         return head is None
 
-    def _delete(self, ref: str, *old: str) -> Ran:
+    def _delete(self, ref: str, *old: str) -> GitRan:
         with self._notes.of(ref):
             holding = (self._notes.descriptor(),)
             return self._git.run("update-ref", "-d", "--", ref, *old, fine=(0, 1, _FAILED), holding=holding)
@@ -131,7 +131,7 @@ class Refs:
                 return False
         return True
 
-    def _set(self, ref: str, *values: str) -> Ran | None:
+    def _set(self, ref: str, *values: str) -> GitRan | None:
         """Write a ref through the process that stays; where that gives up, return what git says about it alone.
 
         Only for what may be done twice: that process may have ended right after the ref was written.
@@ -145,7 +145,7 @@ class Refs:
             ran = self._run(ref, *values)
         return None if ran.code == 0 else ran
 
-    def _run(self, ref: str, *values: str) -> Ran:
+    def _run(self, ref: str, *values: str) -> GitRan:
         holding = (self._notes.descriptor(),)
         return self._git.run(*_UPDATE, "--", ref, *values, fine=(0, 1, _FAILED), holding=holding)
 

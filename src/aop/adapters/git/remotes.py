@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from aop.adapters.git.command import ANY_CODE, GitDir
 from aop.core.errors import Fault
 from aop.core.ids import CommitId, ObjectId
-from aop.kernel.remotes import Latest
+from aop.kernel.remotes import RemoteBranch
 
 FETCH_SECONDS = 60.0
 _ALLOWED = (
@@ -25,22 +25,22 @@ class GitRemotes:
         self._git = git
         self._environ = environ
 
-    def latest(self, branch: str, head: CommitId) -> Latest:
+    def latest(self, branch: str, head: CommitId) -> RemoteBranch:
         remote = self._said("config", "--get", f"branch.{branch}.remote") or self._origin()
         if remote in ("", "."):
-            return Latest(state="no_remote")
+            return RemoteBranch(state="no_remote")
         theirs = self._said("config", "--get", f"branch.{branch}.merge") or f"refs/heads/{branch}"
         ours = f"refs/aop/fetched/{branch}"
         problem = self._fetch(remote, f"+{theirs}:{ours}")
         if problem:
-            return Latest(state="unreachable", remote=remote, problem=problem)
+            return RemoteBranch(state="unreachable", remote=remote, problem=problem)
         commit = CommitId(ObjectId(self._said("rev-parse", "--verify", f"{ours}^{{commit}}")))
         if commit == head:
-            return Latest(state="same", remote=remote, commit=commit)
+            return RemoteBranch(state="same", remote=remote, commit=commit)
         if self._is_ancestor(head, commit):
-            return Latest(state="newer", remote=remote, commit=commit)
+            return RemoteBranch(state="newer", remote=remote, commit=commit)
         is_older = self._is_ancestor(commit, head)
-        return Latest(state="older" if is_older else "diverged", remote=remote, commit=commit)
+        return RemoteBranch(state="older" if is_older else "diverged", remote=remote, commit=commit)
 
     def _origin(self) -> str:
         return "origin" if "origin" in self._said("remote").splitlines() else ""

@@ -33,7 +33,7 @@ from aop.adapters.git.records import (
 )
 from aop.adapters.git.refs import Refs, branch_ref
 from aop.adapters.git.trees import differences, side_at
-from aop.adapters.git.trials import Trials
+from aop.adapters.git.trials import GitTrials
 from aop.adapters.git.worktrees import Worktrees, how_to_follow
 from aop.adapters.system import SystemClock
 from aop.core import ids
@@ -177,9 +177,11 @@ class Repository:
         return merged(self._neutral, ours, theirs)
 
     @contextmanager
-    def trial_merges(self) -> Iterator[Trials]:
+    def trial_merges(self) -> Iterator[GitTrials]:
         with held_folder(self._own("tmp")) as folder:
-            yield Trials(self._neutral, folder=folder, objects=self._git_dir / "objects", digest_size=self._digest_size)
+            yield GitTrials(
+                self._neutral, folder=folder, objects=self._git_dir / "objects", digest_size=self._digest_size
+            )
 
     def branch_head(self, branch: str) -> CommitId | None:
         return self._refs.branch_head(branch)

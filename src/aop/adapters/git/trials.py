@@ -20,7 +20,7 @@ NOT_READ = "error: "
 _UNSAFE = ("-c", "core.fsync=none")
 
 
-class Trials:
+class GitTrials:
     """Implements `aop.kernel.ports.Trials`."""
 
     def __init__(self, git: GitDir, *, folder: Path, objects: Path, digest_size: int) -> None:

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
-from aop.adapters.git.command import ANY_CODE, CHECKOUT_SECONDS, GitDir, Ran
+from aop.adapters.git.command import ANY_CODE, CHECKOUT_SECONDS, GitDir, GitRan
 from aop.adapters.git.folders import (
     Quarantine,
     files_below,
@@ -41,7 +41,7 @@ class WorktreeFiles:
             raise Fault(f"`git {arguments[0]}` ended with {ran.code}: {self._neutral.cleaned(ran.err)}")
         return ran.out
 
-    def attempt(self, *arguments: str, index: Path, stdin: bytes = b"") -> Ran:
+    def attempt(self, *arguments: str, index: Path, stdin: bytes = b"") -> GitRan:
         """Run git on the files, whatever comes of it."""
         return self._neutral.run(
             *arguments, stdin=stdin, work_tree=self.folder, index=index, fine=ANY_CODE, seconds=CHECKOUT_SECONDS

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from aop.adapters.metering.dialects import Reported
-from aop.brains.conversation import Usage
+from aop.adapters.metering.dialects import ReportedTokens
+from aop.brains.conversation import TokenCounts
 
 LARGEST_TEXT = 64 * 1024 * 1024
 """Of more than this at once, nothing is read; it passes all the same."""
@@ -18,11 +18,13 @@ _BYTES_IN_A_TOKEN = 4
 class AnswerReader:
     """Sees every byte of one answer and keeps none that it does not need."""
 
-    def __init__(self, read: Callable[[Mapping[str, Any], Usage], Reported | None], *, in_events: bool) -> None:
+    def __init__(
+        self, read: Callable[[Mapping[str, Any], TokenCounts], ReportedTokens | None], *, in_events: bool
+    ) -> None:
         self._read = read
         self._in_events = in_events
         self._rest = bytearray()
-        self._reported: Reported | None = None
+        self._reported: ReportedTokens | None = None
         self._length = 0
 
     def see(self, chunk: bytes) -> None:
@@ -49,12 +51,12 @@ class AnswerReader:
         told = self._reported
         return told is not None and told.is_final and told.usage.total_tokens is not None
 
-    def usage(self, request_length: int) -> Usage:
+    def usage(self, request_length: int) -> TokenCounts:
         """Return the tokens as reported; where the last word is missing, no fewer than the bytes suggest."""
-        known = Usage() if self._reported is None else self._reported.usage
+        known = TokenCounts() if self._reported is None else self._reported.usage
         if self.is_complete:
             return known
-        return Usage(
+        return TokenCounts(
             input_tokens=known.input_tokens or request_length // _BYTES_IN_A_TOKEN,
             output_tokens=max(known.output_tokens or 0, self._length // _BYTES_IN_A_TOKEN),
             cache_read_tokens=known.cache_read_tokens,
@@ -67,5 +69,5 @@ class AnswerReader:
         except (msgspec.DecodeError, RecursionError):
             return
         for event in said if isinstance(said, list) else [said]:
-            before = Usage() if self._reported is None else self._reported.usage
+            before = TokenCounts() if self._reported is None else self._reported.usage
             self._reported = (self._read(event, before) if isinstance(event, dict) else None) or self._reported

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from aop.adapters.metering.provider_tools import ANTHROPIC, GOOGLE, OPENAI, Own
-from aop.brains.conversation import Usage
+from aop.brains.conversation import TokenCounts
 
 _MOST_TOKENS = 10**12
 
@@ -23,10 +23,10 @@ class Route(Struct, frozen=True, kw_only=True):
     costs: bool = False
 
 
-class Reported(Struct, frozen=True, kw_only=True):
+class ReportedTokens(Struct, frozen=True, kw_only=True):
     """Tokens as the provider reports them; they may still grow unless they are final."""
 
-    usage: Usage
+    usage: TokenCounts
     is_final: bool
 
 
@@ -39,7 +39,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     key_header: str
     key_form: str = "{}"
     error: Callable[[int, str], Mapping[str, Any]]
-    read: Callable[[Mapping[str, Any], Usage], Reported | None]
+    read: Callable[[Mapping[str, Any], TokenCounts], ReportedTokens | None]
     """Reads the tokens of one event, or of a whole answer; what it does not say is as before."""
     own: Own
     """Which tools the agent runs itself."""
@@ -89,7 +89,7 @@ def _google_error(status: int, message: str) -> Mapping[str, Any]:
 # --- usage -----------------------------------------------------------------------------------------
 
 
-def _anthropic_usage(event: Mapping[str, Any], before: Usage) -> Reported | None:
+def _anthropic_usage(event: Mapping[str, Any], before: TokenCounts) -> ReportedTokens | None:
     told = _within(event, "usage") or _within(_within(event, "message"), "usage")
     if not told:
         return None
@@ -97,35 +97,35 @@ def _anthropic_usage(event: Mapping[str, Any], before: Usage) -> Reported | None
     cache_write = _count(told, "cache_creation_input_tokens") or 0
     read = (_count(told, "input_tokens") or 0) + cache_read + cache_write
     written = _count(told, "output_tokens")
-    usage = Usage(
+    usage = TokenCounts(
         input_tokens=read or before.input_tokens,
         output_tokens=before.output_tokens if written is None else written,
         cache_read_tokens=cache_read if read else before.cache_read_tokens,
         cache_write_tokens=cache_write if read else before.cache_write_tokens,
     )
-    return Reported(usage=usage, is_final=event.get("type") in ("message_delta", "message"))
+    return ReportedTokens(usage=usage, is_final=event.get("type") in ("message_delta", "message"))
 
 
-def _openai_usage(event: Mapping[str, Any], _before: Usage) -> Reported | None:
+def _openai_usage(event: Mapping[str, Any], _before: TokenCounts) -> ReportedTokens | None:
     told = _within(event, "usage") or _within(_within(event, "response"), "usage")
     if not told:
         return None
     chat = "prompt_tokens" in told
     cached = _within(told, "prompt_tokens_details" if chat else "input_tokens_details")
-    usage = Usage(
+    usage = TokenCounts(
         input_tokens=_count(told, "prompt_tokens" if chat else "input_tokens"),
         output_tokens=_count(told, "completion_tokens" if chat else "output_tokens"),
         cache_read_tokens=_count(cached, "cached_tokens") or 0,
     )
-    return Reported(usage=usage, is_final=usage.total_tokens is not None)
+    return ReportedTokens(usage=usage, is_final=usage.total_tokens is not None)
 
 
-def _google_usage(event: Mapping[str, Any], _before: Usage) -> Reported | None:
+def _google_usage(event: Mapping[str, Any], _before: TokenCounts) -> ReportedTokens | None:
     told = _within(event, "usageMetadata")
     read = _count(told, "promptTokenCount")
     if read is None:
         return None
-    usage = Usage(
+    usage = TokenCounts(
         input_tokens=read + (_count(told, "toolUsePromptTokenCount") or 0),
         output_tokens=(_count(told, "candidatesTokenCount") or 0) + (_count(told, "thoughtsTokenCount") or 0),
         cache_read_tokens=_count(told, "cachedContentTokenCount") or 0,
@@ -134,7 +134,7 @@ def _google_usage(event: Mapping[str, Any], _before: Usage) -> Reported | None:
     ended = isinstance(candidates, list) and any(
         isinstance(each, dict) and each.get("finishReason") for each in candidates
     )
-    return Reported(usage=usage, is_final=ended or "promptFeedback" in event)
+    return ReportedTokens(usage=usage, is_final=ended or "promptFeedback" in event)
 
 
 def _within(event: Mapping[str, Any], name: str) -> Mapping[str, Any]:

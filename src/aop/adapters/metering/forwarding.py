@@ -13,9 +13,9 @@ from msgspec import Struct
 
 from aop.adapters.metering.answers import AnswerReader
 from aop.adapters.metering.dialects import Dialect
-from aop.adapters.metering.requests import LARGEST_BODY, Admitted, Asked, Terms, Turned, admit, has_key
-from aop.adapters.metering.tallies import Exchange, Outcome, Tally
-from aop.brains.conversation import NO_TOKENS, Usage
+from aop.adapters.metering.requests import LARGEST_BODY, Admitted, IncomingRequest, Terms, Turned, admit, has_key
+from aop.adapters.metering.tallies import CountedExchange, Outcome, Tally
+from aop.brains.conversation import NO_TOKENS, TokenCounts
 
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
@@ -33,7 +33,7 @@ _COME_BACK = ("content-type", "retry-after", "retry-after-ms", "request-id", "x-
 _COME_BACK_BEGINNING = ("anthropic-ratelimit-", "x-ratelimit-")
 
 
-class Upstream(Struct, frozen=True, kw_only=True):
+class ProviderEndpoint(Struct, frozen=True, kw_only=True):
     """The provider's own endpoint and the key for it."""
 
     provider: str
@@ -41,10 +41,10 @@ class Upstream(Struct, frozen=True, kw_only=True):
     key: str = ""
 
     def __repr__(self) -> str:
-        return f"Upstream({self.provider!r})"
+        return f"ProviderEndpoint({self.provider!r})"
 
 
-class Patience(Struct, frozen=True, kw_only=True):
+class RequestPatience(Struct, frozen=True, kw_only=True):
     """How long a request may take."""
 
     seconds: float = 1800.0
@@ -54,13 +54,13 @@ class Patience(Struct, frozen=True, kw_only=True):
     """While nothing comes from the provider."""
 
 
-class Session(Struct, frozen=True, kw_only=True):
+class MeteredSession(Struct, frozen=True, kw_only=True):
     """Who is served, on whose behalf, and how far."""
 
-    upstream: Upstream
+    upstream: ProviderEndpoint
     terms: Terms
     tally: Tally
-    patience: Patience
+    patience: RequestPatience
     clock: Callable[[], float]
 
     @property
@@ -72,13 +72,13 @@ class Session(Struct, frozen=True, kw_only=True):
         return self.terms.key
 
     def __repr__(self) -> str:
-        return f"Session({self.upstream!r})"
+        return f"MeteredSession({self.upstream!r})"
 
 
 class Forwarding:
     """The application: one request in, one answer out, one exchange counted."""
 
-    def __init__(self, session: Session, client: httpx2.AsyncClient) -> None:
+    def __init__(self, session: MeteredSession, client: httpx2.AsyncClient) -> None:
         self._session = session
         self._client = client
         self._places = asyncio.Semaphore(AT_ONCE)
@@ -120,7 +120,7 @@ class Forwarding:
             with suppress(asyncio.CancelledError):
                 await answering
 
-    async def _answer(self, passage: _Passage, asked: Asked) -> None:
+    async def _answer(self, passage: _Passage, asked: IncomingRequest) -> None:
         session = self._session
         try:
             admitted = admit(asked, session.terms)
@@ -189,7 +189,7 @@ class Forwarding:
 class _Passage:
     """One answer on its way back, and what is noted about it."""
 
-    def __init__(self, session: Session, path: str, send: Send) -> None:
+    def __init__(self, session: MeteredSession, path: str, send: Send) -> None:
         self._session = session
         self._path = path
         self._send = send
@@ -236,7 +236,7 @@ class _Passage:
         self._is_counted = True
         usage, is_estimated = self._usage()
         self._session.tally.add(
-            Exchange(
+            CountedExchange(
                 path=self._path,
                 model=self.sent.model if self.sent else "",
                 status=self._status,
@@ -249,15 +249,15 @@ class _Passage:
             )
         )
 
-    def _usage(self) -> tuple[Usage, bool]:
+    def _usage(self) -> tuple[TokenCounts, bool]:
         if self.sent is None or self.is_free or self._outcome not in _MAY_COST:
             return NO_TOKENS, False
         reader = self.reader or AnswerReader(self._session.dialect.read, in_events=False)
         return reader.usage(len(self.sent.body)), not reader.is_complete
 
 
-def _asked(scope: Mapping[str, Any]) -> Asked:
-    return Asked(
+def _asked(scope: Mapping[str, Any]) -> IncomingRequest:
+    return IncomingRequest(
         method=scope["method"],
         # As it was sent: a path with escapes in it matches no route.
         path=scope["raw_path"].decode("latin-1"),

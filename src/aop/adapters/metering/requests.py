@@ -24,7 +24,7 @@ _STAY_HERE = frozenset(
 )  # fmt: skip
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class IncomingRequest(Struct, frozen=True, kw_only=True):
     """A request as it arrived."""
 
     method: str
@@ -67,7 +67,7 @@ class Terms(Struct, frozen=True, kw_only=True):
     """Whether the provider may search, fetch and run for the agent."""
 
 
-def admit(asked: Asked, terms: Terms) -> Admitted | Turned:
+def admit(asked: IncomingRequest, terms: Terms) -> Admitted | Turned:
     """Return what is sent on, or why nothing is."""
     dialect, key = terms.dialect, terms.key
     if not has_key(asked, key):
@@ -89,7 +89,7 @@ def admit(asked: Asked, terms: Terms) -> Admitted | Turned:
     return admitted if asked.method == "GET" else _read(asked, admitted, route, terms)
 
 
-def _read(asked: Asked, admitted: Admitted, route: Route, terms: Terms) -> Admitted | Turned:
+def _read(asked: IncomingRequest, admitted: Admitted, route: Route, terms: Terms) -> Admitted | Turned:
     """Return a request that was read, and goes on as it was understood; or why it does not."""
     said = _object(admitted.body)
     model = _model(route, asked.path, said) if route.costs else ""
@@ -120,11 +120,11 @@ def _denied(names: Iterable[str]) -> str:
     )
 
 
-def _matches(route: Route, asked: Asked) -> bool:
+def _matches(route: Route, asked: IncomingRequest) -> bool:
     return route.method == asked.method and route.path.fullmatch(asked.path) is not None
 
 
-def has_key(asked: Asked, key: str) -> bool:
+def has_key(asked: IncomingRequest, key: str) -> bool:
     """Tell whether a request shows the key of its session, wherever it shows one."""
     values = [value for name, value in asked.headers if name in KEY_HEADERS]
     given = [value.removeprefix("Bearer ") for value in values]

@@ -17,11 +17,11 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from aop.adapters.listening import LOOPBACK, Listening, loopback_socket
 from aop.adapters.metering.dialects import DIALECTS
-from aop.adapters.metering.forwarding import AT_ONCE, Forwarding, Patience, Session, Upstream
+from aop.adapters.metering.forwarding import AT_ONCE, Forwarding, MeteredSession, ProviderEndpoint, RequestPatience
 from aop.adapters.metering.requests import Terms
 from aop.adapters.metering.tallies import Caps, Metered, Tally
 from aop.brains.prices import Prices
-from aop.kernel.usage import Usage as TurnUsage
+from aop.kernel.usage import Usage
 
 _WAITING = 128
 AT_MOST = 32
@@ -46,12 +46,12 @@ class Meter:
 
 @contextmanager
 def metered(
-    upstream: Upstream,
+    upstream: ProviderEndpoint,
     *,
     prices: Prices,
     caps: Caps | None = None,
-    patience: Patience | None = None,
-    keep: Callable[[TurnUsage], None] = lambda _usage: None,
+    patience: RequestPatience | None = None,
+    keep: Callable[[Usage], None] = lambda _usage: None,
     provider_tools: bool = False,
 ) -> Iterator[Meter]:
     """Put an endpoint on this machine in front of a provider's; at the end, requests under way are given up.
@@ -64,11 +64,11 @@ def metered(
         key=f"aop-{secrets.token_urlsafe(24)}",
         provider_tools=provider_tools,
     )
-    session = Session(
+    session = MeteredSession(
         upstream=upstream,
         terms=terms,
         tally=Tally(caps or Caps(), prices, keep),
-        patience=patience or Patience(),
+        patience=patience or RequestPatience(),
         clock=time.monotonic,
     )
     listening = loopback_socket(0)
@@ -88,7 +88,7 @@ def metered(
 class _Server(uvicorn.Server):
     """Serves one session in the thread that runs it."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: MeteredSession) -> None:
         patience = session.patience
         timeout = httpx2.Timeout(patience.silence_seconds, connect=patience.connect_seconds)
         limits = httpx2.Limits(max_connections=AT_ONCE, max_keepalive_connections=AT_ONCE)

@@ -9,9 +9,9 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from aop.brains.conversation import NO_TOKENS, Usage
+from aop.brains.conversation import NO_TOKENS, TokenCounts
 from aop.brains.prices import Prices
-from aop.kernel.usage import Usage as TurnUsage
+from aop.kernel.usage import Usage
 
 _NEWEST = 1000
 
@@ -39,7 +39,7 @@ class Outcome(StrEnum):
     """It asked the provider to reach out for the agent, and was refused here."""
 
 
-class Exchange(Struct, frozen=True, kw_only=True):
+class CountedExchange(Struct, frozen=True, kw_only=True):
     """One request and its answer, without a word of either."""
 
     path: str
@@ -47,7 +47,7 @@ class Exchange(Struct, frozen=True, kw_only=True):
     """As `provider:model`; empty where no model was asked."""
     status: int
     outcome: Outcome
-    usage: Usage = NO_TOKENS
+    usage: TokenCounts = NO_TOKENS
     is_estimated: bool = False
     """Whether the tokens are a guess from the number of bytes: the provider did not get to report them."""
     first_byte_seconds: float | None = None
@@ -59,7 +59,7 @@ class Exchange(Struct, frozen=True, kw_only=True):
 class Metered(Struct, frozen=True, kw_only=True):
     """All that passed."""
 
-    usage: Usage
+    usage: TokenCounts
     cost_usd: float | None
     """None: one of the models has no known price."""
     estimated: int
@@ -67,13 +67,13 @@ class Metered(Struct, frozen=True, kw_only=True):
     outcomes: Mapping[str, int]
     removed: Mapping[str, int]
     """The provider's own tools that were taken out of requests, and out of how many."""
-    exchanges: tuple[Exchange, ...]
+    exchanges: tuple[CountedExchange, ...]
     """The newest."""
 
     @property
-    def turn_usage(self) -> TurnUsage:
+    def turn_usage(self) -> Usage:
         """Return it as what a worker's turn reports."""
-        return TurnUsage(
+        return Usage(
             input_tokens=self.usage.input_tokens,
             output_tokens=self.usage.output_tokens,
             cached_input_tokens=self.usage.cache_read_tokens,
@@ -84,7 +84,7 @@ class Metered(Struct, frozen=True, kw_only=True):
 class Tally:
     """Counts; may be asked from any thread."""
 
-    def __init__(self, caps: Caps, prices: Prices, keep: Callable[[TurnUsage], None] = lambda _usage: None) -> None:
+    def __init__(self, caps: Caps, prices: Prices, keep: Callable[[Usage], None] = lambda _usage: None) -> None:
         """Take what keeps the count as it grows."""
         self._keep = keep
         self._caps = caps
@@ -95,9 +95,9 @@ class Tally:
         self._estimated = 0
         self._outcomes: Counter[str] = Counter()
         self._removed: Counter[str] = Counter()
-        self._newest: deque[Exchange] = deque(maxlen=_NEWEST)
+        self._newest: deque[CountedExchange] = deque(maxlen=_NEWEST)
 
-    def add(self, exchange: Exchange) -> None:
+    def add(self, exchange: CountedExchange) -> None:
         """Count one more."""
         used = exchange.usage != NO_TOKENS
         cost = self._prices.cost(exchange.model, exchange.usage) if used else 0.0

@@ -11,7 +11,7 @@ from aop.brains.names import ModelName
 from aop.core.errors import ModelKeyMissing, ModelNotConfigured
 
 
-class Provider(Struct, frozen=True, kw_only=True):
+class ModelProvider(Struct, frozen=True, kw_only=True):
     """What the environment may say about a provider."""
 
     key_variables: tuple[str, ...]
@@ -22,31 +22,31 @@ class Provider(Struct, frozen=True, kw_only=True):
     """None: there is no usual place, and the variable must name one."""
 
 
-PROVIDERS: Mapping[str, Provider] = {
-    "anthropic": Provider(
+PROVIDERS: Mapping[str, ModelProvider] = {
+    "anthropic": ModelProvider(
         key_variables=("ANTHROPIC_API_KEY",), url_variable="ANTHROPIC_BASE_URL", url="https://api.anthropic.com"
     ),
-    "openai": Provider(
+    "openai": ModelProvider(
         key_variables=("OPENAI_API_KEY",), url_variable="OPENAI_BASE_URL", url="https://api.openai.com/v1"
     ),
-    "google": Provider(
+    "google": ModelProvider(
         key_variables=("GOOGLE_API_KEY", "GEMINI_API_KEY"),
         url_variable="GOOGLE_GEMINI_BASE_URL",
         url="https://generativelanguage.googleapis.com",
     ),
-    "ollama": Provider(
+    "ollama": ModelProvider(
         key_variables=("OLLAMA_API_KEY",),
         needs_key=False,
         url_variable="OLLAMA_BASE_URL",
         url="http://127.0.0.1:11434/v1",
     ),
-    "vllm": Provider(
+    "vllm": ModelProvider(
         key_variables=("VLLM_API_KEY",),
         needs_key=False,
         url_variable="VLLM_BASE_URL",
         url="http://127.0.0.1:8000/v1",
     ),
-    "compatible": Provider(
+    "compatible": ModelProvider(
         key_variables=("AOP_COMPATIBLE_API_KEY",), needs_key=False, url_variable="AOP_COMPATIBLE_BASE_URL", url=None
     ),
 }

@@ -8,8 +8,8 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from aop.brains.budgets import Limits
-from aop.brains.conversation import Usage
+from aop.brains.budgets import LoopLimits
+from aop.brains.conversation import TokenCounts
 from aop.brains.ports import Answer, Journal, Mission, Once, Outcome, Tools, at_once
 from aop.brains.prompts import Prompt
 from aop.core.errors import Fault, Json
@@ -28,10 +28,10 @@ class RehearsedBrain:
     async def generate_structured(self, prompt: Prompt, shape: type[T], *, repairs: int = 0) -> Answer[T]:
         """Return the answer of a shape."""
         value = msgspec.convert(self._answers[shape], type=shape)
-        return Answer(value=value, model=NAME, usage=Usage(), cost_usd=0.0, seconds=0.0)
+        return Answer(value=value, model=NAME, usage=TokenCounts(), cost_usd=0.0, seconds=0.0)
 
     async def run_agentic_loop(
-        self, mission: Mission[T], tools: Tools, limits: Limits, journal: Journal, *, once: Once = at_once
+        self, mission: Mission[T], tools: Tools, limits: LoopLimits, journal: Journal, *, once: Once = at_once
     ) -> Outcome[T]:
         """Break: a loop cannot be rehearsed."""
         raise Fault("The rehearsed model answers questions only.")

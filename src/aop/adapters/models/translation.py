@@ -18,7 +18,7 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.tools import ToolDefinition
 
-from aop.brains.conversation import Observation, Offer, Reply, Request, Said, ToolCall, Turn, Usage
+from aop.brains.conversation import Observation, Offer, Reply, Request, Said, TokenCounts, ToolCall, Turn
 
 ONLY_CALLS = "\n\nReply by calling tools, and in no other way; what is not in a call is not read."
 
@@ -114,12 +114,12 @@ def _response(reply: Reply) -> ModelResponse:
     return ModelResponse(parts=[*text, *calls])
 
 
-def _usage(response: ModelResponse) -> Usage:
+def _usage(response: ModelResponse) -> TokenCounts:
     """Return the tokens as reported; a request that read nothing was not reported."""
     used = response.usage
     if not used.input_tokens:
-        return Usage()
-    return Usage(
+        return TokenCounts()
+    return TokenCounts(
         input_tokens=used.input_tokens,
         output_tokens=used.output_tokens,
         cache_read_tokens=used.cache_read_tokens,

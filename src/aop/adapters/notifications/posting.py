@@ -15,14 +15,14 @@ class Post(Struct, frozen=True, kw_only=True):
     body: bytes
 
 
-class Answered(Struct, frozen=True, kw_only=True):
+class PostAnswer(Struct, frozen=True, kw_only=True):
     """What came back: a status, or why nothing did."""
 
     status: int = 0
     problem: str = ""
 
 
-def post(what: Post, environ: Mapping[str, str], *, timeout_seconds: float) -> Answered:
+def post(what: Post, environ: Mapping[str, str], *, timeout_seconds: float) -> PostAnswer:
     """Send it once, through the proxy that the environment names."""
     # Few commands tell anybody: what it takes is imported by those that do.
     from http.client import HTTPException
@@ -41,11 +41,11 @@ def post(what: Post, environ: Mapping[str, str], *, timeout_seconds: float) -> A
         asked = request.Request(what.url, data=what.body, headers=dict(what.headers), method="POST")  # noqa: S310 - the scheme is checked by the caller
         opener = request.build_opener(request.ProxyHandler(proxies), NoRedirect)
         with opener.open(asked, timeout=timeout_seconds) as answer:
-            return Answered(status=answer.status)
+            return PostAnswer(status=answer.status)
     except error.HTTPError as refused:
         refused.close()
-        return Answered(status=refused.code)
+        return PostAnswer(status=refused.code)
     except error.URLError as unreachable:
-        return Answered(problem=f"It was not reached: {type(unreachable.reason).__name__}.")
+        return PostAnswer(problem=f"It was not reached: {type(unreachable.reason).__name__}.")
     except (OSError, HTTPException, ValueError) as broken:
-        return Answered(problem=f"It was not reached: {type(broken).__name__}.")
+        return PostAnswer(problem=f"It was not reached: {type(broken).__name__}.")

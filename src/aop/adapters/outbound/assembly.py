@@ -12,16 +12,16 @@ from aop.adapters.outbound.gitlab import GitlabVcs
 from aop.adapters.outbound.jira import JiraTracker
 from aop.adapters.outbound.local_ports import LocalDocs, LocalTracker, LocalVcs
 from aop.adapters.outbound.servers import CONFLUENCE, GITLAB, JIRA, PROVIDERS, SERVERS, server_command, waits
-from aop.adapters.outbound.settings import LOCAL, Chosen, local_server, ticket_settings
+from aop.adapters.outbound.settings import LOCAL, ChosenSystems, local_server, ticket_settings
 from aop.adapters.outbound.stdio_client import ServerCommand
-from aop.adapters.outbound.upstream import Operation, Upstream, outbound_portal
+from aop.adapters.outbound.upstream import ServerOperation, Upstream, outbound_portal
 from aop.adapters.system import SystemClock, new_id
 from aop.brains.ports import Brain
 from aop.core.redaction import Redactor
 from aop.tickets.ports import DocsPort, TrackerPort, VcsPort
 from aop.tickets.steps import Desk, Ledger
 
-_TABLES: Mapping[str, Mapping[str, Operation]] = {
+_TABLES: Mapping[str, Mapping[str, ServerOperation]] = {
     LOCAL: local_ports.TABLE,
     JIRA: jira.TABLE,
     CONFLUENCE: confluence.TABLE,
@@ -54,7 +54,7 @@ def ticket_desk(
 
 @contextmanager
 def outbound_ports(
-    environ: Mapping[str, str], chosen: Chosen, redact: Callable[[str], str]
+    environ: Mapping[str, str], chosen: ChosenSystems, redact: Callable[[str], str]
 ) -> Iterator[tuple[TrackerPort, VcsPort, DocsPort]]:
     """Have the ports of the chosen providers; a server starts when it is first asked, and ends with the block."""
     # The ticket is told of a system that cannot be spoken to before that is asked for anything.
@@ -95,7 +95,7 @@ def _tracker(name: str, upstream: Upstream, environ: Mapping[str, str]) -> Track
     return LocalTracker(upstream)
 
 
-def _vcs(chosen: Chosen, upstream: Upstream, environ: Mapping[str, str]) -> VcsPort:
+def _vcs(chosen: ChosenSystems, upstream: Upstream, environ: Mapping[str, str]) -> VcsPort:
     if chosen.vcs == GITLAB:
         return GitlabVcs(upstream, waits=waits(environ), groups=chosen.groups)
     return LocalVcs(upstream)

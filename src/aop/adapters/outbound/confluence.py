@@ -7,13 +7,13 @@ from typing import Any
 
 from aop.adapters.outbound.retrying import patiently
 from aop.adapters.outbound.table_ports import TablePort
-from aop.adapters.outbound.upstream import Operation, Upstream
+from aop.adapters.outbound.upstream import ServerOperation, Upstream
 
 MOST_PAGES = 5
 
-TABLE: Mapping[str, Operation] = {
-    "get_page": Operation("confluence_get_page", {"page": "page_id", "described": "include_metadata"}),
-    "search_pages": Operation("confluence_search", {"words": "query", "most": "limit"}),
+TABLE: Mapping[str, ServerOperation] = {
+    "get_page": ServerOperation("confluence_get_page", {"page": "page_id", "described": "include_metadata"}),
+    "search_pages": ServerOperation("confluence_search", {"words": "query", "most": "limit"}),
 }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from aop.adapters.outbound.gitlab_diffs import Position, positions, unified
 from aop.adapters.outbound.retrying import patiently
 from aop.adapters.outbound.table_ports import TablePort
-from aop.adapters.outbound.upstream import Operation, Upstream
+from aop.adapters.outbound.upstream import ServerOperation, Upstream
 from aop.core.errors import RemoteNotFound, RemoteRejected
 from aop.reviews.report import CodeReviewReport
 from aop.tickets.comments import is_marked, marked
@@ -23,27 +23,29 @@ _WHERE = {"project": "project_id"}
 _NUMBER = {**_WHERE, "number": "merge_request_iid"}
 _PAGES = {"page": "page", "most": "per_page"}
 
-TABLE: Mapping[str, Operation] = {
-    "get_project": Operation("get_project", _WHERE),
-    "get_branch": Operation("get_branch", {**_WHERE, "branch": "branch_name"}),
-    "create_branch": Operation("create_branch", {**_WHERE, "branch": "branch", "base": "ref"}),
-    "list_commits": Operation("list_commits", {**_WHERE, "branch": "ref_name", "most": "per_page"}),
-    "read_file": Operation("get_file_contents", {**_WHERE, "path": "file_path", "ref": "ref"}),
-    "list_tree": Operation("get_repository_tree", {**_WHERE, "path": "path", "ref": "ref"}),
-    "commit": Operation("push_files", {**_WHERE, "branch": "branch", "message": "commit_message", "files": "files"}),
-    "create_merge_request": Operation(
+TABLE: Mapping[str, ServerOperation] = {
+    "get_project": ServerOperation("get_project", _WHERE),
+    "get_branch": ServerOperation("get_branch", {**_WHERE, "branch": "branch_name"}),
+    "create_branch": ServerOperation("create_branch", {**_WHERE, "branch": "branch", "base": "ref"}),
+    "list_commits": ServerOperation("list_commits", {**_WHERE, "branch": "ref_name", "most": "per_page"}),
+    "read_file": ServerOperation("get_file_contents", {**_WHERE, "path": "file_path", "ref": "ref"}),
+    "list_tree": ServerOperation("get_repository_tree", {**_WHERE, "path": "path", "ref": "ref"}),
+    "commit": ServerOperation(
+        "push_files", {**_WHERE, "branch": "branch", "message": "commit_message", "files": "files"}
+    ),
+    "create_merge_request": ServerOperation(
         "create_merge_request",
         {**_WHERE, "branch": "source_branch", "base": "target_branch", "title": "title", "text": "description"},
     ),
-    "list_merge_requests": Operation(
+    "list_merge_requests": ServerOperation(
         "list_merge_requests", {**_WHERE, "branch": "source_branch", "state": "state", "whose": "scope"}
     ),
-    "get_merge_request": Operation("get_merge_request", _NUMBER),
-    "list_diffs": Operation("list_merge_request_diffs", {**_NUMBER, **_PAGES}),
-    "list_notes": Operation("get_merge_request_notes", {**_NUMBER, **_PAGES}),
-    "add_note": Operation("create_merge_request_note", {**_NUMBER, "text": "body"}),
-    "add_thread": Operation("create_merge_request_thread", {**_NUMBER, "text": "body", "position": "position"}),
-    "who_am_i": Operation("whoami", {}),
+    "get_merge_request": ServerOperation("get_merge_request", _NUMBER),
+    "list_diffs": ServerOperation("list_merge_request_diffs", {**_NUMBER, **_PAGES}),
+    "list_notes": ServerOperation("get_merge_request_notes", {**_NUMBER, **_PAGES}),
+    "add_note": ServerOperation("create_merge_request_note", {**_NUMBER, "text": "body"}),
+    "add_thread": ServerOperation("create_merge_request_thread", {**_NUMBER, "text": "body", "position": "position"}),
+    "who_am_i": ServerOperation("whoami", {}),
 }
 # The same as one pattern, which the server takes up to 200 characters and without quantifiers, and else ignores.
 DENIED_TOOLS = (

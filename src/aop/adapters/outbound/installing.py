@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from aop.adapters.installing import InstallProblem, npm_install, put_in_place, run_installer
-from aop.adapters.outbound.servers import PROVIDERS, SERVERS, Provider, Server, outbound_folder
+from aop.adapters.outbound.servers import PROVIDERS, SERVERS, Server, TicketSystem, outbound_folder
 from aop.core.errors import OutboundInstallFailed
 
 _DIST_INFO = re.compile(r"mcp_atlassian-(\d[^-]*)\.dist-info")
@@ -35,7 +35,7 @@ class FoundProvider(Struct, frozen=True, kw_only=True):
     """Whether everything is there that a ticket needs."""
 
 
-def found_provider(provider: Provider, environ: Mapping[str, str]) -> FoundProvider:
+def found_provider(provider: TicketSystem, environ: Mapping[str, str]) -> FoundProvider:
     """Look for the server of a provider, and for its settings."""
     server = SERVERS[provider.server]
     version = installed_version(server, outbound_folder(environ) / server.name)

@@ -9,7 +9,7 @@ from typing import Any
 
 from aop.adapters.outbound.retrying import patiently
 from aop.adapters.outbound.table_ports import TablePort
-from aop.adapters.outbound.upstream import Operation, Upstream
+from aop.adapters.outbound.upstream import ServerOperation, Upstream
 from aop.adapters.outbound.wiki import as_wiki
 from aop.core.errors import Json, RemoteRejected, RemoteUnavailable
 from aop.tickets.comments import MARKER, marked
@@ -21,15 +21,17 @@ MOST_COMMENTS = 100
 
 _KEY = {"key": "issue_key"}
 
-TABLE: Mapping[str, Operation] = {
-    "get_ticket": Operation(
+TABLE: Mapping[str, ServerOperation] = {
+    "get_ticket": ServerOperation(
         "jira_get_issue", {**_KEY, "fields": "fields", "comments": "comment_limit", "viewed": "update_history"}
     ),
-    "search": Operation("jira_search", {"query": "jql", "fields": "fields", "most": "limit"}),
-    "add_comment": Operation("jira_add_comment", {**_KEY, "text": "body"}),
-    "update_description": Operation("jira_update_issue", {**_KEY, "values": "fields", "returned": "return_fields"}),
-    "list_transitions": Operation("jira_get_transitions", _KEY),
-    "do_transition": Operation("jira_transition_issue", {**_KEY, "transition": "transition_id"}),
+    "search": ServerOperation("jira_search", {"query": "jql", "fields": "fields", "most": "limit"}),
+    "add_comment": ServerOperation("jira_add_comment", {**_KEY, "text": "body"}),
+    "update_description": ServerOperation(
+        "jira_update_issue", {**_KEY, "values": "fields", "returned": "return_fields"}
+    ),
+    "list_transitions": ServerOperation("jira_get_transitions", _KEY),
+    "do_transition": ServerOperation("jira_transition_issue", {**_KEY, "transition": "transition_id"}),
 }
 
 _FENCE = re.compile(r"^(?:```|~~~).*$", re.MULTILINE)

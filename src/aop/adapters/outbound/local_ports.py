@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from aop.adapters.outbound.table_ports import TablePort
-from aop.adapters.outbound.upstream import Operation
+from aop.adapters.outbound.upstream import ServerOperation
 from aop.core.errors import Json, RemoteNotFound, RemoteRejected
 from aop.reviews.report import CodeReviewReport
 from aop.tickets.comments import is_marked, marked
@@ -21,29 +21,29 @@ _WHERE = {"project": "project"}
 _BRANCH = {**_WHERE, "branch": "branch"}
 _NUMBER = {**_WHERE, "number": "number"}
 
-TABLE: Mapping[str, Operation] = {
-    "get_ticket": Operation("tracker_get_ticket", _KEY),
-    "add_comment": Operation("tracker_add_comment", {**_KEY, "text": "body"}),
-    "update_description": Operation("tracker_set_description", {**_KEY, "text": "description"}),
-    "list_transitions": Operation("tracker_get_transitions", _KEY),
-    "do_transition": Operation("tracker_transition", {**_KEY, "transition": "transition_id"}),
-    "get_project": Operation("vcs_get_project", _WHERE),
-    "get_branch": Operation("vcs_get_branch", _BRANCH),
-    "list_tree": Operation("vcs_list_tree", {**_WHERE, "ref": "ref", "path": "path"}),
-    "read_file": Operation("vcs_read_file", {**_WHERE, "ref": "ref", "path": "path"}),
-    "create_branch": Operation("vcs_create_branch", {**_BRANCH, "base": "ref"}),
-    "commit": Operation("vcs_push_files", {**_BRANCH, "message": "message", "files": "files"}),
-    "create_merge_request": Operation(
+TABLE: Mapping[str, ServerOperation] = {
+    "get_ticket": ServerOperation("tracker_get_ticket", _KEY),
+    "add_comment": ServerOperation("tracker_add_comment", {**_KEY, "text": "body"}),
+    "update_description": ServerOperation("tracker_set_description", {**_KEY, "text": "description"}),
+    "list_transitions": ServerOperation("tracker_get_transitions", _KEY),
+    "do_transition": ServerOperation("tracker_transition", {**_KEY, "transition": "transition_id"}),
+    "get_project": ServerOperation("vcs_get_project", _WHERE),
+    "get_branch": ServerOperation("vcs_get_branch", _BRANCH),
+    "list_tree": ServerOperation("vcs_list_tree", {**_WHERE, "ref": "ref", "path": "path"}),
+    "read_file": ServerOperation("vcs_read_file", {**_WHERE, "ref": "ref", "path": "path"}),
+    "create_branch": ServerOperation("vcs_create_branch", {**_BRANCH, "base": "ref"}),
+    "commit": ServerOperation("vcs_push_files", {**_BRANCH, "message": "message", "files": "files"}),
+    "create_merge_request": ServerOperation(
         "vcs_create_merge_request",
         {**_WHERE, "branch": "source_branch", "base": "target_branch", "title": "title", "text": "description"},
     ),
-    "list_merge_requests": Operation("vcs_list_merge_requests", {**_WHERE, "branch": "source_branch"}),
-    "get_merge_request": Operation("vcs_get_merge_request", _NUMBER),
-    "get_diff": Operation("vcs_get_merge_request_diff", _NUMBER),
-    "list_notes": Operation("vcs_list_notes", _NUMBER),
-    "add_note": Operation("vcs_add_note", {**_NUMBER, "text": "body", "path": "path", "line": "line"}),
-    "get_page": Operation("docs_get_page", {"page": "page_id"}),
-    "search_pages": Operation("docs_search", {"words": "words"}),
+    "list_merge_requests": ServerOperation("vcs_list_merge_requests", {**_WHERE, "branch": "source_branch"}),
+    "get_merge_request": ServerOperation("vcs_get_merge_request", _NUMBER),
+    "get_diff": ServerOperation("vcs_get_merge_request_diff", _NUMBER),
+    "list_notes": ServerOperation("vcs_list_notes", _NUMBER),
+    "add_note": ServerOperation("vcs_add_note", {**_NUMBER, "text": "body", "path": "path", "line": "line"}),
+    "get_page": ServerOperation("docs_get_page", {"page": "page_id"}),
+    "search_pages": ServerOperation("docs_search", {"words": "words"}),
 }
 
 

@@ -30,7 +30,7 @@ _NETWORK = (
 )  # fmt: skip
 
 
-class Provider(Struct, frozen=True, kw_only=True):
+class TicketSystem(Struct, frozen=True, kw_only=True):
     """A system around tickets, and the variables that say where it is and who AOP is there."""
 
     name: str
@@ -78,17 +78,17 @@ GITLAB_SERVER = Server(
 )
 SERVERS = {server.name: server for server in (ATLASSIAN, GITLAB_SERVER)}
 PROVIDERS = {
-    JIRA: Provider(
+    JIRA: TicketSystem(
         name=JIRA, server="atlassian", address="JIRA_BASE_URL", account="JIRA_USER_EMAIL", token="JIRA_API_TOKEN"
     ),
-    CONFLUENCE: Provider(
+    CONFLUENCE: TicketSystem(
         name=CONFLUENCE,
         server="atlassian",
         address="CONFLUENCE_BASE_URL",
         account="CONFLUENCE_USER_EMAIL",
         token="CONFLUENCE_API_TOKEN",
     ),
-    GITLAB: Provider(name=GITLAB, server="gitlab", address="GITLAB_BASE_URL", account="", token="GITLAB_TOKEN"),
+    GITLAB: TicketSystem(name=GITLAB, server="gitlab", address="GITLAB_BASE_URL", account="", token="GITLAB_TOKEN"),
 }
 
 
@@ -168,7 +168,7 @@ def _atlassian_environment(providers: frozenset[str], environ: Mapping[str, str]
     return {**found, "ENABLED_TOOLS": ",".join(tools)}
 
 
-def _atlassian_account(provider: Provider, environ: Mapping[str, str]) -> dict[str, str]:
+def _atlassian_account(provider: TicketSystem, environ: Mapping[str, str]) -> dict[str, str]:
     address = checked_address(environ, provider.address)
     account, token = environ.get(provider.account, "").strip(), environ[provider.token]
     known = {f"{provider.name}_URL": address}

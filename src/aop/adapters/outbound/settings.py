@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from aop.adapters.outbound.servers import PASSED_ON, PROVIDERS, words_of
 from aop.adapters.outbound.stdio_client import ServerCommand
-from aop.brains.budgets import Limits
+from aop.brains.budgets import LoopLimits
 from aop.core.errors import Json, TicketProviderUnsupported, TicketSettingMissing
 from aop.tickets.steps import TicketSettings
 
@@ -31,7 +31,7 @@ NO_LIMIT = "none"
 _COST = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,4})?")
 
 
-class Chosen(Struct, frozen=True, kw_only=True):
+class ChosenSystems(Struct, frozen=True, kw_only=True):
     """Which system is behind each port."""
 
     vcs: str
@@ -42,7 +42,7 @@ class Chosen(Struct, frozen=True, kw_only=True):
     """The groups whose projects may be worked on; none: all."""
 
 
-def ticket_settings(environ: Mapping[str, str], product: str) -> tuple[TicketSettings, Chosen]:
+def ticket_settings(environ: Mapping[str, str], product: str) -> tuple[TicketSettings, ChosenSystems]:
     """Read the settings of the scaffolder or of the reviewer.
 
     Raises: TicketSettingMissing, with everything that is missing; TicketProviderUnsupported.
@@ -67,7 +67,7 @@ def ticket_settings(environ: Mapping[str, str], product: str) -> tuple[TicketSet
         recovery_enabled=_switch(environ, "AGENT_RECOVERY_ENABLED", default=False),
         limits=_limits(environ),
     )
-    return settings, Chosen(
+    return settings, ChosenSystems(
         vcs=providers.get(VCS_PROVIDER, ""),
         tracker=providers[TRACKER_PROVIDER],
         docs=providers[KNOWLEDGE_PROVIDER],
@@ -75,7 +75,7 @@ def ticket_settings(environ: Mapping[str, str], product: str) -> tuple[TicketSet
     )
 
 
-def _limits(environ: Mapping[str, str]) -> Limits:
+def _limits(environ: Mapping[str, str]) -> LoopLimits:
     """Return what a model in a loop may use; only what it costs may be left open, for models without a price."""
     cost = environ.get("AGENTIC_MAX_COST_USD", "").strip() or "1.00"
     if cost != NO_LIMIT and not _COST.fullmatch(cost):
@@ -83,7 +83,7 @@ def _limits(environ: Mapping[str, str]) -> Limits:
             f"`AGENTIC_MAX_COST_USD` is neither an amount such as `1.00` nor `{NO_LIMIT}`.",
             missing=["AGENTIC_MAX_COST_USD"],
         )
-    return Limits(
+    return LoopLimits(
         max_iterations=whole_number(environ, "AGENTIC_MAX_ITERATIONS", 20),
         max_seconds=float(whole_number(environ, "AGENTIC_MAX_SECONDS", 900)),
         max_tokens=whole_number(environ, "AGENTIC_MAX_TOKENS", 1_000_000),

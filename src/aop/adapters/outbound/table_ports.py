@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from aop.adapters.outbound.upstream import Operation, Upstream
+from aop.adapters.outbound.upstream import ServerOperation, Upstream
 from aop.brains.conversation import Offer
 from aop.core.errors import RemoteToolsMissing
 from aop.tickets.ports import KnownTool
@@ -16,7 +16,7 @@ from aop.tickets.ports import KnownTool
 class TablePort:
     """A port whose operations are rows of a table."""
 
-    table: ClassVar[Mapping[str, Operation]]
+    table: ClassVar[Mapping[str, ServerOperation]]
     prefix: ClassVar[str] = ""
     """What the names of its tools begin with, where several ports share a server."""
 

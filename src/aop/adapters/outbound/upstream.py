@@ -30,7 +30,7 @@ from aop.core.errors import Json, Refusal, RemoteToolsMissing, RemoteUnavailable
 from aop.core.jsontext import MalformedText, parse_json
 
 
-class Operation(Struct, frozen=True):
+class ServerOperation(Struct, frozen=True):
     """What the server calls an operation of ours, and what it calls each argument of it."""
 
     tool: str
@@ -50,7 +50,7 @@ class Upstream:
     def __init__(
         self,
         command: ServerCommand,
-        needed: Sequence[Operation],
+        needed: Sequence[ServerOperation],
         portal: asyncio.AbstractEventLoop,
         redact: Callable[[str], str],
     ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from aop.adapters.projects.view import Chosen, Guess, Project, caches_note, guess_of, monorepo_note
+from aop.adapters.projects.view import ChosenStep, Guess, Project, caches_note, guess_of, monorepo_note
 from aop.kernel.config_models import Step
 
 MODULE = "go.mod"
@@ -41,7 +41,9 @@ def guess(project: Project) -> Guess | None:
     caches = (CACHE,) if _downloads(project) else ()
     return guess_of(
         checks=tuple(_checks(project, manifest, packages)),
-        tests=[Chosen(step=test, why=f"`{manifest}` is there, and files that end in `_test.go`")] if has_tests else (),
+        tests=[ChosenStep(step=test, why=f"`{manifest}` is there, and files that end in `_test.go`")]
+        if has_tests
+        else (),
         notes=tuple(_notes(project, modules, caches)),
         sandbox_read=caches,
     )
@@ -61,14 +63,14 @@ def _downloads(project: Project) -> bool:
     return sums and "vendor/modules.txt" not in project.paths
 
 
-def _checks(project: Project, manifest: str, packages: list[str]) -> Iterator[Chosen]:
-    yield Chosen(
+def _checks(project: Project, manifest: str, packages: list[str]) -> Iterator[ChosenStep]:
+    yield ChosenStep(
         step=Step(name="vet", cmd=("go", "vet", *packages), env=NO_DOWNLOADS),
         why=f"`{manifest}` is there, and every Go has `vet`",
     )
     if settings := project.first_of(*LINTER_SETTINGS):
         step = Step(name="lint", cmd=("golangci-lint", "run", *packages), env=NO_DOWNLOADS)
-        yield Chosen(step=step, why=f"`{settings}` is there")
+        yield ChosenStep(step=step, why=f"`{settings}` is there")
 
 
 def _notes(project: Project, modules: list[str], caches: tuple[str, ...]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from aop.adapters.projects.view import Chosen, Guess, Project, caches_note, guess_of, junit_report, monorepo_note
+from aop.adapters.projects.view import ChosenStep, Guess, Project, caches_note, guess_of, junit_report, monorepo_note
 from aop.kernel.config_models import Parsers, Step
 
 BUILDS = ("build.gradle.kts", "build.gradle")
@@ -54,9 +54,9 @@ def _included(project: Project) -> set[str]:
     return {name for text in texts for match in _INCLUDE.finditer(text) for name in _NAME.findall(match["projects"])}
 
 
-def _step(project: Project, task: str, why: str) -> Chosen:
+def _step(project: Project, task: str, why: str) -> ChosenStep:
     program = f"./{WRAPPER}" if WRAPPER in project.paths else "gradle"
-    return Chosen(step=Step(name="test", cmd=(program, "--offline", "--no-daemon", "--quiet", task)), why=why)
+    return ChosenStep(step=Step(name="test", cmd=(program, "--offline", "--no-daemon", "--quiet", task)), why=why)
 
 
 def _notes(included: list[str]) -> Iterator[str]:

@@ -23,7 +23,7 @@ NOT_OURS = frozenset(
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 
 
-class Found(Struct, frozen=True, kw_only=True):
+class FoundProject(Struct, frozen=True, kw_only=True):
     """A project of one kind, the folder that it lies in, and how it seems to prove its changes there."""
 
     language: Language
@@ -38,7 +38,7 @@ class Found(Struct, frozen=True, kw_only=True):
         return f"{self.language.name} in `{self.folder}`" if self.folder else self.language.name
 
 
-def find_projects(project: Project, languages: Sequence[Language]) -> tuple[Found, ...]:
+def find_projects(project: Project, languages: Sequence[Language]) -> tuple[FoundProject, ...]:
     """Return the projects of a repository, the main one first: the nearest to the root, with the most source files."""
     found = [one for language in languages for one in _of_language(project, language)]
     if not found:
@@ -49,7 +49,7 @@ def find_projects(project: Project, languages: Sequence[Language]) -> tuple[Foun
     return tuple(ranked[:MOST_PROJECTS])
 
 
-def named(found: Sequence[Found]) -> dict[str, Found]:
+def named(found: Sequence[FoundProject]) -> dict[str, FoundProject]:
     """Return the projects by the names of their gate profiles: `default` for the only one, or for the main one too."""
     names = {"default": one for one in found[:1]}  # noqa: B035 - none or one
     for one in found if len(found) > 1 else ():
@@ -59,9 +59,9 @@ def named(found: Sequence[Found]) -> dict[str, Found]:
     return names
 
 
-def _of_language(project: Project, language: Language) -> list[Found]:
+def _of_language(project: Project, language: Language) -> list[FoundProject]:
     """Return the projects of a language that no other one with gates lies around."""
-    found: list[Found] = []
+    found: list[FoundProject] = []
     for folder in sorted(_marked_folders(project, language), key=lambda folder: (folder.count("/"), folder)):
         around = (one for one in found if one.guess.proves)
         if not any(not one.folder or folder.startswith(f"{one.folder}/") for one in around):
@@ -69,12 +69,12 @@ def _of_language(project: Project, language: Language) -> list[Found]:
     return found
 
 
-def _in_folder(project: Project, language: Language, folder: str) -> Iterator[Found]:
+def _in_folder(project: Project, language: Language, folder: str) -> Iterator[FoundProject]:
     inside = project.below(folder)
     guess = language.guess(inside)
     if guess is not None:
         sources = sum(path.endswith(language.suffixes) for path in inside.paths)
-        yield Found(language=language, folder=folder, guess=_from_root(guess, folder), sources=sources)
+        yield FoundProject(language=language, folder=folder, guess=_from_root(guess, folder), sources=sources)
 
 
 def _marked_folders(project: Project, language: Language) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from aop.adapters.projects.view import Chosen, Guess, Project, caches_note, guess_of, junit_report, monorepo_note
+from aop.adapters.projects.view import ChosenStep, Guess, Project, caches_note, guess_of, junit_report, monorepo_note
 from aop.kernel.config_models import Parsers, Step
 
 MANIFEST = "pom.xml"
@@ -52,16 +52,16 @@ def _step(project: Project, goal: str) -> Step:
     return Step(name="test", cmd=(program, "--batch-mode", "--quiet", "--offline", goal))
 
 
-def _test(project: Project) -> Chosen:
-    return Chosen(step=_step(project, "test"), why=f"`{MANIFEST}` is there, and tests below `src/test`")
+def _test(project: Project) -> ChosenStep:
+    return ChosenStep(step=_step(project, "test"), why=f"`{MANIFEST}` is there, and tests below `src/test`")
 
 
-def _whole(project: Project, text: str) -> Chosen:
+def _whole(project: Project, text: str) -> ChosenStep:
     plugin = next((name for name in CHECKING_PLUGINS if f"{name}-maven-plugin" in text or f"maven-{name}" in text), "")
     if not plugin:
         return _test(project)
     why = f"`{MANIFEST}` has tests, and names the {plugin} plugin, which works up to `verify`"
-    return Chosen(step=_step(project, "verify"), why=why)
+    return ChosenStep(step=_step(project, "verify"), why=why)
 
 
 def _notes(modules: list[str], caches: tuple[str, ...]) -> Iterator[str]:

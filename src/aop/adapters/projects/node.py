@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from aop.adapters.projects.view import Chosen, Guess, Project, caches_note, guess_of, junit_report, monorepo_note
+from aop.adapters.projects.view import ChosenStep, Guess, Project, caches_note, guess_of, junit_report, monorepo_note
 from aop.kernel.config_models import Parsers, Step
 
 MANIFEST = "package.json"
@@ -163,16 +163,16 @@ def _is_monorepo(project: Project, package: _Package) -> bool:
 # --- steps -----------------------------------------------------------------------------------------
 
 
-def _install(manager: Manager, lock: str) -> Chosen:
+def _install(manager: Manager, lock: str) -> ChosenStep:
     step = Step(name="install", cmd=manager.install, env=dict(manager.install_env))
-    return Chosen(step=step, why=f"a new worktree has no `node_modules`, and `{lock}` says what belongs there")
+    return ChosenStep(step=step, why=f"a new worktree has no `node_modules`, and `{lock}` says what belongs there")
 
 
-def _scripted(manager: Manager, script: str) -> Chosen:
-    return Chosen(step=Step(name=script, cmd=manager.run(script)), why=f"`{MANIFEST}` has the script `{script}`")
+def _scripted(manager: Manager, script: str) -> ChosenStep:
+    return ChosenStep(step=Step(name=script, cmd=manager.run(script)), why=f"`{MANIFEST}` has the script `{script}`")
 
 
-def _test(project: Project, package: _Package, manager: Manager) -> Chosen | None:
+def _test(project: Project, package: _Package, manager: Manager) -> ChosenStep | None:
     if _has_tests(package):
         return _scripted(manager, "test")
     if not _is_monorepo(project, package) or not manager.in_every_package:
@@ -180,7 +180,7 @@ def _test(project: Project, package: _Package, manager: Manager) -> Chosen | Non
     tested = [path for path, text in project.texts.items() if path.endswith(f"/{MANIFEST}") and _tests_in(text)]
     step = Step(name="test", cmd=(*manager.in_every_package, "test"))
     why = f"{len(tested)} packages of the monorepo have the script `test`"
-    return Chosen(step=step, why=why) if tested else None
+    return ChosenStep(step=step, why=why) if tested else None
 
 
 def _tests_in(text: str) -> bool:
@@ -192,7 +192,7 @@ def _has_tests(package: _Package) -> bool:
     return "test" in package.scripts and _NO_TEST_SCRIPT not in package.scripts["test"]
 
 
-def _reporting(package: _Package, manager: Manager) -> Chosen | None:
+def _reporting(package: _Package, manager: Manager) -> ChosenStep | None:
     """Return the tests with a JUnit report, where what is installed can write one."""
     script = package.scripts.get("test", "")
     words = script.split()
@@ -202,15 +202,15 @@ def _reporting(package: _Package, manager: Manager) -> Chosen | None:
         # Run without npm, and so without a shell: options of node must stand before the names of files.
         is_plain = not _GLOB_CHARACTERS.intersection(script) and not {"pretest", "posttest"} & package.scripts.keys()
         step = Step(name="test", cmd=("node", *_NODE_REPORTERS, *words[1:]))
-        return Chosen(step=step, why=f"the script `test` of `{MANIFEST}` is `{script}`") if is_plain else None
+        return ChosenStep(step=step, why=f"the script `test` of `{MANIFEST}` is `{script}`") if is_plain else None
     if words[0] == "vitest" and "vitest" in package.needs:
-        return Chosen(
+        return ChosenStep(
             step=Step(name="test", cmd=manager.run("test", *_VITEST_REPORTERS)),
             why=f"`{MANIFEST}` has the script `test`, and Vitest can write a JUnit report",
         )
     if words[0] == "jest" and "jest-junit" in package.needs:
         env = {"JEST_JUNIT_OUTPUT_FILE": REPORT}
-        return Chosen(
+        return ChosenStep(
             step=Step(name="test", cmd=manager.run("test", *_JEST_REPORTERS), env=env),
             why=f"`{MANIFEST}` has the script `test`, and `jest-junit` writes a JUnit report",
         )

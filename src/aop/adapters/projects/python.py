@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from aop.adapters.projects.view import Chosen, Guess, Project, guess_of, junit_report, monorepo_note
+from aop.adapters.projects.view import ChosenStep, Guess, Project, guess_of, junit_report, monorepo_note
 from aop.kernel.config_models import CoverageParser, Parsers, ParserType, Step
 
 RUNNERS = {"uv.lock": "uv", "poetry.lock": "poetry", "pdm.lock": "pdm", "Pipfile.lock": "pipenv"}
@@ -74,11 +74,11 @@ def _environment(project: Project, runner: str | None) -> dict[str, str]:
 # --- tests -----------------------------------------------------------------------------------------
 
 
-def _pytest(project: Project, *more: str) -> Chosen:
-    return Chosen(step=_step(project, "test", "pytest", "-q", *more), why=_why_pytest(project))
+def _pytest(project: Project, *more: str) -> ChosenStep:
+    return ChosenStep(step=_step(project, "test", "pytest", "-q", *more), why=_why_pytest(project))
 
 
-def _unittests(project: Project) -> Iterator[Chosen]:
+def _unittests(project: Project) -> Iterator[ChosenStep]:
     files = [path for path in project.paths if _UNITTEST_FILE.fullmatch(path)]
     if not any("unittest" in project.texts.get(path, "") for path in files):
         return
@@ -86,7 +86,7 @@ def _unittests(project: Project) -> Iterator[Chosen]:
         start = ("-s", folder) if folder else ()
         name = "test" if number == 1 else f"test-{number}"
         why = f"tests in `{folder or '.'}` import unittest, and nothing names pytest"
-        yield Chosen(step=_step(project, name, "unittest", "discover", *start), why=why)
+        yield ChosenStep(step=_step(project, name, "unittest", "discover", *start), why=why)
 
 
 def _uses_pytest(project: Project) -> bool:
@@ -128,20 +128,20 @@ def _coverage_parser() -> CoverageParser:
 # --- checks ----------------------------------------------------------------------------------------
 
 
-def _lint(project: Project) -> Iterator[Chosen]:
+def _lint(project: Project) -> Iterator[ChosenStep]:
     settings = project.first_of("ruff.toml", ".ruff.toml")
     if settings is None and "[tool.ruff" in project.texts.get("pyproject.toml", ""):
         settings = "pyproject.toml"
     if settings:
-        yield Chosen(step=_step(project, "lint", "ruff", "check"), why=f"`{settings}` has settings of ruff")
+        yield ChosenStep(step=_step(project, "lint", "ruff", "check"), why=f"`{settings}` has settings of ruff")
 
 
-def _types(project: Project) -> Iterator[Chosen]:
+def _types(project: Project) -> Iterator[ChosenStep]:
     for place in ("mypy.ini", ".mypy.ini", "pyproject.toml", "setup.cfg"):
         settings = _MYPY_SETTINGS.search(project.texts.get(place, ""))
         if settings:
             targets = () if _MYPY_TARGETS.search(settings["body"]) else (".",)
-            yield Chosen(step=_step(project, "types", "mypy", *targets), why=f"`{place}` has settings of mypy")
+            yield ChosenStep(step=_step(project, "types", "mypy", *targets), why=f"`{place}` has settings of mypy")
             return
 
 

@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from aop.adapters.projects.view import Chosen, Guess, Project, caches_note, guess_of, monorepo_note
+from aop.adapters.projects.view import ChosenStep, Guess, Project, caches_note, guess_of, monorepo_note
 from aop.kernel.config_models import Step
 
 MANIFEST = "Cargo.toml"
@@ -38,7 +38,7 @@ def guess(project: Project) -> Guess | None:
     caches = tuple(_caches(project, manifest))
     return guess_of(
         checks=tuple(_checks(project, manifest, everything)),
-        tests=[Chosen(step=test, why=f"`{MANIFEST}` is there; `cargo test` builds it and runs what tests it has")],
+        tests=[ChosenStep(step=test, why=f"`{MANIFEST}` is there; `cargo test` builds it and runs what tests it has")],
         notes=tuple(_notes(project, manifest, caches)),
         sandbox_read=caches,
     )
@@ -56,14 +56,16 @@ def _cargo(project: Project, name: str, command: str, *words: str) -> Step:
     return Step(name=name, cmd=("cargo", command, "--offline", *locked, *words))
 
 
-def _checks(project: Project, manifest: Mapping[str, Any], everything: tuple[str, ...]) -> Iterator[Chosen]:
+def _checks(project: Project, manifest: Mapping[str, Any], everything: tuple[str, ...]) -> Iterator[ChosenStep]:
     if settings := project.first_of("rustfmt.toml", ".rustfmt.toml"):
-        yield Chosen(step=Step(name="format", cmd=("cargo", "fmt", "--all", "--check")), why=f"`{settings}` is there")
+        yield ChosenStep(
+            step=Step(name="format", cmd=("cargo", "fmt", "--all", "--check")), why=f"`{settings}` is there"
+        )
     settings = project.first_of("clippy.toml", ".clippy.toml")
     lints = (_table(manifest, "lints"), _table(manifest, "workspace", "lints"))
     if settings or any("clippy" in table for table in lints):
         step = _cargo(project, "lint", "clippy", *everything, "--all-targets", "--", "-D", "warnings")
-        yield Chosen(step=step, why=f"`{settings}` is there" if settings else f"`{MANIFEST}` has lints of Clippy")
+        yield ChosenStep(step=step, why=f"`{settings}` is there" if settings else f"`{MANIFEST}` has lints of Clippy")
 
 
 def _table(manifest: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:

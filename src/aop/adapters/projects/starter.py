@@ -13,7 +13,7 @@ from msgspec import Struct
 from aop.adapters.config_files import FOLDER
 from aop.adapters.configuration import read_config
 from aop.adapters.git.repository import Repository
-from aop.adapters.projects.layout import Found, find_projects, named
+from aop.adapters.projects.layout import FoundProject, find_projects, named
 from aop.adapters.projects.scan import LANGUAGES, checked_out_branch, guess_base_branch, read_project
 from aop.core.errors import BaseBranchUnusable, Fault, Json, PathOutOfBounds
 from aop.core.yamltext import dump_yaml
@@ -26,7 +26,7 @@ NOTHING_KNOWN = (
 )
 
 
-class Proposal(Struct, frozen=True, kw_only=True):
+class StarterFiles(Struct, frozen=True, kw_only=True):
     """What `aop init` would write."""
 
     base_branch: str
@@ -40,7 +40,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
 
 
-def propose(repository: Repository, environ: Mapping[str, str]) -> Proposal:
+def propose(repository: Repository, environ: Mapping[str, str]) -> StarterFiles:
     """Look at a repository, and return the configuration that it lacks.
 
     Raises: BaseBranchUnusable; InvalidConfiguration for a file that is there already.
@@ -52,7 +52,7 @@ def propose(repository: Repository, environ: Mapping[str, str]) -> Proposal:
     if head is None:
         raise BaseBranchUnusable(f"The base branch `{base_branch}` has no commit.", base_branch=base_branch)
     lacking = [name for name, source in config.sources if source == "bundled"]
-    found: tuple[Found, ...] = ()
+    found: tuple[FoundProject, ...] = ()
     if "gates" in lacking:
         found = find_projects(read_project(repository, repository.tree_of(head)), LANGUAGES)
     texts = {
@@ -61,7 +61,7 @@ def propose(repository: Repository, environ: Mapping[str, str]) -> Proposal:
         "agents": agents_text(),
     }
     notes = tuple(_notes(found, has_policy="policy" not in lacking)) if "gates" in lacking else ()
-    return Proposal(
+    return StarterFiles(
         base_branch=base_branch,
         checked_out=checked_out,
         language=", ".join(one.title for one in found) or None,
@@ -72,7 +72,7 @@ def propose(repository: Repository, environ: Mapping[str, str]) -> Proposal:
     )
 
 
-def _reasons(found: tuple[Found, ...]) -> Iterator[str]:
+def _reasons(found: tuple[FoundProject, ...]) -> Iterator[str]:
     for name, one in named(found).items():
         if name == "default" and len(found) > 1:
             continue
@@ -80,7 +80,7 @@ def _reasons(found: tuple[Found, ...]) -> Iterator[str]:
         yield from (f"{prefix}{step}: {why}" for step, why in one.guess.reasons.items())
 
 
-def _notes(found: tuple[Found, ...], *, has_policy: bool) -> Iterator[str]:
+def _notes(found: tuple[FoundProject, ...], *, has_policy: bool) -> Iterator[str]:
     if not found:
         yield NOTHING_KNOWN
     if len(found) > 1:
@@ -94,7 +94,7 @@ def _notes(found: tuple[Found, ...], *, has_policy: bool) -> Iterator[str]:
         yield "policy.yaml is there already, and is left as it is: write the lines that open these folders into it."
 
 
-def _opened(found: tuple[Found, ...]) -> dict[str, list[str]]:
+def _opened(found: tuple[FoundProject, ...]) -> dict[str, list[str]]:
     """Return the folders of this machine that the steps need."""
     return {
         "sandbox_read": list(dict.fromkeys(folder for one in found for folder in one.guess.sandbox_read)),
@@ -105,7 +105,7 @@ def _opened(found: tuple[Found, ...]) -> dict[str, list[str]]:
 # --- the texts -------------------------------------------------------------------------------------
 
 
-def policy_text(base_branch: str, found: tuple[Found, ...] = ()) -> str:
+def policy_text(base_branch: str, found: tuple[FoundProject, ...] = ()) -> str:
     """Return a policy.yaml that names the base branch, and the folders that the gates need."""
     content: dict[str, Json] = {"version": 1, "worktree": {"base_branch": base_branch}}
     opened: dict[str, Json] = {key: folders for key, folders in _opened(found).items() if folders}

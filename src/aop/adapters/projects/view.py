@@ -41,7 +41,7 @@ class Project(Struct, frozen=True, kw_only=True):
         return next((path for path in paths if path in self.paths), None)
 
 
-class Chosen(Struct, frozen=True, kw_only=True):
+class ChosenStep(Struct, frozen=True, kw_only=True):
     """A step, and why it is one."""
 
     step: Step
@@ -84,10 +84,10 @@ class Language(Struct, frozen=True, kw_only=True):
 
 def guess_of(
     *,
-    tests: Sequence[Chosen],
-    reporting: Sequence[Chosen] | None = None,
-    setup: Sequence[Chosen] = (),
-    checks: Sequence[Chosen] = (),
+    tests: Sequence[ChosenStep],
+    reporting: Sequence[ChosenStep] | None = None,
+    setup: Sequence[ChosenStep] = (),
+    checks: Sequence[ChosenStep] = (),
     parsers: Parsers = NO_PARSERS,
     notes: Sequence[str] = (),
     sandbox_read: Sequence[str] = (),
@@ -100,7 +100,7 @@ def guess_of(
     """
     full = tests if reporting is None else reporting
 
-    def steps(*chosen: Sequence[Chosen]) -> tuple[Step, ...]:
+    def steps(*chosen: Sequence[ChosenStep]) -> tuple[Step, ...]:
         found = [one.step for group in chosen for one in group]
         return (*(one.step for one in setup), *found) if found else ()
 

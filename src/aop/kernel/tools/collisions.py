@@ -14,7 +14,7 @@ from aop.kernel.documents import TERMINAL, AcceptedPlan, FeatureState
 from aop.kernel.merging import base_head
 from aop.kernel.permissions import READERS
 from aop.kernel.queued_plans import QueuedPlan
-from aop.kernel.radar import ConflictPath, Question, Tip, TriedMerge, look
+from aop.kernel.radar import ConflictPath, Tip, TrialQuestion, TriedMerge, look
 from aop.kernel.record import Snapshot
 from aop.kernel.territory import territory_of
 
@@ -120,7 +120,7 @@ def _tip(state: FeatureState) -> Tip:
     return Tip(feature_id=state.feature_id, base=state.base_commit, tree=state.tree)
 
 
-def _conflict(question: Question, tried: TriedMerge) -> Conflict:
+def _conflict(question: TrialQuestion, tried: TriedMerge) -> Conflict:
     return Conflict(
         ours=None if question.ours is None else question.ours.feature_id,
         theirs=question.theirs.feature_id,

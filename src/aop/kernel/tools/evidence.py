@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from aop.kernel.accounting import Reported
+from aop.kernel.accounting import ReportedTests
 from aop.kernel.calls import Call, FeatureArguments, Kernel, Outcome, Tool, the_feature
 from aop.kernel.documents import AcceptedPlan, FeatureState, GateRun, Status, StepResult, Verdict
 from aop.kernel.gate_runs import planned_subjects, telling_step
@@ -77,10 +77,10 @@ def latest_runs(kernel: Kernel, view: Snapshot, state: FeatureState) -> dict[str
     }
 
 
-def reported(runs: Iterable[RunSummary], state: FeatureState) -> tuple[Reported, ...]:
+def reported(runs: Iterable[RunSummary], state: FeatureState) -> tuple[ReportedTests, ...]:
     """Return what the runs that passed, and are still true, say of the tests that the plan names."""
     return tuple(
-        Reported(run_id=run.run_id, mode=run.mode, named_tests=run.tests.get("named", {}))
+        ReportedTests(run_id=run.run_id, mode=run.mode, named_tests=run.tests.get("named", {}))
         for run in runs
         if run.verdict is Verdict.PASS and (run.current or state.status is Status.MERGED)
     )

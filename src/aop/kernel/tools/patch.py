@@ -60,7 +60,7 @@ class AppliedPatch(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
 
 
-class Target(Struct, frozen=True, kw_only=True):
+class PatchTarget(Struct, frozen=True, kw_only=True):
     """The feature that a patch is for, as it is now."""
 
     state: FeatureState
@@ -70,7 +70,7 @@ class Target(Struct, frozen=True, kw_only=True):
     """The guarded paths that a person opened for it."""
 
 
-class Proposal(Struct, frozen=True, kw_only=True):
+class PatchedTree(Struct, frozen=True, kw_only=True):
     """A patch, and the tree that it makes of the feature."""
 
     patch: Patch
@@ -126,10 +126,10 @@ def apply_patch(call: Call, arguments: ApplyPatch) -> Outcome:
         return call.commit(decide)
 
 
-def _target(kernel: Kernel, arguments: ApplyPatch) -> Target:
+def _target(kernel: Kernel, arguments: ApplyPatch) -> PatchTarget:
     with kernel.record.read() as view:
         state = the_feature(view, arguments)
-        return Target(
+        return PatchTarget(
             state=state,
             accepted=view.get(AcceptedPlan, state.feature_id),
             base_tree=kernel.git.tree_of(state.base_commit),
@@ -137,7 +137,7 @@ def _target(kernel: Kernel, arguments: ApplyPatch) -> Target:
         )
 
 
-def _refuse_untimely(target: Target, config: Config) -> None:
+def _refuse_untimely(target: PatchTarget, config: Config) -> None:
     state = target.state
     if target.accepted is None and config.policy.patch_policy.enforce_plan:
         raise PlanRequired(f"The feature `{state.feature_id}` has no accepted plan.", feature_id=state.feature_id)
@@ -145,7 +145,7 @@ def _refuse_untimely(target: Target, config: Config) -> None:
     must_be(state, *unplanned, Status.BUILDING, Status.QA, to="be patched")
 
 
-def proposal_for(kernel: Kernel, target: Target, text: str, config: Config) -> Proposal:
+def proposal_for(kernel: Kernel, target: PatchTarget, text: str, config: Config) -> PatchedTree:
     """Return the tree that a patch would make of a feature.
 
     Raises: a refusal of the patch, of a secret in it, or of a guarded path.
@@ -157,7 +157,7 @@ def proposal_for(kernel: Kernel, target: Target, text: str, config: Config) -> P
     named = sorted(path for file in patch.files for path in file.paths)
     judge_territory(named, territory_of(config.policy, target.opened))
     tree = applied(git, target.state.tree, patch, rules.placement)
-    return Proposal(
+    return PatchedTree(
         patch=patch,
         tree=tree,
         changes=git.changes(target.state.tree, tree),
@@ -165,7 +165,7 @@ def proposal_for(kernel: Kernel, target: Target, text: str, config: Config) -> P
     )
 
 
-def judge_proposal(kernel: Kernel, target: Target, proposal: Proposal, config: Config) -> None:
+def judge_proposal(kernel: Kernel, target: PatchTarget, proposal: PatchedTree, config: Config) -> None:
     """Refuse a tree that policy or plan do not allow."""
     rules, territory = config.policy.patch_policy, territory_of(config.policy, target.opened)
     names_in = cache(lambda folder: kernel.git.names(proposal.tree, folder))
@@ -184,7 +184,7 @@ def judge_proposal(kernel: Kernel, target: Target, proposal: Proposal, config: C
     judge_plan(planned, bounds, areas=rules.enforce_allowed_areas, files=rules.enforce_plan)
 
 
-def _judge_what_is_no_text(kernel: Kernel, proposal: Proposal, config: Config) -> None:
+def _judge_what_is_no_text(kernel: Kernel, proposal: PatchedTree, config: Config) -> None:
     """Look where links lead, and what bytes hold; both are there only if the policy allows them at all."""
     git = kernel.git
     packed = {file.new_path for file in proposal.patch.files if file.is_binary}
@@ -202,7 +202,7 @@ def _judge_what_is_no_text(kernel: Kernel, proposal: Proposal, config: Config) -
             judge_bytes(change.path, git.blob(change.new.oid), kernel.redact)
 
 
-def _needed_locks(target: Target, proposal: Proposal, config: Config) -> tuple[str, ...]:
+def _needed_locks(target: PatchTarget, proposal: PatchedTree, config: Config) -> tuple[str, ...]:
     needed = locks_for_paths([change.path for change in proposal.changes], config.policy)
     if target.accepted is None:
         return needed
@@ -210,7 +210,7 @@ def _needed_locks(target: Target, proposal: Proposal, config: Config) -> tuple[s
     return (*needed, *locks_for_plan(plan, bounds_of(plan, config.policy), config.policy))
 
 
-def _refuse_overtaken(tx: Transaction, target: Target, state: FeatureState) -> None:
+def _refuse_overtaken(tx: Transaction, target: PatchTarget, state: FeatureState) -> None:
     """Refuse a patch that was judged by a plan or a status that changed meanwhile; locks may come and go.
 
     Raises: VersionConflict.

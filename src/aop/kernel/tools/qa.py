@@ -15,7 +15,7 @@ from aop.kernel.documents import AcceptedPlan, FeatureState, GateRun, QaIndex, Q
 from aop.kernel.features import must_be
 from aop.kernel.gate_runs import planned_subjects
 from aop.kernel.permissions import READERS, TESTERS
-from aop.kernel.qa_index import SETTLED, ChangeType, Mark, Proof, marked
+from aop.kernel.qa_index import SETTLED, ChangeType, GateProof, Mark, marked
 from aop.kernel.record import Snapshot, Transaction
 
 MOST_MARKS = 1_000
@@ -166,7 +166,7 @@ def _index_at(view: Snapshot, state: FeatureState, expected: int) -> QaIndex:
     return index
 
 
-def _proof(kernel: Kernel, view: Snapshot, state: FeatureState, refs: Sequence[str]) -> Proof:
+def _proof(kernel: Kernel, view: Snapshot, state: FeatureState, refs: Sequence[str]) -> GateProof:
     runs = []
     for ref in refs:
         run = view.get(GateRun, ref)
@@ -179,7 +179,7 @@ def _proof(kernel: Kernel, view: Snapshot, state: FeatureState, refs: Sequence[s
         runs.append(run)
     accepted = view.get(AcceptedPlan, state.feature_id)
     subjects = planned_subjects(state, accepted.plan if accepted else None, kernel.config())
-    return Proof(runs=tuple(runs), subjects=subjects)
+    return GateProof(runs=tuple(runs), subjects=subjects)
 
 
 def _summary(marks: Sequence[Mark]) -> str:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from aop.core.errors import FileNotFound, Refusal, UserApprovalRequired
 from aop.core.ids import CommitId
-from aop.kernel.accounting import Reported
+from aop.kernel.accounting import ReportedTests
 from aop.kernel.calls import Call, FeatureArguments, Kernel, Outcome, Tool, the_feature
 from aop.kernel.config import Config
 from aop.kernel.diff_parts import DiffPart, parts_by_path
@@ -215,7 +215,7 @@ def feature_summary(call: Call, arguments: FeatureArguments) -> Outcome:
 
 
 def _obligations(
-    kernel: Kernel, view: Snapshot, state: FeatureState, runs: tuple[Reported, ...]
+    kernel: Kernel, view: Snapshot, state: FeatureState, runs: tuple[ReportedTests, ...]
 ) -> ObligationReview | None:
     try:
         spec = spec_text(kernel, state.feature_id)

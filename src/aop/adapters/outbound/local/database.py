@@ -25,7 +25,7 @@ CREATE TABLE IF NOT EXISTS notes (
 """
 
 
-class Answered(Exception):
+class LocalAnswer(Exception):
     """What LOCAL answers with, in place of what was asked for: an HTTP status, and words."""
 
     def __init__(self, status: int, text: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from aop.adapters.outbound.local.database import Answered
+from aop.adapters.outbound.local.database import LocalAnswer
 from aop.core.errors import Json, PathOutOfBounds
 from aop.kernel.paths import exact_path
 
@@ -22,9 +22,9 @@ class LocalPages:
         try:
             path = self._folder / f"{exact_path(page_id)}.md"
         except PathOutOfBounds as error:
-            raise Answered(404, f"there is no page `{page_id}`") from error
+            raise LocalAnswer(404, f"there is no page `{page_id}`") from error
         if path.is_symlink() or not path.is_file():
-            raise Answered(404, f"there is no page `{page_id}`")
+            raise LocalAnswer(404, f"there is no page `{page_id}`")
         return {"id": page_id, "text": path.read_text(encoding="utf-8", errors="replace")}
 
     def search(self, words: str) -> Json:

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from aop.adapters.git.command import GIT_SECONDS, GitDir, GitProgram
-from aop.adapters.outbound.local.database import Answered, LocalDatabase
+from aop.adapters.outbound.local.database import LocalAnswer, LocalDatabase
 from aop.adapters.system import SystemClock
 from aop.core.errors import Fault, Json, PathOutOfBounds
 from aop.kernel.paths import exact_path
@@ -37,7 +37,7 @@ class LocalRepositories:
         """Make a project whose branch `main` has these files."""
         where = self._place(project)
         if where.exists():
-            raise Answered(409, f"there is a project `{project}` already")
+            raise LocalAnswer(409, f"there is a project `{project}` already")
         where.mkdir(parents=True)
         words = ["init", "--quiet", "--bare", "--template=", "--initial-branch=main", "."]
         made = self._program.run(words, cwd=where, environment={}, stdin=b"", seconds=GIT_SECONDS)
@@ -67,7 +67,7 @@ class LocalRepositories:
         where = f"{_head(git, ref)}:{_checked_path(path) if path else ''}"
         listed = git.run("ls-tree", "-z", "--end-of-options", where, fine=(0, 128))
         if listed.code:
-            raise Answered(404, f"there is no folder `{path}` on `{ref}`")
+            raise LocalAnswer(404, f"there is no folder `{path}` on `{ref}`")
         rows = (line.partition("\t") for line in listed.out.decode("utf-8", "replace").split("\0") if line)
         return [{"path": name, "type": about.split()[1]} for about, _, name in rows]
 
@@ -76,7 +76,7 @@ class LocalRepositories:
         _, git = self._opened(project)
         found = git.run("cat-file", "blob", f"{_head(git, ref)}:{_checked_path(path)}", fine=(0, 128))
         if found.code:
-            raise Answered(404, f"there is no file `{path}` on `{ref}`")
+            raise LocalAnswer(404, f"there is no file `{path}` on `{ref}`")
         return {"path": path, "content": found.out.decode("utf-8", "replace")}
 
     def create_branch(self, project: str, branch: str, ref: str) -> Json:
@@ -84,7 +84,7 @@ class LocalRepositories:
         _, git = self._opened(project)
         head = _head(git, ref)
         if git.run("update-ref", _ref(git, branch), head, NO_COMMIT, fine=(0, 128)).code:
-            raise Answered(409, f"there is a branch `{branch}` already")
+            raise LocalAnswer(409, f"there is a branch `{branch}` already")
         return {"name": branch, "commit": head}
 
     def push_files(self, project: str, branch: str, message: str, files: Sequence[PushedFile]) -> Json:
@@ -106,7 +106,7 @@ class LocalRepositories:
                 [source_branch, path],
             ).fetchone()
             if known["opened"]:
-                raise Answered(409, f"`{source_branch}` has an open merge request already")
+                raise LocalAnswer(409, f"`{source_branch}` has an open merge request already")
             number = known["all_of_them"] + 1
             rows.execute(
                 "INSERT INTO merge_requests VALUES (?, ?, ?, ?, ?, ?, 'opened')",
@@ -121,7 +121,7 @@ class LocalRepositories:
             query = "SELECT * FROM merge_requests WHERE project = ? AND number = ?"
             found = rows.execute(query, [path, number]).fetchone()
         if found is None:
-            raise Answered(404, f"`{path}` has no merge request {number}")
+            raise LocalAnswer(404, f"`{path}` has no merge request {number}")
         return _shown(found)
 
     def merge_requests(self, project: str, source_branch: str) -> Json:
@@ -160,7 +160,7 @@ class LocalRepositories:
         try:
             return self._folder / f"{exact_path(project)}.git"
         except PathOutOfBounds as error:
-            raise Answered(404, f"there is no project `{project}`") from error
+            raise LocalAnswer(404, f"there is no project `{project}`") from error
 
     def _opened(self, project: str) -> tuple[str, GitDir]:
         if project.isdecimal():
@@ -169,7 +169,7 @@ class LocalRepositories:
             project = found["path"] if found else project
         where = self._place(project)
         if not (where / "HEAD").is_file():
-            raise Answered(404, f"there is no project `{project}`")
+            raise LocalAnswer(404, f"there is no project `{project}`")
         return project, self._git(where)
 
     def _git(self, where: Path) -> GitDir:
@@ -184,7 +184,7 @@ class LocalRepositories:
             parts += [f"M 100644 inline {_quoted(file.path)}\n".encode(), _sized(file.content)]
         ran = git.run("fast-import", "--quiet", "--done", stdin=b"".join([*parts, b"done\n"]), fine=range(256))
         if ran.code:
-            raise Answered(409, f"the commit to `{branch}` was not taken")
+            raise LocalAnswer(409, f"the commit to `{branch}` was not taken")
         return _head(git, branch)
 
 
@@ -197,7 +197,7 @@ def _checked_path(path: str) -> str:
     try:
         return exact_path(path)
     except PathOutOfBounds as error:
-        raise Answered(400, error.message) from error
+        raise LocalAnswer(400, error.message) from error
 
 
 def _quoted(path: str) -> str:
@@ -212,7 +212,7 @@ def _default_branch(git: GitDir) -> str:
 
 def _ref(git: GitDir, branch: str) -> str:
     if git.run("check-ref-format", "--branch", branch, fine=range(256)).code:
-        raise Answered(400, f"`{branch}` is not the name of a branch")
+        raise LocalAnswer(400, f"`{branch}` is not the name of a branch")
     return f"refs/heads/{branch}"
 
 
@@ -221,7 +221,7 @@ def _head(git: GitDir, branch: str) -> str:
         "rev-parse", "--verify", "--quiet", "--end-of-options", f"{_ref(git, branch)}^{{commit}}", fine=(0, 1)
     )
     if ran.code:
-        raise Answered(404, f"there is no branch `{branch}`")
+        raise LocalAnswer(404, f"there is no branch `{branch}`")
     return ran.out.decode().strip()
 
 

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 import msgspec
 from msgspec import Struct
 
-from aop.adapters.outbound.local.database import Answered, LocalDatabase
+from aop.adapters.outbound.local.database import LocalAnswer, LocalDatabase
 from aop.adapters.outbound.local.pages import LocalPages
 from aop.adapters.outbound.local.repositories import LocalRepositories, PushedFile
 from aop.adapters.outbound.local.tickets import LocalTickets
@@ -136,7 +136,7 @@ class LocalServer:
     def _called(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         try:
             answer = self._answer(name, arguments)
-        except Answered as said:
+        except LocalAnswer as said:
             return _result(str(said), is_error=True)
         except Fault:
             return _result("500: LOCAL broke", is_error=True)
@@ -144,11 +144,11 @@ class LocalServer:
 
     def _answer(self, name: str, arguments: Mapping[str, Any]) -> Json:
         if name not in self._tools:
-            raise Answered(400, f"there is no tool `{name}`")
+            raise LocalAnswer(400, f"there is no tool `{name}`")
         try:
             given = msgspec.convert(dict(arguments), type=self._shapes[name])
         except msgspec.ValidationError as error:
-            raise Answered(400, str(error)) from error
+            raise LocalAnswer(400, str(error)) from error
         return self._tools[name].do(**{field: getattr(given, field) for field in self._tools[name].takes})
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from aop.adapters.outbound.local.database import Answered, LocalDatabase
+from aop.adapters.outbound.local.database import LocalAnswer, LocalDatabase
 from aop.core.errors import Json
 
 STATES = ("To Do", "In Progress", "In Review", "Done")
@@ -20,7 +20,7 @@ class LocalTickets:
         """Make a ticket in the first state."""
         with self._database.transaction() as rows:
             if rows.execute("SELECT 1 FROM tickets WHERE key = ?", [key]).fetchone():
-                raise Answered(409, f"there is a ticket `{key}` already")
+                raise LocalAnswer(409, f"there is a ticket `{key}` already")
             rows.execute("INSERT INTO tickets VALUES (?, ?, ?, ?)", [key, summary, description, STATES[0]])
         return self.get(key)
 
@@ -54,7 +54,7 @@ class LocalTickets:
     def transition(self, key: str, transition_id: int) -> Json:
         """Move a ticket."""
         if not 0 <= transition_id < len(STATES):
-            raise Answered(400, f"there is no transition {transition_id}")
+            raise LocalAnswer(400, f"there is no transition {transition_id}")
         with self._database.transaction() as rows:
             _ticket(rows, key)
             rows.execute("UPDATE tickets SET status = ? WHERE key = ?", [STATES[transition_id], key])
@@ -64,5 +64,5 @@ class LocalTickets:
 def _ticket(rows: sqlite3.Connection, key: str) -> sqlite3.Row:
     found: sqlite3.Row | None = rows.execute("SELECT * FROM tickets WHERE key = ?", [key]).fetchone()
     if found is None:
-        raise Answered(404, f"there is no ticket `{key}`")
+        raise LocalAnswer(404, f"there is no ticket `{key}`")
     return found
