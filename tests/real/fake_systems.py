@@ -148,6 +148,8 @@ class Code:
         self.messages: dict[str, list[str]] = {"main": ["First commit"]}
         self.requests: list[dict[str, Any]] = []
         self.notes: list[dict[str, Any]] = []
+        self.approvals: list[str] = []
+        self.can_approve = True
         at = "/api/v4/projects/(?:7|" + re.escape(project.replace("/", "%2F")) + ")"
         branches, request = f"{at}/repository/branches", f"{at}/merge_requests/([0-9]+)"
         self.routes: tuple[Route, ...] = (
@@ -166,6 +168,9 @@ class Code:
             ("GET", f"{request}/notes", self._listed_notes),
             ("POST", f"{request}/notes", self._make_note),
             ("POST", f"{request}/discussions", self._make_thread),
+            ("GET", f"{request}/approval_state", lambda *_: (200, {"approval_rules_overwritten": False, "rules": []})),
+            ("GET", f"{request}/approvals", lambda *_: (200, self._approved())),
+            ("POST", f"{request}/approve", self._approve),
         )
 
     def _project(self) -> dict[str, Any]:
@@ -248,6 +253,19 @@ class Code:
             "web_url": f"https://git.example/{self.project}/-/merge_requests/{number}", "changes_count": "1",
             "source_project_id": 7, "target_project_id": 7, "user_notes_count": 0, "has_conflicts": False,
         }  # fmt: skip
+
+    def _approved(self) -> dict[str, Any]:
+        by = [{"user": PERSON, "approved_at": NOW}] if self.approvals else []
+        return {"approved": bool(by), "user_has_approved": bool(by), "user_can_approve": not by, "approved_by": by}
+
+    def _approve(self, number: str, _query: Query, body: Any) -> Answer:
+        """Approve, as GitLab does: who may not, or has done it already, is unauthorized."""
+        if not self.can_approve or self.approvals:
+            return 401, {"message": "401 Unauthorized"}
+        if body.get("sha") != self._request(int(number))["sha"]:
+            return 409, {"message": "SHA does not match HEAD of source branch"}
+        self.approvals.append(body["sha"])
+        return 201, self._approved()
 
     def _diffs(self, number: str, query: Query, _body: Any) -> Answer:
         known = self.requests[int(number) - 1]

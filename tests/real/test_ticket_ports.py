@@ -36,6 +36,9 @@ class OnServers(Taped):
     def notes(self, expected: int) -> None:
         assert len(self.rest.code.notes) == expected
 
+    def approvals(self, expected: list[str]) -> None:
+        assert self.rest.code.approvals == expected
+
 
 @pytest.fixture(params=["data center", "cloud"])
 def world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[OnServers]:
@@ -48,10 +51,10 @@ def world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[OnServers]
             tape = tapes / f"{name}.jsonl"
             tape.unlink(missing_ok=True)
             providers = frozenset(["GITLAB"] if name == "gitlab" else ["JIRA", "CONFLUENCE"])
-            command = server_command(server, providers, environ)
+            command = server_command(server, providers, environ, may_approve=True)
             words = [mcp_tape.__file__, "record", str(tape), command.command, *command.args]
             environ |= {server.command: sys.executable, server.arguments: json.dumps(words)}
-        _, chosen = ticket_settings(environ, "scaffolding")
+        _, chosen = ticket_settings({**environ, "CODE_REVIEW_ALLOW_APPROVE": "true"}, "code-review")
         with outbound_ports(environ, chosen, Redactor()) as ports:
             found = OnServers(*ports)
             found.rest = rest

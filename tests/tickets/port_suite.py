@@ -34,6 +34,9 @@ class World(Protocol):
     def notes(self, expected: int) -> None:
         """Assert how many notes the merge requests have, if that can be seen."""
 
+    def approvals(self, expected: list[str]) -> None:
+        """Assert which commits were approved, if that can be seen."""
+
 
 Case = Callable[[World], Coroutine[Any, Any, None]]
 
@@ -89,7 +92,7 @@ async def everything_of_a_scaffold_is_made_once(world: World) -> None:
     found = [*opened, await vcs.find_merge_request(PROJECT, BRANCH)]
     project = await vcs.resolve_project(PROJECT)
     found.append(await vcs.get_merge_request(project, "1"))
-    assert [each and msgspec.structs.replace(each, url="") for each in found] == [wanted] * 4
+    assert [each and msgspec.structs.replace(each, url="", head="") for each in found] == [wanted] * 4
     assert opened[0].url.endswith(f"/{PROJECT}/-/merge_requests/1")
     diff = await vcs.get_merge_request_diff(project, "1")
     assert shown_lines(diff) == {"README.md": {1}, "src/a.py": {1, 2}, "src/__init__.py": set()}
@@ -109,6 +112,21 @@ async def a_review_writes_each_finding_once(world: World) -> None:
     second = report(finding("src/a.py", 1), finding("README.md", 1))
     await vcs.publish_review(PROJECT, "1", second, marker="run-2/publish")
     world.notes(4)
+
+
+async def only_the_commit_that_was_looked_at_is_approved_and_only_once(world: World) -> None:
+    vcs = world.vcs
+    await vcs.create_branch(PROJECT, BRANCH, base=None)
+    await vcs.commit_changes(PROJECT, BRANCH, "Scaffold", FILES, marker="run-1/commit")
+    await vcs.create_merge_request(PROJECT, BRANCH, base=None, title="T", description="D")
+    seen = await vcs.get_merge_request(PROJECT, "1")
+    with pytest.raises(RemoteRejected) as refused:
+        await vcs.approve_merge_request(PROJECT, "1", head="0" * 40)
+    assert refused.value.facts["status"] == 409
+    world.approvals([])
+    for _ in range(2):
+        await vcs.approve_merge_request(PROJECT, "1", head=seen.head)
+    world.approvals([seen.head])
 
 
 async def pages_are_found_and_a_missing_one_is_named(world: World) -> None:
@@ -136,6 +154,7 @@ CASES: tuple[Case, ...] = (
     a_branch_is_there_or_not_and_a_missing_project_is_an_error,
     everything_of_a_scaffold_is_made_once,
     a_review_writes_each_finding_once,
+    only_the_commit_that_was_looked_at_is_approved_and_only_once,
     pages_are_found_and_a_missing_one_is_named,
     a_port_names_its_own_tools_and_calls_no_others,
 )

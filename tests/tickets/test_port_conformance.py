@@ -54,6 +54,9 @@ class Taped:
     def notes(self, expected: int) -> None:
         """See nothing."""
 
+    def approvals(self, expected: list[str]) -> None:
+        """See nothing."""
+
 
 def ident(case: Case) -> str:
     return case.__name__
@@ -74,6 +77,10 @@ def test_local_does_what_its_ports_say(case: Case, tmp_path: Path) -> None:
         def notes(self, expected: int) -> None:
             found: Any = local.repositories.notes(PROJECT, 1)
             assert len(found) == expected
+
+        def approvals(self, expected: list[str]) -> None:
+            found: Any = local.repositories.merge_request(PROJECT, 1)
+            assert found["approved"] == expected
 
     with upstream_of(server_command(tmp_path)) as upstream:
         world = OnLocal(LocalTracker(upstream), LocalVcs(upstream), LocalDocs(upstream))
@@ -115,8 +122,8 @@ def test_an_answer_that_is_none_is_refused_and_breaks_nothing(tmp_path: Path) ->
 
 @pytest.mark.req("SCAF-03", "SCAF-05", "SCAF-86", "REV-03", "REV-73")
 def test_jira_confluence_and_gitlab_do_what_their_ports_say() -> None:
-    environ = played(TAPES)
-    _, chosen = ticket_settings(environ, "scaffolding")
+    environ = {**played(TAPES), "CODE_REVIEW_ALLOW_APPROVE": "true"}
+    _, chosen = ticket_settings(environ, "code-review")
 
     async def play(world: Taped) -> None:
         for case in CASES:

@@ -46,7 +46,7 @@ def test_a_status_is_read_from_the_words_and_not_from_numbers_in_names(text: str
     [
         ("GitLab API error: 401 Unauthorized", RemoteRejected, "Make a new token, set `GITLAB_TOKEN` to it"),
         ("Error calling tool 'transition_issue': HTTPError", RemoteUnavailable, "Look at what `aop doctor --outbound`"),
-        ("GitLab API error: 500 with s3cr3t-value in it", RemoteUnavailable, "Start the ticket again"),
+        ("GitLab API error: 500 with s3cr3t-value in it", RemoteUnavailable, "Wait until it answers"),
     ],
 )
 def test_an_error_says_what_to_do_and_no_secret(text: str, kind: type[Refusal], hint: str) -> None:
@@ -54,14 +54,19 @@ def test_an_error_says_what_to_do_and_no_secret(text: str, kind: type[Refusal], 
     assert (type(found), found.next_action.startswith(hint), "s3cr3t" in found.message) == (kind, True, False)
 
 
-def test_the_pattern_of_denied_tools_lets_the_table_through_and_nothing_else() -> None:
-    wanted = {row.tool for row in gitlab.TABLE.values()}
-    others = ["merge_merge_request", "approve_merge_request", "delete_branch", "get_projects", "update_merge_request"]
-    offered = {name for name in [*wanted, *others] if not re.search(gitlab.DENIED_TOOLS, name)}
-    assert offered == wanted
+@pytest.mark.parametrize("may_approve", [False, True])
+def test_the_pattern_of_denied_tools_lets_the_tables_through_and_nothing_else(*, may_approve: bool) -> None:
+    wanted = {row.tool for row in ({**gitlab.TABLE, **gitlab.APPROVAL} if may_approve else gitlab.TABLE).values()}
+    others = [
+        "merge_merge_request", "approve_merge_request", "approve_deployment", "unapprove_merge_request",
+        "delete_branch", "get_projects", "update_merge_request", "get_merge_request_approval_state",
+        "get_merge_request_note", "get_file_blame",
+    ]  # fmt: skip
+    denied = gitlab.denied_tools(may_approve=may_approve)
+    assert {name for name in [*wanted, *others] if not re.search(denied, name)} == wanted
     # Longer ones, and ones with a group that is repeated, the server ignores.
-    assert len(gitlab.DENIED_TOOLS) <= 200
-    assert not re.search(r"(\\(.*[+*?].*\\)|\\[.*\\])[+*?]", gitlab.DENIED_TOOLS)
+    assert len(denied) <= 200
+    assert not re.search(r"(\(.*[+*?].*\)|\[.*\])[+*?]", denied)
 
 
 @pytest.mark.hostile("I05", "I06")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from aop.brains.asking import ANSWER
+from aop.core.errors import RemoteRejected
 from aop.core.run import RunId
 from aop.reviews.report import CodeReviewReport, Finding, ReviewVerdict, Severity
 from aop.testing.scripted_model import ScriptedModel, Step, answers
@@ -62,11 +63,14 @@ class Reviewed(Around):
         self._diff, self._state = diff, state
         self.notes: list[PublishedNote] = []
         self.published: list[CodeReviewReport] = []
+        self.refuses_approval = False
 
     async def get_merge_request(self, project: str, number: str) -> MergeRequest:
         self._called("get_merge_request")
         branch = PARAMS.source_branch_name
-        return MergeRequest(number=number, url=URL, state=self._state, source_branch=branch, target_branch="main")
+        return MergeRequest(
+            number=number, url=URL, state=self._state, source_branch=branch, target_branch="main", head="c0ffee"
+        )
 
     async def get_merge_request_diff(self, project: str, number: str) -> str:
         self._called("get_merge_request_diff")
@@ -77,6 +81,11 @@ class Reviewed(Around):
         self.published.append(report)
         known = [note.body for note in self.notes]
         self.notes += [PublishedNote(body=note.text) for note in missing_notes(report, known, marker=marker)]
+
+    async def approve_merge_request(self, project: str, number: str, *, head: str) -> None:
+        self._called(f"approve_merge_request {head}")
+        if self.refuses_approval:
+            raise RemoteRejected("`gitlab` answered to `approve_merge_request`: 401 Unauthorized")
 
     async def get_published_notes(self, project: str, number: str) -> Sequence[PublishedNote]:
         self._called("get_published_notes")
@@ -195,5 +204,5 @@ def test_a_provider_that_is_not_supported_is_refused_by_name_and_told_to_the_tic
     assert (ran.code, ran.json["error"]["code"]) == (1, "ticket_provider_unsupported")
     (comment,) = place.ticket["comments"]
     assert comment.startswith(
-        "Review started and failed at the step `parse`: `VCS_PROVIDER` is `BITBUCKET`, which this AOP cannot"
+        "Review started and failed at the step `parse` (reading the ticket): `VCS_PROVIDER` is `BITBUCKET`, which"
     )

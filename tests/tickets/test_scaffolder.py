@@ -38,6 +38,14 @@ WHOLE = [
 ]  # fmt: skip
 PRICES = {NAME: Price(input=1.0, output=1.0)}
 DESTRUCTIVE = ("vcs_delete_branch", "vcs_merge_merge_request", "vcs_approve_merge_request", "vcs_force_push")
+NOTHING = "Nothing in the code: no branch, no commit, no merge request."
+_BRANCH, _REQUEST = "The branch `feature/SHOP-12-orders`", f"The merge request {URL} of the branch"
+LEFT = {
+    "create_branch": f"{NOTHING} Perhaps also the branch: the answer was lost.\n",
+    "commit": f"{_BRANCH}, without files and without a merge request. Perhaps also the commit: the answer was lost.\n",
+    "open_merge_request": f"{_BRANCH}, with the files in one commit and without a merge request. Perhaps also the",
+    **dict.fromkeys(["resolve_project", "update_description", "report_success", "move_ticket"], _REQUEST),
+}
 AFTER_FAILURE = ["add_comment", "update_status To Do"]
 
 
@@ -128,6 +136,9 @@ class Around:
     async def publish_review(self, project: str, number: str, report: CodeReviewReport, *, marker: str) -> None:
         raise NotImplementedError
 
+    async def approve_merge_request(self, project: str, number: str, *, head: str) -> None:
+        raise NotImplementedError
+
     async def get_project_context(self, service_name: str) -> str:
         self._called(f"get_project_context {service_name}")
         return ""
@@ -193,7 +204,11 @@ def test_a_call_that_fails_ends_the_run_with_a_comment_and_the_ticket_goes_back(
     assert (ending["outcome"], ending["error"]["code"], around.calls) == (
         "failed", "remote_unavailable", [*WHOLE[: at + 1], *AFTER_FAILURE],
     )  # fmt: skip
-    assert f"failed at the step `{ending['step']}`: `{WHOLE[at]}` answered 500." in around.written[-1]
+    said = around.written[-1]
+    assert f"failed at the step `{ending['step']}` (" in said
+    assert f"): `{WHOLE[at]}` answered 500.\nWhat is left: {LEFT.get(ending['step'], NOTHING)}" in said
+    # A second scaffold would stop at what this one left.
+    assert ("delete the branch" in said) == (ending["step"] in ("create_branch", "commit", "open_merge_request"))
 
 
 @pytest.mark.req("SCAF-69")

@@ -93,9 +93,12 @@ def test_a_ticket_that_cannot_be_read_gets_one_comment_that_says_what_to_do(tmp_
     assert (ran.code, ran.json["error"]["code"]) == (1, "mission_missing")
     (comment,) = place.ticket["comments"]
     assert comment == (
-        "Scaffolding started and failed at the step `parse`: The description has no block `scaffolding`.\n"
+        "Scaffolding started and failed at the step `parse` (reading the ticket): The description has no block"
+        " `scaffolding`.\nWhat is left: Nothing in the code: no branch, no commit, no merge request.\n"
         "What to do: Put one fenced `yaml` block into the ticket's description, as `docs/tickets.md` shows it.\n"
-        "Code: `mission_missing`. Steps done before: none.\n\nAOP-Run: scaffold-SHOP-12-1/report_failure"
+        "Then: start again with `aop ticket scaffold SHOP-12`, or in the way in which it was started.\n"
+        "Every step: `aop ticket show scaffold-SHOP-12-1`. Code: `mission_missing`."
+        "\n\nAOP-Run: scaffold-SHOP-12-1/report_failure"
     )
 
 

@@ -1058,7 +1058,7 @@ class RemoteUnavailable(Refusal):
 
     code = "remote_unavailable"
     move = Move.RETRY
-    hint = "Start the ticket again; what was written already is found and not written twice."
+    hint = "Wait until it answers (`aop doctor --outbound` asks it), and start the ticket again."
 
 
 class RemoteToolsMissing(Refusal):

@@ -70,7 +70,7 @@ class AgenticScaffold:
 
         Raises: AgentStopped.
         """
-        missing = [name for name in WANTED if not self._is_done(name)]
+        missing = [name for name in WANTED if not self.has_made(name)]
         found = None if missing else await self._desk.vcs.find_merge_request(self._project, self._branch)
         if found is None or found.state != "opened":
             lacks = ", ".join(f"`{name}`" for name in missing) or "an open merge request"
@@ -79,20 +79,26 @@ class AgenticScaffold:
         told = msgspec.json.decode(str(commits[0])) if commits else {}
         return {"commit": told.get("commit", ""), "merge_request": found}
 
-    def _is_done(self, operation: str) -> bool:
+    @property
+    def opened_url(self) -> str:
+        """Return the address of the merge request that the model opened, or an empty text."""
+        opened = self.tools.done.get("create_merge_request", [])
+        return str(msgspec.json.decode(str(opened[0]))["url"]) if opened else ""
+
+    def has_made(self, operation: str) -> bool:
         """Tell whether this run did something: the model, or the fixed steps before it."""
         linear = "open_merge_request" if operation == "create_merge_request" else operation
         return operation in self.tools.done or linear in self._steps.reached
 
     async def _create_branch(self, _given: Any) -> Any:
-        if not self._is_done("create_branch"):
+        if not self.has_made("create_branch"):
             await self._desk.vcs.create_branch(self._project, self._branch, base=self._base)
         return {"branch": self._branch}
 
     async def _commit(self, given: CommitFiles) -> Any:
-        if not self._is_done("create_branch"):
+        if not self.has_made("create_branch"):
             raise ToolCallDenied("The branch is not there yet.", hint="Make the branch first.")
-        if self._is_done("commit"):
+        if self.has_made("commit"):
             return {"committed": False, "why": "This run has made its one commit already; nothing was added to it."}
         plan = validated(ScaffoldPlan(files=given.files, summary="Committed."), self._desk.redact)
         message = self._desk.redact(texts.commit_message(self._key, self._mission))
@@ -101,7 +107,7 @@ class AgenticScaffold:
         return {"commit": commit}
 
     async def _create_merge_request(self, given: Message) -> Any:
-        if not self._is_done("commit"):
+        if not self.has_made("commit"):
             raise ToolCallDenied("There is nothing to merge yet.", hint="Commit the files first.")
         about = harmless(without_secrets(given.text, self._desk.redact))
         opened: MergeRequest = await self._desk.vcs.create_merge_request(

@@ -134,6 +134,10 @@ class DryVcs(_DryPort):
         told: Json = msgspec.to_builtins(report)
         self._note({"operation": "publish_review", "project": project, "number": number, "report": told})
 
+    async def approve_merge_request(self, project: str, number: str, *, head: str) -> None:
+        """Note it."""
+        self._note({"operation": "approve_merge_request", "project": project, "number": number, "head": head})
+
     async def create_branch(self, project: str, branch: str, *, base: str | None) -> None:
         """Note it."""
         self._note({"operation": "create_branch", "project": project, "branch": branch, "base": base})

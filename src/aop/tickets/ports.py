@@ -35,6 +35,8 @@ class MergeRequest(Struct, frozen=True, kw_only=True):
     """`opened`, `merged` or `closed`."""
     source_branch: str
     target_branch: str
+    head: str = ""
+    """The commit that it would merge; empty where nobody said."""
 
 
 class PublishedNote(Struct, frozen=True, kw_only=True):
@@ -118,6 +120,9 @@ class VcsPort(McpPort, Protocol):
 
         It neither merges nor approves.
         """
+
+    async def approve_merge_request(self, project: str, number: str, *, head: str) -> None:
+        """Approve a merge request, unless AOP has approved it; one whose newest commit is another is refused."""
 
     async def create_merge_request(
         self, project: str, branch: str, *, base: str | None, title: str, description: str

@@ -92,11 +92,29 @@ def _before(report: PublishedReview) -> Iterator[str]:
         yield f"{report.dropped} findings were dropped, since the diff does not bear them out."
 
 
-def succeeded(merge_request: MergeRequest, report: PublishedReview) -> str:
+APPROVED = "The merge request is approved, as it was when the review began."
+
+
+def left_behind(step: str, *, is_published: bool) -> str:
+    """Say what is there after a failure."""
+    if is_published:
+        return "The review, written to the merge request."
+    if step.endswith("publish_review"):
+        return "A part of the review may be written to the merge request."
+    return "Nothing was written to the merge request."
+
+
+def not_approved(why: str) -> str:
+    """Say that a merge request stays without AOP's approval."""
+    return f"The merge request is not approved: {why}"
+
+
+def succeeded(merge_request: MergeRequest, report: PublishedReview, approval: str) -> str:
     """Say what came of it."""
     lines = [
         f"Review done: {merge_request.url}",
         f"Verdict: {report.verdict}; {counts(report)}.",
+        *([approval] if approval else []),
         *([] if report.has_news else ["Nothing is new since the last review, so nothing was written there."]),
         *([f"{len(report.carried_over)} findings of earlier reviews are still open."] if report.carried_over else []),
         *(

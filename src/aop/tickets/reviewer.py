@@ -8,7 +8,14 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from aop.core.errors import Json, MergeRequestNotReviewable, Refusal, TicketProviderUnsupported
+from aop.core.errors import (
+    Json,
+    MergeRequestNotReviewable,
+    Refusal,
+    RemoteNotFound,
+    RemoteRejected,
+    TicketProviderUnsupported,
+)
 from aop.core.run import Run
 from aop.kernel.diffs import PatchRules, parse_patch
 from aop.reviews.report import Finding, checked
@@ -31,6 +38,7 @@ from aop.tickets.ticket_review import (
     known_review,
     published_review,
     with_news,
+    with_objection,
 )
 from aop.tickets.tool_policy import REVIEWER_MAY
 from aop.tickets.tool_use import mission_tools
@@ -63,6 +71,7 @@ class _Review:
         self._mode = TicketMode.LINEAR_DETERMINISTIC
         self._unreviewed: tuple[str, ...] = ()
         self._found: PublishedReview | None = None
+        self._is_published = False
 
     async def worked(self) -> dict[str, Any]:
         """Take the path that the mission, the diff and the settings choose; where it failed, perhaps the other one.
@@ -83,8 +92,10 @@ class _Review:
 
     async def failed(self, failed: StepFailed) -> dict[str, Any]:
         """Tell the ticket what happened; that this fails too hides nothing."""
-        text = comments.failed("Review", failed.error, failed.step, self.steps.reached)
-        if self._found is not None:
+        left = texts.left_behind(failed.step, is_published=self._is_published)
+        then = f"start again with `aop ticket review {self._ticket.key}`, which writes nothing twice."
+        text = comments.failed("Review", failed, left, then, self.steps.run_id)
+        if self._found is not None and not self._is_published:
             # What was found must not be lost because it could not be published (REV-67).
             text = f"{text}\n\nIt could not be published; this is what it found:\n\n{texts.whole_report(self._found)}"
         reported = await self.steps.tried(self.steps.comment("report_failure", self._ticket.key, text))
@@ -108,8 +119,9 @@ class _Review:
         held = await self.steps.do("check_report", check)
         self._found = msgspec.convert(held["published"], type=PublishedReview)
         await self._publish(params, opened, self._found)
-        await self.steps.comment("report_success", self._ticket.key, texts.succeeded(opened, self._found))
-        ending = {"mode": self._mode, "report": msgspec.to_builtins(self._found)}
+        approval = await self._approve(params, opened, self._found)
+        await self.steps.comment("report_success", self._ticket.key, texts.succeeded(opened, self._found, approval))
+        ending = {"mode": self._mode, "report": msgspec.to_builtins(self._found), "approval": approval}
         return {"outcome": "reviewed", "merge_request": found, **ending}
 
     def _chosen(self, params: ReviewParams, diff: str, *, failed_before: bool) -> TicketMode:
@@ -122,8 +134,9 @@ class _Review:
         )
 
     def _can_recover(self, params: ReviewParams, failure: StepFailed) -> bool:
-        """Tell whether the other mode is worth a try: it is not where there is nothing to review, or it was taken."""
-        if self._mode is TicketMode.AGENTIC_ACT_LOOP or failure.error["code"] == MergeRequestNotReviewable.code:
+        """Tell whether the other mode is worth a try: not where there is nothing (more) to review, or it was taken."""
+        is_over = self._is_published or failure.error["code"] == MergeRequestNotReviewable.code
+        if self._mode is TicketMode.AGENTIC_ACT_LOOP or is_over:
             return False
         return self._chosen(params, "", failed_before=True) is TicketMode.AGENTIC_ACT_LOOP
 
@@ -200,7 +213,7 @@ class _Review:
         kept = replace(review, verdict=held.report.verdict, findings=held.report.findings)
         published = published_review(kept, known, subject.criteria, line_texts(diff))
         published = replace(published, unreviewed=self._unreviewed, dropped=len(held.dropped))
-        spoken = self._harmless(with_news(published, known), hosts)
+        spoken = self._harmless(with_objection(with_news(published, known), known), hosts)
         return {"published": spoken, "dropped": held.dropped, "unanchored": held.unanchored}
 
     def _harmless(self, review: PublishedReview, hosts: Set[str]) -> PublishedReview:
@@ -231,6 +244,28 @@ class _Review:
             await self.steps.do(
                 "publish_review", lambda: vcs.publish_review(project, opened.number, review, marker=marker)
             )
+        self._is_published = True
+
+    async def _approve(self, params: ReviewParams, opened: MergeRequest, review: PublishedReview) -> str:
+        """Approve what was reviewed if that is allowed and nothing stands against it (C-11); say what came of it.
+
+        That the system refuses it, as many do for who opened the merge request, takes nothing from the review.
+        """
+
+        async def approve() -> str:
+            try:
+                await self._desk.vcs.approve_merge_request(params.gitlab_project_id, opened.number, head=opened.head)
+            except (RemoteNotFound, RemoteRejected) as refusal:
+                return texts.not_approved(refusal.message)
+            return texts.APPROVED
+
+        if not self._desk.settings.may_approve:
+            return ""
+        objection = review.objection or ("" if opened.head else "nobody said which commit was reviewed")
+        if objection:
+            return texts.not_approved(f"{objection}.")
+        told: str = await self.steps.do("approve", approve)
+        return told
 
     def _service_name(self, params: ReviewParams) -> str:
         """Return the service of the ticket, or what its branch is called after."""

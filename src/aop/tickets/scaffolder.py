@@ -8,7 +8,7 @@ import msgspec
 
 from aop.brains.ports import Mission
 from aop.core.clock import timestamp
-from aop.core.errors import Json, RemoteNotFound, RemoteRejected
+from aop.core.errors import Json, RemoteNotFound, RemoteRejected, RemoteUnavailable
 from aop.core.run import Run
 from aop.tickets import comments
 from aop.tickets import scaffolding_texts as texts
@@ -25,6 +25,7 @@ from aop.tickets.tool_policy import SCAFFOLDER_MAY
 from aop.tickets.tool_use import mission_tools
 
 KIND = "scaffold"
+_CODE_WRITES = {"create_branch": "the branch", "commit": "the commit", "open_merge_request": "the merge request"}
 
 
 class ScaffolderAgent:
@@ -49,6 +50,8 @@ class _Scaffolding:
         self._ticket = ticket
         self._key = ticket.key
         self._made: dict[str, Any] = {}
+        self._mission: ScaffoldingMission | None = None
+        self._agent: AgenticScaffold | None = None
 
     async def worked(self) -> dict[str, Any]:
         """Take the path that the mission and the settings choose; where it failed, perhaps the other one after it.
@@ -56,6 +59,7 @@ class _Scaffolding:
         Raises: StepFailed.
         """
         mission = msgspec.convert(await self.steps.do("parse", self._parse), type=ScaffoldingMission)
+        self._mission = mission
         await self.steps.comment("report_start", self._key, texts.started(mission))
         if self._mode(mission, failed_before=False) is TicketMode.AGENTIC_ACT_LOOP:
             return await self._agentic(mission, None)
@@ -93,7 +97,7 @@ class _Scaffolding:
             return await self._stop_at_existing(mission)
         docs = await self._docs(mission)
         tools = await mission_tools(self._desk, self.steps, SCAFFOLDER_MAY)
-        work = AgenticScaffold(self._desk, self.steps, self._key, mission, tools)
+        work = self._agent = AgenticScaffold(self._desk, self.steps, self._key, mission, tools)
         limits = self._desk.settings.limits
         before = "" if failure is None else texts.done_before(failure.step, self.steps.reached)
         question = scaffolding_mission_prompt(
@@ -107,7 +111,7 @@ class _Scaffolding:
             return {**await work.proven(), "generated_at": timestamp(self._desk.clock.now())}
 
         # What the fixed steps made before it failed is what was made: its time may stand in the ticket already.
-        made = {**await self.steps.do("prove_result", prove), **self._made}
+        self._made = made = {**await self.steps.do("prove_result", prove), **self._made}
         await self._tell(mission, made)
         used = {"iterations": spent.iterations, "cost_usd": spent.cost_usd, "seconds": spent.seconds}
         ending = {"mode": TicketMode.AGENTIC_ACT_LOOP, "spent": used, "summary": self._desk.redact(done.summary)}
@@ -115,12 +119,39 @@ class _Scaffolding:
 
     async def failed(self, failed: StepFailed) -> dict[str, Any]:
         """Tell the ticket what happened, and take it back to where it was; that this fails too hides nothing."""
-        text = comments.failed("Scaffolding", failed.error, failed.step, self.steps.reached)
+        left = self._left(failed)
+        told, then = texts.left_behind(left), texts.going_on(self._key, left)
+        text = comments.failed("Scaffolding", failed, told, then, self.steps.run_id)
         reported = await self.steps.tried(self.steps.comment("report_failure", self._key, text))
         # A ticket that could not be read is not touched but for the comment (C-05).
         if failed.step != "parse" and self._desk.settings.rollback_on_failure:
             await self.steps.tried(self._move("roll_back", self._desk.settings.state_initial))
         return {"outcome": "failed", "step": failed.step, "error": failed.error, "unreported": not reported}
+
+    def _left(self, failed: StepFailed) -> texts.Left:
+        """Return what is there now, as far as this run knows."""
+        mission, agent = self._mission, self._agent
+        if mission is None:
+            return texts.Left()
+
+        def is_made(step: str, operation: str) -> bool:
+            return self.steps.has_done(step) or (agent is not None and agent.has_made(operation))
+
+        opened = self._made.get("merge_request")
+        url = opened["url"] if opened else agent.opened_url if agent else ""
+        lacks_block = url and not self.steps.has_done("update_description")
+        return texts.Left(
+            branch=mission.target.branch_slug if is_made("create_branch", "create_branch") else "",
+            has_commit=is_made("commit", "commit"),
+            merge_request=url,
+            block=self._block(mission, mission.target.gitlab_project_path, url) if lacks_block else "",
+            unsure=self._unsure(failed),
+        )
+
+    def _unsure(self, failed: StepFailed) -> str:
+        if self.steps.has_done("set_limits") and not self.steps.has_done("prove_result"):
+            return "something that the model asked for"
+        return _CODE_WRITES.get(failed.step, "") if failed.error["code"] == RemoteUnavailable.code else ""
 
     async def _parse(self) -> ScaffoldingMission:
         return scaffolding_mission(self._ticket.description)
@@ -185,18 +216,22 @@ class _Scaffolding:
     async def _tell(self, mission: ScaffoldingMission, made: dict[str, Any]) -> None:
         opened = msgspec.convert(made["merge_request"], type=MergeRequest)
         project_id = await self.steps.do("resolve_project", lambda: self._project_id(mission))
-        block = review_params_block(
-            ReviewParams(
-                gitlab_project_id=project_id,
-                source_branch_name=mission.target.branch_slug,
-                review_request_url=opened.url,
-                generated_at=made["generated_at"],
-            )
-        )
+        block = self._block(mission, project_id, opened.url)
         tracker = self._desk.tracker
         await self.steps.do("update_description", lambda: tracker.update_task_description(self._key, block))
         await self.steps.comment("report_success", self._key, texts.succeeded(mission, opened, made["generated_at"]))
         await self._move("move_ticket", self._desk.settings.state_success)
+
+    def _block(self, mission: ScaffoldingMission, project_id: str, url: str) -> str:
+        at = self._made.get("generated_at") or timestamp(self._desk.clock.now())
+        return review_params_block(
+            ReviewParams(
+                gitlab_project_id=project_id,
+                source_branch_name=mission.target.branch_slug,
+                review_request_url=url,
+                generated_at=at,
+            )
+        )
 
     async def _project_id(self, mission: ScaffoldingMission) -> str:
         """Return the id of the project, or its path where nobody knows the id (C-07)."""

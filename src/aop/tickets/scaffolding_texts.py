@@ -4,10 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from aop.tickets.missions import ScaffoldingMission
 from aop.tickets.plans import ScaffoldPlan
 from aop.tickets.ports import MergeRequest
 from aop.tickets.published import harmless
+
+
+class Left(Struct, frozen=True, kw_only=True):
+    """What a scaffold that failed has made."""
+
+    branch: str = ""
+    """Empty: none."""
+    has_commit: bool = False
+    merge_request: str = ""
+    block: str = ""
+    """What the description lacks for a review."""
+    unsure: str = ""
+    """What may be there too, since nobody answered."""
 
 
 def started(mission: ScaffoldingMission) -> str:
@@ -57,6 +72,36 @@ def done_before(failed_at: str, reached: Sequence[str]) -> str:
     writes = [step for step in ("create_branch", "commit", "open_merge_request") if step in reached]
     done = ", ".join(f"`{step}`" for step in writes) or "nothing"
     return f"They failed at `{failed_at}`; of what they write, this is done and must not be done again: {done}."
+
+
+def left_behind(left: Left) -> str:
+    """Say what is there after a failure."""
+    perhaps = f" Perhaps also {left.unsure}: the answer was lost." if left.unsure else ""
+    if left.merge_request:
+        lacks = " The description lacks the block that a review needs; it stands below." if left.block else ""
+        return f"The merge request {left.merge_request} of the branch `{left.branch}`, with all files.{lacks}"
+    if left.has_commit:
+        return f"The branch `{left.branch}`, with the files in one commit and without a merge request.{perhaps}"
+    if left.branch:
+        return f"The branch `{left.branch}`, without files and without a merge request.{perhaps}"
+    return f"Nothing in the code: no branch, no commit, no merge request.{perhaps}"
+
+
+def going_on(key: str, left: Left) -> str:
+    """Say how to go on after a failure: a scaffold stops at a branch that exists, also at one that it left itself."""
+    again = f"`aop ticket scaffold {key}`"
+    if left.merge_request:
+        put = f"put the block into the description by hand, and\n\n{left.block}\n\n" if left.block else ""
+        return (
+            f"{put}start again with {again}, which finds the branch, writes nothing to the code and moves the ticket."
+        )
+    if left.branch or left.unsure:
+        rather = ", or open its merge request by hand" if left.has_commit else ""
+        return (
+            f"delete the branch if it is there, or name another `branch_slug` in the ticket{rather}; start again with"
+            f" {again}, which stops at a branch that exists."
+        )
+    return f"start again with {again}, or in the way in which it was started."
 
 
 def succeeded(mission: ScaffoldingMission, merge_request: MergeRequest, at: str) -> str:

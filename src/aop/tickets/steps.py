@@ -34,6 +34,8 @@ class TicketSettings(Struct, frozen=True, kw_only=True):
     unsupported_vcs: str = ""
     """A version control system that was asked for and cannot be spoken to: the ticket is to say so."""
     recovery_enabled: bool = False
+    may_approve: bool = False
+    """Whether a review may approve what it has nothing against."""
     limits: LoopLimits = LoopLimits(max_cost_usd=1.0)
     """What a model in a loop may use."""
 
@@ -85,6 +87,15 @@ class Steps:
         steps = Steps(self._run, self._desk, f"{self._prefix}{part}.")
         steps.reached = self.reached
         return steps
+
+    @property
+    def run_id(self) -> RunId:
+        """Return the run that they are steps of."""
+        return self._run.run_id
+
+    def has_done(self, name: str) -> bool:
+        """Tell whether a step was done, in whichever part of the run."""
+        return any(step.rpartition(".")[2] == name for step in self.reached)
 
     def marker(self, step: str) -> str:
         """Return the mark of what a step writes: the same in each part of a run, so that none writes it again."""

@@ -17,6 +17,7 @@ from aop.tickets.ports import PublishedNote
 
 _FINDING = re.compile(rf"^{MARKER}: finding/([0-9a-f]{{16}})\s*$", re.MULTILINE)
 _CRITICAL = re.compile(rf"^\W*{Severity.CRITICAL}\b")
+_GRAVE = re.compile(rf"^\W*({Severity.CRITICAL}|{Severity.MAJOR})\b")
 SHORTEST_LINE = 4
 """What is shorter (a brace, a keyword) says too little to know a finding by."""
 
@@ -77,6 +78,8 @@ class PublishedReview(CodeReviewReport, frozen=True, kw_only=True):
     """The how-manieth summary of this merge request this is."""
     has_news: bool = True
     """Whether it says anything that the last summary does not say."""
+    objection: str = ""
+    """What stands against approving the merge request; empty: nothing does."""
 
     @property
     def digest(self) -> str:
@@ -144,6 +147,24 @@ def published_review(
 def with_news(review: PublishedReview, known: KnownReview) -> PublishedReview:
     """Say whether a review has anything that was not said last."""
     return replace(review, has_news=bool(review.findings) or review.digest != known.digest)
+
+
+def with_objection(review: PublishedReview, known: KnownReview) -> PublishedReview:
+    """Say what stands against approving: its own verdict, a grave finding, what is not proven, what was not seen."""
+    before = {each.fingerprint: each.text for each in known.findings}
+    still_grave = any(_GRAVE.match(before.get(mark, "")) for mark in review.carried_over)
+    grave = still_grave or any(finding.severity.is_at_least(Severity.MAJOR) for finding in review.findings)
+    unproven = sum(criterion.state is not CriterionState.MET for criterion in review.criteria)
+    objection = ""
+    if review.verdict is not ReviewVerdict.APPROVE:
+        objection = f"the verdict is {review.verdict}"
+    elif grave:
+        objection = "a CRITICAL or MAJOR finding is open"
+    elif unproven:
+        objection = f"{unproven} of the acceptance criteria are not shown to be met"
+    elif review.unreviewed:
+        objection = "a part of the diff was not reviewed"
+    return replace(review, objection=objection)
 
 
 def judged_criteria(criteria: Sequence[str], judged: Sequence[JudgedCriterion]) -> tuple[Criterion, ...]:

@@ -27,6 +27,7 @@ _TABLES: Mapping[str, Mapping[str, ServerOperation]] = {
     CONFLUENCE: confluence.TABLE,
     GITLAB: gitlab.TABLE,
 }
+_APPROVALS: Mapping[str, Mapping[str, ServerOperation]] = {LOCAL: local_ports.APPROVAL, GITLAB: gitlab.APPROVAL}
 
 
 @contextmanager
@@ -59,11 +60,13 @@ def outbound_ports(
     """Have the ports of the chosen providers; a server starts when it is first asked, and ends with the block."""
     # The ticket is told of a system that cannot be spoken to before that is asked for anything.
     vcs = chosen.vcs or chosen.tracker
-    commands = _commands(frozenset([chosen.tracker, vcs, chosen.docs]), environ)
+    commands = _commands(frozenset([chosen.tracker, vcs, chosen.docs]), environ, may_approve=chosen.may_approve)
     with outbound_portal() as portal, ExitStack() as ends:
         upstreams: dict[str, Upstream] = {}
         for providers, command in commands:
-            needed = tuple(row for name in providers for row in _TABLES[name].values())
+            tables = [_TABLES[name] for name in providers]
+            tables += [_APPROVALS[name] for name in providers if chosen.may_approve and name == vcs]
+            needed = tuple(row for table in tables for row in table.values())
             upstream = Upstream(command, needed, portal, redact)
             ends.callback(upstream.close)
             upstreams.update(dict.fromkeys(providers, upstream))
@@ -74,7 +77,9 @@ def outbound_ports(
         )
 
 
-def _commands(names: frozenset[str], environ: Mapping[str, str]) -> Sequence[tuple[Sequence[str], ServerCommand]]:
+def _commands(
+    names: frozenset[str], environ: Mapping[str, str], *, may_approve: bool
+) -> Sequence[tuple[Sequence[str], ServerCommand]]:
     """Return the servers that are needed, each with the providers that are spoken to through it."""
     found: list[tuple[Sequence[str], ServerCommand]] = []
     if LOCAL in names:
@@ -84,7 +89,8 @@ def _commands(names: frozenset[str], environ: Mapping[str, str]) -> Sequence[tup
             name for name, provider in PROVIDERS.items() if name in names and provider.server == server.name
         )
         if through:
-            found.append((through, server_command(server, frozenset(through), environ)))
+            command = server_command(server, frozenset(through), environ, may_approve=may_approve)
+            found.append((through, command))
     return found
 
 

@@ -47,17 +47,26 @@ TABLE: Mapping[str, ServerOperation] = {
     "add_thread": ServerOperation("create_merge_request_thread", {**_NUMBER, "text": "body", "position": "position"}),
     "who_am_i": ServerOperation("whoami", {}),
 }
-# The same as one pattern, which the server takes up to 200 characters and without quantifiers, and else ignores.
-DENIED_TOOLS = (
-    "^(?!(whoami|push_files|get_(project|branch|file_contents|repository_tree|merge_request(|_notes))"
-    "|list_(commits|merge_request(s|_diffs))|create_(branch|merge_request(|_note|_thread)))$)"
-)
+APPROVAL: Mapping[str, ServerOperation] = {
+    "get_approvals": ServerOperation("get_merge_request_approval_state", _NUMBER),
+    "approve": ServerOperation("approve_merge_request", {**_NUMBER, "head": "sha"}),
+}
+
+
+def denied_tools(*, may_approve: bool) -> str:
+    """Return a pattern of all tools but ours, which the server takes up to 200 characters, and else ignores."""
+    state, approve = ("|_ap.*", "|approve_m.*") if may_approve else ("", "")
+    return (
+        f"^(?!(whoami|push_files|get_(project|branch|file_c.*|repository_tree|merge_request(|_notes{state}))"
+        f"|list_(commits|merge_request(s|_diffs))|create_(branch|merge_request(|_note|_thread)){approve})$)"
+    )
 
 
 class GitlabVcs(TablePort):
     """Implements `aop.tickets.ports.VcsPort`."""
 
     table = TABLE
+    ours = APPROVAL
 
     def __init__(self, upstream: Upstream, *, waits: Sequence[float], groups: Sequence[str] = ()) -> None:
         super().__init__(upstream)
@@ -145,8 +154,19 @@ class GitlabVcs(TablePort):
             await self._publish(project, number, note, places)
 
     @patiently
+    async def approve_merge_request(self, project: str, number: str, *, head: str) -> None:
+        await self._check(project)
+        where = {"project": project, "number": number}
+        known = await self._call("get_approvals", **where)
+        if await self._name() not in known["approved_by_usernames"]:
+            await self._call("approve", **where, head=head)
+
+    @patiently
     async def who_am_i(self) -> str:
         """Return the name of the account that the token belongs to."""
+        return await self._name()
+
+    async def _name(self) -> str:
         return str((await self._call("who_am_i"))["username"])
 
     async def _publish(
@@ -233,4 +253,5 @@ def _merge_request(found: Mapping[str, Any]) -> MergeRequest:
         state=str(found["state"]),
         source_branch=str(found["source_branch"]),
         target_branch=str(found["target_branch"]),
+        head=str(found.get("sha") or ""),
     )

@@ -45,10 +45,14 @@ TABLE: Mapping[str, ServerOperation] = {
     "get_page": ServerOperation("docs_get_page", {"page": "page_id"}),
     "search_pages": ServerOperation("docs_search", {"words": "words"}),
 }
+APPROVAL: Mapping[str, ServerOperation] = {
+    "approve": ServerOperation("vcs_approve_merge_request", {**_NUMBER, "head": "sha"})
+}
 
 
 class _LocalPort(TablePort):
     table = TABLE
+    ours = APPROVAL
 
 
 class LocalTracker(_LocalPort):
@@ -156,6 +160,9 @@ class LocalVcs(_LocalPort):
         known = [note.body for note in await self.get_published_notes(project, number)]
         for note in missing_notes(report, known, marker=marker):
             await self._call("add_note", **where, text=note.text, path=note.path, line=note.line)
+
+    async def approve_merge_request(self, project: str, number: str, *, head: str) -> None:
+        await self._call("approve", project=project, number=int(number), head=head)
 
     async def _base(self, project: str, base: str | None) -> str:
         return base or str((await self._call("get_project", project=project))["default_branch"])

@@ -101,14 +101,19 @@ def outbound_folder(environ: Mapping[str, str]) -> Path:
     return Path(data) / "aop" / "outbound"
 
 
-def server_command(server: Server, providers: frozenset[str], environ: Mapping[str, str]) -> ServerCommand:
+def server_command(
+    server: Server, providers: frozenset[str], environ: Mapping[str, str], *, may_approve: bool = False
+) -> ServerCommand:
     """Return how a server is started for the providers that are spoken to through it.
 
     Raises: OutboundServerMissing, TicketSettingMissing.
     """
     place = outbound_folder(environ) / server.name
     program, words = _program(server, place, environ)
-    own = _gitlab_environment(environ) if server.name == "gitlab" else _atlassian_environment(providers, environ)
+    if server.name == "gitlab":
+        own = _gitlab_environment(environ, gitlab.denied_tools(may_approve=may_approve))
+    else:
+        own = _atlassian_environment(providers, environ)
     return ServerCommand(
         name=server.name,
         command=program,
@@ -145,13 +150,13 @@ def _program(server: Server, place: Path, environ: Mapping[str, str]) -> tuple[s
     return (node, (str(program),)) if node else (str(program), server.words)
 
 
-def _gitlab_environment(environ: Mapping[str, str]) -> dict[str, str]:
+def _gitlab_environment(environ: Mapping[str, str], denied: str) -> dict[str, str]:
     provider = PROVIDERS[GITLAB]
     return {
         "GITLAB_API_URL": f"{checked_address(environ, provider.address)}/api/v4",
         "GITLAB_PERSONAL_ACCESS_TOKEN": environ[provider.token],
         "GITLAB_DISABLE_VERSION_CHECK": "true",
-        "GITLAB_DENIED_TOOLS_REGEX": gitlab.DENIED_TOOLS,
+        "GITLAB_DENIED_TOOLS_REGEX": denied,
     }
 
 

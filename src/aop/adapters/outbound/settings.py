@@ -40,6 +40,7 @@ class ChosenSystems(Struct, frozen=True, kw_only=True):
     docs: str
     groups: tuple[str, ...]
     """The groups whose projects may be worked on; none: all."""
+    may_approve: bool = False
 
 
 def ticket_settings(environ: Mapping[str, str], product: str) -> tuple[TicketSettings, ChosenSystems]:
@@ -57,6 +58,7 @@ def ticket_settings(environ: Mapping[str, str], product: str) -> tuple[TicketSet
     if missing:
         names = ", ".join(f"`{name}`" for name in missing)
         raise TicketSettingMissing(f"The environment lacks {names}.", missing=missing)
+    may_approve = product != SCAFFOLDING and _switch(environ, "CODE_REVIEW_ALLOW_APPROVE", default=False)
     settings = TicketSettings(
         state_initial=found.get(STATES[0], ""),
         state_success=found.get(STATES[1], ""),
@@ -65,6 +67,7 @@ def ticket_settings(environ: Mapping[str, str], product: str) -> tuple[TicketSet
         max_diff_chars=whole_number(environ, "CODE_REVIEW_MAX_DIFF_CHARS", 60_000),
         unsupported_vcs=unsupported[:40],
         recovery_enabled=_switch(environ, "AGENT_RECOVERY_ENABLED", default=False),
+        may_approve=may_approve,
         limits=_limits(environ),
     )
     return settings, ChosenSystems(
@@ -72,6 +75,7 @@ def ticket_settings(environ: Mapping[str, str], product: str) -> tuple[TicketSet
         tracker=providers[TRACKER_PROVIDER],
         docs=providers[KNOWLEDGE_PROVIDER],
         groups=words_of(environ.get(ALLOWLISTED_GROUPS, "")),
+        may_approve=may_approve,
     )
 
 

@@ -17,6 +17,8 @@ class TablePort:
     """A port whose operations are rows of a table."""
 
     table: ClassVar[Mapping[str, ServerOperation]]
+    ours: ClassVar[Mapping[str, ServerOperation]] = {}
+    """Further rows, for Python alone: no model hears of these tools, whatever it may."""
     prefix: ClassVar[str] = ""
     """What the names of its tools begin with, where several ports share a server."""
 
@@ -47,5 +49,5 @@ class TablePort:
         return tool in {row.tool for row in self.table.values()} and tool.startswith(self.prefix)
 
     async def _call(self, operation: str, **arguments: Any) -> Any:
-        row = self.table[operation]
+        row = self.table.get(operation) or self.ours[operation]
         return await self._upstream.call(row.tool, {row.arguments[name]: value for name, value in arguments.items()})

@@ -8,7 +8,7 @@ from pathlib import Path
 from aop.adapters.small_databases import SmallDatabase
 
 FILE = "local.db"
-_SHAPE = 1
+_SHAPE = 2
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS tickets (
@@ -22,6 +22,8 @@ CREATE TABLE IF NOT EXISTS merge_requests (
 CREATE TABLE IF NOT EXISTS notes (
     id INTEGER PRIMARY KEY, project TEXT NOT NULL, number INTEGER NOT NULL, body TEXT NOT NULL,
     path TEXT, line INTEGER);
+CREATE TABLE IF NOT EXISTS approvals (
+    project TEXT NOT NULL, number INTEGER NOT NULL, head TEXT NOT NULL, PRIMARY KEY (project, number, head));
 """
 
 

@@ -116,13 +116,24 @@ class LocalRepositories:
 
     def merge_request(self, project: str, number: int) -> Json:
         """Return a merge request."""
-        path, _ = self._opened(project)
+        path, git = self._opened(project)
         with self._database.transaction() as rows:
             query = "SELECT * FROM merge_requests WHERE project = ? AND number = ?"
             found = rows.execute(query, [path, number]).fetchone()
+            approved = rows.execute("SELECT head FROM approvals WHERE project = ? AND number = ?", [path, number])
+            heads = [row["head"] for row in approved]
         if found is None:
             raise LocalAnswer(404, f"`{path}` has no merge request {number}")
-        return _shown(found)
+        return {**_shown(found), "head": _found_head(git, found["source_branch"]) or "", "approved": heads}
+
+    def approve(self, project: str, number: int, sha: str) -> Json:
+        """Approve a merge request as it is at a commit; to approve it twice changes nothing."""
+        known: Any = self.merge_request(project, number)
+        if known["head"] != sha:
+            raise LocalAnswer(409, f"the merge request {number} is at another commit")
+        with self._database.transaction() as rows:
+            rows.execute("INSERT OR IGNORE INTO approvals VALUES (?, ?, ?)", [known["project"], number, sha])
+        return {"approved": True}
 
     def merge_requests(self, project: str, source_branch: str) -> Json:
         """Return the merge requests of a branch, the newest first."""
@@ -217,14 +228,19 @@ def _ref(git: GitDir, branch: str) -> str:
 
 
 def _head(git: GitDir, branch: str) -> str:
+    found = _found_head(git, branch)
+    if found is None:
+        raise LocalAnswer(404, f"there is no branch `{branch}`")
+    return found
+
+
+def _found_head(git: GitDir, branch: str) -> str | None:
     ran = git.run(
         "rev-parse", "--verify", "--quiet", "--end-of-options", f"{_ref(git, branch)}^{{commit}}", fine=(0, 1)
     )
-    if ran.code:
-        raise LocalAnswer(404, f"there is no branch `{branch}`")
-    return ran.out.decode().strip()
+    return None if ran.code else ran.out.decode().strip()
 
 
-def _shown(row: sqlite3.Row) -> Json:
+def _shown(row: sqlite3.Row) -> dict[str, Json]:
     known = dict(row)
     return {**known, "url": f"local://{known['project']}/-/merge_requests/{known['number']}"}

@@ -77,6 +77,9 @@ class Local:
                 {**where, "number": int, "body": str, "path": str | None, "line": int | None},
                 code.add_note,
             ),
+            "vcs_approve_merge_request": LocalTool(
+                "Approve a merge request.", {**where, "number": int, "sha": str}, code.approve
+            ),
             "docs_get_page": LocalTool("Return a page.", {"page_id": str}, pages.get),
             "docs_search": LocalTool("Find pages.", {"words": str}, pages.search),
         }
