@@ -112,19 +112,16 @@ class LocalRepositories:
                 "INSERT INTO merge_requests VALUES (?, ?, ?, ?, ?, ?, 'opened')",
                 [path, number, source_branch, target_branch, title, description],
             )
-        return self.merge_request(project, number)
+        return self._known(path, number)
 
     def merge_request(self, project: str, number: int) -> Json:
-        """Return a merge request."""
+        """Return a merge request, with its newest commit and those that were approved."""
         path, git = self._opened(project)
+        known: Any = self._known(path, number)
         with self._database.transaction() as rows:
-            query = "SELECT * FROM merge_requests WHERE project = ? AND number = ?"
-            found = rows.execute(query, [path, number]).fetchone()
-            approved = rows.execute("SELECT head FROM approvals WHERE project = ? AND number = ?", [path, number])
-            heads = [row["head"] for row in approved]
-        if found is None:
-            raise LocalAnswer(404, f"`{path}` has no merge request {number}")
-        return {**_shown(found), "head": _found_head(git, found["source_branch"]) or "", "approved": heads}
+            query = "SELECT head FROM approvals WHERE project = ? AND number = ?"
+            approved: Json = [row["head"] for row in rows.execute(query, [path, number])]
+        return {**known, "head": _found_head(git, f"refs/heads/{known['source_branch']}") or "", "approved": approved}
 
     def approve(self, project: str, number: int, sha: str) -> Json:
         """Approve a merge request as it is at a commit; to approve it twice changes nothing."""
@@ -144,15 +141,15 @@ class LocalRepositories:
 
     def diff(self, project: str, number: int) -> Json:
         """Return what a merge request changes since its branch left the target."""
-        known: Any = self.merge_request(project, number)
-        _, git = self._opened(project)
+        path, git = self._opened(project)
+        known: Any = self._known(path, number)
         since = f"{_ref(git, known['target_branch'])}...{_ref(git, known['source_branch'])}"
         ran = git.run("diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--full-index", since)
         return {"diff": ran.out.decode("utf-8", "replace")}
 
     def add_note(self, project: str, number: int, body: str, path: str | None, line: int | None) -> Json:
         """Write a note, at a line or on the whole."""
-        known: Any = self.merge_request(project, number)
+        known: Any = self._known(self._opened(project)[0], number)
         with self._database.transaction() as rows:
             made = rows.execute(
                 "INSERT INTO notes (project, number, body, path, line) VALUES (?, ?, ?, ?, ?)",
@@ -162,10 +159,18 @@ class LocalRepositories:
 
     def notes(self, project: str, number: int) -> Json:
         """Return the notes of a merge request."""
-        known: Any = self.merge_request(project, number)
+        known: Any = self._known(self._opened(project)[0], number)
         with self._database.transaction() as rows:
             query = "SELECT body, path, line FROM notes WHERE project = ? AND number = ? ORDER BY id"
             return [dict(row) for row in rows.execute(query, [known["project"], number])]
+
+    def _known(self, path: str, number: int) -> Json:
+        with self._database.transaction() as rows:
+            query = "SELECT * FROM merge_requests WHERE project = ? AND number = ?"
+            found = rows.execute(query, [path, number]).fetchone()
+        if found is None:
+            raise LocalAnswer(404, f"`{path}` has no merge request {number}")
+        return _shown(found)
 
     def _place(self, project: str) -> Path:
         try:
@@ -228,19 +233,17 @@ def _ref(git: GitDir, branch: str) -> str:
 
 
 def _head(git: GitDir, branch: str) -> str:
-    found = _found_head(git, branch)
+    found = _found_head(git, _ref(git, branch))
     if found is None:
         raise LocalAnswer(404, f"there is no branch `{branch}`")
     return found
 
 
-def _found_head(git: GitDir, branch: str) -> str | None:
-    ran = git.run(
-        "rev-parse", "--verify", "--quiet", "--end-of-options", f"{_ref(git, branch)}^{{commit}}", fine=(0, 1)
-    )
+def _found_head(git: GitDir, ref: str) -> str | None:
+    ran = git.run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}", fine=(0, 1))
     return None if ran.code else ran.out.decode().strip()
 
 
-def _shown(row: sqlite3.Row) -> dict[str, Json]:
+def _shown(row: sqlite3.Row) -> Json:
     known = dict(row)
     return {**known, "url": f"local://{known['project']}/-/merge_requests/{known['number']}"}
