@@ -78,6 +78,8 @@ UNKNOWN = [
     (("token", "builder", "--feature", "nope"), 1, "unknown_feature"),
     (("delete", "../x"), 2, "invalid_feature_slug"),
     (("logs", "--since", "999"), 2, "invalid_cli_args"),
+    (("logs", "--feature", "nope"), 1, "unknown_feature"),
+    (("logs", "--agent", "nope"), 1, "unknown_feature"),
 ]
 
 
@@ -90,8 +92,8 @@ def test_what_is_not_there_is_never_taken_for_fine(
 
 
 def test_logs_that_have_nothing_to_show_say_so(root: Path) -> None:
-    ran = run_aop(root, "logs", "--feature", "never_made")
-    assert (ran.code, ran.out, ran.err) == (0, "", "Nothing of that kind happened.\n")
+    ran = run_aop(root, "logs", "--agent", "one")
+    assert (ran.code, ran.out, ran.err) == (0, "", "No agent has said anything about `one`.\n")
 
 
 ASCII = {"LC_ALL": "C", "LANG": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}

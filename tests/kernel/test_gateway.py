@@ -63,6 +63,7 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "evidence.latest": EVERYBODY,
     "evidence.verify": EVERYBODY,
     "feature.approve": PERSON,
+    "feature.begin_anew": set(),
     "feature.delete": PERSON,
     "feature.discover_specs": EVERYBODY,
     "feature.get_context": EVERYBODY,
@@ -601,7 +602,7 @@ def mark(world: World) -> None:
 
 def merge(world: World) -> None:
     world.call("feature.ready_to_merge", feature_id="one")
-    for tool in ("repo.commit", "repo.rebase_onto_main"):
+    for tool in ("repo.commit", "repo.rebase_onto_main", "feature.begin_anew"):
         world.ok(tool, role=Role.SYSTEM, feature_id="one")
     token = world.approval("one")
     world.ok("feature.ready_to_merge", feature_id="one", user_approval_token=token)

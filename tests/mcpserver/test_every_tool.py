@@ -156,6 +156,7 @@ LOCKED = {"escalate_for_external_help", "request_scope_reduction"}
 """Refused until several attempts have failed: `tests/gated` has that."""
 PERSONS = {
     "feature.approve",
+    "feature.begin_anew",
     "feature.delete",
     "feature.ready_to_merge",
     "feature.retry",

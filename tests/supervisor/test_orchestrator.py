@@ -11,6 +11,7 @@ from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.kernel.config_models import CollisionStrategy
 from aop.kernel.principals import Principal
+from aop.kernel.questions import Prerequisite
 from aop.supervisor.orchestrator import (
     REVISE,
     AskAbout,
@@ -72,7 +73,13 @@ def test_what_both_features_would_make_is_a_prerequisite_that_the_first_one_make
     assert ruling.instructions.startswith("`one` makes `src/same.txt` as well: a prerequisite of both.")
     asked = arbitrate(CollisionStrategy.ASK, error("src/same.txt"), PLAN, revised=False)
     assert isinstance(asked, AskAbout)
-    assert "it may become a feature of its own, which both name in `depends_on`" in asked.question
+    assert asked.prerequisite == Prerequisite(
+        feature_id="shared-same-bf03e9aa",
+        files=("src/same.txt",),
+        needed_by=(FeatureId("one"), TWO),
+        summary="Change the first file",
+    )
+    assert "`yes` makes that a feature of its own, `shared-same-bf03e9aa`" in asked.question
 
 
 def test_a_feature_that_others_wait_for_is_looked_at_first() -> None:

@@ -19,6 +19,7 @@ from aop.supervisor.journey import (
     AskWorker,
     Attempt,
     Await,
+    AwaitMerged,
     Began,
     CallTool,
     Event,
@@ -73,7 +74,7 @@ def word(action: Action) -> str:
             return f"ask the {action.role}"
         case AskPerson():
             return "ask a person"
-        case Await():
+        case Await() | AwaitMerged():
             return f"wait for {' '.join(action.features)}"
         case Rest():
             return "rest"

@@ -225,6 +225,7 @@ def test_the_state_is_the_front_matter_and_the_body_of_its_file(begun: World) ->
         ("feature.state_patch", {"expected_version": 1, "patch": {"role_status": {"qa": "done"}}}),
         ("feature.log_append", {"note": "Seen."}),
         ("feature.delete", {}),
+        ("feature.begin_anew", {}),
         ("repo.commit", {}),
         ("repo.rebase_onto_main", {}),
         ("repo.merge", {}),

@@ -10,6 +10,7 @@ from aop.adapters.supervisor_lease import holder_of
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
 from aop.core.errors import UnknownQuestion
+from aop.kernel.permits import YES
 from aop.wiring import App, Settings, build
 
 
@@ -35,7 +36,11 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         return terminal.refuse(answer.error, answer.evidence)
     if terminal.json:
         terminal.object(answer.as_json())
-    elif holder_of(app.root / ".aop" / "supervisor.lock") is None:
+        return Exit.OK
+    made = answer.data["prerequisite"]
+    if made is not None and answer.data["answer"] == YES:
+        terminal.say(f"`{made['feature_id']}` is a feature now; these wait for it: {', '.join(made['needed_by'])}.")
+    if holder_of(app.root / ".aop" / "supervisor.lock") is None:
         terminal.say("Answered. No supervisor is running: go on with `aop resume`.")
     else:
         terminal.say("Answered.")

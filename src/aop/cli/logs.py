@@ -13,9 +13,10 @@ import msgspec
 from aop.adapters.call_log import CallReader
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
-from aop.core.errors import InvalidCliArgs, Json
+from aop.core.errors import InvalidCliArgs, Json, UnknownFeature
 from aop.core.ids import FeatureId, feature_id
 from aop.core.visibletext import visible
+from aop.kernel.documents import FeatureState
 from aop.kernel.noted_calls import NotedCall
 from aop.kernel.record import Event, JournalEntry
 from aop.wiring import CALL_LOG, App, Settings, build
@@ -43,6 +44,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     app = build(Path(arguments.repo), Settings.from_env(os.environ))
     told = False
     try:
+        _refuse_unknown(app, feature)
         for happening in _happenings(app, feature, arguments.since, follow=arguments.follow):
             told = True
             if terminal.json:
@@ -64,10 +66,24 @@ def _agent(arguments: argparse.Namespace, terminal: Terminal) -> int:
     feature = feature_id(arguments.agent)
     app = build(Path(arguments.repo), Settings.from_env(os.environ))
     try:
+        _refuse_unknown(app, feature)
         show_agent(app, feature, terminal, follow=arguments.follow)
     finally:
         app.close()
     return Exit.OK
+
+
+def _refuse_unknown(app: App, feature: FeatureId | None) -> None:
+    """Refuse a feature that there never was; one that was deleted has a history.
+
+    Raises: UnknownFeature.
+    """
+    if feature is None:
+        return
+    with app.record.read() as view:
+        is_known = view.get(FeatureState, feature) is not None or any(view.journal(feature_id=feature, newest=1))
+    if not is_known:
+        raise UnknownFeature(feature)
 
 
 def _happenings(app: App, feature: FeatureId | None, since: int, *, follow: bool) -> Iterator[Happening]:

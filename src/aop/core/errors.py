@@ -58,10 +58,13 @@ class Refusal(Exception):
 
     def as_error(self) -> dict[str, Json]:
         """Return the `error` object of the envelope (AOP-318, AOP-322)."""
+        feature = self.facts.get("feature_id")
+        # What a person should type is told with the name that it is about, where there is one.
+        next_action = self.next_action.replace("FEATURE", feature) if isinstance(feature, str) else self.next_action
         details: dict[str, Json] = {
             "retryable": self.move in (Move.RETRY, Move.WAIT),
             "requires_human": self.move in (Move.ASK_PERSON, Move.ESCALATE),
-            "suggested_next_actions": [self.next_action],
+            "suggested_next_actions": [next_action],
         }
         details.update(self.facts)
         return {"code": self.code, "message": self.message, "details": details}

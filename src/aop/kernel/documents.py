@@ -123,6 +123,8 @@ class FeatureState(Document, frozen=True, kw_only=True):
     """None when somebody wrote `spec.md` in its place by hand, or not at all."""
     branch_commit: CommitId | None = None
     """The commit that AOP made on its branch before a merge; null if it made none."""
+    waits_for: tuple[FeatureId, ...] = ()
+    """The shared prerequisites that must be merged before it begins anew; it is blocked until then."""
 
 
 class Index(Document, frozen=True, kw_only=True):

@@ -47,6 +47,15 @@ def moved(state: FeatureState, to: Status, *, reason: str = "") -> FeatureState:
     """
     if to not in next_steps(state):
         raise no_such_step(state, to, next_steps(state))
+    if state.waits_for and to is not Status.FAILED:
+        named = " and ".join(f"`{name}`" for name in state.waits_for)
+        raise InvalidStatusTransition(
+            f"The feature `{state.feature_id}` begins anew when {named} is merged, and cannot become `{to}` before.",
+            hint="Review, approve and merge what it waits for.",
+            feature_id=state.feature_id,
+            status=state.status,
+            waits_for=list(state.waits_for),
+        )
     if state.status is Status.BLOCKED and to is not Status.FAILED and not reason:
         raise InvalidStatusTransition(
             f"The feature `{state.feature_id}` is blocked; leaving `blocked` needs a reason.",

@@ -161,10 +161,16 @@ def _approval(kernel: Kernel, view: Snapshot, state: FeatureState, token: str | 
         if kernel.config().policy.merge_policy.require_user_approval:
             raise UserApprovalRequired(f"No person has approved `{state.feature_id}`.", feature_id=state.feature_id)
         return None
-    claims = read_token(token, kernel.signer)
+    try:
+        claims = read_token(token, kernel.signer)
+    except ApprovalInvalid as invalid:
+        invalid.facts["feature_id"] = state.feature_id
+        raise
     approval = view.get(Approval, claims.approval_id)
     if approval is None or approval.feature_id != state.feature_id:
-        raise ApprovalInvalid(f"The approval is not for `{state.feature_id}` in this repository.")
+        raise ApprovalInvalid(
+            f"The approval is not for `{state.feature_id}` in this repository.", feature_id=state.feature_id
+        )
     return approval
 
 
@@ -201,7 +207,9 @@ def _refuse_void(approval: Approval, state: FeatureState, config: Config, *, bas
     reasons = void_reasons(approval, state, config, base=base)
     if reasons:
         raise ApprovalInvalid(
-            f"The approval of `{state.feature_id}` is void: {', '.join(reasons)}.", reasons=list(reasons)
+            f"The approval of `{state.feature_id}` is void: {', '.join(reasons)}.",
+            feature_id=state.feature_id,
+            reasons=list(reasons),
         )
 
 

@@ -64,6 +64,8 @@ def is_written_by_aop(path: str, feature_id: FeatureId) -> bool:
 def front_matter(state: FeatureState) -> dict[str, Json]:
     """Return the state as `state.md` shows it (AOP-084..093)."""
     plain: dict[str, Json] = msgspec.to_builtins(state)
+    if not state.waits_for:
+        del plain["waits_for"]
     return plain
 
 

@@ -4,18 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import msgspec
+from msgspec import Meta, Struct
 
 from aop.core.clock import later, timestamp
-from aop.core.ids import FeatureId
+from aop.core.ids import FEATURE_ID_PATTERN, FeatureId
 from aop.kernel.documents import Document, NonEmpty
 from aop.kernel.people_models import InboxRules
 
 HumanGate: TypeAlias = Literal["question", "approval", "escalation", "authorisation"]
 RAISE, STOP = "raise", "stop"
 """The answers to an authorisation about cost."""
+
+
+class Prerequisite(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What several features would make for the first time, as a feature of its own."""
+
+    feature_id: Annotated[str, Meta(pattern=FEATURE_ID_PATTERN)]
+    files: Annotated[tuple[NonEmpty, ...], Meta(min_length=1, max_length=1000)]
+    """What it makes."""
+    needed_by: Annotated[tuple[FeatureId, ...], Meta(min_length=1, max_length=1000)]
+    """The features that wait until it is merged, and then begin anew."""
+    summary: str = ""
+    """What the plan is for that collides: nothing else is known of a plan that was not accepted."""
 
 
 class Question(Document, frozen=True, kw_only=True):
@@ -37,6 +50,8 @@ class Question(Document, frozen=True, kw_only=True):
     """What counts as the answer when the time is up; None: nothing does."""
     opens: str = ""
     """The guarded path that a yes opens for the feature; only the tool that asks for a path sets it."""
+    prerequisite: Prerequisite | None = None
+    """What a yes makes a feature of its own; only AOP itself sets it."""
     due_at: str = ""
     """When the time is up; empty: never."""
     asked_by: NonEmpty

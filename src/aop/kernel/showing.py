@@ -139,6 +139,8 @@ def _show_all(
                     _remove_files(kernel, what, set_aside)
                 else:
                     written[what] = _write_files(kernel, files, set_aside)
+                    if what.kind == "feature":
+                        _remove_outdated(kernel, what, files, set_aside)
     finally:
         if written:
             with kernel.record.write(durable=False) as tx:
@@ -160,6 +162,22 @@ def _write_files(kernel: Kernel, files: dict[str, bytes], set_aside: list[Moved]
         # file may never be written again (a run keeps its own); of the others see `doubt_after_restart`.
         kernel.files.write(path, content, durable=None in (found, last[path]))
     return hashes
+
+
+def _remove_outdated(kernel: Kernel, what: Unshown, files: Mapping[str, bytes], set_aside: list[Moved]) -> None:
+    """Remove the plan and the QA index of a feature that has none any more, since it began anew."""
+    folder = folder_of(_feature_of(what))
+    gone = [path for name in ("plan.json", "qa_test_index.json") if (path := f"{folder}/{name}") not in files]
+    with kernel.record.read() as view:
+        shown = {path: view.shown_hash(path) for path in gone}
+    known = {path: last for path, last in shown.items() if last is not None}
+    for path, last in known.items():
+        if kernel.files.fingerprint(path) not in (None, last):
+            set_aside.append((SET_ASIDE, kernel.files.set_aside(path)))
+        kernel.files.remove(path)
+    if known:
+        with kernel.record.write(durable=False) as tx:
+            tx.forget_shown(tuple(known))
 
 
 def _followed(kernel: Kernel, state: FeatureState) -> tuple[str, ...]:

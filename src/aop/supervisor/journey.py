@@ -12,7 +12,7 @@ from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.kernel.config_models import CollisionStrategy, Mode
 from aop.kernel.documents import Status
-from aop.kernel.questions import HumanGate
+from aop.kernel.questions import HumanGate, Prerequisite
 from aop.kernel.usage import Overrun
 from aop.supervisor.workers import ToolResult, WorkerOutput
 
@@ -67,6 +67,8 @@ class FeatureRun(Part, frozen=True, kw_only=True):
     """What the policy said of colliding plans when the feature was asked for."""
     revisions: int = 0
     """How often the plan met another feature's."""
+    offered: bool = False
+    """Whether a yes to what a person is asked makes a prerequisite, which this feature waits for."""
 
 
 # --- what can happen -------------------------------------------------------------------------------
@@ -188,6 +190,8 @@ class AskPerson(Deed, frozen=True, kw_only=True, tag="ask_person"):
     """What counts as the answer if nobody gives one in time."""
     question_id: str = ""
     """Of what is in the inbox already; empty for what is to be put there."""
+    prerequisite: Prerequisite | None = None
+    """What a yes makes a feature of its own."""
 
 
 class Await(Deed, frozen=True, kw_only=True, tag="await"):
@@ -196,6 +200,12 @@ class Await(Deed, frozen=True, kw_only=True, tag="await"):
     reason: str
     features: tuple[str, ...]
     """Those that are in the way; the feature itself if the kernel keeps its plan, and lets it in."""
+
+
+class AwaitMerged(Deed, frozen=True, kw_only=True, tag="await_merged"):
+    """Ends in `Began`, anew, when all of them are merged; the feature gives its place to another one."""
+
+    features: tuple[FeatureId, ...]
 
 
 class Rest(Deed, frozen=True, kw_only=True, tag="rest"):
@@ -209,4 +219,4 @@ class Finish(Deed, frozen=True, kw_only=True, tag="finish"):
     error: Mapping[str, Any] | None = None
 
 
-Action: TypeAlias = CallTool | RunGates | AskWorker | AskPerson | Await | Rest | Finish
+Action: TypeAlias = CallTool | RunGates | AskWorker | AskPerson | Await | AwaitMerged | Rest | Finish

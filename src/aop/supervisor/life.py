@@ -25,6 +25,7 @@ from aop.core.run import Kind, Run, RunBroke
 from aop.kernel.config_models import CollisionStrategy, SupervisorRules
 from aop.kernel.documents import FeatureState, Status
 from aop.kernel.gateway import Gateway
+from aop.kernel.prerequisites import still_waited_for
 from aop.kernel.principals import Principal
 from aop.kernel.questions import Question
 from aop.supervisor.advice import Adviser, NoAdviser
@@ -33,6 +34,7 @@ from aop.supervisor.journey import (
     AskPerson,
     AskWorker,
     Await,
+    AwaitMerged,
     Began,
     CallTool,
     Event,
@@ -105,7 +107,7 @@ class _Left(Struct, frozen=True, kw_only=True):
     """What a leg ends with: something that must be waited for without a place."""
 
     feature: FeatureRun
-    action: AskPerson | Await | Rest | Finish
+    action: AskPerson | Await | AwaitMerged | Rest | Finish
 
 
 class Lives:
@@ -173,6 +175,8 @@ class Lives:
                     event = await self._person(run, feature, left.action, number)
                 case Await():
                     event = await self._cleared(run, feature, left.action, number)
+                case AwaitMerged():
+                    event = await self._anew(run, feature, left.action, number)
                 case Rest():
                     event = await self._rested(run, feature, number)
                 case Finish():
@@ -182,7 +186,7 @@ class Lives:
         if wanted.again:
             await self._note_taken(run, wanted.feature_id, 0)
         if wanted.depends_on:
-            await self._until_merged(run, wanted)
+            await self._until_merged(run, wanted.feature_id, wanted.depends_on)
 
     async def _note_taken(self, run: Run, feature_id: FeatureId, number: int) -> None:
         """Note once that the wish to begin again is fulfilled; noted by anybody else, a kill might fulfil it twice."""
@@ -194,33 +198,39 @@ class Lives:
 
         await run.step(f"took{number}", note)
 
-    async def _until_merged(self, run: Run, wanted: FeatureOrder) -> None:
+    async def _until_merged(
+        self, run: Run, feature_id: FeatureId, others: tuple[FeatureId, ...], *, again: str = ""
+    ) -> None:
         """Wait, without a place, until everything that a feature depends on is merged."""
 
         async def look() -> Json:
-            return await asyncio.to_thread(self._unmerged, wanted.depends_on)
+            return await asyncio.to_thread(self._unmerged, feature_id, others)
 
         number = 0
         while True:
-            found: Any = await run.step(f"look{number}", look)
+            found: Any = await run.step(f"{again}look{number}", look)
             if not found["unmerged"]:
                 return
             standing = Standing(
                 does="waits",
                 run_id=run.run_id,
-                topic=f"merged{number}",
+                topic=f"{again}merged{number}",
                 others=tuple(found["unmerged"]),
                 since=found["since"],
             )
-            self._tell(wanted.feature_id, f"waits until these are merged: {', '.join(found['unmerged'])}")
-            self._board.put(wanted.feature_id, standing)
+            self._tell(feature_id, f"waits until these are merged: {', '.join(found['unmerged'])}")
+            self._board.put(feature_id, standing)
             await run.ask(standing.topic)
             number += 1
 
-    def _unmerged(self, features: tuple[FeatureId, ...]) -> Json:
+    def _unmerged(self, feature_id: FeatureId, features: tuple[FeatureId, ...]) -> Json:
         """Return those that are not merged, and the number of the journal's newest entry."""
         with self._gateway.kernel.record.read() as view:
             since = next((entry.seq for entry in view.journal(newest=1)), 0)
+            own = view.get(FeatureState, feature_id)
+            if own is not None and own.waits_for:
+                # A prerequisite that was deleted is waited for no more.
+                return {"unmerged": list(still_waited_for(view, own)), "since": since}
             states = {name: view.get(FeatureState, name) for name in features}
         left = [name for name, state in states.items() if state is None or state.status is not Status.MERGED]
         return {"unmerged": left, "since": since}
@@ -255,6 +265,7 @@ class Lives:
             "about": asked.about,
             "choices": list(asked.choices),
             "default": asked.default,
+            "prerequisite": plain(asked.prerequisite),
         }
         call = CallTool(role=Role.SYSTEM, tool="inbox.ask", arguments=arguments)
         put = await run.step(f"ask{number}", lambda: self._work.called(run, feature.feature_id, call, number))
@@ -278,6 +289,14 @@ class Lives:
             await self._note_taken(run, feature.feature_id, number)
             return Began()
         return WayCleared(status=Status(str(await run.step(f"unblock{number}", unblock))))
+
+    async def _anew(self, run: Run, feature: FeatureRun, way: AwaitMerged, number: int) -> Event:
+        """Wait for the prerequisites, and put the feature onto what they are by then."""
+        await self._until_merged(run, feature.feature_id, way.features, again=f"{number}.")
+        call = CallTool(role=Role.SYSTEM, tool="feature.begin_anew")
+        began = await run.step(f"anew{number}", lambda: self._work.called(run, feature.feature_id, call, number))
+        result = msgspec.convert(began, ToolResult)
+        return Began() if result.ok else ToolAnswered(result=result)
 
     async def _rested(self, run: Run, feature: FeatureRun, number: int) -> Event:
         self._tell(feature.feature_id, "rests: it is paused (aop resume)")
@@ -331,7 +350,7 @@ class Lives:
         given = msgspec.convert(payload, _Given)
         feature, action = step(given.feature, given.event)
         number = 0
-        while not isinstance(action, AskPerson | Await | Rest | Finish):
+        while not isinstance(action, AskPerson | Await | AwaitMerged | Rest | Finish):
             event = await self._performed(run, feature, action, number)
             feature, action = step(feature, event)
             number += 1

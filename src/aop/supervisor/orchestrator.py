@@ -6,7 +6,10 @@ tool is within its reach.
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -14,6 +17,8 @@ from msgspec import Struct
 from aop.core.ids import FeatureId
 from aop.kernel.config_models import CollisionStrategy
 from aop.kernel.paths import folded
+from aop.kernel.permits import YES
+from aop.kernel.questions import Prerequisite
 from aop.supervisor.workers import ToolResult
 
 
@@ -35,6 +40,8 @@ class AskAbout(Struct, frozen=True, kw_only=True):
 
     question: str
     features: tuple[str, ...]
+    prerequisite: Prerequisite | None = None
+    """What a yes makes a feature of its own; None where the plans share nothing that they would both make."""
 
 
 Ruling: TypeAlias = Revise | WaitFor | AskAbout
@@ -65,7 +72,8 @@ def arbitrate(
     if revised or strategy is CollisionStrategy.WAIT:
         return WaitFor(reason=f"{error['message']}{_goes_first(shared, others)}", features=others)
     if strategy is CollisionStrategy.ASK:
-        return AskAbout(question=_question(str(error["message"]), shared, others), features=others)
+        offer = _offered(shared, plan, details.get("collisions", ()))
+        return AskAbout(question=_question(str(error["message"]), offer, others), features=others, prerequisite=offer)
     return Revise(instructions=_build_on(shared, others) if shared else REVISE)
 
 
@@ -91,10 +99,29 @@ def _build_on(shared: Sequence[str], others: Sequence[str]) -> str:
     )
 
 
-def _question(message: str, shared: Sequence[str], others: Sequence[str]) -> str:
+def _offered(
+    shared: Sequence[str], plan: Mapping[str, Any], collisions: Sequence[Mapping[str, Any]]
+) -> Prerequisite | None:
+    """Return what both make as a feature of its own; the same files always make the same one."""
+    if not shared:
+        return None
+    holders = {FeatureId(str(each["feature_id"])) for each in collisions if str(each["held_as"]) in shared}
+    stem = re.sub("[^a-z0-9]+", "-", PurePosixPath(shared[0]).stem.casefold())[:30].strip("-")
+    digest = hashlib.sha256("\0".join(folded(path) for path in shared).encode()).hexdigest()[:8]
+    return Prerequisite(
+        feature_id="-".join(filter(None, ["shared", stem, digest])),
+        files=tuple(shared),
+        needed_by=(*sorted(holders), FeatureId(str(plan["feature_id"]))),
+        summary=str(plan.get("summary", ""))[:1000],
+    )
+
+
+def _question(message: str, offer: Prerequisite | None, others: Sequence[str]) -> str:
     split = (
-        f" Both make {_named(shared)}: it may become a feature of its own, which both name in `depends_on`."
-        if shared
+        f" Both make {_named(offer.files)}. `{YES}` makes that a feature of its own, `{offer.feature_id}`:"
+        f" {_named(offer.needed_by)} begin anew when it is merged, and what they have built by then is set aside."
+        " Otherwise:"
+        if offer
         else ""
     )
     return f"{message}{split} Should it plan around {_named(others)}, and how, or wait?"

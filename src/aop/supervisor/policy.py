@@ -26,6 +26,7 @@ from aop.supervisor.journey import (
     AskPerson,
     AskWorker,
     Await,
+    AwaitMerged,
     Began,
     CallTool,
     Event,
@@ -144,7 +145,10 @@ def _with_person(run: FeatureRun, event: TurnWithheld | PersonAnswered | NobodyA
     if isinstance(event, NobodyAnswered):
         unanswered = NobodyAnsweredInTime(f"Nobody answered in time: {event.question}", feature_id=run.feature_id)
         return run, Finish(status=Status.BLOCKED, error=unanswered.as_error())
+    if run.offered and event.answer == YES:
+        return replace(run, offered=False), CallTool(role=Role.ORCHESTRATOR, tool="feature.state_get")
     if run.held_back is None:
+        run = replace(run, offered=False)
         said = ToolResult(tool="person", ok=True, data={"question": event.question, "answer": event.answer})
         return _ask(replace(run, turns=0, attempts=(), rung=Rung.NONE, results=(*run.results, said)))
     if event.answer == RAISE:
@@ -153,7 +157,9 @@ def _with_person(run: FeatureRun, event: TurnWithheld | PersonAnswered | NobodyA
 
 
 def _unblock(state: Mapping[str, Any]) -> Action:
-    """Let a feature that a person asked for again go on where it was blocked."""
+    """Let a feature that a person asked for again go on where it was blocked; one with a prerequisite waits for it."""
+    if state["front_matter"].get("waits_for"):
+        return AwaitMerged(features=tuple(state["front_matter"]["waits_for"]))
     before = state["front_matter"].get("blocked_from") or Status.PLANNING
     # What was ready is proven again: nobody becomes ready by hand.
     status = Status.QA if before == Status.READY_TO_MERGE else before
@@ -330,7 +336,10 @@ def _arbitrated(run: FeatureRun, result: ToolResult) -> Decision:
         return run, Await(reason=ruling.reason, features=ruling.features)
     run = replace(with_outcome(run, result), revisions=1, results=(result,), pending=None)
     if isinstance(ruling, AskAbout):
-        return run, AskPerson(question=ruling.question, detail={"conflicting_feature_ids": ruling.features})
+        offer = ruling.prerequisite
+        detail = {"conflicting_feature_ids": ruling.features}
+        run = replace(run, offered=offer is not None)
+        return run, AskPerson(question=ruling.question, detail=detail, prerequisite=offer)
     return _ask(run, ruling.instructions)
 
 

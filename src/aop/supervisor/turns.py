@@ -32,6 +32,7 @@ GISTS: Mapping[str, Callable[[Any], str]] = {
     "plan.update": lambda accepted: f"plan {accepted['plan_version']} accepted; now {accepted['status']}",
     "repo.apply_patch": lambda applied: f"{len(applied['changed_files'])} file(s) changed",
     "gates.run": lambda run: f"{run['verdict']}, sandbox {run['sandbox_level']}; now {run['status']}",
+    "feature.begin_anew": lambda begun: f"on {begun['base_commit'][:12]}; now {begun['status']}",
     "feature.log_append": lambda noted: str(noted["note"]),
 }
 """What is told of a tool's answer, in a few words."""

@@ -190,6 +190,10 @@ class Checkout:
             modes = {side[0] for side in (old, new) if side is not None}
             if not is_plain_path(path) or not modes <= {FileMode.FILE, FileMode.EXECUTABLE}:
                 raise LookupError(path)
+        last = {
+            path: [side[1] for side in (old, new) if side is not None] for path, old, new in sides if old is not None
+        }
+        moved += self._files.set_edits_aside(last, self._objects.blob, quarantine)
         self._files.remove(path for path, _, new in sides if new is None)
         written = {path: new for path, _, new in sides if new is not None}
         created = {path: new for path, old, new in sides if old is None and new is not None}

@@ -118,8 +118,8 @@ class WorktreeFiles:
     ) -> list[str]:
         """Move plain files to quarantine that hold more than the blobs which AOP put there or will; return their paths.
 
-        What only has other rights, or is the beginning of such a blob, holds no work that could be lost: whoever wrote
-        it may have been killed before its end.
+        What only has other rights, is the beginning of such a blob, or that of one and the rest of another, holds no
+        work that could be lost: whoever wrote it may have been killed before its end.
         """
         edited = [path for path, known in sorted(blobs.items()) if self._is_edited(path, known, read)]
         for path in edited:
@@ -132,8 +132,8 @@ class WorktreeFiles:
             return False
         if any(self._holds(path, blob) for blob in blobs):
             return False
-        found = read_file(self.folder, path)
-        return found is None or not any(read(blob).startswith(found[1]) for blob in blobs)
+        found, known = read_file(self.folder, path), [read(blob) for blob in blobs]
+        return found is None or not any(_is_half_written(found[1], over, by) for over in known for by in known)
 
     def _blocked_parent(self, path: str, folders: set[str]) -> str | None:
         """Return the first part of the path that should be a folder and is something else."""
@@ -174,3 +174,10 @@ class WorktreeFiles:
         except PermissionError:
             return False
         return digest.hexdigest() == oid
+
+
+def _is_half_written(content: bytes, over: bytes, by: bytes) -> bool:
+    """Tell whether a file is what is left when one content is written over another one, and not to its end."""
+    pairs = enumerate(zip(content, by, strict=False))
+    written = next((at for at, (one, other) in pairs if one != other), min(len(content), len(by)))
+    return written == len(content) or content[written:] == over[written:]

@@ -47,7 +47,7 @@ def _refuse_commits(kernel: Kernel) -> None:
         raise CommitDisabled("The policy does not let anybody move a feature's branch before it is merged.")
 
 
-def _own_head(kernel: Kernel, state: FeatureState) -> CommitId:
+def own_head(kernel: Kernel, state: FeatureState) -> CommitId:
     """Return where the feature's branch is.
 
     Raises: FeatureBranchMoved if somebody else moved it.
@@ -68,7 +68,7 @@ def _made_commit(kernel: Kernel, state: FeatureState, message: str = "") -> Comm
     return kernel.git.commit(state.tree, [state.base_commit], commit_message(message, state, None), when=when)
 
 
-def _moving(call: Call, move: BranchMove, decide: Callable[[Transaction], Outcome]) -> Outcome:
+def moving(call: Call, move: BranchMove, decide: Callable[[Transaction], Outcome]) -> Outcome:
     """Move the feature's branch and commit the decision, or neither."""
     call.intend(msgspec.to_builtins(move))
     if not call.kernel.git.move_branch(move.branch, to=move.new, old=move.old):
@@ -113,21 +113,25 @@ def commit(call: Call, arguments: Commit) -> Outcome:
         must_be(state, *LIVING, to="be committed")
         refuse_empty(kernel, state)
         refuse_secret_message(arguments.commit_message, kernel.redact)
-        head = _own_head(kernel, state)
+        head = own_head(kernel, state)
         if kernel.git.tree_of(head) == state.tree:
             return call.commit(lambda tx: _committed(the_feature(tx, arguments), head, created=False))
         made = _made_commit(kernel, state, arguments.commit_message)
 
         def decide(tx: Transaction) -> Outcome:
-            after = msgspec.structs.replace(_unchanged(tx, arguments, state), branch_commit=made)
+            after = msgspec.structs.replace(unchanged(tx, arguments, state), branch_commit=made)
             stored = store(tx, state, after, now=kernel.now())
             tx.append(call.event("feature_committed", stored.feature_id, commit=made, tree=stored.tree))
             return _committed(stored, made, created=True)
 
-        return _moving(call, BranchMove(branch=state.branch, old=head, new=made), decide)
+        return moving(call, BranchMove(branch=state.branch, old=head, new=made), decide)
 
 
-def _unchanged(tx: Transaction, arguments: ChangeArguments, seen: FeatureState) -> FeatureState:
+def unchanged(tx: Transaction, arguments: ChangeArguments, seen: FeatureState) -> FeatureState:
+    """Return the feature, which nobody may have changed since it was looked at.
+
+    Raises: VersionConflict.
+    """
     now = the_feature(tx, arguments)
     if now.version != seen.version:
         raise VersionConflict(f"The feature `{now.feature_id}`", expected=seen.version, current=now.version)
@@ -165,21 +169,21 @@ def rebase_onto_main(call: Call, arguments: ChangeArguments) -> Outcome:
     with held_feature(kernel, arguments, with_base=True) as state:
         _refuse_commits(kernel)
         must_be(state, *LIVING, to="be moved to another base")
-        head, base = _own_head(kernel, state), base_head(kernel, kernel.config())
+        head, base = own_head(kernel, state), base_head(kernel, kernel.config())
         if base == state.base_commit:
             return call.commit(lambda tx: _rebased(the_feature(tx, arguments), moved_it=False))
         after = _on(call, state, base)
         kernel.git.keep(name, after.tree)
 
         def decide(tx: Transaction) -> Outcome:
-            _unchanged(tx, arguments, state)
+            unchanged(tx, arguments, state)
             stored = store(tx, state, after, now=kernel.now())
             _renew_qa_index(tx, kernel, stored)
             tx.mark_unshown("worktree", name)
             tx.append(call.event("feature_rebased", name, old_base=state.base_commit, base=base, tree=stored.tree))
             return _rebased(stored, moved_it=True)
 
-        return _moving(call, BranchMove(branch=state.branch, old=head, new=base), decide)
+        return moving(call, BranchMove(branch=state.branch, old=head, new=base), decide)
 
 
 def _on(call: Call, state: FeatureState, base: CommitId) -> FeatureState:

@@ -16,6 +16,7 @@ from aop.kernel.locks import now_by
 from aop.kernel.obligations import ObligationLedger
 from aop.kernel.permissions import COORDINATORS
 from aop.kernel.permits import Permits
+from aop.kernel.prerequisites import AcceptedPrerequisite
 from aop.kernel.projections import folder_of, is_written_by_aop
 from aop.kernel.proposals import forget_proposals
 from aop.kernel.provisions import release
@@ -139,7 +140,7 @@ def _remove(tx: Transaction, call: Call, planned: Deletion) -> None:
     for approval in [approval for approval in tx.all(Approval) if approval.feature_id == name]:
         tx.remove(Approval, approval.approval_id)
     forget_proposals(tx, name)
-    for shape in (FeatureState, AcceptedPlan, ObligationLedger, Permits, QaIndex):
+    for shape in (FeatureState, AcceptedPlan, AcceptedPrerequisite, ObligationLedger, Permits, QaIndex):
         tx.remove(shape, name)
     release(tx, name)
     for question in [question for question in tx.all(Question) if question.feature_id == name and question.is_open]:

@@ -1,23 +1,21 @@
-"""Tools on what only a person can answer: asking, looking, answering. A question stays open until a person answers."""
+"""Tools on what only a person can answer: asking and looking. A question stays open until a person answers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-import msgspec
 from msgspec import Meta, Struct
 
-from aop.core.errors import AlreadyAnswered, ForbiddenToolForRole, NotAChoice, UnknownQuestion
+from aop.core.errors import ForbiddenToolForRole
 from aop.core.ids import FeatureId
 from aop.core.redaction import masked
 from aop.core.roles import Role
 from aop.kernel.calls import Arguments, Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.merging import unapproved
-from aop.kernel.permissions import COORDINATORS, READERS, SYSTEM
-from aop.kernel.permits import YES, keep_answer
-from aop.kernel.questions import HumanGate, Question, as_of, time_limit
-from aop.kernel.record import Snapshot, Transaction
+from aop.kernel.permissions import COORDINATORS, READERS
+from aop.kernel.questions import HumanGate, Prerequisite, Question, as_of, time_limit
+from aop.kernel.record import Transaction
 
 LARGEST_TEXT = 16_000
 Choice = Annotated[str, Meta(min_length=1, max_length=200)]
@@ -33,6 +31,9 @@ class Ask(ChangeArguments, frozen=True, kw_only=True):
     choices: Annotated[tuple[Choice, ...], Meta(max_length=20)] = ()
     default: Annotated[str, Meta(min_length=1, max_length=LARGEST_TEXT)] | None = None
     """The answer of a question that nobody answers in time; an authorisation has none."""
+    prerequisite: Prerequisite | None = None
+    """What a `yes` makes a feature of its own, which others wait for; only AOP itself and the person at the terminal
+    offer one."""
 
 
 class Asked(Struct, frozen=True, kw_only=True):
@@ -42,7 +43,9 @@ class Asked(Struct, frozen=True, kw_only=True):
 
 def ask(call: Call, arguments: Ask) -> Outcome:
     """Put a question into the inbox."""
-    if arguments.about and not (call.principal.person or call.principal.role is Role.SYSTEM):
+    if (arguments.about or arguments.prerequisite) and not (
+        call.principal.person or call.principal.role is Role.SYSTEM
+    ):
         raise ForbiddenToolForRole(
             "No token that an agent holds says what an answer is about.", role=call.principal.role
         )
@@ -69,6 +72,7 @@ def ask(call: Call, arguments: Ask) -> Outcome:
             about=arguments.about,
             choices=arguments.choices,
             default=default,
+            prerequisite=arguments.prerequisite,
         )
         return Asked(feature_id=state.feature_id, question_id=question.question_id)
 
@@ -110,6 +114,8 @@ class QuestionFacts(Struct, frozen=True, kw_only=True):
     default: str | None
     opens: str
     """The guarded path that a `yes` opens for the feature; empty for every other question."""
+    prerequisite: Prerequisite | None
+    """What a `yes` makes a feature of its own, which others wait for; null for every other question."""
     due_at: str
     asked_by: str
     asked_at: str
@@ -151,7 +157,7 @@ def list_questions(call: Call, arguments: ListQuestions) -> Outcome:
             for state in unapproved(call.kernel, view)
             if call.principal.reaches(state.feature_id)
         )
-    wanted = [_facts(each) for each in sorted(found, key=_number) if arguments.answered or each.is_open]
+    wanted = [facts_of(each) for each in sorted(found, key=_number) if arguments.answered or each.is_open]
     return Inbox(questions=tuple(wanted), approvals=approvals)
 
 
@@ -159,91 +165,9 @@ def _number(question: Question) -> int:
     return int(question.question_id.removeprefix("q"))
 
 
-def _facts(question: Question) -> QuestionFacts:
+def facts_of(question: Question) -> QuestionFacts:
+    """Return what is told of a question."""
     return QuestionFacts(**{name: getattr(question, name) for name in QuestionFacts.__struct_fields__})
-
-
-class QuestionArguments(ChangeArguments, frozen=True, kw_only=True):
-    question_id: Annotated[str, Meta(pattern="^q[0-9]{1,9}$")]
-
-
-def _the_question(view: Snapshot, arguments: QuestionArguments) -> Question:
-    """Return the question that the arguments name.
-
-    Raises: UnknownFeature, VersionConflict, UnknownQuestion.
-    """
-    the_feature(view, arguments)
-    question = view.get(Question, arguments.question_id)
-    if question is None or question.feature_id != arguments.feature_id:
-        raise UnknownQuestion(arguments.question_id)
-    return question
-
-
-class Answer(QuestionArguments, frozen=True, kw_only=True):
-    answer: Annotated[str, Meta(min_length=1, max_length=LARGEST_TEXT)]
-
-
-def answer(call: Call, arguments: Answer) -> Outcome:
-    """Answer a question, once; whoever waits for it goes on. An answer that comes too late only settles that."""
-    text = call.kernel.redact(arguments.answer)
-
-    def decide(tx: Transaction) -> Outcome:
-        known = _the_question(tx, arguments)
-        question = _settled(tx, call, known)
-        if not known.is_open:
-            raise _over(question)
-        if not question.is_open:
-            return _over(question)
-        if question.choices and text not in question.choices:
-            raise NotAChoice(question.question_id, question.choices)
-        answered = msgspec.structs.replace(
-            question,
-            version=question.version + 1,
-            answer=text,
-            answered_by=call.principal.actor,
-            answered_at=call.kernel.now(),
-        )
-        tx.put(answered, question.question_id)
-        facts = {"question_id": question.question_id, "answer": text}
-        tx.append(call.event("question_answered", question.feature_id, **facts))
-        if question.opens:
-            keep_answer(tx, answered)
-            kind = "path_opened" if text == YES else "path_kept_closed"
-            tx.append(call.event(kind, question.feature_id, path=question.opens, question_id=question.question_id))
-        return _facts(answered)
-
-    return call.commit(decide)
-
-
-def _settled(tx: Transaction, call: Call, question: Question) -> Question:
-    """Keep that the time of a question is up, if it is; return the question as it stands."""
-    now = as_of(question, call.kernel.clock.now())
-    if now is not question:
-        tx.put(now, now.question_id)
-        tx.append(call.event("question_expired", now.feature_id, question_id=now.question_id, answer=now.answer))
-    return now
-
-
-def _over(question: Question) -> AlreadyAnswered:
-    return AlreadyAnswered(
-        f"The question `{question.question_id}` was answered by {question.answered_by}."
-        if question.answer is not None
-        else f"The question `{question.question_id}` is closed: {question.closed_because}",
-        question_id=question.question_id,
-        answer=question.answer,
-    )
-
-
-# --- inbox.expire ----------------------------------------------------------------------------------
-
-
-def expire(call: Call, arguments: QuestionArguments) -> Outcome:
-    """Close a question whose time is up, with its default answer or with none; leave any other as it is."""
-
-    def decide(tx: Transaction) -> Outcome:
-        return _facts(_settled(tx, call, _the_question(tx, arguments)))
-
-    return call.commit(decide)
 
 
 TOOLS = (
@@ -264,26 +188,5 @@ TOOLS = (
         output=Inbox,
         roles=READERS,
         run=list_questions,
-    ),
-    Tool(
-        name="inbox.answer",
-        summary="Answer a question of the inbox.",
-        arguments=Answer,
-        output=QuestionFacts,
-        roles=COORDINATORS,
-        run=answer,
-        mutates=True,
-        brief=True,
-        person_only=True,
-    ),
-    Tool(
-        name="inbox.expire",
-        summary="Close a question whose time is up.",
-        arguments=QuestionArguments,
-        output=QuestionFacts,
-        roles=SYSTEM,
-        run=expire,
-        mutates=True,
-        person_only=True,
     ),
 )

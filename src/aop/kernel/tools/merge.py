@@ -66,7 +66,10 @@ def approve(call: Call, arguments: Approve) -> Outcome:
         runs, base = approvable(kernel, tx, state)
         if (arguments.tree, arguments.base) != (state.tree, base):
             raise ApprovalInvalid(
-                f"The feature `{state.feature_id}` or its base changed since it was shown.", tree=state.tree, base=base
+                f"The feature `{state.feature_id}` or its base changed since it was shown.",
+                feature_id=state.feature_id,
+                tree=state.tree,
+                base=base,
             )
         approval = Approval(
             version=1,
@@ -184,11 +187,16 @@ def _pass_no_return(call: Call, ready: Ready) -> None:
 def _spend(tx: Transaction, call: Call, approval: Approval) -> None:
     current = tx.get(Approval, approval.approval_id)
     if current is None or current.spent_by is not None:
-        raise ApprovalInvalid(f"The approval of `{approval.feature_id}` is void: it was used already.")
+        raise _void(approval, "it was used already")
     if current.withdrawn:
-        raise ApprovalInvalid(f"The approval of `{approval.feature_id}` is void: the feature was sent back after it.")
+        raise _void(approval, "the feature was sent back after it")
     spent = msgspec.structs.replace(current, version=current.version + 1, spent_by=call.operation())
     tx.put(spent, approval.approval_id)
+
+
+def _void(approval: Approval, why: str) -> ApprovalInvalid:
+    name = approval.feature_id
+    return ApprovalInvalid(f"The approval of `{name}` is void: {why}.", feature_id=name)
 
 
 def _give_back(call: Call, approval_id: ApprovalId | None) -> None:

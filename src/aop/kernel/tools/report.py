@@ -60,6 +60,7 @@ class _Feature(Document, frozen=True, kw_only=True, gc=False):
     gates: Mapping[str, Verdict]
     locks: HeldLocks = HeldLocks()
     collisions: Collisions = Collisions()
+    waits_for: tuple[FeatureId, ...] = ()
 
 
 def dashboard(call: Call, _arguments: Arguments) -> Outcome:
@@ -115,7 +116,7 @@ class _Told:
             status_reason=state.status_reason,
             gates=state.gates,
             locks=state.locks.held,
-            blocked_by=_blocking(state.collisions),
+            blocked_by=_blocking(state),
             spent=spent_on(self._usages.get(name)),
             asks=tuple(self._asks.get(name, ())),
             out_of_time=tuple(self._out_of_time.get(name, ())),
@@ -123,9 +124,12 @@ class _Told:
         )
 
 
-def _blocking(collisions: Collisions) -> tuple[str, ...]:
+def _blocking(state: _Feature) -> tuple[str, ...]:
+    collisions = state.collisions
     met = (*collisions.files, *collisions.areas, *collisions.contracts)
-    return tuple(sorted({str(each["feature_id"]) for each in met if "feature_id" in each})) if met else ()
+    if not met and not state.waits_for:
+        return ()
+    return tuple(sorted({*state.waits_for, *(str(each["feature_id"]) for each in met if "feature_id" in each)}))
 
 
 TOOLS = (

@@ -294,7 +294,8 @@ def _refusal_of(check: Callable[[], object]) -> Refusal | None:
 
 def _check_approved(state: FeatureState, config: Config, approvals: tuple[ApprovalFacts, ...]) -> None:
     if config.policy.merge_policy.require_user_approval and all(approval.void_because for approval in approvals):
-        raise UserApprovalRequired(f"No person has approved `{state.feature_id}` as it is now.")
+        name = state.feature_id
+        raise UserApprovalRequired(f"No person has approved `{name}` as it is now.", feature_id=name)
 
 
 TOOLS = (

@@ -103,7 +103,7 @@ def retry(call: Call, arguments: ChangeArguments) -> Outcome:
     def decide(tx: Transaction) -> Outcome:
         state = the_feature(tx, arguments)
         must_be(state, Status.FAILED, Status.BLOCKED, to="begin again")
-        after = _revived(tx, call, state) if state.status is Status.FAILED else _unblocked(state)
+        after = _begun_again(tx, call, state)
         stored = store(tx, state, after, now=call.kernel.now())
         steps: dict[str, Json] = {"old": state.status, "new": stored.status, "reason": REASON}
         tx.append(call.event("status_changed", stored.feature_id, **steps))
@@ -114,6 +114,13 @@ def retry(call: Call, arguments: ChangeArguments) -> Outcome:
         return Retried(feature_id=now.feature_id, version=now.version, status=now.status, was=state.status)
 
     return call.commit(decide)
+
+
+def _begun_again(tx: Transaction, call: Call, state: FeatureState) -> FeatureState:
+    if state.waits_for:
+        # It begins anew when they are merged, and its old plan holds nothing any more.
+        return msgspec.structs.replace(state, status=Status.BLOCKED, blocked_from=Status.PLANNING)
+    return _revived(tx, call, state) if state.status is Status.FAILED else _unblocked(state)
 
 
 def _unblocked(state: FeatureState) -> FeatureState:
