@@ -58,7 +58,8 @@ def test_what_is_left_out_when_a_command_starts_is_there_when_it_is_asked_for() 
         "    'One.\\n\\n    Two.'\n"
         "    text: str\n"
         "print(Path('/a b').as_uri(), msgspec.json.schema(Word)['$defs']['Word']['description'].split())\n"
+        "print(msgspec.inspect.type_info(Word).cls is Word, msgspec.yaml.__name__, msgspec.toml.__name__)\n"
         "print(bool(platform.machine()), argparse.ArgumentParser(prog='x').format_usage().strip())"
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
-    assert ended.stdout == "file:///a%20b ['One.', 'Two.']\nTrue usage: x [-h]\n"
+    assert ended.stdout == "file:///a%20b ['One.', 'Two.']\nTrue msgspec.yaml msgspec.toml\nTrue usage: x [-h]\n"

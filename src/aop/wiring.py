@@ -15,12 +15,11 @@ from aop.adapters.call_log import FileCallLog
 from aop.adapters.file_locks import FileLocks
 from aop.adapters.files import RepositoryFiles
 from aop.adapters.git.command import GitDir, GitProgram
-from aop.adapters.git.furnishing import CheckoutFurnisher
-from aop.adapters.git.remotes import GitRemotes
 from aop.adapters.git.repository import Repository, open_repository
 from aop.adapters.kept_config import KeptConfig
+from aop.adapters.late_parts import MODULES as LATE_MODULES
+from aop.adapters.late_parts import late_furnisher, late_remotes, late_reviewer
 from aop.adapters.late_processes import LateProcesses
-from aop.adapters.models.reviewing import ModelReviewer
 from aop.adapters.record.sqlite import SqliteRecord
 from aop.adapters.signing import FileSigner
 from aop.adapters.system import SystemClock, new_id
@@ -217,16 +216,16 @@ def build(folder: Path, settings: Settings) -> App:
         files=RepositoryFiles(repository.root),
         processes=LateProcesses(lambda: _local_processes(repository, settings, redact)),
         locks=locks,
-        furnisher=CheckoutFurnisher(own_git, root=repository.root, common=repository.git_dir),
+        furnisher=late_furnisher(own_git, root=repository.root, common=repository.git_dir),
         calls=call_log,
         clock=SystemClock(),
         signer=FileSigner(private / "keys" / "approval.key"),
         redact=redact,
         new_id=new_id,
         config=KeptConfig(repository, repository.root),
-        remotes=GitRemotes(own_git, settings.environ),
+        remotes=late_remotes(own_git, settings.environ),
         show_workflow=show_workflow,
-        reviewer=ModelReviewer(lambda model: build_brain(settings, chosen=model, product="code-review"), new_id),
+        reviewer=late_reviewer(lambda model: build_brain(settings, chosen=model, product="code-review"), new_id),
     )
     person = Principal(role=Role.ORCHESTRATOR, actor=settings.actor, person=True)
     spans = _telemetry(settings)
@@ -367,7 +366,8 @@ def make_ready_for_threads() -> None:
     Two threads that read a shape at once, for the first time, crash msgspec: a process that calls tools from several
     threads calls this before the second one starts.
     """
-    import_module("aop.adapters.processes")
+    for name in ("aop.adapters.processes", *LATE_MODULES):
+        import_module(name)
     tuple(CATALOGUE.values())
     for shape in _shapes_below(Struct):
         # What it cannot build, nobody reads.

@@ -146,7 +146,7 @@ def test_what_is_kept_is_read_again_when_a_value_in_it_was_changed(root: Path) -
 
 def test_what_another_version_kept_is_read_again(root: Path) -> None:
     kept = json.loads((root / PATH).read_bytes())
-    (root / PATH).write_text(json.dumps({**kept, "files": "0" * 64}))
+    (root / PATH).write_text(json.dumps({**kept, "files": {**kept["files"], "version": "0.0.0"}}))
     questions = Questions(root)
     assert features_of(KeptConfig(questions, root)) == 3
     assert "tree" in questions.asked

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
 import struct
 import time
@@ -11,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from aop.core.digests import sha256
 from aop.core.errors import OperationInProgress, Refusal, WorktreeBusy
 from aop.core.ids import FeatureId, OperationId
 
@@ -64,7 +64,7 @@ def _try_lock(descriptor: int, how: int = fcntl.LOCK_EX) -> bool:
 
 
 def _try_byte(descriptor: int, operation_id: OperationId, kind: int) -> bool:
-    byte = int.from_bytes(hashlib.sha256(operation_id.encode()).digest()[:7], "big")
+    byte = int.from_bytes(sha256(operation_id.encode())[:7], "big")
     # Like `flock`, these belong to the open file and not to the process, so that threads keep each other out too.
     wanted = struct.pack("hhqqi4x", kind, os.SEEK_SET, byte, 1, 0)
     try:

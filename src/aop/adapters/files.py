@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 import uuid
@@ -108,6 +107,9 @@ class RepositoryFiles:
                 if not stat.S_ISREG(mode):
                     return f"no plain file: {stat.filemode(mode)}"
                 with _opened_in(folder, name) as file:
+                    # Few commands look at files.
+                    import hashlib
+
                     digest = hashlib.sha256()
                     while piece := file.read(_PIECE):
                         digest.update(piece)

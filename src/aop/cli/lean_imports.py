@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -22,8 +23,13 @@ def import_leanly() -> None:
     # It asks for the name of the system, and for nothing else.
     with standing_in("platform", system=_system):
         import_module("uuid")
-    # Three names of the first are Python's own by now; the second is needed for schemas, and for nothing else.
-    with standing_in("typing_extensions"), standing_in("textwrap", dedent=_later("textwrap", "dedent")):
+    # Three names of the first are Python's own by now; the others are needed to describe shapes, and for other formats.
+    schemas = {name: _later("msgspec._json_schema", name) for name in ("schema", "schema_components")}
+    with ExitStack() as without:
+        without.enter_context(standing_in("typing_extensions"))
+        without.enter_context(standing_in("msgspec._json_schema", **schemas))
+        for name in ("inspect", "toml", "yaml"):
+            without.enter_context(standing_in(f"msgspec.{name}", __getattr__=partial(_of_module, f"msgspec.{name}")))
         import_module("msgspec")
 
 
@@ -46,9 +52,13 @@ def _later(module: str, name: str) -> Callable[..., Any]:
     """Return a function of a module that is imported when the function is called."""
 
     def call(*words: Any, **options: Any) -> Any:
-        return getattr(import_module(module), name)(*words, **options)
+        return _of_module(module, name)(*words, **options)
 
     return call
+
+
+def _of_module(module: str, name: str) -> Any:
+    return getattr(import_module(module), name)
 
 
 def _system() -> str:

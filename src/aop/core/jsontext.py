@@ -1,11 +1,11 @@
 """JSON as AOP reads and writes it: stricter than the standard library when reading, one form when hashing.
 
-`MalformedText` is the one exception of all text formats; callers turn it into a refusal of their own.
+`MalformedText` is the one exception of all text formats; callers turn it into a refusal of their own. The standard
+library's `json` is imported by the calls that need it: commands that only look seldom do.
 """
 
 from __future__ import annotations
 
-import json
 from math import isfinite
 
 import msgspec
@@ -33,6 +33,8 @@ def parse_json(data: bytes | str, *, limit: int = MAX_JSON_BYTES) -> Json:
 
     Raises: MalformedText.
     """
+    import json
+
     raw = data if isinstance(data, bytes) else utf8_bytes(data)
     if len(raw) > limit:
         raise MalformedText(f"it is larger than {limit} bytes")
@@ -143,6 +145,8 @@ def _refuse_depth_and_surrogates(value: Json) -> None:
 
 
 def _written(value: Json, *, sort_keys: bool) -> bytes:
+    import json
+
     try:
         text = json.dumps(value, separators=(",", ":"), sort_keys=sort_keys, ensure_ascii=False, allow_nan=False)
     except ValueError as problem:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 
 import msgspec
 
+from aop.core.digests import sha256_hex
 from aop.core.errors import EvidenceBroken
 from aop.core.jsontext import canonical_json
 from aop.kernel.record import Event, JournalEntry
@@ -21,7 +21,7 @@ ReadPage = Callable[[int], Iterator[JournalEntry]]
 def chained_hash(seq: int, event: Event, previous: str) -> str:
     """Return the hash that ties an entry to all entries before it."""
     body = canonical_json({"seq": seq, "previous": previous, "event": msgspec.to_builtins(event)})
-    return hashlib.sha256(body).hexdigest()
+    return sha256_hex(body)
 
 
 def whole_chain(read: ReadPage) -> Iterator[JournalEntry]:

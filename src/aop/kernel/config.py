@@ -1,10 +1,9 @@
 """The configuration in force, as it stands in every verdict."""
 
-import hashlib
-
 import msgspec
 from msgspec import Struct
 
+from aop.core.digests import sha256_hex
 from aop.core.jsontext import canonical_json
 from aop.kernel.agent_models import Agents
 from aop.kernel.config_models import Gates, Policy
@@ -28,4 +27,4 @@ class Config(Struct, frozen=True, kw_only=True):
 def hash_of(policy: Policy, gates: Gates, agents: Agents) -> str:
     """Return the `hash` of a configuration."""
     whole = msgspec.to_builtins({"policy": policy, "gates": gates, "agents": agents})
-    return hashlib.sha256(canonical_json(whole)).hexdigest()
+    return sha256_hex(canonical_json(whole))

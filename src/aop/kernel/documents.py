@@ -1,6 +1,5 @@
 """The shapes that the record keeps: each document is stored whole, and its version counts up."""
 
-import hashlib
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Literal
@@ -8,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from aop.core.digests import sha256_hex
 from aop.core.ids import ApprovalId, CommitId, FeatureId, GateRunId, OperationId, TreeId
 from aop.core.jsontext import canonical_json
 from aop.kernel.spec_sources import SpecSource
@@ -345,7 +345,7 @@ class GateRun(Document, frozen=True, kw_only=True):
 
 def digest_of(document: Document) -> str:
     """Return the digest of a document that never changes."""
-    return hashlib.sha256(canonical_json(msgspec.to_builtins(document))).hexdigest()
+    return sha256_hex(canonical_json(msgspec.to_builtins(document)))
 
 
 class TestBaseline(Document, frozen=True, kw_only=True):

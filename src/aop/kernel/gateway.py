@@ -5,12 +5,12 @@ who -> may -> well-formed -> once -> decide -> perform -> commit -> show
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
 
+from aop.core.digests import sha256_hex
 from aop.core.errors import (
     ForbiddenToolForRole,
     IdempotencyMismatch,
@@ -118,7 +118,8 @@ class Gateway:
 
     def _admitted(self, kernel: Kernel, asked: Asked, report: Report) -> _Admitted:
         tool = self._permitted_tool(kernel, asked)
-        payload = payload_hash(tool, asked.arguments)
+        # Of a question without any words there is nothing to tell apart.
+        payload = payload_hash(tool, asked.arguments) if tool.mutates or asked.arguments else ""
         parsed = parse_arguments(tool, asked.arguments)
         check_caller(asked.principal, parsed)
         own_id = operation_id_of(asked.operation_id) if tool.mutates else None
@@ -336,6 +337,6 @@ def payload_hash(tool: Tool, arguments: Json) -> str:
     Raises: InvalidArguments for what no JSON text could have brought here.
     """
     try:
-        return hashlib.sha256(canonical_json({"tool": tool.name, "arguments": arguments})).hexdigest()
+        return sha256_hex(canonical_json({"tool": tool.name, "arguments": arguments}))
     except MalformedText as error:
         raise InvalidArguments(f"The arguments of `{tool.name}` are not valid: {error}.", tool=tool.name) from error

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import ClassVar, TypeAlias
 
+from aop.core.digests import sha256_hex
 from aop.core.errors import Fault, FileNotFound, WorktreeBusy, WorktreeMissing
 from aop.core.ids import CommitId, FeatureId, ObjectId, OperationId
 from aop.kernel.calls import Kernel
 from aop.kernel.documents import TERMINAL, AcceptedPlan, Document, FeatureState, GateRun, Index, QaIndex
-from aop.kernel.projections import (
-    DECISIONS,
-    SHOWN_DECISIONS,
-    decision_files,
-    feature_files,
-    folder_of,
-    index_files,
-    is_written_by_aop,
-)
 from aop.kernel.record import Event, Snapshot, Unshown
 
 WORKTREE_WAIT_SECONDS = 5.0
@@ -107,6 +98,9 @@ def _feature_of(what: Unshown) -> FeatureId:
 
 
 def _rendered(view: Snapshot, what: Unshown) -> dict[str, bytes]:
+    # Most calls find everything shown.
+    from aop.kernel.projections import DECISIONS, SHOWN_DECISIONS, decision_files, feature_files, index_files
+
     if what.kind == "index":
         index = view.get(Index, Index.key)
         return {} if index is None else index_files(index)
@@ -149,7 +143,7 @@ def _show_all(
 
 
 def _write_files(kernel: Kernel, files: dict[str, bytes], set_aside: list[Moved]) -> dict[str, str]:
-    hashes = {path: hashlib.sha256(content).hexdigest() for path, content in files.items()}
+    hashes = {path: sha256_hex(content) for path, content in files.items()}
     with kernel.record.read() as view:
         last = {path: view.shown_hash(path) for path in files}
     for path, content in files.items():
@@ -226,6 +220,8 @@ def _quarantined(kernel: Kernel, feature_id: FeatureId, moved: tuple[str, ...]) 
 
 def _remove_files(kernel: Kernel, what: Unshown, set_aside: list[Moved]) -> None:
     """Remove what AOP wrote of a feature that is gone; what somebody else wrote there stays, or is set aside."""
+    from aop.kernel.projections import folder_of, is_written_by_aop
+
     name = _feature_of(what)
     folder = folder_of(name)
     with kernel.record.read() as view:

@@ -1,9 +1,7 @@
 """What the turns of workers cost, as they report it and summed up; what nobody reported is unknown, and never zero."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
 import msgspec
 from msgspec import Meta, Struct
@@ -42,12 +40,12 @@ class Sum(Struct, frozen=True, kw_only=True, gc=False):
     unknown_turns: int = 0
     """How many turns did not report it."""
 
-    def and_also(self, other: Sum) -> Sum:
+    def and_also(self, other: Self) -> Self:
         """Return both together."""
         figures = [figure for figure in (self.known, other.known) if figure is not None]
         # Prices are decimal: without rounding, ten turns of ten cents are less than a dollar.
         known = round(sum(figures), 9) if figures else None
-        return Sum(known=known, unknown_turns=self.unknown_turns + other.unknown_turns)
+        return type(self)(known=known, unknown_turns=self.unknown_turns + other.unknown_turns)
 
 
 class Spending(Struct, frozen=True, kw_only=True, gc=False):

@@ -8,7 +8,6 @@ may be empty, and are written again from here. When the log is full, the files a
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,6 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from aop.adapters.git.folders import flush_folder, own_folder
+from aop.core.digests import sha256
 
 CAPACITY = 1 << 20
 # Larger changes are flushed file by file: they would only chase the others out of the log.
@@ -143,4 +143,4 @@ class ObjectLog:
 
 
 def _digest(generation: bytes, batch: bytes) -> bytes:
-    return hashlib.sha256(generation + batch).digest()
+    return sha256(generation + batch)

@@ -1,0 +1,15 @@
+"""SHA-256; what computes it is large, and imported when it is first asked for: who only looks rarely needs it."""
+
+from __future__ import annotations
+
+
+def sha256(content: bytes) -> bytes:
+    """Return the digest of a content."""
+    import hashlib
+
+    return hashlib.sha256(content).digest()
+
+
+def sha256_hex(content: bytes) -> str:
+    """Return the digest of a content, as text."""
+    return sha256(content).hex()
