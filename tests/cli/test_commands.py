@@ -5,18 +5,22 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shlex
 import signal
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 
+from aop.cli.examples import EXAMPLES
 from aop.cli.main import VERBS
+from aop.cli.parsing import Parser
 from aop.core.roles import Role
 from aop.core.version import VERSION
 from aop.kernel.schemas import tool_schemas
@@ -77,6 +81,18 @@ def test_every_command_says_what_it_takes(tmp_path: Path, verb: str) -> None:
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith(f"usage: aop {verb}")
     assert "--repo PATH" in ran.out
+    assert ran.out.endswith("examples:\n" + "".join(f"  {line}\n" for line in EXAMPLES[verb]))
+
+
+@pytest.mark.parametrize("verb", sorted(VERBS))
+def test_every_example_is_something_that_the_command_takes(verb: str) -> None:
+    parser = Parser(prog=f"aop {verb}")
+    parser.add_argument("--json", action="store_true")
+    import_module(f"aop.cli.{verb}").arguments(parser)
+    for line in EXAMPLES[verb]:
+        program, first, *words = shlex.split(line)
+        assert (program, first) == ("aop", verb)
+        parser.parse_intermixed_args(words)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from aop.wiring import App, Settings, build
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Say what the verb takes."""
     parser.add_argument("question", metavar="ID", help="as `aop inbox` shows it, such as `q1`")
-    parser.add_argument("text", metavar="TEXT")
+    parser.add_argument("text", metavar="TEXT", help="what you say; where the question has options, one of them")
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:

@@ -18,7 +18,7 @@ from aop.wiring import App, Settings, build
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Say what the verb takes."""
-    parser.add_argument("feature", metavar="FEATURE")
+    parser.add_argument("feature", metavar="FEATURE", help="its id, as `aop status` shows it")
     parser.add_argument("--yes", action="store_true", help="approve without asking (for scripts that a person runs)")
 
 

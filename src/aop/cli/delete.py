@@ -15,7 +15,7 @@ from aop.wiring import App, Settings, build
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Say what the verb takes."""
-    parser.add_argument("feature", metavar="FEATURE")
+    parser.add_argument("feature", metavar="FEATURE", help="its id, as `aop status` shows it")
     parser.add_argument("--yes", action="store_true", help="remove without asking")
     parser.add_argument("--worktree", action="store_true", help="the worktree too")
     parser.add_argument("--branch", action="store_true", help="the branch too (with --worktree)")

@@ -17,7 +17,12 @@ from aop.wiring import App, Settings, build
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Say what the verb takes."""
-    parser.add_argument("action", choices=sorted([*ACTIONS, "run"]), help="what to do; docs/gated.md tells of each")
+    parser.add_argument(
+        "action",
+        choices=["run", *ACTIONS],
+        help="`run`: drive an agent until all is done or a person is needed; `start`: begin by hand;"
+        " `status`: where it is; `resume`: answer its call for help; `reset`: begin again at the base branch",
+    )
     parser.add_argument("--name", default="gated", metavar="ID", help="which workflow (default: gated)")
     parser.add_argument(
         "--plan", metavar="PATH", help="start, run: the plan of all pull requests (default: as the policy says)"

@@ -18,42 +18,55 @@ from aop.core.version import VERSION
 if TYPE_CHECKING:  # `main` imports it, in its own way
     import argparse
 
-VERBS = {
-    "init": "write the configuration of this repository, after showing it",
-    "doctor": "check this machine and this repository, and say how to repair what is wrong",
-    "demo": "watch five features go from specs to merged commits, in a throw-away repository",
-    "run": "bring every spec to `ready to merge`, or to a question",
-    "add": "put specs into the run that is going on",
-    "retry": "let a failed or blocked feature begin again where it was",
-    "pause": "let no new turn and no new gate begin, of one feature or of all",
-    "resume": "take a pause back, and go on with what a stopped or killed run left on its way",
-    "stop": "end the supervisor of this repository",
-    "status": "list all features of this repository",
-    "watch": "see a run while it goes on, one line for each feature",
-    "replay": "tell what happened in a run, step by step, from the record",
-    "inbox": "list what people are asked",
-    "answer": "answer a question of the inbox",
-    "notify": "try whether people are told that they are needed",
-    "tools": "list the tools, and write or check the files that describe them to other programs",
-    "call": "call any tool through the gateway, and print its whole answer",
-    "review": "show everything that a feature changes, and what proves it, before you approve",
-    "approve": "look at a feature and approve its tree for one merge",
-    "merge": "merge an approved feature into the base branch",
-    "gated": "let one agent work through a plan, one judged step at a time",
-    "token": "hand out, list or revoke the tokens that agents come in with",
-    "mcp": "serve one agent over standard input and output",
-    "serve": "serve many agents over HTTP on this machine",
-    "logs": "print every call and every event, and follow what happens",
-    "evidence": "prove that the record was not changed, or pack everything on one feature",
-    "delete": "remove a feature, after showing what goes; worktree and branch only if you say so",
-    "undo": "go back to an earlier tree of a feature, after showing them",
-    "gc": "find what belongs to no feature any more, and remove it if you say so",
-    "ticket": "make a branch, a commit and a merge request from a ticket, and review them",
-    "agents": "list the coding agents of this machine, install one, or try one",
-    "outbound": "list the systems around tickets, or install their MCP servers",
-    "brain": "ask a model one question, and say what it took",
-    "redact": "print a text without its secrets, to try the rules",
+GROUPS = {
+    "to begin": {
+        "init": "write the configuration of this repository, after showing it",
+        "doctor": "check this machine and this repository, and say how to repair what is wrong",
+        "demo": "watch five features go from specs to merged commits, in a throw-away repository",
+    },
+    "to let agents work": {
+        "run": "bring every spec to `ready to merge`, or to a question",
+        "add": "put specs into the run that is going on",
+        "watch": "see a run while it goes on, one line for each feature",
+        "pause": "let no new turn and no new gate begin, of one feature or of all",
+        "resume": "take a pause back, and go on with what a stopped or killed run left on its way",
+        "retry": "let a failed or blocked feature begin again where it was",
+        "stop": "end the run that is going on; `aop resume` takes it up again",
+        "gated": "let one agent work through a plan, one judged step at a time",
+    },
+    "to decide": {
+        "status": "list all features of this repository",
+        "inbox": "list what people are asked",
+        "answer": "answer a question of the inbox",
+        "notify": "send a test message the way that people are told they are needed",
+        "review": "show everything that a feature changes, and what proves it, before you approve",
+        "approve": "look at a feature and approve its tree for one merge",
+        "merge": "merge an approved feature into the base branch",
+        "undo": "go back to an earlier tree of a feature, after showing them",
+        "delete": "remove a feature, after showing what goes; worktree and branch only if you say so",
+    },
+    "tickets": {
+        "ticket": "make a branch, a commit and a merge request from a ticket, and review them",
+        "outbound": "list the systems around tickets, or install their MCP servers",
+    },
+    "agents, models and tools": {
+        "agents": "list the coding agents of this machine, install one, or try one",
+        "brain": "ask a model one question, and say what it took",
+        "token": "hand out, list or revoke the tokens that agents come in with",
+        "mcp": "serve one agent over standard input and output",
+        "serve": "serve many agents over HTTP on this machine",
+        "tools": "list the tools, and write or check the files that describe them to other programs",
+        "call": "call any tool through the gateway, and print its whole answer",
+    },
+    "to look back and clean up": {
+        "logs": "print every call and every event, and follow what happens",
+        "replay": "tell what happened in a run, step by step, from the record",
+        "evidence": "prove that the record was not changed, or pack everything on one feature",
+        "gc": "find what belongs to no feature any more, and remove it if you say so",
+        "redact": "print a text without its secrets, to try the rules",
+    },
 }
+VERBS = {name: text for verbs in GROUPS.values() for name, text in verbs.items()}
 
 
 class Verb(Protocol):
@@ -120,7 +133,10 @@ def _imported(name: str) -> Verb:
 
 
 def _without_verb(words: Sequence[str]) -> int:
-    verbs = "".join(f"  {name:<10}{text}\n" for name, text in VERBS.items())
+    commands = "\n".join(
+        f"{title}:\n" + "".join(f"  {name:<10}{text}\n" for name, text in verbs.items())
+        for title, verbs in GROUPS.items()
+    )
     import_leanly()
     from argparse import RawDescriptionHelpFormatter
 
@@ -130,7 +146,7 @@ def _without_verb(words: Sequence[str]) -> int:
         prog="aop",
         usage="aop COMMAND [options]",
         description="A deterministic control plane for AI software engineers: agents propose, plain Python decides.",
-        epilog=f"commands:\n{verbs}\n`aop COMMAND --help` says what each takes.",
+        epilog=f"{commands}\n`aop COMMAND --help` says what each takes, with examples.",
         formatter_class=RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"aop {VERSION}")

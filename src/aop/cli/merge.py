@@ -14,7 +14,7 @@ from aop.wiring import Settings, build
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Say what the verb takes."""
-    parser.add_argument("feature", metavar="FEATURE")
+    parser.add_argument("feature", metavar="FEATURE", help="its id, as `aop status` shows it")
     parser.add_argument("--token", metavar="TOKEN", help="what `aop approve` printed")
     parser.add_argument("--strategy", default="merge_commit", metavar="S", help="merge_commit, squash or rebase")
     parser.add_argument("--message", default="", metavar="M", help="the commit message")

@@ -12,7 +12,15 @@ from aop.core.errors import InvalidCliArgs
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong as JSON to whoever asked for JSON."""
+    """Shows examples in its help, and says what is wrong as JSON to whoever asked for JSON."""
+
+    def format_help(self) -> str:
+        """Return the help of a verb."""
+        from aop.cli.examples import EXAMPLES
+
+        examples = EXAMPLES.get(self.prog.removeprefix("aop "), ())
+        shown = "".join(f"  {line}\n" for line in examples)
+        return super().format_help() + (f"\nexamples:\n{shown}" if shown else "")
 
     def error(self, message: str) -> NoReturn:
         """End the process, with what was not understood."""

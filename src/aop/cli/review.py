@@ -23,7 +23,7 @@ from aop.wiring import Settings, build
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Say what the verb takes."""
-    parser.add_argument("feature", metavar="FEATURE")
+    parser.add_argument("feature", metavar="FEATURE", help="its id, as `aop status` shows it")
     parser.add_argument(
         "--html", type=Path, metavar="FILE", help="write one page that needs nothing else, and no pager"
     )

@@ -16,7 +16,7 @@ from aop.wiring import App, Settings, build
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Say what the verb takes."""
-    parser.add_argument("feature", metavar="FEATURE")
+    parser.add_argument("feature", metavar="FEATURE", help="its id, as `aop status` shows it")
     parser.add_argument("--to", metavar="TREE", help="the number or the id of a tree (default: the one before)")
     parser.add_argument("--yes", action="store_true", help="go back without asking")
 
