@@ -160,6 +160,8 @@ def _write_files(kernel: Kernel, files: dict[str, bytes], set_aside: list[Moved]
 
 def _remove_outdated(kernel: Kernel, what: Unshown, files: Mapping[str, bytes], set_aside: list[Moved]) -> None:
     """Remove the plan and the QA index of a feature that has none any more, since it began anew."""
+    from aop.kernel.projections import folder_of
+
     folder = folder_of(_feature_of(what))
     gone = [path for name in ("plan.json", "qa_test_index.json") if (path := f"{folder}/{name}") not in files]
     with kernel.record.read() as view:
