@@ -63,7 +63,7 @@ def test_a_client_of_the_sdk_speaks_to_local(tmp_path: Path) -> None:
             return len(listed), found.is_error, str(found.content[0]), wrong.is_error
 
     count, is_error, text, is_wrong = asyncio.run(ask())
-    assert (count, is_error, '"status":"To Do"' in text.replace("\\", ""), is_wrong) == (19, False, True, True)
+    assert (count, is_error, '"status":"To Do"' in text.replace("\\", ""), is_wrong) == (20, False, True, True)
 
 
 def test_every_page_of_the_list_is_read() -> None:
