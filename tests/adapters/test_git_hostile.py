@@ -206,7 +206,6 @@ def everything(repository: Repository) -> None:
     assert repository.move_branch("main", to=theirs, old=base_commit)
     repository.checkout_behind("main", old=base_commit, new=theirs)
     repository.is_ancestor(base_commit, theirs)
-    repository.author()
     repository.sweep_leftovers()
 
 

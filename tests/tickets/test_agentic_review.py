@@ -11,7 +11,7 @@ from aop.brains.budgets import LoopLimits
 from aop.core.errors import ModelUnavailable
 from aop.reviews.report import ReviewVerdict
 from aop.testing.scripted_model import ScriptedModel, Step, answers, calls, says
-from aop.tickets.diff_parts import diff_parts
+from aop.tickets.diff_excerpts import diff_excerpts
 from aop.tickets.missions import review_params_block
 from aop.tickets.tool_policy import REVIEWER_MAY, TOOLS
 from tests.tickets.test_agentic_scaffold import observed
@@ -171,7 +171,7 @@ def test_what_cannot_be_reviewed_is_not_tried_again() -> None:
 @pytest.mark.parametrize("most", [60, 200, 900, 2_000, 1_000_000])
 def test_parts_hold_every_line_of_a_diff_and_say_where_they_are(most: int) -> None:
     diff = large_diff()
-    parts = diff_parts(diff, most)
+    parts = diff_excerpts(diff, most)
     lines = [line for part in parts for line in part.text.splitlines() if line.startswith("+line")]
     assert lines == [line for line in diff.splitlines() if line.startswith("+line")]
     assert all(part.text.startswith("diff --git a/src/f") and part.files for part in parts)
@@ -180,6 +180,6 @@ def test_parts_hold_every_line_of_a_diff_and_say_where_they_are(most: int) -> No
 
 
 def test_a_hunk_that_is_cut_says_at_which_line_it_goes_on() -> None:
-    second = diff_parts(large_diff(1), 500)[1]
+    second = diff_excerpts(large_diff(1), 500)[1]
     number = second.text.partition("from line ")[2].partition(" ")[0]
     assert f"+line_1_{number} = {number}\n" in second.text

@@ -96,13 +96,6 @@ class Trials(Protocol):
         """Try each pair; the tree of an earlier one may be part of a later proposal."""
 
 
-class Author(Struct, frozen=True, kw_only=True):
-    """Who a commit names as its author."""
-
-    name: str
-    email: str
-
-
 class WorktreeStatus(Struct, frozen=True, kw_only=True):
     """How a worktree on disk differs from HEAD and from the tree that the record holds."""
 
@@ -123,9 +116,6 @@ class Git(WorktreeHeads, Protocol):
 
     def is_ancestor(self, older: CommitId, newer: CommitId) -> bool:
         """Tell whether one commit is contained in another (a commit contains itself)."""
-
-    def author(self) -> Author | None:
-        """Return `user.name` and `user.email` of the repository's own config, or None."""
 
     def entry(self, tree: TreeId, path: str) -> TreeEntry | None:
         """Return what a tree holds at a path, or None. Never follows a symlink."""

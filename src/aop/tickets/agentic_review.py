@@ -10,7 +10,7 @@ from aop.brains.budgets import Spent
 from aop.brains.ports import Mission
 from aop.reviews.report import MOST_FINDINGS, ReviewVerdict
 from aop.tickets.agent_loop import handed_in, used_up
-from aop.tickets.diff_parts import DiffPart, named
+from aop.tickets.diff_excerpts import DiffExcerpt, named
 from aop.tickets.missions import ReviewParams
 from aop.tickets.ports import MergeRequest
 from aop.tickets.review_prompt import ReviewSubject, review_mission
@@ -34,7 +34,7 @@ class AgenticReview:
         self._limits = desk.settings.limits
         self.unreviewed: list[str] = []
 
-    async def review(self, subject: ReviewSubject, parts: Sequence[DiffPart], request: MergeRequest) -> TicketReview:
+    async def review(self, subject: ReviewSubject, parts: Sequence[DiffExcerpt], request: MergeRequest) -> TicketReview:
         """Return what all parts came to; those that nobody reviewed are named.
 
         Raises: StepFailed if no part was reviewed.

@@ -9,7 +9,7 @@ from aop.brains.prompts import Data, Prompt, prompt
 from aop.brains.shapes import schema_of
 from aop.core.jsontext import canonical_json
 from aop.tickets.agent_loop import limits_in_words
-from aop.tickets.diff_parts import DiffPart
+from aop.tickets.diff_excerpts import DiffExcerpt
 from aop.tickets.ports import MergeRequest, Ticket
 from aop.tickets.ticket_review import KnownFinding, TicketReview
 
@@ -85,7 +85,7 @@ You are stopped, and this part counts as not reviewed, after {iterations} replie
 
 def review_mission(
     subject: ReviewSubject,
-    part: DiffPart,
+    part: DiffExcerpt,
     where: tuple[int, int],
     request: MergeRequest,
     limits: LoopLimits,

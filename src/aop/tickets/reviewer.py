@@ -24,7 +24,7 @@ from aop.tickets import review_texts as texts
 from aop.tickets.agentic_review import AgenticReview, held_by
 from aop.tickets.criteria import acceptance_criteria
 from aop.tickets.descriptions import plain_description
-from aop.tickets.diff_parts import diff_parts
+from aop.tickets.diff_excerpts import diff_excerpts
 from aop.tickets.missions import ReviewParams, review_params, scaffolding_mission
 from aop.tickets.modes import TicketMode, review_mode
 from aop.tickets.ports import MergeRequest, Ticket
@@ -201,7 +201,7 @@ class _Review:
         """Let a model look around, at one part of the diff after the other."""
         tools = await mission_tools(self._desk, self.steps, REVIEWER_MAY)
         work = AgenticReview(self._desk, self.steps, tools, held_by(params, self._ticket.key))
-        review = await work.review(subject, diff_parts(diff, self._desk.settings.max_diff_chars), opened)
+        review = await work.review(subject, diff_excerpts(diff, self._desk.settings.max_diff_chars), opened)
         self._unreviewed = tuple(work.unreviewed)
         return review
 

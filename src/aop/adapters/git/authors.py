@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from msgspec import Struct
+
 from aop.adapters.git.command import GitDir
 from aop.adapters.git.records import split_names
 from aop.core.errors import Fault
-from aop.kernel.ports import Author
 
 # What git itself would strip from a name, so that nothing is left of it.
 _NOT_IN_A_NAME = dict.fromkeys(map(ord, "<>\n\0"))
+
+
+class Author(Struct, frozen=True, kw_only=True):
+    """Who a commit names as its author."""
+
+    name: str
+    email: str
 
 
 def author_in(git: GitDir) -> Author | None:

@@ -11,7 +11,7 @@ from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aop.adapters.git.authors import author_in, git_date
+from aop.adapters.git.authors import Author, author_in, git_date
 from aop.adapters.git.command import GitDir, GitProgram
 from aop.adapters.git.discovery import find_checkout
 from aop.adapters.git.excludes import exclude_runtime_files
@@ -40,7 +40,6 @@ from aop.core import ids
 from aop.core.errors import Fault, InvalidConfiguration, WorktreeMissing
 from aop.core.ids import CommitId, FeatureId, ObjectId, TreeId
 from aop.kernel.ports import (
-    Author,
     ConflictedPaths,
     FileContent,
     FileMode,
@@ -158,9 +157,6 @@ class Repository:
         return self._neutral.run(*arguments).out.decode("utf-8", "replace")
 
     # --- commits and branches ------------------------------------------------------------------------
-
-    def author(self) -> Author | None:
-        return self._author
 
     def commit(self, tree: TreeId, parents: Sequence[CommitId], message: str, *, when: datetime) -> CommitId:
         self._loose.flush()  # A branch may soon be at this commit, for readers who know nothing of AOP.

@@ -12,7 +12,7 @@ _HUNK = re.compile(r"^(?=@@ )", re.MULTILINE)
 _NEW_START = re.compile(r"@@ -\S+ \+([0-9]+)")
 
 
-class DiffPart(Struct, frozen=True, kw_only=True):
+class DiffExcerpt(Struct, frozen=True, kw_only=True):
     """What one question shows of a diff."""
 
     text: str
@@ -20,7 +20,7 @@ class DiffPart(Struct, frozen=True, kw_only=True):
     """The headers of the files in it."""
 
 
-def diff_parts(diff: str, most_chars: int) -> tuple[DiffPart, ...]:
+def diff_excerpts(diff: str, most_chars: int) -> tuple[DiffExcerpt, ...]:
     """Cut a diff between files, else between hunks, else between lines; a line that is longer alone stays whole."""
     parts: list[list[tuple[str, str]]] = [[]]
     size = 0
@@ -31,7 +31,7 @@ def diff_parts(diff: str, most_chars: int) -> tuple[DiffPart, ...]:
         parts[-1].append((name, text))
         size += len(text)
     return tuple(
-        DiffPart(text="".join(text for _, text in part), files=tuple(dict.fromkeys(name for name, _ in part)))
+        DiffExcerpt(text="".join(text for _, text in part), files=tuple(dict.fromkeys(name for name, _ in part)))
         for part in parts
         if part
     )
