@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
+
+import pytest
 
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
@@ -64,6 +67,18 @@ def test_a_secret_in_a_call_for_help_is_neither_kept_nor_told(tmp_path: Path) ->
 def test_a_test_command_that_holds_a_secret_is_refused_and_not_kept(tmp_path: Path) -> None:
     agent = stepping(tmp_path / "repo")
     assert agent.refused("submit_work", summary="Done.", test_command=f"{RUN} {SECRET}") == "secret_detected"
+    assert held_by(agent.world.root) == []
+
+
+@pytest.mark.hostile("K05")
+def test_a_file_whose_name_is_a_secret_is_not_changed_and_the_answers_do_not_repeat_it(tmp_path: Path) -> None:
+    agent = stepping(tmp_path / "repo")
+    diff = f"--- /dev/null\n+++ b/src/{SECRET}.txt\n@@ -0,0 +1 @@\n+x\n"
+    asked = {"file_path": f"src/{SECRET}.txt", "base_content_sha256": sha256(b"").hexdigest(), "unified_diff": diff}
+    for tool, arguments in (("safe_patch", asked), ("read_file", {"file_path": f"src/{SECRET}.txt"})):
+        answer = agent.world.app.gateway.call(by_token(agent)[0], tool, arguments)
+        assert not answer.ok
+        assert SECRET not in str(answer)
     assert held_by(agent.world.root) == []
 
 

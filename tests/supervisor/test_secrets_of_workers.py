@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+from aop.core.ids import ObjectId
 from aop.core.roles import Role
+from aop.kernel.kept_patches import KeptPatch, whole_patch
+from aop.kernel.proposals import proposed_in
 from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, WorkerOutput, WorkerRequest
 from aop.testing.memory_engine import Memory
 from tests.supervisor.bringing import ONE, Watched, office
@@ -50,6 +53,29 @@ def test_a_secret_in_an_answer_is_neither_kept_nor_told(tmp_path: Path, said: tu
         assert any("answers with" in line or "no answer" in line for line in at_work.told)
         assert SECRET not in str((at_work.told, at_work.notices, kept(memory), world.ok("inbox.list")))
     assert held_by(world) == []
+    world.close()
+
+
+@pytest.mark.hostile("K06")
+def test_a_patch_beside_a_secret_of_its_file_is_applied_and_kept_without_it(tmp_path: Path) -> None:
+    world, memory = configured(tmp_path / "repo", files={"src/hello.txt": f"token = '{SECRET}'\nold\n"}), Memory()
+    beside = f"--- a/src/hello.txt\n+++ b/src/hello.txt\n@@ -1,2 +1,2 @@\n token = '{SECRET}'\n-old\n+new\n"
+    modify = {"create": [], "modify": ["src/hello.txt"], "delete": []}
+    worker = Watched(
+        (Role.PLANNER, PlanSubmission(plan=plan_for("one", files=modify))),
+        (Role.BUILDER, PatchProposal(unified_diff=beside, patch_blob=ObjectId("0" * 40))),
+    )
+    with office(world, {ONE: worker}, memory=memory) as at_work:
+        at_work.supervisor.submit([ONE])
+        assert at_work.settle()[ONE].outcome == {"status": "ready_to_merge", "error": None}
+        assert SECRET not in str((at_work.told, kept(memory)))
+    world.ok("submit_patch", role=Role.BUILDER, feature_id="one", unified_diff=beside)
+    with world.app.record.read() as view:
+        proposed = proposed_in(view, "", ONE, Role.BUILDER) or {}
+    kept_so = KeptPatch(unified_diff=proposed["unified_diff"], patch_blob=proposed["patch_blob"])
+    assert (kept_so.unified_diff, whole_patch(world.app.gateway.kernel.git, kept_so)) == ("", beside)
+    assert [path for path in held_by(world) if path.startswith((".aop", "agentic"))] == []
+    assert (world.root / ".worktrees/one/src/hello.txt").read_text() == f"token = '{SECRET}'\nnew\n"
     world.close()
 
 

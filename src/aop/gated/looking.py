@@ -27,7 +27,7 @@ from aop.kernel.calls import Call, Kernel, Outcome, Tool
 from aop.kernel.paths import canonical_path
 from aop.kernel.ports import FileMode, Git
 from aop.kernel.searching import first_match
-from aop.kernel.tools.repo import LARGEST_READ, as_text, masked
+from aop.kernel.tools.repo import LARGEST_READ, as_text, masked, masked_names
 from aop.kernel.tools.search import Search, found_in
 
 WORKING = frozenset(
@@ -63,7 +63,7 @@ def state_of(kernel: Kernel, known: GatedWorkflow, path: str, content: bytes | N
     shown = masked(content or b"", kernel.redact)
     text, encoding = as_text(shown[:LARGEST_READ])
     return FileState(
-        file_path=path,
+        file_path=kernel.redact.mask_secrets(path),
         version=known.version,
         sha256=hashlib.sha256(content or b"").hexdigest(),
         content=text,
@@ -79,7 +79,8 @@ def read_file(call: Call, arguments: ReadFile) -> Outcome:
     with _known(call) as known:
         content = content_of(call.kernel.git, known, path)
         if content is None:
-            raise FileNotFound(f"There is no file `{path}`.", path=path)
+            missing = call.kernel.redact.mask_secrets(path)
+            raise FileNotFound(f"There is no file `{missing}`.", path=missing)
         shown = state_of(call.kernel, known, path, content)
         fields = {name: getattr(shown, name) for name in FileState.__struct_fields__}
         return FileRead(**fields, next_call=next_call_of(known))
@@ -95,7 +96,8 @@ def list_directory(call: Call, arguments: ListDirectory) -> Outcome:
             raise FileNotFound(f"There is no folder `{path}`.", path=path)
         own = [] if path else [name for name, content in known.files().items() if content is not None]
         entries = [f"{name}/" if _is_folder(git, known.tree, path, name) else name for name in names]
-        return DirectoryListed(path=path, entries=tuple(sorted([*entries, *own])), next_call=next_call_of(known))
+        shown = masked_names(sorted([*entries, *own]), call.kernel.redact)
+        return DirectoryListed(path=path, entries=tuple(shown), next_call=next_call_of(known))
 
 
 def _is_folder(git: Git, tree: TreeId, folder: str, name: str) -> bool:

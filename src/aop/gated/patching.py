@@ -6,7 +6,7 @@ import hashlib
 
 from msgspec.structs import replace
 
-from aop.core.errors import FrozenTest, InvalidArguments, OutOfStep, ProtectedPath, WorkflowEscalated
+from aop.core.errors import FrozenTest, InvalidArguments, Json, OutOfStep, ProtectedPath, WorkflowEscalated
 from aop.gated.active_pr import StepType
 from aop.gated.answers import SWE, Patched, SafePatch
 from aop.gated.documents import ACTIVE_PR, ORCHESTRATION_STATE
@@ -21,7 +21,7 @@ from aop.kernel.diffs import parse_patch
 from aop.kernel.gates import unproven
 from aop.kernel.locks import now_by
 from aop.kernel.needed_locks import check_unbroken, locks_for_paths
-from aop.kernel.patches import refuse_secrets, rules_of
+from aop.kernel.patches import refuse_secret_name, refuse_secrets, rules_of
 from aop.kernel.paths import canonical_path
 from aop.kernel.ports import FileMode
 from aop.kernel.questions import Question, time_limit
@@ -38,6 +38,7 @@ ASKED = "A person is asked whether this test may change; until then, nothing is 
 def safe_patch(call: Call, arguments: SafePatch) -> Outcome:
     """Change one file, if it still is what the agent saw, and if the step is about it."""
     path = canonical_path(arguments.file_path)
+    refuse_secret_name(path, call.kernel.redact)
     with sitting_of(call) as sitting:
         _refuse_untimely(sitting, path)
         content = content_of(sitting.kernel.git, sitting.known, path)
@@ -76,7 +77,8 @@ def _refuse_other_files(sitting: Sitting, path: str, diff: str) -> None:
     patch = parse_patch(diff.encode(), rules_of(sitting.config.policy.patch_policy))
     named = sorted({each for file in patch.files for each in file.paths})
     if named != [path]:
-        raise InvalidArguments(f"The diff is to change `{path}` and no other file.", paths=list(named))
+        shown: list[Json] = [sitting.kernel.redact(each) for each in named]
+        raise InvalidArguments(f"The diff is to change `{path}` and no other file.", paths=shown)
 
 
 def _change_draft(sitting: Sitting, content: bytes, diff: str) -> None:

@@ -50,6 +50,14 @@ def refuse_secrets(patch: Patch, redact: Redactor) -> None:
         _refuse_secrets_in(b"\n".join((*names, *added)), file.new_path or file.old_path or "", redact)
 
 
+def refuse_secret_name(path: str, redact: Redactor) -> None:
+    """Refuse to change a file whose name is a secret: the answer would repeat it.
+
+    Raises: SecretDetected.
+    """
+    _refuse_secrets_in(path.encode(), path, redact)
+
+
 def refuse_added_secrets(diff: str, redact: Redactor) -> None:
     """Refuse a text that would add a secret as a patch, before anything of it is kept; it need not be a patch yet.
 

@@ -224,6 +224,8 @@ def _proposed(run: FeatureRun, proposal: PlanSubmission | PatchProposal) -> Deci
     match proposal:
         case PatchProposal():
             arguments: dict[str, Any] = {"unified_diff": proposal.unified_diff}
+            if proposal.patch_blob is not None:
+                arguments["patch_blob"] = proposal.patch_blob
             return run, CallTool(role=run.role, tool="repo.apply_patch", arguments=arguments)
         case PlanSubmission():
             arguments = {"plan_json": proposal.plan}

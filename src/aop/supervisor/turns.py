@@ -11,13 +11,13 @@ from msgspec import Struct
 
 from aop.core.errors import Json, Refusal, SecretDetected
 from aop.core.ids import FeatureId
-from aop.core.redaction import Redactor, masked
+from aop.core.redaction import masked
 from aop.core.roles import Role
 from aop.core.run import Run
-from aop.kernel.calls import Envelope
+from aop.kernel.calls import Envelope, Kernel
 from aop.kernel.config_models import CollisionStrategy, Mode
 from aop.kernel.gateway import Gateway
-from aop.kernel.patches import refuse_added_secrets
+from aop.kernel.kept_patches import KeptPatch, kept_patch, whole_patch
 from aop.kernel.principals import Principal
 from aop.kernel.usage import Overrun, overrun
 from aop.kernel.wishes import is_paused
@@ -83,13 +83,19 @@ class Work:
 
     async def called(self, run: Run, feature_id: FeatureId, action: CallTool, number: int) -> Json:
         """Call a tool; called again after a crash, it has the same operation id."""
-        arguments = {"feature_id": feature_id, **action.arguments}
+        arguments = {"feature_id": feature_id, **self._with_whole_patch(action.arguments)}
         answer = await asyncio.to_thread(self._call, action.role, action.tool, arguments, f"{run.run_id}.{number}")
         self._tell(feature_id, f"{action.role}: {action.tool}: {_gist(action.tool, answer)}")
         result = _result(action.tool, answer)
         if (answer.error or {}).get("code") == "collision_detected" and self._asks_model():
             result = await asyncio.to_thread(self._advised, feature_id, action, result)
         return plain(result)
+
+    def _with_whole_patch(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return what a tool is called with: nobody but the one who judges a patch sees the secret that it shows."""
+        if "patch_blob" not in arguments:
+            return arguments
+        return {"unified_diff": whole_patch(self._gateway.kernel.git, msgspec.convert(arguments, KeptPatch))}
 
     def _asks_model(self) -> bool:
         rules = self._gateway.kernel.config().policy.supervisor
@@ -142,7 +148,7 @@ class Work:
         begun = self._begun(turn)
         try:
             said = self._staff.worker(turn.feature_id, turn.ask.role).turn(self._input(turn))
-            output = without_secrets(said, self._gateway.kernel.redact)
+            output = without_secrets(said, self._gateway.kernel, turn.feature_id)
         except Refusal as refusal:
             error = self._masked(refusal.as_error())
             self._tell(turn.feature_id, f"{turn.ask.role}: no answer: {error['message']}")
@@ -215,20 +221,20 @@ class Work:
         return self._gateway.call(who, tool, arguments, operation_id=key)
 
 
-def without_secrets(output: WorkerOutput, redact: Redactor) -> WorkerOutput:
+def without_secrets(output: WorkerOutput, kernel: Kernel, feature_id: FeatureId) -> WorkerOutput:
     """Return an answer as it may be kept; to mask a patch would be to change it, so one that adds a secret is refused.
 
-    Raises: SecretDetected.
+    Raises: SecretDetected, UnknownFeature.
     """
     if not isinstance(output, PatchProposal):
-        said: WorkerOutput = msgspec.convert(masked(plain(output), redact.mask_secrets), WorkerOutput)
+        said: WorkerOutput = msgspec.convert(masked(plain(output), kernel.redact.mask_secrets), WorkerOutput)
         return said
     try:
-        refuse_added_secrets(output.unified_diff, redact)
+        kept = kept_patch(kernel, feature_id, output.unified_diff)
     except SecretDetected as refusal:
         refusal.facts["usage"] = plain(output.usage)
         raise
-    return output
+    return msgspec.structs.replace(output, unified_diff=kept.unified_diff, patch_blob=kept.patch_blob)
 
 
 def plain(value: Any) -> Json:

@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from aop.core.ids import FeatureId
+from aop.core.ids import FeatureId, ObjectId
 from aop.core.roles import Role
 from aop.kernel.usage import Usage
 
@@ -64,6 +64,8 @@ class PatchProposal(Output, frozen=True, kw_only=True, tag="PATCH"):
     """A change, for `repo.apply_patch`, which judges it."""
 
     unified_diff: str
+    patch_blob: ObjectId | None = None
+    """AOP's own: where the patch lies if it shows a secret of its file. What an agent says here is not looked at."""
 
 
 class Note(Output, frozen=True, kw_only=True, tag="NOTE"):

@@ -30,6 +30,7 @@ from aop.core.errors import NoUsableAnswer
 from aop.core.ids import FeatureId, RunId
 from aop.core.roles import Role
 from aop.kernel.calls import Kernel
+from aop.kernel.kept_patches import KeptPatch, whole_patch
 from aop.kernel.ports import Command, Ended, Ending
 from aop.kernel.proposals import proposed_in
 from aop.kernel.tokens import LONGEST_LIFE, TokenOrder, Tokens
@@ -79,9 +80,13 @@ class SessionDesk(Struct, frozen=True, kw_only=True):
         return kernel.processes.sandbox_level(kernel.config().policy.execution.sandbox) != "none"
 
     def submitted(self, turn: str, given: WorkerInput) -> Mapping[str, Any] | None:
-        """Return what was submitted last in a turn."""
+        """Return what was submitted last in a turn, a patch as it was then."""
         with self.kernel.record.read() as view:
-            return proposed_in(view, turn, given.feature_id, given.role)
+            answer = proposed_in(view, turn, given.feature_id, given.role)
+        if answer is None or "patch_blob" not in answer:
+            return answer
+        diff = whole_patch(self.kernel.git, KeptPatch(unified_diff="", patch_blob=answer["patch_blob"]))
+        return {"type": answer["type"], "unified_diff": diff}
 
 
 class AgentProgram(Struct, frozen=True, kw_only=True):

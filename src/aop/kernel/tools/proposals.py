@@ -8,11 +8,12 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from aop.core.ids import feature_id
 from aop.core.redaction import masked
 from aop.kernel.calls import Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.documents import Plan
+from aop.kernel.kept_patches import kept_patch
 from aop.kernel.obligations import GivenMappings
-from aop.kernel.patches import refuse_added_secrets
 from aop.kernel.permissions import PATCHERS, PLANNERS, WORKERS
 from aop.kernel.proposals import Proposed, proposal_key
 from aop.kernel.record import Transaction
@@ -68,10 +69,10 @@ def submit_plan(call: Call, arguments: SubmitPlan) -> Outcome:
 def submit_patch(call: Call, arguments: SubmitPatch) -> Outcome:
     """Keep a patch as the answer of this turn; one that adds a secret is not even kept.
 
-    Raises: SecretDetected.
+    Raises: SecretDetected, UnknownFeature.
     """
-    refuse_added_secrets(arguments.unified_diff, call.kernel.redact)
-    return _kept(call, arguments, {"type": "PATCH", "unified_diff": arguments.unified_diff})
+    kept = kept_patch(call.kernel, feature_id(arguments.feature_id), arguments.unified_diff)
+    return _kept(call, arguments, {"type": "PATCH", **msgspec.to_builtins(kept)})
 
 
 def submit_note(call: Call, arguments: SubmitNote) -> Outcome:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import msgspec
@@ -188,15 +189,16 @@ def read_file(call: Call, arguments: ReadFile) -> Outcome:
     with call.kernel.record.read() as view:
         state = the_feature(view, arguments)
     entry = git.entry(state.tree, path)
+    named = call.kernel.redact.mask_secrets(path)
     if entry is None or entry.mode not in (FileMode.FILE, FileMode.EXECUTABLE):
-        raise FileNotFound(f"The tree of `{state.feature_id}` has no file `{path}`.", path=path)
+        raise FileNotFound(f"The tree of `{state.feature_id}` has no file `{named}`.", path=named)
     shown = masked(git.blob(entry.oid), call.kernel.redact)
     part = shown[arguments.offset : arguments.offset + arguments.limit]
     content, encoding = as_text(part)
     return msgspec.convert(
         {
             "feature_id": state.feature_id,
-            "path": path,
+            "path": named,
             "tree": state.tree,
             "oid": entry.oid,
             "mode": entry.mode,
@@ -216,6 +218,11 @@ def masked(whole: bytes, redact: Redactor) -> bytes:
         return redact.mask_secrets(whole.decode()).encode()
     except UnicodeDecodeError:
         return whole
+
+
+def masked_names(names: Sequence[str], redact: Redactor) -> list[str]:
+    """Return names as answers show them; most folders have no secret among theirs, and are looked at once."""
+    return [redact.mask_secrets(name) for name in names] if redact.secrets_in("\n".join(names)) else list(names)
 
 
 def as_text(part: bytes) -> tuple[str, str]:

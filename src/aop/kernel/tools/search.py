@@ -118,7 +118,7 @@ class _Sought:
         """Add the matches of a file; tell whether there is room for those of another."""
         size = self._git.blob_size(entry.oid)
         if size > LARGEST_FILE:
-            self.large_files.append(entry.path)
+            self.large_files.append(self._mask(entry.path))
             return True
         self._bytes_left -= size
         if self._bytes_left < 0:
@@ -130,7 +130,7 @@ class _Sought:
             return True
         text = content.decode(errors="replace").replace("\r\n", "\n")
         # Masking costs more than looking. What matches only because of a secret does not match once it is masked.
-        return self._first(text) is None or self._add_matches(entry.path, self._mask(text))
+        return self._first(text) is None or self._add_matches(self._mask(entry.path), self._mask(text))
 
     def _add_matches(self, path: str, text: str) -> bool:
         for match in matching_lines(text, self._first):
