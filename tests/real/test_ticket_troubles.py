@@ -168,11 +168,11 @@ def test_a_model_with_tools_scaffolds_and_reviews_through_the_same_servers(shop:
         (Trouble("GET .*/search$", 401), "report_start", "remote_rejected", 401, "JIRA_API_TOKEN"),
         (Trouble("GET .*/content/100$", 401), "read_architecture_docs", "remote_rejected", 401, "CONFLUENCE_API_TOKEN"),
         (Trouble("GET .*/content/100$", 404), "read_architecture_docs", "remote_not_found", 404, "page id"),
-        (Trouble("POST .*/branches", 500, times=9), "create_branch", "remote_unavailable", 500, "Wait until it answers"),
+        (Trouble("POST .*/branches", 500, times=9), "create_branch", "remote_unavailable", 500, "Wait until it"),
         (Trouble("POST .*/commits", 409), "commit", "remote_rejected", 409, "changed it meanwhile"),
         (Trouble("POST .*/merge_requests", 429, times=9), "open_merge_request", "remote_unavailable", 429, "wait"),
         (Trouble("PUT .*issue", 403), "update_description", "remote_rejected", 403, "rights"),
-        (Trouble("POST .*/transitions", 500, times=2), "move_ticket", "remote_unavailable", 500, "Wait until it answers"),
+        (Trouble("POST .*/transitions", 500, times=2), "move_ticket", "remote_unavailable", 500, "Wait until it"),
     ],
     ids=lambda value: f"{value.request} {value.status}" if isinstance(value, Trouble) else "",
 )
