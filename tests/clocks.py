@@ -8,9 +8,9 @@ from typing import TypeVar
 
 import msgspec
 
+from aop.catalogue import CATALOGUE
 from aop.kernel.gateway import Gateway
 from aop.kernel.ports import Command, Ended, Processes
-from aop.wiring import CATALOGUE
 from tests.world import World
 
 T = TypeVar("T")

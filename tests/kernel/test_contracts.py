@@ -12,6 +12,7 @@ import pytest
 from mcp_types.version import LATEST_PROTOCOL_VERSION, SUPPORTED_PROTOCOL_VERSIONS
 
 from aop.adapters.configuration import bundled_texts
+from aop.catalogue import CATALOGUE
 from aop.cli.exits import EXIT_OF_MOVE
 from aop.core.errors import Refusal, all_refusals
 from aop.core.frontmatter import split_front_matter
@@ -20,7 +21,6 @@ from aop.kernel.config_words import KEY_WORDS
 from aop.kernel.contracts import PROTOCOL, document_schemas, undescribed
 from aop.kernel.references import refusals_text
 from aop.kernel.schemas import DIALECT
-from aop.wiring import CATALOGUE
 from tests.world import World
 
 ROOT = Path(__file__).parents[2]

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from msgspec import Struct
 
+from aop.catalogue import CATALOGUE
 from aop.core import errors
 from aop.core.errors import Fault, Refusal
 from aop.core.ids import FeatureId
@@ -19,7 +20,6 @@ from aop.kernel.gateway import Gateway
 from aop.kernel.principals import Principal
 from aop.kernel.record import Transaction
 from aop.kernel.schemas import error_schema, tool_schemas
-from aop.wiring import CATALOGUE
 from tests.gated.agents import NOTHING, active_pr
 from tests.tools.worlds import patch_of
 from tests.world import FILES, PATCH, World, files, make_repository, plan_for

@@ -9,12 +9,12 @@ import jsonschema
 import pytest
 from msgspec import Meta, Struct
 
+from aop.catalogue import CATALOGUE
 from aop.core.errors import InvalidArguments
 from aop.kernel.calls import Arguments, Call, Outcome, Tool
 from aop.kernel.gateway import parse_arguments
 from aop.kernel.permissions import READERS
 from aop.kernel.schemas import Schema, error_schema, model_schema, tool_schemas
-from aop.wiring import CATALOGUE
 from tests.world import plan_for
 
 TOOLS = sorted(CATALOGUE)

@@ -12,6 +12,7 @@ import msgspec
 from aop.adapters.config_files import FOLDER
 from aop.adapters.generated_files import Drift
 from aop.adapters.git.repository import open_repository
+from aop.catalogue import CATALOGUE
 from aop.cli.contracts import Contracts, contracts_in
 from aop.cli.exits import Exit
 from aop.cli.role_words import role
@@ -20,7 +21,7 @@ from aop.core.errors import ContractDrift
 from aop.kernel.calls import Tool
 from aop.kernel.contracts import catalog_row, undescribed
 from aop.kernel.principals import Principal
-from aop.wiring import CATALOGUE, Settings, build
+from aop.wiring import Settings, build
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
