@@ -82,7 +82,11 @@ KEY_WORDS: Mapping[str, str] = {
     "execution.sandbox_read": "Folders of this machine, from `/` or `~/`, that sandboxed steps may read.",
     "execution.sandbox_write": "Folders of this machine that sandboxed steps may write, such as a package cache.",
     "execution.network": "`none`, or `host` where a gate needs the network.",
-    "execution.provider_tools": "Whether an agent's model provider may search, fetch and run code for it.",
+    "execution.provider_tools": (
+        "Whether the provider of an agent's model may search the web, fetch addresses, run code and call servers for "
+        "it. `deny`: such a tool is taken out of the agent's requests, and a request that asks for nothing else is "
+        "refused. `allow`: they pass."
+    ),
     "execution.limits.memory_bytes": "The memory of a step; `0`, here and in the other limits, is no limit.",
     "execution.limits.processes": "How many processes and threads a step may have at a time.",
     "execution.limits.file_bytes": "The largest file that a step may write.",
