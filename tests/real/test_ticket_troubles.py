@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -252,3 +253,26 @@ def test_comments_that_cannot_be_read_are_not_taken_for_none(shop: Shop) -> None
     ending = shop.review()
     assert (ending["step"], ending["error"]["code"]) == ("report_start", "remote_unavailable")
     assert len(shop.rest.tracker.comments) == 3
+
+
+@pytest.mark.hostile("X07", "X17")
+@pytest.mark.parametrize(
+    ("asked", "step"),
+    [
+        ("GET .*/branches/", "check_branch"),
+        ("GET .*/content/100$", "read_architecture_docs"),
+        ("GET .*/rest/api/2/search$", "report_start"),
+    ],
+)
+def test_a_system_that_points_elsewhere_is_not_followed_there(asked: str, step: str, shop: Shop) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as inside:
+        inside.setblocking(False)
+        there = f"http://127.0.0.1:{inside.getsockname()[1]}/latest/meta-data"
+        headers = {"Location": there, "WWW-Authenticate": f'Bearer resource_metadata="{there}"'}
+        for status in (302, 401):
+            shop.rest.begin(KEY, DESCRIPTION, PROJECT, PAGES)
+            shop.rest.troubles = [Trouble(asked, status, headers=headers)]
+            ending = shop.scaffold()
+            assert (ending["step"], ending["error"]["details"]["status"]) == (step, status), ending
+        with pytest.raises(BlockingIOError):
+            inside.accept()

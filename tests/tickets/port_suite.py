@@ -64,11 +64,14 @@ async def a_description_keeps_what_it_has_and_gets_the_block_once(world: World) 
 
 
 async def a_ticket_moves_by_a_transition_whatever_the_case(world: World) -> None:
+    await world.tracker.check_status(KEY, "in review")
+    assert (await world.tracker.get_ticket(KEY)).status == "To Do"
     for _ in range(2):
         await world.tracker.update_status(KEY, "in review")
     assert (await world.tracker.get_ticket(KEY)).status == "In Review"
-    with pytest.raises(RemoteRejected):
-        await world.tracker.update_status(KEY, "Shipped")
+    for refuse in (world.tracker.update_status, world.tracker.check_status):
+        with pytest.raises(RemoteRejected):
+            await refuse(KEY, "Shipped")
 
 
 async def a_branch_is_there_or_not_and_a_missing_project_is_an_error(world: World) -> None:

@@ -126,7 +126,7 @@ def test_a_file_that_gitlab_does_not_show_is_not_reviewed_unseen() -> None:
     assert refused.value.facts["files"] == ["huge.sql"]
 
 
-@pytest.mark.hostile("X01", "X02", "X03", "X06")
+@pytest.mark.hostile("X01", "X02", "X03", "X05", "X06")
 @pytest.mark.parametrize(
     "address",
     [
@@ -138,6 +138,12 @@ def test_a_file_that_gitlab_does_not_show_is_not_reviewed_unseen() -> None:
         "http://0.0.0.0",
         "http://[::]",
         "http://192.0.0.192/",
+        "http://100.64.0.1/",
+        "http://100.100.100.200",
+        "http://[64:ff9b::a9fe:a9fe]",
+        "http://[2002:a9fe:a9fe::1]",
+        "http://[fd00:ec2::254]",
+        "http://metadata.google.internal./",
         "ftp://git.example",
         "git.example",
         "https://user:token@git.example",

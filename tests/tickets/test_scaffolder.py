@@ -96,6 +96,9 @@ class Around:
     async def update_status(self, key: str, state: str) -> None:
         self._called(f"update_status {state}")
 
+    async def check_status(self, key: str, state: str) -> None:
+        raise NotImplementedError
+
     async def resolve_project(self, project: str) -> str:
         self._called("resolve_project")
         return "7"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import sys
 from pathlib import Path
 
@@ -12,6 +13,9 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 from aop.adapters.outbound.stdio_client import ServerCommand, ServerGone, ServerSaidNo, ToolAnswer, connected
+from aop.adapters.outbound.upstream import ServerOperation, Upstream, outbound_portal
+from aop.core.errors import RemoteToolsMissing, RemoteUnavailable
+from aop.core.redaction import Redactor
 from tests.tickets.local_worlds import KEY, local_world, server_command
 
 RUDE = Path(__file__).with_name("rude_server.py")
@@ -83,6 +87,29 @@ def test_an_answer_with_another_number_and_what_is_no_message_are_passed_over() 
 @pytest.mark.hostile("X21")
 def test_a_link_to_a_resource_is_never_followed_and_is_no_text() -> None:
     assert rude("links")[1].text == "hello"
+
+
+@pytest.mark.hostile("X17")
+def test_an_address_that_a_server_names_for_signing_in_is_never_asked() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as inside:
+        inside.setblocking(False)
+        there = f"http://127.0.0.1:{inside.getsockname()[1]}/.well-known/oauth-protected-resource"
+        with pytest.raises(ServerSaidNo, match="resource_metadata"):
+            echoed(str(RUDE), "points", there)
+        with pytest.raises(BlockingIOError):
+            inside.accept()
+
+
+@pytest.mark.hostile("X09")
+def test_a_server_that_describes_its_tools_otherwise_when_it_is_started_anew_is_refused(tmp_path: Path) -> None:
+    words = (str(RUDE), "changes", str(tmp_path / "first"))
+    command = ServerCommand(name="it", command=sys.executable, args=words, env={"PATH": os.environ["PATH"]})
+    with outbound_portal() as portal:
+        upstream = Upstream(command, (ServerOperation("echo", {"text": "text"}),), portal, Redactor())
+        for refusal in (RemoteUnavailable, RemoteToolsMissing, RemoteToolsMissing):
+            with pytest.raises(refusal):
+                asyncio.run(upstream.call("echo", {"text": "hello"}))
+        upstream.close()
 
 
 @pytest.mark.hostile("X22")

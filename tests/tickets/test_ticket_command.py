@@ -23,6 +23,7 @@ STEPS = [
     "report_success", "move_ticket",
 ]  # fmt: skip
 
+WITHOUT_BASE = BLOCK.replace(BRANCH, f"{BRANCH}, target_base_branch: absent")
 WRITES = ("report_start", "create_branch", "commit", "open_merge_request", "update_description", "report_success")
 
 
@@ -113,6 +114,28 @@ def test_a_dry_run_prints_every_write_and_writes_nothing(tmp_path: Path) -> None
     ticket = place.ticket
     assert (ticket["status"], ticket["comments"], ticket["description"]) == ("To Do", [], fenced(BLOCK))
     assert place.aop("runs").out == "No ticket was worked on yet.\n"
+
+
+@pytest.mark.parametrize(
+    ("block", "env", "step", "code"),
+    [
+        ("Nothing.", {}, "parse", "mission_missing"),
+        (fenced(WITHOUT_BASE), {}, "create_branch", "remote_not_found"),
+        (fenced(BLOCK), {"WORKFLOW_STATE_SUCCESS": "Shipped"}, "move_ticket", "remote_rejected"),
+    ],
+)
+def test_a_dry_run_fails_where_the_real_one_does_and_says_so(
+    block: str, env: dict[str, str], step: str, code: str, tmp_path: Path
+) -> None:
+    place = Place(tmp_path, block)
+    record_plan(Path(place.env["AOP_MODEL_REPLAY"]), block=WITHOUT_BASE)
+    dry = place.aop("scaffold", KEY, "--dry-run", **env)
+    assert (place.ticket["comments"], dry.out.splitlines()[0]) == (
+        [], f"Nothing was written. A real run would fail at the step `{step}`, and write:",
+    )  # fmt: skip
+    real = place.aop("scaffold", KEY, "--json", **env)
+    assert (real.json["error"]["code"], real.json["evidence"]["step"]) == (code, step)
+    assert (dry.code, f"[{code}]" in dry.err) == (real.code, True)
 
 
 @pytest.mark.req("SCAF-26", "SCAF-27", "SCAF-28", "SCAF-29", "SCAF-30", "SCAF-32")

@@ -19,7 +19,7 @@ def test_a_text_becomes_a_ticket_that_can_be_scaffolded(tmp_path: Path) -> None:
     assert (made.code, made.json["data"]) == (0, {"key": "SHOP-13", "summary": "Orders, again", "status": "To Do"})
     told = place.aop("scaffold", "SHOP-13", "--dry-run", "--json")
     # It is another question than the one that was recorded, so the work goes exactly as far as the model.
-    assert [write["operation"] for write in told.json["data"]["writes"]] == [
+    assert [write["operation"] for write in told.json["evidence"]["writes"]] == [
         "add_comment", "add_comment", "update_status",
     ]  # fmt: skip
 

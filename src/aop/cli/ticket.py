@@ -16,6 +16,7 @@ from aop.adapters.ticket_ledger import TicketLedger
 from aop.adapters.ticket_work import PRODUCTS, TicketWork, pipeline_of
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
+from aop.cli.ticket_texts import run_text, runs_text
 from aop.core.errors import InvalidCliArgs, Json
 from aop.core.run import RunId
 from aop.core.visibletext import visible
@@ -90,11 +91,14 @@ def _dry_run(kind: str, key: str, settings: Settings, terminal: Terminal) -> int
             return await pipeline_of(kind)(dry)(DirectRun(), msgspec.to_builtins(ticket))
 
         ending = asyncio.run(play())
-    shown: list[Json] = [*writes]
+    failed, shown = ending["outcome"] == "failed", list[Json](writes)
+    if not terminal.json:
+        would = f" fail at the step `{ending['step']}`, and write" if failed else ""
+        terminal.text("\n".join([f"Nothing was written. A real run would{would}:", *map(_write_line, writes)]))
+    if failed:
+        return terminal.refuse(ending["error"], {"dry_run": True, "step": ending["step"], "writes": shown})
     if terminal.json:
         terminal.object({"ok": True, "data": {"dry_run": True, "outcome": ending["outcome"], "writes": shown}})
-    else:
-        terminal.text("\n".join(["Nothing was written. A real run would:", *map(_write_line, writes)]))
     return Exit.OK
 
 
@@ -125,22 +129,15 @@ def _runs(ledger: TicketLedger, terminal: Terminal) -> int:
     if terminal.json:
         terminal.object({"ok": True, "data": {"runs": [*runs]}})
     else:
-        lines = [f"{each['run_id']:<28} {each['state']:<14} {each['began']}" for each in runs]
-        terminal.text("\n".join(map(visible, lines)) or "No ticket was worked on yet.")
+        terminal.text(runs_text(runs))
     return Exit.OK
 
 
 def _show(found: Mapping[str, Any], terminal: Terminal) -> int:
     if terminal.json:
         terminal.object({"ok": True, "data": found})
-        return Exit.OK
-    lines = [f"{found['run_id']}: {found['state']}, began {found['began']}, ended {found['ended'] or 'not yet'}"]
-    began = msgspec.json.encode(found["payload"]).decode()
-    lines.append(f"  {found['began']}  {'ticket':<24}{began[:400]}")
-    for step in found["steps"]:
-        text = msgspec.json.encode(step["outcome"]).decode()
-        lines.append(f"  {step['at']}  {step['name']:<24}{text[:400]}")
-    terminal.text("\n".join(map(visible, lines)))
+    else:
+        terminal.text(run_text(found))
     return Exit.OK
 
 

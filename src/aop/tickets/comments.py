@@ -9,7 +9,7 @@ from aop.core.errors import Json
 
 MARKER = "AOP-Run"
 
-_DOING = {
+DOING: Mapping[str, str] = {
     "parse": "reading the ticket",
     "report_start": "telling the ticket that the work begins",
     "check_branch": "looking for the branch",
@@ -36,7 +36,13 @@ _DOING = {
     "check_report": "checking what the model found",
     "publish_review": "writing the review to the merge request",
     "approve": "approving the merge request",
+    "report_failure": "telling the ticket of the failure",
+    "roll_back": "moving the ticket back",
+    "report_recovery": "telling the ticket that it is tried again",
+    "read_ticket": "reading the ticket",
+    "set_limits": "setting the model's limits",
 }
+"""What each step is for, in the words of whoever reads a ticket."""
 
 
 class StepFailure(Protocol):
@@ -80,5 +86,5 @@ def failed(work: str, failure: StepFailure, left: str, then: str, run_id: str) -
 
 def _named(step: str) -> str:
     """Return a step by its name, and by what it is for."""
-    doing = _DOING.get(step.rpartition(".")[2])
+    doing = DOING.get(step.rpartition(".")[2])
     return f"`{step}` ({doing})" if doing else f"`{step}`"

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import msgspec
 
 from aop.brains.conversation import Offer
-from aop.core.errors import Fault, Json
+from aop.core.errors import Fault, Json, RemoteNotFound
 from aop.core.run import RunId
 from aop.reviews.report import CodeReviewReport
 from aop.tickets.plans import PlannedFile
@@ -93,8 +93,13 @@ class DryTracker(_DryPort):
         self._note({"operation": "update_task_description", "key": key, "addition": addition})
 
     async def update_status(self, key: str, state: str) -> None:
-        """Note it."""
+        """Note it, if it can be done."""
+        await self._tracker.check_status(key, state)
         self._note({"operation": "update_status", "key": key, "state": state})
+
+    async def check_status(self, key: str, state: str) -> None:
+        """Read."""
+        await self._tracker.check_status(key, state)
 
 
 class DryVcs(_DryPort):
@@ -139,7 +144,9 @@ class DryVcs(_DryPort):
         self._note({"operation": "approve_merge_request", "project": project, "number": number, "head": head})
 
     async def create_branch(self, project: str, branch: str, *, base: str | None) -> None:
-        """Note it."""
+        """Note it, if there is what it begins at."""
+        if base is not None and not await self._vcs.validate_branch_existence(project, base):
+            raise RemoteNotFound(f"There is no branch `{base}`, which `target_base_branch` names.", branch=base)
         self._note({"operation": "create_branch", "project": project, "branch": branch, "base": base})
 
     async def commit_changes(

@@ -85,6 +85,9 @@ class TrackerPort(McpPort, Protocol):
     async def update_status(self, key: str, state: str) -> None:
         """Move a ticket to a state by the transition that leads there, unless it is there."""
 
+    async def check_status(self, key: str, state: str) -> None:
+        """Refuse what `update_status` would refuse, and move nothing."""
+
 
 class VcsPort(McpPort, Protocol):
     """Where code lives. Every operation raises RemoteNotFound, RemoteRejected or RemoteUnavailable."""

@@ -9,6 +9,12 @@ from urllib.parse import urlsplit
 
 from aop.core.errors import TicketSettingMissing
 
+# Nobody keeps a tracker there, but clouds keep what machines may know of themselves: carriers' and protocols' own
+# networks, which `ipaddress` counts neither as private nor always as not global, and the IPv6 address of one of them.
+_NEVER = tuple(map(ipaddress.ip_network, ("100.64.0.0/10", "192.0.0.0/24", "fd00:ec2::/32")))
+_TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
+_NAMES_OF_CLOUDS = ("metadata.google.internal", "metadata.azure.internal", "instance-data.ec2.internal")
+
 _CLOUD = (".atlassian.net", ".jira.com", ".jira-dev.com", ".atlassian-us-gov-mod.net", ".atlassian-us-gov.net")
 
 
@@ -28,7 +34,7 @@ def checked_address(environ: Mapping[str, str], variable: str) -> str:
         raise _wrong(variable, "does not begin with `https://` and a host")
     if parts.username or parts.password or parts.query or parts.fragment or not text.isascii():
         raise _wrong(variable, "has more than scheme, host, port and path")
-    if _leads_nowhere_good(host):
+    if _leads_nowhere_good(host.rstrip(".")):
         raise _wrong(variable, "names a host that no such system is at")
     return text
 
@@ -41,6 +47,8 @@ def is_atlassian_cloud(address: str) -> bool:
 
 def _leads_nowhere_good(host: str) -> bool:
     """Tell whether a host is an address of the link, such as that of a cloud's metadata, or of no machine at all."""
+    if host in _NAMES_OF_CLOUDS:
+        return True
     try:
         # Also `0x7f000001`, `2130706433` and `127.1`, which others resolve though `ipaddress` does not read them.
         found: ipaddress.IPv4Address | ipaddress.IPv6Address = ipaddress.ip_address(socket.inet_aton(host))
@@ -50,8 +58,17 @@ def _leads_nowhere_good(host: str) -> bool:
         except ValueError:
             return False
     if isinstance(found, ipaddress.IPv6Address):
-        found = found.ipv4_mapped or found
-    return found.is_link_local or found.is_unspecified or found.is_multicast or str(found) == "192.0.0.192"
+        found = _within(found) or found
+    return (
+        found.is_link_local or found.is_unspecified or found.is_multicast or any(found in network for network in _NEVER)
+    )
+
+
+def _within(found: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+    """Return the IPv4 address that an IPv6 one stands for."""
+    if found in _TRANSLATED:
+        return ipaddress.IPv4Address(found.packed[-4:])
+    return found.ipv4_mapped or found.sixtofour
 
 
 def _wrong(variable: str, why: str) -> TicketSettingMissing:

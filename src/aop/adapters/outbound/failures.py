@@ -12,9 +12,10 @@ ERROR_CHARS = 400
 _TRY_AGAIN = frozenset([408, 425, 429])
 # A status as LOCAL and the server of GitLab begin with, or as that of Atlassian puts it into brackets. Any other number
 # may be part of a key, of an id or of a name.
-_STATUS = re.compile(r"(?:\A|API error: |\()([45][0-9][0-9])\b")
+_STATUS = re.compile(r"(?:\A|API error: |\()([345][0-9][0-9])\b")
 # What a server says where it has no status. The first that is found counts.
 _WORDS = (
+    (re.compile(r"exceeded 0 redirects|redirect blocked", re.IGNORECASE), 302),
     (re.compile(r"too many requests|rate.?limit", re.IGNORECASE), 429),
     (re.compile(r"unauthorized|authentication failed", re.IGNORECASE), 401),
     (re.compile(r"not found|does not exist|no content with the given id", re.IGNORECASE), 404),
@@ -31,6 +32,7 @@ _HINTS = {
     403: "Give the account of AOP the rights that `docs/tickets.md` names, and start the ticket again.",
     409: "Somebody else changed it meanwhile: look at it, and start the ticket again.",
     429: "It takes no more requests for now: wait a few minutes, and start the ticket again.",
+    302: "It answers from another address, which is not followed: set its address to that one, and start again.",
     None: (
         "Look at what `aop doctor --outbound` says of the token and its rights, and start the ticket again;"
         " what was written already is not written twice."
@@ -45,7 +47,7 @@ def refusal(server: str, tool: str, text: str, *, token: str, redact: Callable[[
     silent = status is None and _NOTHING_SAID.search(text) is not None
     kind = RemoteUnavailable if silent else _meaning(status)
     shown = redact(" ".join(text.split()))[:ERROR_CHARS]
-    told = _HINTS.get(status)
+    told = _HINTS.get(302 if status is not None and status < 400 else status)
     return kind(
         f"`{server}` answered to `{tool}`: {shown}",
         server=server,

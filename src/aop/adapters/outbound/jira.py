@@ -76,10 +76,20 @@ class JiraTracker(TablePort):
 
     @patiently
     async def update_status(self, key: str, state: str) -> None:
+        found = await self._transition(key, state)
+        if found is not None:
+            await self._call("do_transition", key=key, transition=found)
+
+    @patiently
+    async def check_status(self, key: str, state: str) -> None:
+        await self._transition(key, state)
+
+    async def _transition(self, key: str, state: str) -> str | None:
+        """Return the id of the transition that leads to a state; None if the ticket is there."""
         # `Start review -> In Review` names a transition and where it leads, where the two differ.
         transition, wanted = (_ARROW.split(state, maxsplit=1) * 2)[:2]
         if (await self._issue(key, "status"))["status"]["name"].casefold() == wanted.casefold():
-            return
+            return None
         known = await self._call("list_transitions", key=key)
         names = {transition.casefold(), wanted.casefold()}
         found = [
@@ -93,7 +103,7 @@ class JiraTracker(TablePort):
                 transitions=offered,
                 hint="Set the workflow's variable to `TRANSITION -> STATE`, with one of these transitions.",
             )
-        await self._call("do_transition", key=key, transition=str(found[0]["id"]))
+        return str(found[0]["id"])
 
     @patiently
     async def finds_tickets(self, query: str) -> bool:

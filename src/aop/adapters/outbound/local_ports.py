@@ -74,11 +74,19 @@ class LocalTracker(_LocalPort):
             await self._call("update_description", key=key, text=f"{description.rstrip()}\n\n{addition}\n")
 
     async def update_status(self, key: str, state: str) -> None:
+        found = await self._transition(key, state)
+        if found is not None:
+            await self._call("do_transition", key=key, transition=found)
+
+    async def check_status(self, key: str, state: str) -> None:
+        await self._transition(key, state)
+
+    async def _transition(self, key: str, state: str) -> int | None:
         wanted = state.casefold()
         if (await self._call("get_ticket", key=key))["status"].casefold() == wanted:
-            return
+            return None
         known = await self._call("list_transitions", key=key)
-        found = [each["id"] for each in known if wanted in (each["name"].casefold(), each["to"].casefold())]
+        found = [int(each["id"]) for each in known if wanted in (each["name"].casefold(), each["to"].casefold())]
         if not found:
             names: list[Json] = [each["to"] for each in known]
             raise RemoteRejected(
@@ -86,7 +94,7 @@ class LocalTracker(_LocalPort):
                 states=names,
                 hint="Set the variable of the workflow's state to one that the ticket can go to.",
             )
-        await self._call("do_transition", key=key, transition=found[0])
+        return found[0]
 
 
 class LocalVcs(_LocalPort):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct
@@ -28,6 +30,15 @@ _NETWORK = (
     "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
     "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS",
 )  # fmt: skip
+
+
+# A system that says that what was asked for is elsewhere could lead a server to machines that only this one reaches.
+_NO_REDIRECTS_OF_REQUESTS = "import requests.sessions; requests.sessions.DEFAULT_REDIRECT_LIMIT = 0"
+_NO_REDIRECTS_OF_NODE = (
+    "import {{createRequire}} from 'node:module';"
+    "const u = createRequire({program})('undici'), followed = u.fetch;"
+    "u.fetch = (where, how) => followed(where, {{...how, redirect: 'manual'}});"
+)
 
 
 class TicketSystem(Struct, frozen=True, kw_only=True):
@@ -63,7 +74,13 @@ ATLASSIAN = Server(
     from_npm=False,
     program="bin/python",
     # It would let an `.env` of the folder that it is started in overrule what it is told.
-    words=("-I", "-c", "from mcp_atlassian import main; main()", "--env-file", os.devnull),
+    words=(
+        "-I",
+        "-c",
+        f"{_NO_REDIRECTS_OF_REQUESTS}; from mcp_atlassian import main; main()",
+        "--env-file",
+        os.devnull,
+    ),
     command="MCP_ATLASSIAN_COMMAND",
     arguments="MCP_ATLASSIAN_ARGS",
 )
@@ -147,7 +164,10 @@ def _program(server: Server, place: Path, environ: Mapping[str, str]) -> tuple[s
     if not program.exists() or (server.from_npm and node is None):
         lacking = "Node.js" if program.exists() else f"the MCP server `{server.package}`"
         raise OutboundServerMissing(f"This machine lacks {lacking}.", server=server.name)
-    return (node, (str(program),)) if node else (str(program), server.words)
+    if node is None:
+        return str(program), server.words
+    guard = quote(_NO_REDIRECTS_OF_NODE.format(program=json.dumps(str(program))))
+    return node, ("--import", f"data:text/javascript,{guard}", str(program))
 
 
 def _gitlab_environment(environ: Mapping[str, str], denied: str) -> dict[str, str]:

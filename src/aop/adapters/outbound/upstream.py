@@ -11,8 +11,10 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from hashlib import sha256
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from aop.adapters.outbound.failures import refusal
@@ -58,6 +60,7 @@ class Upstream:
         self._needed = tuple(needed)
         self._portal = portal
         self._redact = redact
+        self._pinned = ""
         self._asked: asyncio.Queue[_Asked | None] = asyncio.Queue()
         self._ended = asyncio.run_coroutine_threadsafe(self._serve(), portal)
 
@@ -148,6 +151,23 @@ class Upstream:
                 server=self._command.name,
                 missing=missing,
             )
+        self._hold_to(tools)
+
+    def _hold_to(self, tools: Sequence[ListedTool]) -> None:
+        """Refuse a server that was started anew and means something else by the tools that are needed.
+
+        Raises: RemoteToolsMissing.
+        """
+        needed = {need.tool for need in self._needed}
+        shown = [tool for tool in sorted(tools, key=lambda tool: tool.name) if tool.name in needed]
+        pin = sha256(msgspec.json.encode(shown, order="sorted")).hexdigest()
+        if pin != (self._pinned or pin):
+            raise RemoteToolsMissing(
+                f"The MCP server `{self._command.name}` describes its tools otherwise than when it was first started.",
+                server=self._command.name,
+                hint="Look what changed it, install the version that `docs/tickets.md` names, and start again.",
+            )
+        self._pinned = pin
 
     def _refusal(self, tool: str, text: str) -> Refusal:
         return refusal(self._command.name, tool, text, token=self._command.token, redact=self._redact)
