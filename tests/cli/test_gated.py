@@ -23,10 +23,18 @@ def test_a_plan_that_the_agent_would_look_for_in_vain_is_told_at_the_start(tmp_p
     missing = run_aop(root, "gated", "start", "--plan", "docs/none.md")
     assert (missing.code, missing.err) == (
         0,
-        "The base branch has no `docs/none.md`: commit the plan there, then `aop gated reset --name gated`.\n",
+        "The base branch has no `docs/none.md`. Commit that, then `aop gated start --name gated` again.\n",
     )
+    unreadable = run_aop(root, "gated", "start", "--name", "third", "--plan", "README.md")
+    assert unreadable.err.startswith("No pull request can be recognised in `README.md`; give each a heading such as")
+    run = run_aop(
+        root, "gated", "run", "--name", "new", "--plan", "docs/none.md", "--agent-provider", "custom", env=AGENT
+    )
+    assert (run.code, run.err.splitlines()[0]) == (4, "aop: The base branch has no `docs/none.md`. [no_master_plan]")
+    assert "`### Pull Request #1: TITLE`" in run.err
     there = run_aop(root, "gated", "start", "--name", "other")
     assert (there.code, there.err) == (0, "")
+    assert f"Still to do by `{PLAN}`: Say one; Say two." in there.out
     ignored = run_aop(root, "gated", "start", "--name", "other", "--plan", "docs/none.md")
     assert (ignored.code, ignored.err) == (
         0,
@@ -59,4 +67,5 @@ def test_an_agent_with_a_shell_alone_calls_for_help_and_goes_on_with_the_guidanc
     assert run_aop(root, "gated", "status", "--json").json["data"]["workflows"][0]["status"] == "INITIALIZING"
 
 
+AGENT = {"AOP_CUSTOM_AGENT": "true"}
 FEW = {"hypothesize_max": 1, "instrumentation_max": 1}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +44,17 @@ NOTHING = hashlib.sha256(b"").hexdigest()
 RED, GREEN, REFACTOR = "RED", "GREEN", "REFACTOR"
 
 
-def gated_repository(root: Path, *, reviewer: str = f"echo '{APPROVE}'", gates: str = GATES, **policy: Any) -> Path:
+def gated_repository(
+    root: Path,
+    *,
+    reviewer: str = f"echo '{APPROVE}'",
+    gates: str = GATES,
+    extra: Mapping[str, str] = {},
+    **policy: Any,
+) -> Path:
     """Make a repository with tests, a plan, and a reviewer that is a line of shell."""
     rules = {"gated": {"review_command": ["sh", "-c", reviewer]}, **policy}
-    extra = {
+    files = {
         PLAN: PLAN_TEXT,
         "run.sh": RUNNER,
         "tests/test_begin.sh": "exit 0\n",
@@ -55,7 +63,7 @@ def gated_repository(root: Path, *, reviewer: str = f"echo '{APPROVE}'", gates: 
         "agentic/orchestrator/gates.yaml": gates,
         "agentic/orchestrator/policy.yaml": yaml(version=1, **rules),
     }
-    return make_repository(root, {**FILES, **extra})
+    return make_repository(root, {**FILES, **files, **extra})
 
 
 def active_pr(title: str, *tasks: str, steps: tuple[str, ...] = (RED, GREEN)) -> str:

@@ -362,6 +362,8 @@ def test_a_red_step_that_fails_by_an_error_instead_of_an_assertion_has_failed() 
 def test_a_green_step_is_done_only_after_the_preflight() -> None:
     known = at(Phase.EXECUTING_TDD, task("one", done=1))
     between, action = walked(known, WORK, GREEN_PASSES)
+    assert (between, action) == (known, RunWithoutFix())
+    between, action = walked(between, WithoutFixRan(passed=False, output="1 failed"))
     assert (between, action) == (known, RunPreflight())
     after, answer = walked(between, PreflightRan(passed=True, output="fine"))
     assert (after.plan, answer.verdict, answer.output) == (plan(task("one", done=2)), SubmissionVerdict.SUCCESS, "fine")
@@ -384,7 +386,7 @@ def test_a_green_step_that_fails_is_debugged_with_the_words_of_the_run(events: t
 def test_tests_that_went_red_are_tried_without_the_fix_before_the_preflight() -> None:
     known = at(Phase.EXECUTING_TDD, task("one", done=1), frozen_tests={"tests/test_a.py": "b1"})
     _known, action = walked(known, WORK, GREEN_PASSES)
-    assert action == RunWithoutFix(test_command="pytest")
+    assert action == RunWithoutFix()
     assert walked(known, WithoutFixRan(passed=False, output="1 failed"))[1] == RunPreflight()
     after, answer = walked(known, WithoutFixRan(passed=True, output="1 passed"))
     assert (after.status, answer.verdict) == (Phase.DEBUGGING, SubmissionVerdict.FAILURE)

@@ -14,7 +14,7 @@ from aop.gated.driving import Drive, DriveLimits, Given, TurnTaken
 from aop.kernel.principals import Principal
 from aop.kernel.tokens import TokenOrder
 from tests.clocks import clocked
-from tests.gated.agents import RUN, Agent, active_pr, begun, stepping
+from tests.gated.agents import PLAN, RUN, Agent, active_pr, begun, stepping
 
 FEW = {"hypothesize_max": 1, "instrumentation_max": 1, "unlock_scope_reduction_at": 2, "unlock_escalation_at": 2}
 
@@ -130,3 +130,36 @@ def test_a_second_workflow_on_a_plan_that_is_being_worked_through_is_refused(tmp
     error = agent.world.refusal("gated.start", feature_id="third")
     assert error["code"] == "agent_at_work"
     assert error["message"] == "The workflow `gated` works through `docs/Plan_Doc/Active_Plan.md` already."
+
+
+def test_what_was_asked_is_closed_when_a_person_begins_again(tmp_path: Path) -> None:
+    agent = escalated(tmp_path / "repo")
+    agent.world.ok("gated.reset", feature_id="gated")
+    assert agent.world.ok("inbox.list")["questions"] == []
+    (question,) = agent.world.ok("inbox.list", answered=True)["questions"]
+    assert (question["answer"], question["closed_because"]) == (None, "The workflow was begun again.")
+    assert agent.call("get_task")["status"] == "INITIALIZING"
+
+
+def test_two_agents_that_call_for_help_at_the_same_moment_get_two_numbers(tmp_path: Path) -> None:
+    first = stepping(tmp_path / "repo", gated=FEW)
+    first.world.ok("gated.start", feature_id="other", master_plan="docs/other.md")
+    second = Agent(first.world, "other")
+    second.plan(active_pr("feat: Say two", "Say it").replace(PLAN, "docs/other.md"))
+    second.task()
+    for agent in (first, second):
+        agent.submit(test_command="true")
+        agent.submit(test_command="true")
+    who = Principal(role=Role.SWE, actor="swe:gated", features=frozenset({FeatureId("gated")}))
+    numbers: list[str] = []
+
+    def meanwhile(_line: str) -> None:
+        """What the first one asks is told just before it is stored; the second one is faster."""
+        answer = second.call("escalate_for_external_help", markdown_report="# Stuck too\n")
+        numbers.append(answer["question_id"])
+
+    report = {"markdown_report": "# Stuck\n"}
+    answer = first.world.app.gateway.call(who, "escalate_for_external_help", report, report=meanwhile)
+    assert [*numbers, answer.data["question_id"]] == ["q1", "q2"]
+    asked = {each["question_id"]: each["text"] for each in first.world.ok("inbox.list")["questions"]}
+    assert asked == {"q1": "# Stuck too\n", "q2": "# Stuck\n"}

@@ -356,6 +356,11 @@ def test_a_person_may_let_a_test_be_changed_that_went_red(tmp_path: Path) -> Non
     better = TEST_ONE.replace("one", "two")
     assert agent.write("tests/test_one.sh", better, reason="It was to be two.")["success"] is False
     agent.world.ok("inbox.answer", feature_id="gated", question_id="q1", answer="grant")
+    # What was granted is what was shown, and nothing else.
+    sha = agent.content("tests/test_one.sh")[1]
+    other = patch_of("tests/test_one.sh", "exit 0", old=tuple(TEST_ONE.splitlines()))
+    patch = {"file_path": "tests/test_one.sh", "unified_diff": other, "base_content_sha256": sha}
+    assert agent.refused("safe_patch", **patch) == "frozen_test"
     assert agent.write("tests/test_one.sh", better)["success"]
     agent.green("src/said.txt", "two\n")
 

@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     else:
         terminal.text(SAY[arguments.action](answer.data))
         if arguments.action == "start":
-            _warn_of_plan(app.root, arguments.plan, answer.data, terminal)
+            _warn_of_plan(arguments.plan, answer.data, terminal)
     return Exit.OK
 
 
@@ -83,21 +83,22 @@ def _reset(app: App, arguments: argparse.Namespace) -> Envelope:
 
 
 def _say_started(data: Mapping[str, Any]) -> str:
-    name = data["feature_id"]
+    name, left = data["feature_id"], data["pull_requests_left"]
     return (
         f"The workflow `{name}` is {data['status']}, in {data['worktree_path']}.\n"
-        f"Let an agent in: `aop token swe --feature {name}`, and `aop mcp` with it;"
+        + (f"Still to do by `{data['master_plan']}`: {'; '.join(left)}.\n" if left else "")
+        + f"Let an agent in: `aop token swe --feature {name}`, and `aop mcp` with it;"
         " or, with a shell alone, `aop call get_task`."
     )
 
 
-def _warn_of_plan(root: Path, wanted: str | None, data: Mapping[str, Any], terminal: Terminal) -> None:
+def _warn_of_plan(wanted: str | None, data: Mapping[str, Any], terminal: Terminal) -> None:
     """Say so where the agent would look for a plan in vain, or finds another one than was asked for."""
     plan, name = data["master_plan"], data["feature_id"]
     if wanted is not None and not data["created"] and wanted != plan:
         terminal.say(f"`{name}` was there already, and works through `{plan}`; for `{wanted}`, take another `--name`.")
-    if not (root / data["worktree_path"] / plan).is_file():
-        terminal.say(f"The base branch has no `{plan}`: commit the plan there, then `aop gated reset --name {name}`.")
+    if data["plan_problem"]:
+        terminal.say(f"{data['plan_problem']} Commit that, then `aop gated start --name {name}` again.")
 
 
 def _say_status(data: Mapping[str, Any]) -> str:

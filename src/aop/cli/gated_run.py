@@ -22,6 +22,7 @@ from aop.core.errors import AgentAtWork, InvalidCliArgs, Json
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.gated.driving import Drive, DriveEnded, DriveEnding, DriveLimits
+from aop.gated.steering import refuse_without_plan
 from aop.kernel.calls import Envelope
 from aop.kernel.gateway import Gateway
 from aop.kernel.ports import Report
@@ -80,6 +81,7 @@ def _driven(app: App, settings: Settings, arguments: argparse.Namespace, termina
     choice = choice_of(Role.SWE, wish, ProviderWish.from_env(settings.environ), runtime)
     # What is missing is said before anything is changed.
     gated_agent(app, settings, choice)
+    refuse_without_plan(app.gateway.kernel, arguments.name, arguments.plan)
     began = time.monotonic()
 
     def tell(line: str) -> None:

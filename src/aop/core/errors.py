@@ -803,6 +803,16 @@ class NoWorkflow(Refusal):
     hint = "A person starts one with `aop gated start`."
 
 
+class NoMasterPlan(Refusal):
+    """There is no plan of pull requests that an agent could be driven through."""
+
+    code = "no_master_plan"
+    move = Move.ASK_PERSON
+    hint = (
+        "Commit one to the base branch: a heading `### Pull Request #1: TITLE` for each; docs/gated.md has an example."
+    )
+
+
 class AgentAtWork(Refusal):
     """Somebody else works through the same plan."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated
 
@@ -168,9 +169,19 @@ def replanned(plan: ActivePr, draft: ActivePr, *, original: str) -> tuple[Active
     elif not new:
         problems.append(f"No task takes the place of `{original}`.")
     else:
-        problems += _problems_of(new, original)
+        problems += [*_problems_of(new, original), *order_problems(new)]
     tasks = tuple(known.get(task.task_name) or _undone(task) for task in draft.tasks)
     return replace(plan, tasks=tasks), tuple(problems)
+
+
+def order_problems(tasks: Iterable[PlanTask]) -> list[str]:
+    """Return which tasks want something to pass that no test asked for before."""
+    kinds = {task.task_name: [step.type for step in task.tdd_steps] for task in tasks}
+    return [
+        f"The task `{name}` has a GREEN step without a RED step before it."
+        for name, steps in kinds.items()
+        if StepType.GREEN in steps and StepType.RED not in steps[: steps.index(StepType.GREEN)]
+    ]
 
 
 def _problems_of(new: list[PlanTask], original: str) -> list[str]:

@@ -12,8 +12,8 @@ TOOLKIT = (
     " `submit_work` to hand in. Tests run through `submit_work` alone. Make one attempt, hand it in, and wait."
 )
 SCHEMA = """{
-  "masterPlanPath": "docs/Plan_Doc/Active_Plan.md",
-  "prTitle": "feat: what this pull request does",
+  "masterPlanPath": "%s",
+  "prTitle": "feat: the title that the master plan gives it",
   "summary": "why, in a few sentences",
   "verificationPlan": "how one sees that it works",
   "tasks": [
@@ -40,9 +40,9 @@ def initialise(master_plan: str, problem: str | None) -> str:
     return _joined(
         "Your goal: choose the next pull request of the master plan, and write it down as `ACTIVE_PR.json`.",
         f"The last draft was not accepted: {problem}" if problem else "",
-        f"Read `{master_plan}`, and take the first pull request that is not marked `[DONE]`. Create `ACTIVE_PR.json`"
-        " with `safe_patch` (for a new file `base_content_sha256` is the hash of nothing), in this form:",
-        SCHEMA,
+        f"Read `{master_plan}`, and take the first pull request that is neither marked `[DONE]` nor ticked. Create"
+        " `ACTIVE_PR.json` with `safe_patch` (`base_content_sha256` of a new file is the hash of nothing), like this:",
+        SCHEMA.replace("%s", master_plan),
         "Then call `submit_work` with a summary.",
     )
 

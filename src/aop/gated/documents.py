@@ -5,15 +5,24 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import msgspec
+from msgspec import Struct
 
 from aop.core.errors import Refusal
 from aop.core.ids import CommitId, FeatureId, TreeId
 from aop.gated.active_pr import ActivePr, plan_text, read_plan
 from aop.gated.workflow import Workflow
-from aop.kernel.documents import Document
+from aop.kernel.documents import Document, Subject
 
 ACTIVE_PR, ORCHESTRATION_STATE = "ACTIVE_PR.json", "ORCHESTRATION_STATE.json"
 REVIEW_INPUT = ".aop-review.json"
+
+
+class Unfixed(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A tree with new tests and without what they are about, on which the gates failed."""
+
+    subject: Subject
+    ran: int | None
+    """How many tests ran there: with the fix, not one of them may be missing."""
 
 
 class GatedWorkflow(Document, frozen=True, kw_only=True):
@@ -30,7 +39,9 @@ class GatedWorkflow(Document, frozen=True, kw_only=True):
     tree: TreeId
     """What the work is, byte for byte."""
     red_tree: TreeId | None = None
-    """What it was when a test went red last: the work without the fix."""
+    """What it was before the test was written that went red last: the work without the fix."""
+    unfixed: Unfixed | None = None
+    """That, with the tests as they are now."""
     draft: str | None = None
     """`ACTIVE_PR.json` while the agent writes it; from then on the plan of the workflow is what it holds."""
     question: str = ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any, Protocol
@@ -14,6 +13,7 @@ from aop.core.errors import Json, NoUsableAnswer, NoWorkflow
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.gated.documents import GatedWorkflow
+from aop.gated.master_plan import is_done
 from aop.gated.standing import GET_TASK, SUBMIT_WORK
 from aop.gated.workflow import Phase, Workflow
 from aop.kernel.calls import Envelope
@@ -206,7 +206,7 @@ def resting(task: Envelope, known: Workflow, plan: str) -> DriveEnded | None:
         )
     if known.status in RESTING:
         return DriveEnded(ending=RESTING[known.status], message=_reason(task.data["task"]))
-    if known.status is Phase.INITIALIZING and known.plan is None and _is_done(plan):
+    if known.status is Phase.INITIALIZING and known.plan is None and is_done(plan):
         return DriveEnded(ending=DriveEnding.DONE, message="Every pull request of the master plan is merged.")
     return None
 
@@ -222,15 +222,6 @@ RESTING: Mapping[Phase, DriveEnding] = {
 def _reason(task: str) -> str:
     goal, _, reason = task.partition("\n\n")
     return reason.partition("\n\nCall `get_task`")[0] or goal
-
-
-def _is_done(plan: str) -> bool:
-    """Tell whether a plan has headings of pull requests, and all say that they are done.
-
-    Nothing is decided by this but whether an agent is asked: what a plan means is the agent's to read (GATED-08).
-    """
-    headings = re.findall(r"(?mi)^ {0,3}#{1,6}[ \t]+pull request\b.*$", plan)
-    return bool(headings) and all(re.search(r"\[DONE\]\s+[0-9a-f]{7,64}\s*$", heading) for heading in headings)
 
 
 def used_up(allowed: DriveLimits, *, turns: int, idle: int, left: float, over: Overrun | None) -> DriveEnded | None:

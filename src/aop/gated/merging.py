@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 from aop.core.errors import MergeConflict
 from aop.core.ids import TreeId
+from aop.gated.master_plan import mark_problem
 from aop.gated.sitting import Sitting
 from aop.gated.standing import plan_of
 from aop.gated.verification import run_mode
@@ -37,26 +36,13 @@ def _mark_problem(sitting: Sitting, action: CheckPlan) -> str:
     squashed = git.tree_of(known.head)
     if [change.path for change in git.changes(squashed, known.tree)] != [action.path]:
         return f"Exactly `{action.path}` is to be changed."
-    before, after = (_lines(sitting, tree, action.path) for tree in (squashed, known.tree))
-    differing = [(old, new) for old, new in zip(before, after, strict=False) if old != new]
-    if len(before) != len(after) or len(differing) != 1:
-        return f"In `{action.path}`, exactly one line is to be changed: the heading of `{action.pr_title}`."
-    old, new = differing[0]
-    marked = re.fullmatch(re.escape(old.rstrip()) + r"\s+\[DONE\]\s+([0-9a-f]{7,64})\s*", new)
-    if marked is None or not action.commit_hash.startswith(marked.group(1)):
-        return f"The line is to end with: [DONE] {action.commit_hash}"
-    return "" if _is_heading_of(old, action.pr_title) else f"That line is not the heading of `{action.pr_title}`."
+    before, after = (_text(sitting, tree, action.path) for tree in (squashed, known.tree))
+    return mark_problem(before, after, action.pr_title, action.commit_hash)
 
 
-def _is_heading_of(line: str, title: str) -> bool:
-    """Tell whether a heading names a pull request, with or without the kind of change before its title."""
-    bare = re.sub(r"^[a-z]+(\([^()]*\))?!?:\s*", "", title.casefold()).strip()
-    return line.lstrip().startswith("#") and bare in line.casefold()
-
-
-def _lines(sitting: Sitting, tree: TreeId, path: str) -> list[str]:
+def _text(sitting: Sitting, tree: TreeId, path: str) -> str:
     entry = sitting.kernel.git.entry(tree, path)
-    return [] if entry is None else sitting.kernel.git.blob(entry.oid).decode(errors="replace").splitlines()
+    return "" if entry is None else sitting.kernel.git.blob(entry.oid).decode(errors="replace")
 
 
 def looked_at_merge(sitting: Sitting, action: Merge) -> Merged | ApprovalAwaited | MergeConflicted:

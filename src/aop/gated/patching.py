@@ -7,13 +7,14 @@ import hashlib
 from msgspec.structs import replace
 
 from aop.core.errors import FrozenTest, InvalidArguments, Json, OutOfStep, ProtectedPath, WorkflowEscalated
+from aop.core.ids import TreeId
 from aop.gated.active_pr import StepType
 from aop.gated.answers import SWE, Patched, SafePatch
 from aop.gated.documents import ACTIVE_PR, ORCHESTRATION_STATE
+from aop.gated.freezing import GRANT, REFUSE, about_frozen, is_granted
 from aop.gated.looking import content_of, next_call_of, state_of
-from aop.gated.sitting import Sitting, sitting_of
+from aop.gated.sitting import Asking, Sitting, sitting_of
 from aop.gated.standing import plan_of, step_of
-from aop.gated.verification import GRANT, REFUSE, about_frozen, is_granted
 from aop.gated.workflow import Phase
 from aop.kernel.applying import applied
 from aop.kernel.calls import Call, Outcome, Tool
@@ -24,15 +25,16 @@ from aop.kernel.needed_locks import check_unbroken, locks_for_paths
 from aop.kernel.patches import refuse_secret_name, refuse_secrets, rules_of
 from aop.kernel.paths import canonical_path
 from aop.kernel.ports import FileMode
-from aop.kernel.questions import Question, time_limit
-from aop.kernel.tools.patch import PatchTarget, judge_proposal, proposal_for
+from aop.kernel.questions import Question
+from aop.kernel.tools.patch import PatchedTree, PatchTarget, judge_proposal, proposal_for
 
 PLANNING = (Phase.INITIALIZING, Phase.REPLANNING)
 STEPPING = (Phase.EXECUTING_TDD, Phase.DEBUGGING)
+MOST_SHOWN = 16_000
 CHANGED_MEANWHILE = (
     "The file is not what `base_content_sha256` says; nothing was changed. Make the diff from its content."
 )
-ASKED = "A person is asked whether this test may change; until then, nothing is changed."
+ASKED = "A person is asked whether this test may change so; until then, nothing is changed. Then send this diff again."
 
 
 def safe_patch(call: Call, arguments: SafePatch) -> Outcome:
@@ -47,11 +49,12 @@ def safe_patch(call: Call, arguments: SafePatch) -> Outcome:
         _refuse_other_files(sitting, path, arguments.unified_diff)
         if path == ACTIVE_PR:
             _change_draft(sitting, content or b"", arguments.unified_diff)
-        elif _needs_grant(sitting, path):
-            _ask_for_grant(sitting, path, arguments)
-            return sitting.finish(_answer(sitting, path, ASKED, success=False))
         else:
-            _change_tree(sitting, arguments.unified_diff)
+            proposal = _proposal(sitting, arguments.unified_diff)
+            if _needs_grant(sitting, path, proposal.tree):
+                _ask_for_grant(sitting, path, proposal.tree, arguments)
+                return sitting.finish(_answer(sitting, path, ASKED, success=False))
+            _change_tree(sitting, proposal)
         return sitting.finish(_answer(sitting, path, f"`{path}` is changed.", success=True))
 
 
@@ -68,7 +71,9 @@ def _refuse_untimely(sitting: Sitting, path: str) -> None:
     elif workflow.status is Phase.FINALIZE_COMPLETE:
         is_timely = path == plan_of(workflow).master_plan_path
     else:
-        is_timely = workflow.status in STEPPING and workflow.pending_analysis is None
+        # What is left to do is not for a step to say: the plan is marked when all is done.
+        is_step = workflow.status in STEPPING and workflow.pending_analysis is None
+        is_timely = is_step and path != sitting.known.master_plan
     if not is_timely or workflow.last_completed_step is not None:
         raise OutOfStep(f"`{path}` is not to be changed while the workflow is in `{workflow.status}`.", path=path)
 
@@ -96,11 +101,16 @@ def _change_draft(sitting: Sitting, content: bytes, diff: str) -> None:
         raise InvalidArguments(f"`{ACTIVE_PR}` is to be UTF-8: {error}.") from error
 
 
-def _change_tree(sitting: Sitting, diff: str) -> None:
+def _proposal(sitting: Sitting, diff: str) -> PatchedTree:
     kernel, state = sitting.kernel, sitting.the_state()
     target = PatchTarget(state=state, accepted=None, base_tree=kernel.git.tree_of(state.base_commit))
     proposal = proposal_for(kernel, target, diff, sitting.config)
     judge_proposal(kernel, target, proposal, sitting.config)
+    return proposal
+
+
+def _change_tree(sitting: Sitting, proposal: PatchedTree) -> None:
+    kernel, state = sitting.kernel, sitting.the_state()
     needed = locks_for_paths([change.path for change in proposal.changes], sitting.config.policy)
     with kernel.record.read() as view:
         check_unbroken(view, state, needed, now_by(kernel.clock))
@@ -108,34 +118,32 @@ def _change_tree(sitting: Sitting, diff: str) -> None:
     sitting.learn(tree=proposal.tree)
 
 
-def _needs_grant(sitting: Sitting, path: str) -> bool:
+def _needs_grant(sitting: Sitting, path: str, tree: TreeId) -> bool:
     """Tell whether a test went red and the step at hand is not to write tests."""
     workflow = sitting.workflow
     if workflow.status not in STEPPING or path not in workflow.frozen_tests:
         return False
-    return step_of(workflow).type is not StepType.RED and not is_granted(sitting, path)
+    return step_of(workflow).type is not StepType.RED and not is_granted(sitting, path, tree)
 
 
-def _ask_for_grant(sitting: Sitting, path: str, arguments: SafePatch) -> None:
+def _ask_for_grant(sitting: Sitting, path: str, tree: TreeId, arguments: SafePatch) -> None:
     if arguments.reason is None:
         raise FrozenTest(f"`{path}` went red, and is not to be changed before the code is right.", path=path)
-    kernel, about = sitting.kernel, about_frozen(sitting.name, path)
+    kernel, about = sitting.kernel, about_frozen(sitting, path, tree)
     with kernel.record.read() as view:
         known = list(view.all(Question))
     if any(each.is_open and each.about == about for each in known):
         return
-    sitting.question = Question(
-        version=1,
-        question_id=f"q{1 + len(known)}",
-        feature_id=sitting.name,
+    diff = kernel.redact(arguments.unified_diff)
+    if len(diff) > MOST_SHOWN:
+        raise InvalidArguments(
+            f"The diff has {len(diff)} characters; a person is shown at most {MOST_SHOWN}, and grants what was shown.",
+            hint="Change less of the test at a time.",
+        )
+    sitting.asking = Asking(
         gate="authorisation",
-        text=kernel.redact(f"May the test `{path}` be changed, which went red? {arguments.reason}"),
-        detail={"diff": kernel.redact(arguments.unified_diff)[:16_000]},
-        about=about,
-        choices=(GRANT, REFUSE),
-        due_at=time_limit(sitting.config.policy.inbox, "authorisation", kernel.clock.now()),
-        asked_by=sitting.call.principal.actor,
-        asked_at=kernel.now(),
+        text=kernel.redact(f"May the test `{path}` be changed so, which went red? {arguments.reason}"),
+        more={"detail": {"diff": diff}, "about": about, "choices": (GRANT, REFUSE)},
     )
 
 

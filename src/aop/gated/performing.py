@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from aop.core.errors import BranchExists, Refusal
 from aop.gated.fetching import latest_base
+from aop.gated.freezing import is_as_frozen
 from aop.gated.machine import step
 from aop.gated.merging import looked_at_merge, marked_plan
 from aop.gated.reviewing import reviewed
@@ -26,7 +27,6 @@ from aop.gated.workflow import (
     Judge,
     MakeBranch,
     Merge,
-    Phase,
     Revert,
     Reverted,
     Review,
@@ -53,8 +53,8 @@ def carried_through(sitting: Sitting, event: Event) -> Brief | Judge:
         if isinstance(action, Refusal):
             raise action
         sitting.learn(workflow=after)
-        if after.frozen_tests != before.frozen_tests and after.status is not Phase.REPLANNING:
-            sitting.learn(red_tree=sitting.known.tree)
+        if before.pending_analysis is not None and after.plan != before.plan:
+            sitting.learn(red_tree=sitting.kernel.git.tree_of(sitting.known.head))
         if isinstance(action, Brief | Judge):
             return action
         event = PERFORM[type(action)](sitting, action)
@@ -108,9 +108,9 @@ def _reverted(sitting: Sitting, _action: Revert) -> Reverted:
     sitting.state = replace(state, tree=tree, gates=unproven(state.gates))
     sitting.learn(tree=tree, red_tree=None)
     held = {
-        path: oid
-        for path, oid in known.workflow.frozen_tests.items()
-        if (entry := git.entry(tree, path)) is not None and entry.oid == oid
+        path: frozen
+        for path, frozen in known.workflow.frozen_tests.items()
+        if is_as_frozen(git.entry(tree, path), frozen)
     }
     return Reverted(frozen=held)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -31,8 +32,9 @@ from aop.kernel.gate_runs import record_run
 from aop.kernel.gated_models import GatedRules
 from aop.kernel.held_features import held_worktree
 from aop.kernel.principals import Principal
-from aop.kernel.questions import Question
+from aop.kernel.questions import HumanGate
 from aop.kernel.record import Snapshot, Transaction
+from aop.kernel.tools.inbox import put_question
 from aop.kernel.usage import FeatureUsage, Usage, with_turn
 
 
@@ -42,6 +44,14 @@ class RefMove(Struct, frozen=True, kw_only=True):
     branch: str
     old: CommitId | None
     new: CommitId
+
+
+class Asking(Struct, frozen=True, kw_only=True):
+    """What a person is to be asked; it gets its number where it is stored."""
+
+    gate: HumanGate
+    text: str
+    more: Mapping[str, Any] = {}
 
 
 class ReviewHeld(Struct, frozen=True, kw_only=True):
@@ -67,7 +77,7 @@ class Sitting:
         self.state_before, self.state = state, state
         self.runs: list[GateRun] = []
         self.move: RefMove | None = None
-        self.question: Question | None = None
+        self.asking: Asking | None = None
         self.review: ReviewHeld | None = None
         self.notes: list[str] = []
         """What the agent is told besides: what was not as the server left it."""
@@ -111,6 +121,10 @@ class Sitting:
 
     def finish(self, outcome: Outcome) -> Outcome:
         """Move the branch, store everything, and show it; or none of it."""
+        return self.finish_with(lambda: outcome)
+
+    def finish_with(self, outcome: Callable[[], Outcome]) -> Outcome:
+        """Do so with an answer that tells what is only known when everything is stored."""
         if self.call.principal.token:
             self.learn(agent=self.call.principal.token)
         if self.move is not None:
@@ -127,23 +141,26 @@ class Sitting:
         write_files(self.kernel, self.known)
         return answer
 
-    def _stored(self, tx: Transaction, outcome: Outcome) -> Outcome:
+    def _stored(self, tx: Transaction, outcome: Callable[[], Outcome]) -> Outcome:
         now = tx.get(GatedWorkflow, self.name)
         if now != self.before:
             current = 0 if now is None else now.version
             raise VersionConflict(f"The workflow `{self.name}`", expected=self.before.version, current=current)
+        if self.asking is not None:
+            self._ask(tx, self.asking)
         if self.known != self.before:
             put_workflow(tx, replace(self.known, version=self.before.version + 1))
         self._store_feature(tx)
-        if self.question is not None:
-            tx.put(self.question, self.question.question_id)
-            asked = {"question_id": self.question.question_id, "text": self.question.text}
-            tx.append(self.call.event("question_asked", self.name, **asked))
         if self.review is not None:
             self._note_review(tx, self.review)
         facts: dict[str, Json] = {"tool": self.call.tool.name, "status": self.workflow.status, "notes": self.notes}
         tx.append(self.call.event("workflow_called", self.name, **facts, tree=self.known.tree, head=self.known.head))
-        return outcome
+        return outcome()
+
+    def _ask(self, tx: Transaction, asking: Asking) -> None:
+        question = put_question(tx, self.call, self.name, asking.gate, asking.text, **asking.more)
+        if asking.gate == "escalation":
+            self.learn(question=question.question_id)
 
     def _note_review(self, tx: Transaction, review: ReviewHeld) -> None:
         tx.append(self.call.event("work_reviewed", self.name, **msgspec.to_builtins(review)))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import Struct
 from msgspec.structs import replace
 
-from aop.core.errors import AgentAtWork, BranchExists, InvalidArguments, NoWorkflow
-from aop.core.ids import FeatureId, feature_id
+from aop.core.errors import AgentAtWork, BranchExists, InvalidArguments, NoMasterPlan, NoWorkflow
+from aop.core.ids import FeatureId, TreeId, feature_id
 from aop.gated.documents import ACTIVE_PR, ORCHESTRATION_STATE, GatedWorkflow
+from aop.gated.master_plan import plan_problem, pull_requests
 from aop.gated.sitting import put_workflow, write_files
 from aop.gated.workflow import Workflow
 from aop.kernel.calls import Arguments, Call, ChangeArguments, Kernel, Outcome, Tool, the_feature
@@ -17,7 +20,11 @@ from aop.kernel.held_features import held_worktree
 from aop.kernel.merging import base_head
 from aop.kernel.paths import canonical_path
 from aop.kernel.permissions import COORDINATORS
+from aop.kernel.ports import FileMode
+from aop.kernel.questions import Question, closed
 from aop.kernel.record import Snapshot, Transaction
+
+BEGUN_AGAIN = "The workflow was begun again."
 
 
 class Start(ChangeArguments, frozen=True, kw_only=True):
@@ -54,6 +61,10 @@ class WorkflowFacts(Struct, frozen=True, kw_only=True):
     """What failed last; null if nothing did."""
     halt_reason: str | None
     """Why it cannot go on by itself; null if it can."""
+    plan_problem: str
+    """Why nobody can tell from the plan what is to be done; empty if it names pull requests."""
+    pull_requests_left: tuple[str, ...]
+    """The titles that the plan does not say to be done."""
     created: bool = False
     """Whether this call made it."""
 
@@ -64,29 +75,46 @@ def start(call: Call, arguments: Start) -> Outcome:
     plan = canonical_path(arguments.master_plan or kernel.config().policy.gated.master_plan)
     with held_worktree(kernel, name):
         _refuse_features(kernel, arguments)
-        base = base_head(kernel, kernel.config())
-        tree = kernel.git.tree_of(base)
-        new = GatedWorkflow(version=1, feature_id=name, master_plan=plan, base_commit=base, head=base, tree=tree)
-        _refuse_tracked(kernel, new)
         with kernel.record.read() as view:
             known = view.get(GatedWorkflow, name)
             if known is None:
                 _refuse_second(view, plan)
-        if known is None:
-            kernel.git.ensure_detached_worktree(name, base)
-            kernel.git.show_tree(name, tree)
+        wanted = _seated(kernel, known, GatedWorkflow(version=0, feature_id=name, master_plan=plan, **_at_base(kernel)))
+        if wanted != known:
+            _refuse_tracked(kernel, wanted)
+            kernel.git.ensure_detached_worktree(name, wanted.base_commit)
+            kernel.git.show_tree(name, wanted.tree)
 
         def decide(tx: Transaction) -> Outcome:
-            there = tx.get(GatedWorkflow, name)
-            if there is None:
+            if known is None:
                 _refuse_second(tx, plan)
-                put_workflow(tx, new)
-                tx.append(call.event("workflow_started", name, base=base, master_plan=plan))
-            return _facts(kernel, there or new, created=there is None)
+            if wanted != known:
+                put_workflow(tx, wanted)
+                tx.append(call.event("workflow_started", name, base=wanted.base_commit, master_plan=wanted.master_plan))
+            return _facts(kernel, wanted, created=known is None)
 
         answer = call.commit(decide)
-        write_files(kernel, known or new)
+        write_files(kernel, wanted)
         return answer
+
+
+def _at_base(kernel: Kernel) -> dict[str, Any]:
+    base = base_head(kernel, kernel.config())
+    return {"base_commit": base, "head": base, "tree": kernel.git.tree_of(base)}
+
+
+def _seated(kernel: Kernel, known: GatedWorkflow | None, new: GatedWorkflow) -> GatedWorkflow:
+    """Return the workflow that is there; one in which nothing has begun follows the base branch."""
+    if known is None:
+        return replace(new, version=1)
+    if not is_untouched(known) or known.base_commit == new.base_commit:
+        return known
+    return replace(new, version=known.version + 1, master_plan=known.master_plan, agent=known.agent)
+
+
+def is_untouched(known: GatedWorkflow) -> bool:
+    """Tell whether nothing has begun."""
+    return known.workflow == Workflow() and known.draft is None
 
 
 def _refuse_features(kernel: Kernel, arguments: Start) -> None:
@@ -103,7 +131,7 @@ def _refuse_features(kernel: Kernel, arguments: Start) -> None:
 def _refuse_second(view: Snapshot, plan: str) -> None:
     """Refuse a second workflow on a plan that another one is in the middle of."""
     for other in view.all(GatedWorkflow):
-        if other.master_plan == plan and (other.workflow != Workflow() or other.draft is not None):
+        if other.master_plan == plan and not is_untouched(other):
             raise AgentAtWork(
                 f"The workflow `{other.feature_id}` works through `{plan}` already.",
                 hint=f"Go on with it: `--name {other.feature_id}`; or begin another plan: `--plan PATH`.",
@@ -141,43 +169,75 @@ def reset(call: Call, arguments: ChangeArguments) -> Outcome:
     kernel, name = call.kernel, FeatureId(arguments.feature_id)
     with held_worktree(kernel, name):
         with kernel.record.read() as view:
-            if arguments.expected_version is not None:
-                the_feature(view, arguments)
-            known = view.get(GatedWorkflow, name)
-        if known is None:
-            raise NoWorkflow(f"There is no workflow `{name}`.")
-        base = base_head(kernel, kernel.config())
-        tree = kernel.git.tree_of(base)
+            known = _the_workflow(view, arguments)
         if known.tree != kernel.git.tree_of(known.head):
             kernel.git.keep(name, known.tree, aside=True)
         anew = GatedWorkflow(
             version=known.version + 1,
             feature_id=name,
             master_plan=known.master_plan,
-            workflow=Workflow(),
-            base_commit=base,
-            head=base,
-            tree=tree,
+            **_at_base(kernel),
         )
 
         def decide(tx: Transaction) -> Outcome:
             put_workflow(tx, anew)
             state = tx.get(FeatureState, name)
             if state is not None and state.status not in TERMINAL:
-                ended = moved(replace(state, tree=tree), Status.FAILED, reason="The workflow was begun again.")
+                ended = moved(replace(state, tree=anew.tree), Status.FAILED, reason=BEGUN_AGAIN)
                 store(tx, state, ended, now=kernel.now())
+            _close_questions(tx, call, name)
             tx.append(call.event("workflow_reset", name, was=known.workflow.status, left=known.head))
             return _facts(kernel, anew)
 
         answer = call.commit(decide)
-        kernel.git.ensure_detached_worktree(name, base)
-        kernel.git.discard_strays(name, tree)
+        kernel.git.ensure_detached_worktree(name, anew.base_commit)
+        kernel.git.discard_strays(name, anew.tree)
         write_files(kernel, anew)
         return answer
 
 
+def _the_workflow(view: Snapshot, arguments: ChangeArguments) -> GatedWorkflow:
+    if arguments.expected_version is not None:
+        the_feature(view, arguments)
+    known = view.get(GatedWorkflow, arguments.feature_id)
+    if known is None:
+        raise NoWorkflow(f"There is no workflow `{arguments.feature_id}`.")
+    return known
+
+
+def plan_at(kernel: Kernel, tree: TreeId, path: str) -> str | None:
+    """Return what a plan says in a tree; None if it is not there."""
+    entry = kernel.git.entry(tree, path)
+    if entry is None or entry.mode not in (FileMode.FILE, FileMode.EXECUTABLE):
+        return None
+    return kernel.git.blob(entry.oid).decode(errors="replace")
+
+
+def refuse_without_plan(kernel: Kernel, name: str, wanted: str | None) -> None:
+    """Refuse to begin where an agent would look for a plan in vain.
+
+    Raises: NoMasterPlan.
+    """
+    with kernel.record.read() as view:
+        known = view.get(GatedWorkflow, name)
+    if known is not None and not is_untouched(known):
+        return
+    path = known.master_plan if known else canonical_path(wanted or kernel.config().policy.gated.master_plan)
+    problem = plan_problem(path, plan_at(kernel, kernel.git.tree_of(base_head(kernel, kernel.config())), path))
+    if problem:
+        raise NoMasterPlan(problem, path=path)
+
+
+def _close_questions(tx: Transaction, call: Call, name: FeatureId) -> None:
+    """What the agent asked was about what is no more."""
+    for question in [each for each in tx.all(Question) if each.feature_id == name and each.is_open]:
+        tx.put(closed(question, call.kernel.now(), BEGUN_AGAIN), question.question_id)
+        facts = {"question_id": question.question_id, "because": BEGUN_AGAIN}
+        tx.append(call.event("question_closed", name, **facts))
+
+
 def _facts(kernel: Kernel, known: GatedWorkflow, *, created: bool = False) -> WorkflowFacts:
-    workflow = known.workflow
+    workflow, plan = known.workflow, plan_at(kernel, known.tree, known.master_plan)
     return WorkflowFacts(
         feature_id=known.feature_id,
         version=known.version,
@@ -195,6 +255,8 @@ def _facts(kernel: Kernel, known: GatedWorkflow, *, created: bool = False) -> Wo
         question_id=known.question,
         last_error=workflow.last_error,
         halt_reason=workflow.halt_reason,
+        plan_problem=plan_problem(known.master_plan, plan),
+        pull_requests_left=tuple(each.title for each in pull_requests(plan or "") if not each.is_done),
         created=created,
     )
 

@@ -18,7 +18,7 @@ from aop.core.errors import (
     WorkflowEscalated,
     WorkflowHalted,
 )
-from aop.gated.active_pr import ActivePr, StepType, fresh, position, replanned
+from aop.gated.active_pr import ActivePr, StepType, fresh, order_problems, position, replanned
 from aop.gated.judging import failed, step_done
 from aop.gated.standing import Rules, plan_of, rejected, step_of, succeeded
 from aop.gated.workflow import (
@@ -42,16 +42,23 @@ EXPECTED = {
 }
 
 
-def submitted(known: Workflow, work: Submitted, _rules: Rules) -> Next:
+def submitted(known: Workflow, work: Submitted, rules: Rules) -> Next:
     """Take what the agent hands in."""
     if known.escalated:
         return known, WorkflowEscalated("A person was asked for help, and has not answered yet.")
+    if known.status is Phase.INITIALIZING:
+        return _plan_submitted(known, work, rules)
     return SUBMITTED[known.status](known, work)
 
 
-def _plan_submitted(known: Workflow, work: Submitted) -> Next:
+def _plan_submitted(known: Workflow, work: Submitted, rules: Rules) -> Next:
     if not isinstance(work.draft, ActivePr):
         return _draft_refused(known, work.draft)
+    problems = [work.title_problem, *order_problems(work.draft.tasks)]
+    if work.draft.master_plan_path != rules.master_plan:
+        problems.append(f"`masterPlanPath` is to be `{rules.master_plan}`.")
+    if any(problems):
+        return _draft_refused(known, InvalidActivePr(" ".join(filter(None, problems))))
     accepted = replace(known, status=Phase.CREATING_BRANCH, plan=fresh(work.draft), last_error=None)
     return accepted, succeeded("The plan is accepted.")
 
@@ -136,7 +143,6 @@ def _halted(known: Workflow, _work: Submitted) -> Next:
 
 
 SUBMITTED: Mapping[Phase, Callable[[Workflow, Submitted], Next]] = {
-    Phase.INITIALIZING: _plan_submitted,
     Phase.CREATING_BRANCH: _nothing_to_submit,
     Phase.EXECUTING_TDD: _step_submitted,
     Phase.DEBUGGING: _step_submitted,

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from aop.core.errors import Refusal
+from aop.gated.active_pr import ActivePr
 from aop.gated.answers import SWE, Escalate, Escalated, Judgement, SubmitWork, Task
 from aop.gated.auto_merge import merge_if_permitted
+from aop.gated.looking import content_of
+from aop.gated.master_plan import title_problem
 from aop.gated.performing import carried_through
-from aop.gated.sitting import Sitting, sitting_of, take_back
+from aop.gated.sitting import Asking, Sitting, sitting_of, take_back
 from aop.gated.standing import GET_TASK
 from aop.gated.workflow import (
     Brief,
@@ -21,7 +25,7 @@ from aop.gated.workflow import (
     TaskAsked,
 )
 from aop.kernel.calls import Arguments, Call, Outcome, Tool
-from aop.kernel.questions import Question, time_limit
+from aop.kernel.questions import Question
 from aop.kernel.tokens import IssuedToken
 
 NOT_APPROVED = "The reviewer did not approve in as many rounds as the policy allows; a person has to decide."
@@ -45,6 +49,7 @@ def submit_work(call: Call, arguments: SubmitWork) -> Outcome:
         if sitting.notes:
             answer = carried_through(sitting, RefsMoved(what="\n".join(sitting.notes)))
         else:
+            draft = sitting.known.drafted()
             answer = carried_through(
                 sitting,
                 Submitted(
@@ -53,7 +58,8 @@ def submit_work(call: Call, arguments: SubmitWork) -> Outcome:
                     expectation=arguments.expectation,
                     analysis_decision=arguments.analysis_decision,
                     commit_hash=arguments.commit_hash,
-                    draft=sitting.known.drafted(),
+                    draft=draft,
+                    title_problem=_title_problem(sitting, draft),
                 ),
             )
         return sitting.finish(_judged(sitting, answer))
@@ -71,19 +77,24 @@ def escalate(call: Call, arguments: Escalate) -> Outcome:
     report = call.kernel.redact(arguments.markdown_report)
     with sitting_of(call) as sitting:
         answer = carried_through(sitting, EscalationAsked(report=report))
-        question = _call_person(sitting, report)
+        _call_person(sitting, report)
         told = _told(sitting, answer)
         call.report(report)
-        return sitting.finish(
-            Escalated(
+        return sitting.finish_with(
+            lambda: Escalated(
                 task=told.task,
                 status=told.status,
                 next_call=told.next_call,
                 notes=told.notes,
                 markdown_report=report,
-                question_id=question,
+                question_id=sitting.known.question,
             )
         )
+
+
+def _title_problem(sitting: Sitting, draft: ActivePr | Refusal | None) -> str:
+    plan = content_of(sitting.kernel.git, sitting.known, sitting.known.master_plan)
+    return title_problem((plan or b"").decode(errors="replace"), draft.pr_title) if isinstance(draft, ActivePr) else ""
 
 
 def _told(sitting: Sitting, answer: Brief | Judge) -> Task:
@@ -99,25 +110,10 @@ def _judged(sitting: Sitting, answer: Brief | Judge) -> Judgement:
     return Judgement(status=verdict, output=output, next_call=answer.next_call, notes=tuple(sitting.notes))
 
 
-def _call_person(sitting: Sitting, report: str) -> str:
-    """Put what a person is to know into the inbox, if one is called now; return the question's id."""
-    if not sitting.workflow.escalated or sitting.before.workflow.escalated:
-        return sitting.known.question
-    kernel = sitting.kernel
-    with kernel.record.read() as view:
-        number = 1 + sum(1 for _ in view.all(Question))
-    sitting.question = Question(
-        version=1,
-        question_id=f"q{number}",
-        feature_id=sitting.name,
-        gate="escalation",
-        text=kernel.redact(report),
-        due_at=time_limit(sitting.config.policy.inbox, "escalation", kernel.clock.now()),
-        asked_by=sitting.call.principal.actor,
-        asked_at=kernel.now(),
-    )
-    sitting.learn(question=sitting.question.question_id)
-    return sitting.question.question_id
+def _call_person(sitting: Sitting, report: str) -> None:
+    """Have what a person is to know put into the inbox, if one is called now."""
+    if sitting.workflow.escalated and not sitting.before.workflow.escalated:
+        sitting.asking = Asking(gate="escalation", text=sitting.kernel.redact(report))
 
 
 def _others(sitting: Sitting) -> list[str]:

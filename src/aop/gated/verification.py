@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Mapping
 
 from msgspec.structs import replace
 
 from aop.core.errors import InvalidArguments, SecretDetected
-from aop.core.ids import ObjectId, TreeId
-from aop.gated.active_pr import StepType
+from aop.core.ids import TreeId
+from aop.gated.documents import Unfixed
+from aop.gated.freezing import changed_tests, tests_to_freeze, weakened_tests
 from aop.gated.sitting import Sitting
-from aop.gated.standing import step_of
 from aop.gated.workflow import CommandRan, PreflightRan, RunCommand, RunPreflight, RunWithoutFix, WithoutFixRan
 from aop.kernel import globs
 from aop.kernel.baselines import base_tests
 from aop.kernel.config import Config
-from aop.kernel.config_models import Mode, Profile, Step
+from aop.kernel.config_models import Mode, Step, TestsParser
 from aop.kernel.documents import GateRun, Subject, Verdict
 from aop.kernel.gate_reports import Reports
 from aop.kernel.gate_runs import GatePlan, planned_gates, run_gates
 from aop.kernel.gates import definition_of, profile_named, with_verdict
 from aop.kernel.held_features import note_quarantined
-from aop.kernel.ports import FileContent, FileMode
-from aop.kernel.questions import Question
+from aop.kernel.ports import FileContent
 
 LARGEST_OUTPUT = 200_000
 METACHARACTERS = frozenset(";|&<>`$\n\r")
-GRANT, REFUSE = "grant", "refuse"
-_SWITCHES_OFF = re.compile(rb"skip|xfail|disabled|\bonly\(", re.IGNORECASE)
 
 
 def preflight_profile(config: Config) -> str:
@@ -40,35 +36,58 @@ def preflight_profile(config: Config) -> str:
 
 def ran_command(sitting: Sitting, action: RunCommand) -> CommandRan:
     """Run the submitted command on the tree that is judged, in the sandbox of gates."""
-    run, output = _run_test(sitting, action.test_command, sitting.known.tree)
+    run, output = _run_test(sitting, action.test_command)
     return CommandRan(
         test_command=action.test_command,
         passed=run.verdict is Verdict.PASS,
         output=output,
-        weakened=_weakened(sitting),
+        weakened=weakened_tests(sitting),
         red_problem=_red_problem(sitting, run),
-        frozen=_changed_tests(sitting) if sitting.policy.frozen_tests else {},
+        frozen=tests_to_freeze(sitting),
     )
 
 
-def ran_without_fix(sitting: Sitting, action: RunWithoutFix) -> WithoutFixRan:
-    """Run the tests as they are now on everything else as it was when they went red."""
+def ran_without_fix(sitting: Sitting, _action: RunWithoutFix) -> WithoutFixRan:
+    """Run the gates on the tests as they are now, and everything else as it was before they were written.
+
+    The gates are the repository's: a command that the agent chose could fail and pass as it likes.
+    """
     known, git = sitting.known, sitting.kernel.git
-    profile = profile_named(sitting.config.gates, preflight_profile(sitting.config))
-    if not sitting.policy.the_fix_matters or known.red_tree is None or profile.parsers.tests is None:
+    if known.red_tree is None or not _proves_fixes(sitting):
         return WithoutFixRan(passed=False, output="")
-    tests: dict[str, FileContent | None] = {}
-    for change in git.changes(known.red_tree, known.tree):
-        if _is_test(sitting, change.path):
-            tests[change.path] = None if change.new is None else (change.new.mode, git.blob(change.new.oid))
-    run, output = _run_test(sitting, action.test_command, git.tree_with(known.red_tree, tests))
+    tests: dict[str, FileContent | None] = {
+        each.path: None if each.new is None else (each.new.mode, git.blob(each.new.oid))
+        for each in changed_tests(sitting, known.red_tree)
+    }
+    unfixed = replace(sitting.the_state(), tree=git.tree_with(known.red_tree, tests))
+    plan = planned_gates(unfixed, None, Mode.FULL, sitting.config)
+    if known.unfixed is not None and known.unfixed.subject == plan.subject:
+        return WithoutFixRan(passed=False, output="")
+    run, output = run_in_worktree(sitting, plan)
+    sitting.learn(unfixed=Unfixed(subject=plan.subject, ran=run.tests.get("ran")))
     return WithoutFixRan(passed=run.verdict is Verdict.PASS, output=output)
+
+
+def _proves_fixes(sitting: Sitting) -> bool:
+    """Tell whether tests have to fail without the fix: where gates read a report of tests, they run some."""
+    return sitting.policy.the_fix_matters and _tests_parser(sitting) is not None
 
 
 def ran_preflight(sitting: Sitting, _action: RunPreflight) -> PreflightRan:
     """Run the full gates of the preflight profile; there is no way past them."""
     run, output = run_mode(sitting, Mode.FULL)
-    return PreflightRan(passed=run.verdict is Verdict.PASS, output=output)
+    missing = _missing_tests(sitting, run)
+    return PreflightRan(passed=run.verdict is Verdict.PASS and not missing, output=f"{output}{missing}")
+
+
+def _missing_tests(sitting: Sitting, run: GateRun) -> str:
+    """Say so if fewer tests ran than without the fix: one that keeps them from being run would pass as well."""
+    known, ran = sitting.known, run.tests.get("ran")
+    if known.unfixed is None or known.red_tree is None or not _proves_fixes(sitting):
+        return ""
+    if ran is None or known.unfixed.ran is None or ran >= known.unfixed.ran:
+        return ""
+    return f"\n{ran} tests ran, and {known.unfixed.ran} without the fix: tests were removed, skipped or not found."
 
 
 def run_mode(sitting: Sitting, mode: Mode) -> tuple[GateRun, str]:
@@ -152,24 +171,30 @@ def argv_of(command: str) -> tuple[str, ...]:
     return words
 
 
-def _run_test(sitting: Sitting, command: str, tree: TreeId) -> tuple[GateRun, str]:
+def _run_test(sitting: Sitting, command: str) -> tuple[GateRun, str]:
     if sitting.kernel.redact.secrets_in(command):
         raise SecretDetected("`test_command` holds what looks like a secret, and it would be kept with the run.")
-    profile = profile_named(sitting.config.gates, preflight_profile(sitting.config))
-    step = Step(name="test_command", cmd=argv_of(command), env=_report_options(profile))
-    return run_in_worktree(sitting, step_plan(sitting, step, tree, tests=True))
+    step = Step(name="test_command", cmd=argv_of(command), env=_report_options(_tests_parser(sitting)))
+    return run_in_worktree(sitting, step_plan(sitting, step, sitting.known.tree, tests=True))
 
 
-def _report_options(profile: Profile) -> dict[str, str]:
+def _tests_parser(sitting: Sitting) -> TestsParser | None:
+    return profile_named(sitting.config.gates, preflight_profile(sitting.config)).parsers.tests
+
+
+def _report_options(parser: TestsParser | None) -> dict[str, str]:
     """Have pytest leave the report that is read: what a test printed proves nothing."""
-    parser = profile.parsers.tests
     is_one_file = parser is not None and not globs.is_glob(parser.path)
     return {"PYTEST_ADDOPTS": f"--junitxml={parser.path}"} if parser is not None and is_one_file else {}
 
 
 def _red_problem(sitting: Sitting, run: GateRun) -> str:
-    profile = profile_named(sitting.config.gates, preflight_profile(sitting.config))
-    if not sitting.policy.red_for_the_right_reason or profile.parsers.tests is None or run.verdict is Verdict.PASS:
+    if _proves_fixes(sitting) and not changed_tests(sitting, sitting.kernel.git.tree_of(sitting.known.head)):
+        return (
+            "This step added or changed no test file, and a RED step writes a test. Which files are tests is said by"
+            " `gated.test_globs` of the policy."
+        )
+    if not sitting.policy.red_for_the_right_reason or _tests_parser(sitting) is None or run.verdict is Verdict.PASS:
         return ""
     if not run.tests:
         return "The command left no report of its tests, so nobody knows whether a test failed."
@@ -179,52 +204,3 @@ def _red_problem(sitting: Sitting, run: GateRun) -> str:
             " failure that a RED step is about. Make it fail by an assertion."
         )
     return "" if run.tests.get("failures") else "No test failed by an assertion."
-
-
-def _is_test(sitting: Sitting, path: str) -> bool:
-    return any(globs.matches(pattern, path) for pattern in sitting.policy.test_globs)
-
-
-def _changed_tests(sitting: Sitting) -> dict[str, str]:
-    git, known = sitting.kernel.git, sitting.known
-    changes = git.changes(git.tree_of(known.base_commit), known.tree)
-    return {each.path: each.new.oid for each in changes if each.new is not None and _is_test(sitting, each.path)}
-
-
-def _weakened(sitting: Sitting) -> tuple[str, ...]:
-    """Return the frozen tests that are not what they were; a RED step may add to one, and take nothing away."""
-    git, known = sitting.kernel.git, sitting.known
-    is_red = step_of(known.workflow).type is StepType.RED
-    weakened = []
-    for path, oid in known.workflow.frozen_tests.items():
-        entry = git.entry(known.tree, path)
-        if entry is not None and (entry.oid == oid or is_granted(sitting, path)):
-            continue
-        is_file = entry is not None and entry.mode in (FileMode.FILE, FileMode.EXECUTABLE)
-        if is_red and is_file and entry is not None and _only_adds(git.blob(ObjectId(oid)), git.blob(entry.oid)):
-            continue
-        weakened.append(path)
-    return tuple(weakened)
-
-
-def _only_adds(old: bytes, new: bytes) -> bool:
-    """Tell whether all old lines are still there, in order, and no added line switches a test off."""
-    left = old.splitlines()
-    for line in new.splitlines():
-        if left and line == left[0]:
-            left.pop(0)
-        elif _SWITCHES_OFF.search(line):
-            return False
-    return not left
-
-
-def about_frozen(name: str, path: str) -> str:
-    """Return what names the question whether a frozen test may change."""
-    return f"frozen test of {name}: {path}"
-
-
-def is_granted(sitting: Sitting, path: str) -> bool:
-    """Tell whether a person permitted a change of a frozen test."""
-    with sitting.kernel.record.read() as view:
-        about = about_frozen(sitting.name, path)
-        return any(each.about == about and each.answer == GRANT for each in view.all(Question))

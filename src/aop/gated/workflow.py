@@ -66,7 +66,7 @@ class PendingAnalysis(Part, frozen=True, kw_only=True):
     test_command: str
     output: str
     frozen: Mapping[str, str] = {}
-    """The test files of the run, and which blobs they are: once accepted, they cannot be weakened."""
+    """The test files of the run, each as its mode and blob: once accepted, they cannot be weakened."""
 
 
 class ReplanContext(Part, frozen=True, kw_only=True):
@@ -94,7 +94,7 @@ class Workflow(Part, frozen=True, kw_only=True):
     replan_count: int = 0
     review_rounds: int = 0
     frozen_tests: Mapping[str, str] = {}
-    """Test files that went red in this pull request, as blobs: a change to one needs to be granted."""
+    """Test files that went red in this pull request, as mode and blob: a change to one needs to be granted."""
     escalated: bool = False
     """A person was called, and has not answered yet (C-20)."""
     guidance: str | None = None
@@ -121,6 +121,8 @@ class Submitted(Struct, frozen=True, kw_only=True):
     commit_hash: str | None = None
     draft: ActivePr | Refusal | None = None
     """What `ACTIVE_PR.json` holds at this moment; None when it is not there."""
+    title_problem: str = ""
+    """Why its title is none that the master plan still has to do."""
 
 
 class ReductionAsked(Struct, frozen=True, kw_only=True):
@@ -157,7 +159,7 @@ class CommandRan(Struct, frozen=True, kw_only=True):
     red_problem: str = ""
     """Why a failing run is not red for the right reason: no test failed by an assertion."""
     frozen: Mapping[str, str] = {}
-    """The test files of this tree that are new or changed on the branch, as blobs."""
+    """The test files of this tree that are new or changed on the branch, as mode and blob."""
 
 
 class PreflightRan(Ran, frozen=True, kw_only=True):
@@ -165,7 +167,7 @@ class PreflightRan(Ran, frozen=True, kw_only=True):
 
 
 class WithoutFixRan(Ran, frozen=True, kw_only=True):
-    """The new tests ran on the tree without the fix."""
+    """The gates ran on the new tests without the fix."""
 
 
 class BranchMade(Struct, frozen=True, kw_only=True):
@@ -284,8 +286,6 @@ class RunPreflight(Struct, frozen=True, kw_only=True):
 
 class RunWithoutFix(Struct, frozen=True, kw_only=True):
     """Ends in `WithoutFixRan`."""
-
-    test_command: str
 
 
 class Commit(Struct, frozen=True, kw_only=True):

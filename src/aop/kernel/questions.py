@@ -103,9 +103,8 @@ def as_of(question: Question, now: datetime) -> Question:
     )
 
 
-def closed_with_feature(question: Question, now: str) -> Question:
+def closed(question: Question, now: str, why: str) -> Question:
     """Return a question that nobody needs to answer any more."""
-    why = "Its feature was deleted."
     return msgspec.structs.replace(question, version=question.version + 1, answered_at=now, closed_because=why)
 
 

@@ -20,7 +20,7 @@ from aop.kernel.prerequisites import AcceptedPrerequisite
 from aop.kernel.projections import folder_of, is_written_by_aop
 from aop.kernel.proposals import forget_proposals
 from aop.kernel.provisions import release
-from aop.kernel.questions import Question, closed_with_feature
+from aop.kernel.questions import Question, closed
 from aop.kernel.record import Snapshot, Transaction
 from aop.kernel.showing import MOST_FILES
 from aop.kernel.usage import forget_turns
@@ -144,7 +144,7 @@ def _remove(tx: Transaction, call: Call, planned: Deletion) -> None:
         tx.remove(shape, name)
     release(tx, name)
     for question in [question for question in tx.all(Question) if question.feature_id == name and question.is_open]:
-        tx.put(closed_with_feature(question, now.at), question.question_id)
+        tx.put(closed(question, now.at, "Its feature was deleted."), question.question_id)
     forget_turns(tx, name)
     tx.mark_unshown("feature", name)
     if planned.worktree_path is not None:

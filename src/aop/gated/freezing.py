@@ -1,0 +1,87 @@
+"""Tests that went red: which files they are, whether one was weakened, and whether a person let exactly that happen."""
+
+from __future__ import annotations
+
+import re
+
+from aop.core.ids import ObjectId, TreeId
+from aop.gated.active_pr import StepType
+from aop.gated.sitting import Sitting
+from aop.gated.standing import step_of
+from aop.kernel import globs
+from aop.kernel.ports import FileMode, TreeChange, TreeEntry
+from aop.kernel.questions import Question
+
+GRANT, REFUSE = "grant", "refuse"
+_SWITCHES_OFF = re.compile(rb"skip|xfail|disabled|\bonly\(", re.IGNORECASE)
+
+
+def changed_tests(sitting: Sitting, old: TreeId) -> list[TreeChange]:
+    """Return what became of test files since a tree."""
+    patterns = sitting.policy.test_globs
+    changes = sitting.kernel.git.changes(old, sitting.known.tree)
+    return [each for each in changes if any(globs.matches(pattern, each.path) for pattern in patterns)]
+
+
+def tests_to_freeze(sitting: Sitting) -> dict[str, str]:
+    """Return the test files that are new or changed on the branch, as they are now."""
+    if not sitting.policy.frozen_tests:
+        return {}
+    base = sitting.kernel.git.tree_of(sitting.known.base_commit)
+    return {each.path: _seen(each.new) for each in changed_tests(sitting, base) if each.new is not None}
+
+
+def is_as_frozen(entry: TreeEntry | None, frozen: str) -> bool:
+    """Tell whether a file is what it was, to its mode: a test that is no program any more may not be run."""
+    return entry is not None and frozen in (_seen(entry), entry.oid)
+
+
+def weakened_tests(sitting: Sitting) -> tuple[str, ...]:
+    """Return the frozen tests that are not what they were; a RED step may add to one, and take nothing away."""
+    git, known = sitting.kernel.git, sitting.known
+    is_red = step_of(known.workflow).type is StepType.RED
+    weakened = []
+    for path, frozen in known.workflow.frozen_tests.items():
+        entry = git.entry(known.tree, path)
+        if is_as_frozen(entry, frozen) or is_granted(sitting, path, known.tree):
+            continue
+        if not (is_red and entry is not None and _is_longer(sitting, entry, frozen)):
+            weakened.append(path)
+    return tuple(weakened)
+
+
+def _is_longer(sitting: Sitting, entry: TreeEntry, frozen: str) -> bool:
+    mode, _, oid = frozen.rpartition(" ")
+    if entry.mode not in (FileMode.FILE, FileMode.EXECUTABLE) or mode not in ("", entry.mode):
+        return False
+    git = sitting.kernel.git
+    return _only_adds(git.blob(ObjectId(oid)), git.blob(entry.oid))
+
+
+def _only_adds(old: bytes, new: bytes) -> bool:
+    """Tell whether all old lines are still there, in order, and no added line switches a test off."""
+    left = old.splitlines()
+    for line in new.splitlines():
+        if left and line == left[0]:
+            left.pop(0)
+        elif _SWITCHES_OFF.search(line):
+            return False
+    return not left
+
+
+def about_frozen(sitting: Sitting, path: str, tree: TreeId) -> str:
+    """Return what names the question whether a frozen test may become what a tree holds, and nothing else."""
+    entry = sitting.kernel.git.entry(tree, path)
+    before, after = sitting.workflow.frozen_tests[path], "nothing" if entry is None else _seen(entry)
+    return f"frozen test of {sitting.name}: {path}: {before} to {after}"
+
+
+def is_granted(sitting: Sitting, path: str, tree: TreeId) -> bool:
+    """Tell whether a person permitted this change of a frozen test."""
+    about = about_frozen(sitting, path, tree)
+    with sitting.kernel.record.read() as view:
+        return any(each.about == about and each.answer == GRANT for each in view.all(Question))
+
+
+def _seen(entry: TreeEntry) -> str:
+    return f"{entry.mode} {entry.oid}"
