@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from aop.adapters.doctor.checks import Health
-from aop.adapters.doctor.machine import check_clock, check_file_system, check_git, check_sandbox, file_system_of
+from aop.adapters.doctor.machine import check_clock, check_confinement, check_file_system, check_git, file_system_of
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
@@ -90,8 +90,12 @@ def test_a_machine_without_git_is_told_so() -> None:
 
 
 def test_a_sandbox_that_is_switched_off_is_warned_of() -> None:
-    check = check_sandbox("off", {})
-    assert (check.health, check.fix) == (
+    sandbox, network = check_confinement("off", {})
+    assert (sandbox.health, sandbox.fix) == (
         Health.WARNING,
         "Set `execution.sandbox` in policy.yaml to `auto` or `require`.",
+    )
+    assert (network.health, network.found) == (
+        Health.WARNING,
+        "Coding agents reach what you reach: no sandbox holds.",
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from aop.adapters.landlock import Landlock
 from tests.adapters.steps import Steps
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Landlock is a part of Linux")
@@ -61,3 +62,18 @@ def test_the_same_attempts_succeed_where_the_network_is_open(tmp_path: Path, por
     steps = Steps(tmp_path, "none")
     said = steps.output(sys.executable, "-c", ATTEMPTS, *map(str, ports), network="ports", ports=ports[:1])
     assert {"open", "closed", "datagram", "local", "server", "pair"} <= set(said.split("\n"))
+
+
+def test_a_kernel_without_rules_over_ports_leaves_the_network_open_and_it_is_said_why() -> None:
+    older = Landlock(abi=3, processor="x86_64")
+    kept, opened = (
+        older.restrictions({}, writable=(), network=network, ports=(1,) if network == "ports" else ())
+        for network in ("ports", "host")
+    )
+    assert kept == opened
+    assert not older.rules_over_ports
+
+
+def test_where_they_hold_nothing_is_said(steps: Steps) -> None:
+    assert steps.processes.why_ports_stay_open("auto") == ""
+    assert steps.processes.why_ports_stay_open("off") == "no sandbox holds"

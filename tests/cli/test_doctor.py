@@ -22,9 +22,13 @@ GATES = "agentic/orchestrator/gates.yaml"
 POLICY = "agentic/orchestrator/policy.yaml"
 READ_ONLY = installed_bubblewraps(os.environ["PATH"].split(os.pathsep))
 NAMES = [
-    *("python", "git", "repository", "base branch", "configuration", "gates", "programs", "sandbox", "agents"),
+    *("python", "git", "repository", "base branch", "configuration", "gates", "programs", "sandbox"),
+    *("agent network", "agents"),
     *("disk", "file system", "record", "clock", "leftovers", "worktrees"),
 ]
+
+MACHINE = {"sandbox", "agent network", "disk", "file system"}
+"""What depends on the machine that the test runs on."""
 
 
 def doctor(root: Path, *words: str, env: Mapping[str, str] | None = None) -> Ran:
@@ -63,7 +67,12 @@ def test_everything_is_looked_at_and_a_healthy_repository_is_well(managed: Path)
     ran = doctor(managed)
     assert (ran.code, ran.json["ok"]) == (0, True)
     assert [row["name"] for row in ran.json["checks"]] == NAMES
-    assert {row["name"] for row in ran.json["checks"] if row["health"] != "ok"} <= {"sandbox", "disk", "file system"}
+    assert {row["name"] for row in ran.json["checks"] if row["health"] != "ok"} <= {
+        "sandbox",
+        "agent network",
+        "disk",
+        "file system",
+    }
     assert "journal entries, each following from those before it" in the(ran, "record")[1]
     assert the(ran, "worktrees")[1] == "1 for 1 open features"
 
@@ -89,7 +98,14 @@ def test_looking_makes_nothing_and_changes_nothing(tmp_path: Path) -> None:
 def test_a_folder_without_a_repository_is_a_failure_and_the_machine_is_looked_at_all_the_same(tmp_path: Path) -> None:
     ran = doctor(tmp_path)
     assert (ran.code, ran.json["ok"]) == (1, False)
-    assert [row["name"] for row in ran.json["checks"]] == ["python", "git", "repository", "clock", "sandbox"]
+    assert [row["name"] for row in ran.json["checks"]] == [
+        "python",
+        "git",
+        "repository",
+        "clock",
+        "sandbox",
+        "agent network",
+    ]
     assert the(ran, "repository")[0] == "failure"
 
 

@@ -330,6 +330,9 @@ class Scripted:
     def sandbox_level(self, sandbox: str) -> str:
         return "none"
 
+    def why_ports_stay_open(self, sandbox: str) -> str:
+        return "no sandbox holds"
+
     def together(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
         return [task() for task in tasks]
 

@@ -21,6 +21,7 @@ from aop.adapters.sandbox import Mount
 from aop.adapters.seccomp import PROCESSORS, filter_program, tcp_program
 from aop.adapters.toolchains import is_within
 
+NO_PORT_RULES = "this kernel has no rules over ports, which came with Linux 6.7"
 Restrictions = tuple[bytes, list[tuple[str, int]], list[int], bytes]
 """What the launcher lays on a step: the kernel's ruleset, the rights below each path, TCP ports, and the filter."""
 

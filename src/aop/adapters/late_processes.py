@@ -25,6 +25,10 @@ class LateProcesses:
         """Return the level that the self-test proves for this setting."""
         return self._built.sandbox_level(sandbox)
 
+    def why_ports_stay_open(self, sandbox: str) -> str:
+        """Return why a command that is to be kept to some ports is not."""
+        return self._built.why_ports_stay_open(sandbox)
+
     def identity(self, sandbox: str, programs: Sequence[str]) -> str:
         """Return what of this machine takes part in a verdict."""
         return self._built.identity(sandbox, programs)

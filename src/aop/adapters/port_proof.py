@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 from aop.adapters.children import HandedDown
-from aop.adapters.landlock import Landlock
+from aop.adapters.landlock import NO_PORT_RULES, Landlock
 from aop.adapters.landlock_proof import PROBE_SECONDS, kernel_landlock, python_view
 from aop.adapters.sandbox import Bubblewrap, Unproven, system_view
 
@@ -33,7 +33,7 @@ def prove_ports(bubblewrap: Bubblewrap) -> Landlock | Unproven:
     """Return what keeps a process in this sandbox to some ports."""
     landlock = kernel_landlock()
     if isinstance(landlock, Unproven) or not landlock.rules_over_ports:
-        return Unproven("this kernel has no rules over ports")
+        return Unproven(NO_PORT_RULES)
     try:
         probe = _probe(bubblewrap, landlock)
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from aop.adapters.children import DRAIN_SECONDS, HELD, MAKER, MARKER, CannotStart, Child, HandedDown, started
 from aop.adapters.git.folders import held_folder
-from aop.adapters.landlock import Landlock
+from aop.adapters.landlock import NO_PORT_RULES, Landlock
 from aop.adapters.limits import Limiter, limiter
 from aop.adapters.machine import programs_hash
 from aop.adapters.private_folders import kept_link_to_repository, link_into, private_folder
@@ -89,6 +89,19 @@ class LocalProcesses:
         Raises: SandboxUnavailable.
         """
         return _level(self._sandbox(sandbox))
+
+    def why_ports_stay_open(self, sandbox: str) -> str:
+        """Return why a command that is to be kept to some ports is not; nothing where it is.
+
+        Raises: SandboxUnavailable.
+        """
+        holding = self._sandbox(sandbox)
+        if holding is None:
+            return "no sandbox holds"
+        proof = self._ports_of(holding) if isinstance(holding, Bubblewrap) else holding
+        if isinstance(proof, Unproven):
+            return proof.reason
+        return "" if proof.rules_over_ports else NO_PORT_RULES
 
     def identity(self, sandbox: str, programs: Sequence[str]) -> str:
         """Return the level, and a hash of the programs."""
@@ -200,12 +213,16 @@ class LocalProcesses:
 
     def _kept_to(self, ports: Sequence[int], bubblewrap: Bubblewrap, handed: HandedDown) -> list[str]:
         """Return the words that keep a sandbox to some ports; none where that does not hold."""
+        proof = self._ports_of(bubblewrap)
+        return [] if isinstance(proof, Unproven) else proof.confined(ports, handed)
+
+    def _ports_of(self, bubblewrap: Bubblewrap) -> Landlock | Unproven:
         if self._port_proof is None:
             # Only sessions of agents need it.
             from aop.adapters.port_proof import prove_ports
 
             self._port_proof = prove_ports(bubblewrap)
-        return [] if isinstance(self._port_proof, Unproven) else self._port_proof.confined(ports, handed)
+        return self._port_proof
 
     def _scratch(self) -> Path:
         self._private_root.mkdir(parents=True, exist_ok=True)

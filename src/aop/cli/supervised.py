@@ -179,6 +179,10 @@ def open_door(
         return nullcontext("")
     from aop.mcpserver.beside import served_beside
 
+    kernel = app.gateway.kernel
+    why = kernel.processes.why_ports_stay_open(kernel.config().policy.execution.sandbox)
+    if why:
+        log(f"aop: agents are not kept to the two ports that they need, and reach what you reach: {why}.")
     return served_beside(app.gateway, app.tokens, log)
 
 

@@ -290,6 +290,12 @@ class Processes(Protocol):
         Raises: SandboxUnavailable under `require` where there is none.
         """
 
+    def why_ports_stay_open(self, sandbox: str) -> str:
+        """Return why a command that is to be kept to some ports is not; nothing where it is.
+
+        Raises: SandboxUnavailable under `require` where there is none.
+        """
+
     def identity(self, sandbox: str, programs: Sequence[str]) -> str:
         """Return what of this machine takes part in a verdict: the sandbox level, and which programs these are."""
 

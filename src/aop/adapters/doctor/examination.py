@@ -11,11 +11,11 @@ from aop.adapters.doctor.checks import Check, Health, failure
 from aop.adapters.doctor.machine import (
     MOUNTS,
     check_clock,
+    check_confinement,
     check_disk,
     check_file_system,
     check_git,
     check_python,
-    check_sandbox,
 )
 from aop.adapters.doctor.outbound import check_outbound
 from aop.adapters.doctor.repository import (
@@ -41,7 +41,7 @@ def examine(folder: Path, environ: Mapping[str, str], now: datetime) -> Iterator
         yield found
     if repository is None:
         yield check_clock(now, None)
-        yield check_sandbox("auto", environ)
+        yield from check_confinement("auto", environ)
         return
     yield from _of_repository(repository, environ)
     yield from _of_state(repository, environ, now)
@@ -55,7 +55,7 @@ def _of_repository(repository: Repository, environ: Mapping[str, str]) -> Iterat
     if config is not None:
         yield check_gates(config)
         yield from _told("programs", lambda: check_programs(repository, config, environ))
-    yield check_sandbox(config.policy.execution.sandbox if config else "auto", environ)
+    yield from check_confinement(config.policy.execution.sandbox if config else "auto", environ)
     yield check_agents(environ)
     yield from check_outbound(environ)
 

@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -119,23 +119,40 @@ def file_system_of(path: str, mounts: str) -> str | None:
     return kind
 
 
-def check_sandbox(setting: str, environ: Mapping[str, str]) -> Check:
-    """Let the sandbox prove itself, and say what a better one would take."""
+def check_confinement(setting: str, environ: Mapping[str, str]) -> Iterator[Check]:
+    """Let the sandbox prove itself, for gates and for agents, and say what a better one would take."""
+    with tempfile.TemporaryDirectory(prefix="aop-doctor-") as scratch:
+        processes = LocalProcesses(environ, Redactor(), private_root=Path(scratch))
+        yield _check_sandbox(setting, processes, lambda: _why_no_bubblewrap(environ, Path(scratch)))
+        yield _check_agent_network(processes.why_ports_stay_open("off" if setting == "off" else "auto"))
+
+
+def _check_sandbox(setting: str, processes: LocalProcesses, why_not: Callable[[], str]) -> Check:
     if setting == "off":
         return warning(
             "sandbox",
             "Switched off: gate steps, and so what agents wrote, can do whatever you can.",
             "Set `execution.sandbox` in policy.yaml to `auto` or `require`.",
         )
-    with tempfile.TemporaryDirectory(prefix="aop-doctor-") as scratch:
-        level = LocalProcesses(environ, Redactor(), private_root=Path(scratch)).sandbox_level("auto")
-        if level == "bubblewrap":
-            return fine("sandbox", level)
-        why = _why_no_bubblewrap(environ, Path(scratch))
+    level = processes.sandbox_level("auto")
+    if level == "bubblewrap":
+        return fine("sandbox", level)
+    why = why_not()
     found = f"`{level}` is the best that holds here. {why}"
     if level == "none" and setting == "require":
         return failure("sandbox", f"{found} The policy requires one, so no gate can run.", _bubblewrap_fix(why))
     return warning("sandbox", found, _bubblewrap_fix(why))
+
+
+def _check_agent_network(why: str) -> Check:
+    """Say whether sessions of coding agents are kept to the two ports that they need."""
+    if not why:
+        return fine("agent network", "two TCP ports, whatever the host; nothing else")
+    return warning(
+        "agent network",
+        f"Coding agents reach what you reach: {why}.",
+        "Use Linux 6.7 or newer with a sandbox that holds, or start AOP where only the model's provider is reached.",
+    )
 
 
 def _why_no_bubblewrap(environ: Mapping[str, str], scratch: Path) -> str:
