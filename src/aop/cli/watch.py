@@ -18,7 +18,6 @@ from aop.cli.terminal import Terminal
 from aop.core.ids import FeatureId
 from aop.core.visibletext import visible
 from aop.kernel.usage import Spending
-from aop.kernel.wishes import is_paused
 from aop.wiring import App, Settings, build
 
 LOOK_AGAIN_SECONDS = 0.3
@@ -89,18 +88,15 @@ class _Watch:
                     self._first.setdefault(name, entry.event.at)
                     self._last[name] = (entry.event.kind, entry.event.at)
         features = self._app.gateway.call(self._app.person, "report.dashboard", {}).data["features"]
-        with self._app.record.read() as view:
-            resting = {row["feature_id"] for row in features if is_paused(view, FeatureId(row["feature_id"]))}
-        shown = [row for row in features if row["status"] != "merged"]
-        return {row["feature_id"]: self._row(row, is_resting=row["feature_id"] in resting) for row in shown}
+        return {row["feature_id"]: self._row(row) for row in features if row["status"] != "merged"}
 
-    def _row(self, row: Mapping[str, Any], *, is_resting: bool) -> Row:
+    def _row(self, row: Mapping[str, Any]) -> Row:
         name = FeatureId(row["feature_id"])
         kind, at = self._last.get(name, ("", ""))
         is_on_its_way = row["status"] in ("planning", "building", "qa")
         return Row(
             feature_id=name,
-            phase="paused" if is_resting and is_on_its_way else row["status"],
+            phase="paused" if row["paused"] and is_on_its_way else row["status"],
             last_event=kind,
             last_at=at,
             seconds=_between(self._first.get(name, at), at),

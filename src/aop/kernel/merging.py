@@ -180,12 +180,11 @@ def unapproved(kernel: Kernel, view: Snapshot) -> Iterator[FeatureState]:
     if not config.policy.merge_policy.require_user_approval:
         return
     base = kernel.git.branch_head(config.policy.worktree.base_branch)
-    approvals = list(view.all(Approval))
-    for state in view.all(FeatureState):
+    ready = [state for state in view.all(FeatureState) if state.status is Status.READY_TO_MERGE]
+    approvals = list(view.all(Approval)) if ready else []
+    for state in ready:
         given = [each for each in approvals if each.feature_id == state.feature_id]
-        if state.status is Status.READY_TO_MERGE and all(
-            void_reasons(each, state, config, base=base) for each in given
-        ):
+        if all(void_reasons(each, state, config, base=base) for each in given):
             yield state
 
 

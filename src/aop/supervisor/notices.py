@@ -64,10 +64,12 @@ class Attention:
     def look(self, standings: Mapping[FeatureId, Standing]) -> None:
         """Tell what is new since the last look; where nothing moves, only a reminder can be, and there is time."""
         now = self._gateway.kernel.clock.boot_seconds()
-        if standings == self._standings and now < self._look_at:
-            return
-        self._standings, self._look_at = standings, now + LOOK_SECONDS
-        for notice in self._notices(standings):
+        is_due = now >= self._look_at
+        moved = {name: each for name, each in standings.items() if is_due or self._standings.get(name) != each}
+        if is_due:
+            self._look_at = now + LOOK_SECONDS
+        self._standings = standings
+        for notice in self._notices(moved):
             if notice.event_id not in self._seen:
                 self._seen.add(notice.event_id)
                 if notice.kind is NoticeKind.REMINDER:
@@ -75,6 +77,8 @@ class Attention:
                 self._notifier.send(notice)
 
     def _notices(self, standings: Mapping[FeatureId, Standing]) -> Iterator[Notice]:
+        if not standings:
+            return
         kernel = self._gateway.kernel
         now, rules = kernel.clock.now(), kernel.config().policy.inbox
         with kernel.record.read() as view:

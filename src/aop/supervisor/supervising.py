@@ -11,7 +11,7 @@ from msgspec import Struct
 from aop.core.errors import Fault, Json
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
-from aop.core.run import ENDED, Engine, RunId
+from aop.core.run import ENDED, Engine, RunId, RunState
 from aop.kernel.documents import TERMINAL, FeatureState
 from aop.kernel.gateway import Gateway
 from aop.kernel.principals import Principal
@@ -43,6 +43,8 @@ class Supervisor:
         self._board = board
         self._attention = attention
         self._renew_at = 0.0
+        self._heard: dict[FeatureId, tuple[Standing, int]] = {}
+        """Of features that wait: up to which entry of the journal nothing has cleared their way."""
         self.run_name = gateway.kernel.new_id("run")
 
     def note_beginning(
@@ -68,16 +70,15 @@ class Supervisor:
     def _unfinished_gates(self) -> tuple[str, ...]:
         """Return the features whose gates were running when an earlier process was ended."""
         known = self._engine.states("f.").items()
-        return tuple(
-            sorted({key.split(".")[1] for key, state in known if key.endswith(".gate") and state not in ENDED})
-        )
+        return tuple(sorted({_feature_of(key) for key, state in known if key.endswith(".gate") and state not in ENDED}))
 
     def submit(
         self, features: Sequence[FeatureId], depends_on: Mapping[FeatureId, tuple[FeatureId, ...]] = NO_DEPENDENCIES
     ) -> None:
         """Have features brought to `ready_to_merge`: one that is on its way already goes on, others begin."""
-        for number, feature_id in enumerate(features):
-            key = self._key(feature_id)
+        known = self._known_runs(features)
+        for number, feature_id in enumerate(dict.fromkeys(features)):
+            key = self._key(feature_id, known.get(feature_id, {}))
             self._board.enter(feature_id, key)
             others, again = depends_on.get(feature_id, ()), self._is_wanted_again(feature_id)
             wanted = FeatureOrder(
@@ -95,23 +96,29 @@ class Supervisor:
             wish = view.get(Wish, feature_id)
         return wish is not None and wish.again
 
-    def _key(self, feature_id: FeatureId) -> RunId:
+    def _known_runs(self, features: Sequence[FeatureId]) -> dict[FeatureId, dict[RunId, RunState]]:
+        """Return the runs that the engine knows of features; of many at once, since it looks at all each time."""
+        found: dict[FeatureId, dict[RunId, RunState]] = {}
+        for key, state in self._engine.states(f"f.{features[0]}." if len(features) == 1 else "f.").items():
+            if "/" not in key:
+                found.setdefault(_feature_of(key), {})[key] = state
+        return found
+
+    def _key(self, feature_id: FeatureId, known: Mapping[RunId, RunState]) -> RunId:
         """Return the key of the run that a feature is on, or a new one; of runs that have ended nothing is kept.
 
         A key is never used twice, even if the engine's file was lost: operation ids are made from it.
         """
-        prefix = f"f.{feature_id}."
-        known = {key: state for key, state in self._engine.states(prefix).items() if "/" not in key}
         for key, state in known.items():
             if state not in ENDED:
                 return key
             self._engine.forget(key)
-        return RunId(f"{prefix}{self._gateway.kernel.new_id('run').removeprefix('run-')}")
+        return RunId(f"f.{feature_id}.{self._gateway.kernel.new_id('run').removeprefix('run-')}")
 
     def left_over(self) -> tuple[FeatureId, ...]:
         """Return the features that an earlier process left on their way."""
         return tuple(
-            FeatureId(key.split(".")[1])
+            _feature_of(key)
             for key, state in self._engine.states("f.").items()
             if "/" not in key and state not in ENDED
         )
@@ -180,8 +187,10 @@ class Supervisor:
 
     def hand_answers_on(self) -> None:
         """Wake the runs whose question was answered, or whose way may be clear."""
-        for feature_id, standing in self._board.standings().items():
-            said = self._news(feature_id, standing)
+        standings = self._board.standings()
+        cleared = self._cleared({name: each for name, each in standings.items() if each.does == "waits"})
+        for feature_id, standing in standings.items():
+            said = cleared.get(feature_id) or self._news(feature_id, standing)
             if said is not None:
                 self._wake(feature_id, standing, said)
 
@@ -193,8 +202,6 @@ class Supervisor:
         match standing.does:
             case "asks":
                 return self._answer(standing)
-            case "waits":
-                return self._cleared(feature_id, standing)
             case "rests":
                 return self._resumed(feature_id)
             case _:
@@ -219,10 +226,29 @@ class Supervisor:
         with self._gateway.kernel.record.read() as view:
             return view.get(Question, question_id)
 
-    def _cleared(self, feature_id: FeatureId, standing: Standing) -> str | None:
+    def _cleared(self, waiting: Mapping[FeatureId, Standing]) -> dict[FeatureId, str]:
+        """Return what may have cleared the way of features that wait; no entry of the journal is looked at twice."""
+        if not waiting:
+            return {}
+        after = {name: self._heard_of(name, each) for name, each in waiting.items()}
         with self._gateway.kernel.record.read() as view:
-            entries = list(view.journal(after=standing.since, kinds=CLEARS_THE_WAY))
-        return next((entry.event.kind for entry in entries if _clears(entry.event, feature_id, standing)), None)
+            newest = next((entry.seq for entry in view.journal(newest=1)), 0)
+            entries = list(view.journal(after=min(after.values()), kinds=CLEARS_THE_WAY))
+        self._heard = {name: (each, newest) for name, each in waiting.items()}
+        return {
+            name: entry.event.kind
+            for entry in entries
+            for name, each in waiting.items()
+            if entry.seq > after[name] and _clears(entry.event, name, each)
+        }
+
+    def _heard_of(self, feature_id: FeatureId, standing: Standing) -> int:
+        seen, newest = self._heard.get(feature_id, (None, 0))
+        return newest if seen == standing else standing.since
+
+
+def _feature_of(key: RunId) -> FeatureId:
+    return FeatureId(key.split(".")[1])
 
 
 def _clears(event: JournalEvent, feature_id: FeatureId, standing: Standing) -> bool:
