@@ -186,7 +186,7 @@ class Ran(msgspec.Struct, frozen=True):
 
 
 def run_aop(
-    folder: Path, *words: str, stdin: str = "", env: Mapping[str, str] | None = None, seconds: float = 60.0
+    folder: Path, *words: str, stdin: str = "", env: Mapping[str, str] | None = None, seconds: float = 300.0
 ) -> Ran:
     """Run `aop` as a process of its own."""
     done = subprocess.run(

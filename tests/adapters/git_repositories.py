@@ -42,7 +42,13 @@ def git(folder: Path, *arguments: str, stdin: str = "") -> str:
     """Run the user's git in a folder, as a person would."""
     identity = ("-c", "user.name=Person", "-c", "user.email=person@example.org")
     done = subprocess.run(
-        ["git", *identity, *arguments], cwd=folder, input=stdin, capture_output=True, text=True, check=False, timeout=30
+        ["git", *identity, *arguments],
+        cwd=folder,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.rstrip("\n")
@@ -85,7 +91,7 @@ def tree_with(repository: Repository, files: Mapping[str, str | None]) -> TreeId
     def plumb(*arguments: str, stdin: str = "") -> str:
         return subprocess.run(
             ["git", *arguments], cwd=repository.root, env=environment, input=stdin, capture_output=True, text=True,
-            check=True, timeout=30,
+            check=True, timeout=300,
         ).stdout.strip()  # fmt: skip
 
     plumb("read-tree", "main")

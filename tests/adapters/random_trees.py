@@ -40,7 +40,7 @@ class PlainGit:
     def __call__(self, *words: str, stdin: bytes = b"", index: Path | None = None, check: bool = True) -> bytes:
         environment = {**os.environ, "GIT_INDEX_FILE": str(index or self._index)}
         done = subprocess.run(
-            ["git", *words], cwd=self.root, env=environment, input=stdin, capture_output=True, check=False, timeout=30
+            ["git", *words], cwd=self.root, env=environment, input=stdin, capture_output=True, check=False, timeout=300
         )
         if check:
             assert done.returncode == 0, done.stderr
@@ -62,7 +62,7 @@ class PlainGit:
         self("read-tree", tree)
         arguments = ("apply", "--cached", "--unidiff-zero", "--whitespace=nowarn", "-")
         done = subprocess.run(
-            ["git", *arguments], cwd=self.root, input=patch, capture_output=True, check=False, timeout=30,
+            ["git", *arguments], cwd=self.root, input=patch, capture_output=True, check=False, timeout=300,
             env={**os.environ, "GIT_INDEX_FILE": str(self._index)},
         )  # fmt: skip
         return self("write-tree").decode().strip() if done.returncode == 0 else None

@@ -113,5 +113,5 @@ class _Handler(BaseHTTPRequestHandler):
                 self.wfile.write(b"%x\r\n%b\r\n" % (len(part), part))
             else:
                 waited_for = part if isinstance(part, threading.Event) else self.server.over
-                assert waited_for.wait(20)
+                assert waited_for.wait(300)
         self.wfile.write(b"0\r\n\r\n")

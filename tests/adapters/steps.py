@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import select
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,22 @@ import pytest
 
 from aop.adapters.processes import LocalProcesses
 from aop.kernel.ports import Command, Ended
+
+
+class SinceFirstWord:
+    """A clock that begins to run with what a step prints: a busy machine starts it late, and that is not its time."""
+
+    def __init__(self) -> None:
+        self._began: float | None = None
+
+    def __call__(self) -> float:
+        return 0.0 if self._began is None else time.monotonic() - self._began
+
+    def heard(self, text: str) -> str:
+        """Take a line of the step's log."""
+        if self._began is None:
+            self._began = time.monotonic()
+        return text
 
 
 class Steps:
@@ -32,30 +49,39 @@ class Steps:
         self.worktree = worktree or folder / "worktree"
         self.worktree.mkdir(parents=True, exist_ok=True)
         self.private_root = folder / "private"
-        self.processes = LocalProcesses(
-            {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], **(environ or {})},
-            lambda text: text.replace("tok_0123456789abcdef", "[token]"),
-            private_root=self.private_root,
-            git_dirs=git_dirs,
-            grace_seconds=0.5,
-            rungs=self.rungs,
-        )
+        self._environ = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], **(environ or {})}
+        self._git_dirs = git_dirs
+        self.processes = self._local(lambda text: text.replace("tok_0123456789abcdef", "[token]"))
         if self.processes.sandbox_level("auto") != level:
             pytest.skip(f"{level} does not hold on this machine")
 
+    def _local(self, redact: Callable[[str], str], **words: Any) -> LocalProcesses:
+        return LocalProcesses(
+            self._environ, redact, private_root=self.private_root, git_dirs=self._git_dirs, rungs=self.rungs, **words
+        )
+
+    def run_too_long(self, script: str, *, grace_seconds: float) -> tuple[Ended, str]:
+        """Run a script whose time is over when it has printed its first line; return how it ended and its log."""
+        clock = SinceFirstWord()
+        processes = self._local(clock.heard, clock_seconds=clock, grace_seconds=grace_seconds)
+        return self._ran(processes, "sh", "-c", script, timeout_seconds=0.2)
+
     def run(self, *argv: str, **fields: Any) -> tuple[Ended, str]:
         """Run a command; return how it ended and its log."""
+        return self._ran(self.processes, *argv, **fields)
+
+    def _ran(self, processes: LocalProcesses, *argv: str, **fields: Any) -> tuple[Ended, str]:
         log_path = self.folder / "logs" / f"{os.urandom(4).hex()}.log"
         command = {
             "cwd": self.worktree,
             "worktree": self.worktree,
             "env": (),
             "env_allowlist": (),
-            "timeout_seconds": 20.0,
+            "timeout_seconds": 300,
             "log_path": log_path,
             **fields,
         }
-        ended = self.processes.run(Command(argv=argv, **command))
+        ended = processes.run(Command(argv=argv, **command))
         return ended, log_path.read_text(encoding="utf-8")
 
     def output(self, *argv: str, **fields: Any) -> str:
@@ -78,7 +104,7 @@ def processes_with(text: str) -> list[int]:
     return found
 
 
-def wait_until_dead(pids: Sequence[int], seconds: float = 5.0) -> None:
+def wait_until_dead(pids: Sequence[int], seconds: float = 300.0) -> None:
     """Wait for processes that are not our children to end."""
     for pid in pids:
         try:

@@ -38,7 +38,7 @@ class Agents:
     def __init__(self, world: World, folder: Path) -> None:
         self.world = world
         self._folder = folder
-        self.patience = TurnPatience(seconds=20.0, spawn_seconds=20.0, idle_seconds=0)
+        self.patience = TurnPatience(seconds=300.0, spawn_seconds=300.0, idle_seconds=0)
 
     def turn(self, code: str) -> Any:
         script = self._folder / "agent with a space.py"
@@ -144,13 +144,13 @@ def test_an_answer_that_cannot_be_used_is_refused_with_the_reason(
 
 
 def test_an_agent_that_takes_too_long_is_ended(agents: Agents) -> None:
-    agents.patience = TurnPatience(seconds=0.5, spawn_seconds=20.0, idle_seconds=0)
+    agents.patience = TurnPatience(seconds=0.5, spawn_seconds=300.0, idle_seconds=0)
     with pytest.raises(NoUsableAnswer, match="did not end within"):
         agents.turn("time.sleep(1000)")
 
 
 def test_an_agent_that_falls_silent_is_ended_before_its_time(agents: Agents) -> None:
-    agents.patience = TurnPatience(seconds=60.0, spawn_seconds=20.0, idle_seconds=0.5)
+    agents.patience = TurnPatience(seconds=300.0, spawn_seconds=300.0, idle_seconds=0.5)
     with pytest.raises(NoUsableAnswer, match=r"had said nothing more after 0\.5 seconds"):
         agents.turn('print("thinking", file=sys.stderr, flush=True); time.sleep(1000)')
 
@@ -158,7 +158,7 @@ def test_an_agent_that_falls_silent_is_ended_before_its_time(agents: Agents) -> 
 def test_an_agent_may_be_silent_as_long_as_it_writes_to_its_answer_or_to_its_log(tmp_path: Path) -> None:
     clock, heard = [0.0], [0]
     begun = tmp_path / "begun"
-    patience = TurnPatience(seconds=60.0, spawn_seconds=5.0, idle_seconds=10.0)
+    patience = TurnPatience(seconds=300.0, spawn_seconds=5.0, idle_seconds=10.0)
     watch = TurnWatch(begun, lambda: heard[0], patience, lambda: clock[0])
     begun.touch()
     says = []
@@ -170,7 +170,7 @@ def test_an_agent_may_be_silent_as_long_as_it_writes_to_its_answer_or_to_its_log
 
 def test_an_agent_that_does_not_begin_is_not_waited_for(tmp_path: Path) -> None:
     clock = [0.0]
-    patience = TurnPatience(seconds=60.0, spawn_seconds=5.0, idle_seconds=0)
+    patience = TurnPatience(seconds=300.0, spawn_seconds=5.0, idle_seconds=0)
     watch = TurnWatch(tmp_path / "begun", lambda: 0, patience, lambda: clock[0])
     assert watch.ends_early(0) == ""
     clock[0] = 5.0

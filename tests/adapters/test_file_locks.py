@@ -60,7 +60,7 @@ def in_thread(held: Callable[[], AbstractContextManager[None]]) -> Iterator[thre
     def hold() -> None:
         with held():
             got.set()
-            enough.wait(10)
+            enough.wait(300)
 
     thread = threading.Thread(target=hold)
     thread.start()
@@ -75,8 +75,8 @@ def in_thread(held: Callable[[], AbstractContextManager[None]]) -> Iterator[thre
 def test_a_lock_whose_holder_was_killed_is_free_at_once(locks: FileLocks, folder: Path, name: str) -> None:
     with running(HOLD, folder, name) as child:
         asked: dict[str, Callable[[], AbstractContextManager[None]]] = {
-            "operation": lambda: locks.operation(OPERATION, wait_seconds=10.0),
-            "worktree": lambda: locks.worktree(FEATURE, wait_seconds=10.0),
+            "operation": lambda: locks.operation(OPERATION, wait_seconds=300.0),
+            "worktree": lambda: locks.worktree(FEATURE, wait_seconds=300.0),
             "files": locks.files,
             "base_branch": locks.base_branch,
             "gate_slot": lambda: locks.gate_slot(1),
@@ -85,7 +85,7 @@ def test_a_lock_whose_holder_was_killed_is_free_at_once(locks: FileLocks, folder
             assert not got.wait(0.05)
             child.send_signal(signal.SIGKILL)
             child.wait()
-            assert got.wait(5)
+            assert got.wait(300)
 
 
 @pytest.mark.hostile("S21")
@@ -112,7 +112,7 @@ def test_a_program_that_the_dead_holder_started_does_not_keep_its_lock(locks: Fi
 
 def test_an_operation_is_held_by_one_only(locks: FileLocks) -> None:
     with in_thread(lambda: try_operation(locks)) as got:
-        assert got.wait(5)
+        assert got.wait(300)
         with pytest.raises(OperationInProgress) as refused, try_operation(locks):
             pass
         with locks.operation(OperationId("op-2"), wait_seconds=0.0):
@@ -133,7 +133,7 @@ def test_an_operation_is_held_by_one_only(locks: FileLocks) -> None:
 
 def test_a_worktree_is_held_by_one_only(locks: FileLocks) -> None:
     with in_thread(lambda: try_worktree(locks)) as got:
-        assert got.wait(5)
+        assert got.wait(300)
         with pytest.raises(WorktreeBusy) as refused, try_worktree(locks):
             pass
         with locks.worktree(FeatureId("two"), wait_seconds=0.0):
@@ -164,7 +164,7 @@ from aop.adapters.file_locks import FileLocks
 locks, total = FileLocks(Path(sys.argv[1])), Path(sys.argv[2])
 ready()
 for turn in range(40):
-    with locks.operation("op-1", wait_seconds=30.0):
+    with locks.operation("op-1", wait_seconds=300.0):
         total.write_text(str(int(total.read_text()) + 1))
 print(turn)
 """
@@ -184,7 +184,7 @@ def test_there_are_as_many_gate_slots_as_the_limit_says(locks: FileLocks) -> Non
         with in_thread(lambda: locks.gate_slot(2)) as third:
             assert not third.wait(0.05)
             held.close()
-            assert third.wait(5)
+            assert third.wait(300)
 
 
 def test_a_lock_file_that_is_a_link_is_not_followed(tmp_path: Path) -> None:

@@ -223,7 +223,7 @@ except Fault as fault:
 def test_a_disk_that_takes_only_a_part_keeps_the_old_content(files: RepositoryFiles, root: Path) -> None:
     files.write("a", b"old")
     with running(FILL_THE_DISK.replace('print("ready", fault)', "ready(); print(fault)"), root) as child:
-        said, _ = child.communicate("go\n", timeout=10)
+        said, _ = child.communicate("go\n", timeout=300)
     assert said == "`a` cannot be written: File too large.\n"
     assert [(path.name, path.read_bytes()) for path in root.iterdir()] == [("a", b"old")]
 
@@ -243,7 +243,7 @@ def test_killed_writers_leave_one_file_at_most_and_the_next_one_removes_it(files
     (root / ".aop-notes.tmp").touch()
     for _ in range(3):
         with running(DIE_BEFORE_THE_RENAME, root) as child:
-            child.communicate("go\n", timeout=10)
+            child.communicate("go\n", timeout=300)
         assert sorted(path.name for path in root.iterdir()) == [".aop-a.tmp", ".aop-notes.tmp", "a"]
     files.write("a", b"new")
     assert sorted(path.name for path in root.iterdir()) == [".aop-notes.tmp", "a"]

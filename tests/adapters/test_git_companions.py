@@ -218,7 +218,8 @@ git = open_repository(Path(sys.argv[1]), {**os.environ, "PATH": f"{sys.argv[2]}:
 git._refs._writer._started()
 writing = threading.Thread(target=git.keep, args=("alice", sys.argv[3]), daemon=True)
 writing.start()
-writing.join(0.2)
+while not os.path.getsize(Path(sys.argv[1], ".aop/locks/refs")):
+    writing.join(0.01)
 ready()
 """
 

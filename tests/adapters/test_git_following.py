@@ -382,7 +382,7 @@ def test_killed_at_any_touch_of_the_world_the_next_call_finishes_the_work(tmp_pa
         done = subprocess.run(
             [sys.executable, "-c", WORK, repository.root, patch, paths, str(number)],
             capture_output=True,
-            timeout=50,
+            timeout=300,
             check=False,
         )
         finished = done.returncode == 0

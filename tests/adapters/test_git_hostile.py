@@ -264,7 +264,7 @@ def test_no_program_that_the_repositorys_settings_name_runs(repository: Reposito
     rewrite_config(repository.git_dir, canary)
     everything(repository)
     assert not (canary.parent / "sang").exists()
-    subprocess.run(["git", "diff", "main", "alice"], cwd=repository.root, check=False, capture_output=True, timeout=30)
+    subprocess.run(["git", "diff", "main", "alice"], cwd=repository.root, check=False, capture_output=True, timeout=300)
     assert (canary.parent / "sang").exists()
 
 
@@ -425,7 +425,7 @@ def work_until(repository: Repository, tree: TreeId, number: int, *, after: bool
     (programs / "git").chmod(0o755)
     environ = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
     done = subprocess.run(
-        [sys.executable, "-c", WORK, repository.root, tree], env=environ, capture_output=True, timeout=50, check=False
+        [sys.executable, "-c", WORK, repository.root, tree], env=environ, capture_output=True, timeout=300, check=False
     )
     return done.stdout == b"done\n"
 

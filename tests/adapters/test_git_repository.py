@@ -167,7 +167,7 @@ def test_the_modes_of_old_trees_are_read_as_git_reads_them(repository: Repositor
     odd = b"100664 a\0" + bytes.fromhex(blob)
     made = subprocess.run(
         ["git", "hash-object", "-w", "-t", "tree", "--literally", "--stdin"],
-        cwd=repository.root, input=odd, capture_output=True, check=True, timeout=30,
+        cwd=repository.root, input=odd, capture_output=True, check=True, timeout=300,
     )  # fmt: skip
     tree = TreeId(ObjectId(made.stdout.decode().strip()))
     assert [entry.mode for entry in repository.entries(tree)] == [FileMode.FILE]
@@ -449,7 +449,11 @@ def test_an_odd_branch_name_is_refused(repository: Repository, name: str) -> Non
 )
 def test_branch_names_are_judged_as_git_judges_them(repository: Repository, name: str) -> None:
     judged = subprocess.run(
-        ["git", "check-ref-format", "--branch", name], cwd=repository.root, capture_output=True, check=False, timeout=30
+        ["git", "check-ref-format", "--branch", name],
+        cwd=repository.root,
+        capture_output=True,
+        check=False,
+        timeout=300,
     )
     assert is_branch_name(name) == (judged.returncode == 0)
 
@@ -531,7 +535,7 @@ def test_following_keeps_local_changes_and_refuses_to_lose_them(repository: Repo
 
 def run_advice(root: Path, advice: str) -> None:
     command = advice.rpartition(" with `")[2].removesuffix("`.")
-    subprocess.run(command, shell=True, cwd=root, check=True, capture_output=True, timeout=30)
+    subprocess.run(command, shell=True, cwd=root, check=True, capture_output=True, timeout=300)
 
 
 def test_a_branch_that_nobody_looks_at_leaves_nothing_behind(repository: Repository, tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ def test_a_new_object_is_written_as_git_writes_it_and_one_that_is_there_looks_ne
 def hand_made(repository: Repository, content: bytes) -> TreeId:
     made = subprocess.run(
         ["git", "hash-object", "-w", "-t", "tree", "--literally", "--stdin"],
-        cwd=repository.root, input=content, capture_output=True, check=True, timeout=30,
+        cwd=repository.root, input=content, capture_output=True, check=True, timeout=300,
     )  # fmt: skip
     return TreeId(ObjectId(made.stdout.decode().strip()))
 

@@ -117,7 +117,7 @@ def test_it_works_for_a_user_without_rights(steps: Steps) -> None:
         as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--", "/usr/bin/python3", *argv[1:]]
         fds = handed.descriptors
         ended = subprocess.run(
-            as_nobody, check=False, pass_fds=fds, input="\n", capture_output=True, text=True, timeout=10
+            as_nobody, check=False, pass_fds=fds, input="\n", capture_output=True, text=True, timeout=300
         )
     if ended.returncode != 0:
         pytest.skip("this user cannot read the interpreter or AOP, or they are of another version")

@@ -33,8 +33,9 @@ def shown(steps: Steps, limits: StepLimits) -> list[str]:
 
 
 def later(steps: Steps) -> str:
-    """Without a sandbox a step begins a moment before it is limited."""
-    return "sleep 0.3;" if steps.level == "none" else ""
+    """Without a sandbox a step begins a moment before it is limited; this is the last of its limits."""
+    is_limited = "grep -qx 500 /proc/$$/oom_score_adj"
+    return f"until {is_limited}; do sleep 0.01; done;" if steps.level == "none" else ""
 
 
 @contextmanager

@@ -44,7 +44,7 @@ def turn(world: World, role: Role, *steps: Step) -> tuple[Any, ScriptedModel]:
         gateway=world.app.gateway,
         scratches=ScratchReader(world.app.repository, world.app.root, {}),
         logs=world.app.root / ".aop/logs",
-        seconds=30,
+        seconds=60,
     )
     brain = ModelBrain(model, PRICES, SystemClock(), Redactor(), CallLimits())
     given = WorkerInput(

@@ -48,7 +48,7 @@ class Desk:
 
 
 def rules(*, attempts: int = 1, **targets: Any) -> NotificationRules:
-    given = {"targets": targets, "timeout_seconds": 5, "attempts": attempts, "retry_after_seconds": 0}
+    given = {"targets": targets, "timeout_seconds": 60, "attempts": attempts, "retry_after_seconds": 0}
     return msgspec.convert(given, NotificationRules)
 
 

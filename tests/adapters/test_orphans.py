@@ -37,7 +37,7 @@ def test_what_a_killed_aop_left_in_this_repository_is_ended_and_nothing_else(tmp
         at_work(elsewhere, maker=dead) as foreign,
     ):
         end_orphans(here)
-        assert orphan.wait(timeout=5) == -9
+        assert orphan.wait(timeout=300) == -9
         assert (ours.poll(), foreign.poll()) == (None, None)
 
 
@@ -50,12 +50,12 @@ def test_a_sandbox_that_missed_the_end_of_its_aop_is_ended_wherever_it_is_by_the
         at_work(here, maker=dead, mark=f"{dead}-{elsewhere}/.aop/run") as foreign,
     ):
         end_orphans(here)
-        assert orphan.wait(timeout=5) == -9
+        assert orphan.wait(timeout=300) == -9
         assert foreign.poll() is None
 
 
 def test_a_process_that_ends_takes_what_works_for_it_along(tmp_path: Path) -> None:
     with at_work(tmp_path, maker=os.getpid()) as ours, at_work(tmp_path, maker=1) as foreign:
         end_children()
-        assert ours.wait(timeout=5) == -9
+        assert ours.wait(timeout=300) == -9
         assert foreign.poll() is None

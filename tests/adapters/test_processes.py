@@ -224,42 +224,42 @@ def test_a_step_cannot_dump_its_memory_to_a_file(steps: Steps) -> None:
 
 @pytest.mark.req("AOP-276")
 def test_a_step_that_exceeds_its_time_is_asked_to_end(steps: Steps) -> None:
-    script = "trap 'echo tidied up; exit 0' TERM; echo began; sleep 60 & wait"
-    ended, log = steps.run("sh", "-c", script, timeout_seconds=0.5)
+    script = "trap 'echo tidied up; exit 0' TERM; echo began; sleep 600 & wait"
+    ended, log = steps.run_too_long(script, grace_seconds=300)
     assert log == "began\ntidied up\n"
     assert (ended.ending, ended.exit_code) == (Ending.TIMED_OUT, None)
-    assert ended.problem == "It did not end within 0.5 seconds."
-    assert 0.5 <= ended.seconds < 4
+    assert ended.problem == "It did not end within 0.2 seconds."
+    assert 0.2 <= ended.seconds < 30
 
 
 @pytest.mark.req("AOP-276")
 @pytest.mark.hostile("G38")
 def test_a_step_that_ignores_being_asked_is_killed(steps: Steps) -> None:
-    ended, log = steps.run("sh", "-c", "trap '' TERM; echo began; while :; do sleep 1; done", timeout_seconds=0.3)
+    ended, log = steps.run_too_long("trap '' TERM; echo began; while :; do sleep 1; done", grace_seconds=0.5)
     assert (ended.ending, log) == (Ending.TIMED_OUT, "began\n")
-    assert 0.8 <= ended.seconds < 4
+    assert 0.7 <= ended.seconds < 30
 
 
 @pytest.mark.req("AOP-276")
 def test_endless_output_does_not_outlast_the_time_limit(steps: Steps) -> None:
-    ended, log = steps.run("yes", timeout_seconds=1)
-    assert (ended.ending, ended.seconds < 5) == (Ending.TIMED_OUT, True)
+    ended, log = steps.run_too_long("exec yes", grace_seconds=0.5)
+    assert (ended.ending, ended.seconds < 30) == (Ending.TIMED_OUT, True)
     assert 0 < log.count("y\n") <= 200_000
 
 
 @pytest.mark.hostile("G27")
 @pytest.mark.parametrize(("script", "exit_code"), [("exit 0", 0), ("exit 4", 4)])
 def test_a_grandchild_that_holds_the_pipe_neither_delays_nor_decides(steps: Steps, script: str, exit_code: int) -> None:
-    ended, log = steps.run("sh", "-c", f"setsid sleep 30 & echo done; {script}")
+    ended, log = steps.run("sh", "-c", f"setsid sleep 600 & echo done; {script}")
     assert (ended.ending, ended.exit_code, log) == (Ending.EXITED, exit_code, "done\n")
-    assert ended.seconds < 4
 
 
 @pytest.mark.hostile("G27")
 def test_a_time_limit_holds_for_a_grandchild_that_holds_the_pipe(steps: Steps) -> None:
-    ended, _ = steps.run("sh", "-c", "setsid sh -c 'trap \"\" TERM; sleep 30' & sleep 30", timeout_seconds=0.5)
+    script = "setsid sh -c 'trap \"\" TERM; echo began; sleep 600' & sleep 600"
+    ended, _ = steps.run_too_long(script, grace_seconds=0.5)
     assert ended.ending is Ending.TIMED_OUT
-    assert ended.seconds < 4
+    assert ended.seconds < 30
 
 
 # --- what is left of it --------------------------------------------------------------------------
@@ -297,7 +297,7 @@ def test_a_step_is_ended_when_the_caller_is_interrupted(tmp_path: Path, level: s
         worktree=tmp_path,
         env=(),
         env_allowlist=(),
-        timeout_seconds=20,
+        timeout_seconds=300,
         log_path=tmp_path / "log",
     )
     with pytest.raises(KeyboardInterrupt):
@@ -366,7 +366,7 @@ def test_without_a_sandbox_auto_runs_and_says_so(tmp_path: Path) -> None:
         worktree=tmp_path,
         env=(),
         env_allowlist=(),
-        timeout_seconds=5,
+        timeout_seconds=300,
         log_path=tmp_path / "log",
     )
     ended = processes.run(command)

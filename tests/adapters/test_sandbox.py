@@ -287,7 +287,7 @@ Steps(Path({str(steps.folder)!r}), "bubblewrap").run("sh", "-c", "echo x >starte
         pids = processes_with(unique)
     finally:
         runner.send_signal(signal.SIGKILL)
-        runner.wait(5)
+        runner.wait(300)
     wait_until_dead([pid for pid in pids if pid != runner.pid])
     assert processes_with(unique) == []
 
@@ -320,7 +320,7 @@ def test_the_sandbox_works_for_a_user_without_rights(steps: Steps) -> None:
         )
         as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--", *argv]
         fds = handed.descriptors
-        ended = subprocess.run(as_nobody, check=False, pass_fds=fds, capture_output=True, text=True, timeout=10)
+        ended = subprocess.run(as_nobody, check=False, pass_fds=fds, capture_output=True, text=True, timeout=300)
     if "Permission denied" in ended.stderr:
         pytest.skip("this user cannot read the bubblewrap program")
     assert (ended.stdout, ended.stderr, ended.returncode) == ("1000\nshut in\n", "", 0)

@@ -32,7 +32,7 @@ class Listener:
 
     def await_heard(self, count: int) -> None:
         with self._changed:
-            assert self._changed.wait_for(lambda: len(self.heard) >= count, timeout=20)
+            assert self._changed.wait_for(lambda: len(self.heard) >= count, timeout=300)
 
 
 @contextmanager

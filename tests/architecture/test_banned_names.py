@@ -81,7 +81,7 @@ def test_a_mock_in_a_test_is_found(tmp_path: Path) -> None:
 def ruff_codes(place: str, source: str) -> str:
     command = [str(RUFF), "check", "--select", "TID251", "--output-format", "concise", "--stdin-filename", place, "-"]
     return subprocess.run(
-        command, input=source, cwd=ROOT, capture_output=True, text=True, check=False, timeout=30
+        command, input=source, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300
     ).stdout
 
 

@@ -48,7 +48,7 @@ def seed(folder: Path, source: str) -> None:
 
 def touched(folder: Path, package: str) -> list[str]:
     command = [sys.executable, "-B", str(WATCHER), str(folder), package]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=55)
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert ended.returncode == 0, ended.stderr
     lines: list[str] = json.loads(ended.stdout)
     return lines

@@ -59,4 +59,4 @@ def test_a_document_that_is_old_is_named(tmp_path: Path) -> None:
 
 def requirements_covered(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(SCRIPT), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)

@@ -88,7 +88,7 @@ def entry_point(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=300,
     )
 
 
@@ -118,7 +118,7 @@ def contract_check(world: World, role: Role, token: str) -> subprocess.Completed
         capture_output=True,
         text=True,
         check=False,
-        timeout=50,
+        timeout=300,
     )
 
 

@@ -87,7 +87,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.heard.append(Heard(path=self.path, headers=headers, body=json.loads(raw)))
         step = self.server.next_step()
         if step.hangs:
-            self.server.over.wait(30)
+            self.server.over.wait(300)
             return
         body = step.body if step.body is not None else json.dumps(self._reply(step, json.loads(raw)))
         data = body.encode()

@@ -80,13 +80,21 @@ def test_a_loop_that_was_interrupted_goes_on_with_what_it_knew_and_had_used() ->
     ] * 2
 
 
-def test_the_time_that_a_loop_took_before_it_was_interrupted_counts() -> None:
+def first_reply_takes(seconds: float) -> Callable[[str, Callable[[], Awaitable[Json]]], Awaitable[Json]]:
+    """Return what keeps the steps of a loop, and remembers its first reply as one that took so long."""
+
     async def once(name: str, do: Callable[[], Awaitable[Json]]) -> Json:
         done: Any = await do()
-        return {**done, "seconds": 700.0} if name == "reply_1" else done
+        return {**done, "seconds": seconds} if name == "reply_1" else done
 
+    return once
+
+
+def test_the_time_that_a_loop_took_before_it_was_interrupted_counts() -> None:
     model = ScriptedModel([doing()] * 3)
-    running = brain_on(model).run_agentic_loop(MISSION, Desk(), LoopLimits(), lambda _: None, once=once)
+    running = brain_on(model).run_agentic_loop(
+        MISSION, Desk(), LoopLimits(), lambda _: None, once=first_reply_takes(700.0)
+    )
     outcome = waited(running)
     assert isinstance(outcome, LimitReached)
     assert (outcome.limit, len(model.asked)) == (Limit.TIME, 1)
@@ -140,7 +148,10 @@ def test_a_limit_on_what_is_not_reported_ends_it(limits: LoopLimits) -> None:
 
 
 def test_a_tool_that_never_ends_is_left_when_the_time_is_up() -> None:
-    outcome = looped(ScriptedModel([doing()]), Desk(None), LoopLimits(max_seconds=0.2))
+    running = brain_on(ScriptedModel([doing()])).run_agentic_loop(
+        MISSION, Desk(None), LoopLimits(max_seconds=600), lambda _: None, once=first_reply_takes(599.9)
+    )
+    outcome = waited(running)
     assert isinstance(outcome, LimitReached)
     assert (outcome.limit, outcome.spent.iterations) == (Limit.TIME, 1)
 

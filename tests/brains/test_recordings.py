@@ -30,7 +30,7 @@ def recorded(path: Path, text: str) -> Path:
 def test_the_same_question_in_another_run_gets_the_recorded_answer(tmp_path: Path) -> None:
     path = recorded(tmp_path / "kept.jsonl", "2 3")
     asked_again = question("2 3", fence="another-fence-altogether")
-    answer = asked_with(asked_again, RecordedModel(path, Redactor()), timeout=3.0)
+    answer = asked_with(asked_again, RecordedModel(path, Redactor()), timeout=300)
     assert (answer.value, answer.model, answer.usage.total_tokens) == (FIVE, "scripted:model", 120)
 
 

@@ -52,7 +52,7 @@ def test_what_an_agent_says_is_shown_while_it_still_works_and_without_secrets(sh
         following.terminate()
     is_at_work = running.poll() is None
     running.terminate()
-    running.wait(30)
+    running.wait(300)
     assert is_at_work
     assert {key: said[key] for key in ("type", "feature_id", "role")} == {
         "type": "agent",

@@ -43,7 +43,7 @@ class Ward:
         path = os.pathsep.join([str(self.program), os.path.dirname(sys.executable), os.environ["PATH"]])
         env = {"PATH": path, "ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
         words = ["run", "-fl", str(self.shop.specs), "--wait", "--json", "--agent-provider", "claude"]
-        self.ran: Ran = run_aop(self.shop.root, *words, env=env, seconds=110)
+        self.ran: Ran = run_aop(self.shop.root, *words, env=env, seconds=300)
         self.told: Any = json.loads(self.ran.out)
         world = World(self.shop.root)
         with world.app.record.read() as view:

@@ -110,7 +110,7 @@ def test_an_installation_without_the_extra_says_what_to_install() -> None:
         "import sys; sys.modules['pydantic_ai'] = None; sys.modules['pydantic_ai.direct'] = None\n"
         "from aop.cli.main import main; sys.exit(main(['brain', 'test', '--model', 'ollama:qwen3']))"
     )
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=60)
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=300)
     assert (ended.returncode, ended.stderr.splitlines()) == (
         2,
         [

@@ -255,7 +255,7 @@ def test_gates_that_fail_are_a_plain_failure(tmp_path: Path) -> None:
 
 
 def test_a_command_that_is_stopped_says_so_and_the_next_one_works(tmp_path: Path) -> None:
-    world = configured(tmp_path / "repo", gates=gates_of(fast=step("echo $$; sleep 60")))
+    world = configured(tmp_path / "repo", gates=gates_of(fast=step("echo $$; sleep 600")))
     world.plan()
     world.close()
     words = [*PROGRAM, "call", "gates.run", '{"feature_id": "one", "mode": "fast"}']
@@ -263,7 +263,7 @@ def test_a_command_that_is_stopped_says_so_and_the_next_one_works(tmp_path: Path
         assert process.stderr is not None
         assert process.stderr.readline() == "one: fast gates, step 1 of 1: check\n"
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=300)
     assert (process.returncode, out, err) == (130, "", "aop: stopped.\n")
     state = call(world.root, "feature.state_get", feature_id="one").json["data"]["front_matter"]
     assert (state["status"], state["gates"]["fast"]) == ("building", "na")
@@ -353,7 +353,7 @@ def at_terminal(folder: Path, typed: str, *words: str) -> Ran:
             env={**os.environ, "USER": "ada"},
         ) as process:
             os.write(person, typed.encode())
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=300)
     finally:
         os.close(person)
         os.close(terminal)

@@ -18,8 +18,8 @@ from aop.core.ids import FeatureId
 from aop.kernel.questions import Question
 from tests.world import Ran, World, git, run_aop
 
-SECONDS = 170.0
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+SECONDS = 300.0
+pytestmark = pytest.mark.slow
 
 FEATURE = FeatureId("volume_discount")
 FEATURES = ["gift_wrap", "order_number", "receipt", "stock", FEATURE]
@@ -134,7 +134,7 @@ def test_the_checkout_was_left_alone_and_a_person_is_told_how_to_follow(kept: Ra
     assert git(shop.root, "diff", "--stat", f"main~{len(FEATURES)}") == ""
     assert git(shop.root, "ls-files", "--others", "--exclude-standard") == ""
     command = re.findall(r"bring it up to date, there, with `(.*)`", kept.err)[-1]
-    assert subprocess.run(["sh", "-c", command], cwd=shop.root, check=False, timeout=30).returncode == 0
+    assert subprocess.run(["sh", "-c", command], cwd=shop.root, check=False, timeout=300).returncode == 0
     assert git(shop.root, "status", "--porcelain") == ""
 
 
@@ -179,7 +179,7 @@ def test_a_demo_that_is_interrupted_removes_its_folder(tmp_path: Path) -> None:
         assert process.stderr is not None
         assert "a small shop" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
-        _out, err = process.communicate(timeout=30)
+        _out, err = process.communicate(timeout=300)
     assert (process.returncode, err.splitlines()[-1]) == (130, "aop: stopped.")
     assert list(tmp_path.iterdir()) == []
 

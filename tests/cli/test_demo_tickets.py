@@ -9,8 +9,6 @@ import pytest
 
 from tests.world import git, run_aop
 
-pytestmark = pytest.mark.timeout(60)
-
 BRANCH = "feature/SHOP-12-orders"
 URL = "local://shop/orders/-/merge_requests/1"
 

@@ -283,7 +283,7 @@ def test_what_killed_processes_left_is_named_with_the_command_that_removes_it(ma
     health, what, fix = the(doctor(managed), "leftovers")
     assert (health, what) == ("warning", "1 abandoned folders, 1 files (0.0 MiB) in quarantine")
     assert fix == "rm -rf .aop/scratch/12345-0123456789abcdef && git worktree prune"
-    subprocess.run(["sh", "-c", fix], cwd=managed, check=True, timeout=30)
+    subprocess.run(["sh", "-c", fix], cwd=managed, check=True, timeout=300)
     assert the(doctor(managed), "leftovers")[0] == "ok"
 
 
@@ -310,7 +310,7 @@ def test_a_repository_that_is_read_only_is_told_as_that_and_not_as_a_loss(manage
     def read_only(*words: str) -> subprocess.CompletedProcess[str]:
         mounts = ["--dev-bind", "/", "/", "--ro-bind", str(managed), str(managed), "--chdir", str(managed)]
         command = [READ_ONLY[0], *mounts, sys.executable, "-m", "aop.cli.main", *words]
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
 
     looked, asked = read_only("doctor"), read_only("status")
     assert looked.returncode == 1

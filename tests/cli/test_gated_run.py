@@ -70,16 +70,16 @@ def test_the_second_of_two_agents_is_told(tmp_path: Path) -> None:
     first = subprocess.Popen(
         [sys.executable, "-m", "aop.cli.main", "gated", "run", "--agent-provider", "custom"],
         cwd=root,
-        env={**os.environ, "AOP_CUSTOM_AGENT": "sleep 60"},
+        env={**os.environ, "AOP_CUSTOM_AGENT": "sleep 600"},
         stderr=subprocess.DEVNULL,
     )
     try:
-        until(lambda: any((root / ".aop/tmp").glob("*/begun")), seconds=30)
+        until(lambda: any((root / ".aop/tmp").glob("*/begun")))
         ran = driven(root)
         assert (ran.code, ran.json["error"]["code"]) == (5, "agent_at_work"), ran.out
     finally:
         first.terminate()
-    assert first.wait(30) == 130
+    assert first.wait(300) == 130
 
 
 ENDINGS: list[tuple[str, str, tuple[str, ...], dict[str, Any], int]] = [

@@ -83,4 +83,4 @@ def test_what_works_for_a_dead_supervisor_is_ended(tmp_path: Path) -> None:
     with at_work(root, maker=dead_process()) as orphan:
         assert run_aop(root, "gc").out == f"process  {orphan.pid}\n"
         assert run_aop(root, "gc", "--apply").code == 0
-        assert orphan.wait(timeout=5) == -9
+        assert orphan.wait(timeout=300) == -9

@@ -263,7 +263,7 @@ def init_at_a_terminal(root: Path, answer: str) -> int:
     with open(person, "wb", buffering=0) as keyboard, open(terminal, "rb", buffering=0) as stdin:
         keyboard.write(f"{answer}\n".encode())
         command = [sys.executable, "-m", "aop.cli.main", "init"]
-        return subprocess.run(command, cwd=root, stdin=stdin, capture_output=True, check=False, timeout=30).returncode
+        return subprocess.run(command, cwd=root, stdin=stdin, capture_output=True, check=False, timeout=300).returncode
 
 
 @pytest.mark.parametrize(("answer", "code", "there"), [("y", 0, True), ("n", 3, False), ("", 3, False)])

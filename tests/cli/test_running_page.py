@@ -18,7 +18,6 @@ TIME = re.compile(r"^ *\d+\.\d\d s ")
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 @pytest.mark.req("AOP-244", "AOP-310")
 def test_the_worked_example_prints_what_the_page_says(tmp_path: Path) -> None:
     root = make_repository(tmp_path / "repo")

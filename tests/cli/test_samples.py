@@ -58,7 +58,6 @@ def manage(root: Path, changed: list[str]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 @pytest.mark.req("AOP-287")
 @pytest.mark.parametrize("language", TOOLS)
 def test_a_feature_goes_from_init_to_merge_in(language: str, tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def test_a_terminal_that_knows_only_ascii_is_shown_the_rest_as_escapes(root: Pat
 
 def test_json_is_utf8_whatever_the_terminal_knows(root: Path) -> None:
     ended = subprocess.run(
-        [*AOP, "logs", "--json"], cwd=root, env={**os.environ, **ASCII}, capture_output=True, check=False, timeout=30
+        [*AOP, "logs", "--json"], cwd=root, env={**os.environ, **ASCII}, capture_output=True, check=False, timeout=300
     )
     notes = [
         entry["event"]["payload"].get("note")
@@ -126,7 +126,7 @@ def test_what_comes_on_standard_input_is_utf8_or_refused(root: Path, given: byte
         input=b'{"feature_id": "one", "note": "' + given + b'"}',
         capture_output=True,
         check=False,
-        timeout=30,
+        timeout=300,
     )
     assert ended.returncode == code, ended.stderr
     if code == 0:
@@ -149,7 +149,7 @@ def test_an_output_that_takes_nothing_is_no_traceback(
 ) -> None:
     line = f'"$0" -m aop.cli.main {" ".join(words)} {redirected}'
     ended = subprocess.run(
-        ["sh", "-c", line, sys.executable], cwd=root, capture_output=True, text=True, check=False, timeout=30
+        ["sh", "-c", line, sys.executable], cwd=root, capture_output=True, text=True, check=False, timeout=300
     )
     assert (ended.returncode, ended.stderr) == (1 if said else 0, said)
 
@@ -161,7 +161,7 @@ def test_a_command_that_would_ask_without_a_standard_input_refuses(root: Path) -
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=300,
     )
     assert ended.returncode == 2
     assert "aop: There is no terminal to ask at. [invalid_cli_args]\n" in ended.stderr
@@ -170,5 +170,5 @@ def test_a_command_that_would_ask_without_a_standard_input_refuses(root: Path) -
 @pytest.mark.parametrize("words", [("status",), ("logs",), ("evidence", "verify"), ("mcp", "config", "codex")])
 def test_no_home_and_no_user_are_needed(root: Path, words: tuple[str, ...]) -> None:
     bare = {"PATH": os.environ["PATH"]}
-    ended = subprocess.run([*AOP, *words], cwd=root, env=bare, capture_output=True, text=True, check=False, timeout=30)
+    ended = subprocess.run([*AOP, *words], cwd=root, env=bare, capture_output=True, text=True, check=False, timeout=300)
     assert ended.returncode == 0, ended.stderr

@@ -146,10 +146,10 @@ def test_rule_names_are_unique_and_keywords_are_in_lower_case() -> None:
 
 def test_importing_the_redactor_does_not_load_the_engine() -> None:
     program = "import sys, aop.core.redaction\nsys.exit('re2' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", program], check=False, timeout=30).returncode == 0
+    assert subprocess.run([sys.executable, "-c", program], check=False, timeout=300).returncode == 0
 
 
-@pytest.mark.timeout(5)
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     "piece",
     [

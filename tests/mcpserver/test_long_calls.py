@@ -53,7 +53,7 @@ def client(request: pytest.FixtureRequest, waiting: World) -> Iterator[Mcp]:
 def begun(world: World, client: Mcp, **arguments: Any) -> Future[Any]:
     """Start the gates; return when they run."""
     call = client.portal.start_task_soon(client._call, "gates.run", {**RUN, **arguments}, {})
-    until((world.root / ".worktrees/one/started").exists, seconds=20)
+    until((world.root / ".worktrees/one/started").exists)
     return call
 
 
@@ -64,7 +64,7 @@ def let_go(world: World) -> None:
 def test_the_client_hears_how_far_the_gates_are(waiting: World, client: Mcp) -> None:
     call = begun(waiting, client)
     let_go(waiting)
-    assert call.result(timeout=20).is_error is False
+    assert call.result(timeout=300).is_error is False
     assert client.progress == ["one: fast gates, step 1 of 1: check"]
 
 
@@ -73,7 +73,7 @@ def test_a_client_that_stops_waiting_gets_the_one_answer_when_it_asks_again(wait
     begun(waiting, client, operation_id="run-1").cancel()
     again = client.portal.start_task_soon(client._call, "gates.run", {**RUN, "operation_id": "run-1"}, {})
     let_go(waiting)
-    assert again.result(timeout=20).structured_content["data"]["verdict"] == "pass"
+    assert again.result(timeout=300).structured_content["data"]["verdict"] == "pass"
     assert client.call("gates.run", RUN, operation_id="run-1").structured == again.result().structured_content
     assert events(waiting).count("gates_ran") == 1
 
@@ -85,7 +85,7 @@ def test_gates_run_to_their_end_although_the_client_is_gone(waiting: World, how:
         with over_http(server.url, token) if how == "http" else over_stdio(waiting.root, token) as client:
             begun(waiting, client).cancel()
             let_go(waiting)
-        until(lambda: "gates_ran" in events(waiting), seconds=20)
+        until(lambda: "gates_ran" in events(waiting))
 
 
 def test_a_server_that_is_stopped_lets_running_calls_end_and_takes_no_new_ones(waiting: World, server: Served) -> None:
@@ -95,17 +95,17 @@ def test_a_server_that_is_stopped_lets_running_calls_end_and_takes_no_new_ones(w
         client.tools()
         call = begun(waiting, client)
         server.process.terminate()
-        with httpx2.Client(headers={"Authorization": f"Bearer {token}"}) as late:
-            until(lambda: late.post(server.url, json={}).status_code == 503, seconds=20)
+        with httpx2.Client(headers={"Authorization": f"Bearer {token}"}, timeout=300) as late:
+            until(lambda: late.post(server.url, json={}).status_code == 503)
             refused = late.post(server.url, json={})
         assert (refused.json()["error"]["code"], refused.headers["retry-after"]) == ("server_stopping", "5")
         let_go(waiting)
-        assert call.result(timeout=20).structured_content["data"]["verdict"] == "pass"
-    assert (server.process.wait(timeout=20), events(waiting).count("gates_ran")) == (0, 1)
+        assert call.result(timeout=300).structured_content["data"]["verdict"] == "pass"
+    assert (server.process.wait(timeout=300), events(waiting).count("gates_ran")) == (0, 1)
 
 
 def test_an_idle_server_stops_at_once_and_has_nothing_to_say(server: Served) -> None:
-    assert httpx2.get(f"{server.origin}/healthz").json()["ok"] is True
+    assert httpx2.get(f"{server.origin}/healthz", timeout=300).json()["ok"] is True
     assert server.stop() == (0, "")
 
 
@@ -148,7 +148,6 @@ def one_life(url: str, tokens: Mapping[Role, str], name: str) -> list[str | None
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_sixteen_features_at_once_go_all_the_way_through_one_server(world: World) -> None:
     names = [f"f{number:02}" for number in range(16)]
     tokens = {role: token_for(world, role) for role in (Role.ORCHESTRATOR, Role.BUILDER)}
@@ -216,5 +215,5 @@ def test_a_run_is_found_again_while_it_runs_and_afterwards(waiting: World, clien
     seen = client.call("gates.status", asked).data
     assert (seen["state"], seen["progress"]) == ("running", ["one: fast gates, step 1 of 1: check"])
     let_go(waiting)
-    answer = run.result(timeout=20).structured_content
+    answer = run.result(timeout=300).structured_content
     assert client.call("gates.status", asked).data["answer"] == answer

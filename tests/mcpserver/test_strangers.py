@@ -96,7 +96,7 @@ def test_without_a_good_token_nothing_is_served_over_http(
     token = make(world, tmp_path)
     before = world.fingerprint()
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    answer = httpx2.post(server.url, json=INITIALIZE, headers={**ACCEPT, **headers})
+    answer = httpx2.post(server.url, json=INITIALIZE, headers={**ACCEPT, **headers}, timeout=300)
     assert (answer.status_code, answer.headers["www-authenticate"].split()[0]) == (401, "Bearer")
     body = answer.json()
     jsonschema.Draft202012Validator(error_schema()).validate(body)
@@ -118,7 +118,7 @@ INITIALIZE = {
 @pytest.mark.parametrize("query", ["?token={token}", "?access_token={token}", "?AOP_TOKEN={token}"])
 def test_a_token_in_the_address_opens_nothing(world: World, server: Served, query: str) -> None:
     address = server.url + query.format(token=token_for(world, Role.BUILDER))
-    assert httpx2.post(address, json=INITIALIZE, headers=ACCEPT).status_code == 401
+    assert httpx2.post(address, json=INITIALIZE, headers=ACCEPT, timeout=300).status_code == 401
 
 
 # --- a good token, and what it does not open -----------------------------------------------------
@@ -209,7 +209,7 @@ def test_a_token_that_is_revoked_ends_a_running_conversation(world: World, serve
         assert client.call("repo.status", {"feature_id": "one"}).code is None
         world.app.tokens.revoke(token, by="person:ada")
         assert client.call("repo.status", {"feature_id": "one"}).code == "token_invalid"
-    with httpx2.Client(headers={**ACCEPT, "Authorization": f"Bearer {token}"}) as http:
+    with httpx2.Client(headers={**ACCEPT, "Authorization": f"Bearer {token}"}, timeout=300) as http:
         assert http.post(server.url, json=INITIALIZE).status_code == 401
 
 
@@ -223,7 +223,7 @@ def test_standard_output_carries_the_protocol_and_nothing_else(world: World) -> 
 
 def test_a_server_for_a_folder_that_is_no_repository_says_so(tmp_path: Path) -> None:
     done = subprocess.run(
-        [*AOP, "serve", "--port", "0"], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=30
+        [*AOP, "serve", "--port", "0"], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert "[not_a_repository]" in done.stderr

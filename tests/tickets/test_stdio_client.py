@@ -31,7 +31,7 @@ anyio.run(server.run_stdio_async)
 """
 
 
-def echoed(*args: str, text: str = "hello", seconds: float = 20.0) -> tuple[list[str], ToolAnswer]:
+def echoed(*args: str, text: str = "hello", seconds: float = 300.0) -> tuple[list[str], ToolAnswer]:
     """Return the tools of a server that runs in this Python, and what it says to a text."""
     environ = {"PATH": os.environ["PATH"]}
     command = ServerCommand(name="it", command=sys.executable, args=args, env=environ, call_seconds=seconds)
@@ -43,7 +43,7 @@ def echoed(*args: str, text: str = "hello", seconds: float = 20.0) -> tuple[list
     return asyncio.run(ask())
 
 
-def rude(way: str, *, seconds: float = 20.0) -> tuple[list[str], ToolAnswer]:
+def rude(way: str, *, seconds: float = 300.0) -> tuple[list[str], ToolAnswer]:
     return echoed(str(RUDE), way, seconds=seconds)
 
 
@@ -127,7 +127,7 @@ def test_a_result_of_another_shape_is_an_error() -> None:
 @pytest.mark.parametrize(
     ("way", "why"),
     [
-        ("hangs", "no answer to tools/call within 1 s"),
+        ("hangs", "no answer to tools/call within 10 s"),
         ("dies", "it ended"),
         ("old", "it speaks MCP 1999-01-01"),
         ("twins", "it lists two tools of one name"),
@@ -135,4 +135,4 @@ def test_a_result_of_another_shape_is_an_error() -> None:
 )
 def test_a_server_that_cannot_be_worked_with_is_gone(way: str, why: str) -> None:
     with pytest.raises(ServerGone, match=why):
-        rude(way, seconds=1.0 if way == "hangs" else 20.0)
+        rude(way, seconds=10.0 if way == "hangs" else 60.0)

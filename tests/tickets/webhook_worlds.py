@@ -55,5 +55,5 @@ def signed(body: bytes, secret: str = SECRET) -> dict[str, str]:
 
 def post(server: Served, path: str, body: bytes, headers: Any = None) -> tuple[int, Any]:
     """Deliver it; return the status and the answer."""
-    told = httpx2.post(server.origin + path, content=body, headers=headers or signed(body), timeout=30)
+    told = httpx2.post(server.origin + path, content=body, headers=headers or signed(body), timeout=300)
     return told.status_code, told.json()

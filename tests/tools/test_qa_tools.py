@@ -326,7 +326,7 @@ def test_marks_and_patches_that_come_at_once_lose_nothing(patched: World) -> Non
         marking = pool.submit(mark_often)
         for number in range(5):
             patched.patch("one", hunk(10, f"turn {number}", old=f"turn {number - 1}" if number else None))
-        marked = marking.result(timeout=30)
+        marked = marking.result(timeout=300)
 
     assert index_of(patched)["index"]["version"] == 3 + 5 + marked
     assert statuses(patched) == {

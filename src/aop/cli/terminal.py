@@ -41,7 +41,9 @@ class Terminal:
 
     def say(self, text: str) -> None:
         """Tell a person something; programs need not read it."""
-        print(text, file=self._err, flush=True)
+        # In one piece: `print` writes the end of a line by itself, and another thread's line may come before that.
+        self._err.write(f"{text}\n")
+        self._err.flush()
 
     def text(self, text: str) -> None:
         """Print what the command is for, as text."""
