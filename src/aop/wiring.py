@@ -20,7 +20,7 @@ from aop.adapters.kept_config import KeptConfig
 from aop.adapters.late_parts import MODULES as LATE_MODULES
 from aop.adapters.late_parts import late_furnisher, late_remotes, late_reviewer
 from aop.adapters.late_processes import LateProcesses
-from aop.adapters.record.sqlite import SqliteRecord
+from aop.adapters.record.sqlite import SqliteRecord, can_be_written, copied
 from aop.adapters.signing import FileSigner
 from aop.adapters.system import SystemClock, new_id
 from aop.adapters.workflows import show_workflow
@@ -104,17 +104,19 @@ class App(Struct, frozen=True, kw_only=True):
         self.repository.close()
 
 
-def build(folder: Path, settings: Settings) -> App:
-    """Open the repository that a folder lies in.
+def build(folder: Path, settings: Settings, *, to_read: bool = False) -> App:
+    """Open the repository that a folder lies in; for somebody who only looks, it need not be writable.
 
-    Raises: NotARepository.
+    Raises: NotARepository, RecordUnavailable.
     """
     repository = open_repository(folder, settings.environ)
     private = repository.root / ".aop"
-    repository.exclude_runtime_files()
-    repository.sweep_leftovers()
+    is_copy = to_read and not can_be_written(private / "record.db")
+    if not is_copy:
+        repository.exclude_runtime_files()
+        repository.sweep_leftovers()
     locks = FileLocks(private / "locks")
-    record = SqliteRecord(private / "record.db")
+    record = copied(private / "record.db") if is_copy else SqliteRecord(private / "record.db")
     call_log = FileCallLog(repository.root / CALL_LOG)
     redact = Redactor(settings.secrets)
     own_git = _own_git(repository, settings)
@@ -137,7 +139,7 @@ def build(folder: Path, settings: Settings) -> App:
     )
     person = Principal(role=Role.ORCHESTRATOR, actor=settings.actor, person=True)
     spans = _telemetry(settings)
-    gateway = Gateway(kernel if spans is None else spans.over(kernel), CATALOGUE)
+    gateway = Gateway(kernel if spans is None else spans.over(kernel), CATALOGUE, settles=not is_copy)
     return App(gateway=gateway, repository=repository, record=record, call_log=call_log, person=person, telemetry=spans)
 
 

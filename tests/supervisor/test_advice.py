@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from aop.adapters.system import SystemClock, new_id
@@ -15,6 +16,7 @@ from aop.core.errors import ModelNotConfigured, Refusal
 from aop.core.ids import FeatureId
 from aop.core.redaction import Redactor
 from aop.core.roles import Role
+from aop.kernel.usage import FeatureUsage, Usage, spent_on, together
 from aop.supervisor.advice import ModelAdviser
 from aop.supervisor.workers import PatchProposal, PlanSubmission
 from aop.testing.scripted_model import ScriptedModel, Step, answers, says
@@ -59,6 +61,45 @@ def test_a_model_that_the_policy_asks_chooses_what_becomes_of_a_plan_that_collid
     assert f"two: orchestrator: advised to {choice}: So it is." in told
     [asked] = model.asked
     assert asked.tools == ()
+    world.close()
+
+
+@pytest.mark.parametrize(
+    ("steps", "turns"),
+    [
+        ((answers({"choice": "wait"}),), [1, 100, 20]),
+        ((says("Merge it."), says("Merge it.")), [1, 200, 40]),
+    ],
+    ids=["advice", "no advice"],
+)
+def test_what_advice_costs_counts_for_the_feature_and_its_run(
+    tmp_path: Path, steps: tuple[Step, ...], turns: list[int]
+) -> None:
+    *_rest, world = brought(tmp_path / "repo", *steps)
+    with world.app.record.read() as view:
+        usage = view.get(FeatureUsage, TWO)
+        taken = [entry.event.payload for entry in view.journal(kinds=("turn_taken",))]
+    assert usage is not None
+    spent = usage.roles["orchestrator"]
+    assert [spent.turns, spent.input_tokens.known, spent.output_tokens.known] == turns
+    [run] = usage.runs
+    assert {each["run"] for each in taken} == {run}
+    assert together(usage.runs.values()) == spent_on(usage)
+    world.close()
+
+
+def test_beyond_a_cap_nobody_is_asked_for_advice(tmp_path: Path) -> None:
+    first, model = adviser(answers({"choice": "wait"}))
+    world = configured(
+        tmp_path / "repo",
+        policy={"supervisor": {"collision_strategy": "model"}, "cost": {"max_tokens_per_feature": 1}},
+    )
+    world.plan("one", files=files(create=("src/new.txt",)))
+    costly = msgspec.structs.replace(COLLIDING, usage=Usage(input_tokens=1, output_tokens=1))
+    with office(world, {TWO: Watched((Role.PLANNER, costly))}, adviser=first) as at_work:
+        at_work.supervisor.submit([TWO])
+        assert at_work.settle()[TWO].does == "asks"
+    assert model.asked == []
     world.close()
 
 

@@ -124,15 +124,26 @@ def test_until_then_nobody_lets_one_of_them_go_on_and_a_deleted_prerequisite_is_
     world.close()
 
 
-def test_a_feature_that_is_ready_is_not_begun_anew(tmp_path: Path) -> None:
+def test_a_feature_that_is_ready_begins_anew_too_and_one_that_is_merged_does_not(tmp_path: Path) -> None:
     world = colliding(tmp_path / "repo")
     with office(world, workers()) as at_work:
         question = asked(at_work)
         for mode in ("fast", "full"):
             world.ok("gates.run", feature_id="one", mode=mode)
+        world.ok("inbox.answer", feature_id="two", question_id=question, answer="yes")
+        standings = at_work.settle()
+        assert [standings[name].does for name in (ONE, TWO, SHARED)] == ["waits", "waits", "ended"]
+    world.close()
+
+    world = colliding(tmp_path / "merged")
+    with office(world, workers()) as at_work:
+        question = asked(at_work)
+        for mode in ("fast", "full"):
+            world.ok("gates.run", feature_id="one", mode=mode)
+        merge(world, "one")
         error = world.refusal("inbox.answer", feature_id="two", question_id=question, answer="yes")
         assert (error["code"], error["details"]["feature_id"]) == ("invalid_status_transition", "one")
-        world.ok("inbox.answer", feature_id="two", question_id=question, answer="Leave the file to `one`.")
+        world.ok("inbox.answer", feature_id="two", question_id=question, answer="Build on `one`.")
         standings = at_work.settle()
     assert standings[TWO].outcome == {"status": "ready_to_merge", "error": None}
     world.close()

@@ -28,7 +28,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Verify or pack."""
-    app = build(Path(arguments.repo), Settings.from_env(os.environ))
+    app = build(Path(arguments.repo), Settings.from_env(os.environ), to_read=True)
     try:
         return _verify(app, arguments, terminal) if arguments.action == "verify" else _bundle(app, arguments, terminal)
     finally:

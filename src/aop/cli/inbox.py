@@ -21,7 +21,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Print the questions, oldest first."""
-    app = build(Path(arguments.repo), Settings.from_env(os.environ))
+    app = build(Path(arguments.repo), Settings.from_env(os.environ), to_read=True)
     answer = app.gateway.call(app.person, "inbox.list", {"answered": arguments.answered})
     app.close()
     if answer.error is not None:

@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.agent is not None:
         return _agent(arguments, terminal)
     feature = None if arguments.feature is None else feature_id(arguments.feature)
-    app = build(Path(arguments.repo), Settings.from_env(os.environ))
+    app = build(Path(arguments.repo), Settings.from_env(os.environ), to_read=True)
     told = False
     try:
         _refuse_unknown(app, feature)
@@ -64,7 +64,7 @@ def _agent(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.feature is not None or arguments.since:
         raise InvalidCliArgs("`--agent` goes with neither `--feature` nor `--since`.")
     feature = feature_id(arguments.agent)
-    app = build(Path(arguments.repo), Settings.from_env(os.environ))
+    app = build(Path(arguments.repo), Settings.from_env(os.environ), to_read=True)
     try:
         _refuse_unknown(app, feature)
         show_agent(app, feature, terminal, follow=arguments.follow)

@@ -44,7 +44,8 @@ def _handed_over(app: App, feature: str, terminal: Terminal) -> int:
     if terminal.json:
         terminal.object(answer.as_json())
     else:
-        terminal.say(f"{feature} was {answer.data['was']}, and begins again: {answer.data['status']}.")
+        begins = "waits as before" if answer.data["status"] == "blocked" else f"begins again: {answer.data['status']}"
+        terminal.say(f"{feature} was {answer.data['was']}, and {begins}.")
     return Exit.OK
 
 

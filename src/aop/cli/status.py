@@ -12,8 +12,9 @@ import msgspec
 
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
+from aop.core.ids import FeatureId
 from aop.kernel.usage import Spending, told
-from aop.wiring import Settings, build
+from aop.wiring import App, Settings, build
 
 
 def arguments(_parser: argparse.ArgumentParser) -> None:
@@ -22,8 +23,9 @@ def arguments(_parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Print the dashboard."""
-    app = build(Path(arguments.repo), Settings.from_env(os.environ))
+    app = build(Path(arguments.repo), Settings.from_env(os.environ), to_read=True)
     answer = app.gateway.call(app.person, "report.dashboard", {})
+    waiting = () if answer.error is not None else _not_begun(app, answer.data)
     app.close()
     if answer.error is not None:
         return terminal.refuse(answer.error, answer.evidence)
@@ -36,11 +38,28 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         return Exit.OK
     width = max(len(row["feature_id"]) for row in features)
     lines = [line for row in features for line in _lines(row, width)]
+    if waiting:
+        lines.append(f"not begun yet: {', '.join(waiting)}")
     if answer.data["spent"]["turns"]:
         lines.append(f"all together: {told(msgspec.convert(answer.data['spent'], Spending))}")
     # A line at a time would be a system call for each.
     terminal.text("\n".join(lines))
     return Exit.OK
+
+
+def _not_begun(app: App, dashboard: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the features of the newest run that wait for their place, or for those that they depend on."""
+    known = {row["feature_id"] for row in dashboard["features"]}
+    missing = [name for name in (dashboard["newest_run"] or {}).get("features", ()) if name not in known]
+    if not missing:
+        return ()
+    with app.record.read() as view:
+        # What has a history and is no more was deleted.
+        return tuple(
+            name
+            for name in missing
+            if not any(view.journal(feature_id=FeatureId(name), kinds=("feature_initialised",), newest=1))
+        )
 
 
 def _lines(row: Mapping[str, Any], width: int) -> list[str]:

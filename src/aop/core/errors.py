@@ -203,6 +203,14 @@ class UnknownFeature(Refusal):
         super().__init__(f"There is no feature `{feature_id}`.", feature_id=feature_id)
 
 
+class RecordUnavailable(Refusal):
+    """The repository cannot be written, and has no record that could be read."""
+
+    code = "record_unavailable"
+    move = Move.CORRECT_USAGE
+    hint = "Look where AOP has worked on this repository, or where it can be written: the first command makes a record."
+
+
 class InvalidFeatureSlug(Refusal):
     """The text cannot be a feature id."""
 

@@ -57,10 +57,11 @@ class _Admitted(Struct, frozen=True, kw_only=True):
 class Gateway:
     """Takes calls, and answers each with an envelope; only faults leave it as exceptions."""
 
-    def __init__(self, kernel: Kernel, tools: Mapping[str, Tool]) -> None:
+    def __init__(self, kernel: Kernel, tools: Mapping[str, Tool], *, settles: bool = True) -> None:
+        """Take whether what died half-way is settled: whoever cannot write leaves it to others."""
         self.kernel = kernel
         self.tools = tools
-        self._settled = False
+        self._settled = not settles
 
     def call(
         self,

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 import msgspec
 
-from aop.core.errors import Json
+from aop.core.errors import InvalidStatusTransition, Json
 from aop.core.ids import FeatureId
 from aop.kernel.blocked_queue import leave_queue, reconsider
 from aop.kernel.calls import Call, Kernel, feature_named
-from aop.kernel.documents import AcceptedPlan, Document, FeatureState, Status
-from aop.kernel.features import moved, must_be, store
+from aop.kernel.documents import TERMINAL, AcceptedPlan, Document, FeatureState, Status
+from aop.kernel.features import moved, store
 from aop.kernel.holding import free, held_by
 from aop.kernel.ingested_specs import IngestedSpec
 from aop.kernel.locks import now_by
@@ -22,7 +22,6 @@ from aop.kernel.record import Snapshot, Transaction
 from aop.kernel.spec_sources import SpecSource
 from aop.kernel.wishes import Wish
 
-ON_THE_WAY = (Status.PLANNING, Status.BUILDING, Status.QA, Status.BLOCKED)
 LONGEST_QUOTE = 8000
 _FENCES = re.compile("~{3,}")
 
@@ -47,13 +46,19 @@ def _is_open(view: Snapshot, name: FeatureId) -> bool:
 
 
 def check_prerequisite(view: Snapshot, offer: Prerequisite) -> tuple[FeatureState, ...]:
-    """Return the features that would wait, all of which must be on their way.
+    """Return the features that would wait, none of which has ended.
 
     Raises: UnknownFeature, InvalidStatusTransition.
     """
     states = tuple(feature_named(view, name) for name in offer.needed_by)
     for state in states:
-        must_be(state, *ON_THE_WAY, to="begin anew on a shared prerequisite")
+        if state.status in TERMINAL:
+            raise InvalidStatusTransition(
+                f"The feature `{state.feature_id}` is `{state.status}`, and cannot wait for a shared prerequisite.",
+                hint="Answer in words how to plan: what is merged can be built on, and what has failed holds nothing.",
+                feature_id=state.feature_id,
+                status=state.status,
+            )
     return states
 
 
@@ -92,15 +97,20 @@ def accept_prerequisite(tx: Transaction, call: Call, question: Question, offer: 
 
 def _want(tx: Transaction, call: Call, offer: Prerequisite, question: Question) -> None:
     name = FeatureId(offer.feature_id)
-    if tx.get(FeatureState, name) is None and tx.get(Wish, name) is None:
-        by, now = call.principal.actor, call.kernel.now()
-        tx.put(Wish(version=1, feature_id=name, wished_by=by, wished_at=now), name)
+    if tx.get(FeatureState, name) is None:
+        _wish(tx, call, name)
         tx.append(call.event("feature_wanted", name, depends_on=[]))
     digest = call.kernel.files.fingerprint(spec_path(offer))
     if digest is not None and tx.get(IngestedSpec, name) is None:
         source = SpecSource(source_path=question.question_id, sha256=digest)
         tx.put(IngestedSpec(version=1, feature_id=name, source=source), name)
         tx.append(call.event("spec_ingested", name, **msgspec.to_builtins(source)))
+
+
+def _wish(tx: Transaction, call: Call, name: FeatureId, *, again: bool = False) -> None:
+    if tx.get(Wish, name) is None:
+        by, now = call.principal.actor, call.kernel.now()
+        tx.put(Wish(version=1, feature_id=name, again=again, wished_by=by, wished_at=now), name)
 
 
 def _hold_back(tx: Transaction, call: Call, state: FeatureState, waits_for: FeatureId) -> None:
@@ -116,6 +126,9 @@ def _hold_back(tx: Transaction, call: Call, state: FeatureState, waits_for: Feat
     stored = store(tx, before, msgspec.structs.replace(blocked, waits_for=others, status_reason=reason), now=now.at)
     facts = {"old": before.status, "new": stored.status, "reason": reason}
     tx.append(call.event("status_changed", stored.feature_id, **facts))
+    if before.status is Status.READY_TO_MERGE:
+        # Nobody works on it any more: somebody has to take it up when the prerequisite is merged.
+        _wish(tx, call, stored.feature_id, again=True)
 
 
 # --- the spec of the new feature -----------------------------------------------------------------

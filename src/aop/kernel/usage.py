@@ -79,7 +79,7 @@ class OpenTurn(Document, frozen=True, kw_only=True):
 
     turn: str
     feature_id: FeatureId
-    worker: Literal["planner", "builder", "qa", "swe"]
+    worker: Literal["orchestrator", "planner", "builder", "qa", "swe"]
     run: str
     provider: str
     model: str | None

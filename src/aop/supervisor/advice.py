@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Protocol
+from functools import partial
+from typing import Any, Literal, Protocol, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -13,6 +14,7 @@ from aop.brains.ports import Brain
 from aop.brains.prompts import Data, prompt
 from aop.core.errors import Refusal
 from aop.core.ids import FeatureId
+from aop.kernel.usage import Usage
 
 _INSTRUCTIONS = (
     "You coordinate features that are built at the same time in one repository. The plan of one collides with that of"
@@ -30,18 +32,31 @@ class Advice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     reason: str = ""
 
 
+class Consultation(Struct, frozen=True, kw_only=True):
+    """What came of asking, and what it cost."""
+
+    advice: Advice | None
+    """None: nothing that can be used; then the rules decide."""
+    usage: Usage
+    model: str | None = None
+
+
+Ask: TypeAlias = Callable[[FeatureId, Mapping[str, Any], Mapping[str, Any]], Consultation]
+"""Asks about the plan of a feature, and why it was refused."""
+
+
 class Adviser(Protocol):
     """Somebody who is asked about collisions."""
 
-    def advise(self, feature_id: FeatureId, plan: Mapping[str, Any], error: Mapping[str, Any]) -> Advice | None:
-        """Return what is best, or nothing: then the rules decide."""
+    def ready(self) -> Ask | None:
+        """Return how to ask; None if nobody is there, and nothing is spent."""
 
 
 class NoAdviser:
     """Implements `Adviser` where the rules decide."""
 
-    def advise(self, _feature_id: FeatureId, _plan: Mapping[str, Any], _error: Mapping[str, Any]) -> Advice | None:
-        """Say nothing."""
+    def ready(self) -> Ask | None:
+        """Nobody is there."""
         return None
 
 
@@ -52,8 +67,16 @@ class ModelAdviser:
         self._brain = brain
         self._new_id = new_id
 
-    def advise(self, feature_id: FeatureId, plan: Mapping[str, Any], error: Mapping[str, Any]) -> Advice | None:
-        """Ask."""
+    def ready(self) -> Ask | None:
+        """Return how to ask the model that is configured."""
+        try:
+            return partial(self._ask, self._brain())
+        except Refusal:
+            return None
+
+    def _ask(
+        self, brain: Brain, feature_id: FeatureId, plan: Mapping[str, Any], error: Mapping[str, Any]
+    ) -> Consultation:
         material = msgspec.json.encode({"plan": plan, "refusal": error}).decode()
         question = prompt(
             _INSTRUCTIONS,
@@ -62,6 +85,25 @@ class ModelAdviser:
             self._new_id("fence"),
         )
         try:
-            return asyncio.run(self._brain().generate_structured(question, Advice, repairs=1)).value
-        except Refusal:
-            return None
+            answer = asyncio.run(brain.generate_structured(question, Advice, repairs=1))
+        except Refusal as refusal:
+            return _unusable(refusal)
+        return Consultation(
+            advice=answer.value, usage=_usage(msgspec.to_builtins(answer.usage), answer.cost_usd), model=answer.model
+        )
+
+
+def _unusable(refusal: Refusal) -> Consultation:
+    """Return what an answer cost that cannot be used, as far as the refusal tells."""
+    model, counts, cost = (refusal.facts.get(name) for name in ("model", "usage", "cost_usd"))
+    usage = _usage(counts if isinstance(counts, Mapping) else {}, cost)
+    return Consultation(advice=None, usage=usage, model=model if isinstance(model, str) else None)
+
+
+def _usage(counts: Mapping[str, Any], cost_usd: Any) -> Usage:
+    return Usage(
+        input_tokens=counts.get("input_tokens"),
+        output_tokens=counts.get("output_tokens"),
+        cached_input_tokens=counts.get("cache_read_tokens"),
+        cost_usd=cost_usd,
+    )

@@ -25,6 +25,7 @@ from aop.core.run import Kind, Run, RunBroke
 from aop.kernel.config_models import CollisionStrategy, SupervisorRules
 from aop.kernel.documents import FeatureState, Status
 from aop.kernel.gateway import Gateway
+from aop.kernel.permits import YES
 from aop.kernel.prerequisites import still_waited_for
 from aop.kernel.principals import Principal
 from aop.kernel.questions import Question
@@ -243,7 +244,8 @@ class Lives:
                 return ToolAnswered(result=put)
             topic = str(put.data["question_id"])
         if self._is_open(topic):
-            how = f"aop answer {topic} {'|'.join(asked.choices) or 'TEXT'}"
+            choices = asked.choices or ((YES, "TEXT") if asked.prerequisite else ("TEXT",))
+            how = f"aop answer {topic} {'|'.join(choices)}"
             self._tell(feature.feature_id, f"asks: {asked.question} ({how})")
         self._board.put(feature.feature_id, Standing(does="asks", run_id=run.run_id, topic=topic))
         said = await run.ask(topic)
@@ -268,7 +270,9 @@ class Lives:
             "prerequisite": plain(asked.prerequisite),
         }
         call = CallTool(role=Role.SYSTEM, tool="inbox.ask", arguments=arguments)
-        put = await run.step(f"ask{number}", lambda: self._work.called(run, feature.feature_id, call, number))
+        put = await run.step(
+            f"ask{number}", lambda: self._work.called(f"{run.run_id}.{number}", feature.feature_id, call)
+        )
         return msgspec.convert(put, ToolResult)
 
     async def _cleared(self, run: Run, feature: FeatureRun, way: Await, number: int) -> Event:
@@ -294,7 +298,9 @@ class Lives:
         """Wait for the prerequisites, and put the feature onto what they are by then."""
         await self._until_merged(run, feature.feature_id, way.features, again=f"{number}.")
         call = CallTool(role=Role.SYSTEM, tool="feature.begin_anew")
-        began = await run.step(f"anew{number}", lambda: self._work.called(run, feature.feature_id, call, number))
+        began = await run.step(
+            f"anew{number}", lambda: self._work.called(f"{run.run_id}.{number}", feature.feature_id, call)
+        )
         result = msgspec.convert(began, ToolResult)
         return Began() if result.ok else ToolAnswered(result=result)
 
@@ -361,8 +367,10 @@ class Lives:
     ) -> Event:
         match action:
             case CallTool():
+                operation = f"{run.run_id}.{number}"
                 did = await run.step(
-                    f"{number}.{action.tool}", lambda: self._work.called(run, feature.feature_id, action, number)
+                    f"{number}.{action.tool}",
+                    lambda: self._work.called(operation, feature.feature_id, action, feature.run_name),
                 )
                 return ToolAnswered(result=msgspec.convert(did, ToolResult))
             case RunGates():

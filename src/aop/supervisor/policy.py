@@ -351,6 +351,12 @@ def _again(run: FeatureRun) -> Decision:
     return _proposed(run, proposal) if isinstance(proposal, PlanSubmission | PatchProposal) else _ask(run)
 
 
+def _last_words(run: FeatureRun) -> str:
+    """Return why the last turn brought nothing, if it brought nothing: a person can hardly see that elsewhere."""
+    last = run.results[-1] if run.results else None
+    return f" Its last turn: {last.error['message']}" if last and last.tool == "worker" and last.error else ""
+
+
 # --- going in circles --------------------------------------------------------------------------------
 
 
@@ -361,7 +367,7 @@ def _stuck(run: FeatureRun) -> Decision:
     if run.rung is Rung.ASK and run.asked:
         run = replace(run, rung=Rung.BLOCK)
     if run.rung is Rung.ASK:
-        return _plea(run, f"The {run.role} of `{run.feature_id}` goes in circles. What should it do?")
+        return _plea(run, f"The {run.role} of `{run.feature_id}` goes in circles. What should it do?{_last_words(run)}")
     if run.rung is Rung.BLOCK:
         return run, Finish(status=Status.BLOCKED, error=circling(run))
     return _ask(run)

@@ -21,7 +21,7 @@ from aop.kernel.kept_patches import KeptPatch, kept_patch, whole_patch
 from aop.kernel.principals import Principal
 from aop.kernel.usage import Overrun, overrun
 from aop.kernel.wishes import is_paused
-from aop.supervisor.advice import Adviser
+from aop.supervisor.advice import Advice, Adviser, Ask
 from aop.supervisor.attempts import telling_line
 from aop.supervisor.journey import AskWorker, CallTool, TurnWithheld, WorkerAnswered, WorkerFailed
 from aop.supervisor.workers import PatchProposal, ProviderChoice, ToolResult, Worker, WorkerInput, WorkerOutput
@@ -70,6 +70,16 @@ class Gate(Struct, frozen=True, kw_only=True):
     mode: Mode
 
 
+class _Spender(Struct, frozen=True, kw_only=True):
+    """Whose turn it is, and where it counts what it costs."""
+
+    feature_id: FeatureId
+    worker: Role
+    run: str
+    provider: str
+    model: str | None = None
+
+
 class Work:
     """The pipelines of turns and gates, and the calls of tools, with what they work with."""
 
@@ -81,14 +91,15 @@ class Work:
         self._staff = staff
         self._tell = tell
 
-    async def called(self, run: Run, feature_id: FeatureId, action: CallTool, number: int) -> Json:
+    async def called(self, operation: str, feature_id: FeatureId, action: CallTool, run_name: str = "") -> Json:
         """Call a tool; called again after a crash, it has the same operation id."""
         arguments = {"feature_id": feature_id, **self._with_whole_patch(action.arguments)}
-        answer = await asyncio.to_thread(self._call, action.role, action.tool, arguments, f"{run.run_id}.{number}")
+        answer = await asyncio.to_thread(self._call, action.role, action.tool, arguments, operation)
         self._tell(feature_id, f"{action.role}: {action.tool}: {_gist(action.tool, answer)}")
         result = _result(action.tool, answer)
         if (answer.error or {}).get("code") == "collision_detected" and self._asks_model():
-            result = await asyncio.to_thread(self._advised, feature_id, action, result)
+            spender = _Spender(feature_id=feature_id, worker=Role.ORCHESTRATOR, run=run_name, provider="model")
+            result = await asyncio.to_thread(self._advised, operation, spender, action, result)
         return plain(result)
 
     def _with_whole_patch(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -101,15 +112,25 @@ class Work:
         rules = self._gateway.kernel.config().policy.supervisor
         return rules.collision_strategy is CollisionStrategy.MODEL
 
-    def _advised(self, feature_id: FeatureId, action: CallTool, result: ToolResult) -> ToolResult:
+    def _advised(self, operation: str, spender: _Spender, action: CallTool, result: ToolResult) -> ToolResult:
         """Add what a model advises; it is a part of the result, so that a run which is taken up again decides alike."""
-        plan = action.arguments.get("plan_json", {})
-        advice = self._adviser.advise(feature_id, plan, result.error or {})
+        ask = None if self._overrun(spender) is not None else self._adviser.ready()
+        advice = None if ask is None else self._consulted(operation, spender, ask, action, result)
         if advice is None:
-            self._tell(feature_id, "orchestrator: no advice; the rules decide")
+            self._tell(spender.feature_id, "orchestrator: no advice; the rules decide")
             return result
-        self._tell(feature_id, f"orchestrator: advised to {advice.choice}: {advice.reason[:300]}")
+        self._tell(spender.feature_id, f"orchestrator: advised to {advice.choice}: {advice.reason[:300]}")
         return msgspec.structs.replace(result, data={"advice": advice.choice})
+
+    def _consulted(
+        self, operation: str, spender: _Spender, ask: Ask, action: CallTool, result: ToolResult
+    ) -> Advice | None:
+        """Ask, and count what it cost like a turn, under the same caps."""
+        begun = self._begun(spender)
+        said = ask(spender.feature_id, action.arguments.get("plan_json", {}), result.error or {})
+        spender = msgspec.structs.replace(spender, model=said.model)
+        self._count(operation, begun, spender, plain(said.usage), answered=said.advice is not None)
+        return said.advice
 
     async def gate(self, run: Run, payload: Json) -> Json:
         """Run the gates; a run that does not pass brings the end of its log."""
@@ -142,10 +163,11 @@ class Work:
     def _took_turn(self, operation: str, turn: Turn) -> Json:
         if self._is_paused(turn.feature_id):
             return HELD_BACK
-        over = self._overrun(turn)
+        spender = self._spender(turn)
+        over = self._overrun(spender)
         if over is not None:
             return plain(TurnWithheld(ask=turn.ask, over=over))
-        begun = self._begun(turn)
+        begun = self._begun(spender)
         try:
             said = self._staff.worker(turn.feature_id, turn.ask.role).turn(self._input(turn))
             output = without_secrets(said, self._gateway.kernel, turn.feature_id)
@@ -153,43 +175,43 @@ class Work:
             error = self._masked(refusal.as_error())
             self._tell(turn.feature_id, f"{turn.ask.role}: no answer: {error['message']}")
             # A turn that brings nothing may have cost as much as any other.
-            self._count(operation, begun, turn, refusal.facts.get("usage"), answered=False)
+            self._count(operation, begun, spender, refusal.facts.get("usage"), answered=False)
             return plain(WorkerFailed(error=error))
-        self._count(operation, begun, turn, msgspec.to_builtins(output.usage), answered=True)
+        self._count(operation, begun, spender, msgspec.to_builtins(output.usage), answered=True)
         self._tell(turn.feature_id, f"{turn.ask.role}: answers with {_word(output)}")
         return plain(WorkerAnswered(output=output))
 
     def _masked(self, error: Mapping[str, Json]) -> Any:
         return masked(error, self._gateway.kernel.redact.mask_secrets)
 
-    def _overrun(self, turn: Turn) -> Overrun | None:
+    def _overrun(self, spender: _Spender) -> Overrun | None:
         kernel = self._gateway.kernel
         with kernel.record.read() as view:
-            return overrun(view, kernel.config().policy.cost, turn.feature_id, turn.run_name)
+            return overrun(view, kernel.config().policy.cost, spender.feature_id, spender.run)
 
-    def _begun(self, turn: Turn) -> str:
+    def _begun(self, spender: _Spender) -> str:
         """Have it kept that a turn is taken; return its name, or none for a feature that is no more.
 
         Taken again after a crash, it is another one.
         """
-        answer = self._call(Role.SYSTEM, "usage.begin", self._facts(turn))
+        answer = self._call(Role.SYSTEM, "usage.begin", msgspec.to_builtins(spender))
         return str(answer.data["turn"]) if answer.ok else ""
 
-    def _count(self, operation: str, begun: str, turn: Turn, usage: Json, *, answered: bool) -> None:
-        arguments = {**self._facts(turn), "turn": begun, "usage": usage, "answered": answered}
+    def _count(self, operation: str, begun: str, spender: _Spender, usage: Json, *, answered: bool) -> None:
+        arguments = {**msgspec.to_builtins(spender), "turn": begun, "usage": usage, "answered": answered}
         if begun:
             # It begins as all operations of the feature's run do; a turn that is taken again is counted again.
             self._call(Role.SYSTEM, "usage.record", arguments, f"{operation}.{begun.rpartition('-')[2]}")
 
-    def _facts(self, turn: Turn) -> dict[str, Json]:
+    def _spender(self, turn: Turn) -> _Spender:
         choice = self._staff.choice(turn.ask.role)
-        return {
-            "feature_id": turn.feature_id,
-            "worker": turn.ask.role,
-            "run": turn.run_name,
-            "provider": choice.provider,
-            "model": choice.model,
-        }
+        return _Spender(
+            feature_id=turn.feature_id,
+            worker=turn.ask.role,
+            run=turn.run_name,
+            provider=choice.provider,
+            model=choice.model,
+        )
 
     def _input(self, turn: Turn) -> WorkerInput:
         role, choice = turn.ask.role, self._staff.choice(turn.ask.role)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -20,16 +22,44 @@ from aop.kernel.documents import Document
 from aop.kernel.record import Claim, Event, JournalEntry, Operation, Snapshot, Transaction, Unshown, UnshownKind
 
 D = TypeVar("D", bound=Document)
+_UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
+
+
+def can_be_written(record: Path) -> bool:
+    """Tell whether a record can be written, or made if there is none; nothing is changed by that."""
+    try:
+        os.close(os.open(record, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC))
+    except FileNotFoundError:
+        made_in = next(folder for folder in record.parents if folder.is_dir())
+        return os.access(made_in, os.W_OK)
+    except OSError as error:
+        if error.errno in _UNWRITABLE:
+            return False
+        raise
+    return True
+
+
+def copied(record: Path) -> SqliteRecord:
+    """Return a record as it is now, from a copy that is gone when it is closed; what is written to it is lost.
+
+    Raises: RecordUnavailable.
+    """
+    # Whoever can write needs none of this.
+    from aop.adapters.record.copies import copy_of
+
+    folder = copy_of(record)
+    return SqliteRecord(Path(folder.name) / record.name, closing=folder.cleanup)
 
 
 class SqliteRecord:
     """Implements `aop.kernel.record.Record`."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, closing: Callable[[], None] = lambda: None) -> None:
         self._path = path
         self._lock_path = path.with_name(path.name + ".lock")
         self._own = threading.local()
         self._opened: list[sqlite3.Connection] = []
+        self._closing = closing
 
     @contextmanager
     def read(self) -> Iterator[Snapshot]:
@@ -69,6 +99,7 @@ class SqliteRecord:
             connection.close()
         self._opened.clear()
         self._own = threading.local()
+        self._closing()
 
     def _connection(self) -> sqlite3.Connection:
         existing: sqlite3.Connection | None = getattr(self._own, "connection", None)

@@ -15,8 +15,8 @@ from aop.kernel.usage import FeatureUsage, OpenTurn, Spending, Usage, spent_in, 
 
 
 class BeginTurn(ChangeArguments, frozen=True, kw_only=True):
-    worker: Literal["planner", "builder", "qa", "swe"]
-    """Whose turn it was."""
+    worker: Literal["orchestrator", "planner", "builder", "qa", "swe"]
+    """Whose turn it was; the orchestrator's are those of a model that is asked about a collision."""
     run: Annotated[str, Meta(max_length=200)]
     """The run that the turn belongs to."""
     provider: Annotated[str, Meta(max_length=200)]
