@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from aop.adapters.outbound.servers import ATLASSIAN, GITLAB_SERVER, server_command, waits, words_of
+from aop.adapters.outbound.servers import ATLASSIAN, GITLAB_SERVER, listed_words, server_command, waits
 from aop.adapters.outbound.settings import ChosenSystems, ticket_settings
 from aop.core.errors import TicketSettingMissing
 from tests.tickets.test_port_conformance import REAL
@@ -70,7 +70,11 @@ def test_waits_that_are_no_seconds_are_refused(text: str) -> None:
 
 
 def test_lists_are_json_or_between_commas() -> None:
-    assert [words_of(text) for text in ("", "a, b,", json.dumps(["a b", "c,d"]))] == [(), ("a", "b"), ("a b", "c,d")]
+    assert [listed_words(text) for text in ("", "a, b,", json.dumps(["a b", "c,d"]))] == [
+        (),
+        ("a", "b"),
+        ("a b", "c,d"),
+    ]
     assert [waits(env) for env in ({}, {"OUTBOUND_RETRY_SECONDS": ""}, {"OUTBOUND_RETRY_SECONDS": "0,2.5"})] == [
         (1.0, 5.0), (), (0.0, 2.5),
     ]  # fmt: skip

@@ -55,9 +55,9 @@ def _lock_within(attempt: Callable[[], bool], wait_seconds: float, refusal: Refu
         pause = min(pause * 1.5, 0.1)
 
 
-def _try_lock(descriptor: int, how: int = fcntl.LOCK_EX) -> bool:
+def _try_lock(descriptor: int) -> bool:
     try:
-        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True

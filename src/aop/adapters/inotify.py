@@ -9,7 +9,7 @@ from collections.abc import Iterator
 MODIFIED, ATTRIBUTES, CLOSED_AFTER_WRITING = 0x2, 0x4, 0x8
 MOVED_AWAY, MOVED_HERE, CREATED, DELETED = 0x40, 0x80, 0x100, 0x200
 SELF_DELETED, SELF_MOVED = 0x400, 0x800
-OVERFLOWED, NO_LONGER_WATCHED = 0x4000, 0x8000
+NO_LONGER_WATCHED = 0x8000
 ONLY_A_FOLDER, NOT_THROUGH_A_LINK = 0x01000000, 0x02000000
 
 # ext4, XFS, Btrfs, F2FS, tmpfs. Elsewhere another machine, or another layer, may change a file without a notice.

@@ -19,7 +19,7 @@ class InstallProblem(Exception):
         self.hint = hint
 
 
-def put_in_place(place: Path, fill: Callable[[Path], str]) -> str:
+def filled_in_place(place: Path, fill: Callable[[Path], str]) -> str:
     """Have a folder filled and put into its place; return what `fill` returned.
 
     Raises: InstallProblem, and whatever `fill` raises.

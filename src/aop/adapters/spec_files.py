@@ -35,7 +35,7 @@ def specs_below(folder: Path, root: Path) -> dict[str, Path]:
     return {_name(path, root): path for path in sorted(_markdown(folder))}
 
 
-def text_of(path: Path) -> str:
+def text_in_spec_file(path: Path) -> str:
     """Return what a spec says.
 
     Raises: SpecIngestFailed.

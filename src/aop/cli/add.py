@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from aop.cli.exits import Exit
-from aop.cli.intake import put_in_place, read_specs, spec_arguments
+from aop.cli.intake import place_specs, read_specs, spec_arguments
 from aop.cli.live_run import await_taken, running_supervisor
 from aop.cli.terminal import Terminal
 from aop.core.errors import NoSupervisor
@@ -33,7 +33,7 @@ def _add(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int:
     holder = running_supervisor(app)
     if holder is None:
         raise NoSupervisor("No supervisor is running here that could take a spec.")
-    put_in_place(app, intake)
+    place_specs(app, intake)
     names = [feature.feature_id for feature in intake.features]
     for name in names:
         given = {"feature_id": name, "depends_on": list(intake.depends_on.get(name, ()))}

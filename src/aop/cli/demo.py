@@ -50,7 +50,7 @@ What to try next:
   aop call feature.init '{"feature_id": "my_feature"}'"""
 
 
-class Merged(Struct, frozen=True, kw_only=True):
+class MergedFeature(Struct, frozen=True, kw_only=True):
     """One feature as it ends, each fact read back from git or from the record."""
 
     feature_id: FeatureId
@@ -60,10 +60,10 @@ class Merged(Struct, frozen=True, kw_only=True):
     gates: Mapping[str, str]
 
 
-class Ending(Struct, frozen=True, kw_only=True):
+class DemoEnding(Struct, frozen=True, kw_only=True):
     """What the demo ends with."""
 
-    features: tuple[Merged, ...]
+    features: tuple[MergedFeature, ...]
     notice: str
     history: str
 
@@ -141,7 +141,7 @@ class _Story:
         self._began = began
         self._telling = threading.Lock()
 
-    def play(self) -> Ending:
+    def play(self) -> DemoEnding:
         """Take all features from their specs to `main`.
 
         Raises: Stopped.
@@ -222,7 +222,7 @@ class _Story:
 
     def _seen_in_git(
         self, repository: Repository, branch: str, before: CommitId | None, answers: Sequence[Mapping[str, Any]]
-    ) -> Ending:
+    ) -> DemoEnding:
         """Read the merges back from the repository itself.
 
         Raises: Fault if they are not there.
@@ -233,7 +233,7 @@ class _Story:
         if not all(repository.is_ancestor(answer["merge_commit"], last) for answer in answers):
             raise Fault(f"`{branch}` does not hold every merge that was reported.")
         features = tuple(
-            Merged(
+            MergedFeature(
                 feature_id=answer["feature_id"],
                 status=answer["status"],
                 tree=repository.tree_of(answer["commit"]),
@@ -244,7 +244,7 @@ class _Story:
         )
         # Each merge told how to follow it; a person who follows once wants to know how to follow all of them.
         notice = repository.checkout_behind(branch, old=before, new=last) or ""
-        return Ending(features=features, notice=notice, history=self._sample.history(branch))
+        return DemoEnding(features=features, notice=notice, history=self._sample.history(branch))
 
     def _called(self, app: App, tool: str, **arguments: Json) -> Any:
         answer: Envelope = app.gateway.call(app.person, tool, arguments)
@@ -258,7 +258,7 @@ class _Story:
             self._terminal.say(f"{time.monotonic() - self._began:6.2f} s  {line}")
 
 
-def _as_json(ending: Ending, root: str, seconds: float) -> dict[str, Json]:
+def _as_json(ending: DemoEnding, root: str, seconds: float) -> dict[str, Json]:
     features: list[Json] = [msgspec.to_builtins(feature) for feature in ending.features]
     return {"ok": True, "features": features, "repository": root, "seconds": seconds}
 

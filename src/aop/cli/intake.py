@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from aop.adapters.spec_files import one_spec, specs_below, text_of
+from aop.adapters.spec_files import one_spec, specs_below, text_in_spec_file
 from aop.core.errors import InvalidCliArgs, NoSpecsFound, SpecIngestFailed
 from aop.core.ids import FeatureId
 from aop.kernel.calls import Envelope
@@ -39,11 +39,11 @@ def read_specs(app: App, arguments: argparse.Namespace) -> Intake:
     """
     files = _files(app, arguments)
     features = wanted_features(files)
-    texts = {feature.feature_id: text_of(files[feature.source]) for feature in features}
+    texts = {feature.feature_id: text_in_spec_file(files[feature.source]) for feature in features}
     return Intake(features=features, texts=texts, depends_on=_dependencies(app, texts))
 
 
-def put_in_place(app: App, intake: Intake) -> None:
+def place_specs(app: App, intake: Intake) -> None:
     """Put every spec where its feature is made from.
 
     Raises: SpecIngestFailed.

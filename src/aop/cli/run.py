@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from aop.cli.exits import Exit
-from aop.cli.intake import put_in_place, read_specs, spec_arguments
+from aop.cli.intake import place_specs, read_specs, spec_arguments
 from aop.cli.supervised import Order, order_of, supervised, supervising_arguments
 from aop.cli.terminal import Terminal
 from aop.core.errors import Json
@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         order = order_of(app, settings, arguments, intake.features, intake.depends_on)
         if arguments.dry_run:
             return _told(order, terminal)
-        return supervised(app, settings, order, arguments, terminal, before=lambda: put_in_place(app, intake))
+        return supervised(app, settings, order, arguments, terminal, before=lambda: place_specs(app, intake))
     finally:
         app.close()
 

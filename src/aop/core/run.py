@@ -16,9 +16,6 @@ from aop.core.errors import Json
 
 RunId = NewType("RunId", str)
 
-FIRST_PRIORITY, LAST_PRIORITY = 1, 1_000_000
-"""Lower numbers go first. There is no run without a number, since the engine would put it before all others."""
-
 
 class RunState(StrEnum):
     """Where a run is, as the engine knows it."""
@@ -83,7 +80,7 @@ class Engine(Protocol):
         """Begin to work, with everything that is queued or was interrupted."""
 
     def submit(self, kind: str, payload: Json, *, key: str, priority: int) -> RunId:
-        """Queue a run; the same key twice is one run."""
+        """Queue a run; the same key twice is one run. Of those that wait, the lowest number (from 1) goes first."""
 
     def answer(self, run_id: RunId, topic: str, answer: Json) -> None:
         """Answer what a run asks or will ask; the first answer to a topic counts."""

@@ -27,7 +27,7 @@ from aop.kernel.calls import Call, Kernel, Outcome, Tool
 from aop.kernel.paths import canonical_path
 from aop.kernel.ports import FileMode, Git
 from aop.kernel.searching import first_match
-from aop.kernel.tools.repo import LARGEST_READ, as_text, masked, masked_names
+from aop.kernel.tools.repo import LARGEST_READ, as_text, masked_bytes, masked_names
 from aop.kernel.tools.search import Search, found_in
 
 WORKING = frozenset(
@@ -60,7 +60,7 @@ def content_of(git: Git, known: GatedWorkflow, path: str) -> bytes | None:
 
 def state_of(kernel: Kernel, known: GatedWorkflow, path: str, content: bytes | None) -> FileState:
     """Return a file as answers show it."""
-    shown = masked(content or b"", kernel.redact)
+    shown = masked_bytes(content or b"", kernel.redact)
     text, encoding = as_text(shown[:LARGEST_READ])
     return FileState(
         file_path=kernel.redact.mask_secrets(path),

@@ -48,7 +48,7 @@ def token_for(approval: Approval, signer: Signer) -> str:
     return f"{PREFIX}.{payload}.{signer.sign(_signed(payload))}"
 
 
-def read_token(token: str, signer: Signer) -> ApprovalClaims:
+def read_approval_token(token: str, signer: Signer) -> ApprovalClaims:
     """Return the claims of a token that this repository signed.
 
     Raises: ApprovalInvalid.

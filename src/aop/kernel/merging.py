@@ -26,7 +26,7 @@ from aop.core.errors import (
 )
 from aop.core.ids import ApprovalId, CommitId, TreeId
 from aop.core.redaction import Redactor
-from aop.kernel.approvals import read_token
+from aop.kernel.approvals import read_approval_token
 from aop.kernel.baselines import base_tests
 from aop.kernel.calls import Call, Kernel
 from aop.kernel.config import Config
@@ -162,7 +162,7 @@ def _approval(kernel: Kernel, view: Snapshot, state: FeatureState, token: str | 
             raise UserApprovalRequired(f"No person has approved `{state.feature_id}`.", feature_id=state.feature_id)
         return None
     try:
-        claims = read_token(token, kernel.signer)
+        claims = read_approval_token(token, kernel.signer)
     except ApprovalInvalid as invalid:
         invalid.facts["feature_id"] = state.feature_id
         raise

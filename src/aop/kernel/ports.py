@@ -120,8 +120,8 @@ class Git(WorktreeHeads, Protocol):
     def entry(self, tree: TreeId, path: str) -> TreeEntry | None:
         """Return what a tree holds at a path, or None. Never follows a symlink."""
 
-    def entries(self, tree: TreeId, under: str = "") -> tuple[TreeEntry, ...]:
-        """Return all files below a folder of a tree, recursively, in git's order."""
+    def entries(self, tree: TreeId) -> tuple[TreeEntry, ...]:
+        """Return all files of a tree, in git's order."""
 
     def names(self, tree: TreeId, folder: str) -> tuple[str, ...]:
         """Return the names that a folder of a tree holds itself (`""` is the root); none if it is no folder."""

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from aop.adapters.agents.installed import agents_folder, installed_program, own_program
 from aop.adapters.agents.vendors import Vendor
-from aop.adapters.installing import InstallProblem, npm_install, put_in_place
+from aop.adapters.installing import InstallProblem, filled_in_place, npm_install
 from aop.core.errors import AgentInstallFailed
 
 _VERSION = re.compile(r"\d+\.\d+\.\d+[A-Za-z0-9.-]*")
@@ -92,6 +92,6 @@ def install(vendor: Vendor, environ: Mapping[str, str]) -> str:
         return version
 
     try:
-        return put_in_place(agents_folder(environ) / vendor.provider, fill)
+        return filled_in_place(agents_folder(environ) / vendor.provider, fill)
     except InstallProblem as problem:
         raise AgentInstallFailed(str(problem), hint=problem.hint, provider=vendor.provider) from problem

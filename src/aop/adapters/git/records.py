@@ -69,13 +69,13 @@ def joined_names(paths: Iterable[str]) -> bytes:
     return b"".join(bytes_of(path) + b"\0" for path in paths)
 
 
-def tree_entries(out: bytes, *, below: str = "") -> tuple[TreeEntry, ...]:
-    """Read `ls-tree -z`; the names get the folder that was listed before them."""
+def tree_entries(out: bytes) -> tuple[TreeEntry, ...]:
+    """Read `ls-tree -z`."""
     entries = []
     for record in out.split(b"\0")[:-1]:
         facts, _, name = record.partition(b"\t")
         mode, _, oid = facts.decode("ascii").split(" ")
-        entries.append(TreeEntry(path=below + text_of(name), mode=file_mode(mode), oid=ObjectId(oid)))
+        entries.append(TreeEntry(path=text_of(name), mode=file_mode(mode), oid=ObjectId(oid)))
     return tuple(entries)
 
 

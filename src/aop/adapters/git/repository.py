@@ -110,12 +110,8 @@ class Repository:
         side = side_at(self._objects.tree, object_id(tree), bytes_of(path))
         return None if side is None else TreeEntry(path=path, mode=side[0], oid=side[1])
 
-    def entries(self, tree: TreeId, under: str = "") -> tuple[TreeEntry, ...]:
-        folder = self._folder(tree, under)
-        if folder is None:
-            return ()
-        out = self._git.run("ls-tree", "-r", "-z", "--full-tree", folder).out
-        return tree_entries(out, below=f"{under}/" if under else "")
+    def entries(self, tree: TreeId) -> tuple[TreeEntry, ...]:
+        return tree_entries(self._git.run("ls-tree", "-r", "-z", "--full-tree", object_id(tree)).out)
 
     def names(self, tree: TreeId, folder: str) -> tuple[str, ...]:
         listed = self._folder(tree, folder)

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from aop.adapters.installing import InstallProblem, npm_install, put_in_place, run_installer
+from aop.adapters.installing import InstallProblem, filled_in_place, npm_install, run_installer
 from aop.adapters.outbound.servers import PROVIDERS, SERVERS, Server, TicketSystem, outbound_folder
 from aop.core.errors import OutboundInstallFailed
 
@@ -87,7 +87,7 @@ def install(server: Server, environ: Mapping[str, str]) -> str:
         return version
 
     try:
-        return put_in_place(outbound_folder(environ) / server.name, fill)
+        return filled_in_place(outbound_folder(environ) / server.name, fill)
     except InstallProblem as problem:
         raise OutboundInstallFailed(str(problem), hint=problem.hint, server=server.name) from problem
 

@@ -147,7 +147,7 @@ def waits(environ: Mapping[str, str]) -> tuple[float, ...]:
     return _seconds(environ, RETRY_VARIABLE, RETRY_WAITS)
 
 
-def words_of(text: str) -> tuple[str, ...]:
+def listed_words(text: str) -> tuple[str, ...]:
     """Return a list as variables hold it: a JSON array of texts, or words between commas."""
     try:
         return tuple(msgspec.json.decode(text, type=list[str]))
@@ -158,7 +158,7 @@ def words_of(text: str) -> tuple[str, ...]:
 def _program(server: Server, place: Path, environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
     named = environ.get(server.command, "").strip()
     if named:
-        return named, words_of(environ.get(server.arguments, ""))
+        return named, listed_words(environ.get(server.arguments, ""))
     program = place / server.program
     node = shutil.which("node", path=environ.get("PATH", "")) if server.from_npm else None
     if not program.exists() or (server.from_npm and node is None):

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from aop.adapters.outbound.servers import PASSED_ON, PROVIDERS, words_of
+from aop.adapters.outbound.servers import PASSED_ON, PROVIDERS, listed_words
 from aop.adapters.outbound.stdio_client import ServerCommand
 from aop.brains.budgets import LoopLimits
 from aop.core.errors import Json, TicketProviderUnsupported, TicketSettingMissing
@@ -64,7 +64,7 @@ def ticket_settings(environ: Mapping[str, str], product: str) -> tuple[TicketSet
         state_success=found.get(STATES[1], ""),
         architecture_page_id=found["ARCHITECTURE_DOC_PAGE_ID"],
         rollback_on_failure=_switch(environ, "TRACKER_ROLLBACK_ON_FAILURE", default=True),
-        max_diff_chars=whole_number(environ, "CODE_REVIEW_MAX_DIFF_CHARS", 60_000),
+        max_diff_chars=whole_number_of(environ, "CODE_REVIEW_MAX_DIFF_CHARS", 60_000),
         unsupported_vcs=unsupported[:40],
         recovery_enabled=_switch(environ, "AGENT_RECOVERY_ENABLED", default=False),
         may_approve=may_approve,
@@ -74,7 +74,7 @@ def ticket_settings(environ: Mapping[str, str], product: str) -> tuple[TicketSet
         vcs=providers.get(VCS_PROVIDER, ""),
         tracker=providers[TRACKER_PROVIDER],
         docs=providers[KNOWLEDGE_PROVIDER],
-        groups=words_of(environ.get(ALLOWLISTED_GROUPS, "")),
+        groups=listed_words(environ.get(ALLOWLISTED_GROUPS, "")),
         may_approve=may_approve,
     )
 
@@ -88,9 +88,9 @@ def _limits(environ: Mapping[str, str]) -> LoopLimits:
             missing=["AGENTIC_MAX_COST_USD"],
         )
     return LoopLimits(
-        max_iterations=whole_number(environ, "AGENTIC_MAX_ITERATIONS", 20),
-        max_seconds=float(whole_number(environ, "AGENTIC_MAX_SECONDS", 900)),
-        max_tokens=whole_number(environ, "AGENTIC_MAX_TOKENS", 1_000_000),
+        max_iterations=whole_number_of(environ, "AGENTIC_MAX_ITERATIONS", 20),
+        max_seconds=float(whole_number_of(environ, "AGENTIC_MAX_SECONDS", 900)),
+        max_tokens=whole_number_of(environ, "AGENTIC_MAX_TOKENS", 1_000_000),
         max_cost_usd=None if cost == NO_LIMIT else float(cost),
     )
 
@@ -129,7 +129,7 @@ def _needed(providers: set[str]) -> list[str]:
     ]
 
 
-def whole_number(environ: Mapping[str, str], name: str, default: int) -> int:
+def whole_number_of(environ: Mapping[str, str], name: str, default: int) -> int:
     """Return the number that a variable holds.
 
     Raises: TicketSettingMissing.

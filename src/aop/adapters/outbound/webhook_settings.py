@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
-from aop.adapters.outbound.servers import words_of
-from aop.adapters.outbound.settings import whole_number
+from aop.adapters.outbound.servers import listed_words
+from aop.adapters.outbound.settings import whole_number_of
 from aop.tickets.deliveries import DeliveryRules
 
 SECRET = "JIRA_WEBHOOK_SECRET"
@@ -33,7 +33,7 @@ def webhook_settings(environ: Mapping[str, str]) -> WebhookSettings:
     Raises: TicketSettingMissing if a value cannot be read.
     """
     known = DeliveryRules(
-        projects=frozenset(words_of(environ.get(PROJECTS, ""))),
+        projects=frozenset(listed_words(environ.get(PROJECTS, ""))),
         site=(urlsplit(environ.get("JIRA_BASE_URL", "").strip()).hostname or ""),
         own_email=environ.get("JIRA_USER_EMAIL", "").strip(),
     )
@@ -43,6 +43,6 @@ def webhook_settings(environ: Mapping[str, str]) -> WebhookSettings:
             kind: msgspec.structs.replace(known, trigger_state=environ.get(name, "").strip())
             for kind, name in TRIGGERS.items()
         },
-        at_once=max(1, whole_number(environ, "TICKET_RUNS_AT_ONCE", 2)),
-        most_waiting=whole_number(environ, "TICKET_RUNS_WAITING", 1_000),
+        at_once=max(1, whole_number_of(environ, "TICKET_RUNS_AT_ONCE", 2)),
+        most_waiting=whole_number_of(environ, "TICKET_RUNS_WAITING", 1_000),
     )

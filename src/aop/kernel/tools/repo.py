@@ -192,7 +192,7 @@ def read_file(call: Call, arguments: ReadFile) -> Outcome:
     named = call.kernel.redact.mask_secrets(path)
     if entry is None or entry.mode not in (FileMode.FILE, FileMode.EXECUTABLE):
         raise FileNotFound(f"The tree of `{state.feature_id}` has no file `{named}`.", path=named)
-    shown = masked(git.blob(entry.oid), call.kernel.redact)
+    shown = masked_bytes(git.blob(entry.oid), call.kernel.redact)
     part = shown[arguments.offset : arguments.offset + arguments.limit]
     content, encoding = as_text(part)
     return msgspec.convert(
@@ -212,7 +212,7 @@ def read_file(call: Call, arguments: ReadFile) -> Outcome:
     )
 
 
-def masked(whole: bytes, redact: Redactor) -> bytes:
+def masked_bytes(whole: bytes, redact: Redactor) -> bytes:
     """Mask the secrets of a text before it is cut: one that is asked for in pieces is still one."""
     try:
         return redact.mask_secrets(whole.decode()).encode()
