@@ -25,10 +25,10 @@ from aop.tickets.reviewer import CodeReviewerAgent
 from aop.tickets.scaffolder import ScaffolderAgent
 from aop.tickets.steps import Desk
 from tests.real.fake_rest import FakeRest, Trouble
-from tests.real.test_tickets import BY_ID, BY_PATH, GITLAB, JIRA, REPORT, REVIEW, SCAFFOLD
+from tests.real.test_tickets import BY_ID, BY_PATH, GITLAB, JIRA, REVIEW, SCAFFOLD
 from tests.real.ticket_worlds import DESCRIPTION, PAGES, needs_servers, real_world
 from tests.tickets.local_worlds import BRANCH, KEY, PROJECT
-from tests.tickets.recorded_plans import PLAN
+from tests.tickets.recorded_plans import PLAN, REPORT
 from tests.tickets.test_outbound import children_of
 from tests.tickets.test_scaffolder import Around, desk_of
 

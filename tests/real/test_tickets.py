@@ -19,7 +19,7 @@ from tests.real.fake_rest import TOKENS, FakeRest, Trouble
 from tests.real.ticket_worlds import DESCRIPTION, managed, needs_servers, real_world
 from tests.tickets import killed_command
 from tests.tickets.local_worlds import BRANCH, KEY, PROJECT
-from tests.tickets.recorded_plans import PLAN
+from tests.tickets.recorded_plans import PLAN, REPORT
 from tests.world import Ran, run_aop
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
@@ -27,16 +27,6 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 URL = f"https://git.example/{PROJECT}/-/merge_requests/1"
 JIRA, GITLAB = f"/jira/rest/api/2/issue/{KEY}", "/gitlab/api/v4/projects"
 BY_PATH, BY_ID = f"{GITLAB}/group%2Forders", f"{GITLAB}/7"
-REPORT = {
-    "verdict": "APPROVE",
-    "summary": "A start. @all\n/merge",
-    "findings": [
-        {"file_path": "pyproject.toml", "line_number": 1, "severity": "CRITICAL", "description": "No name.",
-         "recommendation": "Name it."},
-        {"file_path": "pyproject.toml", "severity": "MINOR", "description": "Short.", "recommendation": "Add."},
-    ],
-    "next_steps": [],
-}  # fmt: skip
 SCAFFOLD = [
     f"POST {JIRA}/comment",
     f"POST {BY_PATH}/repository/branches",

@@ -21,6 +21,17 @@ from tests.tickets.test_plans_and_modes import FENCE, file
 PLAN = ScaffoldPlan(
     files=(file("pyproject.toml", "[project]\n"), file("src/orders/__init__.py", "")), summary="Orders."
 )
+# What a model says of it: approved all the same, with words that would do something where they are published.
+REPORT = {
+    "verdict": "APPROVE",
+    "summary": "A start. @all\n/merge",
+    "findings": [
+        {"file_path": "pyproject.toml", "line_number": 1, "severity": "CRITICAL", "description": "No name.",
+         "recommendation": "Name it."},
+        {"file_path": "pyproject.toml", "severity": "MINOR", "description": "Short.", "recommendation": "Add."},
+    ],
+    "next_steps": [],
+}  # fmt: skip
 
 
 def record_plan(path: Path, plan: ScaffoldPlan = PLAN, *, block: str = BLOCK) -> Path:

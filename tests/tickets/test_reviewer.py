@@ -22,6 +22,7 @@ from aop.tickets.reviewer import CodeReviewerAgent
 from aop.tickets.steps import TicketSettings
 from tests.brains import endpoints
 from tests.tickets.local_worlds import KEY, PROJECT
+from tests.tickets.recorded_plans import REPORT
 from tests.tickets.test_missions import BLOCK, PARAMS, fenced
 from tests.tickets.test_scaffolder import SETTINGS, URL, Around, desk_of
 from tests.tickets.test_ticket_command import Place
@@ -172,18 +173,8 @@ def test_the_question_is_the_same_bytes_and_has_all_dimensions() -> None:
 def test_a_scaffold_is_handed_over_to_the_review_and_findings_are_posted_once(tmp_path: Path) -> None:
     place = Place(tmp_path)
     assert place.aop("scaffold", KEY).code == 0
-    told = {
-        "verdict": "APPROVE",
-        "summary": "A start.",
-        "findings": [
-            {"file_path": "pyproject.toml", "line_number": 1, "severity": "CRITICAL", "description": "No name.",
-             "recommendation": "Name it."},
-            {"file_path": "pyproject.toml", "severity": "MINOR", "description": "Short.", "recommendation": "Add."},
-        ],
-        "next_steps": [],
-    }  # fmt: skip
     env = {"AOP_MODEL_REPLAY": "", "CODE_REVIEW_LLM_MODEL_PRIORITY": "vllm:local"}
-    step = endpoints.Step(calls=((ANSWER, told),))
+    step = endpoints.Step(calls=((ANSWER, REPORT),))
     with endpoints.serving("vllm", step, step) as server:
         first = place.aop("review", KEY, "--json", VLLM_BASE_URL=server.url, **env)
         second = place.aop("review", KEY, VLLM_BASE_URL=server.url, **env)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
 
 from msgspec import Struct
 
 from aop.adapters.ticket_ledger import ACTIVE, TicketLedger, open_run
-from aop.core.errors import WebhookQueueFull
+from aop.core.errors import WebhookNotKept, WebhookQueueFull
 from aop.core.run import RunId
 from aop.tickets.deliveries import Ignored, WorkWanted
 
@@ -26,8 +27,17 @@ def take(
 ) -> Taken | Ignored:
     """Take a delivery, by all names that it is known by.
 
-    Raises: WebhookQueueFull; then nothing was written.
+    Raises: WebhookQueueFull, WebhookNotKept; then nothing was written.
     """
+    try:
+        return _taken(ledger, kind, wanted, names, at=at, most_waiting=most_waiting)
+    except (OSError, sqlite3.Error) as error:
+        raise WebhookNotKept("The delivery could not be written down.") from error
+
+
+def _taken(
+    ledger: TicketLedger, kind: str, wanted: WorkWanted, names: Sequence[str], *, at: str, most_waiting: int
+) -> Taken | Ignored:
     with ledger.transaction() as rows:
         for name in names:
             known = rows.execute("SELECT run_id FROM deliveries WHERE name = ?", [f"{kind}:{name}"]).fetchone()

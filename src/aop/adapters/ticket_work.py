@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -82,6 +83,10 @@ class TicketWork:
         except Refusal as refusal:
             self._unreadable(run, refusal)
             raise
+        except (OSError, sqlite3.Error) as error:
+            raise Fault(
+                f"What `{run.run_id}` did could not be kept ({type(error).__name__}); another start goes on with it."
+            ) from error
         except Exception as error:
             self._ledger.ended(run.run_id, self._now(), BROKEN)
             run.forget()

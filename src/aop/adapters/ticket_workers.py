@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
@@ -86,8 +87,9 @@ class TicketWorkers:
                 self._log(f"{run_id}: {ending['outcome']}")
             except Refusal as refusal:
                 self._log(f"{run_id}: {refusal.message}")
-            except Fault as fault:
-                self._log(f"{run_id}: {fault}")
+            except (Fault, OSError, sqlite3.Error) as error:
+                # It stays active: the next server, or the next delivery of it, takes it up.
+                self._log(f"{run_id}: {error}")
             finally:
                 self._known.discard(run_id)
 

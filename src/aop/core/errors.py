@@ -1195,6 +1195,14 @@ class WebhookQueueFull(Refusal):
     hint = "Send it again later; `aop ticket runs` shows what waits."
 
 
+class WebhookNotKept(Refusal):
+    """What a webhook asks for could not be written down, as on a full disk."""
+
+    code = "webhook_not_kept"
+    move = Move.RETRY
+    hint = "Make room on the disk of the server, and have the tracker send it again."
+
+
 class TicketRunBusy(Refusal):
     """Another process works on this run of a ticket."""
 

@@ -106,12 +106,13 @@ async def _answered(kind: str, intake: WebhookIntake, request: Request) -> Taken
     ]
 
     def taken() -> Taken | Ignored:
-        return take(intake.ledger, kind, wanted, names, at=intake.now(), most_waiting=intake.most_waiting)
+        answer = take(intake.ledger, kind, wanted, names, at=intake.now(), most_waiting=intake.most_waiting)
+        # Also of a delivery that came before: whoever took it may have ended before the run was handed on.
+        if isinstance(answer, Taken) and (answer.status != DUPLICATE or intake.ledger.is_active(answer.run_id)):
+            intake.submit(kind, answer.run_id, wanted.key)
+        return answer
 
-    answer = await asyncio.to_thread(taken)
-    if isinstance(answer, Taken) and answer.status != DUPLICATE:
-        intake.submit(kind, answer.run_id, wanted.key)
-    return answer
+    return await asyncio.to_thread(taken)
 
 
 def _check_encoding(request: Request) -> None:
