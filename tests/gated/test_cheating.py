@@ -102,7 +102,7 @@ def test_a_plan_that_is_not_the_one_to_be_worked_through_is_not_accepted(tmp_pat
         agent.write("ACTIVE_PR.json", text)
         judged = agent.call("submit_work", summary="Planned.")
         assert (judged["status"], judged["output"][: len(says)]) == ("FAILURE", says)
-    agent.write("ACTIVE_PR.json", active_pr("feat(x): say TWO.", "Say it"))
+    agent.write("ACTIVE_PR.json", active_pr("feat(x): please say TWO.", "Say it"))
     assert agent.submit() == "SUCCESS"
     agent.task()
     text, sha = agent.content(PLAN)

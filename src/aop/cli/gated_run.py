@@ -91,6 +91,8 @@ def _driven(app: App, settings: Settings, arguments: argparse.Namespace, termina
     started = told.call(app.person, "gated.start", {"feature_id": arguments.name, "master_plan": arguments.plan})
     if started.error is not None:
         return terminal.refuse(started.error, started.evidence)
+    if started.data["plan_problem"]:
+        terminal.say(started.data["plan_problem"])
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     end_orphans(app.root)
     make_ready_for_threads()

@@ -812,7 +812,7 @@ class NoWorkflow(Refusal):
 
 
 class NoMasterPlan(Refusal):
-    """There is no plan of pull requests that an agent could be driven through."""
+    """The plan that an agent is to be driven through is not there."""
 
     code = "no_master_plan"
     move = Move.ASK_PERSON

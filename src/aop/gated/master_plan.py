@@ -61,14 +61,9 @@ def is_done(plan: str) -> bool:
     return bool(named) and all(each.is_done for each in named)
 
 
-def same_title(one: str, other: str) -> bool:
-    """Tell whether two titles are the same, with or without the kind of change before them."""
-    return _bare(one) == _bare(other)
-
-
 def _bare(title: str) -> str:
-    words = " ".join(re.sub(r"[`*_]", "", title).casefold().split())
-    return _KIND.sub("", words).rstrip(" .")
+    """Return the words of a title in small letters, without the kind of change before them."""
+    return " ".join(re.findall(r"\w+", _KIND.sub("", title.strip("#`*_ ").casefold())))
 
 
 def plan_problem(path: str, plan: str | None) -> str:
@@ -111,10 +106,11 @@ def _names(plan: str, line: int, title: str) -> bool:
     named = pull_requests(plan)
     if not named:
         text = plan.splitlines()[line]
-        return text.lstrip().startswith("#") and _bare(title) in text.casefold()
+        return text.lstrip().startswith("#") and _fits(text, title)
     return any(each.line == line and not each.is_done and _fits(each.title, title) for each in named)
 
 
 def _fits(heading: str, title: str) -> bool:
-    """A heading without a title may be that of any."""
-    return not heading or same_title(heading, title)
+    """Tell whether one has all the words of the other, in order; a heading without a title may be that of any."""
+    named, given = f" {_bare(heading)} ", f" {_bare(title)} "
+    return named in given or given in named or not named.strip()

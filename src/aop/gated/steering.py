@@ -223,9 +223,9 @@ def refuse_without_plan(kernel: Kernel, name: str, wanted: str | None) -> None:
     if known is not None and not is_untouched(known):
         return
     path = known.master_plan if known else canonical_path(wanted or kernel.config().policy.gated.master_plan)
-    problem = plan_problem(path, plan_at(kernel, kernel.git.tree_of(base_head(kernel, kernel.config())), path))
-    if problem:
-        raise NoMasterPlan(problem, path=path)
+    plan = plan_at(kernel, kernel.git.tree_of(base_head(kernel, kernel.config())), path)
+    if plan is None:
+        raise NoMasterPlan(plan_problem(path, plan), path=path)
 
 
 def _close_questions(tx: Transaction, call: Call, name: FeatureId) -> None:

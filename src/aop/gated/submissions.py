@@ -54,7 +54,7 @@ def submitted(known: Workflow, work: Submitted, rules: Rules) -> Next:
 def _plan_submitted(known: Workflow, work: Submitted, rules: Rules) -> Next:
     if not isinstance(work.draft, ActivePr):
         return _draft_refused(known, work.draft)
-    problems = [work.title_problem, *order_problems(work.draft.tasks)]
+    problems = [work.title_problem, *(order_problems(work.draft.tasks) if work.is_proven else ())]
     if work.draft.master_plan_path != rules.master_plan:
         problems.append(f"`masterPlanPath` is to be `{rules.master_plan}`.")
     if any(problems):

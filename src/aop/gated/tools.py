@@ -13,6 +13,7 @@ from aop.gated.master_plan import title_problem
 from aop.gated.performing import carried_through
 from aop.gated.sitting import Asking, Sitting, sitting_of, take_back
 from aop.gated.standing import GET_TASK
+from aop.gated.verification import proves_fixes
 from aop.gated.workflow import (
     Brief,
     EscalationAsked,
@@ -60,6 +61,7 @@ def submit_work(call: Call, arguments: SubmitWork) -> Outcome:
                     commit_hash=arguments.commit_hash,
                     draft=draft,
                     title_problem=_title_problem(sitting, draft),
+                    is_proven=proves_fixes(sitting),
                 ),
             )
         return sitting.finish(_judged(sitting, answer))

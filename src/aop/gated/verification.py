@@ -53,7 +53,7 @@ def ran_without_fix(sitting: Sitting, _action: RunWithoutFix) -> WithoutFixRan:
     The gates are the repository's: a command that the agent chose could fail and pass as it likes.
     """
     known, git = sitting.known, sitting.kernel.git
-    if known.red_tree is None or not _proves_fixes(sitting):
+    if known.red_tree is None or not proves_fixes(sitting):
         return WithoutFixRan(passed=False, output="")
     tests: dict[str, FileContent | None] = {
         each.path: None if each.new is None else (each.new.mode, git.blob(each.new.oid))
@@ -68,7 +68,7 @@ def ran_without_fix(sitting: Sitting, _action: RunWithoutFix) -> WithoutFixRan:
     return WithoutFixRan(passed=run.verdict is Verdict.PASS, output=output)
 
 
-def _proves_fixes(sitting: Sitting) -> bool:
+def proves_fixes(sitting: Sitting) -> bool:
     """Tell whether tests have to fail without the fix: where gates read a report of tests, they run some."""
     return sitting.policy.the_fix_matters and _tests_parser(sitting) is not None
 
@@ -83,7 +83,7 @@ def ran_preflight(sitting: Sitting, _action: RunPreflight) -> PreflightRan:
 def _missing_tests(sitting: Sitting, run: GateRun) -> str:
     """Say so if fewer tests ran than without the fix: one that keeps them from being run would pass as well."""
     known, ran = sitting.known, run.tests.get("ran")
-    if known.unfixed is None or known.red_tree is None or not _proves_fixes(sitting):
+    if known.unfixed is None or known.red_tree is None or not proves_fixes(sitting):
         return ""
     if ran is None or known.unfixed.ran is None or ran >= known.unfixed.ran:
         return ""
@@ -189,7 +189,7 @@ def _report_options(parser: TestsParser | None) -> dict[str, str]:
 
 
 def _red_problem(sitting: Sitting, run: GateRun) -> str:
-    if _proves_fixes(sitting) and not changed_tests(sitting, sitting.kernel.git.tree_of(sitting.known.head)):
+    if proves_fixes(sitting) and not changed_tests(sitting, sitting.kernel.git.tree_of(sitting.known.head)):
         return (
             "This step added or changed no test file, and a RED step writes a test. Which files are tests is said by"
             " `gated.test_globs` of the policy."

@@ -123,6 +123,8 @@ class Submitted(Struct, frozen=True, kw_only=True):
     """What `ACTIVE_PR.json` holds at this moment; None when it is not there."""
     title_problem: str = ""
     """Why its title is none that the master plan still has to do."""
+    is_proven: bool = False
+    """Whether a GREEN step is held against the tests of the RED step before it."""
 
 
 class ReductionAsked(Struct, frozen=True, kw_only=True):
