@@ -84,7 +84,7 @@ def test_an_agent_that_does_not_keep_to_the_protocol_is_told_apart(tmp_path: Pat
 
 
 def test_an_agent_that_never_ends_is_asked_to_stop_before_it_is_ended(tmp_path: Path) -> None:
-    scene = Scene(tmp_path, "hangs", "supervisor: {turn_timeout_seconds: 6}\n")
+    scene = Scene(tmp_path, "hangs", "supervisor: {turn_timeout_seconds: 20}\n")
     assert scene.problem() == "The agent stopped (`cancelled`), submitted nothing, and left the tree as it was."
 
 

@@ -18,13 +18,13 @@ from tests.world import Ran, World, run_aop
 KEY = "sk-the-real-key-of-a-person"
 POLICY = """\
 version: 1
-supervisor: {turn_timeout_seconds: 3}
+supervisor: {turn_timeout_seconds: 10}
 execution: {max_log_bytes: 100000}
 """
 FAILING = {
     "nonsense": "ended with 0, submitted nothing",
-    "endless": "did not end within 3 seconds",
-    "flood": "did not end within 3 seconds",
+    "endless": "did not end within 10 seconds",
+    "flood": "did not end within 10 seconds",
     "dies": "ended with 137, submitted nothing",
     "ignores": "ended with 0, submitted nothing",
 }

@@ -38,7 +38,7 @@ def quick(tmp_path: Path) -> Iterator[World]:
     world.close()
 
 
-def acquiring(feature: str, wait: float = 50) -> str:
+def acquiring(feature: str, wait: float = 300) -> str:
     arguments = {"feature_id": feature, "resource": "openapi", "wait_timeout_seconds": wait}
     return json.dumps(["locks.acquire", arguments])
 
