@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -25,6 +25,8 @@ class Step(Struct, frozen=True, kw_only=True):
     """Sent as it is, in place of a reply."""
     half: bool = False
     hangs: bool = False
+    drips: bool = False
+    """The reply comes for ever, a little at a time."""
     cut_off: bool = False
     """The reply says that it reached its token limit."""
     declined: bool = False
@@ -96,7 +98,10 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in {**given, **step.headers}.items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(data)
+        with suppress(ConnectionError):
+            while step.drips and not self.server.over.wait(0.01):
+                self.wfile.write(b" ")
+            self.wfile.write(data)
         self.close_connection = True
 
     def _reply(self, step: Step, asked: Any) -> Any:

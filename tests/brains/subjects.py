@@ -63,7 +63,7 @@ def waited(doing: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(asyncio.wait_for(doing, 60))
 
 
-def brain_on(model: Model, *, prices: Prices = PRICES, timeout: float = 20.0, secrets: tuple[str, ...] = ()) -> Brain:
+def brain_on(model: Model, *, prices: Prices = PRICES, timeout: float = 60.0, secrets: tuple[str, ...] = ()) -> Brain:
     limits = CallLimits(max_output_tokens=1000, timeout_seconds=timeout)
     return ModelBrain(model, prices, SystemClock(), Redactor(secrets), limits)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -18,11 +19,15 @@ from aop.adapters.models.endpoints import Endpoint
 from aop.adapters.models.failures import refusal_for
 from aop.adapters.models.translation import messages, parameters, reply_of
 from aop.brains.conversation import Reply, Request
-from aop.core.errors import ModelReplyUnreadable, ModelRequestRejected
+from aop.core.errors import ModelReplyUnreadable, ModelRequestRejected, ModelTimeout
 
 CONNECT_SECONDS = 10.0
-NO_REPLY = (AssertionError, AttributeError, IndexError, KeyError, TypeError, ValueError)
-"""What the library stumbles over when a body is JSON, and not a reply."""
+LARGEST_REPLY = 64 * 1024 * 1024
+NO_REPLY = (
+    *(AssertionError, AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError),
+    httpx2.DecodingError,
+)
+"""What the library stumbles over when a body is not what it says, or is JSON, and not a reply."""
 
 
 class Library(Struct, frozen=True, kw_only=True):
@@ -95,13 +100,25 @@ class RemoteModel:
         name = str(self._place.name)
         # A client of its own for each request: it belongs to the event loop that waits for it, and is closed here.
         timeout = httpx2.Timeout(request.timeout_seconds, connect=min(CONNECT_SECONDS, request.timeout_seconds))
-        async with httpx2.AsyncClient(timeout=timeout, follow_redirects=False) as client:
+        client = httpx2.AsyncClient(timeout=timeout, follow_redirects=False, event_hooks={"response": [_limit]})
+        async with client:
             model = self._model(client)
-            native = self._is_native(model, request)
+            try:
+                # The client's own limit begins anew with every byte that comes.
+                async with asyncio.timeout(request.timeout_seconds * (1 + self._retries)):
+                    return await self._reply(model, request)
+            except TimeoutError:
+                raise ModelTimeout(f"`{name}` did not answer in time.", model=name) from None
+
+    async def _reply(self, model: PydanticModel, request: Request) -> Reply:
+        name, native = str(self._place.name), self._is_native(model, request)
+        try:
             response = await self._response(model, request, native=native)
-        if response.finish_reason == "content_filter":
-            raise ModelRequestRejected(f"`{name}` declines to answer this.", model=name)
-        return reply_of(response, request, name, native=native)
+            if response.finish_reason == "content_filter":
+                raise ModelRequestRejected(f"`{name}` declines to answer this.", model=name)
+            return reply_of(response, request, name, native=native)
+        except NO_REPLY:
+            raise ModelReplyUnreadable(f"What came back from `{name}` is no reply of a model.", model=name) from None
 
     async def _response(self, model: PydanticModel, request: Request, *, native: bool) -> ModelResponse:
         name, told = str(self._place.name), messages(request, native=native)
@@ -113,8 +130,6 @@ class RemoteModel:
         except AgentRunError as error:
             # Not `from error`: it holds the provider's words, which may repeat the key.
             raise refusal_for(error, name, self._redact) from None
-        except NO_REPLY:
-            raise ModelReplyUnreadable(f"What came back from `{name}` is no reply of a model.", model=name) from None
 
     def _is_native(self, model: PydanticModel, request: Request) -> bool:
         held = bool(model.profile.get("supports_json_schema_output"))
@@ -143,6 +158,29 @@ class RemoteModel:
         # Each provider has settings of its own beside the common ones.
         settings.update(self._library.settings)  # type: ignore[typeddict-item]
         return settings
+
+
+async def _limit(response: httpx2.Response) -> None:
+    if isinstance(response.stream, httpx2.AsyncByteStream):
+        response.stream = _Limited(response.stream)
+
+
+class _Limited(httpx2.AsyncByteStream):
+    """A body that breaks off where no reply of a model is so long any more."""
+
+    def __init__(self, body: httpx2.AsyncByteStream) -> None:
+        self._body = body
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        left = LARGEST_REPLY
+        async for chunk in self._body:
+            left -= len(chunk)
+            if left < 0:
+                raise httpx2.ReadError(f"The reply has more than {LARGEST_REPLY} bytes.")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._body.aclose()
 
 
 def _imported(place: tuple[str, str]) -> Any:
