@@ -23,8 +23,10 @@ setup: $(INSTALLED) ## make .venv with everything that the other targets need
 demo: $(INSTALLED) ## run AOP on a small repository, with no account and no network
 	$(BIN)/aop demo
 
+# Compiled first: where PYTHONDONTWRITEBYTECODE is set, each of a thousand processes would compile for itself.
 test: $(INSTALLED) ## run the tests with branch coverage, then say which requirements they claim
 	$(BIN)/coverage erase
+	$(BIN)/python -m compileall -q src
 	$(BIN)/python -m pytest -m "not slow and not soak and not real" -n $(WORKERS) --dist worksteal --cov --cov-report=term
 	@$(VERDICT)
 
