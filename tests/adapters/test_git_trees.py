@@ -30,7 +30,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory, request: pytest.Fixture
     made.close()
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(old=contents(), new=contents())
 def test_the_changes_are_those_that_git_lists(repository: Repository, old: Content, new: Content) -> None:
     plain = PlainGit(repository.root)
@@ -50,7 +50,7 @@ def test_the_changes_are_those_that_git_lists(repository: Repository, old: Conte
     assert found == expected
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(old=contents(), new=contents(), actual=contents(), same=st.booleans())
 def test_a_patch_makes_the_tree_that_it_makes_in_a_whole_index_or_is_refused_as_there(
     repository: Repository, old: Content, new: Content, actual: Content, *, same: bool
@@ -72,7 +72,7 @@ def test_a_patch_makes_the_tree_that_it_makes_in_a_whole_index_or_is_refused_as_
         assert expected == trees[1]
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(tree=contents(), path=PATHS)
 def test_the_file_before_a_path_is_the_one_before_it_in_an_index(
     repository: Repository, tree: Content, path: str

@@ -149,6 +149,7 @@ def test_importing_the_redactor_does_not_load_the_engine() -> None:
     assert subprocess.run([sys.executable, "-c", program], check=False, timeout=300).returncode == 0
 
 
+@pytest.mark.unmeasured
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     "piece",

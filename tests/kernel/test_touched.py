@@ -99,7 +99,8 @@ def merging(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Merging]:
 SPLIT: Files = {f"d/{name}": text_of(name) for name in "abcd"} | {"a": text_of("a")}
 
 
-@settings(max_examples=300)
+@pytest.mark.unmeasured
+@settings(max_examples=100)
 @given(TREES, st.lists(MOVES, max_size=3), st.lists(MOVES, max_size=3))
 @example(SPLIT, [("move", "d", "c")], [("write", "d/new", "d")])
 @example(SPLIT, [("move", "d/a", "b/a"), ("move", "d/b", "b/b"), ("move", "d", "c")], [("write", "a", "a")])
