@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -57,6 +57,8 @@ def _later(module: str, name: str) -> Callable[..., Any]:
     return call
 
 
+# To describe all tools takes 67,000 parts of one module.
+@cache
 def _of_module(module: str, name: str) -> Any:
     return getattr(import_module(module), name)
 
