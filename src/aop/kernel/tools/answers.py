@@ -123,8 +123,8 @@ TOOLS = (
         output=QuestionFacts,
         roles=COORDINATORS,
         run=answer,
+        # Not brief: a yes may write a spec, and whoever shows files holds their lock when it wants the record's.
         mutates=True,
-        brief=True,
         person_only=True,
     ),
     Tool(
