@@ -14,7 +14,7 @@ from aop.adapters.landlock import Landlock
 from aop.adapters.sandbox import Mount, Unproven, system_view
 from aop.adapters.seccomp import PROCESSORS
 
-PROBE_SECONDS = 10
+PROBE_SECONDS = 60
 _CREATE_RULESET, _ASK_VERSION = 444, 1
 _NEWEST_ABI = 7
 _SIGNALS_SINCE = 6

@@ -26,7 +26,8 @@ _ACCOUNTS = "root:x:0:0:root:/root:/bin/sh\naop:x:1000:1000:AOP:{home}:/bin/sh\n
 _GROUP = "root:x:0:\naop:x:1000:\nnogroup:x:65534:\n"
 _HOSTS = "127.0.0.1 localhost aop\n::1 localhost aop\n"
 _PRIVATE = ("/dev/shm", "/tmp", "/var/tmp")
-_PROBE_SECONDS = 10
+# A machine that is busy must not be taken for one without a sandbox.
+_PROBE_SECONDS = 60
 
 
 class Mount(Struct, frozen=True):

@@ -48,7 +48,7 @@ class SmallDatabase:
 
     def _connected(self) -> sqlite3.Connection:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        connection = sqlite3.connect(self.path, isolation_level=None, timeout=10.0, check_same_thread=False)
+        connection = sqlite3.connect(self.path, isolation_level=None, timeout=60.0, check_same_thread=False)
         connection.row_factory = sqlite3.Row
         found = connection.execute("PRAGMA user_version").fetchone()[0]
         if found != self._shape:
