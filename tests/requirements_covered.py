@@ -121,16 +121,20 @@ def _print_summary(title: str, states: dict[str, list[str]], *, every_id: bool) 
 
 # --- docs/requirements.md --------------------------------------------------------------------------
 
-DOCUMENTED = tuple(f"AOP-{number}" for number in range(143, 336))
-"""The tools and what they rest on, the supervisor and its command line, and the contracts around them."""
+DOCUMENTED = (
+    *(f"AOP-{number}" for number in range(143, 336)),
+    *(f"GATED-{number:02}" for number in range(1, 111)),
+)
+"""The tools and what they rest on, the supervisor and its command line, the contracts, and the gated workflow."""
 
 HEAD = """\
 <!-- Written by `make tools`; the reasons are in tests/requirements/open.tsv. -->
 
 # Requirements
 
-What AOP's tools, supervisor and contracts must do (AOP-143 to 335), and whether a test would notice if they did not. A
-claim is a marker at a test, `@pytest.mark.req("AOP-143")`: `grep -rn AOP-143 tests` says which tests those are.
+What AOP's tools, supervisor and contracts (AOP-143 to 335) and the gated workflow (GATED-01 to 110) must do, and
+whether a test would notice if they did not. A claim is a marker at a test, `@pytest.mark.req("AOP-143")`:
+`grep -rn AOP-143 tests` says which tests those are.
 """
 
 

@@ -230,15 +230,16 @@ def agent_staff(app: App, settings: Settings, choices: Mapping[Role, ProviderCho
 def gated_agent(app: App, settings: Settings, choice: ProviderChoice, mcp_url: str = "") -> Agent:
     """Return the agent that somebody chose to work one step at a time; one that needs MCP comes in at this address.
 
-    Raises: ProviderAuthMissing, AgentProviderNotConfigured, UnsupportedAgentProvider.
+    Raises: ProviderAuthMissing, AgentProviderNotConfigured, and the refusals of a model that is not configured.
     """
     from aop.adapters.agents import desks
-    from aop.adapters.agents.gated_agents import chosen_agent, workflow_scratch
+    from aop.adapters.agents.gated_agents import GatedAgents, workflow_scratch
 
     kernel, environ = app.gateway.kernel, settings.environ
     around = desks.surroundings(kernel, app.root, environ, workflow_scratch(kernel))
     desk = desks.desk(kernel, app.root, environ, app.tokens, mcp_url)
-    return chosen_agent(choice, environ, around, desk, app.gateway.tools)
+    agents = GatedAgents(environ, around, desk, app.gateway, lambda model: build_brain(settings, chosen=model))
+    return agents.chosen(choice)
 
 
 def build_brain(settings: Settings, *, chosen: str | None = None, product: str | None = None) -> Brain:

@@ -15,13 +15,10 @@ from aop.adapters.agents.acp import AcpTurn, Conversation, may
 from aop.adapters.agents.acp_families import family_of
 from aop.adapters.agents.named_pipes import NamedPipes
 from aop.adapters.agents.staff import needs_door
-from aop.core.errors import UnsupportedAgentProvider
 from aop.core.roles import Role
 from aop.kernel.usage import Usage
 from aop.supervisor.workers import ProviderChoice
-from aop.wiring import Settings, gated_agent
 from tests.adapters.crowds import more_open_files_than_select_takes
-from tests.world import World
 
 TREE = "/a/tree"
 
@@ -142,9 +139,3 @@ def test_only_an_agent_that_speaks_the_protocol_comes_in_by_mcp(command: str, *,
     choice = ProviderChoice(provider="custom", provider_config_ref="MINE")
     choices = dict.fromkeys(Role, choice)
     assert needs_door(choices, {"MINE": command}) is by_mcp
-
-
-def test_an_agent_that_speaks_the_protocol_does_not_work_one_step_at_a_time(world: World) -> None:
-    choice = ProviderChoice(provider="custom", provider_config_ref="MINE")
-    with pytest.raises(UnsupportedAgentProvider):
-        gated_agent(world.app, Settings.from_env({"MINE": "acp: agent"}), choice)

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 SCRIPT = '''\
-"""acp_agent.py MANNER: how it behaves."""
+"""acp_agent.py MANNER [CALLS]: how it behaves, and what it calls one step at a time."""
 import json, os, sys, time, urllib.request
 
 MANNER = sys.argv[1]
@@ -67,6 +67,11 @@ CHOICES = ("allow_always", "allow_once", "reject_once")
 def work(text, tree):
     update(sessionUpdate="agent_message_chunk", content={"type": "text", "text": "I begin, with sk-ant-api03-secret."})
     update(sessionUpdate="usage_update", used=7, size=100, cost={"amount": 0.25, "currency": "USD"})
+    if MANNER == "steps":
+        permission("edit", tree + "/a.txt", *CHOICES)
+        for name, arguments in json.load(open(sys.argv[2])):
+            tool(name, arguments)
+        return
     if "You are the planner" in text:
         tool("submit_plan", {"feature_id": "good", "plan": PLAN})
         return

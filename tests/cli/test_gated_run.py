@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -10,7 +11,10 @@ from typing import Any
 
 import pytest
 
+from tests.brains.endpoints import Step, serving
+from tests.cli.acp_agents import acp_command
 from tests.gated import scripted
+from tests.gated.agents import PLAN_TEXT as PLAN
 from tests.gated.agents import gated_repository
 from tests.racing import until
 from tests.world import Ran, git, run_aop
@@ -63,6 +67,44 @@ def test_an_agent_that_calls_a_person_is_asked_no_more_until_one_answered(tmp_pa
     assert driven(root, "stuck").json["data"]["turns"] == 0
     assert run_aop(root, "gated", "resume", "--guidance", "Write a test.").code == 0
     assert driven(root, "stuck", "--max-turns", "1").json["data"]["ending"] == "escalated"
+
+
+@pytest.mark.slow
+def test_an_agent_that_speaks_the_agent_client_protocol_takes_steps_by_mcp(tmp_path: Path) -> None:
+    root = gated_repository(tmp_path / "repo")
+    wanted = tmp_path / "calls.json"
+    wanted.write_text(
+        json.dumps([("get_task", {}), *scripted.calls_for("choose the next pull request", lambda _: PLAN)])
+    )
+    env = {"AOP_CUSTOM_AGENT": f"{acp_command(tmp_path / 'agent', 'steps')} {wanted}"}
+    words = ["--agent-provider", "custom", "--agent-model", "a-model", "--max-turns", "1", "--json"]
+    ran = run_aop(root, "gated", "run", *words, env=env)
+    assert (ran.code, ran.json["data"]["ending"]) == (6, "turns_used_up"), ran.out + ran.err
+    assert ran.json["data"]["workflow"]["pr_title"] == "feat: Say one"
+    assert "denied: edit" in (root / ".aop/logs/gated/swe-says.log").read_text()
+
+
+@pytest.mark.slow
+def test_a_plain_model_takes_steps_without_any_program(tmp_path: Path) -> None:
+    root = gated_repository(tmp_path / "repo")
+    made = scripted.calls_for("choose the next pull request", lambda _: PLAN)
+    with serving(
+        "anthropic", Step(calls=tuple(made)), Step(calls=(("hand_in_result", {"summary": "Planned."}),))
+    ) as model:
+        env = {"ANTHROPIC_API_KEY": "sk-ant-not-for-anybody-0123456789", "ANTHROPIC_BASE_URL": model.url}
+        words = [
+            "--agent-provider",
+            "model",
+            "--agent-model",
+            "anthropic:claude-sonnet-5",
+            "--max-turns",
+            "1",
+            "--json",
+        ]
+        ran = run_aop(root, "gated", "run", *words, env=env)
+    assert (ran.code, ran.json["data"]["ending"]) == (6, "turns_used_up"), ran.out + ran.err
+    assert ran.json["data"]["workflow"]["pr_title"] == "feat: Say one"
+    assert "turn 1: Planned." in ran.err
 
 
 def test_the_second_of_two_agents_is_told(tmp_path: Path) -> None:

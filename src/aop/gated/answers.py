@@ -35,7 +35,7 @@ class SubmitWork(Arguments, frozen=True, kw_only=True):
     analysis_decision: Decision | None = None
     """Alone: whether the run that waits failed for the right reason."""
     commit_hash: Annotated[str, Meta(max_length=64)] | None = None
-    """Only from a clone of your own: the commit that holds everything."""
+    """The tip of the branch as you know it; without one, the server makes and knows it alone."""
 
 
 class Judgement(Struct, frozen=True, kw_only=True):

@@ -144,9 +144,8 @@ def finalise(plan: ActivePr, base: str) -> str:
     """Return how the commits become one (GATED-93)."""
     return _joined(
         "Your goal: all tasks are complete, and the commits are to be squashed into one.",
-        "Call `submit_work` with a summary: the server squashes them. Working in a clone of your own with a shell, run",
+        "Call `submit_work` with a summary: the server squashes them, as these commands would.",
         f'git reset --soft "$(git merge-base {base} HEAD)"\ngit commit -m {_shell_quoted(plan.pr_title)}',
-        "and call `submit_work` with `commit_hash`.",
     )
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec import Struct
 
 from aop.adapters.agents.acp import AcpTurn, Conversation
 from aop.adapters.agents.acp_families import model_variables
@@ -30,6 +31,7 @@ from aop.adapters.agents.vendors import Vendor
 from aop.adapters.git.folders import held_folder
 from aop.adapters.steplogs import StepLog
 from aop.core.errors import NoUsableAnswer
+from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.kernel.ports import Command, Ended, Ending
 from aop.kernel.usage import Usage, left_of_caps
@@ -38,15 +40,26 @@ from aop.supervisor.workers import WorkerInput, WorkerOutput
 if TYPE_CHECKING:  # it brings a web server along
     from aop.adapters.metering.sessions import Meter
 
-_OVERLAY = "The tools of the server `aop` stand beside your own, perhaps with words before their names."
+OVERLAY = "The tools of the server `aop` stand beside your own, perhaps with words before their names."
 _GOODBYE_SECONDS = 3.0
 """From asking an agent to stop, or from its answer, to ending it."""
 # The shell only connects pipes and becomes the command: none of the words is read as shell.
 _CONNECTED = ("/bin/sh", "-c", ': >"$0/begun" && exec <"$0/in" >"$0/out" && exec "$@"')
 
 
-class AcpWorker:
-    """Implements `aop.supervisor.workers.Worker` with an agent of the user's that speaks the protocol."""
+class Spoken(Struct, frozen=True, kw_only=True):
+    """What came of one turn."""
+
+    ended: Ended
+    broken: NoUsableAnswer | None
+    """What was wrong with what it said, if that is why it ended."""
+    usage: Usage
+    stop_reason: str
+    """Why the agent stopped, in its own word; empty if it did not say so."""
+
+
+class AcpProgram:
+    """A command of the user's that speaks the protocol, and what it needs from this machine."""
 
     def __init__(self, argv: tuple[str, ...], desk: SessionDesk, vendor: Vendor | None = None) -> None:
         """Take whose models it asks, if that is known: then a meter stands before them."""
@@ -54,49 +67,27 @@ class AcpWorker:
         self._desk = desk
         self._vendor = vendor
 
-    def turn(self, given: WorkerInput) -> WorkerOutput:
+    def spoken(self, asked: AcpTurn, role: Role, feature_id: FeatureId, folder: Path) -> Spoken:
+        """Start it in its tree, with a folder of its own beside, and go through one turn with it."""
+        command = self._command(role, feature_id, Path(asked.tree), folder)
         if self._vendor is None:
-            return self._taken(given, None)
-        with self._desk.access(self._vendor, given.feature_id, given.role, None) as meter:
-            try:
-                output = self._taken(given, meter)
-            except NoUsableAnswer as refusal:
-                refusal.facts["usage"] = msgspec.to_builtins(meter.report().turn_usage)
-                raise
-        return msgspec.structs.replace(output, usage=meter.report().turn_usage)
+            return self._through(asked, command, folder, f"{role}-says", feature_id)
+        with self._desk.access(self._vendor, feature_id, role, None) as meter:
+            reaching = self._reaching(meter, self._vendor, command)
+            spoken = self._through(asked, reaching, folder, f"{role}-says", feature_id)
+        return msgspec.structs.replace(spoken, usage=meter.report().turn_usage)
 
-    def _taken(self, given: WorkerInput, meter: Meter | None) -> WorkerOutput:
+    def _through(self, asked: AcpTurn, command: Command, folder: Path, log: str, feature_id: FeatureId) -> Spoken:
         desk = self._desk
-        desk.private.mkdir(parents=True, exist_ok=True)
-        turn = desk.kernel.new_id("turn")
-        with desk.token(given.role, given.feature_id, turn) as token, ExitStack() as stack:
-            scratch = stack.enter_context(scratch_of(desk.kernel, given.feature_id))
-            folder = stack.enter_context(held_folder(desk.private))
-            pipes = stack.enter_context(NamedPipes(folder))
-            said = StepLog(fresh_log(desk.logs, given.feature_id, f"{given.role}-says"), desk.kernel.redact)
+        with NamedPipes(folder) as pipes, ExitStack() as stack:
+            said = StepLog(fresh_log(desk.logs, feature_id, log), desk.kernel.redact)
             stack.callback(said.close)
-            edits = given.role is not Role.PLANNER
-            asked = AcpTurn(
-                prompt=session_prompt(given, _OVERLAY, turn),
-                tree=str(scratch.folder),
-                mcp_url=desk.mcp_url,
-                token=token,
-                model=given.model,
-                edits=edits,
-                shell=edits and desk.is_enclosed(),
-                is_over=self._cap(given),
-            )
             conversation = Conversation(pipes, lambda text: said.feed(text.encode()))
-            command = self._reaching(meter, self._command(given, scratch.folder, folder, pipes.heard_bytes))
-            ended, broken = self._held(conversation, asked, pipes, command)
-            diff = desk.scratches.diff(scratch) if edits and conversation.stop_reason else ""
-            try:
-                output = answer_of(desk.submitted(turn, given), diff, ended)
-            except NoUsableAnswer as refusal:
-                told = _better_told(refusal, broken, conversation.stop_reason)
-                told.facts["usage"] = msgspec.to_builtins(conversation.usage)
-                raise told from refusal
-        return msgspec.structs.replace(output, usage=conversation.usage)
+            watch = TurnWatch(folder / "begun", pipes.heard_bytes, desk.patience, time.monotonic)
+            watched = msgspec.structs.replace(command, ends_early=watch.ends_early)
+            ended, broken = self._held(conversation, asked, pipes, watched)
+        usage, stop_reason = conversation.usage, conversation.stop_reason
+        return Spoken(ended=ended, broken=broken, usage=usage, stop_reason=stop_reason)
 
     def _held(
         self, conversation: Conversation, asked: AcpTurn, pipes: NamedPipes, command: Command
@@ -117,10 +108,11 @@ class AcpWorker:
                 return ended, refusal if is_cause else None
         return ended, None
 
-    def _cap(self, given: WorkerInput) -> Callable[[Usage], bool]:
+    def cap(self, feature_id: FeatureId) -> Callable[[Usage], bool]:
+        """Return what tells whether a turn has used more than the feature may still cost."""
         kernel = self._desk.kernel
         with kernel.record.read() as view:
-            dollars, tokens = left_of_caps(view, kernel.config().policy.cost, given.feature_id)
+            dollars, tokens = left_of_caps(view, kernel.config().policy.cost, feature_id)
 
         def is_over(usage: Usage) -> bool:
             used = (usage.input_tokens or 0) + (usage.output_tokens or 0)
@@ -130,7 +122,7 @@ class AcpWorker:
 
         return is_over
 
-    def _command(self, given: WorkerInput, tree: Path, folder: Path, heard_bytes: Callable[[], int]) -> Command:
+    def _command(self, role: Role, feature_id: FeatureId, tree: Path, folder: Path) -> Command:
         desk, rules = self._desk, self._desk.kernel.config().policy.execution
         home = folder / "home"
         home.mkdir(mode=0o700)
@@ -142,11 +134,10 @@ class AcpWorker:
             argv=(*_CONNECTED, str(folder), *self._argv),
             cwd=tree,
             worktree=tree,
-            env=(*desk.environment(given.feature_id), *own.items()),
+            env=(*desk.environment(feature_id), *own.items()),
             env_allowlist=rules.env_allowlist,
             timeout_seconds=desk.patience.seconds,
-            ends_early=TurnWatch(folder / "begun", heard_bytes, desk.patience, time.monotonic).ends_early,
-            log_path=fresh_log(desk.logs, given.feature_id, given.role),
+            log_path=fresh_log(desk.logs, feature_id, role),
             max_log_bytes=rules.max_log_bytes,
             sandbox=rules.sandbox,
             # Where the model of an agent without a meter is, only the user knows, and opens the network by the policy.
@@ -157,16 +148,53 @@ class AcpWorker:
             limits=rules.limits,
         )
 
-    def _reaching(self, meter: Meter | None, command: Command) -> Command:
+    @staticmethod
+    def _reaching(meter: Meter, vendor: Vendor, command: Command) -> Command:
         """Return the command with the way to its meter; the user's key is replaced, wherever it comes from."""
-        if meter is None or self._vendor is None:
-            return command
-        variables = model_variables(self._vendor, meter.base_url, meter.placeholder_key)
+        variables = model_variables(vendor, meter.base_url, meter.placeholder_key)
         return msgspec.structs.replace(
             command,
             env=(*command.env, *variables.items()),
             ports=(*command.ports, urlsplit(meter.base_url).port or 0),
         )
+
+
+class AcpWorker:
+    """Implements `aop.supervisor.workers.Worker` with an agent of the user's that speaks the protocol."""
+
+    def __init__(self, program: AcpProgram, desk: SessionDesk) -> None:
+        self._program = program
+        self._desk = desk
+
+    def turn(self, given: WorkerInput) -> WorkerOutput:
+        desk, feature_id = self._desk, given.feature_id
+        desk.private.mkdir(parents=True, exist_ok=True)
+        turn = desk.kernel.new_id("turn")
+        with (
+            desk.token(given.role, feature_id, turn) as token,
+            scratch_of(desk.kernel, feature_id) as scratch,
+            held_folder(desk.private) as folder,
+        ):
+            edits = given.role is not Role.PLANNER
+            asked = AcpTurn(
+                prompt=session_prompt(given, OVERLAY, turn),
+                tree=str(scratch.folder),
+                mcp_url=desk.mcp_url,
+                token=token,
+                model=given.model,
+                edits=edits,
+                shell=edits and desk.is_enclosed(),
+                is_over=self._program.cap(feature_id),
+            )
+            spoken = self._program.spoken(asked, given.role, feature_id, folder)
+            diff = desk.scratches.diff(scratch) if edits and spoken.stop_reason else ""
+            try:
+                output = answer_of(desk.submitted(turn, given), diff, spoken.ended)
+            except NoUsableAnswer as refusal:
+                told = _better_told(refusal, spoken.broken, spoken.stop_reason)
+                told.facts["usage"] = msgspec.to_builtins(spoken.usage)
+                raise told from refusal
+        return msgspec.structs.replace(output, usage=spoken.usage)
 
 
 class _End:

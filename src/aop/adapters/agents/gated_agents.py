@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -12,20 +13,26 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from aop.adapters.agents.acp import AcpTurn
+from aop.adapters.agents.acp_sessions import OVERLAY, AcpProgram
 from aop.adapters.agents.custom import SCHEMA, CustomCommand, Surroundings, TurnPatience, command_from, words_of
+from aop.adapters.agents.model_worker import ModelDesk
 from aop.adapters.agents.scratch import scratch_at
 from aop.adapters.agents.sessions import AgentProgram, SessionDesk
-from aop.adapters.agents.staff import program_of, speaks_acp
+from aop.adapters.agents.staff import acp_program, program_of, speaks_acp
+from aop.adapters.agents.stepping_model import SteppingModel
 from aop.adapters.agents.vendors import VENDORS, AgentSession
 from aop.adapters.git.folders import held_folder
-from aop.core.errors import NoUsableAnswer, NoWorkflow, UnsupportedAgentProvider
+from aop.brains.ports import Brain
+from aop.core.errors import NoUsableAnswer, NoWorkflow
 from aop.core.ids import FeatureId
 from aop.core.jsontext import MalformedText, parse_json
 from aop.core.roles import Role
 from aop.gated.documents import GatedWorkflow
-from aop.gated.driving import Given, TurnTaken, WantedCall
+from aop.gated.driving import Agent, Given, TurnTaken, WantedCall
 from aop.kernel.agent_models import Provider
 from aop.kernel.calls import Kernel, Tool
+from aop.kernel.gateway import Gateway
 from aop.kernel.ports import Ended, Ending
 from aop.kernel.schemas import tool_schemas
 from aop.kernel.usage import Usage
@@ -112,9 +119,7 @@ class SessionAgent:
         ):
             ended = self._worked(program, given, token, (meter.base_url, meter.placeholder_key))
         usage = meter.report().turn_usage
-        if ended.ending is Ending.NOT_STARTED:
-            facts: Mapping[str, Any] = {"usage": msgspec.to_builtins(usage)}
-            raise NoUsableAnswer(f"The agent did not start: {ended.problem}", ending=ended.ending, **facts)
+        _refuse_unstarted(ended, usage)
         return TurnTaken(usage=usage, note=_how(ended))
 
     def _worked(self, program: AgentProgram, given: Given, token: str, model: tuple[str, str]) -> Ended:
@@ -134,12 +139,61 @@ class SessionAgent:
                 model_key=model[1],
                 enclosed=program.desk.is_enclosed(),
             )
-            return program.ran(session, folder, self._prompt(given), given.feature_id)
+            return program.ran(
+                session,
+                folder,
+                _told(program.vendor.overlay.replace("submit_plan", "get_task"), given),
+                given.feature_id,
+            )
 
-    def _prompt(self, given: Given) -> str:
-        names = self._program.vendor.overlay.replace("submit_plan", "get_task")
-        here = "All these tools are those of the MCP server `aop`. You have no others, and no files of your own."
-        return "\n\n".join([persona(), here, names, f"You work on `{given.feature_id}`. Begin with `get_task`."]) + "\n"
+
+class AcpAgent:
+    """Implements `aop.gated.driving.Agent` with an agent of the user's that speaks the Agent Client Protocol.
+
+    As the programs of vendors, it stands in an empty folder: what it changes by itself is nobody's.
+    """
+
+    provider = "custom"
+
+    def __init__(self, seated: Callable[[SessionDesk], AcpProgram], desk: SessionDesk, model: str | None) -> None:
+        self._seated = seated
+        self._desk = desk
+        self.model = model
+
+    def turn(self, given: Given) -> TurnTaken:
+        desk = replace(self._desk, patience=_within(self._desk.patience, given.seconds))
+        program = self._seated(desk)
+        desk.private.mkdir(parents=True, exist_ok=True)
+        with desk.token(Role.SWE, given.feature_id) as token, held_folder(desk.private) as folder:
+            tree = folder / "empty"
+            tree.mkdir()
+            asked = AcpTurn(
+                prompt=_told(OVERLAY, given),
+                tree=str(tree),
+                mcp_url=desk.mcp_url,
+                token=token,
+                model=self.model,
+                edits=False,
+                shell=False,
+                is_over=program.cap(given.feature_id),
+            )
+            spoken = program.spoken(asked, Role.SWE, given.feature_id, folder)
+        if spoken.broken is not None:
+            spoken.broken.facts["usage"] = msgspec.to_builtins(spoken.usage)
+            raise spoken.broken
+        _refuse_unstarted(spoken.ended, spoken.usage)
+        return TurnTaken(usage=spoken.usage, note=_how(spoken.ended))
+
+
+def _told(names: str, given: Given) -> str:
+    here = "All these tools are those of the MCP server `aop`. You have no others, and no files of your own."
+    return "\n\n".join([persona(), here, names, f"You work on `{given.feature_id}`. Begin with `get_task`."]) + "\n"
+
+
+def _refuse_unstarted(ended: Ended, usage: Usage) -> None:
+    if ended.ending is Ending.NOT_STARTED:
+        facts: Mapping[str, Any] = {"usage": msgspec.to_builtins(usage)}
+        raise NoUsableAnswer(f"The agent did not start: {ended.problem}", ending=ended.ending, **facts)
 
 
 def _how(ended: Ended) -> str:
@@ -148,29 +202,49 @@ def _how(ended: Ended) -> str:
     return f"The agent was ended: {ended.problem}"
 
 
-def chosen_agent(
-    choice: ProviderChoice,
-    environ: Mapping[str, str],
-    around: Surroundings,
-    desk: SessionDesk,
-    tools: Mapping[str, Tool],
-) -> CommandAgent | SessionAgent:
-    """Return the agent that somebody chose.
+class GatedAgents:
+    """What an agent is made of, whichever somebody chooses."""
 
-    Raises: ProviderAuthMissing, AgentProviderNotConfigured, UnsupportedAgentProvider.
-    """
-    config_ref = choice.provider_config_ref
-    vendor = VENDORS.get(Provider(choice.provider))
-    if vendor is not None:
-        return SessionAgent(program_of(vendor, choice, environ, desk), choice.model, config_ref)
-    if choice.provider == Provider.CUSTOM and not speaks_acp(choice, environ):
-        own = tuple(tool for tool in tools.values() if Role.SWE in tool.roles)
-        return CommandAgent(words_of(command_from(environ, config_ref)), around, choice.model, own)
-    raise UnsupportedAgentProvider(
-        f"`{choice.provider}` does not work one step at a time.",
-        hint=f"Take one of: {', '.join([*VENDORS, Provider.CUSTOM])}.",
-        provider=choice.provider,
-    )
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        around: Surroundings,
+        desk: SessionDesk,
+        gateway: Gateway,
+        brain: Callable[[str | None], Brain],
+    ) -> None:
+        self._environ = environ
+        self._around = around
+        self._desk = desk
+        self._gateway = gateway
+        self._brain = brain
+
+    def chosen(self, choice: ProviderChoice) -> Agent:
+        """Return the agent that somebody chose.
+
+        Raises: ProviderAuthMissing, AgentProviderNotConfigured, and the refusals of a model that is not configured.
+        """
+        if choice.provider == Provider.MODEL:
+            return self._model(choice.model)
+        vendor = VENDORS.get(Provider(choice.provider))
+        if vendor is not None:
+            program = program_of(vendor, choice, self._environ, self._desk)
+            return SessionAgent(program, choice.model, choice.provider_config_ref)
+        command = command_from(self._environ, choice.provider_config_ref)
+        if speaks_acp(choice, self._environ):
+            return AcpAgent(partial(acp_program, command, self._environ), self._desk, choice.model)
+        own = tuple(tool for tool in self._gateway.tools.values() if Role.SWE in tool.roles)
+        return CommandAgent(words_of(command), self._around, choice.model, own)
+
+    def _model(self, model: str | None) -> SteppingModel:
+        around = self._around
+        desk = ModelDesk(
+            gateway=self._gateway,
+            scratches=self._desk.scratches,
+            logs=around.logs,
+            seconds=around.patience.seconds,
+        )
+        return SteppingModel(self._brain(model), model, desk, persona())
 
 
 def workflow_scratch(kernel: Kernel) -> Callable[[FeatureId], AbstractContextManager[Path]]:

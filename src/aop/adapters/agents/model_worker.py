@@ -31,6 +31,7 @@ from aop.brains.prompts import Data, Prompt, prompt
 from aop.core.errors import NoUsableAnswer, Refusal
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
+from aop.kernel.calls import Kernel, Tool
 from aop.kernel.documents import Plan
 from aop.kernel.gateway import Gateway
 from aop.kernel.obligations import GivenMappings
@@ -100,29 +101,19 @@ class ModelWorker:
             edits = None if given.role is Role.PLANNER else TreeEdits(scratch.folder)
             outcome = asyncio.run(self._work(given, RoleTools(desk.gateway, given, edits)))
             if not isinstance(outcome, Finished):
-                refusal = _no_answer(outcome)
-                refusal.facts["usage"] = msgspec.to_builtins(usage_of(outcome.spent))
-                raise refusal
+                raise no_answer(outcome)
             diff = desk.scratches.diff(scratch) if edits is not None else ""
         return msgspec.structs.replace(answer_of(outcome.value, diff), usage=usage_of(outcome.spent))
 
     async def _work(self, given: WorkerInput, tools: RoleTools) -> Outcome[Planned] | Outcome[Built]:
-        limits, told = self._limits(given.feature_id), self._prompt(given)
+        limits = limits_of(self._desk.gateway.kernel, given.feature_id, self._desk.seconds)
+        told = self._prompt(given)
         with Transcript(fresh_log(self._desk.logs, given.feature_id, given.role)) as transcript:
             if given.role is Role.PLANNER:
                 planning = Mission(prompt=told, result=Planned)
                 return await self._brain.run_agentic_loop(planning, tools, limits, transcript.note)
             building = Mission(prompt=told, result=Built)
             return await self._brain.run_agentic_loop(building, tools, limits, transcript.note)
-
-    def _limits(self, feature_id: FeatureId) -> LoopLimits:
-        """Return what a turn may take: no more than the feature may still cost."""
-        kernel = self._desk.gateway.kernel
-        with kernel.record.read() as view:
-            dollars, tokens = left_of_caps(view, kernel.config().policy.cost, feature_id)
-        return LoopLimits(
-            max_iterations=MOST_REPLIES, max_seconds=self._desk.seconds, max_tokens=tokens, max_cost_usd=dollars
-        )
 
     def _prompt(self, given: WorkerInput) -> Prompt:
         material = {"context_bundle": given.context_bundle, "last_tool_results": given.last_tool_results}
@@ -134,6 +125,13 @@ class ModelWorker:
             [Data(source="feature context and last results", text=text, max_chars=CONTEXT_CHARS)],
             self._desk.gateway.kernel.new_id("fence"),
         )
+
+
+def limits_of(kernel: Kernel, feature_id: FeatureId, seconds: float) -> LoopLimits:
+    """Return what a turn may take: no more than the feature may still cost."""
+    with kernel.record.read() as view:
+        dollars, tokens = left_of_caps(view, kernel.config().policy.cost, feature_id)
+    return LoopLimits(max_iterations=MOST_REPLIES, max_seconds=seconds, max_tokens=tokens, max_cost_usd=dollars)
 
 
 class RoleTools:
@@ -161,18 +159,30 @@ class RoleTools:
         """Call a tool; the gateway decides whether this role may, on this feature."""
         if self._edits is not None and name.startswith("tree."):
             return self._edits.execute(name, arguments)
-        given = {"feature_id": self._feature_id, **arguments}
-        answer = await asyncio.to_thread(self._gateway.call, self._who, name, given)
-        if answer.error is not None:
-            error = answer.error
-            hint = error["details"]["suggested_next_actions"][0]
-            raise Refusal(f"`{name}` refuses ({error['code']}): {error['message']}", hint=hint)
-        return msgspec.json.encode(answer.data).decode()
+        return await answered(self._gateway, self._who, name, {"feature_id": self._feature_id, **arguments})
 
     def _offer(self, name: str) -> Offer:
-        tool = self._gateway.tools[name]
-        taken, _ = tool_schemas(tool)
-        return Offer(name=name, description=tool.summary, schema={key: taken[key] for key in taken if key != "$schema"})
+        return offered(self._gateway.tools[name])
+
+
+async def answered(gateway: Gateway, who: Principal, name: str, arguments: Mapping[str, Any]) -> str:
+    """Call a tool, and return what it answers as a model reads it.
+
+    Raises: Refusal.
+    """
+    answer = await asyncio.to_thread(gateway.call, who, name, arguments)
+    if answer.error is not None:
+        error = answer.error
+        hint = error["details"]["suggested_next_actions"][0]
+        raise Refusal(f"`{name}` refuses ({error['code']}): {error['message']}", hint=hint)
+    return msgspec.json.encode(answer.data).decode()
+
+
+def offered(tool: Tool) -> Offer:
+    """Return a tool as a model sees it."""
+    taken, _ = tool_schemas(tool)
+    schema = {key: taken[key] for key in taken if key != "$schema"}
+    return Offer(name=tool.name, description=tool.summary, schema=schema)
 
 
 class Transcript:
@@ -215,7 +225,14 @@ def usage_of(spent: Spent) -> Usage:
     )
 
 
-def _no_answer(outcome: Talked | LimitReached | ModelFailed) -> NoUsableAnswer:
+def no_answer(outcome: Talked | LimitReached | ModelFailed) -> NoUsableAnswer:
+    """Return what a turn without a result is refused with, and what it cost nevertheless."""
+    refusal = _why(outcome)
+    refusal.facts["usage"] = msgspec.to_builtins(usage_of(outcome.spent))
+    return refusal
+
+
+def _why(outcome: Talked | LimitReached | ModelFailed) -> NoUsableAnswer:
     if isinstance(outcome, LimitReached):
         return NoUsableAnswer(f"The model used up its {outcome.limit} before it handed anything in.")
     if isinstance(outcome, ModelFailed):

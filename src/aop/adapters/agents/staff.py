@@ -8,7 +8,7 @@ from pathlib import Path
 
 from aop.adapters.agents.access import key_of
 from aop.adapters.agents.acp_families import family_of
-from aop.adapters.agents.acp_sessions import AcpWorker
+from aop.adapters.agents.acp_sessions import AcpProgram, AcpWorker
 from aop.adapters.agents.custom import DEFAULT_VARIABLE, CustomWorker, Surroundings, command_from, words_of
 from aop.adapters.agents.installed import installed_program
 from aop.adapters.agents.scratch import scratch_of
@@ -86,10 +86,15 @@ def _worker(choice: ProviderChoice, environ: Mapping[str, str], around: Surround
     if vendor is None:
         command = command_from(environ, choice.provider_config_ref)
         if speaks_acp(choice, environ):
-            words = words_of(command.removeprefix(ACP))
-            return AcpWorker(words, desk, family_of(words, environ))
+            return AcpWorker(acp_program(command, environ, desk), desk)
         return CustomWorker(words_of(command), around)
     return SessionWorker(program_of(vendor, choice, environ, desk))
+
+
+def acp_program(command: str, environ: Mapping[str, str], desk: SessionDesk) -> AcpProgram:
+    """Return the program of a command that says of itself that it speaks the Agent Client Protocol."""
+    words = words_of(command.removeprefix(ACP))
+    return AcpProgram(words, desk, family_of(words, environ))
 
 
 def program_of(vendor: Vendor, choice: ProviderChoice, environ: Mapping[str, str], desk: SessionDesk) -> AgentProgram:
