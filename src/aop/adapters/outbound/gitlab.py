@@ -139,12 +139,12 @@ class GitlabVcs(TablePort):
     async def get_published_notes(self, project: str, number: str) -> Sequence[PublishedNote]:
         await self._check(project)
         notes = await self._all("list_notes", project, number)
-        return [PublishedNote(body=note["body"], resolved=bool(note.get("resolved"))) for note in notes]
+        return [PublishedNote(body=note.get("body") or "", resolved=bool(note.get("resolved"))) for note in notes]
 
     @patiently
     async def publish_review(self, project: str, number: str, report: CodeReviewReport, *, marker: str) -> None:
         await self._check(project)
-        known = [note["body"] for note in await self._all("list_notes", project, number)]
+        known = [note.get("body") or "" for note in await self._all("list_notes", project, number)]
         missing = missing_notes(report, known, marker=marker)
         places: Mapping[tuple[str, int], Position] = {}
         if any(note.line is not None for note in missing):
