@@ -7,6 +7,7 @@ child gets only the environment that is named for it.
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -30,6 +31,8 @@ from aop.adapters.outbound.stdio_client import (
 from aop.brains.conversation import Offer
 from aop.core.errors import Json, Refusal, RemoteToolsMissing, RemoteUnavailable
 from aop.core.jsontext import MalformedText, parse_json
+
+_WORD = re.compile(r"\w+")
 
 
 class ServerOperation(Struct, frozen=True):
@@ -160,7 +163,9 @@ class Upstream:
         """
         needed = {need.tool for need in self._needed}
         shown = [tool for tool in sorted(tools, key=lambda tool: tool.name) if tool.name in needed]
-        pin = sha256(msgspec.json.encode(shown, order="sorted")).hexdigest()
+        # By its words: a server may list what is a set, in another order each time that it is started.
+        words = sorted(_WORD.findall(msgspec.json.encode(shown).decode()))
+        pin = sha256("\0".join(words).encode()).hexdigest()
         if pin != (self._pinned or pin):
             raise RemoteToolsMissing(
                 f"The MCP server `{self._command.name}` describes its tools otherwise than when it was first started.",
