@@ -79,7 +79,6 @@ UNKNOWN = [
     (("delete", "../x"), 2, "invalid_feature_slug"),
     (("logs", "--since", "999"), 2, "invalid_cli_args"),
     (("logs", "--feature", "nope"), 1, "unknown_feature"),
-    (("logs", "--agent", "nope"), 1, "unknown_feature"),
 ]
 
 

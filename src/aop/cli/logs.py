@@ -66,7 +66,6 @@ def _agent(arguments: argparse.Namespace, terminal: Terminal) -> int:
     feature = feature_id(arguments.agent)
     app = build(Path(arguments.repo), Settings.from_env(os.environ), to_read=True)
     try:
-        _refuse_unknown(app, feature)
         show_agent(app, feature, terminal, follow=arguments.follow)
     finally:
         app.close()
