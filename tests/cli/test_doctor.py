@@ -312,7 +312,7 @@ def test_a_repository_that_is_read_only_is_told_as_that_and_not_as_a_loss(manage
         command = [READ_ONLY[0], *mounts, sys.executable, "-m", "aop.cli.main", *words]
         return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
 
-    looked, asked = read_only("doctor"), read_only("status")
+    looked, asked = read_only("doctor"), read_only("call", "feature.log_append", '{"feature_id": "one", "note": "x"}')
     assert looked.returncode == 1
     assert "failure  record         It cannot be written here.\n" in looked.stdout
     assert "restore" not in looked.stdout
