@@ -199,7 +199,7 @@ def test_a_program_that_is_not_there_is_no_answer(agents: Agents) -> None:
 # --- prompts -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.req("AOP-228")
+@pytest.mark.req("AOP-033", "AOP-139", "AOP-228")
 def test_a_role_is_told_what_the_base_branch_says_or_else_what_aop_says(tmp_path: Path) -> None:
     prompt = "agentic/orchestrator/prompts/planner.system.md"
     world = World(make_repository(tmp_path / "repo", {**FILES, prompt: "Plan small.\n"}))
@@ -213,7 +213,7 @@ def test_a_role_is_told_what_the_base_branch_says_or_else_what_aop_says(tmp_path
     }
 
 
-@pytest.mark.req("AOP-228")
+@pytest.mark.req("AOP-140", "AOP-228")
 def test_a_prompt_that_must_be_there_and_is_not_is_refused(tmp_path: Path) -> None:
     agents_yaml = "version: 1\nmissing_prompt_behavior: error\n"
     world = World(make_repository(tmp_path / "repo", {**FILES, "agentic/orchestrator/agents.yaml": agents_yaml}))

@@ -95,6 +95,7 @@ def test_the_record_tells_the_whole_story_with_the_gate_that_failed(shop: World)
     assert told[-1] == ("person:demo", "feature_merged", "")
 
 
+@pytest.mark.req("AOP-009")
 def test_five_worktrees_are_there_at_once_before_anything_is_ready(shop: World) -> None:
     with shop.app.record.read() as view:
         kinds = [entry.event.kind for entry in view.journal()]

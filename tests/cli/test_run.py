@@ -260,6 +260,20 @@ def test_without_wait_the_run_goes_on_in_the_background_and_a_second_one_names_i
 
 
 @pytest.mark.slow
+@pytest.mark.req("AOP-336")
+def test_a_supervisor_that_lost_its_lock_ends_when_another_leads(shop: Shop) -> None:
+    shop.wants("held_one")
+    older = shop.started("--wait")
+    until(lambda: shop.turns_in_progress() == 1, seconds=SECONDS)
+    (shop.root / ".aop/supervisor.lock").unlink()
+    assert shop.aop("resume").code == 0
+    assert older.wait(SECONDS) == 5
+    (shop.agent / "go").touch()
+    shop.until_supervisor_ended()
+    assert (shop.statuses(), agents_alive(shop)) == ({"held_one": "ready_to_merge"}, [])
+
+
+@pytest.mark.slow
 @pytest.mark.req("AOP-231", "AOP-255", "AOP-258", "AOP-259")
 def test_a_run_that_is_killed_during_a_turn_is_finished_by_the_next_one_and_nothing_happens_twice(shop: Shop) -> None:
     shop.wants("held_one", "held_two", "free")

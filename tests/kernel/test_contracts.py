@@ -43,7 +43,7 @@ def test_the_schema_of_a_document_stands_by_itself(name: str) -> None:
     assert '"$ref"' not in json.dumps(SCHEMAS[name])
 
 
-@pytest.mark.req("AOP-034")
+@pytest.mark.req("AOP-034", "AOP-037")
 def test_the_files_of_a_feature_fit_their_schemas_all_through_its_life(world: World) -> None:
     folder = world.root / "agentic/features"
     world.init("one")

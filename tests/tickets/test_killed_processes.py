@@ -41,6 +41,7 @@ def worked(name: str, folder: Path, step: str = "-") -> subprocess.CompletedProc
 
 
 @pytest.mark.slow
+@pytest.mark.hostile("S33")
 @pytest.mark.parametrize("name", STEPS)
 def test_killed_at_every_step_and_started_again_each_effect_is_there_once(name: str, tmp_path: Path) -> None:
     made_world(tmp_path, WAYS[name])

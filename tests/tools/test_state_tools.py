@@ -58,7 +58,7 @@ def test_a_feature_is_blocked_and_goes_on_where_it_was_each_time_with_a_reason(w
     assert "The status went from `blocked` to `building`: It is decided." in told
 
 
-@pytest.mark.req("AOP-247", "AOP-254")
+@pytest.mark.req("AOP-048", "AOP-247", "AOP-254")
 @pytest.mark.parametrize(
     ("now", "wish", "allowed"),
     [
@@ -122,6 +122,7 @@ def test_nothing_else_is_set_by_hand(readied: World, patch: dict[str, Any]) -> N
     assert refused_patch(readied, **patch)["code"] == "invalid_arguments"
 
 
+@pytest.mark.req("AOP-048")
 def test_a_patch_must_say_which_version_it_is_for(readied: World) -> None:
     error = readied.refusal("feature.state_patch", feature_id="one", patch={"role_status": {"qa": "done"}})
     assert error["code"] == "invalid_arguments"

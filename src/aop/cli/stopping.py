@@ -27,11 +27,14 @@ class Stopping:
         """Tell whether the process was asked to end."""
         return self._asked.is_set()
 
-    def leave(self) -> None:
-        """End at once, whatever other threads wait for: what they do goes on in the next process."""
+    def leave(self, *, otherwise: int) -> None:
+        """End at once, whatever other threads wait for: what they do goes on in the next process.
+
+        The exit code tells of the signal, or is the other one if there was none.
+        """
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(128 + self._signal)
+        os._exit(128 + self._signal if self._signal else otherwise)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from aop.adapters.orphans import end_children
 from aop.adapters.supervisor_lease import LeaseHolder, SupervisorLease, held_lease
 from aop.cli.exits import Exit
 from aop.cli.run_report import FeatureCounts, exit_code, report, show
-from aop.cli.stopping import stop_on_signals
+from aop.cli.stopping import Stopping, stop_on_signals
 from aop.cli.terminal import Terminal
 from aop.core.errors import InvalidCliArgs
 from aop.core.ids import FeatureId
@@ -35,6 +35,8 @@ from aop.supervisor.workers import ProviderChoice
 from aop.wiring import SPAN_ENDPOINTS, App, Settings, agent_staff, build, build_notifications, build_supervision
 
 LEASE = ".aop/supervisor.lock"
+STOPPED = "aop: stopped. `aop resume` goes on where it was."
+REPLACED = "aop: another supervisor has taken over, and goes on with the work; this one ends."
 TELLING_SECONDS = 15.0
 """How long a run that is over waits for targets of notifications that do not answer."""
 
@@ -136,7 +138,7 @@ def _supervise(
 ) -> int:
     began = time.monotonic()
     wanted = [feature.feature_id for feature in order.features]
-    lease.sign(LeaseHolder(pid=os.getpid(), since=app.gateway.kernel.now(), features=tuple(wanted)))
+    _take_over(app, lease, wanted)
 
     def tell(feature_id: FeatureId, line: str) -> None:
         terminal.say(f"{time.monotonic() - began:7.2f} s  {feature_id}: {line}")
@@ -153,16 +155,26 @@ def _supervise(
         made.supervisor.note_beginning(app.person.actor, features, order.choices, order.limits)
         made.supervisor.submit(features, order.depends_on)
         ready()
-        made.supervisor.go_on(until=until, stopped=stopping.asked, report=FeatureCounts(app, terminal))
-        if stopping.asked():
-            terminal.say("aop: stopped. `aop resume` goes on where it was.")
+        made.supervisor.go_on(until=until, stopped=lambda: _is_over(app, stopping), report=FeatureCounts(app, terminal))
+        if _is_over(app, stopping):
+            terminal.say(STOPPED if stopping.asked() else REPLACED)
             end_children()
-            stopping.leave()
+            stopping.leave(otherwise=Exit.WAITING)
         made.engine.close()
         notifications.close(TELLING_SECONDS)
     facts = report(app, made.board, changed=_is_changed(app, before), seconds=time.monotonic() - began)
     show(facts, terminal)
     return exit_code(facts)
+
+
+def _take_over(app: App, lease: SupervisorLease, wanted: Sequence[FeatureId]) -> None:
+    """Say who supervises now; if the lock was lost by an older one, that changes nothing any more."""
+    app.gateway.lead()
+    lease.sign(LeaseHolder(pid=os.getpid(), since=app.gateway.kernel.now(), features=tuple(wanted)))
+
+
+def _is_over(app: App, stopping: Stopping) -> bool:
+    return stopping.asked() or app.gateway.is_replaced()
 
 
 def _metered(kept: KeptUsage, turn: OpenTurn) -> Usage | None:

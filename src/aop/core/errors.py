@@ -695,6 +695,14 @@ class SupervisorRunning(Refusal):
     )
 
 
+class SupervisorReplaced(Refusal):
+    """A newer supervisor works on this repository; what an older one still sends is not done."""
+
+    code = "supervisor_replaced"
+    move = Move.WAIT
+    hint = "Leave the work to the newer one: `aop status` shows it. The older one ends by itself."
+
+
 class NoSupervisor(Refusal):
     """Nobody supervises this repository right now."""
 

@@ -15,6 +15,7 @@ from aop.core.redaction import Redactor
 from aop.core.roles import Role
 from aop.kernel.config import Config
 from aop.kernel.documents import FeatureState
+from aop.kernel.epochs import refuse_old_epoch
 from aop.kernel.furnisher import Furnisher
 from aop.kernel.noted_calls import CallLog
 from aop.kernel.ports import Files, Git, Locks, NewId, Processes, Report, Signer
@@ -113,6 +114,8 @@ class Kernel(Struct, frozen=True, kw_only=True):
     """None where no model can be asked."""
     remotes: Remotes | None = None
     """None where AOP reaches out to none."""
+    epoch: int | None = None
+    """That of the supervisor which acts through this; None for everybody else (AOP-336)."""
     show_workflow: Callable[[Kernel, FeatureId], None] = lambda _kernel, _name: None
     """Brings the worktree of a gated workflow up to the record; whoever calls holds the worktree."""
 
@@ -150,11 +153,13 @@ class Call(Struct, frozen=True, kw_only=True):
     def intend(self, intent: Mapping[str, Json]) -> None:
         """Note what happens next outside the database, so that whoever finds this call dead can settle it."""
         with self.kernel.record.write() as tx:
+            refuse_old_epoch(tx, self.kernel.epoch)
             tx.intend(self.operation(), intent)
 
     def commit(self, decide: Callable[[Transaction], Outcome]) -> Outcome:
         """Decide in one transaction that also stores the answer; a refusal raised inside changes nothing."""
         with self.kernel.record.write() as tx:
+            refuse_old_epoch(tx, self.kernel.epoch)
             outcome = decide(tx)
             tx.finish_operation(self.operation(), envelope(self.tool, outcome).as_json())
         return outcome

@@ -27,6 +27,7 @@ from aop.core.jsontext import MalformedText, canonical_json
 from aop.core.roles import Role
 from aop.kernel.calls import Arguments, Call, Envelope, FeatureArguments, Kernel, Outcome, Tool, envelope, refused
 from aop.kernel.config import Policy
+from aop.kernel.epochs import begin_epoch, newest_epoch, refuse_old_epoch
 from aop.kernel.noted_calls import NotedCall
 from aop.kernel.ports import Report
 from aop.kernel.principals import Principal
@@ -86,6 +87,15 @@ class Gateway:
             return refused(refusal)
         finally:
             self._note(asked, began=began, outcome=outcome)
+
+    def lead(self) -> None:
+        """Make all further changes as the newest supervisor; whoever was that before changes nothing any more."""
+        self.kernel = msgspec.structs.replace(self.kernel, epoch=begin_epoch(self.kernel.record))
+
+    def is_replaced(self) -> bool:
+        """Tell whether a newer supervisor leads."""
+        with self.kernel.record.read() as view:
+            return self.kernel.epoch not in (None, newest_epoch(view))
 
     def call_together(self, calls: Sequence[Asked], *, report: Report = lambda _line: None) -> list[Envelope]:
         """Take calls of brief tools through all stations, with one durable change for all of them.
@@ -255,8 +265,9 @@ def _outcome_of(answer: Envelope) -> str:
 def _entered(tx: Transaction, admitted: _Admitted) -> Operation | None:
     """Enter the operation as pending; return the entry that is already there, if there is one.
 
-    Raises: IdempotencyMismatch.
+    Raises: IdempotencyMismatch, SupervisorReplaced.
     """
+    refuse_old_epoch(tx, admitted.call.kernel.epoch)
     call, operation_id = admitted.call, admitted.call.operation()
     known = tx.operation(operation_id)
     if known is None:

@@ -58,7 +58,6 @@ def choice_of(
     Raises: AgentProviderNotConfigured, UnsupportedAgentProvider.
     """
     wishes = [command_line, environment, *_wishes(role, runtime)]
-    # A model and its settings are those of one provider: they come along with it, or not at all.
     if before is not None and not any(wish.provider for wish in wishes):
         wishes.append(ProviderWish(provider=before.provider, model=before.model, config_env=before.provider_config_ref))
     return _choice(role, wishes)
@@ -83,8 +82,10 @@ def _choice(role: Role, wishes: list[ProviderWish]) -> ProviderChoice:
         raise AgentProviderNotConfigured(f"Nothing says which coding agent works as the {role}.", role=role)
     if provider not in set(Provider):
         raise UnsupportedAgentProvider(f"There is no provider `{provider[:80]}`.", provider=provider[:80], role=role)
+    # A model and its settings are those of one provider: what was said beside another one is not meant here.
+    fitting = [wish for wish in wishes if wish.provider in (None, provider)]
     return ProviderChoice(
         provider=provider,
-        model=next((wish.model for wish in wishes if wish.model), None),
-        provider_config_ref=next((wish.config_env for wish in wishes if wish.config_env), None),
+        model=next((wish.model for wish in fitting if wish.model), None),
+        provider_config_ref=next((wish.config_env for wish in fitting if wish.config_env), None),
     )
