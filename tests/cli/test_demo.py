@@ -105,6 +105,7 @@ def test_five_worktrees_are_there_at_once_before_anything_is_ready(shop: World) 
     assert sorted(path.name for path in (shop.root / ".worktrees").iterdir()) == sorted(FEATURES)
 
 
+@pytest.mark.req("AOP-009")
 def test_a_collision_is_arbitrated_and_a_question_is_answered(kept: Ran, shop: World) -> None:
     assert "receipt: planner: plan.submit: The plan of `receipt` collides with the accepted plan of" in kept.err
     plan = shop.ok("plan.get", feature_id="receipt")["plan"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,10 @@ def told(world: World, kind: str) -> list[Any]:
         return [entry.event.feature_id for entry in view.journal(kinds=(kind,))]
 
 
+def is_line(world: World, expected: list[str]) -> bool:
+    return line(world) == expected
+
+
 def stand_in_line(world: World, stack: ExitStack, features: Sequence[str], *after: str) -> list[Any]:
     """Start a process for each feature, which waits for the lock; return when they stand in this order."""
     children = []
@@ -68,8 +73,7 @@ def stand_in_line(world: World, stack: ExitStack, features: Sequence[str], *afte
         assert child.stdin is not None
         child.stdin.write("go\n")
         child.stdin.flush()
-        # mypy infers no type for a lambda with a default, which a loop needs.
-        until(lambda expected=list(features[: number + 1]): line(world) == expected)  # type: ignore[misc]
+        until(partial(is_line, world, list(features[: number + 1])))
         children.append(child)
     return children
 
