@@ -18,7 +18,7 @@ NOT_FOR_STATUS = {
     *("yaml", "re2", "typing_extensions", "subprocess", "shutil"),
     *("gettext", "locale", "platform", "textwrap", "urllib.parse", "ipaddress", "random"),
     *(
-        "aop.core.yamltext",
+        "aop.core.text.yaml",
         "aop.adapters.processes",
         "aop.adapters.configuration",
         "aop.adapters.git.checkouts",

@@ -25,7 +25,7 @@ from aop.adapters.signing import FileSigner
 from aop.adapters.system import SystemClock, new_id
 from aop.adapters.workflows import show_workflow
 from aop.catalogue import CATALOGUE
-from aop.core.redaction import Redactor
+from aop.core.redaction.redactor import Redactor
 from aop.core.roles import Role
 from aop.kernel.calls import Kernel
 from aop.kernel.gateway import Gateway

@@ -18,7 +18,7 @@ from aop.brains.budgets import CallLimits
 from aop.brains.prices import Price, Prices
 from aop.core.errors import FileNotFound, InvalidArguments, ModelUnavailable, NoUsableAnswer, PathOutOfBounds, Refusal
 from aop.core.ids import FeatureId
-from aop.core.redaction import Redactor
+from aop.core.redaction.redactor import Redactor
 from aop.core.roles import Role
 from aop.kernel.usage import Usage
 from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, WorkerInput, WorkerRequest

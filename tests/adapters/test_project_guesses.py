@@ -12,7 +12,7 @@ from aop.adapters.projects.layout import FoundProject, find_projects, named
 from aop.adapters.projects.scan import LANGUAGES
 from aop.adapters.projects.starter import gates_text, policy_text
 from aop.adapters.projects.view import NO_TESTS, Project
-from aop.core.yamltext import parse_yaml
+from aop.core.text.yaml import parse_yaml
 
 Files = Mapping[str, str]
 Commands = list[list[str]]

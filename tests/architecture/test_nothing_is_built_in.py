@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from aop.core.redaction import Redactor
+from aop.core.redaction.redactor import Redactor
 
 SOURCE = Path(__file__).parents[2] / "src" / "aop"
 PARTS = ("tickets", "adapters/outbound", "cli/ticket.py", "adapters/ticket_work.py")

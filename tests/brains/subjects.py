@@ -21,7 +21,7 @@ from aop.brains.names import model_name
 from aop.brains.ports import Brain
 from aop.brains.prices import Price, Prices
 from aop.brains.prompts import Prompt, prompt
-from aop.core.redaction import Redactor
+from aop.core.redaction.redactor import Redactor
 from aop.testing.scripted_model import ScriptedModel, calls
 from aop.testing.scripted_model import Step as ScriptedStep
 from tests.brains.endpoints import Endpoint, Step, serving

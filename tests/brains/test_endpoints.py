@@ -15,7 +15,7 @@ from aop.brains.looping import FINISH
 from aop.brains.ports import Finished, Mission
 from aop.brains.priority import ModelPriority
 from aop.core.errors import Refusal
-from aop.core.redaction import Redactor
+from aop.core.redaction.redactor import Redactor
 from tests.brains.endpoints import FAMILIES, Step, serving
 from tests.brains.subjects import (
     FIVE,

@@ -10,7 +10,7 @@ import pytest
 from aop.adapters.models.recorded import RecordedModel, RecordingModel
 from aop.brains.prompts import Data, Prompt, prompt
 from aop.core.errors import InputPathNotFound, ReplayDiverged
-from aop.core.redaction import Redactor
+from aop.core.redaction.redactor import Redactor
 from aop.testing.scripted_model import ScriptedModel, answers
 from tests.brains.subjects import FIVE, asked_with
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aop.core.frontmatter import join_front_matter, split_front_matter
-from aop.core.jsontext import MalformedText
-from aop.core.yamltext import parse_yaml
+from aop.core.text.front_matter import join_front_matter, split_front_matter
+from aop.core.text.json import MalformedText
+from aop.core.text.yaml import parse_yaml
 
 
 @given(st.dictionaries(st.text("abc", min_size=1), st.text() | st.integers(0, 9), min_size=1), st.text())

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aop.core.errors import Json
-from aop.core.jsontext import MAX_JSON_DEPTH, MalformedText, canonical_json, parse_json, pretty_json
+from aop.core.text.json import MAX_JSON_DEPTH, MalformedText, canonical_json, parse_json, pretty_json
 
 VALUES = st.recursive(
     st.none()

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aop.core.redaction import Redactor, SecretFinding, secrets_in
-from aop.core.redaction_rules import MASKING_RULES, RULES
+from aop.core.redaction.redactor import Redactor, SecretFinding, secrets_in
+from aop.core.redaction.rules import MASKING_RULES, RULES
 
 MADE_UP = "Zq7" + "vK2mX9" + "pL4wR8"
 
@@ -145,7 +145,7 @@ def test_rule_names_are_unique_and_keywords_are_in_lower_case() -> None:
 
 
 def test_importing_the_redactor_does_not_load_the_engine() -> None:
-    program = "import sys, aop.core.redaction\nsys.exit('re2' in sys.modules)"
+    program = "import sys, aop.core.redaction.redactor\nsys.exit('re2' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False, timeout=300).returncode == 0
 
 

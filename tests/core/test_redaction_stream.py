@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aop.core.redaction import Redactor
-from aop.core.redaction_stream import MOST_HELD, SecretPlace, masked_parts
+from aop.core.redaction.redactor import Redactor
+from aop.core.redaction.stream import MOST_HELD, SecretPlace, masked_parts
 
 TOKEN = "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dF3hJ5"
 KEY = "-----BEGIN PRIVATE KEY-----\n" + "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj\n" * 4

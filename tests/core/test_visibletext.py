@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aop.core.visibletext import Piece, escapes_in, is_deceptive, pieces, visible, visible_name
+from aop.core.text.visible import Piece, escapes_in, is_deceptive, pieces, visible, visible_name
 
 SHOWN = {
     "a bidirectional override": ("user\u202e admin", "user\\u{202e} admin"),

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aop.core.errors import Json
-from aop.core.jsontext import MalformedText
-from aop.core.yamltext import MAX_YAML_DEPTH, dump_yaml, parse_yaml
+from aop.core.text.json import MalformedText
+from aop.core.text.key_paths import MAX_YAML_DEPTH
+from aop.core.text.yaml import dump_yaml, parse_yaml
 
 TRICKY = st.sampled_from(
     [
@@ -191,7 +192,7 @@ def test_what_cannot_be_read_back_is_not_written(value: Json) -> None:
 
 
 def test_pyyaml_is_imported_only_when_there_is_yaml_to_read() -> None:
-    program = "import sys, aop.kernel.config, aop.core.frontmatter; print('yaml' in sys.modules)"
+    program = "import sys, aop.kernel.config, aop.core.text.front_matter; print('yaml' in sys.modules)"
     printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300)
     assert printed.stdout == "False\n"
 

@@ -18,7 +18,7 @@ from aop.brains.conversation import Observation, Reply, Request, Said
 from aop.brains.prices import Price, Prices
 from aop.core.errors import ModelUnavailable
 from aop.core.ids import FeatureId
-from aop.core.redaction import Redactor
+from aop.core.redaction.redactor import Redactor
 from aop.gated.driving import Drive, DriveEnded, DriveLimits
 from aop.kernel.usage import FeatureUsage
 from aop.testing.scripted_model import NAME, ScriptedModel, Step, answers, calls, says

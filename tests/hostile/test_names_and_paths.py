@@ -9,7 +9,7 @@ import pytest
 
 from aop.core.errors import InvalidFeatureSlug, PathOutOfBounds
 from aop.core.ids import feature_id
-from aop.kernel.paths import Area, BadPattern, Matching, canonical_path, exact_path, parse_area
+from aop.core.paths.names import Area, BadPattern, Matching, canonical_path, exact_path, parse_area
 
 IDS = [
     ("N01", "--upload-pack=touch x"),

@@ -15,8 +15,8 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 from aop.adapters.steplogs import StepLog
-from aop.core.redaction import Redactor, SecretFinding, secrets_in
-from aop.core.redaction_rules import RULES
+from aop.core.redaction.redactor import Redactor, SecretFinding, secrets_in
+from aop.core.redaction.rules import RULES
 from tests.racing import PRELUDE
 
 DICE = random.Random("made up")
@@ -348,7 +348,7 @@ def test_what_only_talks_about_secrets_is_not_blocked(line: str) -> None:
 
 SCANNING = """
 from tests.hostile.test_secrets import PLANTED
-from aop.core.redaction import Redactor
+from aop.core.redaction.redactor import Redactor
 
 def watch(event, arguments):
     if event.startswith(("socket.", "subprocess.", "os.exec", "os.fork", "os.posix_spawn", "os.system", "urllib.")):

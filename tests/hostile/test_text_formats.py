@@ -12,12 +12,12 @@ import pytest
 
 from aop.adapters.configuration import bundled_texts
 from aop.core.errors import InvalidConfiguration
-from aop.core.frontmatter import join_front_matter, split_front_matter
-from aop.core.jsontext import MalformedText, canonical_json, parse_json, pretty_json
-from aop.core.yamltext import dump_yaml, parse_yaml
+from aop.core.paths.names import Matching, parse_area
+from aop.core.text.front_matter import join_front_matter, split_front_matter
+from aop.core.text.json import MalformedText, canonical_json, parse_json, pretty_json
+from aop.core.text.yaml import dump_yaml, parse_yaml
 from aop.kernel.config import Config
 from aop.kernel.config_texts import ConfigText, ConfigTexts, load_config
-from aop.kernel.paths import Matching, parse_area
 from tests.tools.worlds import configured, gates_of
 
 LAUGHS = "a0: &a0 [lol, lol]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 30))

@@ -9,9 +9,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from aop.core.ids import FeatureId
+from aop.core.paths.names import overlap, parse_planned
 from aop.kernel.collision_matrix import ComparedPlan, shared_places
 from aop.kernel.documents import Plan
-from aop.kernel.paths import overlap, parse_planned
 from aop.kernel.territory import Territory
 from tests.world import files, plan_for
 

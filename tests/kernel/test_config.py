@@ -13,14 +13,14 @@ import pytest
 
 from aop.adapters.configuration import bundled_texts
 from aop.core.errors import InvalidConfiguration, InvalidWorkspaceImplementation, Json, Refusal
+from aop.core.paths.names import Matching, parse_area
 from aop.core.roles import Role
-from aop.core.yamltext import parse_yaml
+from aop.core.text.yaml import parse_yaml
 from aop.kernel.agent_models import Provider
 from aop.kernel.config import Agents, Config, Gates, Policy
 from aop.kernel.config_flaws import Misfit
 from aop.kernel.config_models import CoverageParser, MergeStrategy, Mode, Modes, ParserType, Profile, Step
 from aop.kernel.config_texts import ConfigText, ConfigTexts, lay_over, load_config
-from aop.kernel.paths import Matching, parse_area
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "configuration.md"
 BUNDLED = bundled_texts()

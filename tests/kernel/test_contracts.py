@@ -15,8 +15,8 @@ from aop.adapters.configuration import bundled_texts
 from aop.catalogue import CATALOGUE
 from aop.cli.exits import EXIT_OF_MOVE
 from aop.core.errors import Refusal, all_refusals
-from aop.core.frontmatter import split_front_matter
-from aop.core.yamltext import parse_yaml
+from aop.core.text.front_matter import split_front_matter
+from aop.core.text.yaml import parse_yaml
 from aop.kernel.config_words import KEY_WORDS
 from aop.kernel.contracts import PROTOCOL, document_schemas, undescribed
 from aop.kernel.references import refusals_text

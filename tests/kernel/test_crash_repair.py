@@ -15,11 +15,11 @@ import pytest
 
 from aop.adapters.system import SystemClock
 from aop.core.errors import Fault
-from aop.core.frontmatter import split_front_matter
 from aop.core.ids import FeatureId, OperationId, TreeId
-from aop.core.jsontext import parse_json
 from aop.core.roles import Role
-from aop.core.yamltext import parse_yaml
+from aop.core.text.front_matter import split_front_matter
+from aop.core.text.json import parse_json
+from aop.core.text.yaml import parse_yaml
 from aop.kernel.calls import Kernel
 from aop.kernel.documents import Approval, FeatureState, Status
 from aop.kernel.features import moved, store

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aop.core.errors import InvalidPatch, PathOutOfBounds
+from aop.core.paths.names import RepoPath
 from aop.kernel.config_models import Placement
 from aop.kernel.diffs import FilePatch, Hunk, PatchRules, parse_patch, render
-from aop.kernel.paths import RepoPath
 from aop.kernel.placement import place
 from aop.kernel.ports import FileMode
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aop.kernel import globs
+from aop.core.paths import globs
 
 NAMES = ("a", "b", "aa", "ab", "ba", "bb")
 PATHS = tuple("/".join(names) for depth in (1, 2, 3, 4) for names in product(NAMES, repeat=depth))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aop.core.errors import PathOutOfBounds
-from aop.kernel.paths import (
+from aop.core.paths.names import (
     Area,
     BadPattern,
     Matching,

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from aop.core.errors import PatchDoesNotApply
+from aop.core.paths.names import RepoPath
 from aop.kernel.config_models import Placement
 from aop.kernel.diffs import FilePatch, Hunk, Patch, PatchRules, parse_patch, render
-from aop.kernel.paths import RepoPath
 from aop.kernel.placement import MAX_PLACES, MAX_SEARCHES, place
 
 SONG = b"one\ntwo\nthree\nfour\nfive\nsix\nseven\n"

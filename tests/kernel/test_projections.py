@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aop.core.frontmatter import split_front_matter
 from aop.core.ids import ApprovalId, CommitId, FeatureId, GateRunId, ObjectId, OperationId, TreeId
-from aop.core.jsontext import parse_json
-from aop.core.yamltext import parse_yaml
+from aop.core.text.front_matter import split_front_matter
+from aop.core.text.json import parse_json
+from aop.core.text.yaml import parse_yaml
 from aop.kernel.chain import FIRST_HASH, chained_hash
 from aop.kernel.documents import (
     AcceptedPlan,

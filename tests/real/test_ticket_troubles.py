@@ -16,7 +16,7 @@ import pytest
 from aop.adapters.outbound.assembly import outbound_ports
 from aop.adapters.outbound.settings import ticket_settings
 from aop.brains.looping import FINISH
-from aop.core.redaction import Redactor
+from aop.core.redaction.redactor import Redactor
 from aop.core.run import RunId
 from aop.reviews.report import CodeReviewReport
 from aop.testing.scripted_model import ScriptedModel, Step, answers, calls

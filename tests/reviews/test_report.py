@@ -5,15 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from aop.reviews.report import (
-    Checked,
-    CodeReviewReport,
-    Finding,
-    ReviewVerdict,
-    Severity,
-    blocking,
-    checked,
-)
+from aop.reviews.report import Checked, CodeReviewReport, Finding, ReviewVerdict, Severity, blocking, checked
 
 CHANGED = {"src/a.py": frozenset({1, 2, 3})}
 

@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from aop.core.frontmatter import split_front_matter
-from aop.core.jsontext import MalformedText, parse_json
-from aop.core.yamltext import parse_yaml
+from aop.core.text.front_matter import split_front_matter
+from aop.core.text.json import MalformedText, parse_json
+from aop.core.text.yaml import parse_yaml
 from aop.kernel.chain import FIRST_HASH, chained_hash
 from aop.kernel.documents import AcceptedPlan, Approval, FeatureState, Index
 from aop.kernel.projections import front_matter

@@ -14,7 +14,7 @@ from aop.brains.budgets import CallLimits
 from aop.brains.prices import Prices
 from aop.core.errors import ModelNotConfigured, Refusal
 from aop.core.ids import FeatureId
-from aop.core.redaction import Redactor
+from aop.core.redaction.redactor import Redactor
 from aop.core.roles import Role
 from aop.kernel.usage import FeatureUsage, Usage, spent_on, together
 from aop.supervisor.advice import ModelAdviser

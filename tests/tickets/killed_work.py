@@ -19,7 +19,7 @@ from aop.brains.asking import ModelBrain
 from aop.brains.budgets import CallLimits
 from aop.brains.prices import Price, Prices
 from aop.core.errors import Json
-from aop.core.redaction import Redactor
+from aop.core.redaction.redactor import Redactor
 from aop.core.run import RunId
 from aop.testing.scripted_model import NAME
 from tests.tickets.local_worlds import KEY, PAGE

@@ -13,7 +13,7 @@ from aop.adapters.outbound.local.server import Local
 from aop.adapters.outbound.local_ports import TABLE
 from aop.adapters.outbound.stdio_client import ServerCommand
 from aop.adapters.outbound.upstream import Upstream, outbound_portal
-from aop.core.redaction import Redactor
+from aop.core.redaction.redactor import Redactor
 from tests.tickets.test_missions import BLOCK, fenced
 
 KEY, PROJECT, BRANCH, PAGE = "SHOP-12", "group/orders", "feature/SHOP-12-orders", "standards"

@@ -10,7 +10,7 @@ from aop.adapters.system import SystemClock
 from aop.brains.asking import ModelBrain
 from aop.brains.budgets import CallLimits
 from aop.brains.prices import Prices
-from aop.core.redaction import Redactor
+from aop.core.redaction.redactor import Redactor
 from aop.testing.scripted_model import ScriptedModel, answers
 from aop.tickets.missions import scaffolding_mission
 from aop.tickets.plans import ScaffoldPlan

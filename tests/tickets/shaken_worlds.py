@@ -25,7 +25,7 @@ from aop.brains.budgets import CallLimits
 from aop.brains.conversation import Observation, Offer, Reply, Request
 from aop.brains.prices import Price, Prices
 from aop.core.errors import Json, RemoteUnavailable
-from aop.core.redaction import Redactor
+from aop.core.redaction.redactor import Redactor
 from aop.reviews.report import ReviewVerdict
 from aop.testing.scripted_model import NAME, answers, calls
 from aop.tickets.missions import ReviewParams, review_params_block

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from aop.core.errors import ScaffoldPlanRejected
-from aop.core.redaction import Redactor
+from aop.core.redaction.redactor import Redactor
 from aop.tickets.modes import TicketMode, review_mode, scaffolding_mode
 from aop.tickets.plans import PlannedFile, ScaffoldPlan, validated
 from aop.tickets.scaffolding_prompt import scaffolding_prompt

@@ -15,7 +15,7 @@ from aop.adapters.outbound.assembly import outbound_ports
 from aop.adapters.outbound.local_ports import LocalDocs, LocalTracker, LocalVcs
 from aop.adapters.outbound.settings import ticket_settings
 from aop.core.errors import RemoteRejected, RemoteToolsMissing
-from aop.core.redaction import Redactor
+from aop.core.redaction.redactor import Redactor
 from aop.tickets.ports import DocsPort, TrackerPort, VcsPort
 from tests.tickets import mcp_tape
 from tests.tickets.local_worlds import KEY, PAGE, PROJECT, local_world, server_command, upstream_of

@@ -16,7 +16,7 @@ from aop.brains.budgets import CallLimits
 from aop.brains.conversation import Offer
 from aop.brains.prices import Price, Prices
 from aop.core.errors import Fault, RemoteUnavailable
-from aop.core.redaction import Redactor
+from aop.core.redaction.redactor import Redactor
 from aop.reviews.report import CodeReviewReport
 from aop.testing.scripted_model import NAME, ScriptedModel, Step, answers, says
 from aop.tickets.dry_run import DirectRun, ForgetfulLedger

@@ -1,1 +1,1 @@
-"""The outside world: one module or folder per system that AOP talks to."""
+"""Adapters: the outside world, one folder for each system."""

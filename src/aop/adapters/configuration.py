@@ -13,7 +13,7 @@ from aop.adapters.config_files import FOLDER, NAMES, bundled_content
 from aop.adapters.files import RepositoryFiles
 from aop.core.errors import FileNotFound, InvalidConfiguration
 from aop.core.ids import CommitId, ObjectId, TreeId
-from aop.core.yamltext import MAX_YAML_BYTES
+from aop.core.text.yaml import MAX_YAML_BYTES
 from aop.kernel.config import Config
 from aop.kernel.config_texts import ConfigText, ConfigTexts, base_branch_named_in, load_config
 from aop.kernel.ports import FileMode, TreeEntry

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from aop.adapters.exchanging import put_in_place
 from aop.core.errors import Fault, FileNotFound
-from aop.kernel import globs
+from aop.core.paths import globs
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

@@ -20,15 +20,7 @@ from aop.adapters.limits import Limiter, limiter
 from aop.adapters.machine import programs_hash
 from aop.adapters.private_folders import kept_link_to_repository, link_into, private_folder
 from aop.adapters.programs import Program, resolved
-from aop.adapters.sandbox import (
-    Bubblewrap,
-    Mount,
-    Unproven,
-    installed_bubblewraps,
-    prove,
-    step_view,
-    system_view,
-)
+from aop.adapters.sandbox import Bubblewrap, Mount, Unproven, installed_bubblewraps, prove, step_view, system_view
 from aop.adapters.steplogs import StepLog, without_controls
 from aop.adapters.toolchains import homes_of_tools, is_within, named_roots, tool_roots
 from aop.core.errors import Fault, SandboxUnavailable

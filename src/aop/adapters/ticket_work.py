@@ -12,7 +12,7 @@ from aop.adapters.ticket_ledger import BROKEN, TicketLedger
 from aop.adapters.ticket_runs import FileRun, forget_run, kept_runs, taken_up
 from aop.core.clock import timestamp
 from aop.core.errors import Fault, Json, Refusal, TicketRunBusy
-from aop.core.redaction import masked
+from aop.core.redaction.redactor import masked
 from aop.core.run import Pipeline, RunId
 from aop.tickets.ports import Ticket
 from aop.tickets.steps import Desk

@@ -1,1 +1,1 @@
-"""Asking a model: what is asked and answered, how far it may go, and what it costs. It reaches nothing itself."""
+"""Brains: asking a model for an answer or a tool loop, through a port."""

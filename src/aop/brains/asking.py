@@ -14,7 +14,7 @@ from aop.brains.prompts import Prompt
 from aop.brains.shapes import read_as, schema_of
 from aop.core.clock import Clock
 from aop.core.errors import ModelAnswerInvalid, ModelReplyCutOff, Refusal
-from aop.core.redaction import Redactor
+from aop.core.redaction.redactor import Redactor
 
 ANSWER = "give_answer"
 

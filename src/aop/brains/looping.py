@@ -41,8 +41,8 @@ from aop.core.errors import (
     Refusal,
     UnknownTool,
 )
-from aop.core.jsontext import MalformedText, parse_json
-from aop.core.redaction import Redactor
+from aop.core.redaction.redactor import Redactor
+from aop.core.text.json import MalformedText, parse_json
 
 R = TypeVar("R")
 

@@ -7,7 +7,7 @@ import re
 from msgspec import Struct
 
 from aop.core.errors import ModelNotConfigured
-from aop.core.jsontext import MalformedText, parse_json
+from aop.core.text.json import MalformedText, parse_json
 
 PROVIDERS = ("anthropic", "openai", "google", "ollama", "vllm", "compatible")
 

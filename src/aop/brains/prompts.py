@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from aop.core.errors import Fault
-from aop.core.visibletext import visible
+from aop.core.text.visible import visible
 
 SHORTEST_FENCE = 16
 DATA_CHARS = 25_000

@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from aop.brains.conversation import Reply, Request
 from aop.core.errors import Json
-from aop.core.jsontext import canonical_json
-from aop.core.redaction import masked
+from aop.core.redaction.redactor import masked
+from aop.core.text.json import canonical_json
 
 NOT_ASKED = ("timeout_seconds", "max_output_tokens", "fence")
 """What differs from one run to the next although the same is asked."""

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from aop.core.errors import ModelAnswerInvalid
-from aop.core.jsontext import MalformedText, parse_json
+from aop.core.text.json import MalformedText, parse_json
 
 T = TypeVar("T", bound=Struct)
 

@@ -1,1 +1,1 @@
-"""The command line: one module per verb, each parses, calls the gateway, prints, and returns an exit code."""
+"""Command line: one module for each verb, in the groups that `aop --help` shows."""

@@ -12,7 +12,7 @@ from aop.adapters.agents.turn_logs import AGENT_LOGS, TurnLogReader
 from aop.cli.terminal import Terminal
 from aop.core.clock import Clock
 from aop.core.ids import FeatureId
-from aop.core.visibletext import visible
+from aop.core.text.visible import visible
 from aop.wiring import App
 
 LOOK_AGAIN_SECONDS = 0.2

@@ -16,13 +16,7 @@ from aop.adapters.agents.staff import ACP, WORKERS
 from aop.adapters.agents.vendors import VENDORS, Vendor
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
-from aop.core.errors import (
-    AgentProviderNotConfigured,
-    InvalidCliArgs,
-    Json,
-    NotARepository,
-    UnsupportedAgentProvider,
-)
+from aop.core.errors import AgentProviderNotConfigured, InvalidCliArgs, Json, NotARepository, UnsupportedAgentProvider
 from aop.kernel.agent_models import Provider, Runtime
 from aop.supervisor.providers import ProviderWish, choices
 from aop.wiring import Settings, build

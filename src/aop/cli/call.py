@@ -12,8 +12,8 @@ from aop.cli.exits import Exit, exit_of
 from aop.cli.role_words import role
 from aop.cli.terminal import Terminal
 from aop.core.errors import InvalidArguments, Json
-from aop.core.jsontext import MalformedText, parse_json
 from aop.core.roles import Role
+from aop.core.text.json import MalformedText, parse_json
 from aop.wiring import App, Settings, build
 
 ESCALATION = "escalate_for_external_help"

@@ -24,7 +24,7 @@ from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
 from aop.cli.ticket import LEDGER
 from aop.core.errors import Fault, Json
-from aop.core.redaction import Redactor
+from aop.core.redaction.redactor import Redactor
 from aop.tickets.plans import ScaffoldPlan
 from aop.tickets.ticket_review import TicketReview
 

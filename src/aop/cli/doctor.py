@@ -17,7 +17,7 @@ from aop.adapters.system import SystemClock
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
 from aop.core.errors import Json
-from aop.core.redaction import Redactor
+from aop.core.redaction.redactor import Redactor
 from aop.kernel.calls import Call
 from aop.wiring import Settings, build
 

@@ -10,7 +10,7 @@ import msgspec
 from aop.adapters.archives import with_sums
 from aop.core.errors import VersionConflict
 from aop.core.ids import FeatureId
-from aop.core.jsontext import canonical_json, pretty_json
+from aop.core.text.json import canonical_json, pretty_json
 from aop.kernel.calls import Envelope
 from aop.kernel.documents import AcceptedPlan, Approval, FeatureState, GateRun
 from aop.kernel.record import Snapshot

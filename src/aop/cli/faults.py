@@ -10,7 +10,7 @@ import uuid
 from pathlib import Path
 
 from aop.core.errors import InternalError
-from aop.core.redaction import Redactor
+from aop.core.redaction.redactor import Redactor
 from aop.wiring import Settings
 
 UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT)

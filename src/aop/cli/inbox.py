@@ -10,7 +10,7 @@ from typing import Any
 
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
-from aop.core.visibletext import visible
+from aop.core.text.visible import visible
 from aop.wiring import Settings, build
 
 

@@ -15,7 +15,7 @@ from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
 from aop.core.errors import InvalidCliArgs, Json, UnknownFeature
 from aop.core.ids import FeatureId, feature_id
-from aop.core.visibletext import visible
+from aop.core.text.visible import visible
 from aop.kernel.documents import FeatureState
 from aop.kernel.noted_calls import NotedCall
 from aop.kernel.record import Event, JournalEntry

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 
 from aop.core.errors import Json
-from aop.core.jsontext import pretty_json
+from aop.core.text.json import pretty_json
 
 TOKEN_VARIABLE = "AOP_TOKEN"
 

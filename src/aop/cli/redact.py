@@ -15,8 +15,8 @@ import msgspec
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
 from aop.core.errors import InvalidCliArgs
-from aop.core.redaction import Redactor
-from aop.core.redaction_stream import SecretPlace, masked_parts
+from aop.core.redaction.redactor import Redactor
+from aop.core.redaction.stream import SecretPlace, masked_parts
 from aop.wiring import Settings
 
 PIECE_BYTES = 256 * 1024

@@ -14,7 +14,7 @@ from msgspec import Struct
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
 from aop.core.errors import UnknownRun
-from aop.core.visibletext import visible
+from aop.core.text.visible import visible
 from aop.kernel.projections import DECISIONS, sentence_of
 from aop.kernel.record import JournalEntry
 from aop.wiring import Settings, build

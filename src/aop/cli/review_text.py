@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from aop.core.visibletext import pieces, visible, visible_name
+from aop.core.text.visible import pieces, visible, visible_name
 from aop.kernel.documents import Status
 from aop.kernel.permits import YES
 from aop.kernel.tools.review import DiffBundle, FeatureSummary

@@ -13,7 +13,7 @@ from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
 from aop.core.errors import Json
 from aop.core.ids import FeatureId
-from aop.core.visibletext import visible
+from aop.core.text.visible import visible
 from aop.kernel.documents import Status
 from aop.supervisor.board import Board, Standing
 from aop.supervisor.orchestrator import NextStep, next_steps

@@ -15,7 +15,7 @@ from aop.adapters.ticket_ledger import TicketLedger
 from aop.adapters.ticket_workers import TicketWorkers
 from aop.cli.ticket import LEDGER
 from aop.core.clock import timestamp
-from aop.core.redaction import Redactor
+from aop.core.redaction.redactor import Redactor
 from aop.web.webhooks import PATHS, WebhookIntake, webhook_routes
 from aop.wiring import Settings, build_ticket_desk, make_ready_for_threads
 

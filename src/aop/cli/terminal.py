@@ -56,13 +56,13 @@ class Terminal:
 
     def object(self, value: Json) -> None:
         """Print what the command is for, as one JSON object."""
-        from aop.core.jsontext import pretty_json
+        from aop.core.text.json import pretty_json
 
         self._print_json(pretty_json(value))
 
     def line(self, value: Json) -> None:
         """Print one of several objects, each on a line of its own."""
-        from aop.core.jsontext import canonical_json
+        from aop.core.text.json import canonical_json
 
         self._print_json(canonical_json(value) + b"\n")
 

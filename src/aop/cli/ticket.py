@@ -19,7 +19,7 @@ from aop.cli.terminal import Terminal
 from aop.cli.ticket_texts import run_text, runs_text
 from aop.core.errors import InvalidCliArgs, Json
 from aop.core.run import RunId
-from aop.core.visibletext import visible
+from aop.core.text.visible import visible
 from aop.tickets.keys import ticket_key
 from aop.wiring import Settings, build_ticket_desk
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from aop.core.visibletext import visible
+from aop.core.text.visible import visible
 from aop.tickets.comments import DOING
 
 MOST_CHARS = 160

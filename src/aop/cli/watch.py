@@ -16,7 +16,7 @@ from aop.cli.exits import Exit
 from aop.cli.live_run import running_supervisor
 from aop.cli.terminal import Terminal
 from aop.core.ids import FeatureId
-from aop.core.visibletext import visible
+from aop.core.text.visible import visible
 from aop.kernel.usage import Spending
 from aop.wiring import App, Settings, build
 

@@ -1,1 +1,1 @@
-"""Words that every room shares: ids, errors, time, text formats, redaction rules. No I/O."""
+"""Core: the words that every layer shares, without input or output."""

@@ -1,1 +1,1 @@
-"""One agent, one red-green-refactor step at a time, judged by the server."""
+"""Gated workflow: one agent works through a plan, one judged step at a time."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from aop.core.ids import ObjectId, TreeId
+from aop.core.paths import globs
 from aop.gated.active_pr import StepType
 from aop.gated.sitting import Sitting
 from aop.gated.standing import step_of
-from aop.kernel import globs
 from aop.kernel.ports import FileMode, TreeChange, TreeEntry
 from aop.kernel.questions import Question
 

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 
 from aop.core.errors import FileNotFound
 from aop.core.ids import TreeId
+from aop.core.paths.names import canonical_path
+from aop.core.text.search import first_match
 from aop.gated.answers import (
     SWE,
     CodeFound,
@@ -24,9 +26,7 @@ from aop.gated.sitting import workflow_of
 from aop.gated.standing import GET_TASK, SUBMIT_WORK
 from aop.gated.workflow import Phase
 from aop.kernel.calls import Call, Kernel, Outcome, Tool
-from aop.kernel.paths import canonical_path
 from aop.kernel.ports import FileMode, Git
-from aop.kernel.searching import first_match
 from aop.kernel.tools.repo import LARGEST_READ, as_text, masked_bytes, masked_names
 from aop.kernel.tools.search import Search, found_in
 

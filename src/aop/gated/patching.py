@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from aop.core.errors import FrozenTest, InvalidArguments, Json, OutOfStep, ProtectedPath, WorkflowEscalated
 from aop.core.ids import TreeId
+from aop.core.paths.names import canonical_path
 from aop.gated.active_pr import StepType
 from aop.gated.answers import SWE, Patched, SafePatch
 from aop.gated.documents import ACTIVE_PR, ORCHESTRATION_STATE
@@ -23,7 +24,6 @@ from aop.kernel.gates import unproven
 from aop.kernel.locks import now_by
 from aop.kernel.needed_locks import check_unbroken, locks_for_paths
 from aop.kernel.patches import refuse_secret_name, refuse_secrets, rules_of
-from aop.kernel.paths import canonical_path
 from aop.kernel.ports import FileMode
 from aop.kernel.questions import Question
 from aop.kernel.tools.patch import PatchedTree, PatchTarget, judge_proposal, proposal_for

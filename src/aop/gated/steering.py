@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from aop.core.errors import AgentAtWork, BranchExists, InvalidArguments, NoMasterPlan, NoWorkflow
 from aop.core.ids import FeatureId, TreeId, feature_id
+from aop.core.paths.names import canonical_path
 from aop.gated.documents import ACTIVE_PR, ORCHESTRATION_STATE, GatedWorkflow
 from aop.gated.master_plan import plan_problem, pull_requests
 from aop.gated.sitting import put_workflow, write_files
@@ -18,7 +19,6 @@ from aop.kernel.documents import TERMINAL, FeatureState, Status
 from aop.kernel.features import moved, store
 from aop.kernel.held_features import held_worktree
 from aop.kernel.merging import base_head
-from aop.kernel.paths import canonical_path
 from aop.kernel.permissions import COORDINATORS
 from aop.kernel.ports import FileMode
 from aop.kernel.questions import Question, closed

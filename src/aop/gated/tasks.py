@@ -10,17 +10,7 @@ from msgspec.structs import replace
 from aop.gated import briefings
 from aop.gated.active_pr import ActivePr, position, served
 from aop.gated.standing import Rules, branch_of, plan_of, step_of, tasked, told
-from aop.gated.workflow import (
-    Action,
-    Brief,
-    DropDraft,
-    MakeBranch,
-    Merge,
-    Phase,
-    Review,
-    TaskAsked,
-    Workflow,
-)
+from aop.gated.workflow import Action, Brief, DropDraft, MakeBranch, Merge, Phase, Review, TaskAsked, Workflow
 
 Next: TypeAlias = tuple[Workflow, Action]
 

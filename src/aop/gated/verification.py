@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from aop.core.errors import InvalidArguments, SecretDetected
 from aop.core.ids import TreeId
+from aop.core.paths import globs
 from aop.gated.documents import Unfixed
 from aop.gated.freezing import changed_tests, tests_to_freeze, weakened_tests
 from aop.gated.sitting import Sitting
 from aop.gated.workflow import CommandRan, PreflightRan, RunCommand, RunPreflight, RunWithoutFix, WithoutFixRan
-from aop.kernel import globs
 from aop.kernel.baselines import base_tests
 from aop.kernel.config import Config
 from aop.kernel.config_models import Mode, Step, TestsParser

@@ -1,1 +1,1 @@
-"""The deterministic part: it decides, applies, checks and records, and never asks a model."""
+"""Kernel: the deterministic part, which decides and never asks a model."""

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from aop.core.errors import ApprovalInvalid, Json
 from aop.core.ids import ApprovalId, CommitId, FeatureId, GateRunId, TreeId
-from aop.core.jsontext import MalformedText, canonical_json, parse_json
+from aop.core.text.json import MalformedText, canonical_json, parse_json
 from aop.kernel.documents import Approval
 from aop.kernel.ports import Signer
 

@@ -14,14 +14,7 @@ from aop.kernel.acceptance import Weighed, accept, accepted_event, unblocked, we
 from aop.kernel.calls import Call, feature_named
 from aop.kernel.collisions import Collision, collision_refusal
 from aop.kernel.config import Policy
-from aop.kernel.documents import (
-    TERMINAL,
-    AcceptedPlan,
-    Collisions,
-    FeatureState,
-    Plan,
-    Status,
-)
+from aop.kernel.documents import TERMINAL, AcceptedPlan, Collisions, FeatureState, Plan, Status
 from aop.kernel.features import moved, store, store_index, the_index
 from aop.kernel.holding import free, held_by, lock_on, take
 from aop.kernel.locks import Asker, Busy, Grant, Now, ask, now_by

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from aop.core.clock import Clock, timestamp
 from aop.core.errors import Fault, Json, Refusal, UnknownFeature, VersionConflict
 from aop.core.ids import FEATURE_ID_PATTERN, FeatureId, OperationId
-from aop.core.redaction import Redactor
+from aop.core.redaction.redactor import Redactor
 from aop.core.roles import Role
 from aop.kernel.config import Config
 from aop.kernel.documents import FeatureState

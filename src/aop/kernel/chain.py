@@ -8,7 +8,7 @@ import msgspec
 
 from aop.core.digests import sha256_hex
 from aop.core.errors import EvidenceBroken
-from aop.core.jsontext import canonical_json
+from aop.core.text.json import canonical_json
 from aop.kernel.record import Event, JournalEntry
 
 FIRST_HASH = "0" * 64

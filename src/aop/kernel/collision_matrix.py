@@ -15,11 +15,11 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from aop.core.ids import FeatureId
+from aop.core.paths.names import PlannedPath, folded, overlap, parse_planned
 from aop.kernel.collisions import CollisionKind, claims_on, fingerprint, kind_of
 from aop.kernel.config import Policy
 from aop.kernel.documents import Plan
 from aop.kernel.needed_locks import area_lock
-from aop.kernel.paths import PlannedPath, folded, overlap, parse_planned
 from aop.kernel.record import Claim
 from aop.kernel.territory import Territory, territory_of
 

@@ -11,9 +11,9 @@ from msgspec import Struct
 
 from aop.core.errors import CollisionDetected, Json
 from aop.core.ids import FeatureId
-from aop.core.jsontext import canonical_json
+from aop.core.paths.names import PlannedPath, folded, overlap
+from aop.core.text.json import canonical_json
 from aop.kernel.documents import Plan
-from aop.kernel.paths import PlannedPath, folded, overlap
 from aop.kernel.plans import Bounds
 from aop.kernel.record import Claim, Snapshot
 from aop.kernel.territory import Territory

@@ -4,7 +4,7 @@ import msgspec
 from msgspec import Struct
 
 from aop.core.digests import sha256_hex
-from aop.core.jsontext import canonical_json
+from aop.core.text.json import canonical_json
 from aop.kernel.agent_models import Agents
 from aop.kernel.config_models import Gates, Policy
 

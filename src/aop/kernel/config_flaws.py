@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 
 from aop.core.errors import PathOutOfBounds
-from aop.kernel.paths import BadPattern, Matching, exact_path, parse_area, parse_planned
+from aop.core.paths.names import BadPattern, Matching, exact_path, parse_area, parse_planned
 
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _FILE_STEM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")

@@ -9,12 +9,12 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from aop.core.paths.names import Matching
 from aop.core.roles import Role
 from aop.kernel import config_flaws as flaws
 from aop.kernel.config_flaws import Misfit, demand, demand_each
 from aop.kernel.gated_models import GatedRules
 from aop.kernel.limits import StepLimits
-from aop.kernel.paths import Matching
 from aop.kernel.people_models import CostRules, InboxRules, NotificationRules
 from aop.kernel.worktree_rules import WorktreeRules
 

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from aop.core.errors import Json
-from aop.core.yamltext import KeyPath
+from aop.core.text.key_paths import KeyPath
 from aop.kernel.config_flaws import Misfit
 
 # How msgspec ends a message: ` - at `$.locks.resources[0]``, where `[...]` is one key of a map and does not say which.

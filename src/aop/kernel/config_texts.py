@@ -9,8 +9,9 @@ import msgspec
 from msgspec import Struct
 
 from aop.core.errors import InvalidConfiguration, InvalidWorkspaceImplementation, Json, Refusal
-from aop.core.jsontext import MalformedText
-from aop.core.yamltext import KeyPath, YamlText, parse_yaml
+from aop.core.text.json import MalformedText
+from aop.core.text.key_paths import KeyPath
+from aop.core.text.yaml import YamlText, parse_yaml
 from aop.kernel import config_flaws as flaws
 from aop.kernel.agent_models import Agents
 from aop.kernel.config import Config, hash_of

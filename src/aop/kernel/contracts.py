@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 
 from aop.core.errors import Json, all_refusals
-from aop.core.jsontext import pretty_json
+from aop.core.text.json import pretty_json
 from aop.kernel.calls import Tool
 from aop.kernel.config import Agents, Gates, Policy
 from aop.kernel.config_models import Mode

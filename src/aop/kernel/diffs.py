@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from aop.core.paths.names import folded
 from aop.kernel.binary_patches import BinaryChange
 from aop.kernel.file_patches import FilePatch, scan_file
 from aop.kernel.hunks import Hunk
 from aop.kernel.patch_lines import PatchLines, PatchRules, invalid_patch
 from aop.kernel.patch_names import spelled_name
-from aop.kernel.paths import folded
 from aop.kernel.ports import FileMode
 
 __all__ = ["BinaryChange", "FilePatch", "Hunk", "Patch", "PatchRules", "parse_patch", "render"]

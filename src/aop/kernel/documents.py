@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 
 from aop.core.digests import sha256_hex
 from aop.core.ids import ApprovalId, CommitId, FeatureId, GateRunId, OperationId, TreeId
-from aop.core.jsontext import canonical_json
+from aop.core.text.json import canonical_json
 from aop.kernel.spec_sources import SpecSource
 
 NonEmpty = Annotated[str, Meta(min_length=1)]

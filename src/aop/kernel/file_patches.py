@@ -8,11 +8,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aop.core.errors import InvalidPatch
+from aop.core.paths.names import RepoPath
 from aop.kernel.binary_patches import BinaryChange, scan_binary
 from aop.kernel.hunks import Hunk, scan_hunks
 from aop.kernel.patch_lines import PatchLines, PatchRules, invalid_patch, shown
 from aop.kernel.patch_names import plain_name, prefixed_name, split_pair, take_sides
-from aop.kernel.paths import RepoPath
 from aop.kernel.ports import FileMode
 
 GIT_HEADER = b"diff --git "

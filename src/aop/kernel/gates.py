@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from aop.core.errors import InvalidOverridePrecedence, NoGateSteps, UnknownGateProfileOrMode
-from aop.core.jsontext import canonical_json
+from aop.core.text.json import canonical_json
 from aop.kernel.config_models import Gates, Mode, Policy, Profile, Step
 from aop.kernel.documents import FeatureState, GateRun, OverrideStep, Plan, Subject, Verdict
 

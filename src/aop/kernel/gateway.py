@@ -23,8 +23,8 @@ from aop.core.errors import (
 )
 from aop.core.ids import feature_id, is_feature_id, is_operation_id
 from aop.core.ids import operation_id as operation_id_of
-from aop.core.jsontext import MalformedText, canonical_json
 from aop.core.roles import Role
+from aop.core.text.json import MalformedText, canonical_json
 from aop.kernel.calls import Arguments, Call, Envelope, FeatureArguments, Kernel, Outcome, Tool, envelope, refused
 from aop.kernel.config import Policy
 from aop.kernel.epochs import begin_epoch, newest_epoch, refuse_old_epoch

@@ -25,7 +25,7 @@ from aop.core.errors import (
     UserApprovalRequired,
 )
 from aop.core.ids import ApprovalId, CommitId, TreeId
-from aop.core.redaction import Redactor
+from aop.core.redaction.redactor import Redactor
 from aop.kernel.approvals import read_approval_token
 from aop.kernel.baselines import base_tests
 from aop.kernel.calls import Call, Kernel

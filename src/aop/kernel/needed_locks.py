@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterator, Mapping
 import msgspec
 
 from aop.core.errors import Json, LockNotHeld, StaleLockReclaimed
+from aop.core.paths.names import Area, area_overlap
 from aop.kernel.config import Policy
 from aop.kernel.documents import FeatureState, Plan
 from aop.kernel.holding import live_leases, lock_on
 from aop.kernel.locks import Now
-from aop.kernel.paths import Area, area_overlap
 from aop.kernel.plans import Bounds
 from aop.kernel.record import Snapshot
 from aop.kernel.territory import AREA_LOCK, territory_of

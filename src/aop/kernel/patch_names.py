@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from aop.core.errors import PathOutOfBounds
+from aop.core.paths.names import RepoPath, exact_path
 from aop.kernel.patch_lines import PatchLines, PatchRules, invalid_patch, shown
-from aop.kernel.paths import RepoPath, exact_path
 
 _DEV_NULL = b"/dev/null"
 _EPOCHS = (b"1970-01-01", b"1969-12-31")

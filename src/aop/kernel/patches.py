@@ -8,18 +8,11 @@ from itertools import accumulate, takewhile
 
 import msgspec
 
-from aop.core.errors import (
-    AreaNotAllowed,
-    InvalidPatch,
-    PathOutOfBounds,
-    ProtectedPath,
-    SecretDetected,
-    UnplannedFile,
-)
-from aop.core.redaction import Redactor
+from aop.core.errors import AreaNotAllowed, InvalidPatch, PathOutOfBounds, ProtectedPath, SecretDetected, UnplannedFile
+from aop.core.paths.names import PlannedPath, exact_path, folded
+from aop.core.redaction.redactor import Redactor
 from aop.kernel.config_models import PatchPolicy, Placement
 from aop.kernel.diffs import FilePatch, Patch, PatchRules
-from aop.kernel.paths import PlannedPath, exact_path, folded
 from aop.kernel.placement import place
 from aop.kernel.plans import Bounds
 from aop.kernel.ports import FileMode, TreeChange, TreeEntry

@@ -16,10 +16,10 @@ from aop.core.errors import (
     Refusal,
     VersionConflict,
 )
+from aop.core.paths.names import Area, BadPattern, Matching, PlannedPath, area_overlap, parse_area, parse_planned
 from aop.kernel.config import Config, Policy
 from aop.kernel.documents import AcceptedPlan, FeatureState, Plan
 from aop.kernel.gates import check_overrides, profile_named
-from aop.kernel.paths import Area, BadPattern, Matching, PlannedPath, area_overlap, parse_area, parse_planned
 from aop.kernel.territory import Territory, territory_of
 
 

@@ -10,8 +10,8 @@ import msgspec
 
 from aop.core.errors import Json
 from aop.core.ids import FeatureId
-from aop.core.jsontext import pretty_json
-from aop.core.visibletext import visible
+from aop.core.text.json import pretty_json
+from aop.core.text.visible import visible
 from aop.kernel.documents import AcceptedPlan, FeatureState, GateRun, Index, QaIndex
 from aop.kernel.record import JournalEntry
 
@@ -89,7 +89,7 @@ def feature_files(
 ) -> dict[str, bytes]:
     """Return every file of a feature, by path."""
     # Whoever only reads writes none of these, and needs no YAML.
-    from aop.core.frontmatter import join_front_matter
+    from aop.core.text.front_matter import join_front_matter
 
     folder = folder_of(state.feature_id)
     files = {

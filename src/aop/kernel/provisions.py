@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from aop.core.errors import WorktreeSetupFailed
 from aop.core.ids import FeatureId, TreeId
-from aop.core.jsontext import canonical_json
-from aop.kernel import globs
+from aop.core.paths import globs
+from aop.core.text.json import canonical_json
 from aop.kernel.calls import Call, Kernel
 from aop.kernel.config_models import Policy
 from aop.kernel.documents import Document, Index

@@ -16,8 +16,8 @@ from msgspec import Meta, Struct
 from aop.core.clock import Clock, timestamp
 from aop.core.errors import InvalidCliArgs, TokenInvalid, UnknownFeature
 from aop.core.ids import FeatureId, OperationId, RunId, TokenId
-from aop.core.jsontext import MalformedText, canonical_json, parse_json
 from aop.core.roles import Role
+from aop.core.text.json import MalformedText, canonical_json, parse_json
 from aop.kernel.documents import Document, FeatureState, NonEmpty
 from aop.kernel.ports import NewId, Signer
 from aop.kernel.principals import Principal

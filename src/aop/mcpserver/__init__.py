@@ -1,1 +1,1 @@
-"""The catalogue as MCP tools, over standard streams and HTTP. No rules of its own."""
+"""MCP server: the tool catalogue over standard streams and HTTP."""

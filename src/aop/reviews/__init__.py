@@ -1,1 +1,1 @@
-"""Reviewing a diff: one report for tickets and for the gated workflow."""
+"""Reviews: the code review report, and asking a model for one."""

@@ -1,1 +1,1 @@
-"""Drives features through the gateway: asks workers for the next proposal, and hands it to the tools that decide."""
+"""Supervisor: durable runs that bring features from spec to ready-to-merge."""

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter
 
 from aop.core.errors import InvalidFeatureSlug, SpecIngestFailed
-from aop.core.frontmatter import split_front_matter
 from aop.core.ids import FeatureId, feature_id
-from aop.core.jsontext import MalformedText
-from aop.core.yamltext import parse_yaml
+from aop.core.text.front_matter import split_front_matter
+from aop.core.text.json import MalformedText
+from aop.core.text.yaml import parse_yaml
 
 
 def dependencies_of(name: FeatureId, text: str) -> tuple[FeatureId, ...]:

@@ -9,7 +9,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from aop.core.ids import FeatureId
-from aop.core.visibletext import visible
+from aop.core.text.visible import visible
 from aop.kernel.documents import FeatureState, Status
 from aop.kernel.gateway import Gateway
 from aop.kernel.people_models import InboxRules, NoticeKind

@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from aop.core.ids import FeatureId
+from aop.core.paths.names import folded
 from aop.kernel.config_models import CollisionStrategy
-from aop.kernel.paths import folded
 from aop.kernel.permits import YES
 from aop.kernel.questions import Prerequisite
 from aop.supervisor.workers import ToolResult

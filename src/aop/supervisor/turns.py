@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from aop.core.errors import Json, Refusal, SecretDetected
 from aop.core.ids import FeatureId
-from aop.core.redaction import masked
+from aop.core.redaction.redactor import masked
 from aop.core.roles import Role
 from aop.core.run import Run
 from aop.kernel.calls import Envelope, Kernel

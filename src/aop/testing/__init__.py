@@ -1,1 +1,1 @@
-"""Doubles that AOP ships, each of which passes the conformance suite of its port."""
+"""Doubles of ports that pass the conformance suite of the real adapter."""

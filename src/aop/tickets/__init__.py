@@ -1,1 +1,1 @@
-"""From a ticket to a scaffold, and to a review: missions, plans, prompts, fixed pipelines and the ports they use."""
+"""Tickets: pipelines from a ticket to a merge request and to its review."""

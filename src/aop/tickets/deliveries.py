@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from aop.core.errors import Json, MissionMissing, Refusal, TicketKeyInvalid, WebhookMalformed
-from aop.core.jsontext import MalformedText, parse_json
+from aop.core.text.json import MalformedText, parse_json
 from aop.tickets.keys import project_of, ticket_key
 from aop.tickets.missions import review_params, scaffolding_mission
 

@@ -10,17 +10,10 @@ from typing import Annotated, Literal, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
-from aop.core.errors import (
-    Json,
-    MissionAmbiguous,
-    MissionInvalid,
-    MissionMalformed,
-    MissionMissing,
-    PathOutOfBounds,
-)
-from aop.core.jsontext import MalformedText
-from aop.core.yamltext import dump_yaml, parse_yaml
-from aop.kernel.paths import exact_path
+from aop.core.errors import Json, MissionAmbiguous, MissionInvalid, MissionMalformed, MissionMissing, PathOutOfBounds
+from aop.core.paths.names import exact_path
+from aop.core.text.json import MalformedText
+from aop.core.text.yaml import dump_yaml, parse_yaml
 from aop.tickets.descriptions import Block, blocks_in, plain_description
 
 SCAFFOLDING = "scaffolding"

@@ -9,8 +9,8 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from aop.core.errors import Json, PathOutOfBounds, ScaffoldPlanRejected
-from aop.core.redaction import Redactor
-from aop.kernel.paths import exact_path, folded
+from aop.core.paths.names import exact_path, folded
+from aop.core.redaction.redactor import Redactor
 
 MOST_FILES = 300
 MOST_CHARS = 2_000_000

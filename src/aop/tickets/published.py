@@ -7,7 +7,7 @@ from collections.abc import Collection
 from urllib.parse import urlsplit
 
 from aop.core.errors import ToolCallDenied
-from aop.core.redaction import Redactor
+from aop.core.redaction.redactor import Redactor
 
 MOST_CHARS = 10_000
 BREAK = "\u200b"

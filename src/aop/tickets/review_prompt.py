@@ -7,7 +7,7 @@ from msgspec import Struct
 from aop.brains.budgets import LoopLimits
 from aop.brains.prompts import Data, Prompt, prompt
 from aop.brains.shapes import schema_of
-from aop.core.jsontext import canonical_json
+from aop.core.text.json import canonical_json
 from aop.tickets.agent_loop import limits_in_words
 from aop.tickets.diff_excerpts import DiffExcerpt
 from aop.tickets.ports import MergeRequest, Ticket

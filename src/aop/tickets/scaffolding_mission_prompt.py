@@ -8,7 +8,7 @@ import msgspec
 
 from aop.brains.budgets import LoopLimits
 from aop.brains.prompts import Data, Prompt, prompt
-from aop.core.yamltext import dump_yaml
+from aop.core.text.yaml import dump_yaml
 from aop.tickets.agent_loop import limits_in_words
 from aop.tickets.missions import SCAFFOLDING, ScaffoldingMission
 from aop.tickets.scaffolding_prompt import INSTRUCTIONS

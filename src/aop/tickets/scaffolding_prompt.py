@@ -6,8 +6,8 @@ import msgspec
 
 from aop.brains.prompts import Data, Prompt, prompt
 from aop.brains.shapes import schema_of
-from aop.core.jsontext import canonical_json
-from aop.core.yamltext import dump_yaml
+from aop.core.text.json import canonical_json
+from aop.core.text.yaml import dump_yaml
 from aop.tickets.missions import SCAFFOLDING, ScaffoldingMission
 from aop.tickets.plans import ScaffoldPlan
 

@@ -12,7 +12,7 @@ from aop.brains.budgets import LoopLimits
 from aop.brains.ports import Brain
 from aop.core.clock import Clock, timestamp
 from aop.core.errors import Fault, InternalError, Json, Refusal
-from aop.core.redaction import Redactor, masked
+from aop.core.redaction.redactor import Redactor, masked
 from aop.core.run import Run, RunId
 from aop.tickets.ports import DocsPort, TrackerPort, VcsPort
 

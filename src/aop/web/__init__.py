@@ -1,1 +1,1 @@
-"""Pages for people: no rules, no state, nothing fetched from anywhere."""
+"""Web: pages and webhooks over HTTP; no rules, no state."""

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 
+from aop.core.text.visible import pieces, visible_name
 from aop.core.version import VERSION
-from aop.core.visibletext import pieces, visible_name
 from aop.kernel.documents import Status
 from aop.kernel.permits import YES, PathAnswer
 from aop.kernel.tools.evidence import RunSummary

@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from aop.core.visibletext import escapes_in, is_deceptive, visible_name
+from aop.core.text.visible import escapes_in, is_deceptive, visible_name
 from aop.kernel.accounting import STANDINGS
 from aop.kernel.coverage import Figure, TestReport
 from aop.kernel.documents import Status, Verdict

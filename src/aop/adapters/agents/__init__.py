@@ -1,1 +1,1 @@
-"""Coding agents, one module each; all are `aop.supervisor.workers.Worker`."""
+"""Coding agents: their workers, surroundings, prompts and logs."""

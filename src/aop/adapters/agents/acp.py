@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from aop.core.errors import NoUsableAnswer
-from aop.core.jsontext import MalformedText, parse_json
+from aop.core.text.json import MalformedText, parse_json
 from aop.core.version import VERSION
 from aop.kernel.usage import Usage
 

@@ -21,7 +21,7 @@ from aop.adapters.agents.turn_logs import fresh_log
 from aop.adapters.git.folders import held_folder
 from aop.core.errors import NoUsableAnswer, ProviderAuthMissing
 from aop.core.ids import FeatureId
-from aop.core.jsontext import MalformedText, parse_json
+from aop.core.text.json import MalformedText, parse_json
 from aop.kernel.config_models import ExecutionRules, SupervisorRules
 from aop.kernel.ports import Command, Ended, Ending, Processes
 from aop.supervisor.workers import WorkerInput, WorkerOutput

@@ -26,8 +26,8 @@ from aop.adapters.git.folders import held_folder
 from aop.brains.ports import Brain
 from aop.core.errors import NoUsableAnswer, NoWorkflow
 from aop.core.ids import FeatureId
-from aop.core.jsontext import MalformedText, parse_json
 from aop.core.roles import Role
+from aop.core.text.json import MalformedText, parse_json
 from aop.gated.documents import GatedWorkflow
 from aop.gated.driving import Agent, Given, TurnTaken, WantedCall
 from aop.kernel.agent_models import Provider

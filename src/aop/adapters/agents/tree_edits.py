@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 from aop.brains.conversation import Offer
 from aop.brains.shapes import schema_of
 from aop.core.errors import FileNotFound, InvalidArguments, PathOutOfBounds
-from aop.kernel.paths import canonical_path
+from aop.core.paths.names import canonical_path
 
 LARGEST_FILE = 1024 * 1024
 NamedPath = Annotated[str, Meta(description="A path from the root of the tree, such as `src/app.py`.")]

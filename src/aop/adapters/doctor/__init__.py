@@ -1,1 +1,1 @@
-"""What `aop doctor` looks at: the machine, the repository, its configuration and gates, and AOP's own state in it."""
+"""Doctor: checks of machine, repository, agents and ticket systems."""

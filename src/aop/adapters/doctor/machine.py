@@ -15,7 +15,7 @@ from aop.adapters.doctor.checks import Check, failure, fine, warning
 from aop.adapters.git.command import GitProgram
 from aop.adapters.processes import LocalProcesses
 from aop.core.errors import Fault, SandboxUnavailable
-from aop.core.redaction import Redactor
+from aop.core.redaction.redactor import Redactor
 
 OLDEST_PYTHON = (3, 11)
 OLDEST_GIT = (2, 38)

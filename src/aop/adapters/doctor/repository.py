@@ -26,7 +26,7 @@ from aop.core.errors import (
     Refusal,
 )
 from aop.core.ids import TreeId
-from aop.core.yamltext import MAX_YAML_BYTES
+from aop.core.text.yaml import MAX_YAML_BYTES
 from aop.kernel.config import Config
 from aop.kernel.config_models import Mode, Policy, Step
 from aop.kernel.config_texts import ConfigText, ConfigTexts, load_config

@@ -1,1 +1,1 @@
-"""Git: the managed repository, its branches and its worktrees, through the `git` program."""
+"""Git: the repository port, from git's processes up to worktrees."""

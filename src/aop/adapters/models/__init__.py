@@ -1,1 +1,1 @@
-"""Models of others: what they are called, where they are, and how they are talked to."""
+"""Models: the endpoints behind the brain port, their prices and failures."""

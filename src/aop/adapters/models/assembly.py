@@ -10,7 +10,7 @@ from aop.adapters.models.settings import BrainSettings
 from aop.brains.conversation import Model
 from aop.brains.priority import ModelPriority
 from aop.core.errors import ModelSupportMissing
-from aop.core.redaction import Redactor
+from aop.core.redaction.redactor import Redactor
 
 
 def assembled_model(settings: BrainSettings, environ: Mapping[str, str], redact: Redactor) -> Model:

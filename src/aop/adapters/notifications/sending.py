@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from aop.adapters.notifications.targets import Machine, Tell, Unreached, way_to
-from aop.core.redaction import Redactor
+from aop.core.redaction.redactor import Redactor
 from aop.core.roles import Role
 from aop.kernel.gateway import Gateway
 from aop.kernel.people_models import NotificationRules

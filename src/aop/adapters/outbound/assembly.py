@@ -17,7 +17,7 @@ from aop.adapters.outbound.stdio_client import ServerCommand
 from aop.adapters.outbound.upstream import ServerOperation, Upstream, outbound_portal
 from aop.adapters.system import SystemClock, new_id
 from aop.brains.ports import Brain
-from aop.core.redaction import Redactor
+from aop.core.redaction.redactor import Redactor
 from aop.tickets.ports import DocsPort, TrackerPort, VcsPort
 from aop.tickets.steps import Desk, Ledger
 

@@ -30,7 +30,7 @@ from aop.adapters.outbound.stdio_client import (
 )
 from aop.brains.conversation import Offer
 from aop.core.errors import Json, Refusal, RemoteToolsMissing, RemoteUnavailable
-from aop.core.jsontext import MalformedText, parse_json
+from aop.core.text.json import MalformedText, parse_json
 
 _WORD = re.compile(r"\w+")
 

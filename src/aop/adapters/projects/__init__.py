@@ -1,1 +1,1 @@
-"""The user's project as `aop init` finds it: its base branch, its language, and the gates that it seems to have."""
+"""Projects: guessing gates and layout of a repository, by language."""

@@ -1,1 +1,1 @@
-"""The kernel's own tools; each module ends in the literal tuple `TOOLS`."""
+"""Tools of the kernel, one folder for each prefix of a tool's name."""

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 
 from aop.core.errors import ForbiddenToolForRole
 from aop.core.ids import FeatureId
-from aop.core.redaction import masked
+from aop.core.redaction.redactor import masked
 from aop.core.roles import Role
 from aop.kernel.calls import Arguments, Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.merging import unapproved

@@ -22,15 +22,7 @@ from aop.kernel.gates import with_verdict
 from aop.kernel.held_features import held_feature
 from aop.kernel.holding import renew
 from aop.kernel.locks import now_by
-from aop.kernel.merging import (
-    Prepared,
-    Ready,
-    approvable,
-    check_ready,
-    merge_gates,
-    move_branches,
-    prepare,
-)
+from aop.kernel.merging import Prepared, Ready, approvable, check_ready, merge_gates, move_branches, prepare
 from aop.kernel.needed_locks import check_unbroken
 from aop.kernel.permissions import COORDINATORS
 from aop.kernel.record import Transaction

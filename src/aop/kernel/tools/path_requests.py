@@ -7,11 +7,11 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from aop.core.errors import InvalidArguments, ProtectedPath
+from aop.core.paths.names import exact_path
 from aop.kernel.calls import Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.config import Policy
 from aop.kernel.documents import TERMINAL, FeatureState, Status
 from aop.kernel.features import must_be
-from aop.kernel.paths import exact_path
 from aop.kernel.permissions import READERS
 from aop.kernel.permits import NO, YES, answer_about
 from aop.kernel.questions import Question

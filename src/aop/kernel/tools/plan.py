@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from aop.core.errors import FileNotFound, PlanRequired
-from aop.core.redaction import masked
+from aop.core.redaction.redactor import masked
 from aop.kernel.acceptance import accept, accepted_event, weigh
 from aop.kernel.accounting import ScannedSpec, accounted, scanned_spec
 from aop.kernel.blocked_queue import block, leave_queue, reconsider, when_waiting

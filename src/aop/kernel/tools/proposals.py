@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from aop.core.ids import feature_id
-from aop.core.redaction import masked
+from aop.core.redaction.redactor import masked
 from aop.kernel.calls import Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.documents import Plan
 from aop.kernel.kept_patches import kept_patch

@@ -11,10 +11,10 @@ from msgspec import Meta, Struct
 
 from aop.core.errors import FileNotFound
 from aop.core.ids import TreeId
-from aop.core.redaction import Redactor
+from aop.core.paths.names import canonical_path
+from aop.core.redaction.redactor import Redactor
 from aop.kernel.calls import Call, ChangeArguments, FeatureArguments, Outcome, Tool, the_feature
 from aop.kernel.held_features import held_feature, note_quarantined
-from aop.kernel.paths import canonical_path
 from aop.kernel.permissions import COORDINATORS, READERS
 from aop.kernel.ports import FileMode, Git, TreeChange
 from aop.kernel.provisions import allocate, provide

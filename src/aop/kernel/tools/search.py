@@ -9,11 +9,11 @@ from msgspec import Meta, Struct
 
 from aop.core.errors import FileNotFound
 from aop.core.ids import TreeId
+from aop.core.paths.names import RepoPath, canonical_path
+from aop.core.text.search import FirstMatch, Match, first_match, matching_lines
 from aop.kernel.calls import Call, FeatureArguments, Outcome, Tool, the_feature
-from aop.kernel.paths import RepoPath, canonical_path
 from aop.kernel.permissions import READERS
 from aop.kernel.ports import FileMode, Git, TreeEntry
-from aop.kernel.searching import FirstMatch, Match, first_match, matching_lines
 from aop.kernel.tools.repo import at_or_below
 
 LARGEST_FILE = 4 * 1024 * 1024

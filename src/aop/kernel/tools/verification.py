@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 
 from aop.core.errors import EvidenceBroken, Fault, ForbiddenToolForRole, UnknownFeature
 from aop.core.ids import FEATURE_ID_PATTERN
-from aop.core.jsontext import pretty_json
+from aop.core.text.json import pretty_json
 from aop.kernel.calls import Arguments, Call, Kernel, Outcome, Tool
 from aop.kernel.chain import FIRST_HASH, PAGE, whole_chain
 from aop.kernel.documents import Approval, GateRun, digest_of

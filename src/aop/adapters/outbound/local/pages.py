@@ -6,7 +6,7 @@ from pathlib import Path
 
 from aop.adapters.outbound.local.database import LocalAnswer
 from aop.core.errors import Json, PathOutOfBounds
-from aop.kernel.paths import exact_path
+from aop.core.paths.names import exact_path
 
 MOST_PAGES = 10
 

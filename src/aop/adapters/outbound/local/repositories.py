@@ -13,7 +13,7 @@ from aop.adapters.git.command import GIT_SECONDS, GitDir, GitProgram
 from aop.adapters.outbound.local.database import LocalAnswer, LocalDatabase
 from aop.adapters.system import SystemClock
 from aop.core.errors import Fault, Json, PathOutOfBounds
-from aop.kernel.paths import exact_path
+from aop.core.paths.names import exact_path
 
 NO_COMMIT = "0" * 40
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from aop.core.redaction import SecretFinding
+from aop.core.redaction.redactor import SecretFinding
 
 WINDOW = 1024 * 1024
 MARGIN = 64 * 1024

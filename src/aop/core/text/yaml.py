@@ -11,17 +11,14 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TypeAlias
 
 from msgspec import Struct
 
 from aop.core.errors import Json
-from aop.core.jsontext import MalformedText, finite_number, utf8_bytes, utf8_text, whole_number
+from aop.core.text.json import MalformedText, finite_number, utf8_bytes, utf8_text, whole_number
+from aop.core.text.key_paths import MAX_YAML_DEPTH, KeyPath
 
 MAX_YAML_BYTES = 64 * 1024
-MAX_YAML_DEPTH = 40
-
-KeyPath: TypeAlias = tuple[str | int, ...]
 
 # The longest key that YAML takes without a `?` before it.
 # The plain ones first: to ask the others takes ten times as long.
@@ -59,7 +56,7 @@ def parse_yaml(text: bytes, *, limit: int = MAX_YAML_BYTES) -> YamlText:
         line = decoded.count("\n", 0, unprintable.start()) + 1
         raise MalformedText(f"it holds the control character U+{ord(unprintable.group()):04X}", line=line)
     # PyYAML costs a start-up more than all of `core` together: it is imported when there is YAML to read.
-    from aop.core.yamlevents import read_document
+    from aop.core.text.yaml_events import read_document
 
     value, lines = read_document(decoded)
     return YamlText(value, lines)

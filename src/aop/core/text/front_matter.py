@@ -7,8 +7,8 @@ mark before. Front matter with CR LF line ends is refused; the body is kept byte
 from __future__ import annotations
 
 from aop.core.errors import Json
-from aop.core.jsontext import MalformedText, utf8_bytes, utf8_text
-from aop.core.yamltext import dump_yaml
+from aop.core.text.json import MalformedText, utf8_bytes, utf8_text
+from aop.core.text.yaml import dump_yaml
 
 _DELIMITER = "---"
 

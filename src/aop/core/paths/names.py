@@ -13,7 +13,7 @@ from typing import NewType
 from msgspec import Struct
 
 from aop.core.errors import PathOutOfBounds
-from aop.kernel import globs
+from aop.core.paths import globs
 
 RepoPath = NewType("RepoPath", str)
 """A path from the root of the repository, with `/` between plain names."""

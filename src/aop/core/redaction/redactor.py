@@ -16,7 +16,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from aop.core.errors import Json
-from aop.core.redaction_rules import MASKING_RULES, PUBLISHED_EXAMPLES, RULES, Rule
+from aop.core.redaction.rules import MASKING_RULES, PUBLISHED_EXAMPLES, RULES, Rule
 
 KNOWN_VALUE = "known-value"
 SHORTEST_KNOWN_VALUE = 6

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import yaml
 
 from aop.core.errors import Json
-from aop.core.jsontext import MalformedText, finite_number, utf8_bytes, whole_number
-from aop.core.yamltext import MAX_YAML_DEPTH, KeyPath
+from aop.core.text.json import MalformedText, finite_number, utf8_bytes, whole_number
+from aop.core.text.key_paths import MAX_YAML_DEPTH, KeyPath
 
 try:
     from yaml import CSafeLoader as _Loader

@@ -1,0 +1,1 @@
+"""Paths: names inside a repository, and the patterns that match them."""

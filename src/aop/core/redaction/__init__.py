@@ -1,0 +1,1 @@
+"""Redaction: finding secrets in text and taking them out."""

@@ -1,0 +1,1 @@
+"""Text formats: JSON, YAML, front matter, and text made safe to show."""
