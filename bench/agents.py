@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from aop.adapters.agents.installed import installed_program
 from aop.adapters.agents.vendors import VENDORS
-from aop.kernel.agent_models import Provider
+from aop.kernel.config.agents import Provider
 from bench.effort import Effort
 from bench.measurements import Budget, Measurement
 from bench.scenes import Scene

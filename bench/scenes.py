@@ -12,13 +12,14 @@ import msgspec
 
 from aop.core.ids import FeatureId, OperationId
 from aop.core.roles import Role
-from aop.kernel.collisions import claims_of
-from aop.kernel.documents import AcceptedPlan, FeatureState
-from aop.kernel.features import relist
-from aop.kernel.plans import bounds_of
-from aop.kernel.record import JournalEntry, Operation, Transaction
-from aop.kernel.territory import territory_of
-from aop.kernel.tokens import TokenOrder
+from aop.kernel.config.guarded_areas import territory_of
+from aop.kernel.features.lifecycle import relist
+from aop.kernel.gateway.tokens import TokenOrder
+from aop.kernel.plans.checks import bounds_of
+from aop.kernel.plans.collisions import claims_of
+from aop.kernel.record.documents.features import FeatureState
+from aop.kernel.record.documents.plans import AcceptedPlan
+from aop.kernel.record.port import JournalEntry, Operation, Transaction
 from aop.wiring import App, Settings, build
 
 GATES = """\

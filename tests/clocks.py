@@ -9,8 +9,8 @@ from typing import TypeVar
 import msgspec
 
 from aop.catalogue import CATALOGUE
-from aop.kernel.gateway import Gateway
-from aop.kernel.ports import Command, Ended, Processes
+from aop.kernel.gateway.gateway import Gateway
+from aop.kernel.ports.processes import Command, Ended, Processes
 from tests.world import World
 
 T = TypeVar("T")
@@ -52,7 +52,7 @@ class HandClock:
 
 
 class SlowProcesses:
-    """Implements `aop.kernel.ports.Processes`: while a step runs, time passes on a hand clock."""
+    """Implements `aop.kernel.ports.processes.Processes`: while a step runs, time passes on a hand clock."""
 
     def __init__(self, processes: Processes, clock: HandClock) -> None:
         self.sandbox_level = processes.sandbox_level

@@ -11,7 +11,7 @@ from importlib import import_module
 from aop import gated
 from aop.catalogue import CATALOGUE
 from aop.kernel import tools
-from aop.kernel.calls import Tool
+from aop.kernel.gateway.calls import Tool
 from tests.world import World, run_aop
 
 NOT_FOR_STATUS = {
@@ -22,7 +22,7 @@ NOT_FOR_STATUS = {
         "aop.adapters.processes",
         "aop.adapters.configuration",
         "aop.adapters.git.checkouts",
-        "aop.kernel.patches",
+        "aop.kernel.patches.checks",
     ),
 }
 MODULES = [f"{home.__name__}.{found.name}" for home in (tools, gated) for found in pkgutil.iter_modules(home.__path__)]
@@ -46,7 +46,7 @@ def test_the_second_status_imports_no_yaml_no_processes_and_no_other_tools(world
     unmeasured = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
     ended = subprocess.run(command, cwd=world.root, env=unmeasured, capture_output=True, text=True, check=True)
     imported = set(ended.stdout.split())
-    assert {name for name in imported if name in MODULES} == {"aop.kernel.tools.report"}
+    assert {name for name in imported if name in MODULES} == {"aop.kernel.tools.report.dashboard"}
     assert imported & NOT_FOR_STATUS == set()
 
 

@@ -18,8 +18,8 @@ import msgspec
 
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
-from aop.kernel.calls import Envelope
-from aop.kernel.principals import Principal
+from aop.kernel.gateway.calls import Envelope
+from aop.kernel.gateway.principals import Principal
 from aop.wiring import App, Settings, build
 
 PASSING_GATES = """\

@@ -27,10 +27,10 @@ from aop.adapters.workflows import show_workflow
 from aop.catalogue import CATALOGUE
 from aop.core.redaction.redactor import Redactor
 from aop.core.roles import Role
-from aop.kernel.calls import Kernel
-from aop.kernel.gateway import Gateway
-from aop.kernel.ports import Processes
-from aop.kernel.principals import Principal
+from aop.kernel.gateway.calls import Kernel
+from aop.kernel.gateway.gateway import Gateway
+from aop.kernel.gateway.principals import Principal
+from aop.kernel.ports.processes import Processes
 
 if TYPE_CHECKING:  # few commands supervise or ask models, and what that takes is imported by those that do
     from aop.adapters.notifications.sending import Notifications
@@ -39,7 +39,7 @@ if TYPE_CHECKING:  # few commands supervise or ask models, and what that takes i
     from aop.core.ids import FeatureId
     from aop.core.run import Engine
     from aop.gated.driving import Agent
-    from aop.kernel.tokens import Tokens
+    from aop.kernel.gateway.tokens import Tokens
     from aop.supervisor.board import Board
     from aop.supervisor.life import Lives, RunLimits
     from aop.supervisor.notices import Notifier
@@ -89,7 +89,7 @@ class App(Struct, frozen=True, kw_only=True):
     @property
     def tokens(self) -> Tokens:
         """Return the desk where tokens are made and read; few commands go there."""
-        from aop.kernel.tokens import Tokens
+        from aop.kernel.gateway.tokens import Tokens
 
         kernel = self.gateway.kernel
         signer = FileSigner(self.root / ".aop" / "keys" / "token.key")

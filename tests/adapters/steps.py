@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from aop.adapters.processes import LocalProcesses
-from aop.kernel.ports import Command, Ended
+from aop.kernel.ports.processes import Command, Ended
 
 
 class SinceFirstWord:

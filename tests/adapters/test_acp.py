@@ -16,7 +16,7 @@ from aop.adapters.agents.acp_families import family_of
 from aop.adapters.agents.named_pipes import NamedPipes
 from aop.adapters.agents.staff import needs_door
 from aop.core.roles import Role
-from aop.kernel.usage import Usage
+from aop.kernel.record.documents.usage import Usage
 from aop.supervisor.workers import ProviderChoice
 from tests.adapters.crowds import more_open_files_than_select_takes
 

@@ -10,7 +10,7 @@ import pytest
 
 from aop.adapters import call_log
 from aop.adapters.call_log import CallReader, FileCallLog, older
-from aop.kernel.noted_calls import NotedCall
+from aop.kernel.ports.call_log import NotedCall
 
 
 def called(number: int) -> NotedCall:

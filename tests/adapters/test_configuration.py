@@ -9,8 +9,8 @@ import pytest
 from aop.adapters.configuration import bundled_texts, read_config
 from aop.core.errors import InvalidConfiguration
 from aop.core.ids import CommitId, ObjectId, TreeId
-from aop.kernel.config_texts import ConfigTexts, load_config
-from aop.kernel.ports import FileMode, TreeEntry
+from aop.kernel.config.loader import ConfigTexts, load_config
+from aop.kernel.ports.git import FileMode, TreeEntry
 
 FOLDER = "agentic/orchestrator"
 

@@ -15,7 +15,7 @@ from aop.adapters.agents.staff import feature_scratch, role_prompts, shipped_pro
 from aop.core.errors import MissingRolePrompt, NoUsableAnswer, ProviderAuthMissing
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
-from aop.kernel.provisions import environment_of
+from aop.kernel.features.worktree_extras import environment_of
 from aop.supervisor.workers import Note, ToolResult, WorkerInput
 from tests.world import FILES, World, make_repository
 

@@ -137,7 +137,7 @@ def children_of(process: int) -> list[int]:
 
 ASKING = """
 from aop.adapters.git.repository import open_repository
-from aop.kernel.ports import FileMode
+from aop.kernel.ports.git import FileMode
 git = open_repository(Path(sys.argv[1]), os.environ)
 tree = git.tree_of(git.branch_head("main"))
 git.keep("alice", tree)

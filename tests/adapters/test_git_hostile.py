@@ -15,7 +15,7 @@ import pytest
 from aop.adapters.git.repository import Repository, open_repository
 from aop.core.errors import Fault, PatchDoesNotApply
 from aop.core.ids import ObjectId, TreeId
-from aop.kernel.ports import MergedTree
+from aop.kernel.ports.git import MergedTree
 from tests.adapters.git_repositories import (
     ALICE,
     BASE,

@@ -11,7 +11,7 @@ import pytest
 from aop.adapters.git.plain_diffs import plain_diff
 from aop.adapters.git.trees import Difference, Side
 from aop.core.ids import ObjectId
-from aop.kernel.ports import FileMode
+from aop.kernel.ports.git import FileMode
 from tests.adapters.git_repositories import make_repository
 from tests.adapters.random_trees import PlainGit
 

@@ -22,7 +22,7 @@ from aop.core.errors import (
     PatchDoesNotApply,
 )
 from aop.core.ids import CommitId, FeatureId, ObjectId, TreeId
-from aop.kernel.ports import ConflictedPaths, FileMode, Git, MergedTree, TreeChange, TreeEntry
+from aop.kernel.ports.git import ConflictedPaths, FileMode, Git, MergedTree, TreeChange, TreeEntry
 from tests.adapters.git_repositories import (
     ALICE,
     BASE,

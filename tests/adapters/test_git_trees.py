@@ -17,7 +17,7 @@ from aop.adapters.git.repository import Repository, open_repository
 from aop.adapters.git.trees import leaf_before, parsed_tree
 from aop.core.errors import Fault, PatchDoesNotApply
 from aop.core.ids import ObjectId, TreeId
-from aop.kernel.ports import FileMode
+from aop.kernel.ports.git import FileMode
 from tests.adapters.git_repositories import CREATE_C, base_tree, git, make_repository, patched
 from tests.adapters.random_trees import PATHS, Content, PlainGit, contents
 from tests.soak.faults import needs_strace

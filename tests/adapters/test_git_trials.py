@@ -9,7 +9,7 @@ import pytest
 from aop.adapters.git.repository import Repository
 from aop.core.errors import Fault
 from aop.core.ids import CommitId, ObjectId, TreeId
-from aop.kernel.ports import Proposal, TrialMerge
+from aop.kernel.ports.git import Proposal, TrialMerge
 from tests.adapters.git_repositories import CHANGE_A, CREATE_C, DELETE_B, git, make_repository
 
 SHOUT_A = CHANGE_A.replace(b"+TWO", b"+2!")

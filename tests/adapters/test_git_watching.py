@@ -13,7 +13,7 @@ import pytest
 
 from aop.adapters.git.repository import Repository, open_repository
 from aop.core.ids import TreeId
-from aop.kernel.ports import WorktreeStatus
+from aop.kernel.ports.git import WorktreeStatus
 from tests.adapters.git_repositories import ALICE, BASE, base_tree, files_in, make_repository, start, tree_with
 
 FILES = {**BASE, ".gitignore": "build/\n*.log\n"}

@@ -12,7 +12,7 @@ from aop.adapters.git.repository import open_repository
 from aop.adapters.kept_config import PATH, KeptConfig
 from aop.core.errors import InvalidConfiguration
 from aop.core.ids import CommitId, ObjectId, TreeId
-from aop.kernel.ports import TreeEntry
+from aop.kernel.ports.git import TreeEntry
 from tests.world import git, make_repository
 
 POLICY = "agentic/orchestrator/policy.yaml"

@@ -16,7 +16,7 @@ from aop.adapters.landlock import Landlock, opened_paths
 from aop.adapters.landlock_proof import prove_landlock
 from aop.adapters.sandbox import Mount, Unproven, system_view
 from aop.adapters.seccomp import PROCESSORS, filter_program
-from aop.kernel.ports import Ending
+from aop.kernel.ports.processes import Ending
 from tests.adapters.steps import Steps
 from tests.world import git, make_repository
 

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from aop.adapters.control_groups import Folder, control_group, wanted_folders
-from aop.kernel.limits import NO_LIMITS, StepLimits
+from aop.kernel.config.policy import NO_LIMITS, StepLimits
 from tests.adapters.steps import Steps
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

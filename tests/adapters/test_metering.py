@@ -24,7 +24,7 @@ from aop.brains.conversation import NO_TOKENS, TokenCounts
 from aop.brains.prices import Price, Prices
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
-from aop.kernel.usage import Usage
+from aop.kernel.record.documents.usage import Usage
 from tests.adapters.scripted_provider import BREAK, HANG, Answer, Provider, events, providing, streamed, whole
 
 KEY = "sk-the-real-key-0123456789"

@@ -20,7 +20,7 @@ from aop.core.errors import FileNotFound, InvalidArguments, ModelUnavailable, No
 from aop.core.ids import FeatureId
 from aop.core.redaction.redactor import Redactor
 from aop.core.roles import Role
-from aop.kernel.usage import Usage
+from aop.kernel.record.documents.usage import Usage
 from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, WorkerInput, WorkerRequest
 from aop.testing.scripted_model import NAME, ScriptedModel, Step, answers, calls, says
 from tests.tools.worlds import configured, plain

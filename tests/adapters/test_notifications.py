@@ -16,7 +16,7 @@ import pytest
 from aop.adapters.notifications.sending import Notifications
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
-from aop.kernel.people_models import NoticeKind, NotificationRules
+from aop.kernel.config.people import NoticeKind, NotificationRules
 from aop.supervisor.notices import Notice
 from aop.wiring import make_ready_for_threads
 from tests.adapters.web_hooks import Listener, listening

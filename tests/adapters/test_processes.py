@@ -15,7 +15,7 @@ import pytest
 
 from aop.adapters.processes import LocalProcesses
 from aop.core.errors import Fault, SandboxUnavailable
-from aop.kernel.ports import Command, Ended, Ending, Processes
+from aop.kernel.ports.processes import Command, Ended, Ending, Processes
 from tests.adapters.steps import Steps, processes_with, wait_until_dead
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

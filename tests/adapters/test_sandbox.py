@@ -18,8 +18,8 @@ import pytest
 from aop.adapters.children import HandedDown
 from aop.adapters.processes import LocalProcesses
 from aop.adapters.sandbox import Bubblewrap, Unproven, prove, system_view
-from aop.kernel.limits import NO_LIMITS
-from aop.kernel.ports import Ending
+from aop.kernel.config.policy import NO_LIMITS
+from aop.kernel.ports.processes import Ending
 from tests.adapters.steps import Steps, processes_with, wait_until_dead
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is a program of Linux")

@@ -13,8 +13,8 @@ from aop.adapters.agents.vendors import VENDORS, AgentSession, Vendor
 from aop.core.errors import NoUsableAnswer
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
-from aop.kernel.agent_models import Provider
-from aop.kernel.ports import Ended, Ending
+from aop.kernel.config.agents import Provider
+from aop.kernel.ports.processes import Ended, Ending
 from aop.supervisor.workers import Note, PatchProposal, WorkerInput, WorkerRequest
 
 ENDED = Ended(

@@ -15,9 +15,11 @@ from aop.adapters.record.migrations import MIGRATIONS
 from aop.adapters.record.sqlite import SqliteRecord
 from aop.core.errors import Fault, UnknownFeature
 from aop.core.ids import FeatureId, OperationId
-from aop.kernel.chain import FIRST_HASH, chained_hash
-from aop.kernel.documents import Document, FeatureState, Verdict
-from aop.kernel.record import Claim, Event, JournalEntry, Operation, Transaction, Unshown
+from aop.kernel.record.chain import FIRST_HASH, chained_hash
+from aop.kernel.record.documents.base import Document
+from aop.kernel.record.documents.features import FeatureState
+from aop.kernel.record.documents.gate_runs import Verdict
+from aop.kernel.record.port import Claim, Event, JournalEntry, Operation, Transaction, Unshown
 from tests.racing import race, running
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -161,7 +163,7 @@ def test_a_writer_that_is_killed_inside_its_transaction_leaves_nothing_and_block
         tx.append(event("before"))
     code = """
 from aop.adapters.record.sqlite import SqliteRecord
-from aop.kernel.record import Event
+from aop.kernel.record.port import Event
 with SqliteRecord(Path(sys.argv[1])).write() as tx:
     tx.append(Event(kind="never", at="", actor="", operation_id="op-2"))
     ready()
@@ -188,7 +190,7 @@ def test_what_is_committed_as_durable_is_on_the_disk(record: SqliteRecord, *, du
 def test_what_is_not_durable_outlasts_its_process(record: SqliteRecord, path: Path) -> None:
     code = """
 from aop.adapters.record.sqlite import SqliteRecord
-from aop.kernel.record import Event
+from aop.kernel.record.port import Event
 with SqliteRecord(Path(sys.argv[1])).write(durable=False) as tx:
     tx.append(Event(kind="written", at="", actor="", operation_id="op-2"))
 ready()
@@ -551,8 +553,8 @@ def kinds_elsewhere(path: Path) -> list[str]:
 COUNT_UP = """
 from typing import ClassVar
 from aop.adapters.record.sqlite import SqliteRecord
-from aop.kernel.documents import Document
-from aop.kernel.record import Event
+from aop.kernel.record.documents.features import Document
+from aop.kernel.record.port import Event
 
 class Note(Document, frozen=True, kw_only=True):
     kind: ClassVar[str] = "note"

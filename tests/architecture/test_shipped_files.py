@@ -16,9 +16,9 @@ import yaml
 from aop.adapters.configuration import read_config
 from aop.adapters.git.repository import open_repository
 from aop.core.roles import Role
-from aop.kernel.config_models import Mode, ParserType
-from aop.kernel.contracts import document_schemas
-from aop.kernel.coverage import PARSERS
+from aop.kernel.config.gates import Mode, ParserType
+from aop.kernel.contracts.contract_files import document_schemas
+from aop.kernel.gates.reports.coverage import PARSERS
 from tests.mcpserver.clients import AOP, token_for
 from tests.world import World, git, make_repository
 

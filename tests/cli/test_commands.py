@@ -24,7 +24,7 @@ from aop.cli.main import VERBS
 from aop.cli.parsing import Parser
 from aop.core.roles import Role
 from aop.core.version import VERSION
-from aop.kernel.schemas import tool_schemas
+from aop.kernel.contracts.schemas import tool_schemas
 from tests.tools.worlds import GATES, configured, copied, force, gates_of, patch_of, ready_repository, step
 from tests.world import PATCH, Ran, World, files, git, make_repository, plan_for, run_aop
 

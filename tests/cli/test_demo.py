@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from aop.core.ids import FeatureId
-from aop.kernel.questions import Question
+from aop.kernel.record.documents.questions import Question
 from tests.world import Ran, World, git, run_aop
 
 SECONDS = 300.0

@@ -15,7 +15,7 @@ import pytest
 from aop.adapters.record.sqlite import SqliteRecord
 from aop.adapters.sandbox import installed_bubblewraps
 from aop.core.ids import OperationId
-from aop.kernel.record import Event
+from aop.kernel.record.port import Event
 from tests.world import FILES, PASSING_GATES, Ran, World, git, make_repository, run_aop
 
 GATES = "agentic/orchestrator/gates.yaml"

@@ -192,7 +192,7 @@ def test_what_cannot_be_read_back_is_not_written(value: Json) -> None:
 
 
 def test_pyyaml_is_imported_only_when_there_is_yaml_to_read() -> None:
-    program = "import sys, aop.kernel.config, aop.core.text.front_matter; print('yaml' in sys.modules)"
+    program = "import sys, aop.kernel.config.in_force, aop.core.text.front_matter; print('yaml' in sys.modules)"
     printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300)
     assert printed.stdout == "False\n"
 

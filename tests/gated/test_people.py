@@ -11,8 +11,8 @@ import pytest
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.gated.driving import Drive, DriveLimits, Given, TurnTaken
-from aop.kernel.principals import Principal
-from aop.kernel.tokens import TokenOrder
+from aop.kernel.gateway.principals import Principal
+from aop.kernel.gateway.tokens import TokenOrder
 from tests.clocks import clocked
 from tests.gated.agents import PLAN, RUN, Agent, active_pr, begun, stepping
 

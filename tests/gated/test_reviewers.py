@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from aop.kernel.usage import FeatureUsage
+from aop.kernel.record.documents.usage import FeatureUsage
 from tests.brains.endpoints import Step, serving
 from tests.gated.agents import TEST_ONE, Agent, active_pr, gated_repository
 from tests.world import World

@@ -8,9 +8,9 @@ from base64 import b85encode
 import pytest
 
 from aop.core.errors import PatchDoesNotApply, Refusal
-from aop.kernel.config_models import Placement
-from aop.kernel.diffs import PatchRules, parse_patch
-from aop.kernel.placement import place
+from aop.kernel.config.policy import Placement
+from aop.kernel.patches.parser import PatchRules, parse_patch
+from aop.kernel.patches.placement import place
 
 HUNK = b"@@ -1 +1 @@\n-x\n+y\n"
 ADDED = b"@@ -0,0 +1 @@\n+y\n"

@@ -10,8 +10,8 @@ import pytest
 
 from aop.core.ids import CommitId, ObjectId
 from aop.core.roles import Role
-from aop.kernel.conflicts import LONGEST_SIDE, MOST_HUNKS, hunks_in
-from aop.kernel.documents import Status
+from aop.kernel.merges.conflicts import LONGEST_SIDE, MOST_HUNKS, hunks_in
+from aop.kernel.record.documents.features import Status
 from tests.hostile.test_secrets import PLANTED
 from tests.tools.worlds import configured, copied, force, gates_of, patch_of, ready_repository, state_of, step
 from tests.world import World, files, git

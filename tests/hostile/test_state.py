@@ -15,8 +15,8 @@ import pytest
 import aop
 from aop.adapters.record.sqlite import SqliteRecord
 from aop.core.ids import OperationId
-from aop.kernel.record import Operation as Entry
-from aop.kernel.record import Snapshot
+from aop.kernel.record.port import Operation as Entry
+from aop.kernel.record.port import Snapshot
 from tests.clocks import clocked
 from tests.soak.faults import (
     MERGE,

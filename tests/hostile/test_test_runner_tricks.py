@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from aop.core.roles import Role
-from aop.kernel import documents
-from aop.kernel.calls import Envelope
-from aop.kernel.documents import Status
+from aop.kernel.gateway.calls import Envelope
+from aop.kernel.record.documents import features as documents
+from aop.kernel.record.documents.features import Status
 from tests.tools.worlds import configured, copied, force, gates_of, patch_of, state_of, step
 from tests.world import World, git
 

@@ -16,8 +16,8 @@ from aop.core.paths.names import Matching, parse_area
 from aop.core.text.front_matter import join_front_matter, split_front_matter
 from aop.core.text.json import MalformedText, canonical_json, parse_json, pretty_json
 from aop.core.text.yaml import dump_yaml, parse_yaml
-from aop.kernel.config import Config
-from aop.kernel.config_texts import ConfigText, ConfigTexts, load_config
+from aop.kernel.config.in_force import Config
+from aop.kernel.config.loader import ConfigText, ConfigTexts, load_config
 from tests.tools.worlds import configured, gates_of
 
 LAUGHS = "a0: &a0 [lol, lol]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 30))

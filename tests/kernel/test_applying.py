@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from aop.adapters.git.repository import Repository
 from aop.core.errors import InvalidPatch, PatchDoesNotApply
 from aop.core.ids import TreeId
-from aop.kernel.applying import Fitted, applied, plain_files, rewritten
-from aop.kernel.config_models import Placement
-from aop.kernel.diffs import Patch, PatchRules, parse_patch, render
-from aop.kernel.patches import placed
-from aop.kernel.ports import FileMode
+from aop.kernel.config.policy import Placement
+from aop.kernel.patches.apply import Fitted, applied, plain_files, rewritten
+from aop.kernel.patches.checks import placed
+from aop.kernel.patches.parser import Patch, PatchRules, parse_patch, render
+from aop.kernel.ports.git import FileMode
 from tests.adapters.git_repositories import git, make_repository
 from tests.adapters.random_trees import Content, PlainGit
 

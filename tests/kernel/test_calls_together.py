@@ -12,9 +12,9 @@ from msgspec import Struct
 from aop.catalogue import CATALOGUE
 from aop.core.errors import Fault
 from aop.core.roles import Role
-from aop.kernel.calls import Arguments, Call, Envelope, Outcome, Tool
-from aop.kernel.gateway import Asked, Gateway
-from aop.kernel.principals import Principal
+from aop.kernel.gateway.calls import Arguments, Call, Envelope, Outcome, Tool
+from aop.kernel.gateway.gateway import Asked, Gateway
+from aop.kernel.gateway.principals import Principal
 from tests.world import World
 
 READER = Principal(role=Role.QA, actor="qa:one", features=frozenset())

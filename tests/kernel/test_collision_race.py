@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from aop.kernel.chain import FIRST_HASH, chained_hash
-from aop.kernel.documents import AcceptedPlan
+from aop.kernel.record.chain import FIRST_HASH, chained_hash
+from aop.kernel.record.documents.plans import AcceptedPlan
 from tests.racing import race
 from tests.world import World, files, plan_for
 

@@ -16,11 +16,12 @@ from aop.core.errors import InvalidConfiguration, InvalidWorkspaceImplementation
 from aop.core.paths.names import Matching, parse_area
 from aop.core.roles import Role
 from aop.core.text.yaml import parse_yaml
-from aop.kernel.agent_models import Provider
-from aop.kernel.config import Agents, Config, Gates, Policy
-from aop.kernel.config_flaws import Misfit
-from aop.kernel.config_models import CoverageParser, MergeStrategy, Mode, Modes, ParserType, Profile, Step
-from aop.kernel.config_texts import ConfigText, ConfigTexts, lay_over, load_config
+from aop.kernel.config.agents import Provider
+from aop.kernel.config.checks import Misfit
+from aop.kernel.config.gates import CoverageParser, Mode, Modes, ParserType, Profile, Step
+from aop.kernel.config.in_force import Agents, Config, Gates, Policy
+from aop.kernel.config.loader import ConfigText, ConfigTexts, lay_over, load_config
+from aop.kernel.config.policy import MergeStrategy
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "configuration.md"
 BUNDLED = bundled_texts()

@@ -17,10 +17,10 @@ from aop.cli.exits import EXIT_OF_MOVE
 from aop.core.errors import Refusal, all_refusals
 from aop.core.text.front_matter import split_front_matter
 from aop.core.text.yaml import parse_yaml
-from aop.kernel.config_words import KEY_WORDS
-from aop.kernel.contracts import PROTOCOL, document_schemas, undescribed
-from aop.kernel.references import refusals_text
-from aop.kernel.schemas import DIALECT
+from aop.kernel.contracts.config_words import KEY_WORDS
+from aop.kernel.contracts.contract_files import PROTOCOL, document_schemas, undescribed
+from aop.kernel.contracts.reference_pages import refusals_text
+from aop.kernel.contracts.schemas import DIALECT
 from tests.world import World
 
 ROOT = Path(__file__).parents[2]

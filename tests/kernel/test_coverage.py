@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aop.core.errors import UnsupportedParser
-from aop.kernel import coverage
-from aop.kernel.config_models import CoverageRules, CoverageShares, Thresholds
-from aop.kernel.coverage import (
+from aop.kernel.config.gates import Thresholds
+from aop.kernel.config.policy import CoverageRules, CoverageShares
+from aop.kernel.gates.reports import coverage
+from aop.kernel.gates.reports.coverage import (
     PARSERS,
     CoverageReport,
     CoverageVerdict,
@@ -25,7 +26,7 @@ from aop.kernel.coverage import (
     judge_coverage,
     parse_report,
 )
-from aop.kernel.documents import Verdict
+from aop.kernel.record.documents.gate_runs import Verdict
 
 
 def share(covered: int, total: int) -> Ratio:

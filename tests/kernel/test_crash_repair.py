@@ -20,11 +20,12 @@ from aop.core.roles import Role
 from aop.core.text.front_matter import split_front_matter
 from aop.core.text.json import parse_json
 from aop.core.text.yaml import parse_yaml
-from aop.kernel.calls import Kernel
-from aop.kernel.documents import Approval, FeatureState, Status
-from aop.kernel.features import moved, store
-from aop.kernel.gateway import Gateway
-from aop.kernel.record import Event, Transaction
+from aop.kernel.features.lifecycle import moved, store
+from aop.kernel.gateway.calls import Kernel
+from aop.kernel.gateway.gateway import Gateway
+from aop.kernel.record.documents.approvals import Approval
+from aop.kernel.record.documents.features import FeatureState, Status
+from aop.kernel.record.port import Event, Transaction
 from tests.world import PATCH, World, files, git, plan_for
 
 INDEX = "agentic/features/index.json"

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from aop.core.errors import InvalidPatch, PathOutOfBounds
 from aop.core.paths.names import RepoPath
-from aop.kernel.config_models import Placement
-from aop.kernel.diffs import FilePatch, Hunk, PatchRules, parse_patch, render
-from aop.kernel.placement import place
-from aop.kernel.ports import FileMode
+from aop.kernel.config.policy import Placement
+from aop.kernel.patches.parser import FilePatch, Hunk, PatchRules, parse_patch, render
+from aop.kernel.patches.placement import place
+from aop.kernel.ports.git import FileMode
 
 RULES = PatchRules()
 A = RepoPath("src/a.txt")

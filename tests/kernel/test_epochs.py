@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from aop.core.roles import Role
-from aop.kernel.calls import Arguments, Call, Outcome, Tool
-from aop.kernel.gateway import Asked, Gateway
-from aop.kernel.record import Transaction
+from aop.kernel.gateway.calls import Arguments, Call, Outcome, Tool
+from aop.kernel.gateway.gateway import Asked, Gateway
+from aop.kernel.record.port import Transaction
 from tests.kernel.test_operations import Said, events
 from tests.world import World
 

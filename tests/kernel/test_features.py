@@ -11,9 +11,9 @@ import pytest
 from aop.adapters.record.sqlite import SqliteRecord
 from aop.core.errors import InvalidStatusTransition
 from aop.core.ids import CommitId, FeatureId, ObjectId, TreeId
-from aop.kernel.documents import FeatureState, Index, Status
-from aop.kernel.features import moved, must_be, next_steps, relist, store
-from aop.kernel.record import Claim
+from aop.kernel.features.lifecycle import moved, must_be, next_steps, relist, store
+from aop.kernel.record.documents.features import FeatureState, Index, Status
+from aop.kernel.record.port import Claim
 
 STEPS = {
     ("planning", "building"),

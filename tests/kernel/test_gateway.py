@@ -15,11 +15,11 @@ from aop.core import errors
 from aop.core.errors import Fault, Refusal
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
-from aop.kernel.calls import Answered, Arguments, Call, FeatureArguments, Outcome, Tool
-from aop.kernel.gateway import Gateway
-from aop.kernel.principals import Principal
-from aop.kernel.record import Transaction
-from aop.kernel.schemas import error_schema, tool_schemas
+from aop.kernel.contracts.schemas import error_schema, tool_schemas
+from aop.kernel.gateway.calls import Answered, Arguments, Call, FeatureArguments, Outcome, Tool
+from aop.kernel.gateway.gateway import Gateway
+from aop.kernel.gateway.principals import Principal
+from aop.kernel.record.port import Transaction
 from tests.gated.agents import NOTHING, active_pr
 from tests.tools.worlds import patch_of
 from tests.world import FILES, PATCH, World, files, make_repository, plan_for

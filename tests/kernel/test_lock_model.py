@@ -11,9 +11,21 @@ from msgspec import Struct
 
 from aop.core.errors import LockNotHeld
 from aop.core.ids import FeatureId, OperationId
-from aop.kernel.config_models import Backoff
-from aop.kernel.documents import Lease, Lock
-from aop.kernel.locks import Asker, Busy, Grant, IsRunning, Now, ask, is_live, pauses, queued, released, without_waiter
+from aop.kernel.config.policy import Backoff
+from aop.kernel.locks.leases import (
+    Asker,
+    Busy,
+    Grant,
+    IsRunning,
+    Now,
+    ask,
+    is_live,
+    pauses,
+    queued,
+    released,
+    without_waiter,
+)
+from aop.kernel.record.documents.locks import Lease, Lock
 
 TTL = 2
 FEATURES = ("a", "b", "c")

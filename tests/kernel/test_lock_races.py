@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from aop.kernel.documents import Lock
+from aop.kernel.record.documents.locks import Lock
 from tests.racing import race, running, until
 from tests.tools.worlds import configured, events, state_of
 from tests.world import World, files, plan_for

@@ -12,10 +12,10 @@ from msgspec import Struct
 from aop.core.errors import Fault, InvalidStatusTransition, Json
 from aop.core.ids import OperationId
 from aop.core.roles import Role
-from aop.kernel.calls import Arguments, Call, Envelope, Outcome, Tool
-from aop.kernel.documents import Approval
-from aop.kernel.gateway import Gateway
-from aop.kernel.record import Transaction
+from aop.kernel.gateway.calls import Arguments, Call, Envelope, Outcome, Tool
+from aop.kernel.gateway.gateway import Gateway
+from aop.kernel.record.documents.approvals import Approval
+from aop.kernel.record.port import Transaction
 from tests.racing import race
 from tests.world import PATCH, World, files, git, plan_for
 

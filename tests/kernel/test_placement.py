@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from aop.core.errors import PatchDoesNotApply
 from aop.core.paths.names import RepoPath
-from aop.kernel.config_models import Placement
-from aop.kernel.diffs import FilePatch, Hunk, Patch, PatchRules, parse_patch, render
-from aop.kernel.placement import MAX_PLACES, MAX_SEARCHES, place
+from aop.kernel.config.policy import Placement
+from aop.kernel.patches.parser import FilePatch, Hunk, Patch, PatchRules, parse_patch, render
+from aop.kernel.patches.placement import MAX_PLACES, MAX_SEARCHES, place
 
 SONG = b"one\ntwo\nthree\nfour\nfive\nsix\nseven\n"
 MARKER = b"\\ No newline at end of file\n"

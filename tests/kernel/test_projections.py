@@ -14,29 +14,23 @@ from aop.core.ids import ApprovalId, CommitId, FeatureId, GateRunId, ObjectId, O
 from aop.core.text.front_matter import split_front_matter
 from aop.core.text.json import parse_json
 from aop.core.text.yaml import parse_yaml
-from aop.kernel.chain import FIRST_HASH, chained_hash
-from aop.kernel.documents import (
-    AcceptedPlan,
+from aop.kernel.record.chain import FIRST_HASH, chained_hash
+from aop.kernel.record.documents.features import (
     Cluster,
     Collisions,
     FeatureEvidence,
     FeatureState,
-    GateRun,
     HeldLocks,
     Index,
     MergeEvidence,
-    Plan,
-    QaHunk,
-    QaIndex,
-    QaItem,
     RoleStatuses,
     Status,
-    StepResult,
-    Subject,
-    Verdict,
 )
-from aop.kernel.projections import decisions_text, feature_files, front_matter, index_files
-from aop.kernel.record import Event, JournalEntry
+from aop.kernel.record.documents.gate_runs import GateRun, StepResult, Subject, Verdict
+from aop.kernel.record.documents.plans import AcceptedPlan, Plan
+from aop.kernel.record.documents.qa import QaHunk, QaIndex, QaItem
+from aop.kernel.record.port import Event, JournalEntry
+from aop.kernel.record.projections import decisions_text, feature_files, front_matter, index_files
 from tests.world import files, plan_for
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "files"

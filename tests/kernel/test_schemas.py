@@ -11,10 +11,10 @@ from msgspec import Meta, Struct
 
 from aop.catalogue import CATALOGUE
 from aop.core.errors import InvalidArguments
-from aop.kernel.calls import Arguments, Call, Outcome, Tool
-from aop.kernel.gateway import parse_arguments
-from aop.kernel.permissions import READERS
-from aop.kernel.schemas import Schema, error_schema, model_schema, tool_schemas
+from aop.kernel.contracts.schemas import Schema, error_schema, model_schema, tool_schemas
+from aop.kernel.gateway.calls import Arguments, Call, Outcome, Tool
+from aop.kernel.gateway.gateway import parse_arguments
+from aop.kernel.gateway.role_sets import READERS
 from tests.world import plan_for
 
 TOOLS = sorted(CATALOGUE)

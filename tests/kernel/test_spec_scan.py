@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from aop.kernel.measurements import ReportedTest
-from aop.kernel.named_tests import fates
-from aop.kernel.obligations import Obligation, numbered
-from aop.kernel.spec_scan import LONGEST_OBLIGATION, MOST_OBLIGATIONS, FoundObligation, scan
+from aop.kernel.gates.reports.measurements import ReportedTest
+from aop.kernel.gates.reports.named_tests import fates
+from aop.kernel.plans.obligations.spec_scan import LONGEST_OBLIGATION, scan
+from aop.kernel.record.documents.obligations import MOST_OBLIGATIONS, FoundObligation, Obligation, numbered
 
 SPEC = """\
 ---

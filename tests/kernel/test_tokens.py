@@ -18,8 +18,8 @@ from aop.adapters.signing import FileSigner
 from aop.core.errors import InvalidCliArgs, TokenInvalid, UnknownFeature
 from aop.core.ids import FeatureId, TokenId
 from aop.core.roles import Role
-from aop.kernel.principals import Principal
-from aop.kernel.tokens import TOKEN_ROLES, TokenOrder, Tokens
+from aop.kernel.gateway.principals import Principal
+from aop.kernel.gateway.tokens import TOKEN_ROLES, TokenOrder, Tokens
 from tests.clocks import HandClock
 from tests.tools.worlds import events
 from tests.world import World, make_repository

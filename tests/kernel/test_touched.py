@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from aop.adapters.git.repository import Repository, open_repository
 from aop.core.ids import CommitId, ObjectId
-from aop.kernel.ports import Proposal
-from aop.kernel.touched import Touched, meeting_pairs, touched_between
+from aop.kernel.merges.touched_paths import Touched, meeting_pairs, touched_between
+from aop.kernel.ports.git import Proposal
 from tests.world import git
 
 Files = Mapping[str, str]

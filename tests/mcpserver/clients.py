@@ -22,7 +22,7 @@ from mcp_types import CallToolResult, Tool
 
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
-from aop.kernel.tokens import TokenOrder
+from aop.kernel.gateway.tokens import TokenOrder
 from tests.clocks import HandClock
 from tests.world import World
 

@@ -10,8 +10,8 @@ import pytest
 
 from aop.adapters.file_locks import locked_file
 from aop.core.roles import Role
-from aop.kernel.calls import Envelope
-from aop.kernel.gateway import Asked
+from aop.kernel.gateway.calls import Envelope
+from aop.kernel.gateway.gateway import Asked
 from aop.mcpserver.brief_calls import BriefCalls
 from tests.mcpserver.clients import Answer, Mcp, answer_of, over_http, served, token_for
 from tests.world import World, git

@@ -10,8 +10,8 @@ import pytest
 
 from aop.catalogue import CATALOGUE
 from aop.core.roles import Role
-from aop.kernel.principals import Principal
-from aop.kernel.tokens import TOKEN_ROLES
+from aop.kernel.gateway.principals import Principal
+from aop.kernel.gateway.tokens import TOKEN_ROLES
 from tests.mcpserver.clients import MODES, Served, over_http, over_stdio, served, token_for
 from tests.world import FILES, World, make_repository
 

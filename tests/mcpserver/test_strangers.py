@@ -14,7 +14,7 @@ import jsonschema
 import pytest
 
 from aop.core.roles import Role
-from aop.kernel.schemas import error_schema
+from aop.kernel.contracts.schemas import error_schema
 from tests.mcpserver.clients import AOP, MODES, Mcp, Served, over_http, over_stdio, served, token_for
 from tests.world import PATCH, World, make_repository, plan_for, run_aop
 

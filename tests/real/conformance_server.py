@@ -31,7 +31,7 @@ from mcp_types import (
 
 from aop.adapters.listening import LOOPBACK, loopback_socket
 from aop.core.roles import Role
-from aop.kernel.principals import Principal
+from aop.kernel.gateway.principals import Principal
 from aop.mcpserver.door import Door
 from aop.mcpserver.http import PATH, mcp_app
 from tests.world import World, make_repository

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from aop.core.roles import Role
-from aop.kernel.principals import Principal
-from aop.kernel.tokens import TOKEN_ROLES
+from aop.kernel.gateway.principals import Principal
+from aop.kernel.gateway.tokens import TOKEN_ROLES
 from tests.mcpserver.clients import AOP, served, token_for
 from tests.real.conftest import Run
 from tests.world import World

@@ -18,9 +18,9 @@ import msgspec
 from aop.adapters.files import RepositoryFiles
 from aop.core.errors import Json
 from aop.core.ids import OperationId
-from aop.kernel.calls import Kernel
-from aop.kernel.gateway import Gateway
-from aop.kernel.record import Record, Snapshot, Transaction, Unshown
+from aop.kernel.gateway.calls import Kernel
+from aop.kernel.gateway.gateway import Gateway
+from aop.kernel.record.port import Record, Snapshot, Transaction, Unshown
 from aop.wiring import Settings, build
 
 

@@ -20,7 +20,7 @@ import pytest
 
 from aop.adapters.file_locks import locked_file
 from aop.core.roles import Role
-from aop.kernel.record import JournalEntry
+from aop.kernel.record.port import JournalEntry
 from tests.mcpserver.clients import AOP, token_for
 from tests.soak import persistent_client
 from tests.world import World

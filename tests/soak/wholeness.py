@@ -16,10 +16,12 @@ from msgspec import Struct
 from aop.core.text.front_matter import split_front_matter
 from aop.core.text.json import MalformedText, parse_json
 from aop.core.text.yaml import parse_yaml
-from aop.kernel.chain import FIRST_HASH, chained_hash
-from aop.kernel.documents import AcceptedPlan, Approval, FeatureState, Index
-from aop.kernel.projections import front_matter
-from aop.kernel.record import Snapshot
+from aop.kernel.record.chain import FIRST_HASH, chained_hash
+from aop.kernel.record.documents.approvals import Approval
+from aop.kernel.record.documents.features import FeatureState, Index
+from aop.kernel.record.documents.plans import AcceptedPlan
+from aop.kernel.record.port import Snapshot
+from aop.kernel.record.projections import front_matter
 from tests.soak.faults import AOP, BLOCKED, LOCK, MERGE, PLAN, Ended, How, Point, Stage, broken_at, quiet_environment
 from tests.world import World, git
 

@@ -13,8 +13,8 @@ import msgspec
 from msgspec import Struct
 
 from aop.gated.documents import GatedWorkflow
-from aop.kernel.chain import FIRST_HASH, chained_hash
-from aop.kernel.questions import Question
+from aop.kernel.record.chain import FIRST_HASH, chained_hash
+from aop.kernel.record.documents.questions import Question
 from tests.gated.stages import NAME, brought_to
 from tests.soak.faults import AOP, OPERATION_ID, How, Operation, Point, Stage, broken_at, quiet_environment
 from tests.soak.wholeness import Outcome, left_behind, let_time_pass

@@ -16,7 +16,8 @@ from aop.core.errors import ModelNotConfigured, Refusal
 from aop.core.ids import FeatureId
 from aop.core.redaction.redactor import Redactor
 from aop.core.roles import Role
-from aop.kernel.usage import FeatureUsage, Usage, spent_on, together
+from aop.kernel.record.documents.usage import FeatureUsage, Usage
+from aop.kernel.record.spending import spent_on, together
 from aop.supervisor.advice import ModelAdviser
 from aop.supervisor.workers import PatchProposal, PlanSubmission
 from aop.testing.scripted_model import ScriptedModel, Step, answers, says

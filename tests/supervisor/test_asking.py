@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from aop.core.errors import Json
 from aop.core.roles import Role
-from aop.kernel.calls import Envelope
-from aop.kernel.gateway import Gateway
-from aop.kernel.principals import Principal
+from aop.kernel.gateway.calls import Envelope
+from aop.kernel.gateway.gateway import Gateway
+from aop.kernel.gateway.principals import Principal
 from aop.supervisor.workers import PatchProposal, PlanSubmission, WorkerOutput, WorkerRequest
 from aop.testing.memory_engine import Memory
 from tests.clocks import clocked

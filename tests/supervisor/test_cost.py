@@ -12,7 +12,8 @@ import pytest
 
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
-from aop.kernel.usage import Sum, Usage, of_turn, together, told
+from aop.kernel.record.documents.usage import Sum, Usage
+from aop.kernel.record.spending import of_turn, together, told
 from aop.supervisor.killed_turns import count_killed_turns
 from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, WorkerOutput
 from aop.testing.memory_engine import Memory

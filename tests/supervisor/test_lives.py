@@ -11,8 +11,8 @@ import pytest
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.core.run import RunId
-from aop.kernel.documents import Status
-from aop.kernel.holding import lock_on
+from aop.kernel.locks.grants import lock_on
+from aop.kernel.record.documents.features import Status
 from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, WorkerOutput, WorkerRequest
 from aop.testing.memory_engine import Memory
 from tests.supervisor.bringing import ONE, Watched, brought, office

@@ -10,8 +10,8 @@ import msgspec
 
 from aop.core.ids import FeatureId
 from aop.core.run import RunId
-from aop.kernel.gateway import Gateway
-from aop.kernel.record import Record, Snapshot
+from aop.kernel.gateway.gateway import Gateway
+from aop.kernel.record.port import Record, Snapshot
 from aop.supervisor.board import Board, Standing
 from aop.supervisor.notices import Attention, Silence
 from aop.supervisor.supervising import Supervisor

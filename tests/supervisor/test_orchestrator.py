@@ -9,9 +9,9 @@ import pytest
 
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
-from aop.kernel.config_models import CollisionStrategy
-from aop.kernel.principals import Principal
-from aop.kernel.questions import Prerequisite
+from aop.kernel.config.policy import CollisionStrategy
+from aop.kernel.gateway.principals import Principal
+from aop.kernel.record.documents.questions import Prerequisite
 from aop.supervisor.orchestrator import (
     REVISE,
     AskAbout,

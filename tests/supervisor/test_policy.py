@@ -11,8 +11,8 @@ import pytest
 
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
-from aop.kernel.config_models import Mode
-from aop.kernel.documents import Status
+from aop.kernel.config.gates import Mode
+from aop.kernel.record.documents.features import Status
 from aop.supervisor.journey import (
     Action,
     AskPerson,

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from aop.core.roles import Role
-from aop.kernel.agent_models import Runtime
+from aop.kernel.config.agents import Runtime
 from aop.supervisor.providers import ProviderWish, choices
 
 CONFIGURED = msgspec.convert(

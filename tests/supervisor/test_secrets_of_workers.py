@@ -9,8 +9,8 @@ import pytest
 
 from aop.core.ids import ObjectId
 from aop.core.roles import Role
-from aop.kernel.kept_patches import KeptPatch, whole_patch
-from aop.kernel.proposals import proposed_in
+from aop.kernel.patches.stored import KeptPatch, whole_patch
+from aop.kernel.record.proposals import proposed_in
 from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, WorkerOutput, WorkerRequest
 from aop.testing.memory_engine import Memory
 from tests.supervisor.bringing import ONE, Watched, office

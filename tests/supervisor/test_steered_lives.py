@@ -6,7 +6,7 @@ import pytest
 
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
-from aop.kernel.wishes import Wish
+from aop.kernel.record.documents.runs import Wish
 from aop.supervisor.workers import PatchProposal, PlanSubmission
 from aop.testing.memory_engine import Memory
 from tests.supervisor.bringing import ONE, Watched, office

@@ -11,7 +11,7 @@ import pytest
 from aop.adapters.agents.replay import RecordedTurn, ReplayWorker, read_transcript
 from aop.core.errors import Fault
 from aop.core.roles import Role
-from aop.kernel.usage import Usage
+from aop.kernel.record.documents.usage import Usage
 from aop.supervisor.attempts import telling_line
 from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, WorkerInput, WorkerOutput, WorkerRequest
 from tests.supervisor.bringing import ONE

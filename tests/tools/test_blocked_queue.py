@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from aop.core.roles import Role
-from aop.kernel.documents import HeldLocks
-from aop.kernel.queued_plans import BlockedQueue
+from aop.kernel.record.documents.features import HeldLocks
+from aop.kernel.record.documents.plans import BlockedQueue
 from tests.clocks import clocked
 from tests.tools.conftest import MakeWorld
 from tests.tools.worlds import POLICY, events, patch_of, plain, state_of, yaml

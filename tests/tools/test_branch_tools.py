@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from aop.core.roles import Role
-from aop.kernel.gateway import Gateway
+from aop.kernel.gateway.gateway import Gateway
 from tests.kernel.test_crash_repair import Killed, Mortal
 from tests.tools.worlds import configured, copied, events, patch_of, plain, ready_repository, state_of
 from tests.world import PATCH, World, git

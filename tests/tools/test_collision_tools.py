@@ -10,8 +10,9 @@ import msgspec
 import pytest
 
 from aop.core.roles import Role
-from aop.kernel.documents import AcceptedPlan, Plan, Status
-from aop.kernel.radar import Tip, TriedMerge, look
+from aop.kernel.merges.trial_merges import Tip, TriedMerge, look
+from aop.kernel.record.documents.features import Status
+from aop.kernel.record.documents.plans import AcceptedPlan, Plan
 from tests.tools.worlds import POLICY, configured, force, patch_of, plain, state_of, yaml
 from tests.world import PATCH, World, files, git, plan_for
 

@@ -10,8 +10,9 @@ import msgspec
 import pytest
 
 from aop.core.roles import Role
-from aop.kernel.documents import Approval, GateRun
-from aop.kernel.gateway import Gateway
+from aop.kernel.gateway.gateway import Gateway
+from aop.kernel.record.documents.approvals import Approval
+from aop.kernel.record.documents.gate_runs import GateRun
 from tests.kernel.test_crash_repair import Killed, Mortal
 from tests.tools.worlds import events, plain, state_of
 from tests.world import World, git, plan_for

@@ -11,8 +11,8 @@ import pytest
 
 from aop.core.clock import timestamp
 from aop.core.roles import Role
-from aop.kernel.people_models import InboxRules
-from aop.kernel.questions import reminders_due
+from aop.kernel.config.people import InboxRules
+from aop.kernel.record.documents.questions import reminders_due
 from tests.clocks import NOON, clocked
 from tests.tools.worlds import configured, events
 from tests.world import World, git, run_aop

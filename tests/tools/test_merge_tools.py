@@ -15,11 +15,12 @@ import pytest
 
 from aop.core.ids import ApprovalId
 from aop.core.roles import Role
-from aop.kernel.approvals import PREFIX, token_for
-from aop.kernel.calls import Envelope
-from aop.kernel.documents import Approval, HeldLocks, Status
-from aop.kernel.merging import commit_message
-from aop.kernel.principals import Principal
+from aop.kernel.gateway.calls import Envelope
+from aop.kernel.gateway.principals import Principal
+from aop.kernel.merges.approval_tokens import PREFIX, token_for
+from aop.kernel.merges.merge import commit_message
+from aop.kernel.record.documents.approvals import Approval
+from aop.kernel.record.documents.features import HeldLocks, Status
 from tests.clocks import clocked
 from tests.tools.conftest import MakeWorld
 from tests.tools.worlds import GATES, POLICY, events, force, gates_of, patch_of, plain, state_of, step, yaml

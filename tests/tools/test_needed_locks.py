@@ -11,8 +11,8 @@ import pytest
 from aop.catalogue import CATALOGUE
 from aop.core.ids import TreeId
 from aop.core.roles import Role
-from aop.kernel.gateway import Gateway
-from aop.kernel.ports import Git
+from aop.kernel.gateway.gateway import Gateway
+from aop.kernel.ports.git import Git
 from tests.clocks import HandClock, clocked
 from tests.tools.conftest import MakeWorld
 from tests.tools.worlds import patch_of, plain, state_of
@@ -172,7 +172,7 @@ def test_a_holder_that_lost_its_lease_to_another_cannot_go_on_even_with_the_lock
 
 
 class BusyGit:
-    """Implements `aop.kernel.ports.Git`: before a patch is stored, something else happens."""
+    """Implements `aop.kernel.ports.git.Git`: before a patch is stored, something else happens."""
 
     def __init__(self, git: Git, meanwhile: Callable[[], object]) -> None:
         self._git, self._meanwhile = git, meanwhile

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from aop.kernel.obligations import ObligationLedger
-from aop.kernel.projections import FEATURES
+from aop.kernel.record.documents.obligations import ObligationLedger
+from aop.kernel.record.projections import FEATURES
 from tests.tools.conftest import MakeWorld
 from tests.tools.worlds import gates_of, plain, step
 from tests.world import World, plan_for, run_aop

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from aop.core.roles import Role
-from aop.kernel.documents import Status
+from aop.kernel.record.documents.features import Status
 from tests.tools.conftest import MakeWorld
 from tests.tools.worlds import events, force, gates_of, patch_of, plain, state_of, step
 from tests.world import PATCH, World, files, git, plan_for

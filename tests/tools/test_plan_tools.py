@@ -12,7 +12,8 @@ import msgspec
 import pytest
 
 from aop.core.roles import Role
-from aop.kernel.documents import Plan, Status
+from aop.kernel.record.documents.features import Status
+from aop.kernel.record.documents.plans import Plan
 from tests.tools.conftest import MakeWorld
 from tests.tools.worlds import CHECK, events, force, gates_of, patch_of, plain, state_of, step
 from tests.world import World, files, plan_for

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from aop.core.roles import Role
-from aop.kernel.documents import Status
+from aop.kernel.record.documents.features import Status
 from tests.tools.worlds import configured, events, force, gates_of, patch_of, plain, step
 from tests.world import PATCH, World, files
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from aop.core.roles import Role
-from aop.kernel.documents import Collisions, HeldLocks, Status
+from aop.kernel.record.documents.features import Collisions, HeldLocks, Status
 from tests.tools.worlds import force, plain
 from tests.world import World, files
 

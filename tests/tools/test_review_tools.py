@@ -9,8 +9,9 @@ import msgspec
 import pytest
 
 from aop.core.roles import Role
-from aop.kernel.diff_parts import DiffPart, parts_by_path
-from aop.kernel.documents import AcceptedPlan, Status
+from aop.kernel.patches.diff_parts import DiffPart, parts_by_path
+from aop.kernel.record.documents.features import Status
+from aop.kernel.record.documents.plans import AcceptedPlan
 from aop.wiring import Settings, build
 from tests.tools.conftest import MakeWorld
 from tests.tools.worlds import force, gates_of, patch_of, plain, state_of, step

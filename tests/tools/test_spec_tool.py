@@ -10,7 +10,7 @@ import pytest
 
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
-from aop.kernel.principals import Principal
+from aop.kernel.gateway.principals import Principal
 from tests.tools.worlds import plain
 from tests.world import World
 

@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from aop.catalogue import CATALOGUE
-from aop.kernel import documents
-from aop.kernel.documents import Status
-from aop.kernel.gate_reports import UNKNOWN_BASE
-from aop.kernel.gateway import Gateway
-from aop.kernel.ports import Command, Ended, Processes
+from aop.kernel.gates.reports.verdict import UNKNOWN_BASE
+from aop.kernel.gateway.gateway import Gateway
+from aop.kernel.ports.processes import Command, Ended, Processes
+from aop.kernel.record.documents import features as documents
+from aop.kernel.record.documents.features import Status
 from tests.tools.conftest import MakeWorld
 from tests.tools.worlds import GATES, POLICY, gates_of, patch_of, plain, state_of, step, yaml
 from tests.world import World, files, git
@@ -216,7 +216,7 @@ def test_where_the_base_leaves_no_report_nobody_knows_and_that_is_told(make_worl
 
 
 class CutShort:
-    """Implements `aop.kernel.ports.Processes`: a tree with `src/a.txt` in it has no time for its gates."""
+    """Implements `aop.kernel.ports.processes.Processes`: a tree with `src/a.txt` in it has no time for its gates."""
 
     def __init__(self, processes: Processes) -> None:
         self.sandbox_level, self.identity = processes.sandbox_level, processes.identity

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from aop.kernel.documents import FeatureState
-from aop.kernel.features import store
+from aop.kernel.features.lifecycle import store
+from aop.kernel.record.documents.features import FeatureState
 from tests.world import FILES, World, make_repository
 
 POLICY = "agentic/orchestrator/policy.yaml"

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from aop.core.errors import Fault
-from aop.kernel.noted_calls import NotedCall
+from aop.kernel.ports.call_log import NotedCall
 
 LARGEST_FILE = 16 * 1024 * 1024
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -23,7 +23,7 @@ _LONGEST_LINE = 64 * 1024
 
 
 class FileCallLog:
-    """Implements `aop.kernel.noted_calls.CallLog`; of a full file one predecessor is kept."""
+    """Implements `aop.kernel.ports.call_log.CallLog`; of a full file one predecessor is kept."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from aop.kernel import config
+from aop.kernel.config import in_force as config
 
 FOLDER = "agentic/orchestrator"
 

@@ -14,13 +14,13 @@ from aop.adapters.files import RepositoryFiles
 from aop.core.errors import FileNotFound, InvalidConfiguration
 from aop.core.ids import CommitId, ObjectId, TreeId
 from aop.core.text.yaml import MAX_YAML_BYTES
-from aop.kernel.config import Config
-from aop.kernel.config_texts import ConfigText, ConfigTexts, base_branch_named_in, load_config
-from aop.kernel.ports import FileMode, TreeEntry
+from aop.kernel.config.in_force import Config
+from aop.kernel.config.loader import ConfigText, ConfigTexts, base_branch_named_in, load_config
+from aop.kernel.ports.git import FileMode, TreeEntry
 
 
 class Branches(Protocol):
-    """What is needed of `aop.kernel.ports.Git`."""
+    """What is needed of `aop.kernel.ports.git.Git`."""
 
     def branch_head(self, branch: str) -> CommitId | None:
         """Return the commit of a local branch, or None."""

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from aop.kernel.limits import StepLimits
+from aop.kernel.config.policy import StepLimits
 
 _ROOT = "/sys/fs/cgroup"
 _OWN = Path("/proc/self/cgroup")

@@ -75,7 +75,7 @@ def _try_byte(descriptor: int, operation_id: OperationId, kind: int) -> bool:
 
 
 class FileLocks:
-    """Implements `aop.kernel.ports.Locks` in one folder."""
+    """Implements `aop.kernel.ports.locks.Locks` in one folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

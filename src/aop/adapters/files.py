@@ -23,7 +23,7 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class RepositoryFiles:
-    """Implements `aop.kernel.ports.Files`."""
+    """Implements `aop.kernel.ports.files.Files`."""
 
     def __init__(self, root: Path) -> None:
         self._root = root

@@ -19,8 +19,8 @@ from aop.adapters.files import RepositoryFiles
 from aop.core.errors import Fault, FileNotFound
 from aop.core.ids import CommitId, ObjectId, TreeId
 from aop.core.version import VERSION
-from aop.kernel.config import Config
-from aop.kernel.ports import TreeEntry
+from aop.kernel.config.in_force import Config
+from aop.kernel.ports.git import TreeEntry
 
 if TYPE_CHECKING:
     from aop.adapters.configuration import Branches

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
     from aop.adapters.git.command import GitDir
     from aop.brains.ports import Brain
-    from aop.kernel.furnisher import Furnisher
-    from aop.kernel.ports import NewId
-    from aop.kernel.remotes import Remotes
-    from aop.kernel.reviewer import Reviewer
+    from aop.kernel.ports.handed_in import NewId
+    from aop.kernel.ports.remotes import Remotes
+    from aop.kernel.ports.reviewer import Reviewer
+    from aop.kernel.ports.worktree_extras import Furnisher
 
 MODULES = ("aop.adapters.git.furnishing", "aop.adapters.git.remotes", "aop.adapters.models.reviewing")
 """What is imported late."""

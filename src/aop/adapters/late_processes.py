@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TypeVar
 
-from aop.kernel.ports import Command, Ended, Processes
+from aop.kernel.ports.processes import Command, Ended, Processes
 
 T = TypeVar("T")
 

@@ -20,9 +20,9 @@ from aop.adapters.ticket_ledger import TicketLedger
 from aop.core.clock import timestamp
 from aop.core.errors import InvalidFeatureSlug, WorktreeBusy
 from aop.core.ids import CommitId, FeatureId, feature_id
-from aop.kernel.documents import FeatureState
-from aop.kernel.ports import Locks
-from aop.kernel.record import Record
+from aop.kernel.ports.locks import Locks
+from aop.kernel.record.documents.features import FeatureState
+from aop.kernel.record.port import Record
 
 Kind = Literal["worktree", "branch", "logs", "process", "ticket_run"]
 TICKET_RUN_DAYS = 90

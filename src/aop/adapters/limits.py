@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from aop.adapters.control_groups import ControlGroup, control_group
-from aop.kernel.limits import StepLimits
+from aop.kernel.config.policy import StepLimits
 
 # When the memory of the machine is used up, the kernel ends a step rather than AOP or what the user has open.
 _FIRST_TO_GO = "500"

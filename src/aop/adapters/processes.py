@@ -24,7 +24,7 @@ from aop.adapters.sandbox import Bubblewrap, Mount, Unproven, installed_bubblewr
 from aop.adapters.steplogs import StepLog, without_controls
 from aop.adapters.toolchains import homes_of_tools, is_within, named_roots, tool_roots
 from aop.core.errors import Fault, SandboxUnavailable
-from aop.kernel.ports import Command, Ended, Ending
+from aop.kernel.ports.processes import Command, Ended, Ending
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ class _Outcome(Struct, frozen=True, kw_only=True):
 
 
 class LocalProcesses:
-    """Implements `aop.kernel.ports.Processes`."""
+    """Implements `aop.kernel.ports.processes.Processes`."""
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from aop.adapters.children import MARKER, CannotStart
 from aop.adapters.toolchains import is_within, search_path
-from aop.kernel.ports import Command
+from aop.kernel.ports.processes import Command
 
 _FIXED = {
     "CI": "true",

@@ -11,7 +11,7 @@ KEY_BYTES = 32
 
 
 class FileSigner:
-    """Implements `aop.kernel.ports.Signer` with HMAC-SHA256."""
+    """Implements `aop.kernel.ports.signer.Signer` with HMAC-SHA256."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

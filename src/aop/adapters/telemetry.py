@@ -18,9 +18,9 @@ from aop.adapters.agents.vendors import VENDORS
 from aop.adapters.late_processes import LateProcesses
 from aop.core.errors import Refusal
 from aop.core.version import VERSION
-from aop.kernel.calls import Kernel
-from aop.kernel.noted_calls import CallLog, NotedCall
-from aop.kernel.ports import Command, Ended, Ending, Processes
+from aop.kernel.gateway.calls import Kernel
+from aop.kernel.ports.call_log import CallLog, NotedCall
+from aop.kernel.ports.processes import Command, Ended, Ending, Processes
 from aop.supervisor.workers import Worker, WorkerInput, WorkerOutput
 
 if TYPE_CHECKING:  # it takes most of a second, and few have it

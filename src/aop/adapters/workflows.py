@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aop.core.ids import FeatureId
-from aop.kernel.calls import Kernel
+from aop.kernel.gateway.calls import Kernel
 
 
 def show_workflow(kernel: Kernel, name: FeatureId) -> None:

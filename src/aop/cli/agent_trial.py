@@ -16,7 +16,7 @@ from aop.cli.supervised import open_door
 from aop.core.errors import NoUsableAnswer
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
-from aop.kernel.usage import Usage
+from aop.kernel.record.documents.usage import Usage
 from aop.supervisor.providers import ROLES
 from aop.supervisor.workers import Note, ProviderChoice, WorkerInput
 from aop.wiring import App, Settings, agent_staff, build

@@ -17,7 +17,7 @@ from aop.adapters.agents.vendors import VENDORS, Vendor
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
 from aop.core.errors import AgentProviderNotConfigured, InvalidCliArgs, Json, NotARepository, UnsupportedAgentProvider
-from aop.kernel.agent_models import Provider, Runtime
+from aop.kernel.config.agents import Provider, Runtime
 from aop.supervisor.providers import ProviderWish, choices
 from aop.wiring import Settings, build
 

@@ -10,7 +10,7 @@ from aop.adapters.supervisor_lease import holder_of
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
 from aop.core.errors import UnknownQuestion
-from aop.kernel.permits import YES
+from aop.kernel.features.opened_paths import YES
 from aop.wiring import App, Settings, build
 
 

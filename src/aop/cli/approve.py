@@ -10,9 +10,9 @@ from typing import Any
 
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
-from aop.kernel.calls import Envelope
-from aop.kernel.documents import FeatureState
-from aop.kernel.merging import approvable
+from aop.kernel.gateway.calls import Envelope
+from aop.kernel.merges.merge import approvable
+from aop.kernel.record.documents.features import FeatureState
 from aop.wiring import App, Settings, build
 
 

@@ -26,8 +26,9 @@ from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
 from aop.core.errors import Fault, Json, ReplayDiverged
 from aop.core.ids import CommitId, FeatureId
-from aop.kernel.calls import Envelope
-from aop.kernel.documents import AcceptedPlan, Status
+from aop.kernel.gateway.calls import Envelope
+from aop.kernel.record.documents.features import Status
+from aop.kernel.record.documents.plans import AcceptedPlan
 from aop.supervisor.life import limits_of
 from aop.wiring import App, Settings, build, build_supervision
 

@@ -18,7 +18,7 @@ from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
 from aop.core.errors import Json
 from aop.core.redaction.redactor import Redactor
-from aop.kernel.calls import Call
+from aop.kernel.gateway.calls import Call
 from aop.wiring import Settings, build
 
 RUNS_GATES = "gates.run"

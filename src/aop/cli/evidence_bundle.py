@@ -11,10 +11,13 @@ from aop.adapters.archives import with_sums
 from aop.core.errors import VersionConflict
 from aop.core.ids import FeatureId
 from aop.core.text.json import canonical_json, pretty_json
-from aop.kernel.calls import Envelope
-from aop.kernel.documents import AcceptedPlan, Approval, FeatureState, GateRun
-from aop.kernel.record import Snapshot
-from aop.kernel.tools.review import DiffBundle, FeatureSummary
+from aop.kernel.gateway.calls import Envelope
+from aop.kernel.record.documents.approvals import Approval
+from aop.kernel.record.documents.features import FeatureState
+from aop.kernel.record.documents.gate_runs import GateRun
+from aop.kernel.record.documents.plans import AcceptedPlan
+from aop.kernel.record.port import Snapshot
+from aop.kernel.tools.report.review import DiffBundle, FeatureSummary
 from aop.web.review_page import review_page
 from aop.wiring import App
 

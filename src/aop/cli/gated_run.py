@@ -23,10 +23,10 @@ from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.gated.driving import Drive, DriveEnded, DriveEnding, DriveLimits
 from aop.gated.steering import refuse_without_plan
-from aop.kernel.calls import Envelope
-from aop.kernel.gateway import Gateway
-from aop.kernel.ports import Report
-from aop.kernel.principals import Principal
+from aop.kernel.gateway.calls import Envelope
+from aop.kernel.gateway.gateway import Gateway
+from aop.kernel.gateway.principals import Principal
+from aop.kernel.ports.handed_in import Report
 from aop.supervisor.providers import ROLES, ProviderWish, choice_of
 from aop.wiring import App, Settings, build, gated_agent, make_ready_for_threads
 

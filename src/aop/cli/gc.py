@@ -14,7 +14,7 @@ from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
 from aop.core.errors import Fault, Json
 from aop.core.roles import Role
-from aop.kernel.principals import Principal
+from aop.kernel.gateway.principals import Principal
 from aop.wiring import App, Settings, build
 
 

@@ -15,8 +15,8 @@ from aop.cli.contracts import contracts_in
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
 from aop.core.errors import Json
-from aop.kernel.config import Config
-from aop.kernel.config_models import Mode, Profile, Step
+from aop.kernel.config.gates import Mode, Profile, Step
+from aop.kernel.config.in_force import Config
 
 POLICY = f"{FOLDER}/policy.yaml"
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from aop.adapters.supervisor_lease import LeaseHolder, holder_of
 from aop.cli.supervised import LEASE
 from aop.core.errors import NoSupervisor
-from aop.kernel.wishes import Wish
+from aop.kernel.record.documents.runs import Wish
 from aop.wiring import App
 
 LOOK_SECONDS = 0.05

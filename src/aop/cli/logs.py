@@ -16,9 +16,9 @@ from aop.cli.terminal import Terminal
 from aop.core.errors import InvalidCliArgs, Json, UnknownFeature
 from aop.core.ids import FeatureId, feature_id
 from aop.core.text.visible import visible
-from aop.kernel.documents import FeatureState
-from aop.kernel.noted_calls import NotedCall
-from aop.kernel.record import Event, JournalEntry
+from aop.kernel.ports.call_log import NotedCall
+from aop.kernel.record.documents.features import FeatureState
+from aop.kernel.record.port import Event, JournalEntry
 from aop.wiring import CALL_LOG, App, Settings, build
 
 LOOK_AGAIN_SECONDS = 0.2

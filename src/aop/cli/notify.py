@@ -12,7 +12,7 @@ from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
 from aop.core.errors import InvalidCliArgs, Json
 from aop.core.ids import FeatureId
-from aop.kernel.people_models import NoticeKind, NotificationTarget
+from aop.kernel.config.people import NoticeKind, NotificationTarget
 from aop.supervisor.notices import Notice
 from aop.wiring import Settings, build
 

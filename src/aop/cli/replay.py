@@ -15,8 +15,8 @@ from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
 from aop.core.errors import UnknownRun
 from aop.core.text.visible import visible
-from aop.kernel.projections import DECISIONS, sentence_of
-from aop.kernel.record import JournalEntry
+from aop.kernel.record.port import JournalEntry
+from aop.kernel.record.projections import DECISIONS, sentence_of
 from aop.wiring import Settings, build
 
 BEGAN = "run_began"

@@ -12,8 +12,8 @@ from aop.cli.live_run import running_supervisor
 from aop.cli.supervised import agents_before, order_of, supervised, supervising_arguments
 from aop.cli.terminal import Terminal
 from aop.core.errors import SupervisorRunning
-from aop.kernel.calls import Envelope
-from aop.kernel.wishes import Pause
+from aop.kernel.gateway.calls import Envelope
+from aop.kernel.record.documents.runs import Pause
 from aop.wiring import Settings, build
 
 

@@ -16,7 +16,7 @@ from aop.cli.exits import Exit
 from aop.cli.review_text import review_text
 from aop.cli.terminal import Terminal
 from aop.core.errors import VersionConflict
-from aop.kernel.tools.review import DiffBundle, FeatureSummary
+from aop.kernel.tools.report.review import DiffBundle, FeatureSummary
 from aop.web.review_page import review_page
 from aop.wiring import Settings, build
 

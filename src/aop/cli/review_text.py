@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from aop.core.text.visible import pieces, visible, visible_name
-from aop.kernel.documents import Status
-from aop.kernel.permits import YES
-from aop.kernel.tools.review import DiffBundle, FeatureSummary
-from aop.kernel.usage import told
+from aop.kernel.features.opened_paths import YES
+from aop.kernel.record.documents.features import Status
+from aop.kernel.record.spending import told
+from aop.kernel.tools.report.review import DiffBundle, FeatureSummary
 from aop.web.review_view import (
     AGENT_TEXT,
     WORD_OF_STANDING,

@@ -14,7 +14,7 @@ from aop.cli.terminal import Terminal
 from aop.core.errors import Json
 from aop.core.ids import FeatureId
 from aop.core.text.visible import visible
-from aop.kernel.documents import Status
+from aop.kernel.record.documents.features import Status
 from aop.supervisor.board import Board, Standing
 from aop.supervisor.orchestrator import NextStep, next_steps
 from aop.supervisor.supervising import Outlook, outlook

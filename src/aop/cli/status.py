@@ -13,7 +13,8 @@ import msgspec
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
 from aop.core.ids import FeatureId
-from aop.kernel.usage import Spending, told
+from aop.kernel.record.documents.usage import Spending
+from aop.kernel.record.spending import told
 from aop.wiring import App, Settings, build
 
 

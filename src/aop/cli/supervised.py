@@ -24,8 +24,8 @@ from aop.cli.terminal import Terminal
 from aop.core.errors import InvalidCliArgs
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
-from aop.kernel.run_facts import NewestRun, RunProvider
-from aop.kernel.usage import OpenTurn, Usage
+from aop.kernel.record.documents.runs import NewestRun, RunProvider
+from aop.kernel.record.documents.usage import OpenTurn, Usage
 from aop.supervisor.killed_turns import count_killed_turns
 from aop.supervisor.life import RunLimits, limits_of
 from aop.supervisor.providers import NOBODY, ProviderWish, choices

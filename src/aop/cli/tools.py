@@ -18,9 +18,9 @@ from aop.cli.exits import Exit
 from aop.cli.role_words import role
 from aop.cli.terminal import Terminal
 from aop.core.errors import ContractDrift
-from aop.kernel.calls import Tool
-from aop.kernel.contracts import catalog_row, undescribed
-from aop.kernel.principals import Principal
+from aop.kernel.contracts.contract_files import catalog_row, undescribed
+from aop.kernel.gateway.calls import Tool
+from aop.kernel.gateway.principals import Principal
 from aop.wiring import Settings, build
 
 

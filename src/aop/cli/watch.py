@@ -17,7 +17,7 @@ from aop.cli.live_run import running_supervisor
 from aop.cli.terminal import Terminal
 from aop.core.ids import FeatureId
 from aop.core.text.visible import visible
-from aop.kernel.usage import Spending
+from aop.kernel.record.documents.usage import Spending
 from aop.wiring import App, Settings, build
 
 LOOK_AGAIN_SECONDS = 0.3

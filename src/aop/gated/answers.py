@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from aop.core.roles import Role
 from aop.gated.workflow import Decision, Expectation, SubmissionVerdict
-from aop.kernel.calls import Arguments
+from aop.kernel.gateway.calls import Arguments
 
 SWE = frozenset({Role.SWE, Role.SYSTEM})
 Summary = Annotated[str, Meta(min_length=1, max_length=10_000)]

@@ -10,12 +10,12 @@ from aop.core.roles import Role
 from aop.gated.sitting import workflow_of
 from aop.gated.standing import plan_of
 from aop.gated.workflow import Phase
-from aop.kernel.calls import Call
-from aop.kernel.documents import FeatureState, Status
-from aop.kernel.principals import Principal
-from aop.kernel.record import Operation
-from aop.kernel.tools.merge import TOOLS as MERGE_TOOLS
-from aop.kernel.tools.merge import Merge, ready_to_merge
+from aop.kernel.gateway.calls import Call
+from aop.kernel.gateway.principals import Principal
+from aop.kernel.record.documents.features import FeatureState, Status
+from aop.kernel.record.port import Operation
+from aop.kernel.tools.feature.merge import TOOLS as MERGE_TOOLS
+from aop.kernel.tools.feature.merge import Merge, ready_to_merge
 
 MERGE = next(tool for tool in MERGE_TOOLS if tool.run is ready_to_merge)
 

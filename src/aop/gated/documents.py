@@ -11,7 +11,8 @@ from aop.core.errors import Refusal
 from aop.core.ids import CommitId, FeatureId, TreeId
 from aop.gated.active_pr import ActivePr, plan_text, read_plan
 from aop.gated.workflow import Workflow
-from aop.kernel.documents import Document, Subject
+from aop.kernel.record.documents.base import Document
+from aop.kernel.record.documents.gate_runs import Subject
 
 ACTIVE_PR, ORCHESTRATION_STATE = "ACTIVE_PR.json", "ORCHESTRATION_STATE.json"
 REVIEW_INPUT = ".aop-review.json"

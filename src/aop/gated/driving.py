@@ -16,11 +16,12 @@ from aop.gated.documents import GatedWorkflow
 from aop.gated.master_plan import is_done
 from aop.gated.standing import GET_TASK, SUBMIT_WORK
 from aop.gated.workflow import Phase, Workflow
-from aop.kernel.calls import Envelope
-from aop.kernel.gateway import Gateway
-from aop.kernel.merging import base_head
-from aop.kernel.principals import Principal
-from aop.kernel.usage import Overrun, Usage, overrun
+from aop.kernel.gateway.calls import Envelope
+from aop.kernel.gateway.gateway import Gateway
+from aop.kernel.gateway.principals import Principal
+from aop.kernel.merges.merge import base_head
+from aop.kernel.record.documents.usage import Overrun, Usage
+from aop.kernel.record.spending import overrun
 
 ENDS_A_TURN = frozenset({SUBMIT_WORK, "request_scope_reduction", "escalate_for_external_help"})
 """One attempt, and then its report: what an agent wants after one of these it wants without the answer (GATED-03)."""

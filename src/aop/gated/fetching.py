@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from aop.core.ids import CommitId
 from aop.gated.sitting import Sitting
-from aop.kernel.merging import base_head
-from aop.kernel.remotes import RemoteBranch
+from aop.kernel.merges.merge import base_head
+from aop.kernel.ports.remotes import RemoteBranch
 
 
 def latest_base(sitting: Sitting) -> CommitId:

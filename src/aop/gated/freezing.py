@@ -9,8 +9,8 @@ from aop.core.paths import globs
 from aop.gated.active_pr import StepType
 from aop.gated.sitting import Sitting
 from aop.gated.standing import step_of
-from aop.kernel.ports import FileMode, TreeChange, TreeEntry
-from aop.kernel.questions import Question
+from aop.kernel.ports.git import FileMode, TreeChange, TreeEntry
+from aop.kernel.record.documents.questions import Question
 
 GRANT, REFUSE = "grant", "refuse"
 _SWITCHES_OFF = re.compile(rb"skip|xfail|disabled|\bonly\(", re.IGNORECASE)

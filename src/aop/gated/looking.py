@@ -25,10 +25,10 @@ from aop.gated.documents import ACTIVE_PR, ORCHESTRATION_STATE, GatedWorkflow
 from aop.gated.sitting import workflow_of
 from aop.gated.standing import GET_TASK, SUBMIT_WORK
 from aop.gated.workflow import Phase
-from aop.kernel.calls import Call, Kernel, Outcome, Tool
-from aop.kernel.ports import FileMode, Git
-from aop.kernel.tools.repo import LARGEST_READ, as_text, masked_bytes, masked_names
-from aop.kernel.tools.search import Search, found_in
+from aop.kernel.gateway.calls import Call, Kernel, Outcome, Tool
+from aop.kernel.ports.git import FileMode, Git
+from aop.kernel.tools.repo.read import LARGEST_READ, as_text, masked_bytes, masked_names
+from aop.kernel.tools.repo.search import Search, found_in
 
 WORKING = frozenset(
     {Phase.INITIALIZING, Phase.EXECUTING_TDD, Phase.DEBUGGING, Phase.REPLANNING, Phase.FINALIZE_COMPLETE}

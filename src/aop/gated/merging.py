@@ -9,10 +9,11 @@ from aop.gated.sitting import Sitting
 from aop.gated.standing import plan_of
 from aop.gated.verification import run_mode
 from aop.gated.workflow import ApprovalAwaited, CheckPlan, Merge, MergeConflicted, Merged, PlanMarked
-from aop.kernel.documents import Status, Verdict
-from aop.kernel.features import moved
-from aop.kernel.merging import base_head
-from aop.kernel.ports import ConflictedPaths
+from aop.kernel.features.lifecycle import moved
+from aop.kernel.merges.merge import base_head
+from aop.kernel.ports.git import ConflictedPaths
+from aop.kernel.record.documents.features import Status
+from aop.kernel.record.documents.gate_runs import Verdict
 
 
 def marked_plan(sitting: Sitting, action: CheckPlan) -> PlanMarked:

@@ -17,16 +17,16 @@ from aop.gated.looking import content_of, next_call_of, state_of
 from aop.gated.sitting import Asking, Sitting, sitting_of
 from aop.gated.standing import plan_of, step_of
 from aop.gated.workflow import Phase
-from aop.kernel.applying import applied
-from aop.kernel.calls import Call, Outcome, Tool
-from aop.kernel.diffs import parse_patch
-from aop.kernel.gates import unproven
-from aop.kernel.locks import now_by
-from aop.kernel.needed_locks import check_unbroken, locks_for_paths
-from aop.kernel.patches import refuse_secret_name, refuse_secrets, rules_of
-from aop.kernel.ports import FileMode
-from aop.kernel.questions import Question
-from aop.kernel.tools.patch import PatchedTree, PatchTarget, judge_proposal, proposal_for
+from aop.kernel.gates.steps import unproven
+from aop.kernel.gateway.calls import Call, Outcome, Tool
+from aop.kernel.locks.leases import now_by
+from aop.kernel.patches.apply import applied
+from aop.kernel.patches.checks import refuse_secret_name, refuse_secrets, rules_of
+from aop.kernel.patches.parser import parse_patch
+from aop.kernel.plans.needed_locks import check_unbroken, locks_for_paths
+from aop.kernel.ports.git import FileMode
+from aop.kernel.record.documents.questions import Question
+from aop.kernel.tools.repo.apply_patch import PatchedTree, PatchTarget, judge_proposal, proposal_for
 
 PLANNING = (Phase.INITIALIZING, Phase.REPLANNING)
 STEPPING = (Phase.EXECUTING_TDD, Phase.DEBUGGING)

@@ -36,10 +36,10 @@ from aop.gated.workflow import (
     Squash,
     Squashed,
 )
-from aop.kernel.documents import FeatureState, Status
-from aop.kernel.features import NOT_RUN
-from aop.kernel.gates import unproven
-from aop.kernel.merging import refuse_secret_message
+from aop.kernel.features.lifecycle import NOT_RUN
+from aop.kernel.gates.steps import unproven
+from aop.kernel.merges.merge import refuse_secret_message
+from aop.kernel.record.documents.features import FeatureState, Status
 
 
 def carried_through(sitting: Sitting, event: Event) -> Brief | Judge:

@@ -13,11 +13,11 @@ from aop.gated.documents import GatedWorkflow
 from aop.gated.machine import step
 from aop.gated.sitting import put_workflow, rules_for
 from aop.gated.workflow import PersonGuided
-from aop.kernel.calls import Call, ChangeArguments, Outcome, Tool, the_feature
-from aop.kernel.held_features import held_worktree
-from aop.kernel.permissions import COORDINATORS
-from aop.kernel.questions import Question
-from aop.kernel.record import Transaction
+from aop.kernel.features.worktree_hold import held_worktree
+from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, the_feature
+from aop.kernel.gateway.role_sets import COORDINATORS
+from aop.kernel.record.documents.questions import Question
+from aop.kernel.record.port import Transaction
 
 
 class Resume(ChangeArguments, frozen=True, kw_only=True):

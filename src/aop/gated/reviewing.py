@@ -14,9 +14,9 @@ from aop.gated.sitting import ReviewHeld, Sitting
 from aop.gated.standing import plan_of
 from aop.gated.verification import output_of, run_in_worktree, step_plan
 from aop.gated.workflow import Review, Reviewed, ReviewFailed
-from aop.kernel.config_models import Step
-from aop.kernel.documents import Verdict
-from aop.kernel.reviewer import ReviewWanted
+from aop.kernel.config.gates import Step
+from aop.kernel.ports.reviewer import ReviewWanted
+from aop.kernel.record.documents.gate_runs import Verdict
 from aop.reviews.report import CodeReviewReport, Finding, ReviewVerdict, Severity, blocking
 
 LARGEST_DIFF = 4 * 1024 * 1024

@@ -24,18 +24,20 @@ from aop.core.ids import CommitId, FeatureId
 from aop.gated.documents import REVIEW_INPUT, GatedWorkflow
 from aop.gated.standing import Rules
 from aop.gated.workflow import AttemptThresholds, Workflow
-from aop.kernel.calls import Call, Kernel, Outcome
-from aop.kernel.config import Config
-from aop.kernel.documents import TERMINAL, FeatureState, GateRun, Status
-from aop.kernel.features import relist, store
-from aop.kernel.gate_runs import record_run
-from aop.kernel.gated_models import GatedRules
-from aop.kernel.held_features import held_worktree
-from aop.kernel.principals import Principal
-from aop.kernel.questions import HumanGate
-from aop.kernel.record import Snapshot, Transaction
-from aop.kernel.tools.inbox import put_question
-from aop.kernel.usage import FeatureUsage, Usage, with_turn
+from aop.kernel.config.gated import GatedRules
+from aop.kernel.config.in_force import Config
+from aop.kernel.features.lifecycle import relist, store
+from aop.kernel.features.worktree_hold import held_worktree
+from aop.kernel.gates.runs import record_run
+from aop.kernel.gateway.calls import Call, Kernel, Outcome
+from aop.kernel.gateway.principals import Principal
+from aop.kernel.record.documents.features import TERMINAL, FeatureState, Status
+from aop.kernel.record.documents.gate_runs import GateRun
+from aop.kernel.record.documents.questions import HumanGate
+from aop.kernel.record.documents.usage import FeatureUsage, Usage
+from aop.kernel.record.port import Snapshot, Transaction
+from aop.kernel.record.spending import with_turn
+from aop.kernel.tools.inbox.ask import put_question
 
 
 class RefMove(Struct, frozen=True, kw_only=True):

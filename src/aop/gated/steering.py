@@ -14,15 +14,15 @@ from aop.gated.documents import ACTIVE_PR, ORCHESTRATION_STATE, GatedWorkflow
 from aop.gated.master_plan import plan_problem, pull_requests
 from aop.gated.sitting import put_workflow, write_files
 from aop.gated.workflow import Workflow
-from aop.kernel.calls import Arguments, Call, ChangeArguments, Kernel, Outcome, Tool, the_feature
-from aop.kernel.documents import TERMINAL, FeatureState, Status
-from aop.kernel.features import moved, store
-from aop.kernel.held_features import held_worktree
-from aop.kernel.merging import base_head
-from aop.kernel.permissions import COORDINATORS
-from aop.kernel.ports import FileMode
-from aop.kernel.questions import Question, closed
-from aop.kernel.record import Snapshot, Transaction
+from aop.kernel.features.lifecycle import moved, store
+from aop.kernel.features.worktree_hold import held_worktree
+from aop.kernel.gateway.calls import Arguments, Call, ChangeArguments, Kernel, Outcome, Tool, the_feature
+from aop.kernel.gateway.role_sets import COORDINATORS
+from aop.kernel.merges.merge import base_head
+from aop.kernel.ports.git import FileMode
+from aop.kernel.record.documents.features import TERMINAL, FeatureState, Status
+from aop.kernel.record.documents.questions import Question, closed
+from aop.kernel.record.port import Snapshot, Transaction
 
 BEGUN_AGAIN = "The workflow was begun again."
 

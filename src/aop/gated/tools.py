@@ -25,9 +25,9 @@ from aop.gated.workflow import (
     Submitted,
     TaskAsked,
 )
-from aop.kernel.calls import Arguments, Call, Outcome, Tool
-from aop.kernel.questions import Question
-from aop.kernel.tokens import IssuedToken
+from aop.kernel.gateway.calls import Arguments, Call, Outcome, Tool
+from aop.kernel.gateway.tokens import IssuedToken
+from aop.kernel.record.documents.questions import Question
 
 NOT_APPROVED = "The reviewer did not approve in as many rounds as the policy allows; a person has to decide."
 

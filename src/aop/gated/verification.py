@@ -14,15 +14,15 @@ from aop.gated.documents import Unfixed
 from aop.gated.freezing import changed_tests, tests_to_freeze, weakened_tests
 from aop.gated.sitting import Sitting
 from aop.gated.workflow import CommandRan, PreflightRan, RunCommand, RunPreflight, RunWithoutFix, WithoutFixRan
-from aop.kernel.baselines import base_tests
-from aop.kernel.config import Config
-from aop.kernel.config_models import Mode, Step, TestsParser
-from aop.kernel.documents import GateRun, Subject, Verdict
-from aop.kernel.gate_reports import Reports
-from aop.kernel.gate_runs import GatePlan, planned_gates, run_gates
-from aop.kernel.gates import definition_of, profile_named, with_verdict
-from aop.kernel.held_features import note_quarantined
-from aop.kernel.ports import FileContent
+from aop.kernel.config.gates import Mode, Step, TestsParser
+from aop.kernel.config.in_force import Config
+from aop.kernel.features.worktree_hold import note_quarantined
+from aop.kernel.gates.baselines import base_tests
+from aop.kernel.gates.reports.verdict import Reports
+from aop.kernel.gates.runs import GatePlan, planned_gates, run_gates
+from aop.kernel.gates.steps import definition_of, profile_named, with_verdict
+from aop.kernel.ports.git import FileContent
+from aop.kernel.record.documents.gate_runs import GateRun, Subject, Verdict
 
 LARGEST_OUTPUT = 200_000
 METACHARACTERS = frozenset(";|&<>`$\n\r")

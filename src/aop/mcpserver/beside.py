@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 from aop.adapters.listening import LOOPBACK, loopback_socket
 from aop.core.errors import Fault
-from aop.kernel.gateway import Gateway
-from aop.kernel.tokens import Tokens
+from aop.kernel.gateway.gateway import Gateway
+from aop.kernel.gateway.tokens import Tokens
 from aop.mcpserver.door import Door
 from aop.mcpserver.http import PATH, Serving, caller_of_request
 

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from aop.kernel.calls import Envelope
-from aop.kernel.gateway import Asked
+from aop.kernel.gateway.calls import Envelope
+from aop.kernel.gateway.gateway import Asked
 
 AT_ONCE = 32
 """Nobody waits for more calls of others than so many, twice."""

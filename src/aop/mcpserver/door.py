@@ -28,9 +28,9 @@ from mcp_types import (
 
 from aop.core.errors import InternalError, InvalidArguments, Refusal
 from aop.core.version import VERSION
-from aop.kernel.calls import Envelope, refused
-from aop.kernel.gateway import Asked, Gateway
-from aop.kernel.principals import Principal
+from aop.kernel.gateway.calls import Envelope, refused
+from aop.kernel.gateway.gateway import Asked, Gateway
+from aop.kernel.gateway.principals import Principal
 from aop.mcpserver.brief_calls import BriefCalls
 from aop.mcpserver.publishing import OPERATION_ID, names_by_alias, published
 from aop.wiring import make_ready_for_threads

@@ -24,10 +24,10 @@ from starlette.routing import Route
 from aop.adapters.listening import LOOPBACK, Listening
 from aop.core.errors import ServerStopping, TokenInvalid
 from aop.core.version import VERSION
-from aop.kernel.calls import refused
-from aop.kernel.gateway import Gateway
-from aop.kernel.principals import Principal
-from aop.kernel.tokens import Tokens
+from aop.kernel.gateway.calls import refused
+from aop.kernel.gateway.gateway import Gateway
+from aop.kernel.gateway.principals import Principal
+from aop.kernel.gateway.tokens import Tokens
 from aop.mcpserver.door import Door
 
 if TYPE_CHECKING:

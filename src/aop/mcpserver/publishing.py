@@ -9,8 +9,8 @@ from mcp_types import ToolAnnotations
 
 from aop.core.errors import Fault
 from aop.core.roles import Role
-from aop.kernel.calls import Tool
-from aop.kernel.schemas import tool_schemas
+from aop.kernel.contracts.schemas import tool_schemas
+from aop.kernel.gateway.calls import Tool
 
 LONGEST_NAME = 64
 OPERATION_ID = "operation_id"

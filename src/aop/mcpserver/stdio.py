@@ -7,8 +7,8 @@ from collections.abc import Callable
 import anyio
 from mcp.server.stdio import stdio_server
 
-from aop.kernel.gateway import Gateway
-from aop.kernel.principals import Principal
+from aop.kernel.gateway.gateway import Gateway
+from aop.kernel.gateway.principals import Principal
 from aop.mcpserver.door import Door
 
 

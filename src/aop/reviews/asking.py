@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aop.brains.ports import Answer, Brain
 from aop.brains.prompts import Data, Prompt, prompt
-from aop.kernel.reviewer import ReviewWanted
+from aop.kernel.ports.reviewer import ReviewWanted
 from aop.reviews.report import CodeReviewReport
 
 TASK = "Review this pull request. Answer once, with the report."

@@ -14,7 +14,7 @@ from aop.brains.ports import Brain
 from aop.brains.prompts import Data, prompt
 from aop.core.errors import Refusal
 from aop.core.ids import FeatureId
-from aop.kernel.usage import Usage
+from aop.kernel.record.documents.usage import Usage
 
 _INSTRUCTIONS = (
     "You coordinate features that are built at the same time in one repository. The plan of one collides with that of"

@@ -8,8 +8,8 @@ import msgspec
 
 from aop.core.errors import CostCapReached
 from aop.core.ids import FeatureId
-from aop.kernel.questions import RAISE, STOP
-from aop.kernel.usage import Overrun
+from aop.kernel.record.documents.questions import RAISE, STOP
+from aop.kernel.record.documents.usage import Overrun
 from aop.supervisor.journey import AskPerson
 
 

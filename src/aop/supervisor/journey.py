@@ -10,10 +10,11 @@ from msgspec import Struct
 
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
-from aop.kernel.config_models import CollisionStrategy, Mode
-from aop.kernel.documents import Status
-from aop.kernel.questions import HumanGate, Prerequisite
-from aop.kernel.usage import Overrun
+from aop.kernel.config.gates import Mode
+from aop.kernel.config.policy import CollisionStrategy
+from aop.kernel.record.documents.features import Status
+from aop.kernel.record.documents.questions import HumanGate, Prerequisite
+from aop.kernel.record.documents.usage import Overrun
 from aop.supervisor.workers import ToolResult, WorkerOutput
 
 

@@ -8,9 +8,9 @@ import msgspec
 
 from aop.core.errors import Fault
 from aop.core.roles import Role
-from aop.kernel.gateway import Gateway
-from aop.kernel.principals import Principal
-from aop.kernel.usage import OpenTurn, Usage
+from aop.kernel.gateway.gateway import Gateway
+from aop.kernel.gateway.principals import Principal
+from aop.kernel.record.documents.usage import OpenTurn, Usage
 
 
 def count_killed_turns(gateway: Gateway, metered: Callable[[OpenTurn], Usage | None]) -> tuple[OpenTurn, ...]:

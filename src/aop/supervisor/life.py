@@ -22,13 +22,13 @@ from aop.core.errors import InternalError, Json, VersionConflict
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.core.run import Kind, Run, RunBroke
-from aop.kernel.config_models import CollisionStrategy, SupervisorRules
-from aop.kernel.documents import FeatureState, Status
-from aop.kernel.gateway import Gateway
-from aop.kernel.permits import YES
-from aop.kernel.prerequisites import still_waited_for
-from aop.kernel.principals import Principal
-from aop.kernel.questions import Question
+from aop.kernel.config.policy import CollisionStrategy, SupervisorRules
+from aop.kernel.features.opened_paths import YES
+from aop.kernel.gateway.gateway import Gateway
+from aop.kernel.gateway.principals import Principal
+from aop.kernel.plans.prerequisites import still_waited_for
+from aop.kernel.record.documents.features import FeatureState, Status
+from aop.kernel.record.documents.questions import Question
 from aop.supervisor.advice import Adviser, NoAdviser
 from aop.supervisor.board import NOBODY, Board, Standing
 from aop.supervisor.journey import (

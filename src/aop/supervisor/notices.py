@@ -10,10 +10,10 @@ from msgspec import Struct
 
 from aop.core.ids import FeatureId
 from aop.core.text.visible import visible
-from aop.kernel.documents import FeatureState, Status
-from aop.kernel.gateway import Gateway
-from aop.kernel.people_models import InboxRules, NoticeKind
-from aop.kernel.questions import Question, reminders_due
+from aop.kernel.config.people import InboxRules, NoticeKind
+from aop.kernel.gateway.gateway import Gateway
+from aop.kernel.record.documents.features import FeatureState, Status
+from aop.kernel.record.documents.questions import Question, reminders_due
 from aop.supervisor.board import Standing
 
 LONGEST_TEXT = 1000

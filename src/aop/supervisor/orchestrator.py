@@ -16,9 +16,9 @@ from msgspec import Struct
 
 from aop.core.ids import FeatureId
 from aop.core.paths.names import folded
-from aop.kernel.config_models import CollisionStrategy
-from aop.kernel.permits import YES
-from aop.kernel.questions import Prerequisite
+from aop.kernel.config.policy import CollisionStrategy
+from aop.kernel.features.opened_paths import YES
+from aop.kernel.record.documents.questions import Prerequisite
 from aop.supervisor.workers import ToolResult
 
 

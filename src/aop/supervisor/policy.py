@@ -15,10 +15,10 @@ from msgspec.structs import replace
 
 from aop.core.errors import InvalidArguments, NobodyAnsweredInTime, UnknownFeature
 from aop.core.roles import Role
-from aop.kernel.config_models import Mode
-from aop.kernel.documents import Status
-from aop.kernel.permits import NO, YES
-from aop.kernel.questions import RAISE
+from aop.kernel.config.gates import Mode
+from aop.kernel.features.opened_paths import NO, YES
+from aop.kernel.record.documents.features import Status
+from aop.kernel.record.documents.questions import RAISE
 from aop.supervisor.attempts import circling, fails_alike, fingerprint_of, history, tried, used_up, with_outcome
 from aop.supervisor.caps import cap_kept, cap_question
 from aop.supervisor.journey import (

@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from aop.core.errors import AgentProviderNotConfigured, UnsupportedAgentProvider
 from aop.core.roles import Role
-from aop.kernel.agent_models import Provider, Runtime
-from aop.kernel.run_facts import RunProvider
+from aop.kernel.config.agents import Provider, Runtime
+from aop.kernel.record.documents.runs import RunProvider
 from aop.supervisor.workers import ProviderChoice
 
 ROLES = (Role.ORCHESTRATOR, Role.PLANNER, Role.BUILDER, Role.QA)

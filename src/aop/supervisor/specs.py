@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from aop.core.errors import FeatureSlugCollision, InvalidFeatureSlug
 from aop.core.ids import FeatureId, feature_id
-from aop.kernel.projections import FEATURES
+from aop.kernel.record.projections import FEATURES
 
 SUFFIXES = (".spec", "-spec")
 

@@ -12,12 +12,13 @@ from aop.core.errors import Fault, Json
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.core.run import ENDED, Engine, RunId, RunState
-from aop.kernel.documents import TERMINAL, FeatureState
-from aop.kernel.gateway import Gateway
-from aop.kernel.principals import Principal
-from aop.kernel.questions import Question
-from aop.kernel.record import Event as JournalEvent
-from aop.kernel.wishes import Wish, is_paused
+from aop.kernel.gateway.gateway import Gateway
+from aop.kernel.gateway.principals import Principal
+from aop.kernel.record.documents.features import TERMINAL, FeatureState
+from aop.kernel.record.documents.questions import Question
+from aop.kernel.record.documents.runs import Wish
+from aop.kernel.record.port import Event as JournalEvent
+from aop.kernel.record.requests import is_paused
 from aop.supervisor.board import NOBODY, Board, Standing
 from aop.supervisor.life import AGAIN, PRIORITY, WAY, FeatureOrder, RunLimits
 from aop.supervisor.notices import Attention

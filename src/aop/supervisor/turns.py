@@ -14,13 +14,15 @@ from aop.core.ids import FeatureId
 from aop.core.redaction.redactor import masked
 from aop.core.roles import Role
 from aop.core.run import Run
-from aop.kernel.calls import Envelope, Kernel
-from aop.kernel.config_models import CollisionStrategy, Mode
-from aop.kernel.gateway import Gateway
-from aop.kernel.kept_patches import KeptPatch, kept_patch, whole_patch
-from aop.kernel.principals import Principal
-from aop.kernel.usage import Overrun, overrun
-from aop.kernel.wishes import is_paused
+from aop.kernel.config.gates import Mode
+from aop.kernel.config.policy import CollisionStrategy
+from aop.kernel.gateway.calls import Envelope, Kernel
+from aop.kernel.gateway.gateway import Gateway
+from aop.kernel.gateway.principals import Principal
+from aop.kernel.patches.stored import KeptPatch, kept_patch, whole_patch
+from aop.kernel.record.documents.usage import Overrun
+from aop.kernel.record.requests import is_paused
+from aop.kernel.record.spending import overrun
 from aop.supervisor.advice import Advice, Adviser, Ask
 from aop.supervisor.attempts import telling_line
 from aop.supervisor.journey import AskWorker, CallTool, TurnWithheld, WorkerAnswered, WorkerFailed

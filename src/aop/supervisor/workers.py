@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from aop.core.ids import FeatureId, ObjectId
 from aop.core.roles import Role
-from aop.kernel.usage import Usage
+from aop.kernel.record.documents.usage import Usage
 
 
 class ProviderChoice(Struct, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ from aop.core.errors import (
     TicketProviderUnsupported,
 )
 from aop.core.run import Run
-from aop.kernel.diffs import PatchRules, parse_patch
+from aop.kernel.patches.parser import PatchRules, parse_patch
 from aop.reviews.report import Finding, checked
 from aop.tickets import comments
 from aop.tickets import review_texts as texts

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from aop.core.text.visible import pieces, visible_name
 from aop.core.version import VERSION
-from aop.kernel.documents import Status
-from aop.kernel.permits import YES, PathAnswer
-from aop.kernel.tools.evidence import RunSummary
-from aop.kernel.tools.review import ApprovalFacts, DiffBundle, EvidenceLinks, FeatureSummary, TouchedFile
-from aop.kernel.usage import told
+from aop.kernel.features.opened_paths import YES, PathAnswer
+from aop.kernel.record.documents.features import Status
+from aop.kernel.record.spending import told
+from aop.kernel.tools.gates.evidence import RunSummary
+from aop.kernel.tools.report.review import ApprovalFacts, DiffBundle, EvidenceLinks, FeatureSummary, TouchedFile
 from aop.web.review_view import (
     AGENT_TEXT,
     WORD_OF_STANDING,

@@ -12,13 +12,14 @@ import msgspec
 from msgspec import Struct
 
 from aop.core.text.visible import escapes_in, is_deceptive, visible_name
-from aop.kernel.accounting import STANDINGS
-from aop.kernel.coverage import Figure, TestReport
-from aop.kernel.documents import Status, Verdict
-from aop.kernel.obligation_review import ObligationReview
-from aop.kernel.permits import YES, PathAnswer
-from aop.kernel.tools.evidence import RunSummary
-from aop.kernel.tools.review import DiffBundle, FeatureSummary, TouchedFile
+from aop.kernel.features.opened_paths import YES, PathAnswer
+from aop.kernel.gates.reports.coverage import Figure, TestReport
+from aop.kernel.plans.obligations.accounting import STANDINGS
+from aop.kernel.plans.obligations.review import ObligationReview
+from aop.kernel.record.documents.features import Status
+from aop.kernel.record.documents.gate_runs import Verdict
+from aop.kernel.tools.gates.evidence import RunSummary
+from aop.kernel.tools.report.review import DiffBundle, FeatureSummary, TouchedFile
 
 AGENT_TEXT = "The planner's words: AOP checked their form, not whether they are true."
 

@@ -25,7 +25,7 @@ from aop.core.errors import (
     WebhookUnsupported,
 )
 from aop.core.run import RunId
-from aop.kernel.calls import refused
+from aop.kernel.gateway.calls import refused
 from aop.tickets.deliveries import DeliveryRules, Ignored, judged, offered_proof
 
 PATHS: Mapping[str, str] = {

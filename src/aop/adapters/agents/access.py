@@ -14,8 +14,9 @@ from aop.adapters.metering.tallies import Caps, Metered, Outcome
 from aop.core.errors import ProviderAuthMissing
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
-from aop.kernel.calls import Kernel
-from aop.kernel.usage import Usage, left_of_caps
+from aop.kernel.gateway.calls import Kernel
+from aop.kernel.record.documents.usage import Usage
+from aop.kernel.record.spending import left_of_caps
 
 if TYPE_CHECKING:  # it brings a web server along
     from aop.adapters.metering.sessions import Meter

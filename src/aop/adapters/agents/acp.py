@@ -15,7 +15,7 @@ from msgspec import Struct
 from aop.core.errors import NoUsableAnswer
 from aop.core.text.json import MalformedText, parse_json
 from aop.core.version import VERSION
-from aop.kernel.usage import Usage
+from aop.kernel.record.documents.usage import Usage
 
 PROTOCOL = 1
 _AUTH_REQUIRED = -32000

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 
 from aop.adapters.agents.vendors import VENDORS, Vendor
-from aop.kernel.agent_models import Provider
+from aop.kernel.config.agents import Provider
 
 _KNOWN = {
     "gemini": Provider.GEMINI,

@@ -33,8 +33,9 @@ from aop.adapters.steplogs import StepLog
 from aop.core.errors import NoUsableAnswer
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
-from aop.kernel.ports import Command, Ended, Ending
-from aop.kernel.usage import Usage, left_of_caps
+from aop.kernel.ports.processes import Command, Ended, Ending
+from aop.kernel.record.documents.usage import Usage
+from aop.kernel.record.spending import left_of_caps
 from aop.supervisor.workers import WorkerInput, WorkerOutput
 
 if TYPE_CHECKING:  # it brings a web server along

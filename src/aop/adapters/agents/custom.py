@@ -22,8 +22,8 @@ from aop.adapters.git.folders import held_folder
 from aop.core.errors import NoUsableAnswer, ProviderAuthMissing
 from aop.core.ids import FeatureId
 from aop.core.text.json import MalformedText, parse_json
-from aop.kernel.config_models import ExecutionRules, SupervisorRules
-from aop.kernel.ports import Command, Ended, Ending, Processes
+from aop.kernel.config.policy import ExecutionRules, SupervisorRules
+from aop.kernel.ports.processes import Command, Ended, Ending, Processes
 from aop.supervisor.workers import WorkerInput, WorkerOutput
 
 DEFAULT_VARIABLE = "AOP_CUSTOM_AGENT"

@@ -12,9 +12,9 @@ from aop.adapters.agents.scratch import ScratchReader
 from aop.adapters.agents.sessions import SessionDesk
 from aop.adapters.agents.turn_logs import AGENT_LOGS
 from aop.core.ids import FeatureId
-from aop.kernel.calls import Kernel
-from aop.kernel.provisions import environment_of
-from aop.kernel.tokens import Tokens
+from aop.kernel.features.worktree_extras import environment_of
+from aop.kernel.gateway.calls import Kernel
+from aop.kernel.gateway.tokens import Tokens
 
 
 def surroundings(

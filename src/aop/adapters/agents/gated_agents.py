@@ -30,12 +30,12 @@ from aop.core.roles import Role
 from aop.core.text.json import MalformedText, parse_json
 from aop.gated.documents import GatedWorkflow
 from aop.gated.driving import Agent, Given, TurnTaken, WantedCall
-from aop.kernel.agent_models import Provider
-from aop.kernel.calls import Kernel, Tool
-from aop.kernel.gateway import Gateway
-from aop.kernel.ports import Ended, Ending
-from aop.kernel.schemas import tool_schemas
-from aop.kernel.usage import Usage
+from aop.kernel.config.agents import Provider
+from aop.kernel.contracts.schemas import tool_schemas
+from aop.kernel.gateway.calls import Kernel, Tool
+from aop.kernel.gateway.gateway import Gateway
+from aop.kernel.ports.processes import Ended, Ending
+from aop.kernel.record.documents.usage import Usage
 from aop.supervisor.workers import ProviderChoice
 
 _EXCERPT = 300

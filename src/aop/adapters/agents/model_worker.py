@@ -31,13 +31,14 @@ from aop.brains.prompts import Data, Prompt, prompt
 from aop.core.errors import NoUsableAnswer, Refusal
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
-from aop.kernel.calls import Kernel, Tool
-from aop.kernel.documents import Plan
-from aop.kernel.gateway import Gateway
-from aop.kernel.obligations import GivenMappings
-from aop.kernel.principals import Principal
-from aop.kernel.schemas import tool_schemas
-from aop.kernel.usage import Usage, left_of_caps
+from aop.kernel.contracts.schemas import tool_schemas
+from aop.kernel.gateway.calls import Kernel, Tool
+from aop.kernel.gateway.gateway import Gateway
+from aop.kernel.gateway.principals import Principal
+from aop.kernel.record.documents.obligations import GivenMappings
+from aop.kernel.record.documents.plans import Plan
+from aop.kernel.record.documents.usage import Usage
+from aop.kernel.record.spending import left_of_caps
 from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, WorkerInput, WorkerOutput, WorkerRequest
 
 READS = ("repo.search", "repo.diff", "plan.get", "evidence.latest", "gates.list", "qa.test_index_get")

@@ -13,8 +13,8 @@ from aop.adapters.git.command import GitProgram
 from aop.adapters.git.rescuing import Rescuer
 from aop.core.errors import NoUsableAnswer
 from aop.core.ids import CommitId, FeatureId, ObjectId, TreeId
-from aop.kernel.calls import Kernel, feature_named
-from aop.kernel.ports import Git
+from aop.kernel.gateway.calls import Kernel, feature_named
+from aop.kernel.ports.git import Git
 
 _ANY_TIME = datetime(1980, 1, 1, tzinfo=UTC)
 

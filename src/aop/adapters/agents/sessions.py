@@ -29,11 +29,11 @@ from aop.adapters.git.folders import held_folder
 from aop.core.errors import NoUsableAnswer
 from aop.core.ids import FeatureId, RunId
 from aop.core.roles import Role
-from aop.kernel.calls import Kernel
-from aop.kernel.kept_patches import KeptPatch, whole_patch
-from aop.kernel.ports import Command, Ended, Ending
-from aop.kernel.proposals import proposed_in
-from aop.kernel.tokens import LONGEST_LIFE, TokenOrder, Tokens
+from aop.kernel.gateway.calls import Kernel
+from aop.kernel.gateway.tokens import LONGEST_LIFE, TokenOrder, Tokens
+from aop.kernel.patches.stored import KeptPatch, whole_patch
+from aop.kernel.ports.processes import Command, Ended, Ending
+from aop.kernel.record.proposals import proposed_in
 from aop.supervisor.workers import PatchProposal, WorkerInput, WorkerOutput, WorkerRequest
 
 if TYPE_CHECKING:  # it brings a web server along

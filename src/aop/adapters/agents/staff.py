@@ -17,10 +17,10 @@ from aop.adapters.agents.vendors import VENDORS, Vendor
 from aop.core.errors import AgentProviderNotConfigured, MissingRolePrompt
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
-from aop.kernel.agent_models import Provider
-from aop.kernel.calls import Kernel
-from aop.kernel.config import Config
-from aop.kernel.ports import Git
+from aop.kernel.config.agents import Provider
+from aop.kernel.config.in_force import Config
+from aop.kernel.gateway.calls import Kernel
+from aop.kernel.ports.git import Git
 from aop.supervisor import prompts
 from aop.supervisor.workers import ProviderChoice, Worker
 

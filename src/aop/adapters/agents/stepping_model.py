@@ -26,8 +26,8 @@ from aop.brains.prompts import Data, Prompt, prompt
 from aop.core.errors import OutOfStep
 from aop.core.roles import Role
 from aop.gated.driving import ENDS_A_TURN, Given, TurnTaken
-from aop.kernel.gateway import Gateway
-from aop.kernel.principals import Principal
+from aop.kernel.gateway.gateway import Gateway
+from aop.kernel.gateway.principals import Principal
 
 _RULE = (
     "What `get_task` answered just now is below; you need not ask again. When you have handed in once, your turn is"

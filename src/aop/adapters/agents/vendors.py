@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from aop.core.roles import Role
-from aop.kernel.agent_models import Provider
+from aop.kernel.config.agents import Provider
 
 TOKEN_VARIABLE = "AOP_TOKEN"
 

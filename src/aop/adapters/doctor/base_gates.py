@@ -13,14 +13,14 @@ from aop.adapters.doctor.repository import needed_modes
 from aop.adapters.late_processes import LateProcesses
 from aop.core.errors import Refusal
 from aop.core.ids import CommitId, FeatureId
-from aop.kernel.calls import Call
-from aop.kernel.config import Config
-from aop.kernel.config_models import Mode
-from aop.kernel.documents import GateRun, Subject, Verdict
-from aop.kernel.gate_reports import reports_of
-from aop.kernel.gate_runs import GatePlan, run_gates, telling_step
-from aop.kernel.gates import definition_of, effective_steps, profile_named
-from aop.kernel.ports import Command, Ended, Processes
+from aop.kernel.config.gates import Mode
+from aop.kernel.config.in_force import Config
+from aop.kernel.gates.reports.verdict import reports_of
+from aop.kernel.gates.runs import GatePlan, run_gates, telling_step
+from aop.kernel.gates.steps import definition_of, effective_steps, profile_named
+from aop.kernel.gateway.calls import Call
+from aop.kernel.ports.processes import Command, Ended, Processes
+from aop.kernel.record.documents.gate_runs import GateRun, Subject, Verdict
 
 LOGS = ".aop/doctor"
 

@@ -27,10 +27,11 @@ from aop.core.errors import (
 )
 from aop.core.ids import TreeId
 from aop.core.text.yaml import MAX_YAML_BYTES
-from aop.kernel.config import Config
-from aop.kernel.config_models import Mode, Policy, Step
-from aop.kernel.config_texts import ConfigText, ConfigTexts, load_config
-from aop.kernel.ports import FileMode
+from aop.kernel.config.gates import Mode, Step
+from aop.kernel.config.in_force import Config
+from aop.kernel.config.loader import ConfigText, ConfigTexts, load_config
+from aop.kernel.config.policy import Policy
+from aop.kernel.ports.git import FileMode
 
 GATES_FILE = f"{FOLDER}/gates.yaml"
 

@@ -18,9 +18,9 @@ from aop.adapters.git.repository import Repository
 from aop.adapters.git.worktrees import Worktrees
 from aop.adapters.record.sqlite import SqliteRecord
 from aop.core.errors import EvidenceBroken, Fault
-from aop.kernel.chain import whole_chain
-from aop.kernel.documents import TERMINAL, FeatureState
-from aop.kernel.record import JournalEntry
+from aop.kernel.record.chain import whole_chain
+from aop.kernel.record.documents.features import TERMINAL, FeatureState
+from aop.kernel.record.port import JournalEntry
 
 LARGE_QUARANTINE = 100 * 1024**2
 RECORD = "record.db"

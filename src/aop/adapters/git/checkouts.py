@@ -21,7 +21,7 @@ from aop.adapters.git.watching import Watches
 from aop.adapters.git.worktree_files import WorktreeFiles
 from aop.adapters.git.worktree_indexes import ReadIndex, Shown, WorktreeIndex
 from aop.core.ids import TreeId
-from aop.kernel.ports import FileMode
+from aop.kernel.ports.git import FileMode
 
 _UNREADABLE_INDEX = 128
 # From here on git is faster: to start it costs as much as to look at so many files without it.

@@ -15,7 +15,7 @@ from aop.adapters.git.folders import held_folder, own_folder, place_file, remove
 from aop.adapters.git.records import split_names
 from aop.adapters.git.worktrees import Worktrees
 from aop.core.errors import WorktreeSetupFailed
-from aop.kernel.worktree_rules import OWN
+from aop.kernel.config.worktrees import OWN
 
 PLACED = "aop-placed.json"
 """In git's own folder of a worktree: what lies there by AOP's doing, or soon will; it goes with the worktree."""
@@ -26,7 +26,7 @@ _PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class CheckoutFurnisher:
-    """Implements `aop.kernel.furnisher.Furnisher`."""
+    """Implements `aop.kernel.ports.worktree_extras.Furnisher`."""
 
     def __init__(self, git: GitDir, *, root: Path, common: Path) -> None:
         self._git = git

@@ -18,7 +18,7 @@ from msgspec import Struct
 from aop.adapters.git.trees import Side
 from aop.core.errors import Fault
 from aop.core.ids import ObjectId
-from aop.kernel.ports import FileMode
+from aop.kernel.ports.git import FileMode
 
 _HEADER = struct.Struct(">4sII")
 # Two times of the file (seconds, nanoseconds), device, inode, the mode that git gives it, owner, group, size.

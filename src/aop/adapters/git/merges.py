@@ -7,7 +7,7 @@ from aop.adapters.git.records import conflict_stages, object_id, split_names
 from aop.adapters.git.trials import NOT_READ
 from aop.core.errors import Fault, MergeConflict
 from aop.core.ids import CommitId, ObjectId, TreeId
-from aop.kernel.ports import ConflictedPaths, MergedTree
+from aop.kernel.ports.git import ConflictedPaths, MergedTree
 
 _FAILED = 128
 

@@ -15,7 +15,7 @@ from aop.adapters.git.records import bytes_of, is_plain_path, object_id
 from aop.adapters.git.trees import Side, leaves, side_at, spliced
 from aop.core.errors import Fault, PatchDoesNotApply
 from aop.core.ids import ObjectId, TreeId
-from aop.kernel.ports import FileContent, FileMode
+from aop.kernel.ports.git import FileContent, FileMode
 
 _DOES_NOT_APPLY = 1
 _FAILED = 128

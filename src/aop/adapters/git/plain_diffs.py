@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from aop.adapters.git.trees import Difference
 from aop.core.ids import ObjectId
-from aop.kernel.ports import FileMode
+from aop.kernel.ports.git import FileMode
 
 _LARGEST = 1 << 15
 # Other characters git may write as escapes, or a tab behind them.

@@ -10,7 +10,7 @@ from msgspec import Struct
 from aop.adapters.git.trees import Difference, Side
 from aop.core.errors import Fault
 from aop.core.ids import ObjectId
-from aop.kernel.ports import FileMode, TreeChange, TreeEntry
+from aop.kernel.ports.git import FileMode, TreeChange, TreeEntry
 
 _OBJECT_ID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _NAMED_ESCAPES = {0x07: "\\a", 0x08: "\\b", 0x09: "\\t", 0x0A: "\\n", 0x0B: "\\v", 0x0C: "\\f", 0x0D: "\\r"}

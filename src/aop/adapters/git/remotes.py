@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from aop.adapters.git.command import ANY_CODE, GitDir
 from aop.core.errors import Fault
 from aop.core.ids import CommitId, ObjectId
-from aop.kernel.remotes import RemoteBranch
+from aop.kernel.ports.remotes import RemoteBranch
 
 FETCH_SECONDS = 60.0
 _ALLOWED = (
@@ -19,7 +19,7 @@ _ALLOWED = (
 
 
 class GitRemotes:
-    """Implements `aop.kernel.remotes.Remotes`, with the log-ins that the user's own git has."""
+    """Implements `aop.kernel.ports.remotes.Remotes`, with the log-ins that the user's own git has."""
 
     def __init__(self, git: GitDir, environ: Mapping[str, str]) -> None:
         self._git = git

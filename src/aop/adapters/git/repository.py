@@ -1,4 +1,4 @@
-"""The managed repository: implements `aop.kernel.ports.Git`."""
+"""The managed repository: implements `aop.kernel.ports.git.Git`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,15 @@ from aop.adapters.system import SystemClock
 from aop.core import ids
 from aop.core.errors import Fault, InvalidConfiguration, WorktreeMissing
 from aop.core.ids import CommitId, FeatureId, ObjectId, TreeId
-from aop.kernel.ports import ConflictedPaths, FileContent, FileMode, MergedTree, TreeChange, TreeEntry, WorktreeStatus
+from aop.kernel.ports.git import (
+    ConflictedPaths,
+    FileContent,
+    FileMode,
+    MergedTree,
+    TreeChange,
+    TreeEntry,
+    WorktreeStatus,
+)
 
 if TYPE_CHECKING:
     # What writes files and indexes is imported by the calls that do.

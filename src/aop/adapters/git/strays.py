@@ -13,7 +13,7 @@ from aop.adapters.git.records import bytes_of, joined_names, split_names
 from aop.adapters.git.trees import side_at
 from aop.adapters.git.worktree_files import WorktreeFiles
 from aop.core.ids import TreeId
-from aop.kernel.ports import FileMode
+from aop.kernel.ports.git import FileMode
 
 _WITH_PATTERNS = {"GIT_LITERAL_PATHSPECS": "0"}
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from aop.adapters.git.loose import id_of, object_bytes
 from aop.core.errors import Fault
 from aop.core.ids import ObjectId
-from aop.kernel.ports import FileMode
+from aop.kernel.ports.git import FileMode
 
 Side: TypeAlias = tuple[FileMode, ObjectId]
 """What stands behind a name."""

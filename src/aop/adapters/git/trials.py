@@ -10,7 +10,7 @@ from aop.adapters.git.loose import LooseObjects, id_of, object_bytes
 from aop.adapters.git.records import conflict_stages, object_id, split_names, text_of
 from aop.core.errors import Fault
 from aop.core.ids import CommitId, ObjectId, TreeId
-from aop.kernel.ports import Proposal, TrialMerge
+from aop.kernel.ports.git import Proposal, TrialMerge
 
 _WHO = "AOP <aop@localhost> 0 +0000"
 _CLEAN, _CONFLICTED = "1", "0"
@@ -21,7 +21,7 @@ _UNSAFE = ("-c", "core.fsync=none")
 
 
 class GitTrials:
-    """Implements `aop.kernel.ports.Trials`."""
+    """Implements `aop.kernel.ports.git.Trials`."""
 
     def __init__(self, git: GitDir, *, folder: Path, objects: Path, digest_size: int) -> None:
         (folder / "info").mkdir()

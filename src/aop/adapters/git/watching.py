@@ -20,7 +20,7 @@ from aop.adapters.git.records import text_of
 from aop.adapters.git.trees import ReadTree, Side, differences, side_at
 from aop.adapters.inotify import Inotify
 from aop.core.ids import TreeId
-from aop.kernel.ports import FileMode
+from aop.kernel.ports.git import FileMode
 
 _OF_A_FILE = inotify.MODIFIED | inotify.ATTRIBUTES | inotify.CLOSED_AFTER_WRITING | inotify.NOT_THROUGH_A_LINK
 _OF_A_FOLDER = (

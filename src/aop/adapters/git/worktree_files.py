@@ -21,7 +21,7 @@ from aop.adapters.git.folders import (
 from aop.adapters.git.loose import id_of, object_bytes
 from aop.adapters.git.records import RawChange, raw_changes, split_names
 from aop.core.errors import Fault
-from aop.kernel.ports import FileMode
+from aop.kernel.ports.git import FileMode
 
 
 class WorktreeFiles:

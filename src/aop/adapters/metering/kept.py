@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
-from aop.kernel.usage import Usage
+from aop.kernel.record.documents.usage import Usage
 
 FOLDER = Path(".aop") / "metering"
 

@@ -21,7 +21,7 @@ from aop.adapters.metering.forwarding import AT_ONCE, Forwarding, MeteredSession
 from aop.adapters.metering.requests import Terms
 from aop.adapters.metering.tallies import Caps, Metered, Tally
 from aop.brains.prices import Prices
-from aop.kernel.usage import Usage
+from aop.kernel.record.documents.usage import Usage
 
 _WAITING = 128
 AT_MOST = 32

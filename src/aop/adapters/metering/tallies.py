@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from aop.brains.conversation import NO_TOKENS, TokenCounts
 from aop.brains.prices import Prices
-from aop.kernel.usage import Usage
+from aop.kernel.record.documents.usage import Usage
 
 _NEWEST = 1000
 

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from aop.kernel.ports import NewId
-from aop.kernel.reviewer import Opinion, ReviewWanted
-from aop.kernel.usage import Usage
+from aop.kernel.ports.handed_in import NewId
+from aop.kernel.ports.reviewer import Opinion, ReviewWanted
+from aop.kernel.record.documents.usage import Usage
 
 if TYPE_CHECKING:
     from aop.brains.ports import Brain
 
 
 class ModelReviewer:
-    """Implements `aop.kernel.reviewer.Reviewer`. Few calls ask a model: what that takes is imported for those."""
+    """Implements `aop.kernel.ports.reviewer.Reviewer`. Few calls ask a model: what that takes is imported for those."""
 
     def __init__(self, brain: Callable[[str | None], Brain], new_id: NewId) -> None:
         self._brain = brain

@@ -13,9 +13,9 @@ from typing import TypeAlias
 from aop.adapters.notifications.targets import Machine, Tell, Unreached, way_to
 from aop.core.redaction.redactor import Redactor
 from aop.core.roles import Role
-from aop.kernel.gateway import Gateway
-from aop.kernel.people_models import NotificationRules
-from aop.kernel.principals import Principal
+from aop.kernel.config.people import NotificationRules
+from aop.kernel.gateway.gateway import Gateway
+from aop.kernel.gateway.principals import Principal
 from aop.supervisor.notices import Notice
 
 Log: TypeAlias = Callable[[str], None]

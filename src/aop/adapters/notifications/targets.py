@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from aop.adapters.notifications.posting import Post, post
 from aop.core.clock import Clock, timestamp
-from aop.kernel.people_models import NotificationTarget
+from aop.kernel.config.people import NotificationTarget
 from aop.supervisor.notices import Notice
 
 Tell: TypeAlias = Callable[[Notice], None]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from aop.core.errors import Json, RemoteRejected
-from aop.kernel.patch_names import spelled_name
+from aop.kernel.patches.file_names import spelled_name
 
 Position: TypeAlias = dict[str, Json]
 

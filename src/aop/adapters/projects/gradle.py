@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from aop.adapters.projects.view import ChosenStep, Guess, Project, caches_note, guess_of, junit_report, monorepo_note
-from aop.kernel.config_models import Parsers, Step
+from aop.kernel.config.gates import Parsers, Step
 
 BUILDS = ("build.gradle.kts", "build.gradle")
 SETTINGS = ("settings.gradle.kts", "settings.gradle")

@@ -9,8 +9,8 @@ import msgspec
 from msgspec import Struct
 
 from aop.adapters.projects.view import Guess, Language, Project
-from aop.kernel import config_flaws as flaws
-from aop.kernel.config_models import CoverageParser, Mode, Modes, Parsers, Profile, Step, TestsParser
+from aop.kernel.config import checks as flaws
+from aop.kernel.config.gates import CoverageParser, Mode, Modes, Parsers, Profile, Step, TestsParser
 
 DEEPEST = 3
 MOST_PROJECTS = 12

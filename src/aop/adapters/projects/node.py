@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from aop.adapters.projects.view import ChosenStep, Guess, Project, caches_note, guess_of, junit_report, monorepo_note
-from aop.kernel.config_models import Parsers, Step
+from aop.kernel.config.gates import Parsers, Step
 
 MANIFEST = "package.json"
 PNPM_WORKSPACE = "pnpm-workspace.yaml"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from aop.adapters.projects.view import ChosenStep, Guess, Project, guess_of, junit_report, monorepo_note
-from aop.kernel.config_models import CoverageParser, Parsers, ParserType, Step
+from aop.kernel.config.gates import CoverageParser, Parsers, ParserType, Step
 
 RUNNERS = {"uv.lock": "uv", "poetry.lock": "poetry", "pdm.lock": "pdm", "Pipfile.lock": "pipenv"}
 """The lock files of the programs that run others in an environment of the project's own: `uv run ...`."""

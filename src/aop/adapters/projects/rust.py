@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from aop.adapters.projects.view import ChosenStep, Guess, Project, caches_note, guess_of, monorepo_note
-from aop.kernel.config_models import Step
+from aop.kernel.config.gates import Step
 
 MANIFEST = "Cargo.toml"
 LOCK = "Cargo.lock"

@@ -10,7 +10,7 @@ from aop.adapters.projects import golang, gradle, maven, node, python, rust
 from aop.adapters.projects.view import Language, Project
 from aop.core.errors import BaseBranchUnusable
 from aop.core.ids import TreeId
-from aop.kernel.ports import FileMode, Git
+from aop.kernel.ports.git import FileMode, Git
 
 LANGUAGES: tuple[Language, ...] = (
     Language(

@@ -17,7 +17,7 @@ from aop.adapters.projects.layout import FoundProject, find_projects, named
 from aop.adapters.projects.scan import LANGUAGES, checked_out_branch, guess_base_branch, read_project
 from aop.core.errors import BaseBranchUnusable, Fault, Json, PathOutOfBounds
 from aop.core.text.yaml import dump_yaml
-from aop.kernel.config_models import Mode, Modes, Parsers, Profile, Step
+from aop.kernel.config.gates import Mode, Modes, Parsers, Profile, Step
 
 NO_GATES = Profile(modes=Modes(fast=(), full=(), merge=()))
 NOTHING_KNOWN = (

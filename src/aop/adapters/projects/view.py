@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from aop.kernel.config_models import Mode, Modes, Parsers, Profile, Step, TestsParser
+from aop.kernel.config.gates import Mode, Modes, Parsers, Profile, Step, TestsParser
 
 NO_TESTS = (
     "No tests were found. The modes without steps cannot pass: write the commands that prove a change into gates.yaml."

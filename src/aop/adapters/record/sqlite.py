@@ -17,9 +17,9 @@ from aop.adapters.file_locks import locked_file
 from aop.adapters.record.migrations import MIGRATIONS, migrate
 from aop.core.errors import Fault, Json
 from aop.core.ids import FeatureId, OperationId
-from aop.kernel.chain import FIRST_HASH, chained_hash
-from aop.kernel.documents import Document
-from aop.kernel.record import Claim, Event, JournalEntry, Operation, Snapshot, Transaction, Unshown, UnshownKind
+from aop.kernel.record.chain import FIRST_HASH, chained_hash
+from aop.kernel.record.documents.base import Document
+from aop.kernel.record.port import Claim, Event, JournalEntry, Operation, Snapshot, Transaction, Unshown, UnshownKind
 
 D = TypeVar("D", bound=Document)
 _UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
@@ -52,7 +52,7 @@ def copied(record: Path) -> SqliteRecord:
 
 
 class SqliteRecord:
-    """Implements `aop.kernel.record.Record`."""
+    """Implements `aop.kernel.record.port.Record`."""
 
     def __init__(self, path: Path, *, closing: Callable[[], None] = lambda: None) -> None:
         self._path = path

@@ -1,0 +1,47 @@
+"""The shape of `gated` in policy.yaml: what the repository decides about tool-gated workflows."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from aop.kernel.config import checks as flaws
+from aop.kernel.config.checks import Misfit, demand, demand_each
+
+Attempts = Annotated[int, Meta(ge=1, le=1000)]
+
+
+class GatedRules(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`gated` of the policy."""
+
+    master_plan: str
+    fetch_base: bool
+    preflight_profile: str
+    """Empty: the gate profile `preflight`, or `default` where there is none."""
+    hypothesize_max: Attempts
+    instrumentation_max: Attempts
+    unlock_scope_reduction_at: Attempts
+    unlock_escalation_at: Attempts
+    review_rounds: Attempts
+    review_command: tuple[str, ...]
+    review_model: str
+    """Empty: none. `default`: the one that the environment names. Else `provider:model`."""
+    blocking_severity: Literal["CRITICAL", "MAJOR", "MINOR", "SUGGESTION", "INFO"]
+    test_globs: tuple[str, ...]
+    red_for_the_right_reason: bool
+    frozen_tests: bool
+    the_fix_matters: bool
+
+    def __post_init__(self) -> None:
+        demand(flaws.in_path(self.master_plan), "master_plan")
+        demand(flaws.in_stem(self.preflight_profile) if self.preflight_profile else None, "preflight_profile")
+        demand_each(flaws.in_argument, self.review_command, "review_command")
+        demand(flaws.in_word(self.review_model) if self.review_model else None, "review_model")
+        if self.review_command and self.review_model:
+            raise Misfit("`review_command` names a reviewer already", "review_model")
+        demand_each(flaws.in_glob, self.test_globs, "test_globs")
+        if not self.hypothesize_max <= self.instrumentation_max < self.unlock_scope_reduction_at:
+            raise Misfit("it is not more than `instrumentation_max`", "unlock_scope_reduction_at")
+        if self.unlock_escalation_at < self.unlock_scope_reduction_at:
+            raise Misfit("it is less than `unlock_scope_reduction_at`", "unlock_escalation_at")

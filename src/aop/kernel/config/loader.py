@@ -1,0 +1,127 @@
+"""From the text of policy.yaml, gates.yaml and agents.yaml to the configuration in force, or to the wrong line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from aop.core.errors import InvalidConfiguration, InvalidWorkspaceImplementation, Json, Refusal
+from aop.core.text.json import MalformedText
+from aop.core.text.key_paths import KeyPath
+from aop.core.text.yaml import YamlText, parse_yaml
+from aop.kernel.config import checks as flaws
+from aop.kernel.config.agents import Agents
+from aop.kernel.config.checks import Misfit
+from aop.kernel.config.gates import Gates
+from aop.kernel.config.in_force import Config, hash_of
+from aop.kernel.config.policy import Policy
+from aop.kernel.config.problems import located, shown_key
+
+Model = TypeVar("Model", Policy, Gates, Agents)
+
+
+class ConfigText(Struct, frozen=True, kw_only=True):
+    """One configuration file, unread."""
+
+    source: str
+    """What people call it, such as `main:agentic/orchestrator/policy.yaml`."""
+    content: bytes
+
+
+# What stands for a file that the user does not have.
+_NOTHING = ConfigText(source="bundled", content=b"version: 1\n")
+
+
+class ConfigTexts(Struct, frozen=True, kw_only=True):
+    """The three files; one that is absent is None."""
+
+    policy: ConfigText | None = None
+    gates: ConfigText | None = None
+    agents: ConfigText | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def load_config(texts: ConfigTexts, bundled: ConfigTexts, *, base_branch: str | None = None) -> Config:
+    """Return the user's files laid over the bundled ones; `base_branch` counts where the user's policy names none.
+
+    Raises: InvalidConfiguration, InvalidWorkspaceImplementation.
+    """
+    guessed: Json = {} if base_branch is None else {"worktree": {"base_branch": base_branch}}
+    policy = _in_force(Policy, texts.policy or _NOTHING, lay_over(_defaults(bundled.policy), guessed))
+    gates = _in_force(Gates, texts.gates or _NOTHING, _defaults(bundled.gates))
+    agents = _in_force(Agents, texts.agents or _NOTHING, _defaults(bundled.agents))
+    named = (("policy", texts.policy), ("gates", texts.gates), ("agents", texts.agents))
+    return Config(
+        policy=policy,
+        gates=gates,
+        agents=agents,
+        hash=hash_of(policy, gates, agents),
+        sources=tuple((name, (text or _NOTHING).source) for name, text in named),
+        warnings=texts.warnings,
+    )
+
+
+def lay_over(defaults: Json, user: Json, path: KeyPath = ()) -> Json:
+    """Return the user's value over the default one: objects merge, everything else is replaced.
+
+    Raises: Misfit for a null, which would leave open whether a rule is off or forgotten.
+    """
+    if user is None:
+        raise Misfit("it has no value; leave the key out to get its default", *path)
+    if isinstance(user, Mapping):
+        below = defaults if isinstance(defaults, Mapping) else {}
+        return {**below, **{key: lay_over(below.get(key), value, (*path, key)) for key, value in user.items()}}
+    if isinstance(user, Sequence) and not isinstance(user, str):
+        return [lay_over(None, item, (*path, index)) for index, item in enumerate(user)]
+    return user
+
+
+def base_branch_named_in(policy: ConfigText | None) -> str | None:
+    """Return the `worktree.base_branch` of a policy that need not be valid otherwise; None if it names no branch.
+
+    Raises: InvalidConfiguration if it is no YAML.
+    """
+    value = _parsed(policy).value if policy else None
+    worktree = value.get("worktree") if isinstance(value, Mapping) else None
+    branch = worktree.get("base_branch") if isinstance(worktree, Mapping) else None
+    return branch if isinstance(branch, str) and not flaws.in_branch(branch) else None
+
+
+def _defaults(bundled: ConfigText | None) -> Json:
+    return parse_yaml((bundled or _NOTHING).content).value
+
+
+def _in_force(model: type[Model], text: ConfigText, defaults: Json) -> Model:
+    parsed = _parsed(text)
+    try:
+        effective = lay_over(defaults, parsed.value)
+    except Misfit as misfit:
+        raise _refusal(text, misfit.path, parsed.line_of(misfit.path), str(misfit)) from misfit
+    try:
+        return msgspec.convert(effective, model)
+    except msgspec.ValidationError as problem:
+        path, reason = located(problem, effective, model)
+        raise _refusal(text, path, parsed.line_of(path), reason) from problem
+
+
+def _parsed(text: ConfigText) -> YamlText:
+    try:
+        parsed = parse_yaml(text.content)
+    except MalformedText as problem:
+        raise _refusal(text, (), problem.line or 1, problem.reason) from problem
+    if not isinstance(parsed.value, Mapping):
+        raise _refusal(text, (), 1, "it must hold keys and their values")
+    if "version" not in parsed.value:
+        raise _refusal(text, ("version",), 1, "it is missing")
+    return parsed
+
+
+def _refusal(text: ConfigText, path: KeyPath, line: int, reason: str) -> Refusal:
+    kind = InvalidWorkspaceImplementation if path == ("implementation", "workspace") else InvalidConfiguration
+    key = shown_key(path)
+    subject = f"`{key}`" if path else "the file"
+    message = f"In `{text.source}`, line {line}, {subject} is refused: {reason}"
+    return kind(message if message.endswith("?") else f"{message}.", file=text.source, line=line, key=key)

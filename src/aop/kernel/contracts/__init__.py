@@ -1,0 +1,1 @@
+"""Contracts: the JSON Schemas and reference pages generated from the code."""

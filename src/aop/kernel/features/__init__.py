@@ -1,0 +1,1 @@
+"""Features: their life cycle, their worktrees and the paths opened for them."""

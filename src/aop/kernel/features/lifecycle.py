@@ -1,0 +1,169 @@
+"""The life of a feature: which step may follow which, and the index that lists them all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+
+import msgspec
+
+from aop.core.errors import InvalidStatusTransition
+from aop.core.ids import FeatureId
+from aop.kernel.features.opened_paths import end_permits
+from aop.kernel.record.documents.approvals import Approval
+from aop.kernel.record.documents.features import TERMINAL, FeatureState, Index, Status
+from aop.kernel.record.documents.gate_runs import Verdict
+from aop.kernel.record.port import Snapshot, Transaction
+
+LEGAL: Mapping[Status, frozenset[Status]] = {
+    Status.PLANNING: frozenset({Status.BUILDING, Status.BLOCKED, Status.FAILED}),
+    Status.BUILDING: frozenset({Status.QA, Status.BLOCKED, Status.FAILED}),
+    Status.QA: frozenset({Status.READY_TO_MERGE, Status.BLOCKED, Status.FAILED}),
+    Status.READY_TO_MERGE: frozenset({Status.MERGED, Status.BUILDING, Status.QA, Status.BLOCKED, Status.FAILED}),
+    Status.BLOCKED: frozenset({Status.PLANNING, Status.BUILDING, Status.QA, Status.FAILED}),
+    Status.MERGED: frozenset(),
+    Status.FAILED: frozenset(),
+}
+"""AOP-248..254 with C-23: what is not here is `invalid_status_transition`."""
+
+PROVEN_STEPS = frozenset(
+    {
+        (Status.PLANNING, Status.BUILDING),
+        (Status.BUILDING, Status.QA),
+        (Status.QA, Status.READY_TO_MERGE),
+        (Status.READY_TO_MERGE, Status.MERGED),
+    }
+)
+"""The steps that an accepted plan, passed gates or a merge take; nobody takes them by hand."""
+
+_ON_THE_WAY = (Status.PLANNING, Status.BUILDING, Status.QA, Status.READY_TO_MERGE)
+
+NOT_RUN: Mapping[str, Verdict] = {"fast": Verdict.NA, "full": Verdict.NA, "merge": Verdict.NA}
+"""What is known of the gates of a tree that none has run on."""
+
+
+def moved(state: FeatureState, to: Status, *, reason: str = "") -> FeatureState:
+    """Return the feature in another status.
+
+    Raises: InvalidStatusTransition.
+    """
+    if to not in next_steps(state):
+        raise no_such_step(state, to, next_steps(state))
+    if state.waits_for and to is not Status.FAILED:
+        named = " and ".join(f"`{name}`" for name in state.waits_for)
+        raise InvalidStatusTransition(
+            f"The feature `{state.feature_id}` begins anew when {named} is merged, and cannot become `{to}` before.",
+            hint="Review, approve and merge what it waits for.",
+            feature_id=state.feature_id,
+            status=state.status,
+            waits_for=list(state.waits_for),
+        )
+    if state.status is Status.BLOCKED and to is not Status.FAILED and not reason:
+        raise InvalidStatusTransition(
+            f"The feature `{state.feature_id}` is blocked; leaving `blocked` needs a reason.",
+            feature_id=state.feature_id,
+            status=state.status,
+        )
+    blocked_from = state.status if to is Status.BLOCKED else None
+    return msgspec.structs.replace(state, status=to, status_reason=reason, blocked_from=blocked_from)
+
+
+def next_steps(state: FeatureState) -> frozenset[Status]:
+    """Return every status that may follow; from `blocked`, none that the feature had not reached before."""
+    legal = LEGAL[state.status]
+    if state.blocked_from is None:
+        return legal
+    unreached = _ON_THE_WAY[_ON_THE_WAY.index(state.blocked_from) + 1 :]
+    return legal.difference(unreached)
+
+
+def steps_by_hand(state: FeatureState) -> frozenset[Status]:
+    """Return every status that may follow without a proof."""
+    return frozenset(to for to in next_steps(state) if (state.status, to) not in PROVEN_STEPS)
+
+
+def no_such_step(state: FeatureState, to: Status, allowed: AbstractSet[Status]) -> InvalidStatusTransition:
+    """Return the refusal of a step, with those that are allowed instead."""
+    return InvalidStatusTransition(
+        f"The feature `{state.feature_id}` is `{state.status}` and cannot become `{to}`.",
+        feature_id=state.feature_id,
+        status=state.status,
+        allowed=sorted(allowed),
+    )
+
+
+def must_be(state: FeatureState, *allowed: Status, to: str) -> None:
+    """Refuse an action that the feature's status does not allow.
+
+    Raises: InvalidStatusTransition.
+    """
+    if state.status not in allowed:
+        wanted = " or ".join(f"`{status}`" for status in allowed)
+        raise InvalidStatusTransition(
+            f"The feature `{state.feature_id}` is `{state.status}`; to {to} it must be {wanted}.",
+            feature_id=state.feature_id,
+            status=state.status,
+        )
+
+
+def store(tx: Transaction, before: FeatureState, after: FeatureState, *, now: str) -> FeatureState:
+    """Put the next version of a feature, and keep the index and the files in step."""
+    stored = msgspec.structs.replace(after, version=before.version + 1, last_updated=now)
+    tx.put(stored, stored.feature_id)
+    tx.mark_unshown("feature", stored.feature_id)
+    if _list_of(before.status) != _list_of(stored.status):
+        relist(tx, stored.feature_id, stored.status, now=now)
+    if stored.status in TERMINAL:
+        tx.set_claims(stored.feature_id, ())
+        end_permits(tx, stored.feature_id, stored.status)
+    if before.status is Status.READY_TO_MERGE and stored.status not in (Status.READY_TO_MERGE, Status.MERGED):
+        _withdraw_approvals(tx, stored)
+    return stored
+
+
+def _withdraw_approvals(tx: Transaction, state: FeatureState) -> None:
+    """Take back what was approved: the same tree may become ready again, and then a person looks again."""
+    for approval in list(tx.all(Approval)):
+        if approval.feature_id == state.feature_id and approval.spent_by is None and not approval.withdrawn:
+            withdrawn = state.status_reason or f"The feature became `{state.status}`."
+            after = msgspec.structs.replace(approval, version=approval.version + 1, withdrawn=withdrawn)
+            tx.put(after, approval.approval_id)
+
+
+def relist(tx: Transaction, feature_id: FeatureId, status: Status, *, now: str) -> None:
+    """Move a feature to the list of the index that its status belongs to."""
+    index = the_index(tx)
+    lists = _lists_without(index, feature_id)
+    name = _list_of(status)
+    lists[name] = tuple(sorted((*lists[name], feature_id)))
+    store_index(tx, msgspec.structs.replace(index, **lists), now=now)
+
+
+def unlist(tx: Transaction, feature_id: FeatureId, *, now: str) -> None:
+    """Take a feature out of the index."""
+    index = the_index(tx)
+    store_index(tx, msgspec.structs.replace(index, **_lists_without(index, feature_id)), now=now)
+
+
+def _lists_without(index: Index, feature_id: FeatureId) -> dict[str, tuple[FeatureId, ...]]:
+    return {
+        name: tuple(other for other in getattr(index, name) if other != feature_id)
+        for name in ("active", "blocked", "merged", "failed")
+    }
+
+
+def the_index(view: Snapshot) -> Index:
+    """Return the index, or an empty one before the first feature."""
+    return view.get(Index, Index.key) or Index(version=1)
+
+
+def store_index(tx: Transaction, index: Index, *, now: str) -> None:
+    """Put the next version of the index."""
+    before = tx.get(Index, Index.key)
+    version = 1 if before is None else before.version + 1
+    tx.put(msgspec.structs.replace(index, version=version, updated_at=now), Index.key)
+    tx.mark_unshown("index", Index.key)
+
+
+def _list_of(status: Status) -> str:
+    return {Status.BLOCKED: "blocked", Status.MERGED: "merged", Status.FAILED: "failed"}.get(status, "active")

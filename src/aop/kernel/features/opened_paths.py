@@ -1,0 +1,86 @@
+"""What people said about guarded paths: a yes opens one path for one feature, until that feature ends."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import msgspec
+from msgspec import Struct
+
+from aop.core.ids import FeatureId
+from aop.kernel.record.documents.base import Document
+from aop.kernel.record.documents.features import Status
+from aop.kernel.record.documents.questions import Question
+from aop.kernel.record.port import Snapshot, Transaction
+
+YES: Literal["yes"] = "yes"
+NO: Literal["no"] = "no"
+"""The answers to an authorisation about a path."""
+
+
+class PathAnswer(Struct, frozen=True, kw_only=True):
+    """A person's answer to a worker that asked for one guarded path."""
+
+    path: str
+    reason: str
+    """Why the worker asked, in its own words."""
+    question_id: str
+    answer: Literal["yes", "no"]
+    """What the person said."""
+    answered_by: str
+    answered_at: str
+    ended: str = ""
+    """Why it counts no more; empty while it does."""
+
+
+class Permits(Document, frozen=True, kw_only=True):
+    """All answers about the paths of one feature."""
+
+    kind: ClassVar[str] = "permits"
+
+    feature_id: FeatureId
+    answers: tuple[PathAnswer, ...] = ()
+
+
+def path_answers(view: Snapshot, feature_id: FeatureId) -> tuple[PathAnswer, ...]:
+    """Return every answer about a path of a feature, oldest first, those that count no more too."""
+    known = view.get(Permits, feature_id)
+    return () if known is None else known.answers
+
+
+def opened_paths(view: Snapshot, feature_id: FeatureId) -> frozenset[str]:
+    """Return the guarded paths that a feature may change."""
+    return frozenset(each.path for each in path_answers(view, feature_id) if each.answer == YES and not each.ended)
+
+
+def answer_about(view: Snapshot, feature_id: FeatureId, path: str) -> PathAnswer | None:
+    """Return what a person said of a path, if that still counts."""
+    return next((each for each in path_answers(view, feature_id) if each.path == path and not each.ended), None)
+
+
+def keep_answer(tx: Transaction, question: Question) -> None:
+    """Keep the answer to a question about a path."""
+    answers = path_answers(tx, question.feature_id)
+    said = PathAnswer(
+        path=question.opens,
+        reason=str(question.detail.get("reason", "")),
+        question_id=question.question_id,
+        answer=YES if question.answer == YES else NO,
+        answered_by=question.answered_by,
+        answered_at=question.answered_at,
+    )
+    _put(tx, question.feature_id, (*answers, said))
+
+
+def end_permits(tx: Transaction, feature_id: FeatureId, status: Status) -> None:
+    """Let no answer count any more, since the feature has ended: one that begins again asks again."""
+    answers = path_answers(tx, feature_id)
+    if any(not each.ended for each in answers):
+        why = f"The feature became `{status}`."
+        _put(tx, feature_id, tuple(msgspec.structs.replace(each, ended=each.ended or why) for each in answers))
+
+
+def _put(tx: Transaction, feature_id: FeatureId, answers: tuple[PathAnswer, ...]) -> None:
+    before = tx.get(Permits, feature_id)
+    version = 1 if before is None else before.version + 1
+    tx.put(Permits(version=version, feature_id=feature_id, answers=answers), feature_id)

@@ -1,0 +1,237 @@
+"""What a worktree is given beside its tree: copies, links, ports of its own, and the commands that make it ready."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import msgspec
+from msgspec import Struct
+
+from aop.core.errors import WorktreeSetupFailed
+from aop.core.ids import FeatureId, TreeId
+from aop.core.paths import globs
+from aop.core.text.json import canonical_json
+from aop.kernel.config.policy import Policy
+from aop.kernel.config.worktrees import SetupCommand, WorktreeRules
+from aop.kernel.gateway.calls import Call, Kernel
+from aop.kernel.ports.git import FileMode, Git
+from aop.kernel.ports.processes import Command, Ended, Ending
+from aop.kernel.record.documents.base import Document
+from aop.kernel.record.documents.features import Index
+from aop.kernel.record.port import Snapshot, Transaction
+from aop.kernel.record.projections import folder_of
+
+LAST_PORT = 65_535
+LOG_TAIL_BYTES = 2000
+LONGEST_DATABASE_NAME = 63
+"""The longest that PostgreSQL takes."""
+
+Environment = tuple[tuple[str, str], ...]
+
+
+class Slots(Document, frozen=True, kw_only=True):
+    """Which feature has which ports: slot N has the Nth group of them."""
+
+    kind: ClassVar[str] = "slots"
+    key: ClassVar[str] = "features"
+
+    by_feature: Mapping[str, int] = {}
+
+
+class Readiness(Document, frozen=True, kw_only=True):
+    """Which set-up commands were carried out in a feature's worktree."""
+
+    kind: ClassVar[str] = "readiness"
+
+    feature_id: FeatureId
+    worktree: str
+    """Which worktree that was: one that was made again is not ready."""
+    done: tuple[str, ...]
+    """What each command stood for, with all before it."""
+
+
+class Provisions(Struct, frozen=True, kw_only=True):
+    """What the processes in a checkout get."""
+
+    env: Environment = ()
+    readable: tuple[str, ...] = ()
+    """What the links lead to."""
+
+
+# --- ports and database names ----------------------------------------------------------------------
+
+
+def allocate(tx: Transaction, feature_id: FeatureId, rules: WorktreeRules, is_free: Callable[[int], bool]) -> None:
+    """Give a feature ports that no other feature has which can still run something; fine if it has some.
+
+    Raises: WorktreeSetupFailed if there are none left.
+    """
+    known = tx.get(Slots, Slots.key)
+    if known is not None and feature_id in known.by_feature:
+        return
+    index = tx.get(Index, Index.key) or Index(version=1)
+    living = {*index.active, *index.blocked}
+    kept = {name: slot for name, slot in (known.by_feature if known else {}).items() if name in living}
+    taken = set(kept.values())
+    count = (LAST_PORT - rules.first_port) // max(1, rules.ports)
+    free = (slot for slot in range(count) if slot not in taken and all(map(is_free, ports_of(slot, rules))))
+    slot = next(free, None)
+    if slot is None:
+        raise WorktreeSetupFailed(f"There are no {rules.ports} ports left for `{feature_id}`.", feature_id=feature_id)
+    version = known.version + 1 if known else 1
+    tx.put(Slots(version=version, by_feature={**kept, feature_id: slot}), Slots.key)
+
+
+def release(tx: Transaction, feature_id: FeatureId) -> None:
+    """Take back what a feature had that is gone."""
+    known = tx.get(Slots, Slots.key)
+    if known is not None and feature_id in known.by_feature:
+        others = {name: slot for name, slot in known.by_feature.items() if name != feature_id}
+        tx.put(msgspec.structs.replace(known, version=known.version + 1, by_feature=others), Slots.key)
+    tx.remove(Readiness, feature_id)
+
+
+def ports_of(slot: int, rules: WorktreeRules) -> range:
+    """Return the ports of a slot."""
+    return range(rules.first_port + slot * rules.ports, rules.first_port + (slot + 1) * rules.ports)
+
+
+def environment_of(kernel: Kernel, feature_id: FeatureId) -> Environment:
+    """Return the variables that tell a feature's processes what is theirs; none for what is no feature."""
+    with kernel.record.read() as view:
+        slot = _slot(view, feature_id)
+    if slot is None:
+        return ()
+    ports = ports_of(slot, kernel.config().policy.worktree)
+    database = f"aop_{slot}_{feature_id.replace('-', '_')}"[:LONGEST_DATABASE_NAME]
+    return (*((f"AOP_PORT_{number}", str(port)) for number, port in enumerate(ports)), ("AOP_DATABASE", database))
+
+
+def _slot(view: Snapshot, feature_id: FeatureId) -> int | None:
+    known = view.get(Slots, Slots.key)
+    return None if known is None else known.by_feature.get(feature_id)
+
+
+# --- copies and links ------------------------------------------------------------------------------
+
+
+def furnish(kernel: Kernel, tree: TreeId, folder: Path, rules: WorktreeRules) -> tuple[str, ...]:
+    """Put copies and links into a checkout that holds a tree, which wins; return what the links lead to.
+
+    Raises: WorktreeSetupFailed.
+    """
+    if not (rules.copy or rules.link):
+        return ()
+    copies = [path for path in kernel.furnisher.untracked(rules.copy) if is_free_in(kernel.git, tree, path)]
+    links = [path for path in rules.link if is_free_in(kernel.git, tree, path)]
+    return kernel.furnisher.place(folder, copies=copies, links=links)
+
+
+def is_free_in(git: Git, tree: TreeId, path: str) -> bool:
+    """Tell whether a tree has nothing at a path, and no file where one of its folders would be."""
+    parts = path.split("/")
+    above = [git.entry(tree, "/".join(parts[:end])) for end in range(1, len(parts))]
+    return git.entry(tree, path) is None and all(entry is None or entry.mode is FileMode.TREE for entry in above)
+
+
+# --- making ready ----------------------------------------------------------------------------------
+
+
+def provide(call: Call, feature_id: FeatureId, tree: TreeId, folder: Path, policy: Policy) -> Provisions:
+    """Make a checkout ready for the processes that run in it; what was done in a feature's worktree is not done again.
+
+    Raises: WorktreeSetupFailed.
+    """
+    kernel, rules = call.kernel, policy.worktree
+    provisions = Provisions(env=environment_of(kernel, feature_id), readable=furnish(kernel, tree, folder, rules))
+    wanted = _meanings(kernel.git, tree, rules.setup)
+    is_own = folder == kernel.git.worktree_path(feature_id)
+    done = _done(kernel, feature_id, folder, wanted) if is_own else 0
+    for number in range(done, len(wanted)):
+        with kernel.locks.gate_slot(policy.supervisor.max_parallel_gate_runs):
+            _carry_out(call, feature_id, number, folder, policy=policy, provisions=provisions)
+        if is_own:
+            _note(call, feature_id, kernel.furnisher.identity(folder), wanted[: number + 1], rules.setup[number])
+    if is_own and done < len(wanted):
+        # What a command did to files of the tree, or left beside it, is not part of the feature.
+        kernel.git.discard_strays(feature_id, tree)
+    return provisions
+
+
+def _meanings(git: Git, tree: TreeId, commands: Sequence[SetupCommand]) -> tuple[str, ...]:
+    """Return for each command a hash of all that its outcome depends on: itself, its inputs, and those before it."""
+    entries = git.entries(tree) if any(command.inputs for command in commands) else ()
+    meanings: list[str] = []
+    for command in commands:
+        read = [f"{each.path} {each.oid}" for each in entries if _names_one(command.inputs, each.path)]
+        before = meanings[-1] if meanings else ""
+        meanings.append(hashlib.sha256(canonical_json([before, list(command.cmd), read])).hexdigest())
+    return tuple(meanings)
+
+
+def _names_one(patterns: Sequence[str], path: str) -> bool:
+    return any(
+        path == pattern or path.startswith(f"{pattern}/") or globs.matches(pattern, path) for pattern in patterns
+    )
+
+
+def _done(kernel: Kernel, feature_id: FeatureId, folder: Path, wanted: Sequence[str]) -> int:
+    """Return how many of the commands need not be carried out again."""
+    with kernel.record.read() as view:
+        known = view.get(Readiness, feature_id)
+    if known is None or known.worktree != kernel.furnisher.identity(folder):
+        return 0
+    pairs = zip(known.done, wanted, strict=False)
+    return next((number for number, (was, now) in enumerate(pairs) if was != now), min(len(known.done), len(wanted)))
+
+
+def _carry_out(
+    call: Call, feature_id: FeatureId, number: int, folder: Path, *, policy: Policy, provisions: Provisions
+) -> None:
+    command, rules = policy.worktree.setup[number], policy.execution
+    log_path = f"{folder_of(feature_id)}/logs/{call.kernel.new_id('setup')}-{number + 1}.log"
+    call.report(f"{feature_id}: setting up its worktree: {' '.join(command.cmd)}")
+    ended = call.kernel.processes.run(
+        Command(
+            argv=command.cmd,
+            cwd=folder,
+            worktree=folder,
+            env=provisions.env,
+            env_allowlist=rules.env_allowlist,
+            timeout_seconds=float(command.timeout_seconds or rules.default_step_timeout_seconds),
+            log_path=call.kernel.files.root / log_path,
+            max_log_bytes=rules.max_log_bytes,
+            sandbox=rules.sandbox,
+            network=rules.network,
+            readable=(*rules.sandbox_read, *provisions.readable),
+            writable=rules.sandbox_write,
+            limits=rules.limits,
+        )
+    )
+    if ended.ending is not Ending.EXITED or ended.exit_code:
+        raise _failure(call.kernel, feature_id, command, ended, log_path)
+
+
+def _failure(
+    kernel: Kernel, feature_id: FeatureId, command: SetupCommand, ended: Ended, log_path: str
+) -> WorktreeSetupFailed:
+    how = ended.problem or f"it ended with exit code {ended.exit_code}."
+    return WorktreeSetupFailed(
+        f"A set-up command of `{feature_id}` did not pass: {how}",
+        feature_id=feature_id,
+        command=list(command.cmd),
+        exit_code=ended.exit_code,
+        log_path=log_path,
+        log_tail=kernel.files.read_tail(log_path, limit=LOG_TAIL_BYTES).decode(errors="replace"),
+    )
+
+
+def _note(call: Call, feature_id: FeatureId, worktree: str, done: tuple[str, ...], command: SetupCommand) -> None:
+    with call.kernel.record.write() as tx:
+        known = tx.get(Readiness, feature_id)
+        version = 1 if known is None else known.version + 1
+        tx.put(Readiness(version=version, feature_id=feature_id, worktree=worktree, done=done), feature_id)
+        tx.append(call.event("worktree_set_up", feature_id, command=list(command.cmd)))

@@ -1,0 +1,41 @@
+"""How a tool begins that works on a feature: the worktree is its own, and the feature is looked at after that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+
+from aop.core.ids import FeatureId
+from aop.kernel.gateway.calls import Call, FeatureArguments, Kernel, the_feature
+from aop.kernel.gateway.show import MOST_NAMED, QUARANTINED
+from aop.kernel.record.documents.features import FeatureState
+
+WORKTREE_WAIT_SECONDS = 10.0
+
+
+def held_worktree(kernel: Kernel, feature_id: str) -> AbstractContextManager[None]:
+    """Hold the worktree of a feature, which need not be there yet.
+
+    Raises: WorktreeBusy.
+    """
+    return kernel.locks.worktree(FeatureId(feature_id), wait_seconds=WORKTREE_WAIT_SECONDS)
+
+
+def note_quarantined(call: Call, feature_id: FeatureId, moved: Sequence[str]) -> None:
+    """Tell the journal what of a worktree was moved to quarantine: it was, whatever comes of the call."""
+    if moved:
+        with call.kernel.record.write() as tx:
+            tx.append(call.event(QUARANTINED, feature_id, paths=list(moved[:MOST_NAMED]), count=len(moved)))
+
+
+@contextmanager
+def held_feature(kernel: Kernel, arguments: FeatureArguments, *, with_base: bool = False) -> Iterator[FeatureState]:
+    """Hold the worktree of a feature, and the base branch too if it is to move; give the feature as it is then.
+
+    Raises: WorktreeBusy, UnknownFeature, VersionConflict.
+    """
+    base = kernel.locks.base_branch() if with_base else nullcontext()
+    with held_worktree(kernel, arguments.feature_id), base:
+        with kernel.record.read() as view:
+            state = the_feature(view, arguments)
+        yield state

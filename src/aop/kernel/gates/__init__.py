@@ -1,0 +1,1 @@
+"""Gates: which steps prove a tree, and running them."""

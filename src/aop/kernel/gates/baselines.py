@@ -1,0 +1,47 @@
+"""How many tests run on a commit of the base branch, measured once and kept."""
+
+from __future__ import annotations
+
+import msgspec
+
+from aop.core.errors import GateTimeout, TransientExecFailure
+from aop.core.ids import CommitId
+from aop.kernel.gates.runs import GatePlan, run_gates
+from aop.kernel.gateway.calls import Call
+from aop.kernel.record.documents.gate_runs import GateRun, TestBaseline
+from aop.kernel.record.port import Transaction
+
+
+def base_tests(call: Call, plan: GatePlan) -> int | None:
+    """Return how many tests the plan's steps run on the plan's base; runs them there if nobody has yet.
+
+    None where the mode reports no tests, or the base itself leaves no report.
+    """
+    if plan.reports.tests is None:
+        return None
+    base = plan.subject.base_commit
+    with call.kernel.record.read() as view:
+        known = view.get(TestBaseline, _key(base, plan.subject.definition))
+    if known is not None:
+        return known.ran
+    call.report(f"{plan.feature_id}: {plan.mode} gates on the base first, to know how many tests run there")
+    subject = msgspec.structs.replace(plan.subject, tree=call.kernel.git.tree_of(base))
+    with call.kernel.git.scratch_checkout(base) as checkout:
+        run = run_gates(call, msgspec.structs.replace(plan, subject=subject), checkout)
+    with call.kernel.record.write() as tx:
+        keep_baseline(tx, base, run)
+    return run.tests.get("ran")
+
+
+def keep_baseline(tx: Transaction, commit: CommitId, run: GateRun) -> None:
+    """Keep how many tests a run on a commit of the base branch counted, unless it was cut short."""
+    definition = run.subject.definition
+    if run.failure_code in (GateTimeout.code, TransientExecFailure.code):
+        return
+    if tx.get(TestBaseline, _key(commit, definition)) is None:
+        baseline = TestBaseline(version=1, commit=commit, definition=definition, ran=run.tests.get("ran"))
+        tx.put(baseline, _key(commit, definition))
+
+
+def _key(commit: CommitId, definition: str) -> str:
+    return f"{commit}:{definition}"

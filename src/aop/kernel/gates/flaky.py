@@ -1,0 +1,39 @@
+"""A pass on a tree on which the same gates failed before: never taken for one that passed at once."""
+
+from __future__ import annotations
+
+import msgspec
+
+from aop.core.errors import GateFailed, TransientExecFailure
+from aop.core.ids import FeatureId
+from aop.kernel.config.policy import Policy
+from aop.kernel.gates.reports.verdict import Judged
+from aop.kernel.record.documents.features import FeatureState
+from aop.kernel.record.documents.gate_runs import GateRun, Subject, Verdict
+from aop.kernel.record.port import Snapshot
+
+FLAKY = "The same gates failed on this very tree before"
+
+
+def known_failure(view: Snapshot, feature_id: FeatureId, mode: str, subject: Subject) -> str | None:
+    """Return the finding that the newest run of a mode calls for, if it was about the same and did not pass at once.
+
+    What the machine made fail says nothing about the tree.
+    """
+    state = view.get(FeatureState, feature_id)
+    latest = state.evidence.latest_by_mode.get(mode) if state else None
+    before = view.get(GateRun, latest) if latest else None
+    if before is None or before.subject != subject or before.failure_code == TransientExecFailure.code:
+        return None
+    if before.verdict is Verdict.FAIL and not before.failure.startswith(FLAKY):
+        return f"{FLAKY} (`{before.run_id}`): a test is flaky, or depends on something outside of the tree."
+    return next((text for text in (before.failure, *before.findings) if text.startswith(FLAKY)), None)
+
+
+def with_known_failure(judged: Judged, failure: str | None, policy: Policy) -> Judged:
+    """Say of a pass that it is not the first verdict on its tree; the policy may refuse it."""
+    if judged.failure_code or failure is None:
+        return judged
+    if policy.testing.allow_flaky_gates:
+        return msgspec.structs.replace(judged, findings=(*judged.findings, failure))
+    return msgspec.structs.replace(judged, failure_code=GateFailed.code, failure=failure)

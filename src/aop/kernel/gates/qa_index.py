@@ -1,0 +1,263 @@
+"""The QA index: what of a feature's diff still has to be looked at by tests."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from aop.core.errors import EvidenceStale, InvalidArguments
+from aop.kernel.config.gates import Mode, Step
+from aop.kernel.config.in_force import Config
+from aop.kernel.gates.steps import profile_named, with_overrides
+from aop.kernel.record.documents.features import FeatureState
+from aop.kernel.record.documents.gate_runs import GateRun, Subject, Verdict
+from aop.kernel.record.documents.plans import Plan
+from aop.kernel.record.documents.qa import QaHunk, QaIndex, QaItem, QaStatus
+
+SETTLED: tuple[QaStatus, ...] = ("passed", "waived")
+"""Nothing is left to be tested."""
+FOR_WHOLE_FILES: tuple[QaStatus, ...] = ("pending", "running")
+"""What may be said of a file as a whole; anything else names the hunks that were looked at."""
+LOUDEST_FIRST: tuple[QaStatus, ...] = ("failed", "running", "pending", "passed", "waived")
+"""A file has the first of these that one of its hunks has."""
+
+ChangeType = Literal["added", "modified", "deleted"]
+
+
+# --- after a patch -------------------------------------------------------------------------------
+
+
+def required_steps(state: FeatureState, plan: Plan | None, config: Config) -> tuple[Step, ...]:
+    """Return the tests that every hunk of a feature needs: the full gates of its profile, with what its plan adds.
+
+    Raises: UnknownGateProfileOrMode, InvalidOverridePrecedence.
+    """
+    return with_overrides(profile_named(config.gates, state.gate_profile).modes.full, Mode.FULL, plan, config.policy)
+
+
+def next_index(before: QaIndex | None, state: FeatureState, diff: bytes, *, steps: Sequence[Step]) -> QaIndex:
+    """Return the index of the whole feature; a hunk that the last patch left alone keeps what is known of it."""
+    known = {item.path: item for item in before.items} if before else {}
+    required = tuple(f"{Mode.FULL}:{step.name}" for step in steps)
+    return QaIndex(
+        version=before.version + 1 if before else 1,
+        feature_id=state.feature_id,
+        source_diff_ref=f"{state.base_commit}..{state.tree}",
+        items=tuple(_carried(path, hunks, required, known.get(path)) for path, hunks in _hunks_by_file(diff)),
+    )
+
+
+def _carried(path: str, hunks: Sequence[QaHunk], required: tuple[str, ...], old: QaItem | None) -> QaItem:
+    known = {hunk.ref: hunk for hunk in old.hunks} if old and old.required_tests == required else {}
+    now = tuple(_moved(known[hunk.ref], hunk) if hunk.ref in known else hunk for hunk in hunks)
+    return _item(path, now, required, last_run_at=old.last_run_at if old else None)
+
+
+def _moved(known: QaHunk, hunk: QaHunk) -> QaHunk:
+    return msgspec.structs.replace(known, start_line=hunk.start_line, end_line=hunk.end_line)
+
+
+def _item(path: str, hunks: tuple[QaHunk, ...], required: tuple[str, ...], *, last_run_at: str | None) -> QaItem:
+    statuses = {hunk.status for hunk in hunks}
+    refs = tuple(sorted({ref for hunk in hunks for ref in hunk.evidence_refs}))
+    return QaItem(
+        path=path,
+        hunks=hunks,
+        required_tests=required,
+        status=next(status for status in LOUDEST_FIRST if status in statuses),
+        last_run_at=last_run_at if refs else None,
+        evidence_refs=refs,
+    )
+
+
+# --- after a batch of tests ----------------------------------------------------------------------
+
+
+class Mark(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What QA found out about hunks of one file."""
+
+    path: Annotated[str, Meta(max_length=4096)]
+    """The file, as the index names it."""
+    status: QaStatus
+    """What to set."""
+    hunk_refs: Annotated[tuple[str, ...], Meta(max_length=10_000)] = ()
+    """The hunks, by their `ref`; needed for `passed`, `failed` and `waived`. Without any, all hunks of the file."""
+    reason: Annotated[str, Meta(max_length=500)] = ""
+    """Why the hunks need no test; needed for `waived`."""
+
+
+class GateProof(Struct, frozen=True, kw_only=True):
+    """The gate runs that a batch of marks rests on."""
+
+    runs: tuple[GateRun, ...]
+    subjects: Mapping[str, Subject]
+    """What a run of each mode must be about to say something of the feature as it is now."""
+
+    @property
+    def refs(self) -> tuple[str, ...]:
+        """Return the names of the runs."""
+        return tuple(sorted({run.run_id for run in self.runs}))
+
+    @property
+    def last_run_at(self) -> str | None:
+        """Return when the newest one ended."""
+        return max((run.finished_at for run in self.runs), default=None)
+
+    @property
+    def passed_tests(self) -> frozenset[str]:
+        """Return what has passed, in runs that passed as a whole and are about the feature as it is now."""
+        return frozenset(
+            f"{run.mode}:{step.name}"
+            for run in self.runs
+            if run.verdict is Verdict.PASS and run.subject == self.subjects.get(run.mode)
+            for step in run.steps
+            if step.outcome == "passed"
+        )
+
+
+def marked(index: QaIndex, marks: Sequence[Mark], proof: GateProof) -> QaIndex:
+    """Return the next version of the index, with what QA found out.
+
+    Raises: InvalidArguments, EvidenceStale if something is to pass that no named run has passed.
+    """
+    items = {item.path: item for item in index.items}
+    seen: set[tuple[str, str]] = set()
+    for mark in marks:
+        item = items.get(mark.path)
+        if item is None:
+            raise _misnamed(f"The index has no file `{ascii(mark.path[:200])[1:-1]}`.", path=mark.path)
+        chosen = _chosen(item, mark)
+        if not seen.isdisjoint((mark.path, ref) for ref in chosen):
+            raise _misnamed(f"A hunk of `{mark.path}` is marked twice.", path=mark.path)
+        seen |= {(mark.path, ref) for ref in chosen}
+        if mark.status == "passed":
+            _refuse_unproven(item, proof)
+        items[mark.path] = _marked_item(item, mark, chosen, proof)
+    return msgspec.structs.replace(index, version=index.version + 1, items=tuple(items.values()))
+
+
+def _chosen(item: QaItem, mark: Mark) -> frozenset[str]:
+    """Return the hunks that are meant."""
+    all_refs = frozenset(hunk.ref for hunk in item.hunks)
+    unknown = sorted(set(mark.hunk_refs) - all_refs)
+    if unknown:
+        raise _misnamed(f"`{item.path}` has no hunk `{ascii(unknown[0][:80])[1:-1]}`.", path=item.path)
+    if not mark.hunk_refs and mark.status not in FOR_WHOLE_FILES:
+        raise _misnamed(f"Which hunks of `{item.path}` are `{mark.status}`? `hunk_refs` is empty.", path=item.path)
+    if mark.status == "waived" and not mark.reason.strip():
+        raise _misnamed(f"Hunks of `{item.path}` are to be waived without a `reason`.", path=item.path)
+    return frozenset(mark.hunk_refs) or all_refs
+
+
+def _refuse_unproven(item: QaItem, proof: GateProof) -> None:
+    missing = sorted(set(item.required_tests) - proof.passed_tests)
+    if missing or not item.required_tests:
+        raise EvidenceStale(
+            f"Hunks of `{item.path}` have not passed: no gate run that `evidence_refs` names has passed on the feature "
+            f"as it is now with {', '.join(f'`{name}`' for name in missing) or 'any test'}.",
+            path=item.path,
+            missing_tests=missing,
+        )
+
+
+def _marked_item(item: QaItem, mark: Mark, chosen: frozenset[str], proof: GateProof) -> QaItem:
+    is_found = mark.status not in FOR_WHOLE_FILES
+    hunks = tuple(
+        msgspec.structs.replace(
+            hunk,
+            status=mark.status,
+            evidence_refs=proof.refs if is_found else (),
+            reason=mark.reason if mark.status == "waived" else "",
+        )
+        if hunk.ref in chosen
+        else hunk
+        for hunk in item.hunks
+    )
+    last_run_at = proof.last_run_at if is_found and proof.runs else item.last_run_at
+    return _item(item.path, hunks, item.required_tests, last_run_at=last_run_at)
+
+
+def _misnamed(message: str, *, path: str) -> InvalidArguments:
+    return InvalidArguments(
+        message, hint="Read the index with `qa.test_index_get`, and name files and hunks as it does.", path=path[:200]
+    )
+
+
+# --- reading a diff ------------------------------------------------------------------------------
+
+
+class _FileDiff:
+    """The part of a diff that is about one file, read line by line."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.head: list[bytes] = []
+        self.bodies: list[list[bytes]] = []
+
+    def take(self, line: bytes) -> None:
+        if line.startswith(b"@@ "):
+            self.bodies.append([line])
+        else:
+            (self.bodies[-1] if self.bodies else self.head).append(line)
+
+    def hunks(self) -> tuple[QaHunk, ...]:
+        """Return the hunks; a change of the mode, and one that has no lines at all, is a hunk of its own."""
+        found = [_hunk(self.path, body) for body in self.bodies]
+        if not found or any(line.startswith(b"old mode") for line in self.head):
+            found.insert(0, self._hunk_of_head(with_content=not found))
+        return tuple(found)
+
+    def _hunk_of_head(self, *, with_content: bool) -> QaHunk:
+        kind: ChangeType = "modified"
+        if any(line.startswith(b"new file") for line in self.head):
+            kind = "added"
+        elif any(line.startswith(b"deleted file") for line in self.head):
+            kind = "deleted"
+        told = [line for line in self.head if b"mode" in line.split(b" ")[:3] or with_content]
+        return QaHunk(ref=_ref(self.path, *told), start_line=0, end_line=0, change_type=kind)
+
+
+def _hunks_by_file(diff: bytes) -> Iterator[tuple[str, tuple[QaHunk, ...]]]:
+    """Read a diff that git wrote without context lines."""
+    files: list[_FileDiff] = []
+    for line in diff.removesuffix(b"\n").split(b"\n"):
+        if line.startswith(b"diff --git "):
+            files.append(_FileDiff(_name(line[len(b"diff --git ") :])))
+        elif files:
+            files[-1].take(line)
+    return ((file.path, file.hunks()) for file in files)
+
+
+def _name(pair: bytes) -> str:
+    """Return NAME of `a/NAME b/NAME`: both are the same, for renames are not looked for."""
+    name = pair[len(pair) // 2 + 1 :]
+    # Of the names that the kernel admits, git quotes only those with a `"`.
+    if name.startswith(b'"'):
+        name = name[1:-1].replace(b'\\"', b'"')
+    return name[2:].decode()
+
+
+def _hunk(path: str, body: Sequence[bytes]) -> QaHunk:
+    old, new = (part[1:] for part in body[0].split(b" ")[1:3])
+    (_, old_count), (start, count) = _range(old), _range(new)
+    kind: ChangeType = "modified"
+    if not old_count:
+        kind = "added"
+    elif not count:
+        kind = "deleted"
+    # The old range counts in the commit that the feature was cut from, so no other hunk of the feature moves it.
+    ref = _ref(path, old, *body[1:])
+    return QaHunk(ref=ref, start_line=start, end_line=start + max(count - 1, 0), change_type=kind)
+
+
+def _ref(path: str, *facts: bytes) -> str:
+    return hashlib.sha256(b"\n".join((path.encode(), *facts))).hexdigest()[:16]
+
+
+def _range(text: bytes) -> tuple[int, int]:
+    start, _, count = text.partition(b",")
+    return int(start), int(count or 1)

@@ -1,0 +1,191 @@
+"""What the report files of a gate run prove: no report is a failure, skipped is not passed, fewer tests are noticed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from aop.core.errors import CoverageBelowMinimum, FileNotFound, GateFailed, Json, UnsupportedParser
+from aop.kernel.config.gates import CoverageParser, Mode, ParserType, Profile, TestsParser
+from aop.kernel.config.policy import Policy
+from aop.kernel.gates.reports.coverage import (
+    LARGEST_REPORT,
+    PARSERS,
+    CoverageReport,
+    Report,
+    TestReport,
+    UnreadableReport,
+    judge_coverage,
+    parse_report,
+)
+from aop.kernel.gates.reports.measurements import ReportedTest
+from aop.kernel.gates.reports.named_tests import fates
+from aop.kernel.gates.reports.xml import cases_in_junit
+from aop.kernel.ports.files import Files
+
+MOST_REPORT_FILES = 5_000
+UNKNOWN_BASE = "The gates left no report of the tests on the base: nobody knows whether there are fewer now."
+
+
+class Reports(Struct, frozen=True, kw_only=True):
+    """The reports that one mode of a profile must leave."""
+
+    coverage: CoverageParser | None = None
+    tests: TestsParser | None = None
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Return where they are written, as patterns from the root of the checkout."""
+        named = (self.coverage.path if self.coverage else None, self.tests.path if self.tests else None)
+        return tuple(path for path in named if path is not None)
+
+
+class Judged(Struct, frozen=True, kw_only=True):
+    """What the steps or the reports of a run say."""
+
+    coverage: Mapping[str, Json] = {}
+    tests: Mapping[str, Json] = {}
+    failure_code: str = ""
+    failure: str = ""
+    findings: tuple[str, ...] = ()
+
+
+def reports_of(profile_name: str, profile: Profile, mode: Mode, policy: Policy) -> Reports:
+    """Return the reports that a mode must leave (AOP-272).
+
+    Raises: UnsupportedParser.
+    """
+    coverage, tests = profile.parsers.coverage, profile.parsers.tests
+    return Reports(
+        coverage=_usable(profile_name, profile, coverage, policy) if coverage and mode in coverage.modes else None,
+        tests=tests if tests and mode in tests.modes else None,
+    )
+
+
+def _usable(profile_name: str, profile: Profile, parser: CoverageParser, policy: Policy) -> CoverageParser | None:
+    if parser.type is ParserType.NONE:
+        return None
+    usable = PARSERS.keys() if profile.capabilities is None else PARSERS.keys() & set(profile.capabilities)
+    if parser.type in usable:
+        return parser
+    if policy.testing.coverage.skip_unsupported_parser:
+        return None
+    raise UnsupportedParser(
+        f"The gate profile `{profile_name}` has no parser `{parser.type}`.", parser=parser.type, parsers=sorted(usable)
+    )
+
+
+def remove_old_reports(files: Files, reports: Reports, checkout: Path) -> None:
+    """A report that an earlier run left would speak for this one."""
+    for pattern in reports.paths:
+        for path in files.matching(_from_root(files, checkout, pattern), limit=MOST_REPORT_FILES):
+            files.remove(path)
+
+
+def judge_reports(
+    files: Files,
+    reports: Reports,
+    checkout: Path,
+    *,
+    profile: Profile,
+    policy: Policy,
+    baseline: int | None,
+    named_tests: Sequence[str] = (),
+) -> Judged:
+    """Read every report that the mode must leave, and hold it against what is demanded."""
+    judged = Judged()
+    try:
+        if reports.tests is not None:
+            judged = _judged_tests(_merged_tests(files, reports.tests, checkout), baseline, policy)
+            if baseline is None:
+                judged = msgspec.structs.replace(judged, findings=(*judged.findings, UNKNOWN_BASE))
+        if reports.coverage is not None and not judged.failure_code:
+            judged = _with_coverage(judged, _coverage(files, reports.coverage, checkout), profile, policy, baseline)
+        if reports.tests is not None and named_tests:
+            told: Json = dict(fates(named_tests, _cases(files, reports.tests, checkout)))
+            judged = msgspec.structs.replace(judged, tests={**judged.tests, "named": told})
+    except (FileNotFound, UnreadableReport) as error:
+        return Judged(failure_code=GateFailed.code, failure=str(error))
+    return judged
+
+
+def _cases(files: Files, parser: TestsParser, checkout: Path) -> Iterator[ReportedTest]:
+    for path in files.matching(_from_root(files, checkout, parser.path), limit=MOST_REPORT_FILES):
+        yield from cases_in_junit(files.read(path, limit=LARGEST_REPORT) or b"")
+
+
+def _merged_tests(files: Files, parser: TestsParser, checkout: Path) -> TestReport:
+    found = files.matching(_from_root(files, checkout, parser.path), limit=MOST_REPORT_FILES)
+    if not found:
+        raise UnreadableReport(f"No step wrote the report `{parser.path}`.")
+    reports = [_parsed(files, ParserType.JUNIT_XML, path, parser.path) for path in found]
+    counted = [report for report in reports if isinstance(report, TestReport)]
+    return TestReport(
+        tests=sum(report.tests for report in counted),
+        failures=sum(report.failures for report in counted),
+        errors=sum(report.errors for report in counted),
+        skipped=sum(report.skipped for report in counted),
+    )
+
+
+def _coverage(files: Files, parser: CoverageParser, checkout: Path) -> Report | None:
+    path = parser.path or ""
+    if not files.matching(_from_root(files, checkout, path), limit=1):
+        if parser.optional:
+            return None
+        raise UnreadableReport(f"No step wrote the report `{path}`.")
+    return _parsed(files, parser.plugin or parser.type, _from_root(files, checkout, path), path)
+
+
+def _parsed(files: Files, parser: str, path: str, shown: str) -> Report:
+    data = files.read(path, limit=LARGEST_REPORT)
+    try:
+        return parse_report(parser, data or b"")
+    except UnreadableReport as error:
+        raise UnreadableReport(f"The report `{shown}` cannot be read: {error}") from error
+
+
+def _with_coverage(
+    judged: Judged, report: Report | None, profile: Profile, policy: Policy, baseline: int | None
+) -> Judged:
+    if report is None:
+        return judged
+    if isinstance(report, TestReport):
+        return _judged_tests(report, baseline, policy)
+    return _judged_coverage(judged, report, profile, policy)
+
+
+def _judged_tests(report: TestReport, baseline: int | None, policy: Policy) -> Judged:
+    ran = report.tests - report.skipped
+    tests: dict[str, Json] = {**msgspec.to_builtins(report), "ran": ran, "ran_on_base": baseline}
+    if report.failures or report.errors:
+        why = f"The report counts {report.failures} failed tests and {report.errors} errors."
+        return Judged(tests=tests, failure_code=GateFailed.code, failure=why)
+    if ran < 1:
+        return Judged(tests=tests, failure_code=GateFailed.code, failure="The report counts no test that ran.")
+    if baseline is None or ran >= baseline:
+        return Judged(tests=tests)
+    fewer = f"{ran} tests ran, and {baseline} run on the base: tests were removed, skipped or not found."
+    if policy.testing.allow_fewer_tests:
+        return Judged(tests=tests, findings=(fewer,))
+    return Judged(tests=tests, failure_code=GateFailed.code, failure=fewer)
+
+
+def _judged_coverage(judged: Judged, report: CoverageReport, profile: Profile, policy: Policy) -> Judged:
+    verdict = judge_coverage(report, profile.thresholds, policy.testing.coverage)
+    coverage: dict[str, Json] = msgspec.to_builtins(verdict.figures)
+    if not verdict.problems:
+        return msgspec.structs.replace(judged, coverage=coverage)
+    return msgspec.structs.replace(
+        judged,
+        coverage=coverage,
+        failure_code=CoverageBelowMinimum.code,
+        failure=" ".join(verdict.problems),
+    )
+
+
+def _from_root(files: Files, checkout: Path, path: str) -> str:
+    return (checkout / path).relative_to(files.root).as_posix()

@@ -1,0 +1,313 @@
+"""Runs gate steps on a checked-out tree and turns what happened into a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from aop.core.errors import CoverageBelowMinimum, Fault, GateFailed, GateTimeout, Json, Refusal, TransientExecFailure
+from aop.core.ids import FeatureId, GateRunId
+from aop.kernel.config.gates import Mode, Profile, Step
+from aop.kernel.config.in_force import Config
+from aop.kernel.config.policy import ExecutionRules, Policy
+from aop.kernel.features.lifecycle import store
+from aop.kernel.features.worktree_extras import Provisions, provide
+from aop.kernel.gates.flaky import known_failure, with_known_failure
+from aop.kernel.gates.reports.verdict import Judged, Reports, judge_reports, remove_old_reports, reports_of
+from aop.kernel.gates.steps import definition_of, effective_steps, profile_named
+from aop.kernel.gateway.calls import Call
+from aop.kernel.ports.processes import Command, Ended, Ending
+from aop.kernel.record.documents.base import digest_of
+from aop.kernel.record.documents.features import FeatureState
+from aop.kernel.record.documents.gate_runs import GateRun, StepResult, Subject, Verdict
+from aop.kernel.record.documents.obligations import ObligationLedger
+from aop.kernel.record.documents.plans import Plan
+from aop.kernel.record.port import Transaction
+from aop.kernel.record.projections import folder_of
+
+OUTCOMES: Mapping[Ending, str] = {
+    Ending.TIMED_OUT: "timed_out",
+    Ending.NOT_STARTED: "not_started",
+    Ending.OUT_OF_MEMORY: "out_of_memory",
+}
+
+
+class GatePlan(Struct, frozen=True, kw_only=True):
+    """What a gate run is going to do, decided before anything runs."""
+
+    feature_id: FeatureId
+    profile_name: str
+    profile: Profile
+    mode: Mode
+    steps: tuple[Step, ...]
+    added: tuple[Step, ...] = ()
+    """What the feature's plan adds; it runs when the reports are read, so that it cannot write them."""
+    reports: Reports
+    subject: Subject
+    policy: Policy
+    config_hash: str
+    provisions: Provisions = Provisions()
+    """What the checkout was given in which it runs."""
+    named_tests: tuple[str, ...] = ()
+    """The tests whose fate the report of the tests is asked for."""
+
+
+def planned_gates(state: FeatureState, plan: Plan | None, mode: Mode, config: Config) -> GatePlan:
+    """Decide which steps prove a mode for a feature as it is now.
+
+    Raises: UnknownGateProfileOrMode, NoGateSteps, InvalidOverridePrecedence, UnsupportedParser.
+    """
+    profile = profile_named(config.gates, state.gate_profile)
+    steps = effective_steps(state.gate_profile, profile, mode, plan, config.policy)
+    own = len(profile.modes.steps(mode) or ())
+    return GatePlan(
+        feature_id=state.feature_id,
+        profile_name=state.gate_profile,
+        profile=profile,
+        mode=mode,
+        steps=steps[:own],
+        added=steps[own:],
+        reports=reports_of(state.gate_profile, profile, mode, config.policy),
+        subject=Subject(
+            tree=state.tree,
+            base_commit=state.base_commit,
+            definition=definition_of(steps, profile, config.policy),
+        ),
+        policy=config.policy,
+        config_hash=config.hash,
+    )
+
+
+def asking_for(plan: GatePlan, ledger: ObligationLedger | None) -> GatePlan:
+    """Return a plan that also asks for the tests which the feature's plan names, where its gates report any."""
+    if ledger is None or plan.reports.tests is None:
+        return plan
+    return msgspec.structs.replace(plan, named_tests=ledger.accounting.named_tests)
+
+
+def planned_subjects(state: FeatureState, plan: Plan | None, config: Config) -> dict[str, Subject]:
+    """Return what a run of each mode would be about now; a mode that cannot run is absent."""
+    subjects = {}
+    for mode in Mode:
+        with suppress(Refusal):
+            subjects[mode.value] = planned_gates(state, plan, mode, config).subject
+    return subjects
+
+
+def machine_of(call: Call, plan: GatePlan) -> str:
+    """Return what of this machine takes part in the verdict of a plan."""
+    programs = [step.cmd[0] for step in (*plan.steps, *plan.added)]
+    return call.kernel.processes.identity(plan.policy.execution.sandbox, programs)
+
+
+def run_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: int | None = None) -> GateRun:
+    """Run the steps in a checkout that holds the plan's tree: in order up to the first that fails, or all at once.
+
+    `baseline` is how many tests run on the base, where that is known.
+
+    Raises: WorktreeSetupFailed.
+    """
+    kernel = call.kernel
+    provisions = provide(call, plan.feature_id, plan.subject.tree, checkout, plan.policy)
+    plan = msgspec.structs.replace(plan, provisions=provisions)
+    run_id = GateRunId(kernel.new_id("gate"))
+    level = kernel.processes.sandbox_level(plan.policy.execution.sandbox)
+    started = kernel.now()
+    remove_old_reports(kernel.files, plan.reports, checkout)
+    with kernel.locks.gate_slot(plan.policy.supervisor.max_parallel_gate_runs):
+        taken = _run_steps(call, plan, plan.steps, checkout, run_id)
+        judged = judge_reports(
+            kernel.files,
+            plan.reports,
+            checkout,
+            profile=plan.profile,
+            policy=plan.policy,
+            baseline=baseline,
+            named_tests=plan.named_tests,
+        )
+        if _first_failed(taken) is None:
+            taken += _run_steps(call, plan, plan.added, checkout, run_id)
+    failed = _first_failed(taken)
+    if failed is not None:
+        # The report of a run that failed proves nothing; it only says how many tests there were.
+        judged = msgspec.structs.replace(_judged_step(failed), tests=judged.tests)
+    with kernel.record.read() as view:
+        failure = known_failure(view, plan.feature_id, plan.mode, plan.subject)
+    judged = with_known_failure(judged, failure, plan.policy)
+    return GateRun(
+        version=1,
+        run_id=run_id,
+        feature_id=plan.feature_id,
+        profile=plan.profile_name,
+        mode=plan.mode,
+        subject=plan.subject,
+        config_hash=plan.config_hash,
+        verdict=Verdict.FAIL if judged.failure_code else Verdict.PASS,
+        failure_code=judged.failure_code,
+        failure=judged.failure,
+        steps=tuple(each.result for each in taken),
+        coverage=judged.coverage,
+        tests=judged.tests,
+        findings=judged.findings,
+        sandbox_level=level,
+        machine=machine_of(call, plan),
+        started_at=started,
+        finished_at=kernel.now(),
+    )
+
+
+class _Taken(Struct, frozen=True, kw_only=True):
+    """A step that was run, and whether it was the machine that made it fail."""
+
+    result: StepResult
+    transient: bool
+
+
+def _first_failed(taken: Sequence[_Taken]) -> _Taken | None:
+    return next((each for each in taken if each.result.outcome != "passed"), None)
+
+
+def _run_steps(call: Call, plan: GatePlan, steps: Sequence[Step], checkout: Path, run_id: GateRunId) -> list[_Taken]:
+    what, every = f"{plan.feature_id}: {plan.mode} gates", (*plan.steps, *plan.added)
+    if plan.profile.parallel and steps:
+        call.report(f"{what}, {len(steps)} steps at once: {', '.join(step.name for step in steps)}")
+        tasks = [partial(_run_step, call, plan, step, checkout, f"{run_id}-{step.name}") for step in steps]
+        return call.kernel.processes.together(tasks)
+    taken: list[_Taken] = []
+    for step in steps:
+        call.report(f"{what}, step {every.index(step) + 1} of {len(every)}: {step.name}")
+        taken.append(_run_step(call, plan, step, checkout, f"{run_id}-{step.name}"))
+        if taken[-1].result.outcome != "passed":
+            break
+    return taken
+
+
+def _run_step(call: Call, plan: GatePlan, step: Step, checkout: Path, log_name: str) -> _Taken:
+    """Run a step, again where the machine made it fail (AOP-277)."""
+    attempt, log_path = 1, f"{folder_of(plan.feature_id)}/logs/{log_name}.log"
+    ended = _run_once(call, plan, step, checkout, log_path)
+    while ended.transient and attempt <= _retries(plan.policy.execution):
+        attempt, log_path = attempt + 1, f"{folder_of(plan.feature_id)}/logs/{log_name}-{attempt + 1}.log"
+        ended = _run_once(call, plan, step, checkout, log_path)
+    result = _step_result(step, ended, log_path, attempts=attempt)
+    digest = call.kernel.files.fingerprint(log_path) or ""
+    return _Taken(result=msgspec.structs.replace(result, log_sha256=digest), transient=ended.transient)
+
+
+def _retries(rules: ExecutionRules) -> int:
+    policy = rules.retry_policy
+    return policy.transient_max_retries if TransientExecFailure.code in policy.transient_error_codes else 0
+
+
+def _run_once(call: Call, plan: GatePlan, step: Step, checkout: Path, log_path: str) -> Ended:
+    rules = plan.policy.execution
+    return call.kernel.processes.run(
+        Command(
+            argv=step.cmd,
+            cwd=checkout / step.cwd if step.cwd else checkout,
+            worktree=checkout,
+            env=tuple(sorted({**dict(plan.provisions.env), **step.env}.items())),
+            env_allowlist=rules.env_allowlist,
+            timeout_seconds=float(step.timeout_seconds or rules.default_step_timeout_seconds),
+            log_path=call.kernel.files.root / log_path,
+            max_log_bytes=rules.max_log_bytes,
+            sandbox=rules.sandbox,
+            network=rules.network,
+            readable=(*rules.sandbox_read, *plan.provisions.readable),
+            writable=rules.sandbox_write,
+            limits=rules.limits,
+        )
+    )
+
+
+def _step_result(step: Step, ended: Ended, log_path: str, *, attempts: int) -> StepResult:
+    passed = ended.ending is Ending.EXITED and ended.exit_code == 0
+    return msgspec.convert(
+        {
+            "name": step.name,
+            "command": step.cmd,
+            "outcome": "passed" if passed else OUTCOMES.get(ended.ending, "failed"),
+            "exit_code": ended.exit_code,
+            "seconds": round(ended.seconds, 3),
+            "attempts": attempts,
+            "log_path": log_path,
+            "problem": ended.problem,
+        },
+        StepResult,
+    )
+
+
+def _judged_step(failed: _Taken) -> Judged:
+    step = failed.result
+    what = " ".join(step.command)
+    if step.outcome == "timed_out":
+        return Judged(failure_code=GateTimeout.code, failure=f"The step `{step.name}` passed its time limit: {what}")
+    how = step.problem or f"it ended with exit code {step.exit_code}"
+    code = TransientExecFailure.code if failed.transient else GateFailed.code
+    return Judged(failure_code=code, failure=f"The step `{step.name}` did not pass: {how}: {what}")
+
+
+FAILURES: Mapping[str, type[Refusal]] = {
+    failure.code: failure for failure in (GateFailed, GateTimeout, CoverageBelowMinimum, TransientExecFailure)
+}
+
+
+def failure_of(run: GateRun) -> Refusal:
+    """Return the answer to a run that did not pass: its verdict is recorded, and is the answer."""
+    if run.verdict is Verdict.PASS:
+        raise Fault(f"The gate run `{run.run_id}` passed.")
+    return FAILURES[run.failure_code](
+        run.failure,
+        gate_run_id=run.run_id,
+        mode=run.mode,
+        profile=run.profile,
+        steps=step_facts(run.steps),
+    ).with_evidence(**pointers(run))
+
+
+def record_run(tx: Transaction, call: Call, before: FeatureState, after: FeatureState, run: GateRun) -> FeatureState:
+    """Keep a run, whatever its verdict, with the feature that it makes of the one before."""
+    tx.put(run, run.run_id)
+    stored = store(tx, before, after, now=call.kernel.now())
+    tx.append(
+        call.event(
+            "gates_ran",
+            stored.feature_id,
+            gate_run_id=run.run_id,
+            run_sha256=digest_of(run),
+            profile=run.profile,
+            mode=run.mode,
+            verdict=run.verdict,
+            tree=run.subject.tree,
+            failure_code=run.failure_code,
+            sandbox_level=run.sandbox_level,
+        )
+    )
+    return stored
+
+
+def step_facts(steps: Sequence[StepResult]) -> list[Json]:
+    """Return what each step did, for an answer."""
+    return [msgspec.to_builtins(step) for step in steps]
+
+
+def telling_step(run: GateRun) -> StepResult:
+    """Return the step whose log says why: the first that did not pass, or else the last."""
+    return next((step for step in run.steps if step.outcome != "passed"), run.steps[-1])
+
+
+def pointers(run: GateRun) -> dict[str, Json]:
+    """Return where the proof of a run lies (AOP-149)."""
+    step = telling_step(run)
+    return {
+        "gate_run_id": run.run_id,
+        "log_path": step.log_path,
+        "command": list(step.command),
+        "exit_code": step.exit_code,
+        "sandbox_level": run.sandbox_level,
+    }

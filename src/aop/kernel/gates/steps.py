@@ -1,0 +1,151 @@
+"""Which steps a gate run has, and what a run of them proves."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from aop.core.errors import InvalidOverridePrecedence, NoGateSteps, UnknownGateProfileOrMode
+from aop.core.text.json import canonical_json
+from aop.kernel.config.gates import Gates, Mode, Profile, Step
+from aop.kernel.config.policy import Policy
+from aop.kernel.record.documents.features import FeatureState
+from aop.kernel.record.documents.gate_runs import GateRun, Subject, Verdict
+from aop.kernel.record.documents.plans import OverrideStep, Plan
+
+
+def profile_named(gates: Gates, name: str) -> Profile:
+    """Return a profile.
+
+    Raises: UnknownGateProfileOrMode.
+    """
+    profile = gates.profiles.get(name)
+    if profile is None:
+        raise UnknownGateProfileOrMode(
+            f"There is no gate profile `{name}` in gates.yaml.", profile=name, profiles=sorted(gates.profiles)
+        )
+    return profile
+
+
+def check_overrides(plan: Plan, profile: Profile, policy: Policy) -> None:
+    """Refuse a plan whose own steps would prove less than the profile's (AOP-279, AOP-280).
+
+    Raises: InvalidOverridePrecedence, UnknownGateProfileOrMode.
+    """
+    for mode in (Mode.FAST, Mode.FULL):
+        with_overrides(profile.modes.steps(mode) or (), mode, plan, policy)
+
+
+def effective_steps(
+    profile_name: str, profile: Profile, mode: Mode, plan: Plan | None, policy: Policy
+) -> tuple[Step, ...]:
+    """Return the steps to run: the profile's, then those that the plan adds.
+
+    Raises: UnknownGateProfileOrMode, NoGateSteps, InvalidOverridePrecedence.
+    """
+    own = profile.modes.steps(mode)
+    if own is None:
+        raise UnknownGateProfileOrMode(
+            f"The gate profile `{profile_name}` has no mode `{mode}`.", profile=profile_name, mode=mode
+        )
+    if not own:
+        # Steps that only the plan brings prove what its author likes: they do not make an empty mode a gate.
+        raise NoGateSteps(
+            f"The mode `{mode}` of the gate profile `{profile_name}` has no steps, so it proves nothing.",
+            profile=profile_name,
+            mode=mode,
+        )
+    return with_overrides(own, mode, plan, policy)
+
+
+def with_overrides(own: Sequence[Step], mode: Mode, plan: Plan | None, policy: Policy) -> tuple[Step, ...]:
+    """Lay a plan's steps over the profile's; they may add and tighten, never relax.
+
+    Raises: InvalidOverridePrecedence.
+    """
+    steps = {step.name: step for step in own}
+    for override in _overrides(plan, mode):
+        known = steps.get(override.name)
+        steps[override.name] = (
+            Step(name=override.name, cmd=override.cmd, timeout_seconds=override.timeout_seconds)
+            if known is None
+            else _tightened(known, override, mode, policy)
+        )
+    return tuple(steps.values())
+
+
+def _overrides(plan: Plan | None, mode: Mode) -> tuple[OverrideStep, ...]:
+    if plan is None or plan.verification_overrides is None:
+        return ()
+    modes = plan.verification_overrides.modes
+    chosen = {Mode.FAST: modes.fast, Mode.FULL: modes.full}.get(mode)
+    return () if chosen is None else chosen.steps
+
+
+def _tightened(step: Step, override: OverrideStep, mode: Mode, policy: Policy) -> Step:
+    limit = step.timeout_seconds or policy.execution.default_step_timeout_seconds
+    if override.cmd != step.cmd:
+        why = "runs another command than gates.yaml says"
+    elif override.timeout_seconds is not None and override.timeout_seconds > limit:
+        why = f"has a longer time limit than the {limit} s of gates.yaml"
+    else:
+        return msgspec.structs.replace(step, timeout_seconds=override.timeout_seconds or step.timeout_seconds)
+    raise InvalidOverridePrecedence(
+        f"The plan's step `{override.name}` of mode `{mode}` {why}.", mode=mode, step=override.name
+    )
+
+
+def definition_of(steps: Sequence[Step], profile: Profile, policy: Policy) -> str:
+    """Return the hash of everything that decides what a pass means."""
+    meaning = {
+        "steps": msgspec.to_builtins(steps),
+        "parsers": msgspec.to_builtins(profile.parsers),
+        "thresholds": msgspec.to_builtins(profile.thresholds),
+        "testing": msgspec.to_builtins(policy.testing),
+        "execution": msgspec.to_builtins(policy.execution),
+    }
+    if not policy.worktree.gives_nothing:
+        meaning["worktree"] = msgspec.to_builtins(policy.worktree)
+    return hashlib.sha256(canonical_json(meaning)).hexdigest()
+
+
+def missing_proof(
+    required: Sequence[str], runs: Mapping[str, GateRun | None], subjects: Mapping[str, Subject]
+) -> list[str]:
+    """Return, for each required mode that is not proven, why it is not."""
+    problems = []
+    for mode in required:
+        run = runs.get(mode)
+        if run is None:
+            problems.append(f"`{mode}` has not run")
+        elif run.subject != subjects.get(mode):
+            problems.append(f"`{mode}` ran on something else than what the feature is now")
+        elif run.verdict is not Verdict.PASS:
+            problems.append(f"`{mode}` did not pass")
+    return problems
+
+
+def unproven(gates: Mapping[str, Verdict]) -> dict[str, Verdict]:
+    """Return the verdicts of a feature that is another now: of those that gate runs gave, none holds any more."""
+    return {name: verdict if name == "plan" else Verdict.NA for name, verdict in gates.items()}
+
+
+def with_verdict(state: FeatureState, run: GateRun) -> FeatureState:
+    """Return the feature with a run's verdict and the pointers to it."""
+    gates = {**state.gates, run.mode: run.verdict, **_coverage_verdicts(run)}
+    evidence = msgspec.structs.replace(
+        state.evidence,
+        last_gate_run=run.run_id,
+        latest_by_mode={**state.evidence.latest_by_mode, run.mode: run.run_id},
+    )
+    return msgspec.structs.replace(state, gates=gates, evidence=evidence)
+
+
+def _coverage_verdicts(run: GateRun) -> dict[str, Verdict]:
+    return {
+        f"coverage_{name}": Verdict(run.coverage[name]["verdict"])
+        for name in ("line", "branch")
+        if name in run.coverage
+    }

@@ -1,0 +1,216 @@
+"""One tool call on its way through the gateway, and what a tool gets to work with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, TypeAlias
+
+import msgspec
+from msgspec import Meta, Struct
+
+from aop.core.clock import Clock, timestamp
+from aop.core.errors import Fault, Json, Refusal, UnknownFeature, VersionConflict
+from aop.core.ids import FEATURE_ID_PATTERN, FeatureId, OperationId
+from aop.core.redaction.redactor import Redactor
+from aop.core.roles import Role
+from aop.kernel.config.in_force import Config
+from aop.kernel.gateway.epochs import refuse_old_epoch
+from aop.kernel.gateway.principals import Principal
+from aop.kernel.ports.call_log import CallLog
+from aop.kernel.ports.files import Files
+from aop.kernel.ports.git import Git
+from aop.kernel.ports.handed_in import NewId, Report
+from aop.kernel.ports.locks import Locks
+from aop.kernel.ports.processes import Processes
+from aop.kernel.ports.remotes import Remotes
+from aop.kernel.ports.reviewer import Reviewer
+from aop.kernel.ports.signer import Signer
+from aop.kernel.ports.worktree_extras import Furnisher
+from aop.kernel.record.documents.features import FeatureState
+from aop.kernel.record.port import Event, Record, Snapshot, Transaction
+
+
+class Arguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What every tool accepts; a caller that names itself must name itself rightly (C-51)."""
+
+    actor_type: Role | None = None
+    actor_id: str | None = None
+
+
+class FeatureArguments(Arguments, frozen=True, kw_only=True):
+    """Arguments of a tool that works on one feature."""
+
+    feature_id: Annotated[str, Meta(pattern=FEATURE_ID_PATTERN)]
+
+
+class ChangeArguments(FeatureArguments, frozen=True, kw_only=True):
+    """Arguments of a tool that changes one feature (C-52)."""
+
+    expected_version: Annotated[int, Meta(ge=1)] | None = None
+
+
+class Answered(Struct, frozen=True, kw_only=True):
+    """An output together with pointers to its proof."""
+
+    data: Struct
+    evidence: Mapping[str, Json]
+
+
+Outcome: TypeAlias = Struct | Answered | Refusal
+"""What a tool answers. A refusal that is *returned* is a recorded verdict; one that is raised changed nothing."""
+
+
+class Envelope(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What every caller gets back (AOP-149, AOP-318)."""
+
+    ok: bool
+    data: Any = None
+    error: Mapping[str, Any] | None = None
+    evidence: Mapping[str, Any] = {}
+
+    def as_json(self) -> dict[str, Json]:
+        """Return the envelope as the plain object that goes over the wire."""
+        plain: dict[str, Json] = msgspec.to_builtins(self)
+        return plain
+
+
+class Tool(Struct, frozen=True, kw_only=True):
+    """One row of the catalogue."""
+
+    name: str
+    summary: str
+    arguments: type[Arguments]
+    output: type[Struct]
+    roles: frozenset[Role]
+    run: Callable[[Call, Any], Outcome]
+    mutates: bool = False
+    brief: bool = False
+    """Does nothing but read the record and commit once: calls of it need no lock, and may share one durable change."""
+    idempotent: bool = False
+    """Changes nothing more when it is called again with the same arguments, whatever the operation id (AOP-150)."""
+    person_only: bool = False
+    """Never for a token that a model or a worker holds, whatever its role (C-53)."""
+    in_turn: bool = False
+    """Changes nothing but what a coding agent says in its turn; of all that mutates, such an agent gets only these."""
+    expandable: bool = False
+    """Whether the policy may give it to further roles; every other row it can only narrow (AOP-158)."""
+    reveal: Callable[[Kernel, Any], Struct] | None = None
+    """Adds what must be in the answer but never in the record, such as a token."""
+    resolve: Callable[[Call, Mapping[str, Json]], Outcome | None] | None = None
+    """Given what a dead caller was about to do: finishes it and answers, or undoes it and returns None."""
+
+
+class Kernel(Struct, frozen=True, kw_only=True):
+    """The ports, and the configuration as it is now."""
+
+    record: Record
+    git: Git
+    files: Files
+    processes: Processes
+    locks: Locks
+    furnisher: Furnisher
+    calls: CallLog
+    clock: Clock
+    signer: Signer
+    redact: Redactor
+    new_id: NewId
+    config: Callable[[], Config]
+    reviewer: Reviewer | None = None
+    """None where no model can be asked."""
+    remotes: Remotes | None = None
+    """None where AOP reaches out to none."""
+    epoch: int | None = None
+    """That of the supervisor which acts through this; None for everybody else (AOP-336)."""
+    show_workflow: Callable[[Kernel, FeatureId], None] = lambda _kernel, _name: None
+    """Brings the worktree of a gated workflow up to the record; whoever calls holds the worktree."""
+
+    def now(self) -> str:
+        """Return the time of day as AOP writes it."""
+        return timestamp(self.clock.now())
+
+
+class Call(Struct, frozen=True, kw_only=True):
+    """A call that passed who, may and well-formed."""
+
+    kernel: Kernel
+    principal: Principal
+    tool: Tool
+    operation_id: OperationId | None
+    report: Report
+
+    def event(self, kind: str, feature_id: FeatureId | None, **payload: Json) -> Event:
+        """Return an event of this call."""
+        return Event(
+            kind=kind,
+            at=self.kernel.now(),
+            actor=self.principal.actor,
+            operation_id=self.operation(),
+            feature_id=feature_id,
+            payload=payload,
+        )
+
+    def operation(self) -> OperationId:
+        """Return the id of this mutating call."""
+        if self.operation_id is None:
+            raise Fault(f"`{self.tool.name}` is not listed as mutating.")
+        return self.operation_id
+
+    def intend(self, intent: Mapping[str, Json]) -> None:
+        """Note what happens next outside the database, so that whoever finds this call dead can settle it."""
+        with self.kernel.record.write() as tx:
+            refuse_old_epoch(tx, self.kernel.epoch)
+            tx.intend(self.operation(), intent)
+
+    def commit(self, decide: Callable[[Transaction], Outcome]) -> Outcome:
+        """Decide in one transaction that also stores the answer; a refusal raised inside changes nothing."""
+        with self.kernel.record.write() as tx:
+            refuse_old_epoch(tx, self.kernel.epoch)
+            outcome = decide(tx)
+            tx.finish_operation(self.operation(), envelope(self.tool, outcome).as_json())
+        return outcome
+
+
+def envelope(tool: Tool, outcome: Outcome) -> Envelope:
+    """Wrap an outcome; an output that does not fit the tool's own schema is a fault, not an answer."""
+    if isinstance(outcome, Refusal):
+        return refused(outcome)
+    data, evidence = (outcome.data, outcome.evidence) if isinstance(outcome, Answered) else (outcome, {})
+    plain = _plain(data)
+    try:
+        msgspec.convert(plain, tool.output)
+    except msgspec.ValidationError as error:
+        raise Fault(f"The answer of `{tool.name}` does not fit its schema: {error}") from error
+    return Envelope(ok=True, data=plain, evidence=_plain(evidence))
+
+
+def refused(refusal: Refusal) -> Envelope:
+    """Wrap a refusal."""
+    return Envelope(ok=False, error=_plain(refusal.as_error()), evidence=_plain(refusal.evidence))
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as it is when it comes from JSON: an answer is the same at first and from the ledger."""
+    return msgspec.json.decode(msgspec.json.encode(value))
+
+
+def the_feature(view: Snapshot, arguments: FeatureArguments) -> FeatureState:
+    """Return the feature that the arguments name, at the version that they expect.
+
+    Raises: UnknownFeature, VersionConflict.
+    """
+    state = feature_named(view, arguments.feature_id)
+    expected = arguments.expected_version if isinstance(arguments, ChangeArguments) else None
+    if expected is not None and expected != state.version:
+        raise VersionConflict(f"The feature `{state.feature_id}`", expected=expected, current=state.version)
+    return state
+
+
+def feature_named(view: Snapshot, feature_id: str) -> FeatureState:
+    """Return a feature as it is now.
+
+    Raises: UnknownFeature.
+    """
+    state = view.get(FeatureState, feature_id)
+    if state is None:
+        raise UnknownFeature(feature_id)
+    return state

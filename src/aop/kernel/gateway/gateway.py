@@ -1,0 +1,364 @@
+"""The one door for every tool call, from whichever side it comes: eight stations, in this order.
+
+who -> may -> well-formed -> once -> decide -> perform -> commit -> show
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from aop.core.digests import sha256_hex
+from aop.core.errors import (
+    ForbiddenToolForRole,
+    IdempotencyMismatch,
+    InternalError,
+    InvalidArguments,
+    Json,
+    OperationInProgress,
+    Refusal,
+    UnknownTool,
+)
+from aop.core.ids import feature_id, is_feature_id, is_operation_id
+from aop.core.ids import operation_id as operation_id_of
+from aop.core.roles import Role
+from aop.core.text.json import MalformedText, canonical_json
+from aop.kernel.config.in_force import Policy
+from aop.kernel.gateway.calls import (
+    Arguments,
+    Call,
+    Envelope,
+    FeatureArguments,
+    Kernel,
+    Outcome,
+    Tool,
+    envelope,
+    refused,
+)
+from aop.kernel.gateway.epochs import begin_epoch, newest_epoch, refuse_old_epoch
+from aop.kernel.gateway.principals import Principal
+from aop.kernel.gateway.show import Moved, doubt_after_restart, show
+from aop.kernel.ports.call_log import NotedCall
+from aop.kernel.ports.handed_in import Report
+from aop.kernel.record.port import Operation, Transaction
+
+WAIT_FOR_TWIN_SECONDS = 600.0
+"""How long a second caller of the same operation waits for the first one's answer."""
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """A call as it comes to the door."""
+
+    principal: Principal
+    tool: str
+    arguments: Json
+    operation_id: str
+
+
+class _Admitted(Struct, frozen=True, kw_only=True):
+    """A call that passed who, may and well-formed, with what tells it from another one of the same id."""
+
+    call: Call
+    arguments: Arguments
+    payload: str
+
+
+class Gateway:
+    """Takes calls, and answers each with an envelope; only faults leave it as exceptions."""
+
+    def __init__(self, kernel: Kernel, tools: Mapping[str, Tool], *, settles: bool = True) -> None:
+        """Take whether what died half-way is settled: whoever cannot write leaves it to others."""
+        self.kernel = kernel
+        self.tools = tools
+        self._settled = not settles
+
+    def call(
+        self,
+        principal: Principal,
+        tool_name: str,
+        arguments: Json,
+        *,
+        operation_id: str | None = None,
+        report: Report = lambda _line: None,
+    ) -> Envelope:
+        """Take one call through all stations, and note who called what, how long it took, and how it ended."""
+        began = self.kernel.clock.boot_seconds()
+        own_id = self.kernel.new_id("op") if operation_id is None else operation_id
+        asked = Asked(principal=principal, tool=tool_name, arguments=arguments, operation_id=own_id)
+        outcome = InternalError.code
+        try:
+            answer = self._call(asked, report)
+            outcome = _outcome_of(answer)
+            return answer
+        except Refusal as refusal:
+            outcome = refusal.code
+            return refused(refusal)
+        finally:
+            self._note(asked, began=began, outcome=outcome)
+
+    def lead(self) -> None:
+        """Make all further changes as the newest supervisor; whoever was that before changes nothing any more."""
+        self.kernel = msgspec.structs.replace(self.kernel, epoch=begin_epoch(self.kernel.record))
+
+    def is_replaced(self) -> bool:
+        """Tell whether a newer supervisor leads."""
+        with self.kernel.record.read() as view:
+            return self.kernel.epoch not in (None, newest_epoch(view))
+
+    def call_together(self, calls: Sequence[Asked], *, report: Report = lambda _line: None) -> list[Envelope]:
+        """Take calls of brief tools through all stations, with one durable change for all of them.
+
+        What breaks in one of them breaks all and is raised. Each may be sent again alone, as any call that broke: with
+        its operation id it is done once, whether the change was kept or not.
+
+        Raises: InvalidConfiguration, and whatever refusal keeps files from being shown.
+        """
+        began = self.kernel.clock.boot_seconds()
+        set_aside = self._settle_dead_operations(report)
+        # All of them were asked before now, so the configuration of now is that of each.
+        config = self.kernel.config()
+        kernel = msgspec.structs.replace(self.kernel, config=lambda: config)
+        with kernel.record.write():
+            decided = [self._decided_or_refused(kernel, asked, report) for asked in calls]
+        answers = [answer if admitted is None else self._shown(admitted, answer) for admitted, answer in decided]
+        for asked, answer in zip(calls, answers, strict=True):
+            self._note(asked, began=began, outcome=_outcome_of(answer))
+        return [_naming(set_aside, answer) for answer in answers]
+
+    def tools_for(self, principal: Principal) -> tuple[Tool, ...]:
+        """Return the tools that this caller may use, by name."""
+        policy = self.kernel.config().policy
+        return tuple(tool for _name, tool in sorted(self.tools.items()) if may_use(tool, principal, policy))
+
+    def _call(self, asked: Asked, report: Report) -> Envelope:
+        admitted = self._admitted(self.kernel, asked, report)
+        set_aside = self._settle_dead_operations(report)
+        return _naming(set_aside, self._shown(admitted, self._decided(admitted)))
+
+    def _admitted(self, kernel: Kernel, asked: Asked, report: Report) -> _Admitted:
+        tool = self._permitted_tool(kernel, asked)
+        # Of a question without any words there is nothing to tell apart.
+        payload = payload_hash(tool, asked.arguments) if tool.mutates or asked.arguments else ""
+        parsed = parse_arguments(tool, asked.arguments)
+        check_caller(asked.principal, parsed)
+        own_id = operation_id_of(asked.operation_id) if tool.mutates else None
+        call = Call(kernel=kernel, principal=asked.principal, tool=tool, operation_id=own_id, report=report)
+        return _Admitted(call=call, arguments=parsed, payload=payload)
+
+    def _decided(self, admitted: _Admitted) -> Envelope:
+        tool = admitted.call.tool
+        if not tool.mutates:
+            return envelope(tool, tool.run(admitted.call, admitted.arguments))
+        return self._once_in_one_change(admitted) if tool.brief else self._once(admitted)
+
+    def _decided_or_refused(self, kernel: Kernel, asked: Asked, report: Report) -> tuple[_Admitted | None, Envelope]:
+        try:
+            admitted = self._admitted(kernel, asked, report)
+            return admitted, self._decided(admitted)
+        except Refusal as refusal:
+            return None, refused(refusal)
+
+    def _shown(self, admitted: _Admitted, answer: Envelope) -> Envelope:
+        tool, arguments = admitted.call.tool, admitted.arguments
+        if not tool.mutates:
+            return answer
+        set_aside = show(self.kernel, arguments.feature_id if isinstance(arguments, FeatureArguments) else None)
+        return _naming(set_aside, self._revealed(tool, answer))
+
+    def _note(self, asked: Asked, *, began: float, outcome: str) -> None:
+        # What is no name of ours may be anything: it is noted that somebody sent something, and not what.
+        named = asked.arguments.get("feature_id") if isinstance(asked.arguments, Mapping) else None
+        self.kernel.calls.note(
+            NotedCall(
+                at=self.kernel.now(),
+                actor=asked.principal.actor,
+                role=asked.principal.role,
+                tool=asked.tool if asked.tool in self.tools else "?",
+                feature_id=named if isinstance(named, str) and is_feature_id(named) else None,
+                operation_id=asked.operation_id if is_operation_id(asked.operation_id) else "?",
+                milliseconds=round((self.kernel.clock.boot_seconds() - began) * 1000, 3),
+                outcome=outcome,
+            )
+        )
+
+    def _permitted_tool(self, kernel: Kernel, asked: Asked) -> Tool:
+        principal, tool = asked.principal, self.tools.get(asked.tool)
+        if tool is None:
+            shown = ascii(asked.tool[:80])[1:-1]
+            raise UnknownTool(f"There is no tool `{shown}`.", tool=shown)
+        if not may_use(tool, principal, kernel.config().policy):
+            raise ForbiddenToolForRole(
+                f"The role `{principal.role}` may not call `{tool.name}`"
+                + (" with a token: it is for a person." if tool.person_only and not principal.person else "."),
+                role=principal.role,
+                tool=tool.name,
+            )
+        return tool
+
+    def _once(self, admitted: _Admitted) -> Envelope:
+        call = admitted.call
+        with self.kernel.locks.operation(call.operation(), wait_seconds=WAIT_FOR_TWIN_SECONDS):
+            # Nothing has happened yet: if a power cut takes it back, the call was never made.
+            with self.kernel.record.write(durable=False) as tx:
+                known = _entered(tx, admitted)
+            if known is not None and known.answer is not None:
+                return msgspec.convert(known.answer, Envelope)
+            # Pending while its lock is ours: an earlier caller died half-way.
+            finished = None if known is None else _resolved(call, known)
+            if finished is not None:
+                return envelope(call.tool, finished)
+            try:
+                return envelope(call.tool, call.tool.run(call, admitted.arguments))
+            except Refusal:
+                with self.kernel.record.write(durable=False) as tx:
+                    tx.withdraw_operation(call.operation())
+                raise
+
+    def _once_in_one_change(self, admitted: _Admitted) -> Envelope:
+        """Enter the operation, decide and answer in one transaction: nobody ever sees it pending."""
+        call = admitted.call
+        with self.kernel.record.write() as tx:
+            known = _entered(tx, admitted)
+            if known is not None and known.answer is not None:
+                return msgspec.convert(known.answer, Envelope)
+            return envelope(call.tool, call.tool.run(call, admitted.arguments))
+
+    def _settle_dead_operations(self, report: Report) -> tuple[Moved, ...]:
+        """Finish or undo what died half-way, once in the life of this process; return what was set aside."""
+        if self._settled:
+            return ()
+        self._settled = True
+        with self.kernel.record.read() as view:
+            pending = view.pending_operations()
+        for operation in pending:
+            tool = self.tools.get(operation.tool)
+            if tool is not None:
+                self._settle(operation, tool, report)
+        doubt_after_restart(self.kernel)
+        return show(self.kernel)
+
+    def _settle(self, operation: Operation, tool: Tool, report: Report) -> None:
+        call = Call(
+            kernel=self.kernel,
+            principal=Principal(role=Role.SYSTEM, actor=operation.actor),
+            tool=tool,
+            operation_id=operation.operation_id,
+            report=report,
+        )
+        try:
+            with self.kernel.locks.operation(operation.operation_id, wait_seconds=0.0):
+                with self.kernel.record.read() as view:
+                    now = view.operation(operation.operation_id)
+                if now is not None and now.answer is None and _resolved(call, now) is None:
+                    with self.kernel.record.write() as tx:
+                        tx.withdraw_operation(operation.operation_id)
+        except OperationInProgress:
+            # Its caller is alive.
+            return
+        except Refusal as refusal:
+            # It stays pending, and whoever sends it again gets this refusal; the call at hand has no part in it.
+            report(f"The operation `{operation.operation_id}` died half-way and is not settled: {refusal.message}")
+
+    def _revealed(self, tool: Tool, answer: Envelope) -> Envelope:
+        if not answer.ok or tool.reveal is None:
+            return answer
+        shown = tool.reveal(self.kernel, msgspec.convert(answer.data, tool.output))
+        return msgspec.structs.replace(answer, data=msgspec.to_builtins(shown))
+
+
+def _outcome_of(answer: Envelope) -> str:
+    return "ok" if answer.error is None else str(answer.error["code"])
+
+
+def _entered(tx: Transaction, admitted: _Admitted) -> Operation | None:
+    """Enter the operation as pending; return the entry that is already there, if there is one.
+
+    Raises: IdempotencyMismatch, SupervisorReplaced.
+    """
+    refuse_old_epoch(tx, admitted.call.kernel.epoch)
+    call, operation_id = admitted.call, admitted.call.operation()
+    known = tx.operation(operation_id)
+    if known is None:
+        tx.enter_operation(
+            Operation(
+                operation_id=operation_id,
+                tool=call.tool.name,
+                payload_hash=admitted.payload,
+                actor=call.principal.actor,
+            )
+        )
+    elif known.payload_hash != admitted.payload:
+        raise IdempotencyMismatch(
+            f"The operation id `{operation_id}` was used for another request.", operation_id=operation_id
+        )
+    return known
+
+
+def _naming(set_aside: tuple[Moved, ...], answer: Envelope) -> Envelope:
+    """Add to an answer what was moved that somebody else had put in place of AOP's own files."""
+    if not set_aside:
+        return answer
+    moved: dict[str, list[str]] = {}
+    for name, path in set_aside:
+        moved.setdefault(name, []).append(path)
+    return msgspec.structs.replace(answer, evidence={**answer.evidence, **moved})
+
+
+def _resolved(call: Call, operation: Operation) -> Outcome | None:
+    """Settle what a dead caller was about to do outside the database; None means that nothing of it is left."""
+    if call.tool.resolve is None or operation.intent is None:
+        return None
+    return call.tool.resolve(call, operation.intent)
+
+
+def may_use(tool: Tool, principal: Principal, policy: Policy) -> bool:
+    """Decide by catalogue and policy; what neither names is denied."""
+    if tool.person_only and not (principal.person or principal.role is Role.SYSTEM):
+        return False
+    if principal.turn and tool.mutates and not tool.in_turn:
+        return False
+    if principal.role is Role.SYSTEM:
+        return True
+    listed = policy.rbac.get(principal.role)
+    if principal.role in tool.roles:
+        return listed is None or tool.name in listed
+    return tool.expandable and listed is not None and tool.name in listed
+
+
+def parse_arguments(tool: Tool, arguments: Json) -> Arguments:
+    """Read the arguments strictly against the tool's input schema.
+
+    Raises: InvalidArguments, InvalidFeatureSlug.
+    """
+    named = arguments.get("feature_id") if isinstance(arguments, Mapping) else None
+    if isinstance(named, str) and issubclass(tool.arguments, FeatureArguments):
+        feature_id(named)
+    try:
+        return msgspec.convert(arguments, tool.arguments)
+    except msgspec.ValidationError as error:
+        raise InvalidArguments(f"The arguments of `{tool.name}` are not valid: {error}.", tool=tool.name) from error
+
+
+def check_caller(principal: Principal, arguments: Arguments) -> None:
+    """Refuse a caller that names itself wrongly, or a feature out of its scope."""
+    if arguments.actor_type not in (None, principal.role) or arguments.actor_id not in (None, principal.actor):
+        raise ForbiddenToolForRole(
+            "`actor_type` and `actor_id` must name the caller itself.", role=principal.role, actor=principal.actor
+        )
+    if isinstance(arguments, FeatureArguments) and not principal.reaches(arguments.feature_id):
+        raise ForbiddenToolForRole(
+            f"This caller may not reach the feature `{arguments.feature_id}`.", feature_id=arguments.feature_id
+        )
+
+
+def payload_hash(tool: Tool, arguments: Json) -> str:
+    """Return what tells one request from another under the same operation id.
+
+    Raises: InvalidArguments for what no JSON text could have brought here.
+    """
+    try:
+        return sha256_hex(canonical_json({"tool": tool.name, "arguments": arguments}))
+    except MalformedText as error:
+        raise InvalidArguments(f"The arguments of `{tool.name}` are not valid: {error}.", tool=tool.name) from error

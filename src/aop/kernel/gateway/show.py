@@ -1,0 +1,249 @@
+"""Brings what is on disk up to the record: the last station of a call, and the repair after a crash."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import ClassVar, TypeAlias
+
+from aop.core.digests import sha256_hex
+from aop.core.errors import Fault, FileNotFound, WorktreeBusy, WorktreeMissing
+from aop.core.ids import CommitId, FeatureId, ObjectId, OperationId
+from aop.kernel.gateway.calls import Kernel
+from aop.kernel.record.documents.base import Document
+from aop.kernel.record.documents.features import TERMINAL, FeatureState, Index
+from aop.kernel.record.documents.gate_runs import GateRun
+from aop.kernel.record.documents.plans import AcceptedPlan
+from aop.kernel.record.documents.qa import QaIndex
+from aop.kernel.record.port import Event, Snapshot, Unshown
+
+WORKTREE_WAIT_SECONDS = 5.0
+MOST_FILES = 100_000
+IN_GIT = frozenset({"worktree", "gone_worktree", "gone_branch", "workflow"})
+"""What is shown in a worktree or by git, and not as files below `agentic/features`."""
+SET_ASIDE = "set_aside"
+"""Where the content lies now that somebody had put in place of AOP's own files."""
+SET_ASIDE_IN_WORKTREE = "set_aside_in_worktree"
+"""Which paths of the feature's worktree held something that was moved to quarantine."""
+
+QUARANTINED = "worktree_quarantined"
+"""The event that tells what of a worktree was moved to quarantine."""
+MOST_NAMED = 100
+"""How many paths it names; it counts all."""
+
+Moved: TypeAlias = tuple[str, str]
+"""Under which of the two names an answer tells it, and the path."""
+
+
+class Showing(Document, frozen=True, kw_only=True):
+    """Since when the files beside the record are known to be what was shown."""
+
+    kind: ClassVar[str] = "showing"
+    key: ClassVar[str] = "files"
+
+    boot: str
+    """The start of the machine in which all of them were compared with the record."""
+
+
+def show(kernel: Kernel, own: str | None = None) -> tuple[Moved, ...]:
+    """Write every file and worktree that may be older than the record; return what foreign content was moved.
+
+    What belongs to the feature `own` is shown now, or a fault says why not. What belongs to another one and cannot be
+    shown at once keeps nobody waiting: it stays unshown, and a later call shows it.
+    """
+    with kernel.record.read() as view:
+        if not view.unshown():
+            return ()
+    set_aside: list[Moved] = []
+    with kernel.locks.files():
+        # Read again: whoever held the lock before may have shown it all.
+        with kernel.record.read() as view:
+            waiting = view.unshown()
+            rendered = {what: _rendered(view, what) for what in waiting if what.kind not in IN_GIT}
+        _show_all(kernel, rendered, set_aside, own)
+    for what in waiting:
+        if what.kind in IN_GIT:
+            patience = WORKTREE_WAIT_SECONDS if _feature_of(what) == own else 0.0
+            with suppress(WorktreeBusy, *_excused(what, own)):
+                _show_in_git(kernel, what, set_aside, wait_seconds=patience)
+    return tuple(set_aside)
+
+
+def doubt_after_restart(kernel: Kernel) -> None:
+    """Mark all files as not shown if the machine was started anew since they were last known to be.
+
+    Files are replaced without waiting for the disk. As long as the machine runs, everybody sees the new ones whatever
+    becomes of the process that wrote them; a power cut may take them back, though their marks are gone. So the marks
+    hold for one start of the machine, and in the next one every file is compared with the record again.
+    """
+    boot = kernel.clock.boot_id()
+    with kernel.record.read() as view:
+        known = view.get(Showing, Showing.key)
+    if boot and known is not None and known.boot == boot:
+        return
+    with kernel.record.write(durable=False) as tx:
+        known = tx.get(Showing, Showing.key)
+        tx.put(Showing(version=1 if known is None else known.version + 1, boot=boot), Showing.key)
+        for state in tx.all(FeatureState):
+            tx.mark_unshown("feature", state.feature_id)
+            if state.status not in TERMINAL:
+                tx.mark_unshown("worktree", state.feature_id)
+        if tx.get(Index, Index.key) is not None:
+            tx.mark_unshown("index", Index.key)
+
+
+def _excused(what: Unshown, own: str | None) -> tuple[type[Exception], ...]:
+    return () if own is not None and (what.kind == "index" or _feature_of(what) == own) else (Fault,)
+
+
+def _feature_of(what: Unshown) -> FeatureId:
+    """Return the feature of a row; the key of a branch is `<feature>@<commit>`."""
+    return FeatureId(what.key.partition("@")[0])
+
+
+def _rendered(view: Snapshot, what: Unshown) -> dict[str, bytes]:
+    # Most calls find everything shown.
+    from aop.kernel.record.projections import DECISIONS, SHOWN_DECISIONS, decision_files, feature_files, index_files
+
+    if what.kind == "index":
+        index = view.get(Index, Index.key)
+        return {} if index is None else index_files(index)
+    state = view.get(FeatureState, what.key)
+    if state is None:
+        return {}
+    told = view.journal(feature_id=state.feature_id, kinds=tuple(DECISIONS), newest=SHOWN_DECISIONS)
+    if what.kind == "decisions":
+        return decision_files(state.feature_id, told)
+    # Older runs have their files already, and a run never changes.
+    newest = (view.get(GateRun, run_id) for run_id in state.evidence.latest_by_mode.values())
+    return feature_files(
+        state,
+        view.get(AcceptedPlan, what.key),
+        view.get(QaIndex, what.key),
+        runs=[run for run in newest if run is not None],
+        told=told,
+    )
+
+
+def _show_all(
+    kernel: Kernel, rendered: Mapping[Unshown, dict[str, bytes]], set_aside: list[Moved], own: str | None
+) -> None:
+    """Write what was rendered, and note it all at once: many callers wait for one commit, not for many."""
+    written: dict[Unshown, dict[str, str]] = {}
+    try:
+        for what, files in rendered.items():
+            with suppress(*_excused(what, own)):
+                if what.kind == "feature" and not files:
+                    _remove_files(kernel, what, set_aside)
+                else:
+                    written[what] = _write_files(kernel, files, set_aside)
+                    if what.kind == "feature":
+                        _remove_outdated(kernel, what, files, set_aside)
+    finally:
+        if written:
+            with kernel.record.write(durable=False) as tx:
+                for what, hashes in written.items():
+                    tx.mark_shown(what, hashes)
+
+
+def _write_files(kernel: Kernel, files: dict[str, bytes], set_aside: list[Moved]) -> dict[str, str]:
+    hashes = {path: sha256_hex(content) for path, content in files.items()}
+    with kernel.record.read() as view:
+        last = {path: view.shown_hash(path) for path in files}
+    for path, content in files.items():
+        found = kernel.files.fingerprint(path)
+        if found == hashes[path] == last[path]:
+            continue
+        if found not in (None, last[path], hashes[path]):
+            set_aside.append((SET_ASIDE, kernel.files.set_aside(path)))
+        # Right, but not noted: its writer was killed, and to write it again also removes what is left beside it. A new
+        # file may never be written again (a run keeps its own); of the others see `doubt_after_restart`.
+        kernel.files.write(path, content, durable=None in (found, last[path]))
+    return hashes
+
+
+def _remove_outdated(kernel: Kernel, what: Unshown, files: Mapping[str, bytes], set_aside: list[Moved]) -> None:
+    """Remove the plan and the QA index of a feature that has none any more, since it began anew."""
+    from aop.kernel.record.projections import folder_of
+
+    folder = folder_of(_feature_of(what))
+    gone = [path for name in ("plan.json", "qa_test_index.json") if (path := f"{folder}/{name}") not in files]
+    with kernel.record.read() as view:
+        shown = {path: view.shown_hash(path) for path in gone}
+    known = {path: last for path, last in shown.items() if last is not None}
+    for path, last in known.items():
+        if kernel.files.fingerprint(path) not in (None, last):
+            set_aside.append((SET_ASIDE, kernel.files.set_aside(path)))
+        kernel.files.remove(path)
+    if known:
+        with kernel.record.write(durable=False) as tx:
+            tx.forget_shown(tuple(known))
+
+
+def _followed(kernel: Kernel, state: FeatureState) -> tuple[str, ...]:
+    if state.tree != kernel.git.tree_of(state.base_commit):
+        kernel.git.keep(state.feature_id, state.tree)
+    with suppress(WorktreeMissing):
+        return kernel.git.follow_tree(state.feature_id, state.tree)
+    # The change is recorded already: somebody's `git worktree prune` is no reason to refuse it.
+    kernel.git.ensure_worktree(state.feature_id, state.branch)
+    return kernel.git.follow_tree(state.feature_id, state.tree)
+
+
+def _show_in_git(kernel: Kernel, what: Unshown, set_aside: list[Moved], *, wait_seconds: float) -> None:
+    name = _feature_of(what)
+    moved: tuple[str, ...] = ()
+    # Whoever holds the worktree shows it itself before working there.
+    with kernel.locks.worktree(name, wait_seconds=wait_seconds):
+        with kernel.record.read() as view:
+            state = view.get(FeatureState, name)
+        # A feature that was made again has taken its worktree and its branch over.
+        if state is not None and what.kind == "worktree":
+            moved = _followed(kernel, state)
+            set_aside += [(SET_ASIDE_IN_WORKTREE, path) for path in moved]
+        elif what.kind == "workflow":
+            kernel.show_workflow(kernel, name)
+        elif state is None and what.kind == "gone_worktree":
+            kernel.git.remove_worktree(name)
+        elif state is None and what.kind == "gone_branch":
+            kernel.git.delete_branch(name, at=CommitId(ObjectId(what.key.partition("@")[2])))
+        with kernel.record.write(durable=False) as tx:
+            tx.mark_shown(what, {})
+            if moved:
+                tx.append(_quarantined(kernel, name, moved))
+
+
+def _quarantined(kernel: Kernel, feature_id: FeatureId, moved: tuple[str, ...]) -> Event:
+    return Event(
+        kind=QUARANTINED,
+        at=kernel.now(),
+        actor="system",
+        operation_id=OperationId(QUARANTINED),
+        feature_id=feature_id,
+        payload={"paths": list(moved[:MOST_NAMED]), "count": len(moved)},
+    )
+
+
+def _remove_files(kernel: Kernel, what: Unshown, set_aside: list[Moved]) -> None:
+    """Remove what AOP wrote of a feature that is gone; what somebody else wrote there stays, or is set aside."""
+    from aop.kernel.record.projections import folder_of, is_written_by_aop
+
+    name = _feature_of(what)
+    folder = folder_of(name)
+    with kernel.record.read() as view:
+        known = view.shown_below(folder)
+        hashes = {path: view.shown_hash(path) for path in known}
+    try:
+        for path in kernel.files.below(folder, limit=MOST_FILES):
+            if not is_written_by_aop(path, name):
+                continue
+            if path in hashes and kernel.files.fingerprint(path) != hashes[path]:
+                set_aside.append((SET_ASIDE, kernel.files.set_aside(path)))
+            kernel.files.remove(path)
+    except FileNotFound as refusal:
+        raise Fault(refusal.message) from refusal
+    kernel.files.prune(folder)
+    kernel.git.forget(name)
+    with kernel.record.write() as tx:
+        tx.forget_shown(known)
+        tx.mark_shown(what, {})

@@ -1,0 +1,272 @@
+"""Tokens: who an agent is, signed by this repository, for a limited time, and revocable.
+
+A token is a JWT of exactly one form. Its id is a document of the record; the token itself is kept nowhere.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, ClassVar
+
+import msgspec
+from msgspec import Meta, Struct
+
+from aop.core.clock import Clock, timestamp
+from aop.core.errors import InvalidCliArgs, TokenInvalid, UnknownFeature
+from aop.core.ids import FeatureId, OperationId, RunId, TokenId
+from aop.core.roles import Role
+from aop.core.text.json import MalformedText, canonical_json, parse_json
+from aop.kernel.gateway.principals import Principal
+from aop.kernel.ports.handed_in import NewId
+from aop.kernel.ports.signer import Signer
+from aop.kernel.record.documents.base import Document, NonEmpty
+from aop.kernel.record.documents.features import FeatureState
+from aop.kernel.record.port import Event, Record, Snapshot, Transaction
+
+ISSUER = "aop"
+LONGEST_TOKEN = 4096
+DEFAULT_LIFE = timedelta(hours=1)
+LONGEST_LIFE = timedelta(days=7)
+
+TOKEN_ROLES = frozenset(Role) - {Role.SYSTEM}
+"""The system may do what only a person may do, so nobody gets to be it by a token (C-53)."""
+
+_HEADER = base64.urlsafe_b64encode(b'{"alg":"HS256","typ":"JWT"}').rstrip(b"=").decode()
+_NOT_OURS = "The token was not made by this repository's `aop token`."
+
+
+class TokenClaims(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a token says; the signature covers all of it."""
+
+    iss: str
+    aud: str
+    jti: TokenId
+    sub: NonEmpty
+    role: Role
+    feature: FeatureId | None
+    run: RunId | None
+    iat: Annotated[int, Meta(ge=0)]
+    exp: Annotated[int, Meta(ge=0)]
+
+
+class IssuedToken(Document, frozen=True, kw_only=True):
+    """One token that was handed out."""
+
+    kind: ClassVar[str] = "token"
+
+    token_id: TokenId
+    role: Role
+    actor: NonEmpty
+    feature_id: FeatureId | None = None
+    run_id: RunId | None = None
+    issued_by: NonEmpty
+    issued_at: NonEmpty
+    expires_at: NonEmpty
+    revoked_by: str = ""
+    revoked_at: str = ""
+
+
+class RepositoryIdentity(Document, frozen=True, kw_only=True):
+    """What tells this record from all others: a token names it as its audience."""
+
+    kind: ClassVar[str] = "repository"
+    key: ClassVar[str] = "identity"
+
+    repository_id: NonEmpty
+
+    @property
+    def audience(self) -> str:
+        """Return what a token for this repository names."""
+        return f"aop:{self.repository_id}"
+
+
+class TokenOrder(Struct, frozen=True, kw_only=True):
+    """What somebody wants a token for."""
+
+    role: Role
+    feature_id: FeatureId | None = None
+    """None means every feature of the repository."""
+    run_id: RunId | None = None
+    life: timedelta = DEFAULT_LIFE
+
+
+class Handed(Struct, frozen=True, kw_only=True):
+    """A token at the moment when it is handed out."""
+
+    text: str
+    token: IssuedToken
+
+
+class Tokens(Struct, frozen=True, kw_only=True):
+    """Issues, reads and revokes the tokens of one repository."""
+
+    record: Record
+    signer: Signer
+    clock: Clock
+    new_id: NewId
+
+    def issue(self, order: TokenOrder, *, by: str) -> Handed:
+        """Hand out a token, and note that it was.
+
+        Raises: InvalidCliArgs, UnknownFeature.
+        """
+        check_order(order)
+        now = self.clock.now()
+        token_id = TokenId(self.new_id("token"))
+        with self.record.write() as tx:
+            # What `swe` works on is a workflow, which is a feature only from its first branch on.
+            named = None if order.role is Role.SWE else order.feature_id
+            if named is not None and tx.get(FeatureState, named) is None:
+                raise UnknownFeature(named)
+            claims = claims_for(order, token_id, self._identity(tx), now=now)
+            token = _document(claims, by=by)
+            tx.put(token, token_id)
+            tx.append(self._event("token_issued", token, by=by, role=token.role, expires_at=token.expires_at))
+        return Handed(text=token_text(claims, self.signer), token=token)
+
+    def principal(self, text: str) -> Principal:
+        """Return whom a token stands for, as of now.
+
+        Raises: TokenInvalid.
+        """
+        claims = read_token(text, self.signer)
+        with self.record.read() as view:
+            return judge(claims, view, now=self.clock.now())
+
+    def revoke(self, which: str, *, by: str) -> IssuedToken:
+        """Refuse a token from now on; it may be named by its id or given whole.
+
+        Raises: TokenInvalid.
+        """
+        token_id = read_token(which, self.signer).jti if which.count(".") == 2 else TokenId(which)
+        with self.record.write() as tx:
+            token = tx.get(IssuedToken, token_id)
+            if token is None:
+                raise TokenInvalid(
+                    f"There is no token `{ascii(token_id[:80])[1:-1]}`.", hint="`aop token list` shows all."
+                )
+            if token.revoked_at:
+                return token
+            revoked = msgspec.structs.replace(
+                token, version=token.version + 1, revoked_by=by, revoked_at=timestamp(self.clock.now())
+            )
+            tx.put(revoked, token_id)
+            tx.append(self._event("token_revoked", revoked, by=by))
+        return revoked
+
+    def all(self) -> tuple[IssuedToken, ...]:
+        """Return every token that was handed out, oldest first."""
+        with self.record.read() as view:
+            return tuple(view.all(IssuedToken))
+
+    def _identity(self, tx: Transaction) -> RepositoryIdentity:
+        known = tx.get(RepositoryIdentity, RepositoryIdentity.key)
+        if known is not None:
+            return known
+        made = RepositoryIdentity(version=1, repository_id=self.new_id("repository"))
+        tx.put(made, RepositoryIdentity.key)
+        return made
+
+    def _event(self, kind: str, token: IssuedToken, *, by: str, **payload: str) -> Event:
+        return Event(
+            kind=kind,
+            at=timestamp(self.clock.now()),
+            actor=by,
+            operation_id=OperationId(self.new_id("op")),
+            feature_id=token.feature_id,
+            payload={"token_id": token.token_id, **payload},
+        )
+
+
+def check_order(order: TokenOrder) -> None:
+    """Refuse a token that nobody may have.
+
+    Raises: InvalidCliArgs.
+    """
+    if order.role not in TOKEN_ROLES:
+        raise InvalidCliArgs(
+            f"The role `{order.role}` is not handed out by token.",
+            hint=f"Take one of: {', '.join(sorted(TOKEN_ROLES))}.",
+            role=order.role,
+        )
+    if not timedelta(seconds=1) <= order.life <= LONGEST_LIFE:
+        raise InvalidCliArgs("A token lives between one second and seven days.", hint="Take a `--ttl` such as `8h`.")
+
+
+def claims_for(order: TokenOrder, token_id: TokenId, audience: RepositoryIdentity, *, now: datetime) -> TokenClaims:
+    """Return what the token for an order says."""
+    issued = int(now.timestamp())
+    return TokenClaims(
+        iss=ISSUER,
+        aud=audience.audience,
+        jti=token_id,
+        sub=f"{order.role}:{order.feature_id or '*'}",
+        role=order.role,
+        feature=order.feature_id,
+        run=order.run_id,
+        iat=issued,
+        exp=issued + int(order.life.total_seconds()),
+    )
+
+
+def token_text(claims: TokenClaims, signer: Signer) -> str:
+    """Return the signed token."""
+    body = canonical_json(msgspec.to_builtins(claims))
+    signed = f"{_HEADER}.{base64.urlsafe_b64encode(body).rstrip(b'=').decode()}"
+    return f"{signed}.{signer.sign(signed.encode())}"
+
+
+def read_token(text: str, signer: Signer) -> TokenClaims:
+    """Return the claims of a token whose signature is ours; which algorithm that is, no token has a say in.
+
+    Raises: TokenInvalid.
+    """
+    if len(text) > LONGEST_TOKEN or not text.isascii() or text.count(".") != 2:
+        raise TokenInvalid(_NOT_OURS)
+    header, payload, signature = text.split(".")
+    if header != _HEADER or not signer.verify(f"{header}.{payload}".encode(), signature):
+        raise TokenInvalid(_NOT_OURS)
+    try:
+        body = parse_json(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+        return msgspec.convert(body, TokenClaims)
+    except (binascii.Error, MalformedText, msgspec.ValidationError) as error:
+        raise TokenInvalid(_NOT_OURS) from error
+
+
+def judge(claims: TokenClaims, view: Snapshot, *, now: datetime) -> Principal:
+    """Return whom signed claims stand for: made here, still in time, not revoked.
+
+    Raises: TokenInvalid.
+    """
+    identity = view.get(RepositoryIdentity, RepositoryIdentity.key)
+    token = view.get(IssuedToken, claims.jti)
+    if identity is None or token is None or (claims.iss, claims.aud) != (ISSUER, identity.audience):
+        raise TokenInvalid(_NOT_OURS)
+    if claims.role not in TOKEN_ROLES:
+        raise TokenInvalid(_NOT_OURS)
+    if claims.exp <= now.timestamp():
+        raise TokenInvalid(f"The token `{claims.jti}` has expired.", token_id=claims.jti)
+    if token.revoked_at:
+        raise TokenInvalid(f"The token `{claims.jti}` was revoked.", token_id=claims.jti)
+    features = None if claims.feature is None else frozenset({claims.feature})
+    return Principal(role=claims.role, actor=claims.sub, features=features, token=claims.jti, turn=claims.run or "")
+
+
+def _document(claims: TokenClaims, *, by: str) -> IssuedToken:
+    return IssuedToken(
+        version=1,
+        token_id=claims.jti,
+        role=claims.role,
+        actor=claims.sub,
+        feature_id=claims.feature,
+        run_id=claims.run,
+        issued_by=by,
+        issued_at=_moment(claims.iat),
+        expires_at=_moment(claims.exp),
+    )
+
+
+def _moment(seconds: int) -> str:
+    return timestamp(datetime.fromtimestamp(seconds, UTC))

@@ -1,0 +1,1 @@
+"""Locks: fenced leases on shared resources, granted, renewed and freed."""

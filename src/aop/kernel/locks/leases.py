@@ -1,0 +1,196 @@
+"""Decides who gets a lock: leases that are fenced, live by boot time, and handed on in the order of asking.
+
+Nothing here reads a clock or the record. Every function takes a lock as it is and returns it as it shall be.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Collection, Iterator
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from aop.core.clock import Clock, later, timestamp
+from aop.core.errors import LockNotHeld, LockOrderViolation, UnknownLockResource
+from aop.core.ids import FeatureId, OperationId
+from aop.kernel.config.policy import Backoff, LockRules
+from aop.kernel.record.documents.locks import Lease, Lock, Waiter
+
+IsRunning = Callable[[OperationId], bool]
+
+
+class Now(Struct, frozen=True, kw_only=True):
+    """One moment, on the wall for people and since boot for deadlines."""
+
+    wall: datetime
+    boot_id: str
+    seconds: float
+
+    @property
+    def at(self) -> str:
+        """Return the time of day as AOP writes it."""
+        return timestamp(self.wall)
+
+
+def now_by(clock: Clock) -> Now:
+    """Read a clock once."""
+    return Now(wall=clock.now(), boot_id=clock.boot_id(), seconds=clock.boot_seconds())
+
+
+class Asker(Struct, frozen=True, kw_only=True):
+    """Who asks for a lock: on behalf of which feature, and by which call."""
+
+    feature_id: FeatureId
+    actor: str
+    operation_id: OperationId
+
+
+class Grant(Struct, frozen=True, kw_only=True):
+    """A lock that its asker holds now."""
+
+    lock: Lock
+    lease: Lease
+    outcome: Literal["acquired", "renewed"]
+    stale: Lease | None = None
+    """The lease that had ended without being released."""
+
+
+class Busy(Struct, frozen=True, kw_only=True):
+    """A lock that its asker cannot have yet."""
+
+    lease: Lease | None
+    ahead: tuple[Waiter, ...]
+    """Who asked before, and still waits."""
+
+
+def is_live(lease: Lease, now: Now) -> bool:
+    """Tell whether a lease holds; after another start of the machine none does, and the time of day plays no part."""
+    return lease.boot_id == now.boot_id and lease.renewed_boot <= now.seconds < lease.expires_boot
+
+
+def why_ended(lease: Lease, now: Now) -> str:
+    """Return why a lease that is not live ended."""
+    if lease.boot_id != now.boot_id or now.seconds < lease.renewed_boot:
+        return "the machine was started again"
+    return "it was not renewed in time"
+
+
+def ask(lock: Lock, asker: Asker, now: Now, *, ttl: float, is_running: IsRunning) -> Grant | Busy:
+    """Grant a lock that is free, renew one that the feature holds, or say who has it and who comes first.
+
+    A lease that ended is free for whoever is next. The feature that had it goes on under the same number if nobody
+    took the lock in between and nobody waits: then nobody else can have changed what it guards.
+    """
+    ahead = _ahead(lock, asker, is_running)
+    lease = lock.lease
+    live = lease is not None and is_live(lease, now)
+    if lease is not None and lease.feature_id == asker.feature_id and (live or not ahead):
+        renewed = _lease(asker, now, ttl, fence=lease.fence, acquired_at=lease.acquired_at)
+        return Grant(lock=_held(lock, renewed, asker), lease=renewed, outcome="renewed", stale=None if live else lease)
+    if live or ahead:
+        return Busy(lease=lease if live else None, ahead=ahead)
+    fresh = _lease(asker, now, ttl, fence=lock.last_fence + 1, acquired_at=now.at)
+    return Grant(lock=_held(lock, fresh, asker), lease=fresh, outcome="acquired", stale=lease)
+
+
+def queued(lock: Lock, asker: Asker, now: Now, *, is_running: IsRunning) -> Lock:
+    """Put a call at the end of the line, once; calls that died lose their places."""
+    living = tuple(each for each in lock.waiters if is_running(each.operation_id))
+    if any(each.operation_id == asker.operation_id for each in living):
+        return msgspec.structs.replace(lock, waiters=living)
+    ticket = lock.last_ticket + 1
+    waiter = Waiter(ticket=ticket, operation_id=asker.operation_id, feature_id=asker.feature_id, since=now.at)
+    return msgspec.structs.replace(lock, waiters=(*living, waiter), last_ticket=ticket)
+
+
+def without_waiter(lock: Lock, operation_id: OperationId) -> Lock:
+    """Take a call out of the line."""
+    left = tuple(each for each in lock.waiters if each.operation_id != operation_id)
+    return msgspec.structs.replace(lock, waiters=left)
+
+
+def released(lock: Lock, feature_id: FeatureId) -> Lock:
+    """Return the lock without its holder.
+
+    Raises: LockNotHeld.
+    """
+    if lock.lease is None or lock.lease.feature_id != feature_id:
+        holder = lock.lease.feature_id if lock.lease else None
+        raise LockNotHeld(
+            f"`{feature_id}` does not hold `{lock.resource}`.",
+            hint="There is nothing to release; `index.json` shows who holds which lock.",
+            resource=lock.resource,
+            holder=holder,
+        )
+    return msgspec.structs.replace(lock, lease=None)
+
+
+def check_resource(resource: str, rules: LockRules) -> None:
+    """Refuse a resource that the policy does not name.
+
+    Raises: UnknownLockResource.
+    """
+    if resource not in rules.resources:
+        shown = ascii(resource[:80])[1:-1]
+        raise UnknownLockResource(
+            f"The policy names no resource `{shown}`.", resource=shown, known_resources=sorted(rules.resources)
+        )
+
+
+def check_order(resource: str, held: Collection[str]) -> None:
+    """Refuse a lock that comes before one that the feature holds: if all ask in one order, none wait in a circle.
+
+    Raises: LockOrderViolation.
+    """
+    later_ones = sorted(name for name in held if name > resource)
+    if later_ones and resource not in held:
+        in_order = sorted({resource, *held})
+        raise LockOrderViolation(
+            f"`{resource}` comes before {', '.join(f'`{name}`' for name in later_ones)}, which the feature holds.",
+            resource=resource,
+            held=sorted(held),
+            release_first=later_ones,
+            acquire_in_order=in_order,
+        )
+
+
+def pauses(backoff: Backoff, operation_id: OperationId) -> Iterator[float]:
+    """Return how long to wait before each further attempt; the same call always gets the same pauses."""
+    longest, attempt = backoff.initial_seconds, 0
+    while True:
+        digest = hashlib.sha256(f"{operation_id}:{attempt}".encode()).digest()
+        chance = int.from_bytes(digest[:8]) / 2**64
+        yield longest * (1 - backoff.jitter * chance)
+        longest, attempt = min(longest * backoff.multiplier, backoff.max_seconds), attempt + 1
+
+
+def _ahead(lock: Lock, asker: Asker, is_running: IsRunning) -> tuple[Waiter, ...]:
+    own = [each.ticket for each in lock.waiters if each.operation_id == asker.operation_id]
+    before = own[0] if own else lock.last_ticket + 1
+    return tuple(
+        each
+        for each in lock.waiters
+        if each.ticket < before and each.feature_id != asker.feature_id and is_running(each.operation_id)
+    )
+
+
+def _lease(asker: Asker, now: Now, ttl: float, *, fence: int, acquired_at: str) -> Lease:
+    return Lease(
+        feature_id=asker.feature_id,
+        holder=asker.actor,
+        fence=fence,
+        acquired_at=acquired_at,
+        renewed_at=now.at,
+        expires_at=timestamp(later(now.wall, ttl)),
+        boot_id=now.boot_id,
+        renewed_boot=now.seconds,
+        expires_boot=now.seconds + ttl,
+    )
+
+
+def _held(lock: Lock, lease: Lease, asker: Asker) -> Lock:
+    fenced = msgspec.structs.replace(lock, lease=lease, last_fence=max(lock.last_fence, lease.fence))
+    return without_waiter(fenced, asker.operation_id)

@@ -1,0 +1,61 @@
+"""What a run finds when it begins: who lost a lock meanwhile, and everything that is on its way (AOP-256, AOP-257)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aop.core.errors import Json
+from aop.kernel.features.lifecycle import moved, store
+from aop.kernel.gateway.calls import Call
+from aop.kernel.locks.grants import lock_on
+from aop.kernel.record.documents.features import TERMINAL, FeatureState, Status
+from aop.kernel.record.documents.plans import BlockedQueue
+from aop.kernel.record.documents.qa import QaIndex
+from aop.kernel.record.documents.runs import PendingWork
+from aop.kernel.record.port import Snapshot, Transaction
+
+QA_ENDS = ("passed", "waived")
+
+
+def block_who_lost_locks(tx: Transaction, call: Call) -> tuple[str, ...]:
+    """Block the features whose lease ended and whose lock others got since; return which.
+
+    A lease that ended and that nobody took is renewed under its number, and its feature goes on.
+    """
+    blocked = []
+    for state in [state for state in tx.all(FeatureState) if state.status not in (*TERMINAL, Status.BLOCKED)]:
+        lost = [name for name, fence in state.locks.relied_on.items() if lock_on(tx, name).last_fence > fence]
+        if lost:
+            reason = _reason(tx, state, sorted(lost))
+            stored = store(tx, state, moved(state, Status.BLOCKED, reason=reason), now=call.kernel.now())
+            facts: dict[str, Json] = {"old": state.status, "new": stored.status, "reason": reason}
+            tx.append(call.event("status_changed", state.feature_id, **facts))
+            blocked.append(state.feature_id)
+    return tuple(blocked)
+
+
+def _reason(view: Snapshot, state: FeatureState, lost: Sequence[str]) -> str:
+    leases = {name: lock_on(view, name).lease for name in lost}
+    takers = sorted(
+        {f"`{lease.feature_id}`" for lease in leases.values() if lease and lease.feature_id != state.feature_id}
+    )
+    names = ", ".join(f"`{name}`" for name in lost)
+    return (
+        f"Its lease on {names} ended, and {', '.join(takers) or 'another feature'} got it: what was built under it is"
+        " checked again before it goes on."
+    )
+
+
+def pending_work(view: Snapshot, unfinished_gates: Sequence[str], lost_locks: Sequence[str]) -> PendingWork:
+    """Return all that is on its way, whoever is to bring it on."""
+    queue = view.get(BlockedQueue, BlockedQueue.key)
+    states = {state.feature_id: state.status for state in view.all(FeatureState) if state.status not in TERMINAL}
+    indexes = [index for index in view.all(QaIndex) if index.feature_id in states]
+    open_items = {index.feature_id: sum(1 for item in index.items if item.status not in QA_ENDS) for index in indexes}
+    return PendingWork(
+        features=states,
+        queued_plans=tuple(each.feature_id for each in queue.plans) if queue else (),
+        unfinished_gates=tuple(unfinished_gates),
+        qa_items={name: count for name, count in open_items.items() if count},
+        lost_locks=tuple(lost_locks),
+    )

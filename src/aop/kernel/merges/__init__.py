@@ -1,0 +1,1 @@
+"""Merges: approval tokens, trial merges, conflicts, and merging an approved tree."""

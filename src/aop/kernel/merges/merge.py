@@ -1,0 +1,359 @@
+"""Merging one approved tree: prepared beside the repository, proven there, and put in place by one moved ref."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime
+
+import msgspec
+from msgspec import Struct
+
+from aop.core.errors import (
+    ApprovalInvalid,
+    BaseBranchUnusable,
+    BaseMoved,
+    EvidenceStale,
+    FeatureBranchMoved,
+    MergeConflict,
+    NothingToMerge,
+    ProtectedPath,
+    SecretDetected,
+    StrategyNotAllowed,
+    UnknownGateProfileOrMode,
+    UserApprovalRequired,
+)
+from aop.core.ids import ApprovalId, CommitId, TreeId
+from aop.core.redaction.redactor import Redactor
+from aop.kernel.config.gates import Mode
+from aop.kernel.config.in_force import Config
+from aop.kernel.config.policy import MergeStrategy
+from aop.kernel.features.lifecycle import must_be
+from aop.kernel.gates.baselines import base_tests
+from aop.kernel.gates.runs import GatePlan, planned_gates, planned_subjects, run_gates
+from aop.kernel.gates.steps import missing_proof
+from aop.kernel.gateway.calls import Call, Kernel
+from aop.kernel.locks.leases import now_by
+from aop.kernel.merges.approval_tokens import read_approval_token
+from aop.kernel.merges.conflicts import conflict_facts
+from aop.kernel.plans.checks import bounds_of
+from aop.kernel.plans.needed_locks import check_unbroken, locks_for_paths, locks_for_plan
+from aop.kernel.ports.git import ConflictedPaths, FileMode, Git
+from aop.kernel.record.documents.approvals import Approval
+from aop.kernel.record.documents.features import FeatureState, Status
+from aop.kernel.record.documents.gate_runs import GateRun, Subject
+from aop.kernel.record.documents.plans import AcceptedPlan, Plan
+from aop.kernel.record.port import Snapshot
+
+LONGEST_MESSAGE = 10_000
+FORGED_TRAILER = re.compile(r"\s*((signed-off|co-authored|reviewed|acked|tested)-by|aop-[a-z]+)\s*:", re.IGNORECASE)
+
+
+class Prepared(Struct, frozen=True, kw_only=True):
+    """A merge that exists as objects, and has moved nothing yet."""
+
+    feature_commit: CommitId
+    merge_commit: CommitId
+    base_branch: str
+    base: CommitId
+    strategy: MergeStrategy
+    approval_id: ApprovalId | None
+
+
+class Ready(Struct, frozen=True, kw_only=True):
+    """A feature that may be merged as it is now."""
+
+    state: FeatureState
+    plan: Plan | None
+    base: CommitId
+    approval: Approval | None
+    locks: tuple[str, ...]
+    """What it must still hold when the branch moves."""
+
+
+def proven_runs(view: Snapshot, state: FeatureState, config: Config) -> dict[str, GateRun]:
+    """Return the passed, current runs of every required mode.
+
+    Raises: EvidenceStale.
+    """
+    accepted = view.get(AcceptedPlan, state.feature_id)
+    subjects = planned_subjects(state, accepted.plan if accepted else None, config)
+    runs: dict[str, GateRun | None] = {
+        mode: view.get(GateRun, state.evidence.latest_by_mode[mode]) if mode in state.evidence.latest_by_mode else None
+        for mode in config.policy.required_modes
+    }
+    problems = missing_proof(config.policy.required_modes, runs, subjects)
+    if problems:
+        raise EvidenceStale(
+            f"The feature `{state.feature_id}` is not proven: {'; '.join(problems)}.", problems=problems
+        )
+    return {mode: run for mode, run in runs.items() if run is not None}
+
+
+def base_head(kernel: Kernel, config: Config) -> CommitId:
+    """Return where the base branch is.
+
+    Raises: BaseBranchUnusable.
+    """
+    branch = config.policy.worktree.base_branch
+    head = kernel.git.branch_head(branch)
+    if head is None:
+        raise BaseBranchUnusable(f"The base branch `{branch}` has no commit.", base_branch=branch)
+    return head
+
+
+def refuse_empty(kernel: Kernel, state: FeatureState) -> None:
+    """Refuse a feature that changes nothing: gates that passed on it prove nothing of the work that was planned.
+
+    Raises: NothingToMerge.
+    """
+    if state.tree == kernel.git.tree_of(state.base_commit):
+        raise NothingToMerge(f"The feature `{state.feature_id}` changes no file.", feature_id=state.feature_id)
+
+
+def approvable(kernel: Kernel, view: Snapshot, state: FeatureState) -> tuple[dict[str, GateRun], CommitId]:
+    """Check everything that an approval needs; return the runs that prove the feature, and where its base is.
+
+    Raises: InvalidStatusTransition, NothingToMerge, EvidenceStale, BaseBranchUnusable.
+    """
+    config = kernel.config()
+    must_be(state, Status.READY_TO_MERGE, to="be approved")
+    refuse_empty(kernel, state)
+    return proven_runs(view, state, config), base_head(kernel, config)
+
+
+def check_ready(
+    kernel: Kernel, view: Snapshot, state: FeatureState, token: str | None, strategy: MergeStrategy
+) -> Ready:
+    """Check everything that a merge needs, before anything is made.
+
+    Raises: InvalidStatusTransition, NothingToMerge, StrategyNotAllowed, LockNotHeld, StaleLockReclaimed, EvidenceStale,
+    UserApprovalRequired, ApprovalInvalid, BaseBranchUnusable.
+    """
+    config = kernel.config()
+    must_be(state, Status.READY_TO_MERGE, to="be merged")
+    refuse_empty(kernel, state)
+    if strategy not in config.policy.merge_policy.allowed_strategies:
+        allowed = list(config.policy.merge_policy.allowed_strategies)
+        raise StrategyNotAllowed(f"The policy does not allow the strategy `{strategy}`.", allowed=allowed)
+    accepted = view.get(AcceptedPlan, state.feature_id)
+    locks = check_locks(kernel, view, state)
+    proven_runs(view, state, config)
+    base = base_head(kernel, config)
+    approval = _approval(kernel, view, state, token)
+    if approval is not None:
+        _refuse_void(approval, state, config, base=base)
+    return Ready(state=state, plan=accepted.plan if accepted else None, base=base, approval=approval, locks=locks)
+
+
+def check_locks(kernel: Kernel, view: Snapshot, state: FeatureState) -> tuple[str, ...]:
+    """Return the locks that a merge of the feature needs, all of which it holds without a break (AOP-224).
+
+    Raises: LockNotHeld, StaleLockReclaimed.
+    """
+    policy, accepted = kernel.config().policy, view.get(AcceptedPlan, state.feature_id)
+    changes = kernel.git.changes(kernel.git.tree_of(state.base_commit), state.tree)
+    needed = {*locks_for_paths([change.path for change in changes], policy)}
+    if accepted is not None:
+        needed.update(locks_for_plan(accepted.plan, bounds_of(accepted.plan, policy), policy))
+    return tuple(check_unbroken(view, state, needed, now_by(kernel.clock)))
+
+
+def _approval(kernel: Kernel, view: Snapshot, state: FeatureState, token: str | None) -> Approval | None:
+    if not token:
+        if kernel.config().policy.merge_policy.require_user_approval:
+            raise UserApprovalRequired(f"No person has approved `{state.feature_id}`.", feature_id=state.feature_id)
+        return None
+    try:
+        claims = read_approval_token(token, kernel.signer)
+    except ApprovalInvalid as invalid:
+        invalid.facts["feature_id"] = state.feature_id
+        raise
+    approval = view.get(Approval, claims.approval_id)
+    if approval is None or approval.feature_id != state.feature_id:
+        raise ApprovalInvalid(
+            f"The approval is not for `{state.feature_id}` in this repository.", feature_id=state.feature_id
+        )
+    return approval
+
+
+def unapproved(kernel: Kernel, view: Snapshot) -> Iterator[FeatureState]:
+    """Yield the features that are ready, and that no approval lets on as they are now."""
+    config = kernel.config()
+    if not config.policy.merge_policy.require_user_approval:
+        return
+    base = kernel.git.branch_head(config.policy.worktree.base_branch)
+    ready = [state for state in view.all(FeatureState) if state.status is Status.READY_TO_MERGE]
+    approvals = list(view.all(Approval)) if ready else []
+    for state in ready:
+        given = [each for each in approvals if each.feature_id == state.feature_id]
+        if all(void_reasons(each, state, config, base=base) for each in given):
+            yield state
+
+
+def void_reasons(approval: Approval, state: FeatureState, config: Config, *, base: CommitId | None) -> list[str]:
+    """Return why an approval no longer opens a merge of the feature; without reasons it does."""
+    latest = {mode: state.evidence.latest_by_mode.get(mode) for mode in config.policy.required_modes}
+    void = {
+        "it was used already": approval.spent_by is not None,
+        "the feature was sent back after it": bool(approval.withdrawn),
+        "the feature was changed after it": approval.tree != state.tree,
+        "the base branch moved after it": approval.base != base,
+        "the gates ran again after it": dict(approval.gate_runs) != latest,
+        "the configuration was changed after it": approval.config_hash != config.hash,
+    }
+    return [reason for reason, holds in void.items() if holds]
+
+
+def _refuse_void(approval: Approval, state: FeatureState, config: Config, *, base: CommitId) -> None:
+    reasons = void_reasons(approval, state, config, base=base)
+    if reasons:
+        raise ApprovalInvalid(
+            f"The approval of `{state.feature_id}` is void: {', '.join(reasons)}.",
+            feature_id=state.feature_id,
+            reasons=list(reasons),
+        )
+
+
+def prepare(call: Call, ready: Ready, strategy: MergeStrategy, message: str) -> Prepared:
+    """Write the commits of a merge; nothing points to them yet.
+
+    Raises: MergeConflict, ProtectedPath, SecretDetected.
+    """
+    git, state = call.kernel.git, ready.state
+    refuse_secret_message(message, call.kernel.redact)
+    when = _moment(call.kernel, ready.approval)
+    text = commit_message(message, state, ready.approval)
+    feature_commit = _on_branch(git, state) or git.commit(state.tree, [state.base_commit], text, when=when)
+    merged = git.merge(ready.base, feature_commit)
+    if isinstance(merged, ConflictedPaths):
+        raise conflict_of(git, merged, state, base=ready.base, feature_commit=feature_commit)
+    refuse_submodules(git, ready.base, merged.tree)
+    # A feature is one tree and so one commit: squashing it and rebasing it are the same.
+    parents, merge_text = [ready.base], text
+    if strategy is MergeStrategy.MERGE_COMMIT:
+        parents, merge_text = [ready.base, feature_commit], f"Merge feature {state.feature_id}\n\n{text}"
+    return Prepared(
+        feature_commit=feature_commit,
+        merge_commit=git.commit(merged.tree, parents, merge_text, when=when),
+        base_branch=call.kernel.config().policy.worktree.base_branch,
+        base=ready.base,
+        strategy=strategy,
+        approval_id=ready.approval.approval_id if ready.approval else None,
+    )
+
+
+def _on_branch(git: Git, state: FeatureState) -> CommitId | None:
+    """Return the commit that AOP made on the feature's branch, if it still is what the feature is."""
+    made = state.branch_commit
+    return made if made is not None and git.tree_of(made) == state.tree else None
+
+
+def conflict_of(
+    git: Git, merged: ConflictedPaths, state: FeatureState, *, base: CommitId, feature_commit: CommitId
+) -> MergeConflict:
+    """Return the refusal of a merge that somebody must resolve, with what conflicts as data."""
+    return MergeConflict(
+        f"`{state.feature_id}` conflicts with the base branch in {len(merged.paths)} file(s).",
+        paths=list(merged.paths),
+        conflicts=conflict_facts(git, merged, ours=base, theirs=feature_commit),
+    )
+
+
+def refuse_submodules(git: Git, base: CommitId, merged: TreeId) -> None:
+    """Refuse a merge that changes a submodule: no patch does, so it is none of ours.
+
+    Raises: ProtectedPath.
+    """
+    changes = git.changes(git.tree_of(base), merged)
+    links = [
+        change.path
+        for change in changes
+        if any(entry is not None and entry.mode is FileMode.GITLINK for entry in (change.old, change.new))
+    ]
+    if links:
+        raise ProtectedPath(f"The merge would change the submodule `{links[0]}`.", path=links[0], paths=links)
+
+
+def _moment(kernel: Kernel, approval: Approval | None) -> datetime:
+    """The commits carry the time of the approval, so that a merge that is tried again makes the same commits."""
+    return kernel.clock.now() if approval is None else datetime.fromisoformat(approval.approved_at)
+
+
+def refuse_secret_message(message: str, redact: Redactor) -> None:
+    """Refuse a commit message that holds a secret: nothing takes it out of the history again.
+
+    Raises: SecretDetected.
+    """
+    rules = sorted({finding.rule for finding in redact.secrets_in(message)})
+    if rules:
+        raise SecretDetected(
+            f"The commit message holds what looks like a secret ({', '.join(rules)}).",
+            hint="Write the message without it.",
+            rules=rules,
+        )
+
+
+def commit_message(message: str, state: FeatureState, approval: Approval | None) -> str:
+    """Return the message with AOP's own trailers, and without any that the caller forged."""
+    printable = "".join(char for char in message.replace("\r\n", "\n") if char in "\n\t" or char.isprintable())
+    lines = [line for line in printable[:LONGEST_MESSAGE].split("\n") if not FORGED_TRAILER.match(line)]
+    body = "\n".join(lines).strip() or f"Add feature {state.feature_id}"
+    trailers = [f"AOP-Feature: {state.feature_id}", f"AOP-Tree: {state.tree}"]
+    if approval is not None:
+        trailers.append(f"AOP-Approval: {approval.approval_id}")
+    return f"{body}\n\n" + "\n".join(trailers) + "\n"
+
+
+def merge_gates(call: Call, ready: Ready, prepared: Prepared) -> GateRun:
+    """Prove the merged tree itself, in a checkout of its own.
+
+    Raises: UnknownGateProfileOrMode, NoGateSteps.
+    """
+    plan = _merge_plan(call, ready, prepared)
+    baseline = base_tests(call, plan)
+    with call.kernel.git.scratch_checkout(prepared.merge_commit) as checkout:
+        return run_gates(call, plan, checkout, baseline=baseline)
+
+
+def _merge_plan(call: Call, ready: Ready, prepared: Prepared) -> GatePlan:
+    config = call.kernel.config()
+    mode = config.policy.required_merge_mode
+    merged: TreeId = call.kernel.git.tree_of(prepared.merge_commit)
+    plan = None
+    with suppress(*((UnknownGateProfileOrMode,) if config.policy.merge_mode_optional else ())):
+        plan = planned_gates(ready.state, ready.plan, mode, config)
+    if plan is None:
+        # The policy lets a profile do without the mode; the merged tree is proven all the same, by the full gates.
+        plan = planned_gates(ready.state, ready.plan, Mode.FULL, config)
+    subject = Subject(tree=merged, base_commit=prepared.base, definition=plan.subject.definition)
+    return msgspec.structs.replace(plan, mode=mode, subject=subject)
+
+
+def move_branches(kernel: Kernel, state: FeatureState, prepared: Prepared) -> None:
+    """Put the merge in place: the feature's branch and the base branch, or neither.
+
+    Raises: FeatureBranchMoved, BaseMoved.
+    """
+    git = kernel.git
+    head = git.branch_head(state.branch)
+    if head is None:
+        raise FeatureBranchMoved(f"The branch `{state.branch}` is gone.", branch=state.branch)
+    if not is_own_head(kernel, state, head):
+        raise FeatureBranchMoved(
+            f"The branch `{state.branch}` has commits that AOP did not make.", branch=state.branch, head=head
+        )
+    if not git.move_branch(state.branch, to=prepared.feature_commit, old=head):
+        raise FeatureBranchMoved(f"The branch `{state.branch}` moved just now.", branch=state.branch)
+    if not git.move_branch(prepared.base_branch, to=prepared.merge_commit, old=prepared.base):
+        git.move_branch(state.branch, to=head, old=prepared.feature_commit)
+        raise BaseMoved(
+            f"The base branch `{prepared.base_branch}` moved while the merge was prepared.", expected=prepared.base
+        )
+
+
+def is_own_head(kernel: Kernel, state: FeatureState, head: CommitId) -> bool:
+    """Tell whether AOP itself put the feature's branch where it is."""
+    # A merge that died between the two branches left a commit of this tree on the feature's.
+    return head in (state.base_commit, state.branch_commit) or kernel.git.tree_of(head) == state.tree

@@ -1,0 +1,117 @@
+"""What a change of a tree touches, and whether two changes of one tree can get into each other's way at all.
+
+Two changes that do not meet here merge without a conflict; git need not be asked. It follows renames, so that a change
+of one side can move to a name of the other: a file that was renamed is deleted under its old name and created under its
+new one, and both are touched; and a folder that was renamed as a whole is removed, and takes along what the other side
+creates in it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import combinations, product
+from typing import TypeVar
+
+from msgspec import Struct
+
+from aop.core.ids import TreeId
+from aop.kernel.ports.git import FileMode, Git
+
+T = TypeVar("T")
+
+
+class Touched(Struct, frozen=True, kw_only=True):
+    """The places of a change."""
+
+    paths: frozenset[str]
+    folders: frozenset[str]
+    """Those above the paths."""
+    filled: frozenset[str]
+    """Folders above a path that is created."""
+    removed: frozenset[str]
+    """Folders that are there before and not after."""
+
+    def meets(self, other: Touched) -> bool:
+        """Tell whether the two can conflict: a path of both, a file where the other has a folder, a moved folder."""
+        return not (
+            self.paths.isdisjoint(other.paths)
+            and self.paths.isdisjoint(other.folders)
+            and self.folders.isdisjoint(other.paths)
+            and self.removed.isdisjoint(other.filled)
+            and self.filled.isdisjoint(other.removed)
+        )
+
+    def with_all_of(self, other: Touched) -> Touched:
+        """Return what both touch."""
+        return Touched(
+            paths=self.paths | other.paths,
+            folders=self.folders | other.folders,
+            filled=self.filled | other.filled,
+            removed=self.removed | other.removed,
+        )
+
+
+def touched_between(git: Git, old: TreeId, new: TreeId) -> Touched:
+    """Return what the step from one tree to another touches."""
+    changes = git.changes(old, new)
+    paths = frozenset(change.path for change in changes)
+    return Touched(
+        paths=paths,
+        folders=folders_above(paths),
+        filled=folders_above(change.path for change in changes if change.old is None),
+        removed=frozenset(
+            folder
+            for folder in folders_above(change.path for change in changes if change.new is None)
+            if not _is_folder(git, new, folder)
+        ),
+    )
+
+
+def folders_above(paths: Iterable[str]) -> frozenset[str]:
+    """Return every folder that leads to one of the paths, without the root."""
+    found: set[str] = set()
+    for path in paths:
+        folder = path.rpartition("/")[0]
+        while folder and folder not in found:
+            found.add(folder)
+            folder = folder.rpartition("/")[0]
+    return frozenset(found)
+
+
+def meeting_pairs(changes: Mapping[T, Touched]) -> tuple[tuple[T, T], ...]:
+    """Return the pairs that meet, in the order given; by place, so that those which keep apart cost nothing."""
+    order = {name: number for number, name in enumerate(changes)}
+    found = {
+        (a, b) if order[a] < order[b] else (b, a)
+        for a, b in (
+            *_sharing(_by_place(changes, "paths")),
+            *_crossing(_by_place(changes, "paths"), _by_place(changes, "folders")),
+            *_crossing(_by_place(changes, "filled"), _by_place(changes, "removed")),
+        )
+        if a != b
+    }
+    return tuple(sorted(found, key=lambda pair: (order[pair[0]], order[pair[1]])))
+
+
+def _by_place(changes: Mapping[T, Touched], field: str) -> Mapping[str, list[T]]:
+    at: dict[str, list[T]] = defaultdict(list)
+    for name, touched in changes.items():
+        for place in getattr(touched, field):
+            at[place].append(name)
+    return at
+
+
+def _sharing(at: Mapping[str, list[T]]) -> Iterator[tuple[T, T]]:
+    for names in at.values():
+        yield from combinations(names, 2)
+
+
+def _crossing(a: Mapping[str, list[T]], b: Mapping[str, list[T]]) -> Iterator[tuple[T, T]]:
+    for place in a.keys() & b.keys():
+        yield from product(a[place], b[place])
+
+
+def _is_folder(git: Git, tree: TreeId, path: str) -> bool:
+    entry = git.entry(tree, path)
+    return entry is not None and entry.mode is FileMode.TREE

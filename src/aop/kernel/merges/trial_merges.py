@@ -1,0 +1,231 @@
+"""Which features would really conflict, with the base branch and with each other: found by merging them for trial.
+
+The question between two features is what would happen if both went into the base branch as it is now. So each is first
+brought up to date, and the results are merged on top of the base. One that conflicts with the base already is compared
+as it is, with the features that were cut from the same commit.
+
+What two sides touch decides whether git is asked at all, and an answer is kept for as long as neither side and the base
+have moved: a patch makes the answers about its feature stale, and the next look asks for those alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from functools import cache
+from typing import ClassVar
+
+from msgspec import Struct
+
+from aop.core.ids import CommitId, FeatureId, TreeId
+from aop.kernel.merges.conflicts import KINDS
+from aop.kernel.merges.touched_paths import Touched, meeting_pairs, touched_between
+from aop.kernel.ports.git import Git, Proposal, TrialMerge
+from aop.kernel.record.documents.base import Document, NonEmpty
+
+MOST_TRIALS = 1_000
+"""Between features, in one look; what is left over is counted, and its turn comes with the next one."""
+MOST_PATHS = 50
+BASE = ""
+"""Stands for the base branch where another question has a feature."""
+
+
+class ConflictPath(Struct, frozen=True, kw_only=True):
+    """A path that two sides of a merge cannot agree on."""
+
+    path: NonEmpty
+    """Where; git makes a name up where a file and a folder want the same one."""
+    kind: str
+    """Who changed, added or deleted it; `names` where a file stands in the way of a folder, or something was moved."""
+
+
+class TriedMerge(Document, frozen=True, kw_only=True):
+    """The newest trial merge of two features, or of one and the base; it can be made again from the features alone."""
+
+    kind: ClassVar[str] = "tried_merge"
+
+    between: str
+    """The two features, or `:` and one where the other side is the base: what it is kept under."""
+    about: str
+    """The commits and trees that were merged; for others it says nothing."""
+    is_clean: bool
+    paths: tuple[ConflictPath, ...]
+    left_out_paths: int
+
+
+class Tip(Struct, frozen=True, kw_only=True):
+    """A feature as it is now."""
+
+    feature_id: FeatureId
+    base: CommitId
+    tree: TreeId
+
+    @property
+    def proposal(self) -> Proposal:
+        """Return what would be merged."""
+        return Proposal(commit=self.base, tree=self.tree)
+
+
+class TrialQuestion(Struct, frozen=True, kw_only=True):
+    """Do these two conflict?"""
+
+    ours: Tip | None
+    """None is the base branch."""
+    theirs: Tip
+    onto: CommitId
+    """Where both are merged."""
+
+    @property
+    def key(self) -> str:
+        """Return who is asked about."""
+        return f"{self.ours.feature_id if self.ours else BASE}:{self.theirs.feature_id}"
+
+    @property
+    def about(self) -> str:
+        """Return what exactly is asked about: as long as it is the same, so is the answer."""
+        sides = [f"{tip.base}:{tip.tree}" for tip in (self.ours, self.theirs) if tip is not None]
+        return " ".join((self.onto, *sides))
+
+    @property
+    def late(self) -> tuple[Tip, ...]:
+        """Return the features that are brought up to date first."""
+        both = () if self.ours is None else (self.ours, self.theirs)
+        return tuple(tip for tip in both if tip.base != self.onto)
+
+
+class Look(Struct, frozen=True, kw_only=True):
+    """What one look found."""
+
+    conflicts: tuple[tuple[TrialQuestion, TriedMerge], ...]
+    fresh: Mapping[str, TriedMerge]
+    """The answers that were not known before, by key."""
+    untried: int
+    """How many questions were put off."""
+    over: tuple[str, ...] = ()
+    """The keys of the answers about features that have ended."""
+
+
+def look(
+    git: Git, tips: Sequence[Tip], head: CommitId, known: Mapping[str, TriedMerge], *, most: int = MOST_TRIALS
+) -> Look:
+    """Answer every question about these features and the base; what is known and still true is not asked again."""
+    changed = {tip: touched_between(git, git.tree_of(tip.base), tip.tree) for tip in tips}
+    changed = {tip: touched for tip, touched in changed.items() if touched.paths}
+    overtaken = _overtaken(git, changed, head)
+    about_base = [TrialQuestion(ours=None, theirs=tip, onto=head) for tip in overtaken]
+    # All of them: how two features are compared hangs on the answers.
+    with_base = _answered(git, about_base, known, most=len(about_base))
+    stuck = {question.theirs for question, _ in with_base.conflicts}
+    pairs = [*_between_clean(changed, overtaken, stuck, head), *_between_stuck(changed, stuck)]
+    between = _answered(git, pairs, known, most=most)
+    return Look(
+        conflicts=(*with_base.conflicts, *between.conflicts),
+        fresh={**with_base.fresh, **between.fresh},
+        untried=between.untried,
+        over=_over(known, {BASE, *(tip.feature_id for tip in tips)}),
+    )
+
+
+def _over(known: Mapping[str, TriedMerge], living: AbstractSet[str]) -> tuple[str, ...]:
+    return tuple(key for key in known if not living >= set(key.split(":")))
+
+
+def _overtaken(git: Git, changed: Mapping[Tip, Touched], head: CommitId) -> dict[Tip, Touched]:
+    """Return the features that meet what became of the base since they were cut, with that."""
+
+    @cache
+    def since(base: CommitId) -> tuple[Touched, bool]:
+        old, new = git.tree_of(base), git.tree_of(head)
+        there = touched_between(git, old, new)
+        if git.is_ancestor(base, head):
+            return there, True
+        # The base branch was moved aside: a merge brings back what it left behind.
+        return there.with_all_of(touched_between(git, new, old)), False
+
+    found = {}
+    for tip, touched in changed.items():
+        if tip.base != head:
+            other, is_behind = since(tip.base)
+            if not is_behind or touched.meets(other):
+                found[tip] = other
+    return found
+
+
+def _between_clean(
+    changed: Mapping[Tip, Touched], overtaken: Mapping[Tip, Touched], stuck: set[Tip], head: CommitId
+) -> Iterator[TrialQuestion]:
+    # A clean merge touches nothing but what one of its sides touches.
+    updated = {
+        tip: touched.with_all_of(overtaken[tip]) if tip in overtaken else touched
+        for tip, touched in changed.items()
+        if tip not in stuck
+    }
+    return (TrialQuestion(ours=ours, theirs=theirs, onto=head) for ours, theirs in meeting_pairs(updated))
+
+
+def _between_stuck(changed: Mapping[Tip, Touched], stuck: set[Tip]) -> Iterator[TrialQuestion]:
+    for base in sorted({tip.base for tip in stuck}):
+        as_they_are = {tip: touched for tip, touched in changed.items() if tip.base == base}
+        for ours, theirs in meeting_pairs(as_they_are):
+            if ours in stuck or theirs in stuck:
+                yield TrialQuestion(ours=ours, theirs=theirs, onto=base)
+
+
+def _answered(git: Git, questions: Sequence[TrialQuestion], known: Mapping[str, TriedMerge], *, most: int) -> Look:
+    answers = {question: known.get(question.key) for question in questions}
+    stale = [question for question, answer in answers.items() if answer is None or answer.about != question.about]
+    fresh = {}
+    for question, merged in _tried(git, stale[:most]):
+        last = known.get(question.key)
+        fresh[question.key] = _answer(question, merged, version=last.version + 1 if last else 1)
+    now = ((question, fresh.get(question.key, answers[question])) for question in questions)
+    return Look(
+        conflicts=tuple(
+            (question, answer)
+            for question, answer in now
+            if answer is not None and answer.about == question.about and not answer.is_clean
+        ),
+        fresh=fresh,
+        untried=max(0, len(stale) - most),
+    )
+
+
+def _tried(git: Git, questions: Sequence[TrialQuestion]) -> Iterator[tuple[TrialQuestion, TrialMerge]]:
+    if not questions:
+        return
+    with git.trial_merges() as trials:
+        late = {tip: question.onto for question in questions for tip in question.late}
+        merged = trials.merge([(Proposal(commit=onto), tip.proposal) for tip, onto in late.items()])
+        updated = {
+            tip: Proposal(commit=onto, tree=trial.tree) for (tip, onto), trial in zip(late.items(), merged, strict=True)
+        }
+        sides = [
+            (_side(question, question.ours, updated), _side(question, question.theirs, updated))
+            for question in questions
+        ]
+        yield from zip(questions, trials.merge(sides), strict=True)
+
+
+def _side(question: TrialQuestion, tip: Tip | None, updated: Mapping[Tip, Proposal]) -> Proposal:
+    if tip is None:
+        return Proposal(commit=question.onto)
+    return updated[tip] if tip in question.late else tip.proposal
+
+
+def _answer(question: TrialQuestion, merged: TrialMerge, *, version: int) -> TriedMerge:
+    paths = [
+        ConflictPath(path=_visible(path), kind=KINDS.get(stages, "names")) for path, stages in merged.stages.items()
+    ]
+    return TriedMerge(
+        version=version,
+        between=question.key,
+        about=question.about,
+        is_clean=merged.is_clean,
+        paths=tuple(paths[:MOST_PATHS]),
+        left_out_paths=max(0, len(paths) - MOST_PATHS),
+    )
+
+
+def _visible(path: str) -> str:
+    """Return a name that any text can hold; of one in no known encoding, the odd bytes are lost."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -1,0 +1,1 @@
+"""Patches: parsing a diff, placing its hunks, and checking the tree it makes."""

@@ -1,0 +1,99 @@
+"""Makes the tree that a patch asks for: plain changes of plain files are worked out here, others are left to git."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+from msgspec import Struct
+
+from aop.core.ids import TreeId
+from aop.kernel.config.policy import Placement
+from aop.kernel.patches.checks import placed
+from aop.kernel.patches.hunks import NO_NEWLINE
+from aop.kernel.patches.parser import FilePatch, Hunk, Patch, render
+from aop.kernel.ports.git import FileContent, FileMode, Git, TreeEntry
+
+_PLAIN = (FileMode.FILE, FileMode.EXECUTABLE)
+
+
+class Fitted(Struct, frozen=True, kw_only=True):
+    """The change of one file, with its hunks at the lines where they fit, and what it is a change of."""
+
+    file: FilePatch
+    entry: TreeEntry | None = None
+    old: bytes = b""
+
+
+def applied(git: Git, tree: TreeId, patch: Patch, placement: Placement) -> TreeId:
+    """Write the tree that a patch makes of another.
+
+    Raises: PatchDoesNotApply.
+    """
+    fitting = [_fitted(git, tree, file, placement) for file in patch.files]
+    files = plain_files(git, tree, fitting)
+    if files is not None:
+        return git.tree_with(tree, files)
+    paths = {path for file in patch.files for path in file.paths}
+    return git.apply_to_tree(tree, render(Patch(files=tuple(each.file for each in fitting))), paths=paths)
+
+
+def _fitted(git: Git, tree: TreeId, file: FilePatch, placement: Placement) -> Fitted:
+    entry = git.entry(tree, file.old_path) if file.old_path and file.hunks else None
+    if entry is None or entry.mode in (FileMode.TREE, FileMode.GITLINK):
+        return Fitted(file=file)
+    old = git.blob(entry.oid)
+    return Fitted(file=placed(file, old, placement), entry=entry, old=old)
+
+
+def plain_files(git: Git, tree: TreeId, changes: Sequence[Fitted]) -> dict[str, FileContent | None] | None:
+    """Return the files that are other in the new tree (None: not there); None if git must say what the patch makes."""
+    files: dict[str, FileContent | None] = {}
+    for change in changes:
+        file, entry = change.file, change.entry
+        content = rewritten(change.old, file.hunks)
+        if entry is not None and _rewrites(file, entry):
+            files[entry.path] = (entry.mode, content)
+        elif entry is not None and _removes(file, entry) and not content:
+            files[entry.path] = None
+        elif file.new_path is not None and _creates(file) and _is_free(git, tree, file.new_path):
+            files[file.new_path] = (file.new_mode or FileMode.FILE, content)
+        else:
+            return None
+    return files
+
+
+def rewritten(content: bytes, hunks: Sequence[Hunk]) -> bytes:
+    """Return what hunks that stand at their lines make of a content."""
+    lines = content.split(b"\n")
+    lines[:-1] = [line + b"\n" for line in lines[:-1]]
+    made: list[bytes] = []
+    taken = 0
+    for hunk in hunks:
+        made += lines[taken : hunk.begin]
+        for line, follower in zip(hunk.lines, (*hunk.lines[1:], b""), strict=True):
+            if line.startswith((b" ", b"+")):
+                made += (line[1:], b"" if follower == NO_NEWLINE else b"\n")
+        taken = hunk.begin + hunk.old_count
+    return b"".join((*made, *lines[taken:]))
+
+
+def _rewrites(file: FilePatch, entry: TreeEntry) -> bool:
+    """Tell whether a patch gives a plain file another content, and does nothing else."""
+    return file.new_path == file.old_path and file.old_mode is file.new_mode is None and entry.mode in _PLAIN
+
+
+def _removes(file: FilePatch, entry: TreeEntry) -> bool:
+    """Tell whether a patch takes a plain file away that is what it says."""
+    return file.new_path is None and file.old_mode in (None, entry.mode) and entry.mode in _PLAIN
+
+
+def _creates(file: FilePatch) -> bool:
+    """Tell whether a patch makes a plain file out of lines."""
+    return file.old_path is None and not file.is_binary and file.new_mode in (None, *_PLAIN)
+
+
+def _is_free(git: Git, tree: TreeId, path: str) -> bool:
+    """Tell whether a tree has nothing at a path, and nothing but folders on the way to it."""
+    *above, own = (git.entry(tree, each) for each in accumulate(path.split("/"), "{}/{}".format))
+    return own is None and all(entry is None or entry.mode is FileMode.TREE for entry in above)

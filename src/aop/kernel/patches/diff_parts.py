@@ -1,0 +1,60 @@
+"""The diff that git makes of two trees, cut into its files, with what each of them adds and removes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from aop.core.errors import Fault
+from aop.kernel.patches.file_names import spelled_name
+
+_START = b"diff --git "
+
+
+class DiffPart(Struct, frozen=True, kw_only=True):
+    """What the diff says of one file."""
+
+    text: bytes
+    added: int
+    removed: int
+    binary: bool
+
+
+def parts_by_path(diff: bytes, paths: Iterable[str]) -> dict[str, DiffPart]:
+    """Return the part of each path that differs; a part that belongs to none of them is a fault, not left out."""
+    path_of = {_header(path): path for path in paths}
+    parts: dict[str, DiffPart] = {}
+    # Every line of content begins with a mark, so that this word at the beginning of a line is git's own.
+    for section in (b"\n" + diff).split(b"\n" + _START)[1:]:
+        header, _, _ = section.partition(b"\n")
+        path = path_of.get(header)
+        if path is None:
+            raise Fault(f"The diff names {header[:200]!r}, which differs in no tree.")
+        part = _part(_START + section.removesuffix(b"\n") + b"\n")
+        parts[path] = _joined(parts[path], part) if path in parts else part
+    return parts
+
+
+def _header(path: str) -> bytes:
+    return spelled_name(f"a/{path}") + b" " + spelled_name(f"b/{path}")
+
+
+def _part(text: bytes) -> DiffPart:
+    header, _, hunks = text.partition(b"\n@@ ")
+    return DiffPart(
+        text=text,
+        added=hunks.count(b"\n+"),
+        removed=hunks.count(b"\n-"),
+        binary=b"\nBinary files " in header,
+    )
+
+
+def _joined(old: DiffPart, new: DiffPart) -> DiffPart:
+    """A file that becomes a link, or the other way round, has two parts: one is gone, one is new."""
+    return DiffPart(
+        text=old.text + new.text,
+        added=old.added + new.added,
+        removed=old.removed + new.removed,
+        binary=old.binary or new.binary,
+    )

@@ -1,0 +1,173 @@
+"""Where the hunks of a patch stand in a file: at the line they state, or at the only other place that fits them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+
+from msgspec.structs import replace
+
+from aop.core.errors import Json, PatchDoesNotApply
+from aop.kernel.config.policy import Placement
+from aop.kernel.patches.hunks import NO_NEWLINE, Hunk
+
+MAX_SEARCHES = 500
+"""How many hunks of one file may state a wrong line; each costs a pass over the file."""
+MAX_PLACES = 20
+MAX_SHOWN_LINES = 12
+MAX_SHOWN_CHARACTERS = 200
+
+
+def place(hunks: Sequence[Hunk], content: bytes, *, mode: Placement, path: str = "the file") -> tuple[Hunk, ...]:
+    """Return the hunks with the line numbers at which they fit the content: whole lines, byte for byte.
+
+    The path is what a refusal calls the file.
+
+    Raises: PatchDoesNotApply.
+    """
+    file = _File(content)
+    placed: list[Hunk] = []
+    floor = offset = searches = 0
+    for number, hunk in enumerate(hunks, start=1):
+        block = _Block(hunk, number, path)
+        begin = hunk.begin
+        if not file.holds(block, begin, floor):
+            searches += 1
+            if searches > MAX_SEARCHES:
+                raise PatchDoesNotApply(f"More than {MAX_SEARCHES} hunks of `{path}` state a wrong line.", path=path)
+            places = file.places(block, floor)
+            if mode is Placement.EXACT or len(places) != 1:
+                raise _does_not_apply(block, file, places)
+            begin = places[0]
+        placed.append(_placed(hunk, begin, begin + offset))
+        floor = begin + hunk.old_count
+        offset += hunk.new_count - hunk.old_count
+    return tuple(placed)
+
+
+def _placed(hunk: Hunk, old_begin: int, new_begin: int) -> Hunk:
+    # An empty range is written with the number of the line before it.
+    return replace(hunk, old_start=old_begin + (hunk.old_count > 0), new_start=new_begin + (hunk.new_count > 0))
+
+
+class _Block:
+    """What a hunk needs of the old file: whole lines, each with its line end."""
+
+    def __init__(self, hunk: Hunk, number: int, path: str) -> None:
+        self.hunk = hunk
+        self.name = f"Hunk {number} of `{path}` (`{hunk.header}`)"
+        self.facts: dict[str, Json] = {"path": path, "hunk": number, "stated_line": hunk.old_start}
+        self.ends_file = NO_NEWLINE in hunk.lines
+        self.lines: list[bytes] = []
+        for line, follower in zip(hunk.lines, (*hunk.lines[1:], b""), strict=True):
+            if line.startswith((b" ", b"-")):
+                self.lines.append(line[1:] + (b"" if follower == NO_NEWLINE else b"\n"))
+
+
+class _File:
+    """The old content, found by line number and by text."""
+
+    def __init__(self, content: bytes) -> None:
+        *whole, rest = content.split(b"\n")
+        self.lines = [line + b"\n" for line in whole] + ([rest] if rest else [])
+        self._text = b"\n" + content
+        self._offsets = [0, *accumulate(map(len, self.lines))]
+
+    def holds(self, block: _Block, begin: int, floor: int = 0) -> bool:
+        """Tell whether the block stands behind so many lines of the file."""
+        end = begin + len(block.lines)
+        return (
+            floor <= begin <= end <= len(self.lines)
+            and self.lines[begin:end] == block.lines
+            and (end == len(self.lines) or not block.ends_file)
+            # Nothing can be added behind a last line that has no end.
+            and (begin == 0 or self.lines[begin - 1].endswith(b"\n"))
+        )
+
+    def places(self, block: _Block, floor: int) -> list[int]:
+        """Return the first places below `floor` lines where the block stands."""
+        if not block.lines:
+            return []
+        if block.ends_file:
+            last = len(self.lines) - len(block.lines)
+            return [last] if self.holds(block, last, floor) else []
+        # With a line end before both, what is found begins a line; that it ends one is sure, having no marker.
+        wanted = b"\n" + b"".join(block.lines)
+        found: list[int] = []
+        at = self._text.find(wanted, self._offsets[floor])
+        while at >= 0 and len(found) < MAX_PLACES:
+            found.append(bisect_left(self._offsets, at))
+            at = self._text.find(wanted, at + 1)
+        return found
+
+    def nearest(self, block: _Block) -> int:
+        """Return the place that shares most lines with the block; of several, the one nearest to the stated line."""
+        stated = max(0, min(block.hunk.begin, len(self.lines) - len(block.lines)))
+        wanted: dict[bytes, int] = {}
+        for index, line in enumerate(block.lines):
+            wanted.setdefault(line.strip(), index)
+        wanted.pop(b"", None)
+        votes = Counter({stated: 0})
+        for number, line in enumerate(self.lines):
+            index = wanted.get(line.strip(), number + 1)
+            if index <= number:
+                votes[number - index] += 1
+        return max(votes, key=lambda place: (votes[place], -abs(place - stated)))
+
+
+def _does_not_apply(block: _Block, file: _File, places: list[int]) -> PatchDoesNotApply:
+    if places:
+        return _fits_elsewhere(block, [begin + 1 for begin in places])
+    if not block.lines:
+        why = f"The file has {len(file.lines)} lines"
+        if file.lines and not file.lines[-1].endswith(b"\n"):
+            why += ", the last one without a newline"
+        message = f"{block.name} adds lines where it cannot, and has no context to find another place by. {why}."
+        return PatchDoesNotApply(message, hint=None, file_lines=len(file.lines), **block.facts)
+    begin = file.nearest(block)
+    found = file.lines[begin : begin + len(block.lines)]
+    return PatchDoesNotApply(
+        f"{block.name} fits no place of the file. Nearest is line {begin + 1}: {_comparison(block, found)}.",
+        hint=None,
+        looked_for=[_shown(line) for line in block.lines[:MAX_SHOWN_LINES]],
+        nearest=[
+            {"line": begin + nth, "text": _shown(line)} for nth, line in enumerate(found[:MAX_SHOWN_LINES], start=1)
+        ],
+        **block.facts,
+    )
+
+
+def _fits_elsewhere(block: _Block, lines: list[int]) -> PatchDoesNotApply:
+    many = " and more" if len(lines) == MAX_PLACES else ""
+    return PatchDoesNotApply(
+        f"{block.name} does not stand at the line it states; it fits at {', '.join(map(str, lines))}{many}.",
+        hint="State the right line, or add lines of context until the hunk fits one place only.",
+        candidate_lines=lines,
+        **block.facts,
+    )
+
+
+def _comparison(block: _Block, found: list[bytes]) -> str:
+    if found == block.lines:
+        return "they are the same, but " + (
+            "the hunk says that the file ends there"
+            if block.ends_file
+            else "the hunk above already reaches beyond them"
+        )
+    for what, without in _ASIDE:
+        if [without(line) for line in found] == [without(line) for line in block.lines]:
+            return f"only {what} differs"
+    return "their text differs"
+
+
+_ASIDE: tuple[tuple[str, Callable[[bytes], object]], ...] = (
+    (f"the newline at the end of the file (`{NO_NEWLINE.decode()}`)", lambda line: line.rstrip(b"\n")),
+    ("the carriage return at the ends of lines", lambda line: line.rstrip(b"\r\n")),
+    ("white space", bytes.split),
+)
+
+
+def _shown(line: bytes) -> str:
+    return line.removesuffix(b"\n").decode("utf-8", "backslashreplace")[:MAX_SHOWN_CHARACTERS]

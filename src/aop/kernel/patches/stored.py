@@ -1,0 +1,42 @@
+"""A patch as it may be kept until it is judged: one that shows a secret of its file lies in git, as that file does.
+
+A secret that a patch adds is refused. One that stands in a line that it removes, or leaves as it is, was there before;
+to mask it would be to make another patch.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from aop.core.ids import FeatureId, ObjectId
+from aop.kernel.gateway.calls import Kernel, feature_named
+from aop.kernel.patches.checks import refuse_added_secrets
+from aop.kernel.ports.git import FileMode, Git
+
+_NAME = "patch"
+
+
+class KeptPatch(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A patch without a secret, or the blob that holds the whole of it."""
+
+    unified_diff: str
+    patch_blob: ObjectId | None = None
+
+
+def kept_patch(kernel: Kernel, feature_id: FeatureId, diff: str) -> KeptPatch:
+    """Return what may be kept of a patch.
+
+    Raises: SecretDetected, UnknownFeature.
+    """
+    refuse_added_secrets(diff, kernel.redact)
+    if not kernel.redact.secrets_in(diff):
+        return KeptPatch(unified_diff=diff)
+    with kernel.record.read() as view:
+        tree = feature_named(view, feature_id).tree
+    entry = kernel.git.entry(kernel.git.tree_with(tree, {_NAME: (FileMode.FILE, diff.encode())}), _NAME)
+    return KeptPatch(unified_diff="", patch_blob=None if entry is None else entry.oid)
+
+
+def whole_patch(git: Git, kept: KeptPatch) -> str:
+    """Return a patch as it was proposed."""
+    return kept.unified_diff if kept.patch_blob is None else git.blob(kept.patch_blob).decode()

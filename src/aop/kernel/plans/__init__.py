@@ -1,0 +1,1 @@
+"""Plans: checking a plan alone and against all others, and accepting it."""

@@ -1,0 +1,105 @@
+"""Taking a plan: weighed against the policy and all other features, and stored with what it holds from then on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+from msgspec import Struct
+
+from aop.core.errors import Json
+from aop.kernel.config.guarded_areas import territory_of
+from aop.kernel.config.in_force import Config
+from aop.kernel.features.lifecycle import moved, store
+from aop.kernel.features.opened_paths import opened_paths
+from aop.kernel.gates.runs import planned_subjects
+from aop.kernel.gates.steps import unproven
+from aop.kernel.gateway.calls import Call
+from aop.kernel.plans.checks import check_plan
+from aop.kernel.plans.collisions import Collision, claims_of, collisions_with_others
+from aop.kernel.plans.needed_locks import locks_for_plan
+from aop.kernel.plans.obligations.accounting import unaccounted
+from aop.kernel.record.documents.features import Collisions, FeatureState, Status
+from aop.kernel.record.documents.gate_runs import Verdict
+from aop.kernel.record.documents.obligations import Accounting, ObligationLedger
+from aop.kernel.record.documents.plans import AcceptedPlan, Plan
+from aop.kernel.record.port import Claim, Snapshot, Transaction
+
+
+class Weighed(Struct, frozen=True, kw_only=True):
+    """A plan that is right by itself, what it would hold, and what stands against it."""
+
+    plan: Plan
+    claims: tuple[Claim, ...]
+    locks: tuple[str, ...]
+    collisions: tuple[Collision, ...]
+    accounting: Accounting | None = None
+
+
+def weigh(
+    view: Snapshot, state: FeatureState, plan: Plan, config: Config, accounting: Accounting | None = None
+) -> Weighed:
+    """Check a plan by itself, and find what it needs and whom it collides with.
+
+    Raises: InvalidPlan, PathOutOfBounds, ProtectedPath, UnknownGateProfileOrMode, InvalidOverridePrecedence.
+    """
+    bounds = check_plan(plan, state, config, opened=opened_paths(view, state.feature_id))
+    claims = claims_of(state.feature_id, plan, bounds, territory_of(config.policy))
+    return Weighed(
+        plan=plan,
+        claims=claims,
+        locks=locks_for_plan(plan, bounds, config.policy),
+        collisions=collisions_with_others(view, state.feature_id, claims),
+        accounting=accounting,
+    )
+
+
+def accept(
+    tx: Transaction, call: Call, state: FeatureState, weighed: Weighed, fences: Mapping[str, int]
+) -> FeatureState:
+    """Store a plan that collides with none, under the locks that its feature holds."""
+    config, plan = call.kernel.config(), weighed.plan
+    before = tx.get(AcceptedPlan, state.feature_id)
+    subjects = planned_subjects(state, before.plan if before else None, config)
+    tx.set_claims(state.feature_id, weighed.claims)
+    tx.put(AcceptedPlan(version=plan.plan_version, plan=plan), state.feature_id)
+    _keep_accounting(tx, state, weighed.accounting)
+    after = msgspec.structs.replace(
+        unblocked(state, f"Plan {plan.plan_version} was accepted: it collides with none any more."),
+        gate_profile=plan.gate_profile,
+        collisions=Collisions(),
+        locks=msgspec.structs.replace(state.locks, relied_on=dict(fences)),
+    )
+    gates = state.gates if planned_subjects(after, plan, config) == subjects else unproven(state.gates)
+    after = msgspec.structs.replace(after, gates={**gates, "plan": Verdict.PASS})
+    if after.status is Status.PLANNING:
+        after = moved(after, Status.BUILDING, reason=after.status_reason)
+    return store(tx, state, after, now=call.kernel.now())
+
+
+def _keep_accounting(tx: Transaction, state: FeatureState, accounting: Accounting | None) -> None:
+    before = tx.get(ObligationLedger, state.feature_id)
+    if accounting is not None:
+        version = before.version + 1 if before else 1
+        tx.put(ObligationLedger(version=version, accounting=accounting), state.feature_id)
+
+
+def unblocked(state: FeatureState, reason: str) -> FeatureState:
+    """Return a blocked feature where it was before, with the reason; any other as it is."""
+    if state.status is not Status.BLOCKED:
+        return state
+    return moved(state, state.blocked_from or Status.PLANNING, reason=reason)
+
+
+def accepted_event(plan: Plan, accounting: Accounting | None) -> tuple[str, dict[str, Json]]:
+    """Return the kind and the facts of the event that tells of an accepted plan."""
+    facts: dict[str, Json] = {"plan_version": plan.plan_version, "summary": plan.summary}
+    if accounting is not None and accounting.found:
+        facts["obligations"] = {
+            "spec_sha256": accounting.spec_sha256,
+            "mapped": msgspec.to_builtins(accounting.mapped),
+            "unaccounted": [each.id for each in unaccounted(accounting)],
+        }
+    if plan.revision_of is None:
+        return "plan_accepted", facts
+    return "plan_revised", {**facts, "revision_of": plan.revision_of}

@@ -1,0 +1,159 @@
+"""Judges plans: everything that a plan gets wrong is said at once, and nothing is written."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from aop.core.errors import (
+    InvalidPlan,
+    PathOutOfBounds,
+    PlanAlreadyAccepted,
+    PlanRequired,
+    ProtectedPath,
+    Refusal,
+    VersionConflict,
+)
+from aop.core.paths.names import Area, BadPattern, Matching, PlannedPath, area_overlap, parse_area, parse_planned
+from aop.kernel.config.guarded_areas import Territory, territory_of
+from aop.kernel.config.in_force import Config, Policy
+from aop.kernel.gates.steps import check_overrides, profile_named
+from aop.kernel.record.documents.features import FeatureState
+from aop.kernel.record.documents.plans import AcceptedPlan, Plan
+
+
+class Violation(Struct, frozen=True, kw_only=True):
+    """One thing that is wrong with a plan."""
+
+    field: str
+    reason: str
+    refusal: type[Refusal] = InvalidPlan
+
+
+class Bounds(Struct, frozen=True, kw_only=True):
+    """A plan's areas and files, parsed: what a patch is judged by."""
+
+    allowed: tuple[Area, ...]
+    forbidden: tuple[Area, ...]
+    create: tuple[PlannedPath, ...]
+    modify: tuple[PlannedPath, ...]
+    delete: tuple[PlannedPath, ...]
+
+    @property
+    def entries(self) -> tuple[PlannedPath, ...]:
+        """Return all planned files."""
+        return (*self.create, *self.modify, *self.delete)
+
+
+def bounds_of(plan: Plan, policy: Policy) -> Bounds:
+    """Parse an accepted plan; it was checked when it was accepted."""
+    matching = Matching(policy.path_rules.matching)
+    return Bounds(
+        allowed=tuple(parse_area(text, matching) for text in plan.allowed_areas),
+        forbidden=tuple(parse_area(text, matching) for text in plan.forbidden_areas),
+        create=tuple(parse_planned(text) for text in plan.files.create),
+        modify=tuple(parse_planned(text) for text in plan.files.modify),
+        delete=tuple(parse_planned(text) for text in plan.files.delete),
+    )
+
+
+def check_plan(plan: Plan, state: FeatureState, config: Config, *, opened: frozenset[str] = frozenset()) -> Bounds:
+    """Check everything about a plan that does not depend on other features; `opened` are paths that a person opened.
+
+    Raises: InvalidPlan, PathOutOfBounds, ProtectedPath (each listing all violations), UnknownGateProfileOrMode,
+    InvalidOverridePrecedence.
+    """
+    if plan.feature_id != state.feature_id:
+        refuse([Violation(field="feature_id", reason=f"it must be `{state.feature_id}`")])
+    refuse([*_unreadable(plan, config.policy)])
+    bounds = bounds_of(plan, config.policy)
+    refuse([*_out_of_place(bounds, territory_of(config.policy, opened)), *_named_twice(bounds)])
+    profile = profile_named(config.gates, plan.gate_profile)
+    check_overrides(plan, profile, config.policy)
+    return bounds
+
+
+def check_first(plan: Plan, accepted: AcceptedPlan | None) -> None:
+    """Refuse a submission that is not a feature's first plan (AOP-081).
+
+    Raises: PlanAlreadyAccepted, InvalidPlan.
+    """
+    if accepted is not None:
+        raise PlanAlreadyAccepted(
+            f"The feature `{plan.feature_id}` has plan {accepted.version} already.", plan_version=accepted.version
+        )
+    wrong = []
+    if plan.plan_version != 1:
+        wrong.append(Violation(field="plan_version", reason="the first plan has version 1"))
+    if plan.revision_of is not None:
+        wrong.append(Violation(field="revision_of", reason="the first plan revises nothing"))
+    refuse(wrong)
+
+
+def check_revision(plan: Plan, accepted: AcceptedPlan | None, expected: int) -> AcceptedPlan:
+    """Refuse a revision that does not follow the accepted plan (AOP-082, AOP-168).
+
+    Raises: PlanRequired, VersionConflict, InvalidPlan.
+    """
+    if accepted is None:
+        raise PlanRequired(f"The feature `{plan.feature_id}` has no plan to revise.", feature_id=plan.feature_id)
+    if accepted.version != expected:
+        raise VersionConflict(f"The plan of `{plan.feature_id}`", expected=expected, current=accepted.version)
+    wrong = []
+    if plan.plan_version != expected + 1:
+        wrong.append(Violation(field="plan_version", reason=f"it must be {expected + 1}"))
+    if plan.revision_of != expected:
+        wrong.append(Violation(field="revision_of", reason=f"it must be {expected}"))
+    refuse(wrong)
+    return accepted
+
+
+def refuse(wrong: Sequence[Violation]) -> None:
+    """Refuse a plan for everything that is wrong with it at once, if anything is."""
+    if wrong:
+        first = wrong[0]
+        raise first.refusal(
+            f"The plan is not acceptable: `{first.field}`: {first.reason}"
+            + (f" (and {len(wrong) - 1} more)." if len(wrong) > 1 else "."),
+            violations=[{"field": each.field, "reason": each.reason, "code": each.refusal.code} for each in wrong],
+        )
+
+
+def _unreadable(plan: Plan, policy: Policy) -> Iterator[Violation]:
+    matching = Matching(policy.path_rules.matching)
+    for field in ("allowed_areas", "forbidden_areas"):
+        for number, text in enumerate(getattr(plan, field)):
+            try:
+                parse_area(text, matching)
+            except BadPattern as error:
+                yield Violation(field=f"{field}[{number}]", reason=str(error))
+    for field in ("create", "modify", "delete"):
+        for number, text in enumerate(getattr(plan.files, field)):
+            try:
+                parse_planned(text)
+            except (BadPattern, PathOutOfBounds) as error:
+                refusal = PathOutOfBounds if isinstance(error, PathOutOfBounds) else InvalidPlan
+                yield Violation(field=f"files.{field}[{number}]", reason=str(error), refusal=refusal)
+
+
+def _out_of_place(bounds: Bounds, territory: Territory) -> Iterator[Violation]:
+    for entry in bounds.entries:
+        guard = territory.guard_of_planned(entry)
+        if guard:
+            yield Violation(field=entry.text, reason=guard, refusal=ProtectedPath)
+        if not any(_lies_in(entry, area) for area in bounds.allowed):
+            yield Violation(field=entry.text, reason="it lies outside `allowed_areas`")
+        if any(area_overlap(area, entry) for area in bounds.forbidden):
+            yield Violation(field=entry.text, reason="it lies in `forbidden_areas`")
+
+
+def _lies_in(entry: PlannedPath, area: Area) -> bool:
+    return area.text in ("**", entry.text) or area.covers(entry.stem)
+
+
+def _named_twice(bounds: Bounds) -> Iterator[Violation]:
+    for text, times in Counter(entry.fold for entry in bounds.entries).items():
+        if times > 1:
+            yield Violation(field=text, reason="it is named more than once in `files`")

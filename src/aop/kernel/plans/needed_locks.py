@@ -1,0 +1,102 @@
+"""Which locks a plan or a change needs, and whether the feature holds them, without a break."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+import msgspec
+
+from aop.core.errors import Json, LockNotHeld, StaleLockReclaimed
+from aop.core.paths.names import Area, area_overlap
+from aop.kernel.config.guarded_areas import AREA_LOCK, territory_of
+from aop.kernel.config.in_force import Policy
+from aop.kernel.locks.grants import live_leases, lock_on
+from aop.kernel.locks.leases import Now
+from aop.kernel.plans.checks import Bounds
+from aop.kernel.record.documents.features import FeatureState
+from aop.kernel.record.documents.plans import Plan
+from aop.kernel.record.port import Snapshot
+
+CONTRACTS = ("openapi", "events", "db")
+
+
+def locks_for_plan(plan: Plan, bounds: Bounds, policy: Policy) -> tuple[str, ...]:
+    """Return the locks that a plan needs: for contracts that it changes, by word or by file, and for areas."""
+    resource_of = policy.locks.contract_to_resource
+    needed = {getattr(resource_of, name) for name in CONTRACTS if getattr(plan.contracts, name) != "none"}
+    # What a pattern could mean beyond the files that it is meant for is asked of each patch.
+    needed.update(_contract_locks([entry.text for entry in bounds.entries if not entry.is_pattern], policy))
+    territory = territory_of(policy)
+    for entry in bounds.entries:
+        if not territory.permits(entry.text):
+            needed.update(area_lock(area) for area in territory.lockable if area_overlap(area, entry))
+    return tuple(sorted(needed))
+
+
+def locks_for_paths(paths: Collection[str], policy: Policy) -> tuple[str, ...]:
+    """Return the locks that changes of these files need."""
+    territory = territory_of(policy)
+    guarded = [path for path in paths if not territory.permits(path)]
+    areas = {area_lock(area) for area in territory.lockable for path in guarded if area.covers(path)}
+    return tuple(sorted(areas.union(_contract_locks(paths, policy))))
+
+
+def _contract_locks(paths: Collection[str], policy: Policy) -> Iterator[str]:
+    rules = policy.locks
+    for name in CONTRACTS:
+        globs = [Area(glob) for glob in getattr(rules.contract_paths, name)]
+        if any(area.covers(path, fold=True) for path in paths for area in globs):
+            yield getattr(rules.contract_to_resource, name)
+
+
+def area_lock(area: Area) -> str:
+    """Return the name of the lock that opens a protected area."""
+    return f"{AREA_LOCK}{area.text}"
+
+
+def check_held(view: Snapshot, state: FeatureState, resources: Collection[str], now: Now) -> dict[str, int]:
+    """Return the fencing numbers under which a feature holds these locks.
+
+    Raises: LockNotHeld.
+    """
+    if not resources:
+        return {}
+    leases = live_leases(view, state.feature_id, now)
+    missing = sorted(name for name in resources if name not in leases)
+    if missing:
+        raise LockNotHeld(
+            f"`{state.feature_id}` does not hold: {', '.join(missing)}.",
+            resources=missing,
+            holders={name: _holder(view, name) for name in missing},
+        )
+    return {name: leases[name].fence for name in sorted(resources)}
+
+
+def _holder(view: Snapshot, resource: str) -> Json:
+    lease = lock_on(view, resource).lease
+    return None if lease is None else lease.feature_id
+
+
+def check_unbroken(view: Snapshot, state: FeatureState, resources: Collection[str], now: Now) -> dict[str, int]:
+    """Return the fencing numbers of these locks, if they are those that the feature's plan and patches relied on.
+
+    Raises: LockNotHeld, StaleLockReclaimed.
+    """
+    fences = check_held(view, state, resources, now)
+    broken = {name: fence for name, fence in fences.items() if state.locks.relied_on.get(name, fence) != fence}
+    if broken:
+        raise StaleLockReclaimed(
+            f"`{state.feature_id}` did not hold {', '.join(f'`{name}`' for name in broken)} all the time since its work"
+            " began: others may have changed what the lock guards.",
+            hint="Revise the plan with `plan.update`: it is checked again under the leases that the feature holds now.",
+            resources=list(broken),
+            relied_on={name: state.locks.relied_on[name] for name in broken},
+            current=dict(broken),
+        )
+    return fences
+
+
+def relying_on(state: FeatureState, fences: Mapping[str, int]) -> FeatureState:
+    """Return the feature whose work rests on these fencing numbers too."""
+    locks = msgspec.structs.replace(state.locks, relied_on={**state.locks.relied_on, **fences})
+    return msgspec.structs.replace(state, locks=locks)

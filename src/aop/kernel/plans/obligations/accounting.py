@@ -1,0 +1,197 @@
+"""Holds a plan's word on each obligation of its spec against the plan, and later against what the gates reported."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from aop.core.errors import ObligationsUnaccounted
+from aop.kernel.config.in_force import Policy
+from aop.kernel.plans.checks import Violation, refuse
+from aop.kernel.plans.obligations.spec_scan import Scanned, scan
+from aop.kernel.record.documents.obligations import (
+    Accounting,
+    Deferred,
+    InScope,
+    Obligation,
+    ObligationLedger,
+    numbered,
+)
+from aop.kernel.record.documents.plans import Plan
+
+# --- when a plan is made -------------------------------------------------------------------------
+
+
+class ScannedSpec(Struct, frozen=True, kw_only=True):
+    """A spec, read once: what it demands, and which text it was."""
+
+    sha256: str
+    scanned: Scanned
+
+
+def scanned_spec(text: str | None) -> ScannedSpec | None:
+    """Scan a spec; None where there is none."""
+    if text is None:
+        return None
+    return ScannedSpec(sha256=hashlib.sha256(text.encode()).hexdigest(), scanned=scan(text))
+
+
+def accounted(
+    spec: ScannedSpec | None,
+    given: Sequence[InScope | Deferred] | None,
+    plan: Plan,
+    before: ObligationLedger | None,
+    policy: Policy,
+) -> Accounting | None:
+    """Return what a plan says of its spec; a revision that says nothing says what the plan before it said.
+
+    Raises: InvalidPlan, ObligationsUnaccounted.
+    """
+    if spec is None:
+        refuse([Violation(field="obligations", reason="the feature has no spec")] if given else [])
+        return None
+    made = against(spec, before.accounting if before else None, plan.plan_version)
+    if given is None:
+        kept = [each for each in made.mapped if _is_known(each, made) and not _unplanned(each, plan)]
+    else:
+        refuse([*_flaws(given, made, plan)])
+        kept = list(given)
+    made = _with(made, kept)
+    if policy.planning.require_obligations:
+        _refuse_gaps(made)
+    return made
+
+
+def against(spec: ScannedSpec, before: Accounting | None, plan_version: int) -> Accounting:
+    """Number what a spec demands now, and keep what was said of it before."""
+    known, last = (before.found, before.last_number) if before else ((), 0)
+    found = numbered(spec.scanned.found, known, last)
+    return Accounting(
+        plan_version=plan_version,
+        spec_sha256=spec.sha256,
+        found=found,
+        left_out=spec.scanned.left_out,
+        last_number=max([last, *(int(each.id[1:]) for each in found)]),
+        mapped=before.mapped if before else (),
+    )
+
+
+def unaccounted(accounting: Accounting) -> tuple[Obligation, ...]:
+    """Return the obligations that the plan says nothing of."""
+    return tuple(each for each in accounting.found if each.id not in accounting.by_id)
+
+
+def _with(accounting: Accounting, mapped: Iterable[InScope | Deferred]) -> Accounting:
+    order = {each.id: number for number, each in enumerate(accounting.found)}
+    return replace(accounting, mapped=tuple(sorted(mapped, key=lambda each: order[each.obligation])))
+
+
+def _is_known(mapped: InScope | Deferred, accounting: Accounting) -> bool:
+    return any(each.id == mapped.obligation for each in accounting.found)
+
+
+def _unplanned(mapped: InScope | Deferred, plan: Plan) -> list[str]:
+    planned = {*plan.files.create, *plan.files.modify, *plan.files.delete}
+    return [path for path in mapped.paths if path not in planned] if isinstance(mapped, InScope) else []
+
+
+def _flaws(given: Sequence[InScope | Deferred], accounting: Accounting, plan: Plan) -> Iterator[Violation]:
+    times = Counter(each.obligation for each in given)
+    for number, each in enumerate(given):
+        field = f"obligations[{number}]"
+        if not _is_known(each, accounting):
+            yield Violation(field=field, reason=f"the spec has no obligation `{each.obligation}`")
+        if times[each.obligation] > 1:
+            yield Violation(field=field, reason=f"`{each.obligation}` is mapped more than once")
+        for path in _unplanned(each, plan):
+            yield Violation(field=field, reason=f"`{path[:200]}` is not in the plan's `files`")
+
+
+def _refuse_gaps(accounting: Accounting) -> None:
+    gaps = unaccounted(accounting)
+    if accounting.left_out:
+        raise ObligationsUnaccounted(
+            f"The spec demands more than anybody can account for: {accounting.left_out} obligations are left out.",
+            hint="Have a person split the spec into several features.",
+            left_out=accounting.left_out,
+        )
+    if gaps:
+        raise ObligationsUnaccounted(
+            f"The plan says nothing of {len(gaps)} of the spec's {len(accounting.found)} obligations:"
+            f" {', '.join(f'`{each.id}`' for each in gaps[:20])}.",
+            obligations=[{"id": each.id, "line": each.line, "text": each.text} for each in gaps],
+        )
+
+
+# --- when it is reviewed -------------------------------------------------------------------------
+
+Standing = Literal["met", "claimed", "missing", "deferred", "unaccounted"]
+STANDINGS: tuple[Standing, ...] = ("unaccounted", "missing", "claimed", "deferred", "met")
+"""What a reviewer looks at first comes first."""
+
+
+class AccountedObligation(Obligation, frozen=True, kw_only=True):
+    """One demand of the spec, and what became of it."""
+
+    standing: Standing
+    """`met`: every test that is named for it passed. `claimed`: in scope, and not proven. `missing`: a named test did
+    not pass, or no report has it. `deferred`: left out, with a reason. `unaccounted`: the plan says nothing of it."""
+    why: str
+    """The tests that show it, what is not proven, or the planner's reason."""
+    paths: tuple[str, ...]
+    tests: tuple[str, ...]
+
+
+class ReportedTests(Struct, frozen=True, kw_only=True):
+    """What a gate run that is still true says of named tests."""
+
+    run_id: str
+    mode: str
+    named_tests: Mapping[str, str]
+
+
+def judged(accounting: Accounting, runs: Sequence[ReportedTests]) -> tuple[AccountedObligation, ...]:
+    """Say of each obligation what became of it."""
+    said = accounting.by_id
+    return tuple(_judged(each, said.get(each.id), runs) for each in accounting.found)
+
+
+def _judged(
+    obligation: Obligation, said: InScope | Deferred | None, runs: Sequence[ReportedTests]
+) -> AccountedObligation:
+    standing, why = _standing(said, runs)
+    scope = said if isinstance(said, InScope) else None
+    return AccountedObligation(
+        id=obligation.id,
+        line=obligation.line,
+        section=obligation.section,
+        text=obligation.text,
+        standing=standing,
+        why=why,
+        paths=scope.paths if scope else (),
+        tests=scope.tests if scope else (),
+    )
+
+
+def _standing(said: InScope | Deferred | None, runs: Sequence[ReportedTests]) -> tuple[Standing, str]:
+    if said is None:
+        return "unaccounted", "The plan says nothing of it."
+    if isinstance(said, Deferred):
+        return "deferred", said.reason
+    if not said.tests:
+        return "claimed", "Claimed, not proven: no test is named for it."
+    unproven = {name: [run.named_tests[name] for run in runs if name in run.named_tests] for name in said.tests}
+    unproven = {name: told for name, told in unproven.items() if "passed" not in told}
+    if not unproven:
+        modes = sorted({run.mode for run in runs if run.named_tests.keys() & set(said.tests)})
+        return "met", f"Passed in the {' and '.join(modes)} gates: {', '.join(said.tests)}."
+    if not any(unproven.values()):
+        return "claimed", "Claimed, not proven: no gate run of this tree reports its tests by name."
+    words = {"absent": "is in no report", "not_passed": "did not pass"}
+    told = [f"`{name}` {words.get(told[-1], told[-1])}" for name, told in unproven.items() if told]
+    return "missing", f"{'; '.join(told)}."

@@ -1,0 +1,54 @@
+"""A spec's obligations as workers and reviewers are shown them: numbered, and each with what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from aop.kernel.plans.obligations.accounting import (
+    STANDINGS,
+    AccountedObligation,
+    ReportedTests,
+    against,
+    judged,
+    scanned_spec,
+)
+from aop.kernel.record.documents.obligations import ObligationLedger
+
+
+class ObligationReview(Struct, frozen=True, kw_only=True):
+    """What the spec demands now, and what the accepted plan says of it."""
+
+    spec_changed: bool
+    """Whether the spec is another text than the one that the plan was made for."""
+    left_out: int
+    """How many more obligations the spec has, beyond what is listed."""
+    counts: Mapping[str, int]
+    """How many obligations there are of each standing."""
+    rows: tuple[AccountedObligation, ...]
+    """In the order of the spec."""
+
+
+def reviewed(
+    spec: str | None, ledger: ObligationLedger | None, runs: Sequence[ReportedTests], mask: Callable[[str], str]
+) -> ObligationReview | None:
+    """Hold the spec as it is now against the accepted plan's word; None where there was never a spec."""
+    before = ledger.accounting if ledger else None
+    scanned = scanned_spec(spec)
+    if scanned is not None:
+        accounting = against(scanned, before, before.plan_version if before else 0)
+    elif before is not None:
+        accounting = before
+    else:
+        return None
+    rows = judged(accounting, runs)
+    return ObligationReview(
+        spec_changed=before is not None and accounting.spec_sha256 != before.spec_sha256,
+        left_out=accounting.left_out,
+        counts={standing: sum(row.standing == standing for row in rows) for standing in STANDINGS},
+        rows=tuple(
+            replace(row, text=mask(row.text), why=mask(row.why), tests=tuple(map(mask, row.tests))) for row in rows
+        ),
+    )

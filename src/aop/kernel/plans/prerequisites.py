@@ -1,0 +1,158 @@
+"""What several features would make for the first time: a person's yes makes it a feature that all of them wait for."""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar
+
+import msgspec
+
+from aop.core.errors import InvalidStatusTransition, Json
+from aop.core.ids import FeatureId
+from aop.kernel.features.lifecycle import moved, store
+from aop.kernel.gateway.calls import Call, Kernel, feature_named
+from aop.kernel.locks.grants import free, held_by
+from aop.kernel.locks.leases import now_by
+from aop.kernel.plans.waiting_queue import leave_queue, reconsider
+from aop.kernel.record.documents.base import Document
+from aop.kernel.record.documents.features import TERMINAL, FeatureState, Status
+from aop.kernel.record.documents.plans import AcceptedPlan
+from aop.kernel.record.documents.questions import Prerequisite, Question
+from aop.kernel.record.documents.runs import Wish
+from aop.kernel.record.documents.specs import IngestedSpec, SpecSource
+from aop.kernel.record.port import Snapshot, Transaction
+from aop.kernel.record.projections import FEATURES
+
+LONGEST_QUOTE = 8000
+_FENCES = re.compile("~{3,}")
+
+
+class AcceptedPrerequisite(Document, frozen=True, kw_only=True):
+    """A feature that a person let others wait for; it is forgotten if that feature is deleted."""
+
+    kind: ClassVar[str] = "prerequisite"
+
+    offer: Prerequisite
+    question_id: str
+
+
+def still_waited_for(view: Snapshot, state: FeatureState) -> tuple[FeatureId, ...]:
+    """Return what a feature waits for that is neither merged nor deleted."""
+    return tuple(name for name in state.waits_for if _is_open(view, name))
+
+
+def _is_open(view: Snapshot, name: FeatureId) -> bool:
+    known = view.get(FeatureState, name)
+    return view.get(AcceptedPrerequisite, name) is not None and (known is None or known.status is not Status.MERGED)
+
+
+def check_prerequisite(view: Snapshot, offer: Prerequisite) -> tuple[FeatureState, ...]:
+    """Return the features that would wait, none of which has ended.
+
+    Raises: UnknownFeature, InvalidStatusTransition.
+    """
+    states = tuple(feature_named(view, name) for name in offer.needed_by)
+    for state in states:
+        if state.status in TERMINAL:
+            raise InvalidStatusTransition(
+                f"The feature `{state.feature_id}` is `{state.status}`, and cannot wait for a shared prerequisite.",
+                hint="Answer in words how to plan: what is merged can be built on, and what has failed holds nothing.",
+                feature_id=state.feature_id,
+                status=state.status,
+            )
+    return states
+
+
+def place_spec(kernel: Kernel, view: Snapshot, offer: Prerequisite) -> None:
+    """Write the spec of the new feature, unless one lies there."""
+    path = spec_path(offer)
+    with kernel.locks.files():
+        if kernel.files.fingerprint(path) is None:
+            kernel.files.write(path, kernel.redact.mask_secrets(_spec(kernel, view, offer)).encode())
+
+
+def spec_path(offer: Prerequisite) -> str:
+    """Return where the spec of the new feature lies."""
+    return f"{FEATURES}/{offer.feature_id}/spec.md"
+
+
+def accept_prerequisite(tx: Transaction, call: Call, question: Question, offer: Prerequisite) -> None:
+    """Have the new feature worked on, and all others wait for it; what they held is free.
+
+    Raises: UnknownFeature, InvalidStatusTransition.
+    """
+    name = FeatureId(offer.feature_id)
+    for state in check_prerequisite(tx, offer):
+        _hold_back(tx, call, state, name)
+    if tx.get(AcceptedPrerequisite, name) is None:
+        tx.put(AcceptedPrerequisite(version=1, offer=offer, question_id=question.question_id), name)
+        _want(tx, call, offer, question)
+    facts: dict[str, Json] = {
+        "files": list(offer.files),
+        "needed_by": list(offer.needed_by),
+        "question_id": question.question_id,
+    }
+    tx.append(call.event("prerequisite_accepted", name, **facts))
+    reconsider(tx, call)
+
+
+def _want(tx: Transaction, call: Call, offer: Prerequisite, question: Question) -> None:
+    name = FeatureId(offer.feature_id)
+    if tx.get(FeatureState, name) is None:
+        _wish(tx, call, name)
+        tx.append(call.event("feature_wanted", name, depends_on=[]))
+    digest = call.kernel.files.fingerprint(spec_path(offer))
+    if digest is not None and tx.get(IngestedSpec, name) is None:
+        source = SpecSource(source_path=question.question_id, sha256=digest)
+        tx.put(IngestedSpec(version=1, feature_id=name, source=source), name)
+        tx.append(call.event("spec_ingested", name, **msgspec.to_builtins(source)))
+
+
+def _wish(tx: Transaction, call: Call, name: FeatureId, *, again: bool = False) -> None:
+    if tx.get(Wish, name) is None:
+        by, now = call.principal.actor, call.kernel.now()
+        tx.put(Wish(version=1, feature_id=name, again=again, wished_by=by, wished_at=now), name)
+
+
+def _hold_back(tx: Transaction, call: Call, state: FeatureState, waits_for: FeatureId) -> None:
+    """Block a feature until the prerequisite is merged, and free everything that it holds."""
+    now = now_by(call.kernel.clock)
+    free(tx, call, state.feature_id, held_by(tx, state.feature_id), now)
+    leave_queue(tx, state.feature_id, now)
+    tx.set_claims(state.feature_id, ())
+    reason = f"It begins anew when `{waits_for}` is merged, which it shares with others."
+    before = feature_named(tx, state.feature_id)
+    blocked = before if before.status is Status.BLOCKED else moved(before, Status.BLOCKED, reason=reason)
+    others = tuple(sorted({*before.waits_for, waits_for}))
+    stored = store(tx, before, msgspec.structs.replace(blocked, waits_for=others, status_reason=reason), now=now.at)
+    facts = {"old": before.status, "new": stored.status, "reason": reason}
+    tx.append(call.event("status_changed", stored.feature_id, **facts))
+    if before.status is Status.READY_TO_MERGE:
+        # Nobody works on it any more: somebody has to take it up when the prerequisite is merged.
+        _wish(tx, call, stored.feature_id, again=True)
+
+
+# --- the spec of the new feature -----------------------------------------------------------------
+
+
+def _spec(kernel: Kernel, view: Snapshot, offer: Prerequisite) -> str:
+    named = ", ".join(f"`{name}`" for name in offer.needed_by)
+    files = "".join(f"- `{path}`\n" for path in offer.files)
+    wanted = "".join(_quoted(kernel, view, offer, name) for name in offer.needed_by)
+    return (
+        f"# What {named} share\n\n"
+        f"All of them would make these files for the first time, so they are made here, before the others go on:\n\n"
+        f"{files}\n"
+        "Make what all of them build on, and nothing that only one of them needs. What they are for:\n"
+        f"{wanted}"
+    )
+
+
+def _quoted(kernel: Kernel, view: Snapshot, offer: Prerequisite, name: str) -> str:
+    """Return what somebody wants of a feature, in a fence: its demands are not those of the new one."""
+    plan = view.get(AcceptedPlan, name)
+    summary = plan.plan.summary if plan else offer.summary
+    data = kernel.files.read(f"{FEATURES}/{name}/spec.md", limit=LONGEST_QUOTE * 100)
+    text = "" if data is None else data.decode(errors="replace")[:LONGEST_QUOTE].rstrip()
+    fence = max(["~~~", *(f"{each}~" for each in _FENCES.findall(text))], key=len)
+    return f"\n## {name}\n\n{summary}\n" + (f"\n{fence}\n{text}\n{fence}\n" if text else "")

@@ -1,0 +1,1 @@
+"""Ports: the protocols through which the kernel reaches git, processes and files."""

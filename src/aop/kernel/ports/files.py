@@ -1,0 +1,50 @@
+"""Files: split from `kernel.ports`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+
+class Files(Protocol):
+    """The files under the repository's root that AOP owns; paths are relative to that root."""
+
+    @property
+    def root(self) -> Path:
+        """Return the root of the managed repository."""
+
+    def read(self, path: str, *, limit: int) -> bytes | None:
+        """Read a plain file; None if it is absent. Never follows a symlink.
+
+        Raises: Refusal if it is not a plain file or larger than the limit.
+        """
+
+    def fingerprint(self, path: str) -> str | None:
+        """Return the SHA-256 of what is at a path; None if nothing is there, a made-up one if it is no plain file."""
+
+    def read_tail(self, path: str, *, limit: int) -> bytes:
+        """Read the last bytes of a plain file; empty if it is absent."""
+
+    def matching(self, pattern: str, *, limit: int) -> tuple[str, ...]:
+        """Return the plain files that a path or a glob names, sorted, at most so many; no link is followed."""
+
+    def folders(self, path: str, *, limit: int) -> tuple[str, ...]:
+        """Return the names in a folder that are not plain files, sorted, at most so many; none if it is not there."""
+
+    def below(self, path: str, *, limit: int) -> tuple[str, ...]:
+        """Return the paths of all that is below a folder and is no folder itself, sorted; no link is followed.
+
+        Raises: Refusal if a link or a file stands in the folder's place.
+        """
+
+    def remove(self, path: str) -> None:
+        """Remove a file, if it is there."""
+
+    def prune(self, path: str) -> None:
+        """Remove a folder and the folders below it, as far as they hold nothing."""
+
+    def write(self, path: str, content: bytes, *, durable: bool = True) -> None:
+        """Put the content there as a whole: written beside and renamed; both fsynced if it must outlast a power cut."""
+
+    def set_aside(self, path: str) -> str:
+        """Move a file that is not AOP's to `.aop/quarantine/`, and return where it is now."""

@@ -1,0 +1,242 @@
+"""What the kernel needs from the world, as protocols. The implementations live in `adapters`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import AbstractContextManager
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol, TypeAlias, TypeVar
+
+from msgspec import Struct
+
+from aop.core.ids import CommitId, FeatureId, ObjectId, TreeId
+
+
+class WorktreeHeads(Protocol):
+    """A part of the managed repository: see `aop.kernel.ports.git.Git`."""
+
+    def ensure_detached_worktree(self, feature_id: FeatureId, commit: CommitId) -> Path:
+        """Make the worktree at a commit, on no branch; one that is there is taken off its branch. Return its folder."""
+
+    def worktree_head(self, feature_id: FeatureId) -> str | None:
+        """Return the full ref or the commit that HEAD of the worktree names; None if git knows no such worktree."""
+
+
+T = TypeVar("T")
+
+
+class FileMode(StrEnum):
+    """The modes that a git tree can hold."""
+
+    FILE = "100644"
+    EXECUTABLE = "100755"
+    SYMLINK = "120000"
+    GITLINK = "160000"
+    TREE = "040000"
+
+
+class TreeEntry(Struct, frozen=True, kw_only=True):
+    """One name in a tree."""
+
+    path: str
+    mode: FileMode
+    oid: ObjectId
+
+
+class TreeChange(Struct, frozen=True, kw_only=True):
+    """One path that differs between two trees, as `git diff-tree --raw` says. A side that is absent is None."""
+
+    path: str
+    old: TreeEntry | None
+    new: TreeEntry | None
+
+    @property
+    def kind(self) -> str:
+        """Return `create`, `delete` or `modify`."""
+        if self.old is None:
+            return "create"
+        return "delete" if self.new is None else "modify"
+
+
+class MergedTree(Struct, frozen=True, kw_only=True):
+    """A merge without conflicts."""
+
+    tree: TreeId
+
+
+class ConflictedPaths(Struct, frozen=True, kw_only=True):
+    """A merge that a person or an agent must resolve."""
+
+    tree: TreeId
+    """What git made of it: files that conflict hold the lines of both sides, between conflict markers."""
+    stages: Mapping[str, tuple[int, ...]]
+    """For each path who has it: 1 the commit that both come from, 2 ours, 3 theirs."""
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Return the paths that conflict."""
+        return tuple(self.stages)
+
+
+class Proposal(Struct, frozen=True, kw_only=True):
+    """What could be merged: a commit, or a tree as if it were committed on it."""
+
+    commit: CommitId
+    tree: TreeId | None = None
+
+
+class TrialMerge(Struct, frozen=True, kw_only=True):
+    """What a merge would come to."""
+
+    tree: TreeId | None
+    """Only there until the trials end; None where the two have no commit in common."""
+    is_clean: bool
+    stages: Mapping[str, tuple[int, ...]]
+    """As in `ConflictedPaths`; a merge can fail with no path, by names alone."""
+
+
+class Trials(Protocol):
+    """Merges that leave nothing behind."""
+
+    def merge(self, pairs: Sequence[tuple[Proposal, Proposal]]) -> tuple[TrialMerge, ...]:
+        """Try each pair; the tree of an earlier one may be part of a later proposal."""
+
+
+class WorktreeStatus(Struct, frozen=True, kw_only=True):
+    """How a worktree on disk differs from HEAD and from the tree that the record holds."""
+
+    porcelain: str
+    """`git status --porcelain` with the recorded tree as the index: accepted changes are staged, drift is not."""
+    strays: tuple[str, ...]
+    """Paths on disk that are not ignored and are not what the recorded tree says."""
+
+
+class Git(WorktreeHeads, Protocol):
+    """The managed repository. Nothing here writes the user's checkout, its index or its HEAD."""
+
+    def branch_head(self, branch: str) -> CommitId | None:
+        """Return the commit of a local branch, or None if there is none (absent or unborn)."""
+
+    def tree_of(self, commit: CommitId) -> TreeId:
+        """Return the tree of a commit."""
+
+    def is_ancestor(self, older: CommitId, newer: CommitId) -> bool:
+        """Tell whether one commit is contained in another (a commit contains itself)."""
+
+    def entry(self, tree: TreeId, path: str) -> TreeEntry | None:
+        """Return what a tree holds at a path, or None. Never follows a symlink."""
+
+    def entries(self, tree: TreeId) -> tuple[TreeEntry, ...]:
+        """Return all files of a tree, in git's order."""
+
+    def names(self, tree: TreeId, folder: str) -> tuple[str, ...]:
+        """Return the names that a folder of a tree holds itself (`""` is the root); none if it is no folder."""
+
+    def blob(self, oid: ObjectId) -> bytes:
+        """Return the bytes of a blob."""
+
+    def blob_size(self, oid: ObjectId) -> int:
+        """Return the size of a blob without reading it."""
+
+    def files_with(self, tree: TreeId, text: str) -> frozenset[str]:
+        """Return the paths of a tree whose content holds a text of one line, byte for byte."""
+
+    def apply_to_tree(self, tree: TreeId, patch: bytes, *, paths: AbstractSet[str]) -> TreeId:
+        """Apply a checked patch, which names these paths, to a tree through a private index; return the new tree.
+
+        Raises: PatchDoesNotApply.
+        """
+
+    def tree_with(self, tree: TreeId, files: Mapping[str, FileContent | None]) -> TreeId:
+        """Write a tree that has these files (None: not there), none of them in the way of another; return it."""
+
+    def changes(self, old: TreeId, new: TreeId) -> tuple[TreeChange, ...]:
+        """Return every path that differs, without rename detection, sorted by path."""
+
+    def diff(self, old: TreeId, new: TreeId, *, context_lines: int = 3, paths: Sequence[str] = ()) -> bytes:
+        """Return the unified diff of two trees, new files included; no external diff, no textconv."""
+
+    def diff_stat(self, old: TreeId, new: TreeId, *, paths: Sequence[str] = ()) -> str:
+        """Return `git diff --stat` of two trees, for people."""
+
+    def create_branch(self, branch: str, at: CommitId) -> None:
+        """Make a branch at a commit; fine if it is there already.
+
+        Raises: BranchExists if it is elsewhere.
+        """
+
+    def ensure_worktree(self, feature_id: FeatureId, branch: str) -> Path:
+        """Make the feature's worktree, checked out on its branch, if it is not there; return its folder."""
+
+    def worktree_path(self, feature_id: FeatureId) -> Path:
+        """Return the folder of the feature's worktree, whether or not it exists."""
+
+    def show_tree(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
+        """Make the tracked files of the worktree be exactly this tree; can be repeated after a crash.
+
+        What stands in the way, and files that somebody edited, go to quarantine; returns the quarantined paths.
+        """
+
+    def follow_tree(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
+        """Do what `show_tree` does for the files that differ from the tree which the worktree was last made to show.
+
+        The other files are not looked at: what somebody did to them stays until the tree is shown. So may the index.
+        """
+
+    def clear_strays(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
+        """Do what `show_tree` does, and move every file that is neither ignored nor in the tree to quarantine.
+
+        Returns the quarantined paths.
+        """
+
+    def discard_strays(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
+        """Do what `show_tree` does, and remove every file that is neither ignored nor in the tree.
+
+        A gate run leaves such files, and edits that nobody wants. Returns their paths.
+        """
+
+    def status(self, feature_id: FeatureId, tree: TreeId) -> WorktreeStatus:
+        """Compare the worktree on disk with its HEAD and with the recorded tree."""
+
+    def keep(self, feature_id: FeatureId, tree: TreeId, *, aside: bool = False) -> None:
+        """Keep a tree from being collected as garbage: as long as the feature has no other one, or for ever."""
+
+    def forget(self, feature_id: FeatureId) -> None:
+        """Let go of the tree that `keep` kept; fine if none is kept."""
+
+    def remove_worktree(self, feature_id: FeatureId) -> None:
+        """Remove the feature's worktree; fine if it is gone. What git neither knows nor ignores goes to quarantine."""
+
+    def users_of(self, branch: str, *, besides: FeatureId) -> tuple[str, ...]:
+        """Return the names of the checkouts that are on a branch, without the worktree of a feature."""
+
+    def delete_branch(self, branch: str, *, at: CommitId) -> bool:
+        """Delete a branch if it still is at a commit; tell whether it is gone."""
+
+    def merge(self, ours: CommitId, theirs: CommitId) -> MergedTree | ConflictedPaths:
+        """Merge two commits without a worktree (`git merge-tree --write-tree`)."""
+
+    def trial_merges(self) -> AbstractContextManager[Trials]:
+        """Merge for trial; nothing of it stays in the repository."""
+
+    def commit(self, tree: TreeId, parents: Sequence[CommitId], message: str, *, when: datetime) -> CommitId:
+        """Write a commit object; the same arguments give the same id."""
+
+    def move_branch(self, branch: str, *, to: CommitId, old: CommitId) -> bool:
+        """Move a branch if it still is at `old`; tell whether it was."""
+
+    def checkout_behind(self, branch: str, *, old: CommitId, new: CommitId) -> str | None:
+        """Return the sentence that tells a person how to bring a checkout of `branch` up to date after it moved.
+
+        None if nobody has it checked out. AOP itself leaves the checkout alone.
+        """
+
+    def scratch_checkout(self, commit: CommitId) -> AbstractContextManager[Path]:
+        """Check a commit out into a worktree of its own, which is gone afterwards."""
+
+
+FileContent: TypeAlias = tuple[FileMode, bytes]
+"""A plain file, as a tree is to hold it."""

@@ -1,0 +1,87 @@
+"""Processes: split from `kernel.ports`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import Struct
+
+from aop.kernel.config.policy import NO_LIMITS, StepLimits
+from aop.kernel.ports.git import T
+
+
+class Ending(StrEnum):
+    """How a process ended."""
+
+    EXITED = "exited"
+    TIMED_OUT = "timed_out"
+    NOT_STARTED = "not_started"
+    OUT_OF_MEMORY = "out_of_memory"
+
+
+class Command(Struct, frozen=True, kw_only=True):
+    """One process to run, without a shell."""
+
+    argv: tuple[str, ...]
+    cwd: Path
+    worktree: Path
+    """The only folder of the repository that the process may write."""
+    env: tuple[tuple[str, str], ...]
+    """What the step adds to the allow-listed environment."""
+    env_allowlist: tuple[str, ...]
+    timeout_seconds: float
+    log_path: Path
+    max_log_bytes: int = 8 * 1024 * 1024
+    sandbox: str = "auto"
+    """`auto`, `require` or `off` (`execution.sandbox`)."""
+    network: str = "none"
+    """`none` or `host` (`execution.network`), or `ports`: only those below where that can be had, else `host`."""
+    ports: tuple[int, ...] = ()
+    readable: tuple[str, ...] = ()
+    writable: tuple[str, ...] = ()
+    limits: StepLimits = NO_LIMITS
+    ends_early: Callable[[float], str] | None = None
+    """Asked now and then, with how long it has printed nothing: why it is ended before its time; empty if it is not."""
+
+
+class Ended(Struct, frozen=True, kw_only=True):
+    """What is known of a process that has ended. The verdict never comes from what it printed."""
+
+    ending: Ending
+    exit_code: int | None
+    seconds: float
+    sandbox_level: str
+    """`bubblewrap`, `landlock` or `none`."""
+    log_bytes: int
+    log_truncated: bool
+    problem: str = ""
+    transient: bool = False
+    """Whether it did not start for a reason of the moment, such as no room for another process."""
+
+
+class Processes(Protocol):
+    """Runs gate steps."""
+
+    def sandbox_level(self, sandbox: str) -> str:
+        """Return the level that the self-test proves for this setting.
+
+        Raises: SandboxUnavailable under `require` where there is none.
+        """
+
+    def why_ports_stay_open(self, sandbox: str) -> str:
+        """Return why a command that is to be kept to some ports is not; nothing where it is.
+
+        Raises: SandboxUnavailable under `require` where there is none.
+        """
+
+    def identity(self, sandbox: str, programs: Sequence[str]) -> str:
+        """Return what of this machine takes part in a verdict: the sandbox level, and which programs these are."""
+
+    def together(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
+        """Carry out tasks that each run commands at the same time; return their results in order."""
+
+    def run(self, command: Command) -> Ended:
+        """Run one command to its end, within its time limit; its redacted output goes to the log file."""

@@ -1,0 +1,39 @@
+"""The port of a reviewer that is a model: it is asked, and no more; whoever asks judges what it says."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from aop.kernel.record.documents.usage import Usage
+
+
+class ReviewWanted(Struct, frozen=True, kw_only=True):
+    """What a reviewer gets to know of a change."""
+
+    persona: str
+    title: str
+    description: str
+    plan: str
+    """What was to be done, as JSON."""
+    diff: str
+
+
+class Opinion(Struct, frozen=True, kw_only=True):
+    """What a model made of it."""
+
+    report: Any
+    """As JSON has it; nobody has judged yet whether it is a report."""
+    model: str
+    usage: Usage
+
+
+class Reviewer(Protocol):
+    """Asks a model for its opinion of a change."""
+
+    def review(self, wanted: ReviewWanted, model: str) -> Opinion:
+        """Ask the model of this name, or the one of the environment for `default`.
+
+        Raises: a refusal of asking a model.
+        """

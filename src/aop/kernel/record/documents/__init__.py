@@ -1,0 +1,1 @@
+"""Documents: the shapes that the record stores, each with a version."""

@@ -1,0 +1,27 @@
+"""Approvals: split from `kernel.documents`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from aop.core.ids import ApprovalId, CommitId, FeatureId, GateRunId, OperationId, TreeId
+from aop.kernel.record.documents.base import Document
+
+
+class Approval(Document, frozen=True, kw_only=True):
+    """A person's yes to one tree on one base, with the evidence and the policy that they saw."""
+
+    kind: ClassVar[str] = "approval"
+
+    approval_id: ApprovalId
+    feature_id: FeatureId
+    tree: TreeId
+    base: CommitId
+    gate_runs: Mapping[str, GateRunId]
+    config_hash: str
+    approved_by: str
+    approved_at: str
+    spent_by: OperationId | None = None
+    withdrawn: str = ""
+    """Why it opens nothing any more although nothing that it names has changed."""

@@ -1,0 +1,123 @@
+"""The shapes that the record keeps: each document is stored whole, and its version counts up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, ClassVar, Literal
+
+from msgspec import Struct
+
+from aop.core.ids import ApprovalId, CommitId, FeatureId, GateRunId, TreeId
+from aop.kernel.record.documents.base import Document, NonEmpty
+from aop.kernel.record.documents.gate_runs import Verdict
+from aop.kernel.record.documents.specs import SpecSource
+
+
+class Status(StrEnum):
+    """Where a feature is in its life (AOP-086)."""
+
+    PLANNING = "planning"
+    BUILDING = "building"
+    QA = "qa"
+    BLOCKED = "blocked"
+    READY_TO_MERGE = "ready_to_merge"
+    MERGED = "merged"
+    FAILED = "failed"
+
+
+TERMINAL = frozenset({Status.MERGED, Status.FAILED})
+
+
+RoleStatus = Literal["ready", "running", "blocked", "done"]
+
+
+class HeldLocks(Struct, frozen=True, kw_only=True):
+    held: tuple[str, ...] = ()
+    relied_on: Mapping[str, int] = {}
+    """Under which fencing numbers the plan was accepted and patches were applied; the work is good while they hold."""
+
+
+class Collisions(Struct, frozen=True, kw_only=True):
+    files: tuple[Mapping[str, Any], ...] = ()
+    areas: tuple[Mapping[str, Any], ...] = ()
+    contracts: tuple[Mapping[str, Any], ...] = ()
+
+
+class Cluster(Struct, frozen=True, kw_only=True):
+    orchestrator_session_id: str = "unknown"
+    planner_session_id: str = "unknown"
+    builder_session_id: str = "unknown"
+    qa_session_id: str = "unknown"
+
+
+class RoleStatuses(Struct, frozen=True, kw_only=True):
+    planner: RoleStatus = "ready"
+    builder: RoleStatus = "ready"
+    qa: RoleStatus = "ready"
+
+
+class MergeEvidence(Struct, frozen=True, kw_only=True):
+    """What a merge leaves behind (AOP-188)."""
+
+    commit: CommitId
+    merge_commit: CommitId
+    strategy: str
+    approval_id: ApprovalId | None
+    gates: Mapping[str, Verdict]
+
+
+class FeatureEvidence(Struct, frozen=True, kw_only=True):
+    """Pointers to the newest proof of a feature."""
+
+    last_gate_run: GateRunId | None = None
+    latest_by_mode: Mapping[str, GateRunId] = {}
+    merge: MergeEvidence | None = None
+
+
+class FeatureState(Document, frozen=True, kw_only=True):
+    """One feature; `state.md` is written from it."""
+
+    kind: ClassVar[str] = "feature"
+
+    feature_id: FeatureId
+    branch: NonEmpty
+    worktree_path: NonEmpty
+    status: Status
+    gate_profile: NonEmpty
+    gates: Mapping[str, Verdict]
+    locks: HeldLocks = HeldLocks()
+    collisions: Collisions = Collisions()
+    cluster: Cluster = Cluster()
+    role_status: RoleStatuses = RoleStatuses()
+    last_updated: NonEmpty
+    status_reason: str = ""
+    blocked_from: Status | None = None
+    """Where it was when it was blocked: it goes on there or earlier, never later."""
+    evidence: FeatureEvidence = FeatureEvidence()
+    base_commit: CommitId
+    """Where the branch was cut from the base branch."""
+    tree: TreeId
+    """What the feature is, byte for byte; the worktree is made from it."""
+    spec: SpecSource | None = None
+    """None when somebody wrote `spec.md` in its place by hand, or not at all."""
+    branch_commit: CommitId | None = None
+    """The commit that AOP made on its branch before a merge; null if it made none."""
+    waits_for: tuple[FeatureId, ...] = ()
+    """The shared prerequisites that must be merged before it begins anew; it is blocked until then."""
+
+
+class Index(Document, frozen=True, kw_only=True):
+    """The list of all features; `index.json` is written from it."""
+
+    kind: ClassVar[str] = "index"
+    key: ClassVar[str] = "features"
+
+    active: tuple[FeatureId, ...] = ()
+    blocked: tuple[FeatureId, ...] = ()
+    merged: tuple[FeatureId, ...] = ()
+    failed: tuple[FeatureId, ...] = ()
+    locks: Mapping[str, FeatureId | None] = {}
+    lock_leases: Mapping[str, Mapping[str, Any]] = {}
+    blocked_queue: tuple[Mapping[str, Any], ...] = ()
+    updated_at: str = ""

@@ -1,0 +1,82 @@
+"""Gate runs: split from `kernel.documents`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, ClassVar, Literal
+
+from msgspec import Struct
+
+from aop.core.ids import CommitId, FeatureId, GateRunId, TreeId
+from aop.kernel.record.documents.base import Document
+
+
+class Verdict(StrEnum):
+    """What is known of a gate: passed, failed, or not known for the tree as it is now."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    NA = "na"
+
+
+class StepResult(Struct, frozen=True, kw_only=True):
+    """How one gate step ended."""
+
+    name: str
+    command: tuple[str, ...]
+    outcome: Literal["passed", "failed", "timed_out", "not_started", "out_of_memory"]
+    exit_code: int | None
+    seconds: float
+    attempts: int
+    log_path: str
+    log_sha256: str = ""
+    """The digest of the log, so that a log that was changed proves nothing."""
+    problem: str = ""
+
+
+class Subject(Struct, frozen=True, kw_only=True):
+    """What a verdict is about; another byte anywhere, and the verdict is about something else."""
+
+    tree: TreeId
+    base_commit: CommitId
+    definition: str
+    """The hash of the steps, parsers and thresholds that were run."""
+
+
+class GateRun(Document, frozen=True, kw_only=True):
+    """One run of one mode of a gate profile on one tree."""
+
+    kind: ClassVar[str] = "gate_run"
+
+    run_id: GateRunId
+    feature_id: FeatureId
+    profile: str
+    mode: str
+    subject: Subject
+    config_hash: str
+    verdict: Verdict
+    failure_code: str = ""
+    failure: str = ""
+    steps: tuple[StepResult, ...]
+    coverage: Mapping[str, Any] = {}
+    tests: Mapping[str, Any] = {}
+    findings: tuple[str, ...] = ()
+    """What a person should know although the run passed."""
+    sandbox_level: str
+    machine: str = ""
+    """The sandbox level and a hash of the programs that the steps started: elsewhere, the same gates run again."""
+    started_at: str
+    finished_at: str
+
+
+class TestBaseline(Document, frozen=True, kw_only=True):
+    """How many tests run on a commit of the base branch: what a feature must not fall below."""
+
+    kind: ClassVar[str] = "test_baseline"
+
+    commit: CommitId
+    definition: str
+    """Of the gates that counted them: other steps count other tests."""
+    ran: int | None
+    """None when the gates of the base itself left no report: then there is nothing to compare with."""

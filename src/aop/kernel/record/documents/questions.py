@@ -1,0 +1,121 @@
+"""What the record keeps of a question to a person."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta, Struct
+
+from aop.core.clock import later, timestamp
+from aop.core.ids import FEATURE_ID_PATTERN, FeatureId
+from aop.kernel.config.people import InboxRules
+from aop.kernel.record.documents.base import Document, NonEmpty
+
+HumanGate: TypeAlias = Literal["question", "approval", "escalation", "authorisation"]
+RAISE, STOP = "raise", "stop"
+"""The answers to an authorisation about cost."""
+
+
+class Prerequisite(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What several features would make for the first time, as a feature of its own."""
+
+    feature_id: Annotated[str, Meta(pattern=FEATURE_ID_PATTERN)]
+    files: Annotated[tuple[NonEmpty, ...], Meta(min_length=1, max_length=1000)]
+    """What it makes."""
+    needed_by: Annotated[tuple[FeatureId, ...], Meta(min_length=1, max_length=1000)]
+    """The features that wait until it is merged, and then begin anew."""
+    summary: str = ""
+    """What the plan is for that collides: nothing else is known of a plan that was not accepted."""
+
+
+class Question(Document, frozen=True, kw_only=True):
+    """Something that only a person can answer; it stays open until one does."""
+
+    kind: ClassVar[str] = "question"
+
+    question_id: NonEmpty
+    """Short, for a person types it."""
+    feature_id: FeatureId
+    gate: HumanGate
+    text: NonEmpty
+    detail: Mapping[str, Any] = {}
+    about: str = ""
+    """What several features may ask at once, and a person answers once; empty for what only this one asks."""
+    choices: tuple[str, ...] = ()
+    """The only answers that there are; empty where any text is one."""
+    default: str | None = None
+    """What counts as the answer when the time is up; None: nothing does."""
+    opens: str = ""
+    """The guarded path that a yes opens for the feature; only the tool that asks for a path sets it."""
+    prerequisite: Prerequisite | None = None
+    """What a yes makes a feature of its own; only AOP itself sets it."""
+    due_at: str = ""
+    """When the time is up; empty: never."""
+    asked_by: NonEmpty
+    asked_at: NonEmpty
+    answer: str | None = None
+    answered_by: str = ""
+    answered_at: str = ""
+    """When it was answered or closed."""
+    closed_because: str = ""
+    """Why nobody can answer any more."""
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether somebody is still asked."""
+        return self.answer is None and not self.closed_because
+
+    def is_overdue(self, now: datetime) -> bool:
+        """Tell whether its time is up and nobody has answered."""
+        return self.is_open and bool(self.due_at) and datetime.fromisoformat(self.due_at) <= now
+
+
+def time_limit(rules: InboxRules, gate: HumanGate, asked: datetime) -> str:
+    """Return when the time of something that is asked now is up; empty: never. An approval has no limit."""
+    hours = {
+        "question": rules.question_timeout_hours,
+        "escalation": rules.escalation_timeout_hours,
+        "authorisation": rules.authorisation_timeout_hours,
+    }.get(gate, 0)
+    return timestamp(later(asked, hours * 3600)) if hours else ""
+
+
+TIME_LIMIT = "time limit"
+"""Who gave a default answer."""
+NOBODY_ANSWERED = "Nobody answered in time."
+
+
+def as_of(question: Question, now: datetime) -> Question:
+    """Return a question as it stands now: one whose time is up has its default answer, or is closed without any.
+
+    Everybody who looks at questions asks here, so that one is over for all of them at the same moment.
+    """
+    if not question.is_overdue(now):
+        return question
+    return msgspec.structs.replace(
+        question,
+        version=question.version + 1,
+        answer=question.default,
+        answered_by=TIME_LIMIT if question.default is not None else "",
+        answered_at=question.due_at,
+        closed_because="" if question.default is not None else NOBODY_ANSWERED,
+    )
+
+
+def closed(question: Question, now: str, why: str) -> Question:
+    """Return a question that nobody needs to answer any more."""
+    return msgspec.structs.replace(question, version=question.version + 1, answered_at=now, closed_because=why)
+
+
+def reminders_due(rules: InboxRules, asked_at: str, now: datetime) -> int:
+    """Return how many reminders of something have become due since it was asked."""
+    left = (now - datetime.fromisoformat(asked_at)).total_seconds() / 60
+    wait, due = rules.remind_after_minutes, 0
+    if not wait:
+        return 0
+    while wait < rules.remind_max_minutes and left >= wait and rules.remind_multiplier > 1:
+        left, due, wait = left - wait, due + 1, wait * rules.remind_multiplier
+    return due + max(0, int(left // min(wait, rules.remind_max_minutes)))

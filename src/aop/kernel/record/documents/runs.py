@@ -1,0 +1,106 @@
+"""What the record keeps of a run of the supervisor: who began it, with which agents, under which configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, ClassVar
+
+from msgspec import Meta, Struct
+
+from aop.core.ids import FEATURE_ID_PATTERN, FeatureId
+from aop.kernel.record.documents.base import Document, NonEmpty
+from aop.kernel.record.documents.features import Status
+
+
+class Wish(Document, frozen=True, kw_only=True):
+    """A feature that a person wants worked on; it stays until a supervisor has taken it."""
+
+    kind: ClassVar[str] = "wish"
+
+    feature_id: FeatureId
+    again: bool = False
+    """Whether it begins again where the kernel has it, instead of going on where its run is."""
+    depends_on: tuple[FeatureId, ...] = ()
+    wished_by: NonEmpty
+    wished_at: NonEmpty
+
+
+class Pause(Document, frozen=True, kw_only=True):
+    """What should rest: no new turn and no new gate begins, across restarts, until somebody takes it back."""
+
+    kind: ClassVar[str] = "pause"
+    all: ClassVar[str] = "*"
+    """The key of the pause of everything."""
+
+    feature_id: FeatureId | None
+    """None: everything rests."""
+    paused_by: NonEmpty
+    paused_at: NonEmpty
+
+
+Name = Annotated[str, Meta(pattern=FEATURE_ID_PATTERN)]
+Word = Annotated[str, Meta(min_length=1, max_length=200)]
+
+
+class RunProvider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which coding agent works in a role of a run."""
+
+    provider: Word
+    """The coding agent."""
+    model: Word | None = None
+    """The model that was asked for; null when nobody said."""
+    provider_config_ref: Word | None = None
+    """The name of the variable that holds the provider's settings; never the settings themselves."""
+
+
+class RunOrder(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a run begins with."""
+
+    run: Word
+    """The run's name."""
+    started_by: Word
+    """The person, or the program in their name."""
+    features: Annotated[tuple[Name, ...], Meta(max_length=10_000)]
+    """What the run begins with, and what it goes on with."""
+    providers: Mapping[Word, RunProvider]
+    """Who works in which role."""
+    limits: Mapping[Word, int]
+    """How much goes on at once."""
+    unfinished_gates: tuple[Name, ...] = ()
+    """The features whose gates an earlier run began, and nobody ended."""
+
+
+class PendingWork(Struct, frozen=True, kw_only=True):
+    """What was on its way when a run began (AOP-257)."""
+
+    features: Mapping[FeatureId, Status] = {}
+    """Every feature that is neither merged nor failed."""
+    queued_plans: tuple[str, ...] = ()
+    """The features whose plans collide and wait, in their order."""
+    unfinished_gates: tuple[str, ...] = ()
+    """The features whose gates an earlier run began, and nobody ended."""
+    qa_items: Mapping[str, int] = {}
+    """For how many changed files of a feature QA has not said its last word."""
+    lost_locks: tuple[str, ...] = ()
+    """The features that were blocked now, since a lease of theirs had ended and others got the lock."""
+
+
+class RunMetadata(RunOrder, frozen=True, kw_only=True):
+    """What a run began with, and under what."""
+
+    started_at: str
+    aop_version: str
+    """The AOP that supervises."""
+    config_hash: str
+    """The hash of the configuration in force at the start."""
+    pending: PendingWork = PendingWork()
+    """What was on its way."""
+
+
+class NewestRun(Document, frozen=True, kw_only=True):
+    """The run that began last; the journal tells of all of them (`run_began`)."""
+
+    kind: ClassVar[str] = "run"
+    key: ClassVar[str] = "newest"
+
+    facts: RunMetadata

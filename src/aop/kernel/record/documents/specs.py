@@ -1,0 +1,28 @@
+"""What the record keeps of a spec that was put in its place."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from msgspec import Meta, Struct
+
+from aop.core.ids import FeatureId
+from aop.kernel.record.documents.base import Document
+
+
+class SpecSource(Struct, frozen=True, kw_only=True):
+    """Where a spec was taken from (AOP-307)."""
+
+    source_path: Annotated[str, Meta(min_length=1)]
+    """From the repository's root where it lies there, else only its name."""
+    sha256: Annotated[str, Meta(min_length=1)]
+    """Of the text that was taken."""
+
+
+class IngestedSpec(Document, frozen=True, kw_only=True):
+    """A spec that `aop run` put in its place; a feature that is made of it names it."""
+
+    kind: ClassVar[str] = "spec"
+
+    feature_id: FeatureId
+    source: SpecSource

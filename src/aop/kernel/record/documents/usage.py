@@ -1,0 +1,93 @@
+"""Usage: split from `kernel.usage`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal, Self
+
+from msgspec import Meta, Struct
+
+from aop.core.ids import FeatureId
+from aop.kernel.record.documents.base import Document
+
+Tokens = Annotated[int, Meta(ge=0, le=10**12)]
+Dollars = Annotated[float, Meta(ge=0, le=10**6)]
+
+
+class Usage(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a turn cost, as the provider reports it; what it does not report is None, not zero."""
+
+    input_tokens: Tokens | None = None
+    """All tokens that the model read."""
+    output_tokens: Tokens | None = None
+    """All tokens that the model wrote."""
+    cached_input_tokens: Tokens | None = None
+    """How many of the input tokens came from a cache."""
+    cost_usd: Dollars | None = None
+    """What the turn cost, in US dollars."""
+
+
+# `gc=False`: a dashboard makes thousands of these, which can hold no cycle, and need not be searched for any.
+class Sum(Struct, frozen=True, kw_only=True, gc=False):
+    """One figure over several turns."""
+
+    known: int | float | None = None
+    """What the turns that reported it add up to; null when none did."""
+    unknown_turns: int = 0
+    """How many turns did not report it."""
+
+    def and_also(self, other: Self) -> Self:
+        """Return both together."""
+        figures = [figure for figure in (self.known, other.known) if figure is not None]
+        # Prices are decimal: without rounding, ten turns of ten cents are less than a dollar.
+        known = round(sum(figures), 9) if figures else None
+        return type(self)(known=known, unknown_turns=self.unknown_turns + other.unknown_turns)
+
+
+class Spending(Struct, frozen=True, kw_only=True, gc=False):
+    """What some turns cost together."""
+
+    turns: int = 0
+    """How many turns were taken."""
+    input_tokens: Sum = Sum()
+    output_tokens: Sum = Sum()
+    cached_input_tokens: Sum = Sum()
+    cost_usd: Sum = Sum()
+
+
+NOTHING = Spending()
+
+
+class FeatureUsage(Document, frozen=True, kw_only=True):
+    """What the turns on one feature cost so far, by role and by run."""
+
+    kind: ClassVar[str] = "usage"
+
+    feature_id: FeatureId
+    roles: Mapping[str, Spending] = {}
+    runs: Mapping[str, Spending] = {}
+
+
+class OpenTurn(Document, frozen=True, kw_only=True):
+    """A turn that was begun and not counted yet; if nobody takes it any more, its process was killed."""
+
+    kind: ClassVar[str] = "open_turn"
+
+    turn: str
+    feature_id: FeatureId
+    worker: Literal["orchestrator", "planner", "builder", "qa", "swe"]
+    run: str
+    provider: str
+    model: str | None
+    began_at: str
+
+
+class Overrun(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A cap that is reached, or that cannot be kept because nobody reports what it is about."""
+
+    scope: Literal["feature", "run"]
+    figure: Literal["usd", "tokens"]
+    cap: float
+    spent: float | None
+    about: str
+    """The same for every feature that the cap stops: they ask one question."""

@@ -1,0 +1,148 @@
+"""The files that people and agents read, as text made from documents. Pure: nothing here touches a disk."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+import msgspec
+
+from aop.core.errors import Json
+from aop.core.ids import FeatureId
+from aop.core.text.json import pretty_json
+from aop.core.text.visible import visible
+from aop.kernel.record.documents.features import FeatureState, Index
+from aop.kernel.record.documents.gate_runs import GateRun
+from aop.kernel.record.documents.plans import AcceptedPlan
+from aop.kernel.record.documents.qa import QaIndex
+from aop.kernel.record.port import JournalEntry
+
+FEATURES = "agentic/features"
+FILES_OF_A_FEATURE = frozenset({"state.md", "plan.json", "qa_test_index.json", "decisions.md"})
+FOLDERS_OF_A_FEATURE = frozenset({"evidence", "logs"})
+SHOWN_DECISIONS = 50
+"""How many of the newest decisions the file tells: what one more costs must not grow with how many there are."""
+INDEX_PATH = f"{FEATURES}/index.json"
+_MARKUP = re.compile(r"[\\`*<>\[\]#]")
+
+DECISIONS: Mapping[str, str] = {
+    "feature_initialised": "The feature was made on branch `{branch}`, cut at `{base_commit}`.",
+    "plan_accepted": "Plan {plan_version} was accepted: {summary}",
+    "plan_revised": "Plan {plan_version} replaced plan {revision_of}: {summary}",
+    "patch_applied": "A patch changed {files} file(s); the tree is `{tree}`.",
+    "tree_undone": "A person went back from tree `{before}` to tree `{tree}`.",
+    "gates_ran": "The `{mode}` gates of profile `{profile}` ended with `{verdict}` on tree `{tree}`.",
+    "feature_committed": "The tree `{tree}` was committed on its branch as `{commit}`.",
+    "feature_rebased": "The feature was moved from `{old_base}` to `{base}`; the tree is `{tree}`.",
+    "qa_index_updated": "QA marked hunks, index version {index_version}: {summary}.",
+    "approval_granted": "The tree `{tree}` was approved for merging onto `{base}`.",
+    "feature_merged": "Merged by `{strategy}` as `{merge_commit}`.",
+    "plan_blocked": "Plan {plan_version} collides, and waits for {waits_for}.",
+    "blocked_plan_refused": "Plan {plan_version} waits no more: {reason}",
+    "lock_acquired": "It got the lock on `{resource}`, number {fence}.",
+    "lock_released": "It let the lock on `{resource}` go.",
+    "stale_lock_reclaimed": "Its lease on `{resource}` had ended ({reason}); `{new_holder}` holds it now.",
+    "status_changed": "The status went from `{old}` to `{new}`: {reason}",
+    "note_added": "{note}",
+}
+"""The events that `decisions.md` tells, and how."""
+
+
+UNTRUSTED = frozenset({"note", "reason", "summary"})
+"""The facts that agents and people word themselves."""
+
+
+def folder_of(feature_id: FeatureId) -> str:
+    """Return the folder that holds a feature's files, from the repository's root."""
+    return f"{FEATURES}/{feature_id}"
+
+
+def is_written_by_aop(path: str, feature_id: FeatureId) -> bool:
+    """Tell whether a path is one where AOP writes what it knows of a feature; what else lies there is somebody's."""
+    below = path.removeprefix(f"{folder_of(feature_id)}/")
+    return below in FILES_OF_A_FEATURE or below.split("/")[0] in FOLDERS_OF_A_FEATURE
+
+
+def front_matter(state: FeatureState) -> dict[str, Json]:
+    """Return the state as `state.md` shows it (AOP-084..093)."""
+    plain: dict[str, Json] = msgspec.to_builtins(state)
+    if not state.waits_for:
+        del plain["waits_for"]
+    return plain
+
+
+def body_of(state: FeatureState) -> str:
+    """Return the part of `state.md` that is for people."""
+    gates = "".join(f"- {name}: {verdict}\n" for name, verdict in sorted(state.gates.items())) or "None has run.\n"
+    reason = f"\n{state.status_reason}\n" if state.status_reason else ""
+    return (
+        f"# {state.feature_id}: {state.status}\n{reason}\n## Gates\n\n{gates}\n"
+        "This file is written by AOP from its record; a change made here by hand is set aside, not read.\n"
+    )
+
+
+def feature_files(
+    state: FeatureState,
+    plan: AcceptedPlan | None,
+    qa_index: QaIndex | None,
+    *,
+    runs: Iterable[GateRun],
+    told: Iterable[JournalEntry],
+) -> dict[str, bytes]:
+    """Return every file of a feature, by path."""
+    # Whoever only reads writes none of these, and needs no YAML.
+    from aop.core.text.front_matter import join_front_matter
+
+    folder = folder_of(state.feature_id)
+    files = {
+        f"{folder}/state.md": join_front_matter(front_matter(state), body_of(state)).encode(),
+        **decision_files(state.feature_id, told),
+        **{f"{folder}/evidence/{run.run_id}.json": pretty_json(msgspec.to_builtins(run)) for run in runs},
+    }
+    if plan is not None:
+        files[f"{folder}/plan.json"] = pretty_json(msgspec.to_builtins(plan.plan))
+    if qa_index is not None:
+        files[f"{folder}/qa_test_index.json"] = pretty_json(msgspec.to_builtins(qa_index))
+    return files
+
+
+def decision_files(feature_id: FeatureId, told: Iterable[JournalEntry]) -> dict[str, bytes]:
+    """Return the file of a feature's newest decisions, by path."""
+    return {f"{folder_of(feature_id)}/decisions.md": decisions_text(feature_id, told).encode()}
+
+
+def index_files(index: Index) -> dict[str, bytes]:
+    """Return the index file, by path."""
+    return {INDEX_PATH: pretty_json(msgspec.to_builtins(index))}
+
+
+def decisions_text(feature_id: FeatureId, told: Iterable[JournalEntry]) -> str:
+    """Tell the newest events of a feature, one line each."""
+    lines = [
+        f"- {entry.event.at} **{entry.event.actor}** {sentence_of(entry)} (#{entry.seq})\n"
+        for entry in told
+        if entry.event.kind in DECISIONS
+    ]
+    older = "" if len(lines) < SHOWN_DECISIONS else f"Older ones: `aop logs --feature {feature_id}`.\n\n"
+    return f"# Decisions on {feature_id}\n\n{older}{''.join(lines)}"
+
+
+def sentence_of(entry: JournalEntry) -> str:
+    """Return what `decisions.md` says of one of its events."""
+    sentence = DECISIONS[entry.event.kind].format_map(_Facts(entry.event.payload))
+    return " ".join(sentence.split())
+
+
+class _Facts(dict[str, Json]):
+    """An event that was written before a fact was kept still has its line."""
+
+    def __getitem__(self, key: str) -> Json:
+        value = self.get(key, "?")
+        return _as_plain_text(str(value)) if key in UNTRUSTED else value
+
+
+@lru_cache(maxsize=512)  # each note is told again with every one that follows it
+def _as_plain_text(text: str) -> str:
+    """Return a text that can neither begin a line of its own nor pass for markup."""
+    return _MARKUP.sub(r"\\\g<0>", visible(" ".join(text.split())))

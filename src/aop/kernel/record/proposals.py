@@ -1,0 +1,41 @@
+"""What a coding agent proposed in its turn: kept by the `submit_*` tools, read by whoever gave it the turn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from aop.core.ids import FeatureId
+from aop.core.roles import Role
+from aop.kernel.record.documents.base import Document
+from aop.kernel.record.port import Snapshot, Transaction
+
+
+class Proposed(Document, frozen=True, kw_only=True):
+    """The newest proposal of one role for one feature."""
+
+    kind: ClassVar[str] = "proposal"
+
+    feature_id: FeatureId
+    role: Role
+    turn: str
+    """The turn that it was made in; empty outside of one, where nobody takes it up."""
+    answer: Mapping[str, Any]
+    """One of the four answers of a worker, as it goes over the wire (AOP-234)."""
+
+
+def proposal_key(feature_id: FeatureId, role: Role) -> str:
+    """Return where the record keeps the newest proposal."""
+    return f"{feature_id}/{role}"
+
+
+def proposed_in(view: Snapshot, turn: str, feature_id: FeatureId, role: Role) -> Mapping[str, Any] | None:
+    """Return what was proposed last in a turn."""
+    newest = view.get(Proposed, proposal_key(feature_id, role))
+    return newest.answer if newest is not None and newest.turn == turn else None
+
+
+def forget_proposals(tx: Transaction, feature_id: FeatureId) -> None:
+    """Remove what was proposed for a feature that is no more."""
+    for role in Role:
+        tx.remove(Proposed, proposal_key(feature_id, role))

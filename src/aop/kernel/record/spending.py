@@ -1,0 +1,136 @@
+"""What the turns of workers cost, as they report it and summed up; what nobody reported is unknown, and never zero."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+import msgspec
+
+from aop.core.ids import FeatureId
+from aop.kernel.config.people import CostRules
+from aop.kernel.record.documents.questions import RAISE, Question
+from aop.kernel.record.documents.usage import NOTHING, FeatureUsage, OpenTurn, Overrun, Spending, Sum, Usage
+from aop.kernel.record.port import Snapshot, Transaction
+
+BLIND_TURNS = 3
+"""So many turns that report nothing are enough to see that a cap can never be noticed."""
+
+
+def of_turn(usage: Usage | None) -> Spending:
+    """Return what one turn cost."""
+    said = usage or Usage()
+    figures = {name: getattr(said, name) for name in Usage.__struct_fields__}
+    sums = {name: Sum(known=value, unknown_turns=int(value is None)) for name, value in figures.items()}
+    return Spending(turns=1, **sums)
+
+
+def together(spendings: Iterable[Spending]) -> Spending:
+    """Return what several cost together."""
+    total = NOTHING
+    for each in filter(_has_turns, spendings):
+        sums = {name: getattr(total, name).and_also(getattr(each, name)) for name in Usage.__struct_fields__}
+        total = Spending(turns=total.turns + each.turns, **sums)
+    return total
+
+
+def _has_turns(spending: Spending) -> bool:
+    return spending.turns > 0
+
+
+def with_turn(known: FeatureUsage, role: str, run: str, usage: Usage | None) -> FeatureUsage:
+    """Return what a feature cost after one more turn."""
+    turn = of_turn(usage)
+    return msgspec.structs.replace(
+        known,
+        version=known.version + 1,
+        roles={**known.roles, role: together([known.roles.get(role, NOTHING), turn])},
+        runs={**known.runs, run: together([known.runs.get(run, NOTHING), turn])},
+    )
+
+
+def _without_feature(known: FeatureUsage) -> FeatureUsage:
+    """Return what stays when a feature is deleted: what its runs cost."""
+    return msgspec.structs.replace(known, version=known.version + 1, roles={})
+
+
+def forget_turns(tx: Transaction, feature_id: FeatureId) -> None:
+    """Forget what is open of a feature that is no more; what it cost still counts for its runs."""
+    for turn in [turn for turn in tx.all(OpenTurn) if turn.feature_id == feature_id]:
+        tx.remove(OpenTurn, turn.turn)
+    usage = tx.get(FeatureUsage, feature_id)
+    if usage is not None:
+        tx.put(_without_feature(usage), feature_id)
+
+
+def spent_on(usage: FeatureUsage | None) -> Spending:
+    """Return what a feature cost, all roles together."""
+    return NOTHING if usage is None else together(usage.roles.values())
+
+
+def spent_in(run: str, usages: Iterable[FeatureUsage]) -> Spending:
+    """Return what a run cost, all its features together."""
+    return together(usage.runs[run] for usage in usages if run in usage.runs)
+
+
+def told(spending: Spending) -> str:
+    """Say it in a few words; nothing if there was no turn."""
+    if not spending.turns:
+        return ""
+    money, tokens = spending.cost_usd, tokens_of(spending)
+    words = [f"{spending.turns} turn{'s' if spending.turns > 1 else ''}"]
+    words.append("cost unknown" if money.known is None else f"{money.known:.4f} USD{_besides(money)}")
+    words.append("tokens unknown" if tokens.known is None else f"{tokens.known:.0f} tokens{_besides(tokens)}")
+    return ", ".join(words)
+
+
+def _besides(figure: Sum) -> str:
+    return f" and {figure.unknown_turns} unknown" if figure.unknown_turns else ""
+
+
+def tokens_of(spending: Spending) -> Sum:
+    """Return input and output tokens together; a turn that reports only one of them counts as unknown."""
+    both = spending.input_tokens.and_also(spending.output_tokens)
+    unknown = max(spending.input_tokens.unknown_turns, spending.output_tokens.unknown_turns)
+    return Sum(known=both.known, unknown_turns=unknown)
+
+
+def overrun(view: Snapshot, rules: CostRules, feature_id: FeatureId, run: str) -> Overrun | None:
+    """Return the cap that keeps a feature from another turn in a run, or None."""
+    if not any(getattr(rules, name) for name in CostRules.__struct_fields__):
+        return None
+    feature = spent_on(view.get(FeatureUsage, feature_id))
+    whole_run = spent_in(run, view.all(FeatureUsage))
+    raised = [each.about for each in view.all(Question) if each.answer == RAISE]
+    caps: list[tuple[Literal["feature", "run"], Literal["usd", "tokens"], float, Sum]] = [
+        ("feature", "usd", rules.max_usd_per_feature, feature.cost_usd),
+        ("feature", "tokens", rules.max_tokens_per_feature, tokens_of(feature)),
+        ("run", "usd", rules.max_usd_per_run, whole_run.cost_usd),
+        ("run", "tokens", rules.max_tokens_per_run, tokens_of(whole_run)),
+    ]
+    for scope, figure, cap, spent in caps:
+        about = f"cost:{scope}:{feature_id if scope == 'feature' else run}:{figure}"
+        # Each yes of a person allows as much again.
+        if cap and _is_reached(cap * (1 + raised.count(about)), spent, is_raised=about in raised):
+            allowed = cap * (1 + raised.count(about))
+            return Overrun(scope=scope, figure=figure, cap=allowed, spent=spent.known, about=about)
+    return None
+
+
+def left_of_caps(view: Snapshot, rules: CostRules, feature_id: FeatureId) -> tuple[float | None, int | None]:
+    """Return the dollars and the tokens that a feature may still use, each None where there is no cap."""
+    spent = spent_on(view.get(FeatureUsage, feature_id))
+    raised = [each.about for each in view.all(Question) if each.answer == RAISE]
+
+    def left(cap: float, figure: str, used: Sum) -> float | None:
+        times = 1 + raised.count(f"cost:feature:{feature_id}:{figure}")
+        return max(0.0, cap * times - (used.known or 0)) if cap else None
+
+    tokens = left(rules.max_tokens_per_feature, "tokens", tokens_of(spent))
+    return left(rules.max_usd_per_feature, "usd", spent.cost_usd), None if tokens is None else int(tokens)
+
+
+def _is_reached(allowed: float, spent: Sum, *, is_raised: bool) -> bool:
+    if spent.known is None:
+        return spent.unknown_turns >= BLIND_TURNS and not is_raised
+    return spent.known >= allowed

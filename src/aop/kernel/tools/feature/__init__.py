@@ -1,0 +1,1 @@
+"""Tools on a feature's life: init, state, specs, merge, undo, delete."""

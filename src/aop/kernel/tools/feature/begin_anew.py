@@ -1,0 +1,116 @@
+"""The tool that lets a feature begin anew when what it waited for is merged; only AOP itself calls it."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct
+
+from aop.core.errors import InvalidStatusTransition
+from aop.kernel.features.lifecycle import NOT_RUN, store
+from aop.kernel.features.worktree_hold import held_feature
+from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, the_feature
+from aop.kernel.gateway.role_sets import SYSTEM
+from aop.kernel.merges.merge import base_head
+from aop.kernel.plans.prerequisites import still_waited_for
+from aop.kernel.record.documents.features import Collisions, FeatureEvidence, FeatureState, HeldLocks, Status
+from aop.kernel.record.documents.gate_runs import Verdict
+from aop.kernel.record.documents.obligations import ObligationLedger
+from aop.kernel.record.documents.plans import AcceptedPlan
+from aop.kernel.record.documents.qa import QaIndex
+from aop.kernel.record.port import Snapshot, Transaction
+from aop.kernel.tools.feature.branches import BranchMove, moving, own_head, take_back, unchanged
+
+
+class BegunAnew(Struct, frozen=True, kw_only=True):
+    feature_id: str
+    version: int
+    status: Status
+    base_commit: str
+    tree: str
+    begun: bool
+    """False when it waited for nothing, and nothing changed."""
+
+
+def begin_anew(call: Call, arguments: ChangeArguments) -> Outcome:
+    """Put a feature onto the base branch as it is now, without a plan; what it was before is kept under a ref."""
+    kernel = call.kernel
+    with held_feature(kernel, arguments, with_base=True) as state:
+        if not state.waits_for:
+            return call.commit(lambda tx: _begun(the_feature(tx, arguments), begun=False))
+        with kernel.record.read() as view:
+            _refuse_too_early(view, state)
+        head, base = own_head(kernel, state), base_head(kernel, kernel.config())
+        after = msgspec.structs.replace(
+            state,
+            status=Status.PLANNING,
+            status_reason="What it waited for is merged: it begins anew.",
+            blocked_from=None,
+            waits_for=(),
+            base_commit=base,
+            tree=kernel.git.tree_of(base),
+            gates={"plan": Verdict.NA, **NOT_RUN},
+            locks=HeldLocks(),
+            collisions=Collisions(),
+            evidence=FeatureEvidence(),
+            branch_commit=None,
+        )
+        if state.tree != kernel.git.tree_of(state.base_commit):
+            kernel.git.keep(state.feature_id, state.tree, aside=True)
+
+        def decide(tx: Transaction) -> Outcome:
+            _refuse_too_early(tx, unchanged(tx, arguments, state))
+            return _begun(_restart(tx, call, state, after), begun=True)
+
+        return moving(call, BranchMove(branch=state.branch, old=head, new=base), decide)
+
+
+def _refuse_too_early(view: Snapshot, state: FeatureState) -> None:
+    left = still_waited_for(view, state)
+    if left:
+        named = " and ".join(f"`{name}`" for name in left)
+        raise InvalidStatusTransition(
+            f"The feature `{state.feature_id}` begins anew when {named} is merged.",
+            hint="Review, approve and merge what it waits for.",
+            feature_id=state.feature_id,
+            status=state.status,
+            waits_for=list(left),
+        )
+
+
+def _restart(tx: Transaction, call: Call, before: FeatureState, after: FeatureState) -> FeatureState:
+    name = before.feature_id
+    for shape in (AcceptedPlan, ObligationLedger, QaIndex):
+        tx.remove(shape, name)
+    stored = store(tx, before, after, now=call.kernel.now())
+    tx.mark_unshown("worktree", name)
+    facts = {"old_base": before.base_commit, "base": after.base_commit, "tree": after.tree, "old_tree": before.tree}
+    tx.append(call.event("feature_rebased", name, **facts))
+    steps = {"old": before.status, "new": after.status, "reason": after.status_reason}
+    tx.append(call.event("status_changed", name, **steps))
+    return stored
+
+
+def _begun(state: FeatureState, *, begun: bool) -> BegunAnew:
+    return BegunAnew(
+        feature_id=state.feature_id,
+        version=state.version,
+        status=state.status,
+        base_commit=state.base_commit,
+        tree=state.tree,
+        begun=begun,
+    )
+
+
+TOOLS = (
+    Tool(
+        name="feature.begin_anew",
+        summary="Let a feature begin anew on the base branch when the prerequisites that it waited for are merged.",
+        arguments=ChangeArguments,
+        output=BegunAnew,
+        roles=SYSTEM,
+        run=begin_anew,
+        mutates=True,
+        person_only=True,
+        resolve=take_back,
+    ),
+)

@@ -1,0 +1,277 @@
+"""Low-level steps on a feature's branch, for the system alone and off unless the policy allows them (AOP-189)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from aop.core.errors import CommitDisabled, FeatureBranchMoved, Json, MergeDisabled, Refusal, VersionConflict
+from aop.core.ids import CommitId, FeatureId
+from aop.kernel.features.lifecycle import moved, must_be, store
+from aop.kernel.features.worktree_hold import held_feature
+from aop.kernel.gates.qa_index import next_index, required_steps
+from aop.kernel.gates.steps import unproven
+from aop.kernel.gateway.calls import Call, ChangeArguments, Kernel, Outcome, Tool, the_feature
+from aop.kernel.gateway.role_sets import SYSTEM
+from aop.kernel.merges.merge import (
+    base_head,
+    commit_message,
+    conflict_of,
+    is_own_head,
+    refuse_empty,
+    refuse_secret_message,
+    refuse_submodules,
+)
+from aop.kernel.ports.git import ConflictedPaths
+from aop.kernel.record.documents.features import TERMINAL, FeatureState, Status
+from aop.kernel.record.documents.plans import AcceptedPlan
+from aop.kernel.record.documents.qa import QaIndex
+from aop.kernel.record.port import Transaction
+from aop.kernel.tools.feature.merge import Merge, Merged, ready_to_merge, settle_merge
+
+LIVING = tuple(status for status in Status if status not in TERMINAL)
+
+
+class BranchMove(Struct, frozen=True, kw_only=True):
+    """What is about to happen to the feature's branch; enough to take it back."""
+
+    branch: str
+    old: CommitId
+    new: CommitId
+
+
+def _refuse_commits(kernel: Kernel) -> None:
+    if not kernel.config().policy.commit_policy.allow_commit:
+        raise CommitDisabled("The policy does not let anybody move a feature's branch before it is merged.")
+
+
+def own_head(kernel: Kernel, state: FeatureState) -> CommitId:
+    """Return where the feature's branch is.
+
+    Raises: FeatureBranchMoved if somebody else moved it.
+    """
+    head = kernel.git.branch_head(state.branch)
+    if head is None or not is_own_head(kernel, state, head):
+        raise FeatureBranchMoved(
+            f"The branch `{state.branch}` is gone, or has commits that AOP did not make.",
+            branch=state.branch,
+            head=head,
+        )
+    return head
+
+
+def _made_commit(kernel: Kernel, state: FeatureState, message: str = "") -> CommitId:
+    """Write the feature's tree as a commit on its base; the time is that of the feature's last change."""
+    when = datetime.fromisoformat(state.last_updated)
+    return kernel.git.commit(state.tree, [state.base_commit], commit_message(message, state, None), when=when)
+
+
+def moving(call: Call, move: BranchMove, decide: Callable[[Transaction], Outcome]) -> Outcome:
+    """Move the feature's branch and commit the decision, or neither."""
+    call.intend(msgspec.to_builtins(move))
+    if not call.kernel.git.move_branch(move.branch, to=move.new, old=move.old):
+        raise FeatureBranchMoved(f"The branch `{move.branch}` moved just now.", branch=move.branch)
+    try:
+        return call.commit(decide)
+    except Refusal:
+        call.kernel.git.move_branch(move.branch, to=move.old, old=move.new)
+        raise
+
+
+def take_back(call: Call, left: Mapping[str, Json]) -> Outcome | None:
+    """Put a branch back where it was before the call that died."""
+    move = msgspec.convert(left, BranchMove)
+    call.kernel.git.move_branch(move.branch, to=move.old, old=move.new)
+    return None
+
+
+# --- repo.commit ---------------------------------------------------------------------------------
+
+
+class Commit(ChangeArguments, frozen=True, kw_only=True):
+    commit_message: Annotated[str, Meta(max_length=100_000)] = ""
+    """The message of the commit; without one, AOP writes it."""
+
+
+class Committed(Struct, frozen=True, kw_only=True):
+    feature_id: str
+    version: int
+    branch: str
+    commit: str
+    tree: str
+    created: bool
+    """False when the branch had the tree already."""
+
+
+def commit(call: Call, arguments: Commit) -> Outcome:
+    """Commit the feature's tree on its branch, in place of an earlier commit of AOP."""
+    kernel = call.kernel
+    with held_feature(kernel, arguments) as state:
+        _refuse_commits(kernel)
+        must_be(state, *LIVING, to="be committed")
+        refuse_empty(kernel, state)
+        refuse_secret_message(arguments.commit_message, kernel.redact)
+        head = own_head(kernel, state)
+        if kernel.git.tree_of(head) == state.tree:
+            return call.commit(lambda tx: _committed(the_feature(tx, arguments), head, created=False))
+        made = _made_commit(kernel, state, arguments.commit_message)
+
+        def decide(tx: Transaction) -> Outcome:
+            after = msgspec.structs.replace(unchanged(tx, arguments, state), branch_commit=made)
+            stored = store(tx, state, after, now=kernel.now())
+            tx.append(call.event("feature_committed", stored.feature_id, commit=made, tree=stored.tree))
+            return _committed(stored, made, created=True)
+
+        return moving(call, BranchMove(branch=state.branch, old=head, new=made), decide)
+
+
+def unchanged(tx: Transaction, arguments: ChangeArguments, seen: FeatureState) -> FeatureState:
+    """Return the feature, which nobody may have changed since it was looked at.
+
+    Raises: VersionConflict.
+    """
+    now = the_feature(tx, arguments)
+    if now.version != seen.version:
+        raise VersionConflict(f"The feature `{now.feature_id}`", expected=seen.version, current=now.version)
+    return now
+
+
+def _committed(state: FeatureState, made: CommitId, *, created: bool) -> Committed:
+    return Committed(
+        feature_id=state.feature_id,
+        version=state.version,
+        branch=state.branch,
+        commit=made,
+        tree=state.tree,
+        created=created,
+    )
+
+
+# --- repo.rebase_onto_main -----------------------------------------------------------------------
+
+
+class Rebased(Struct, frozen=True, kw_only=True):
+    feature_id: str
+    version: int
+    status: Status
+    base_commit: str
+    tree: str
+    moved: bool
+    """False when the feature stood on the newest commit of the base branch already."""
+
+
+def rebase_onto_main(call: Call, arguments: ChangeArguments) -> Outcome:
+    """Put the feature onto the base branch as it is now; what was proven and approved before says nothing of it."""
+    kernel = call.kernel
+    name = FeatureId(arguments.feature_id)
+    with held_feature(kernel, arguments, with_base=True) as state:
+        _refuse_commits(kernel)
+        must_be(state, *LIVING, to="be moved to another base")
+        head, base = own_head(kernel, state), base_head(kernel, kernel.config())
+        if base == state.base_commit:
+            return call.commit(lambda tx: _rebased(the_feature(tx, arguments), moved_it=False))
+        after = _on(call, state, base)
+        kernel.git.keep(name, after.tree)
+
+        def decide(tx: Transaction) -> Outcome:
+            unchanged(tx, arguments, state)
+            stored = store(tx, state, after, now=kernel.now())
+            _renew_qa_index(tx, kernel, stored)
+            tx.mark_unshown("worktree", name)
+            tx.append(call.event("feature_rebased", name, old_base=state.base_commit, base=base, tree=stored.tree))
+            return _rebased(stored, moved_it=True)
+
+        return moving(call, BranchMove(branch=state.branch, old=head, new=base), decide)
+
+
+def _on(call: Call, state: FeatureState, base: CommitId) -> FeatureState:
+    """Return the feature on another base.
+
+    Raises: MergeConflict, ProtectedPath.
+    """
+    git = call.kernel.git
+    ours = _made_commit(call.kernel, state)
+    merged = git.merge(base, ours)
+    if isinstance(merged, ConflictedPaths):
+        raise conflict_of(git, merged, state, base=base, feature_commit=ours)
+    refuse_submodules(git, base, merged.tree)
+    after = msgspec.structs.replace(
+        state, base_commit=base, tree=merged.tree, gates=unproven(state.gates), branch_commit=None
+    )
+    if state.status is Status.READY_TO_MERGE:
+        after = moved(after, Status.QA, reason="It was moved to a newer commit of the base branch.")
+    return after
+
+
+def _renew_qa_index(tx: Transaction, kernel: Kernel, state: FeatureState) -> None:
+    index = tx.get(QaIndex, state.feature_id)
+    if index is None:
+        return
+    accepted = tx.get(AcceptedPlan, state.feature_id)
+    diff = kernel.git.diff(kernel.git.tree_of(state.base_commit), state.tree, context_lines=0)
+    steps = required_steps(state, accepted.plan if accepted else None, kernel.config())
+    tx.put(next_index(index, state, diff, steps=steps), state.feature_id)
+
+
+def _rebased(state: FeatureState, *, moved_it: bool) -> Rebased:
+    return Rebased(
+        feature_id=state.feature_id,
+        version=state.version,
+        status=state.status,
+        base_commit=state.base_commit,
+        tree=state.tree,
+        moved=moved_it,
+    )
+
+
+# --- repo.merge ----------------------------------------------------------------------------------
+
+
+def merge(call: Call, arguments: Merge) -> Outcome:
+    """Do what `feature.ready_to_merge` does, with the same proofs and the same approval."""
+    with call.kernel.record.read() as view:
+        the_feature(view, arguments)
+    if not call.kernel.config().policy.commit_policy.allow_merge:
+        raise MergeDisabled("The policy does not let anybody merge except through `feature.ready_to_merge`.")
+    return ready_to_merge(call, arguments)
+
+
+TOOLS = (
+    Tool(
+        name="repo.commit",
+        summary="Commit the feature's tree on its branch; only for the system, and only if the policy allows it.",
+        arguments=Commit,
+        output=Committed,
+        roles=SYSTEM,
+        run=commit,
+        mutates=True,
+        person_only=True,
+        resolve=take_back,
+    ),
+    Tool(
+        name="repo.rebase_onto_main",
+        summary="Put the feature onto the newest commit of the base branch, if nothing conflicts; only for the system.",
+        arguments=ChangeArguments,
+        output=Rebased,
+        roles=SYSTEM,
+        run=rebase_onto_main,
+        mutates=True,
+        person_only=True,
+        resolve=take_back,
+    ),
+    Tool(
+        name="repo.merge",
+        summary="Merge an approved feature as `feature.ready_to_merge` does; only for the system.",
+        arguments=Merge,
+        output=Merged,
+        roles=SYSTEM,
+        run=merge,
+        mutates=True,
+        person_only=True,
+        resolve=settle_merge,
+    ),
+)

@@ -1,0 +1,183 @@
+"""The tool that removes a feature: shown first, done only when asked for, and never more than the feature's own."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from aop.core.errors import BranchInUse, InvalidArguments, UnmergedWork
+from aop.core.ids import CommitId, FeatureId
+from aop.kernel.features.lifecycle import unlist
+from aop.kernel.features.opened_paths import Permits
+from aop.kernel.features.worktree_extras import release
+from aop.kernel.features.worktree_hold import held_worktree
+from aop.kernel.gateway.calls import Call, ChangeArguments, Kernel, Outcome, Tool, the_feature
+from aop.kernel.gateway.role_sets import COORDINATORS
+from aop.kernel.gateway.show import MOST_FILES
+from aop.kernel.locks.grants import free, held_by
+from aop.kernel.locks.leases import now_by
+from aop.kernel.plans.prerequisites import AcceptedPrerequisite
+from aop.kernel.plans.waiting_queue import leave_queue, reconsider
+from aop.kernel.record.documents.approvals import Approval
+from aop.kernel.record.documents.features import FeatureState, Status
+from aop.kernel.record.documents.gate_runs import GateRun
+from aop.kernel.record.documents.obligations import ObligationLedger
+from aop.kernel.record.documents.plans import AcceptedPlan
+from aop.kernel.record.documents.qa import QaIndex
+from aop.kernel.record.documents.questions import Question, closed
+from aop.kernel.record.port import Snapshot, Transaction
+from aop.kernel.record.projections import folder_of, is_written_by_aop
+from aop.kernel.record.proposals import forget_proposals
+from aop.kernel.record.spending import forget_turns
+
+
+class Delete(ChangeArguments, frozen=True, kw_only=True):
+    dry_run: bool = True
+    """Only say what would be removed."""
+    worktree: bool = False
+    """Remove the worktree too; what git neither knows nor ignores there goes to quarantine."""
+    branch: bool = False
+    """Remove the branch too; this needs `worktree`."""
+    force: bool = False
+    """Also where work would be lost that was never merged."""
+
+
+class Deletion(Struct, frozen=True, kw_only=True):
+    feature_id: str
+    version: int
+    status: Status
+    deleted: bool
+    """False when it was only shown what would be removed."""
+    files: tuple[str, ...]
+    """The files of AOP that go."""
+    kept_files: tuple[str, ...]
+    """What else lies in the feature's folder, and stays there: `spec.md` is its author's."""
+    worktree_path: str | None
+    """The worktree that goes; null when it stays, or there is none."""
+    branch: str | None
+    """The branch that goes; null when it stays, or there is none."""
+    branch_head: str | None
+    """The commit that the branch is at: `git branch NAME COMMIT` brings it back, as long as git keeps the commit."""
+    unmerged: bool
+    """Whether the feature holds work that the base branch does not have."""
+    locks: tuple[str, ...]
+    """The locks that are freed."""
+
+
+def delete(call: Call, arguments: Delete) -> Outcome:
+    """Say what of a feature would be removed, or remove it; its history stays in the journal."""
+    if arguments.branch and not arguments.worktree:
+        raise InvalidArguments(
+            "The branch cannot go while the worktree is on it.", hint="Pass `worktree` together with `branch`."
+        )
+    with held_worktree(call.kernel, arguments.feature_id):
+
+        def decide(tx: Transaction) -> Outcome:
+            planned = _planned(call.kernel, tx, the_feature(tx, arguments), arguments)
+            if not arguments.dry_run:
+                _remove(tx, call, planned)
+            return planned
+
+        return call.commit(decide)
+
+
+def _planned(kernel: Kernel, view: Snapshot, state: FeatureState, arguments: Delete) -> Deletion:
+    """Return what goes and what stays.
+
+    Raises: UnmergedWork, BranchInUse, FileNotFound if a link stands in the place of the feature's folder.
+    """
+    found = kernel.files.below(folder_of(state.feature_id), limit=MOST_FILES)
+    head = kernel.git.branch_head(state.branch)
+    unmerged = _is_unmerged(kernel, state, head)
+    if arguments.branch:
+        _refuse_used_branch(kernel, state)
+    if arguments.worktree and unmerged and not (arguments.force or arguments.dry_run):
+        raise UnmergedWork(
+            f"The feature `{state.feature_id}` holds work that was never merged.",
+            feature_id=state.feature_id,
+            tree=state.tree,
+            branch_head=head,
+        )
+    return Deletion(
+        feature_id=state.feature_id,
+        version=state.version,
+        status=state.status,
+        deleted=not arguments.dry_run,
+        files=tuple(path for path in found if is_written_by_aop(path, state.feature_id)),
+        kept_files=tuple(path for path in found if not is_written_by_aop(path, state.feature_id)),
+        worktree_path=state.worktree_path if arguments.worktree else None,
+        branch=state.branch if arguments.branch and head else None,
+        branch_head=head,
+        unmerged=unmerged,
+        locks=tuple(sorted(held_by(view, state.feature_id))),
+    )
+
+
+def _is_unmerged(kernel: Kernel, state: FeatureState, head: CommitId | None) -> bool:
+    base = kernel.git.branch_head(kernel.config().policy.worktree.base_branch)
+    merge = state.evidence.merge
+    in_base = head is None or (base is not None and kernel.git.is_ancestor(head, base))
+    if state.status is Status.MERGED and merge is not None:
+        return not in_base and head != merge.commit
+    return not in_base or state.tree != kernel.git.tree_of(state.base_commit)
+
+
+def _refuse_used_branch(kernel: Kernel, state: FeatureState) -> None:
+    users = kernel.git.users_of(state.branch, besides=state.feature_id)
+    if state.branch == kernel.config().policy.worktree.base_branch:
+        raise BranchInUse(f"The branch `{state.branch}` is the base branch.", branch=state.branch)
+    if users:
+        raise BranchInUse(
+            f"The branch `{state.branch}` is checked out in `{users[0]}`.", branch=state.branch, checkouts=list(users)
+        )
+
+
+def _remove(tx: Transaction, call: Call, planned: Deletion) -> None:
+    """Forget a feature, and note what on disk has to follow."""
+    name = FeatureId(planned.feature_id)
+    now = now_by(call.kernel.clock)
+    free(tx, call, name, planned.locks, now)
+    leave_queue(tx, name, now)
+    tx.set_claims(name, ())
+    unlist(tx, name, now=now.at)
+    for run in [run for run in tx.all(GateRun) if run.feature_id == name]:
+        tx.remove(GateRun, run.run_id)
+    for approval in [approval for approval in tx.all(Approval) if approval.feature_id == name]:
+        tx.remove(Approval, approval.approval_id)
+    forget_proposals(tx, name)
+    for shape in (FeatureState, AcceptedPlan, AcceptedPrerequisite, ObligationLedger, Permits, QaIndex):
+        tx.remove(shape, name)
+    release(tx, name)
+    for question in [question for question in tx.all(Question) if question.feature_id == name and question.is_open]:
+        tx.put(closed(question, now.at, "Its feature was deleted."), question.question_id)
+    forget_turns(tx, name)
+    tx.mark_unshown("feature", name)
+    if planned.worktree_path is not None:
+        tx.mark_unshown("gone_worktree", name)
+    if planned.branch is not None:
+        tx.mark_unshown("gone_branch", f"{planned.branch}@{planned.branch_head}")
+    tx.append(
+        call.event(
+            "feature_deleted",
+            name,
+            status=planned.status,
+            worktree=planned.worktree_path is not None,
+            branch=planned.branch is not None,
+            branch_head=planned.branch_head,
+            unmerged=planned.unmerged,
+        )
+    )
+    reconsider(tx, call)
+
+
+TOOLS = (
+    Tool(
+        name="feature.delete",
+        summary="Say what of a feature would be removed, or remove it; worktree and branch only if asked for.",
+        arguments=Delete,
+        output=Deletion,
+        roles=COORDINATORS,
+        run=delete,
+        mutates=True,
+        person_only=True,
+    ),
+)

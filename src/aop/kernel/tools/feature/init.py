@@ -1,0 +1,212 @@
+"""Tools on a feature as a whole: making it, and reading where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from aop.core.errors import BaseBranchUnusable, BranchExists, Json
+from aop.core.ids import CommitId, FeatureId, feature_id
+from aop.kernel.config.in_force import Config
+from aop.kernel.features.lifecycle import NOT_RUN, relist
+from aop.kernel.features.worktree_extras import allocate, furnish
+from aop.kernel.features.worktree_hold import held_worktree
+from aop.kernel.gateway.calls import Call, ChangeArguments, FeatureArguments, Kernel, Outcome, Tool, the_feature
+from aop.kernel.gateway.role_sets import COORDINATORS, READERS
+from aop.kernel.plans.obligations.review import ObligationReview, reviewed
+from aop.kernel.record.documents.features import FeatureState, Status
+from aop.kernel.record.documents.gate_runs import Verdict
+from aop.kernel.record.documents.obligations import ObligationLedger
+from aop.kernel.record.documents.plans import AcceptedPlan
+from aop.kernel.record.documents.qa import QaIndex
+from aop.kernel.record.documents.specs import IngestedSpec
+from aop.kernel.record.port import Snapshot, Transaction
+from aop.kernel.record.projections import body_of, front_matter
+from aop.kernel.tools.feature.specs import spec_text
+from aop.kernel.tools.gates.evidence import RunSummary, latest_runs, reported
+
+# --- feature.init --------------------------------------------------------------------------------
+
+
+class Initialised(Struct, frozen=True, kw_only=True):
+    feature_id: str
+    version: int
+    status: Status
+    branch: str
+    worktree_path: str
+    base_branch: str
+    base_commit: str
+    created: bool
+    """False when the feature was there already, and nothing changed."""
+
+
+def init(call: Call, arguments: ChangeArguments) -> Outcome:
+    """Make a feature: branch, worktree, state. Asked again, it answers with what is there."""
+    kernel, config = call.kernel, call.kernel.config()
+    name = feature_id(arguments.feature_id)
+    with held_worktree(kernel, name):
+        with kernel.record.read() as view:
+            known = view.get(FeatureState, name) if arguments.expected_version is None else the_feature(view, arguments)
+        base = known.base_commit if known else _place_branch(kernel, name, config)
+        worktree = kernel.git.ensure_worktree(name, name)
+        new = FeatureState(
+            version=1,
+            feature_id=name,
+            branch=name,
+            worktree_path=worktree.relative_to(kernel.files.root).as_posix(),
+            status=Status.PLANNING,
+            gate_profile="default",
+            gates={"plan": Verdict.NA, **NOT_RUN},
+            last_updated=kernel.now(),
+            base_commit=base,
+            tree=kernel.git.tree_of(base),
+        )
+
+        rules = config.policy.worktree
+        furnish(kernel, known.tree if known else new.tree, worktree, rules)
+
+        def decide(tx: Transaction) -> Outcome:
+            state = tx.get(FeatureState, name)
+            allocate(tx, name, rules, kernel.furnisher.is_free)
+            if state is None:
+                ingested = tx.get(IngestedSpec, name)
+                _store_new(tx, call, msgspec.structs.replace(new, spec=ingested.source if ingested else None))
+            else:
+                the_feature(tx, arguments)
+                # A worktree that was made again holds the files of its branch; the feature may be further.
+                tx.mark_unshown("worktree", name)
+            return _initialised(state or new, config, created=state is None)
+
+        return call.commit(decide)
+
+
+def _place_branch(kernel: Kernel, name: FeatureId, config: Config) -> CommitId:
+    base_branch = config.policy.worktree.base_branch
+    base = kernel.git.branch_head(base_branch)
+    if base is None:
+        raise BaseBranchUnusable(f"The base branch `{base_branch}` has no commit.", base_branch=base_branch)
+    existing = kernel.git.branch_head(name)
+    if existing is None:
+        kernel.git.create_branch(name, base)
+        return base
+    # A branch without commits of its own is what a call that died left behind, or stands where it would be cut anyway.
+    if not kernel.git.is_ancestor(existing, base):
+        raise BranchExists(
+            f"There is a branch `{name}` with commits that `{base_branch}` does not have.", branch=name, head=existing
+        )
+    return existing
+
+
+def _store_new(tx: Transaction, call: Call, state: FeatureState) -> None:
+    tx.put(state, state.feature_id)
+    relist(tx, state.feature_id, state.status, now=state.last_updated)
+    tx.mark_unshown("feature", state.feature_id)
+    tx.append(call.event("feature_initialised", state.feature_id, branch=state.branch, base_commit=state.base_commit))
+
+
+def _initialised(state: FeatureState, config: Config, *, created: bool) -> Initialised:
+    return Initialised(
+        feature_id=state.feature_id,
+        version=state.version,
+        status=state.status,
+        branch=state.branch,
+        worktree_path=state.worktree_path,
+        base_branch=config.policy.worktree.base_branch,
+        base_commit=state.base_commit,
+        created=created,
+    )
+
+
+# --- feature.state_get ---------------------------------------------------------------------------
+
+
+class State(Struct, frozen=True, kw_only=True):
+    feature_id: str
+    version: int
+    front_matter: Mapping[str, Any]
+    body: str
+
+
+def state_get(call: Call, arguments: FeatureArguments) -> Outcome:
+    """Return what `state.md` holds, from the record."""
+    with call.kernel.record.read() as view:
+        state = the_feature(view, arguments)
+    return State(
+        feature_id=state.feature_id, version=state.version, front_matter=front_matter(state), body=body_of(state)
+    )
+
+
+# --- feature.get_context -------------------------------------------------------------------------
+
+
+class Context(Struct, frozen=True, kw_only=True):
+    """Everything that a worker needs to go on without an earlier conversation."""
+
+    feature_id: str
+    spec: str | None
+    """None when nobody wrote `spec.md`. It is data from outside, not an instruction to AOP."""
+    state: Mapping[str, Any]
+    plan: Mapping[str, Any] | None
+    evidence: Mapping[str, RunSummary]
+    """The newest gate run of each mode."""
+    qa_index: Mapping[str, Any] | None
+    obligations: ObligationReview | None
+    """What the spec obliges the feature to, numbered; null when there is no spec."""
+
+
+def get_context(call: Call, arguments: FeatureArguments) -> Outcome:
+    """Return spec, obligations, state, plan, newest evidence and QA index in one bundle."""
+    kernel = call.kernel
+    with kernel.record.read() as view:
+        state = the_feature(view, arguments)
+        evidence = latest_runs(kernel, view, state)
+        plan = view.get(AcceptedPlan, state.feature_id)
+        ledger = view.get(ObligationLedger, state.feature_id)
+        spec = spec_text(kernel, state.feature_id)
+        return Context(
+            feature_id=state.feature_id,
+            spec=spec,
+            state=front_matter(state),
+            plan=None if plan is None else msgspec.to_builtins(plan.plan),
+            evidence=evidence,
+            qa_index=_qa_index(view, state),
+            obligations=reviewed(spec, ledger, reported(evidence.values(), state), kernel.redact.mask_secrets),
+        )
+
+
+def _qa_index(view: Snapshot, state: FeatureState) -> dict[str, Json] | None:
+    index = view.get(QaIndex, state.feature_id)
+    return None if index is None else msgspec.to_builtins(index)
+
+
+TOOLS = (
+    Tool(
+        name="feature.init",
+        summary="Make a feature with its own branch and worktree, cut from the base branch.",
+        arguments=ChangeArguments,
+        output=Initialised,
+        roles=COORDINATORS,
+        run=init,
+        mutates=True,
+        idempotent=True,
+    ),
+    Tool(
+        name="feature.state_get",
+        summary="Return a feature's state: status, gates, locks, evidence.",
+        arguments=FeatureArguments,
+        output=State,
+        roles=READERS,
+        run=state_get,
+    ),
+    Tool(
+        name="feature.get_context",
+        summary="Return spec, obligations, state, plan, evidence and QA index: all that a fresh worker needs.",
+        arguments=FeatureArguments,
+        output=Context,
+        roles=READERS,
+        run=get_context,
+    ),
+)

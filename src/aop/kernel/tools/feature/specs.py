@@ -1,0 +1,155 @@
+"""Tools on what people want: finding the specs, one `spec.md` for each feature, and putting one in its place."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from aop.core.errors import Refusal, SpecIngestFailed
+from aop.core.ids import feature_id
+from aop.kernel.features.lifecycle import store
+from aop.kernel.gateway.calls import Arguments, Call, ChangeArguments, Kernel, Outcome, Tool, the_feature
+from aop.kernel.gateway.role_sets import COORDINATORS, READERS
+from aop.kernel.record.documents.features import FeatureState
+from aop.kernel.record.documents.specs import IngestedSpec, SpecSource
+from aop.kernel.record.port import Snapshot, Transaction
+from aop.kernel.record.projections import FEATURES
+
+LARGEST_SPEC = 256 * 1024
+MOST_FOLDERS = 10_000
+
+
+class Spec(Struct, frozen=True, kw_only=True):
+    feature_id: str
+    spec_path: str
+    """Where it lies, from the repository's root."""
+
+
+class UnusableSpec(Struct, frozen=True, kw_only=True):
+    """A spec that no feature can be made of as it is."""
+
+    spec_path: str
+    """What is not plain ASCII in it stands there as an escape."""
+    code: str
+    """The refusal code."""
+    message: str
+    """The reason, as a sentence."""
+
+
+class Specs(Struct, frozen=True, kw_only=True):
+    specs: tuple[Spec, ...]
+    """By feature id."""
+    unusable: tuple[UnusableSpec, ...]
+    """What a person should rename or repair."""
+
+
+def discover_specs(call: Call, _arguments: Arguments) -> Outcome:
+    """Return every spec of the checkout, by feature, as `feature.get_context` would read it; no link is followed."""
+    found: list[Spec] = []
+    unusable: list[UnusableSpec] = []
+    for name in call.kernel.files.folders(FEATURES, limit=MOST_FOLDERS):
+        if not call.principal.reaches(name):
+            continue
+        path = f"{FEATURES}/{name}/spec.md"
+        try:
+            if spec_text(call.kernel, name) is not None:
+                found.append(Spec(feature_id=feature_id(name), spec_path=path))
+        except Refusal as refusal:
+            unusable.append(
+                UnusableSpec(spec_path=_escaped(path), code=refusal.code, message=_escaped(refusal.message))
+            )
+    return Specs(specs=tuple(found), unusable=tuple(unusable))
+
+
+def _escaped(text: str) -> str:
+    # A name on disk may hold bytes that are no UTF-8, and an answer cannot.
+    return text.encode("ascii", "backslashreplace").decode("ascii")
+
+
+def spec_text(kernel: Kernel, name: str) -> str | None:
+    """Return what somebody wants of a feature, without secrets; None when nobody wrote it down.
+
+    Raises: FileNotFound if the file is a link, no plain file, or far too large.
+    """
+    data = kernel.files.read(f"{FEATURES}/{name}/spec.md", limit=LARGEST_SPEC)
+    return None if data is None else kernel.redact.mask_secrets(data.decode(errors="replace"))
+
+
+# --- feature.ingest_spec -------------------------------------------------------------------------
+
+
+class IngestSpec(ChangeArguments, frozen=True, kw_only=True):
+    text: Annotated[str, Meta(min_length=1)]
+    """The whole spec."""
+    source_path: Annotated[str, Meta(min_length=1, max_length=4096)]
+    """From the repository's root where it lies there, else only its name."""
+
+
+class Ingested(Struct, frozen=True, kw_only=True):
+    feature_id: str
+    spec_path: str
+    """Where the spec lies now."""
+    source: SpecSource
+    changed: bool
+    """False when exactly this text was there already."""
+
+
+def ingest_spec(call: Call, arguments: IngestSpec) -> Outcome:
+    """Put a spec in its place; another text that lies there is set aside, never overwritten."""
+    kernel, name = call.kernel, feature_id(arguments.feature_id)
+    data = arguments.text.encode()
+    path = f"{FEATURES}/{name}/spec.md"
+    if len(data) > LARGEST_SPEC:
+        raise SpecIngestFailed(f"The spec of `{name}` has more than {LARGEST_SPEC} bytes.", feature_id=name)
+    source = SpecSource(source_path=arguments.source_path, sha256=hashlib.sha256(data).hexdigest())
+    with kernel.record.read() as view:
+        _known(view, arguments)
+    with kernel.locks.files():
+        found = kernel.files.fingerprint(path)
+        if found is not None and found != source.sha256:
+            kernel.files.set_aside(path)
+        if found != source.sha256:
+            kernel.files.write(path, data)
+
+    def decide(tx: Transaction) -> Outcome:
+        known = tx.get(IngestedSpec, name)
+        if known is None or known.source != source:
+            version = known.version + 1 if known else 1
+            tx.put(IngestedSpec(version=version, feature_id=name, source=source), name)
+            tx.append(call.event("spec_ingested", name, **msgspec.to_builtins(source)))
+            state = _known(tx, arguments)
+            if state is not None:
+                store(tx, state, msgspec.structs.replace(state, spec=source), now=kernel.now())
+        return Ingested(feature_id=name, spec_path=path, source=source, changed=found != source.sha256)
+
+    return call.commit(decide)
+
+
+def _known(view: Snapshot, arguments: IngestSpec) -> FeatureState | None:
+    """Return the feature, if it is made already, at the version that the arguments expect."""
+    is_made = view.get(FeatureState, arguments.feature_id) is not None
+    return the_feature(view, arguments) if is_made or arguments.expected_version is not None else None
+
+
+TOOLS = (
+    Tool(
+        name="feature.discover_specs",
+        summary="Return every `agentic/features/*/spec.md` of the checkout, and those that cannot be used.",
+        arguments=Arguments,
+        output=Specs,
+        roles=READERS,
+        run=discover_specs,
+    ),
+    Tool(
+        name="feature.ingest_spec",
+        summary="Put the text of a spec where features are made from, and note where it came from.",
+        arguments=IngestSpec,
+        output=Ingested,
+        roles=COORDINATORS,
+        run=ingest_spec,
+        mutates=True,
+    ),
+)

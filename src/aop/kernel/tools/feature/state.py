@@ -1,0 +1,196 @@
+"""Tools that change what is known of a feature, and nothing of what it is: its status by hand, and notes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from aop.core.errors import ForbiddenToolForRole, InvalidArguments, InvalidStatusTransition, Json
+from aop.core.roles import Role
+from aop.kernel.features.lifecycle import moved, no_such_step, steps_by_hand, store
+from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, feature_named, the_feature
+from aop.kernel.gateway.principals import Principal
+from aop.kernel.gateway.role_sets import COORDINATORS, READERS
+from aop.kernel.plans.waiting_queue import follow_status
+from aop.kernel.record.documents.features import FeatureState, RoleStatus, Status
+from aop.kernel.record.port import Transaction
+
+# --- feature.state_patch -------------------------------------------------------------------------
+
+SessionId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$")]
+
+
+class Part(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A part of a patch: what it does not name stays as it is."""
+
+
+class RolePatch(Part, frozen=True, kw_only=True):
+    planner: RoleStatus | None = None
+    """What the planner is doing."""
+    builder: RoleStatus | None = None
+    """What the builder is doing."""
+    qa: RoleStatus | None = None
+    """What QA is doing."""
+
+
+class ClusterPatch(Part, frozen=True, kw_only=True):
+    orchestrator_session_id: SessionId | None = None
+    planner_session_id: SessionId | None = None
+    builder_session_id: SessionId | None = None
+    qa_session_id: SessionId | None = None
+
+
+class Patch(Part, frozen=True, kw_only=True):
+    """All that may be set by hand. Tree, base, gates, evidence and version follow from work, never from a wish."""
+
+    status: Status | None = None
+    status_reason: Annotated[str, Meta(min_length=1, max_length=1000)] | None = None
+    role_status: RolePatch = RolePatch()
+    cluster: ClusterPatch = ClusterPatch()
+
+
+class PatchState(ChangeArguments, frozen=True, kw_only=True):
+    expected_version: Annotated[int, Meta(ge=1)]
+    patch: Patch
+    """What to set; the rest stays as it is."""
+
+
+class PatchedState(Struct, frozen=True, kw_only=True):
+    feature_id: str
+    version: int
+    status: Status
+    status_reason: str
+    changed: tuple[str, ...]
+    """The names that the patch set."""
+
+
+def state_patch(call: Call, arguments: PatchState) -> Outcome:
+    """Set what may be set by hand: a status that needs no proof, with a reason; who works on the feature, and how."""
+    patch = _without_secrets(call, arguments.patch)
+    changed = tuple(msgspec.to_builtins(patch))
+    if not changed:
+        raise InvalidArguments("The patch changes nothing.", allowed=list(Patch.__struct_fields__))
+
+    def decide(tx: Transaction) -> Outcome:
+        state = the_feature(tx, arguments)
+        after = msgspec.structs.replace(
+            _with_status(state, patch, call.principal),
+            role_status=msgspec.structs.replace(state.role_status, **msgspec.to_builtins(patch.role_status)),
+            cluster=msgspec.structs.replace(state.cluster, **msgspec.to_builtins(patch.cluster)),
+        )
+        stored = store(tx, state, after, now=call.kernel.now())
+        if stored.status is not state.status:
+            steps: dict[str, Json] = {"old": state.status, "new": stored.status, "reason": stored.status_reason}
+            tx.append(call.event("status_changed", stored.feature_id, **steps))
+            follow_status(tx, call, stored)
+        tx.append(call.event("state_patched", stored.feature_id, patch=msgspec.to_builtins(patch)))
+        return PatchedState(
+            feature_id=stored.feature_id,
+            version=feature_named(tx, stored.feature_id).version,
+            status=stored.status,
+            status_reason=stored.status_reason,
+            changed=changed,
+        )
+
+    return call.commit(decide)
+
+
+def _without_secrets(call: Call, patch: Patch) -> Patch:
+    reason = patch.status_reason
+    return patch if reason is None else msgspec.structs.replace(patch, status_reason=_one_line(call, reason))
+
+
+def _with_status(state: FeatureState, patch: Patch, caller: Principal) -> FeatureState:
+    if patch.status is None:
+        reason = state.status_reason if patch.status_reason is None else patch.status_reason
+        return msgspec.structs.replace(state, status_reason=reason)
+    allowed = steps_by_hand(state)
+    if patch.status not in allowed:
+        raise no_such_step(state, patch.status, allowed)
+    if patch.status is Status.FAILED and not (caller.person or caller.role is Role.SYSTEM):
+        raise ForbiddenToolForRole(
+            f"Only a person or the system gives up on `{state.feature_id}`.",
+            hint="Set `blocked` with a reason, and a person decides.",
+            role=caller.role,
+            status=patch.status,
+        )
+    if not patch.status_reason:
+        raise InvalidStatusTransition(
+            f"The feature `{state.feature_id}` cannot become `{patch.status}` without a reason.",
+            hint="Say why in `status_reason`; people read it.",
+            feature_id=state.feature_id,
+            status=state.status,
+            allowed=sorted(allowed),
+        )
+    return moved(state, patch.status, reason=patch.status_reason)
+
+
+# --- feature.log_append --------------------------------------------------------------------------
+
+
+class LogAppend(ChangeArguments, frozen=True, kw_only=True):
+    note: Annotated[str, Meta(min_length=1, max_length=4000)]
+    """What people should know; it is kept as one line, without secrets."""
+
+
+class Noted(Struct, frozen=True, kw_only=True):
+    feature_id: str
+    seq: int
+    """The number of the note in the journal."""
+    at: str
+    """When it was kept, in UTC."""
+    actor: str
+    """Who wrote it."""
+    note: str
+    """As it was kept: one line, without secrets."""
+
+
+def log_append(call: Call, arguments: LogAppend) -> Outcome:
+    """Keep a note in the journal, with who wrote it and when; `decisions.md` tells it."""
+    note = _one_line(call, arguments.note)
+
+    def decide(tx: Transaction) -> Outcome:
+        state = the_feature(tx, arguments)
+        entry = tx.append(call.event("note_added", state.feature_id, note=note))
+        tx.mark_unshown("decisions", state.feature_id)
+        return Noted(feature_id=state.feature_id, seq=entry.seq, at=entry.event.at, actor=entry.event.actor, note=note)
+
+    return call.commit(decide)
+
+
+def _one_line(call: Call, text: str) -> str:
+    """Return a text as it may be kept.
+
+    Raises: InvalidArguments if nothing is left of it.
+    """
+    line = " ".join(call.kernel.redact(text).split())
+    if not line:
+        raise InvalidArguments("The text is only white space.", tool=call.tool.name)
+    return line
+
+
+TOOLS = (
+    Tool(
+        name="feature.state_patch",
+        summary="Set a status that needs no proof (blocked, back to work), with a reason, or who works on the feature.",
+        arguments=PatchState,
+        output=PatchedState,
+        roles=COORDINATORS,
+        run=state_patch,
+        mutates=True,
+        brief=True,
+        expandable=True,
+    ),
+    Tool(
+        name="feature.log_append",
+        summary="Keep a note about the feature, with your name and the time.",
+        arguments=LogAppend,
+        output=Noted,
+        roles=READERS,
+        run=log_append,
+        mutates=True,
+        brief=True,
+    ),
+)

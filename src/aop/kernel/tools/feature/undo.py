@@ -1,0 +1,226 @@
+"""Tools on the trees that a feature was: listing them, and going back to an earlier one."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from aop.core.errors import Fault, FileNotFound, InvalidArguments, Json
+from aop.core.ids import ObjectId, TreeId
+from aop.kernel.features.lifecycle import moved, must_be, store
+from aop.kernel.features.worktree_hold import held_worktree
+from aop.kernel.gates.qa_index import next_index, required_steps
+from aop.kernel.gates.steps import unproven
+from aop.kernel.gateway.calls import (
+    Call,
+    ChangeArguments,
+    FeatureArguments,
+    Kernel,
+    Outcome,
+    Tool,
+    feature_named,
+    the_feature,
+)
+from aop.kernel.gateway.role_sets import COORDINATORS, READERS
+from aop.kernel.patches.checks import judge_plan
+from aop.kernel.plans.checks import bounds_of
+from aop.kernel.plans.waiting_queue import follow_status
+from aop.kernel.record.documents.features import FeatureState, Status
+from aop.kernel.record.documents.plans import AcceptedPlan
+from aop.kernel.record.documents.qa import QaIndex
+from aop.kernel.record.port import Snapshot, Transaction
+
+WITH_TREES = ("feature_initialised", "feature_rebased", "patch_applied", "tree_undone")
+
+
+class TreeFacts(Struct, frozen=True, kw_only=True):
+    number: int
+    """Its place among the trees of the feature; 0 is the base, without a change."""
+    tree: str
+    at: str
+    """When the feature became it, in UTC."""
+    actor: str
+    """Who made it so."""
+    operation_id: str
+    """The call that did."""
+    event: str
+    """How: by a patch, by undoing, or by being made or moved onto another base."""
+    files: int
+    """How many files the patch changed."""
+    current: bool
+    """Whether the feature is this tree now."""
+
+
+class Trees(Struct, frozen=True, kw_only=True):
+    feature_id: str
+    version: int
+    trees: tuple[TreeFacts, ...]
+    """Oldest first, since the feature was last put on a base."""
+
+
+def trees(call: Call, arguments: FeatureArguments) -> Outcome:
+    """Return every tree that a feature was, with when and by which call."""
+    with call.kernel.record.read() as view:
+        state = the_feature(view, arguments)
+        found = _trees(call.kernel, view, state)
+    return Trees(feature_id=state.feature_id, version=state.version, trees=found)
+
+
+class Undo(ChangeArguments, frozen=True, kw_only=True):
+    to: Annotated[str, Meta(pattern="^([0-9]{1,6}|[0-9a-f]{7,64})$")]
+    """The number or the id of an earlier tree, as `feature.trees` lists them; an id may be shortened."""
+
+
+class Undone(Struct, frozen=True, kw_only=True):
+    feature_id: str
+    version: int
+    status: Status
+    tree: str
+    before: str
+    """The tree that was left; it stays reachable under `refs/aop/undone/`."""
+
+
+def undo(call: Call, arguments: Undo) -> Outcome:
+    """Make a feature be one of its earlier trees again; its gates are stale then, and approvals are void."""
+    kernel, config = call.kernel, call.kernel.config()
+    with held_worktree(kernel, arguments.feature_id):
+        with kernel.record.read() as view:
+            seen = the_feature(view, arguments)
+            accepted = view.get(AcceptedPlan, seen.feature_id)
+            target = _named(arguments.to, _trees(kernel, view, seen))
+        must_be(seen, Status.BUILDING, Status.QA, Status.READY_TO_MERGE, Status.BLOCKED, to="go back")
+        base_tree = kernel.git.tree_of(seen.base_commit)
+        whole_diff = _whole_diff(kernel, base_tree, target)
+        _judge(kernel, accepted, base_tree, target)
+        kernel.git.keep(seen.feature_id, seen.tree, aside=True)
+
+        def decide(tx: Transaction) -> Outcome:
+            # At this version the feature has the plan that the tree was judged by.
+            state = the_feature(tx, msgspec.structs.replace(arguments, expected_version=seen.version))
+            reason = f"A person went back to tree `{target[:12]}`."
+            after = msgspec.structs.replace(_back(state, reason), tree=target, gates=unproven(state.gates))
+            stored = store(tx, state, after, now=kernel.now())
+            known = tx.get(QaIndex, stored.feature_id)
+            steps = required_steps(stored, accepted.plan if accepted else None, config)
+            tx.put(next_index(known, stored, whole_diff, steps=steps), stored.feature_id)
+            tx.mark_unshown("worktree", stored.feature_id)
+            _tell(tx, call, state, stored)
+            now = feature_named(tx, stored.feature_id)
+            return Undone(
+                feature_id=now.feature_id, version=now.version, status=now.status, tree=target, before=state.tree
+            )
+
+        return call.commit(decide)
+
+
+def _tell(tx: Transaction, call: Call, before: FeatureState, after: FeatureState) -> None:
+    tx.append(call.event("tree_undone", after.feature_id, tree=after.tree, before=before.tree))
+    if before.status is not after.status:
+        steps: dict[str, Json] = {"old": before.status, "new": after.status, "reason": after.status_reason}
+        tx.append(call.event("status_changed", after.feature_id, **steps))
+        follow_status(tx, call, after)
+
+
+def _trees(kernel: Kernel, view: Snapshot, state: FeatureState) -> tuple[TreeFacts, ...]:
+    found: list[TreeFacts] = []
+    for entry in view.journal(feature_id=state.feature_id, kinds=WITH_TREES):
+        event = entry.event
+        is_base = event.kind in ("feature_initialised", "feature_rebased")
+        # Trees of another base, or of a feature that had this name before, are none that it can go back to.
+        found = [] if is_base else found
+        fallback = kernel.git.tree_of(state.base_commit) if event.kind == "feature_initialised" else state.tree
+        facts = TreeFacts(
+            number=len(found),
+            tree=str(event.payload.get("tree", fallback)),
+            at=event.at,
+            actor=event.actor,
+            operation_id=event.operation_id,
+            event=event.kind,
+            files=_count(event.payload.get("files")),
+            current=False,
+        )
+        found.append(facts)
+    newest = max((facts.number for facts in found if facts.tree == state.tree), default=-1)
+    return tuple(msgspec.structs.replace(facts, current=facts.number == newest) for facts in found)
+
+
+def _count(files: Json) -> int:
+    return files if isinstance(files, int) else 0
+
+
+def _named(wish: str, known: tuple[TreeFacts, ...]) -> TreeId:
+    """Return the tree that a person means.
+
+    Raises: InvalidArguments.
+    """
+    by_number = [facts.tree for facts in known if wish == str(facts.number)]
+    trees = by_number or sorted({facts.tree for facts in known if len(wish) >= 7 and facts.tree.startswith(wish)})
+    if len(trees) != 1:
+        raise InvalidArguments(
+            f"`{wish}` names {'no' if not trees else 'more than one'} tree of this feature.",
+            hint="`feature.trees` lists them, with their numbers.",
+            tool="feature.undo",
+        )
+    if any(facts.current and facts.tree == trees[0] for facts in known):
+        raise InvalidArguments(f"The feature is the tree `{trees[0][:12]}` already.", tool="feature.undo")
+    return TreeId(ObjectId(trees[0]))
+
+
+def _whole_diff(kernel: Kernel, base: TreeId, target: TreeId) -> bytes:
+    try:
+        return kernel.git.diff(base, target, context_lines=0)
+    except Fault as error:
+        raise FileNotFound(
+            f"The tree `{target[:12]}` is not in the repository any more.",
+            hint="Git collects old objects that no ref names; go back to another tree.",
+            tree=target,
+        ) from error
+
+
+def _judge(kernel: Kernel, accepted: AcceptedPlan | None, base: TreeId, target: TreeId) -> None:
+    """Refuse a tree that the plan as it is now does not allow.
+
+    Raises: AreaNotAllowed, UnplannedFile.
+    """
+    if accepted is not None:
+        policy = kernel.config().policy
+        rules = policy.patch_policy
+        bounds = bounds_of(accepted.plan, policy)
+        judge_plan(
+            kernel.git.changes(base, target), bounds, areas=rules.enforce_allowed_areas, files=rules.enforce_plan
+        )
+
+
+def _back(state: FeatureState, reason: str) -> FeatureState:
+    """Return the feature where it is built: what was proven of it is not any more."""
+    if state.status is Status.BLOCKED:
+        was_further = state.blocked_from in (Status.QA, Status.READY_TO_MERGE)
+        return msgspec.structs.replace(state, blocked_from=Status.BUILDING if was_further else state.blocked_from)
+    if state.status is Status.QA:
+        # No step leads back from `qa` by itself; with another tree the feature is where it was before its gates ran.
+        return msgspec.structs.replace(state, status=Status.BUILDING, status_reason=reason)
+    return state if state.status is Status.BUILDING else moved(state, Status.BUILDING, reason=reason)
+
+
+TOOLS = (
+    Tool(
+        name="feature.trees",
+        summary="Return every tree that a feature was, with when and by which call.",
+        arguments=FeatureArguments,
+        output=Trees,
+        roles=READERS,
+        run=trees,
+    ),
+    Tool(
+        name="feature.undo",
+        summary="Make a feature be one of its earlier trees again; gates are stale then, and approvals void.",
+        arguments=Undo,
+        output=Undone,
+        roles=COORDINATORS,
+        run=undo,
+        mutates=True,
+        person_only=True,
+    ),
+)

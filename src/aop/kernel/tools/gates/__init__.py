@@ -1,0 +1,1 @@
+"""Tools on gates: running them, their status, QA index and evidence."""

@@ -1,0 +1,216 @@
+"""Tools on the QA index: what still has to be tested, and what a batch of tests found out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Annotated, get_args
+
+import msgspec
+from msgspec import Meta, Struct
+
+from aop.core.errors import InvalidArguments, QaIndexVersionConflict
+from aop.kernel.features.lifecycle import must_be
+from aop.kernel.gates.qa_index import SETTLED, ChangeType, GateProof, Mark, marked
+from aop.kernel.gates.runs import planned_subjects
+from aop.kernel.gateway.calls import Call, ChangeArguments, FeatureArguments, Kernel, Outcome, Tool, the_feature
+from aop.kernel.gateway.role_sets import READERS, TESTERS
+from aop.kernel.record.documents.features import FeatureState, Status
+from aop.kernel.record.documents.gate_runs import GateRun
+from aop.kernel.record.documents.plans import AcceptedPlan
+from aop.kernel.record.documents.qa import QaIndex, QaItem, QaStatus
+from aop.kernel.record.port import Snapshot, Transaction
+
+MOST_MARKS = 1_000
+MOST_REFS = 20
+MOST_TOLD = 20
+
+
+# --- qa.test_index_get ---------------------------------------------------------------------------
+
+
+class PendingHunk(Struct, frozen=True, kw_only=True):
+    ref: str
+    """What `qa.test_index_update` names it by."""
+    start_line: int
+    """The first line, counted from 1; 0 where a file as a whole was changed."""
+    end_line: int
+    """The last line."""
+    change_type: ChangeType
+    """What happened to these lines."""
+    status: QaStatus
+    """What QA knows of it."""
+    required_tests: tuple[str, ...]
+    """What must pass, as `<mode>:<step>`."""
+
+
+class PendingFile(Struct, frozen=True, kw_only=True):
+    path: str
+    hunks: tuple[PendingHunk, ...]
+    """Those that have neither passed nor been waived."""
+
+
+class IndexText(Struct, frozen=True, kw_only=True):
+    feature_id: str
+    index: QaIndex | None
+    """None until the first patch."""
+    counts: Mapping[str, int]
+    """How many files have each status."""
+    hunk_counts: Mapping[str, int]
+    """How many hunks have each status."""
+    pending: tuple[PendingFile, ...]
+    """Exactly what is still to be tested."""
+
+
+def get(call: Call, arguments: FeatureArguments) -> Outcome:
+    """Return the index of a feature, and what of it is open."""
+    with call.kernel.record.read() as view:
+        state = the_feature(view, arguments)
+        index = view.get(QaIndex, state.feature_id)
+    items = index.items if index else ()
+    return IndexText(
+        feature_id=state.feature_id,
+        index=index,
+        counts=_counted([item.status for item in items]),
+        hunk_counts=_counted([hunk.status for item in items for hunk in item.hunks]),
+        pending=tuple(_pending(item) for item in items if item.status not in SETTLED),
+    )
+
+
+def _counted(statuses: Sequence[QaStatus]) -> dict[str, int]:
+    found = Counter(statuses)
+    return {status: found[status] for status in get_args(QaStatus)}
+
+
+def _pending(item: QaItem) -> PendingFile:
+    return PendingFile(
+        path=item.path,
+        hunks=tuple(
+            PendingHunk(
+                ref=hunk.ref,
+                start_line=hunk.start_line,
+                end_line=hunk.end_line,
+                change_type=hunk.change_type,
+                status=hunk.status,
+                required_tests=item.required_tests,
+            )
+            for hunk in item.hunks
+            if hunk.status not in SETTLED
+        ),
+    )
+
+
+# --- qa.test_index_update ------------------------------------------------------------------------
+
+
+class UpdateIndex(ChangeArguments, frozen=True, kw_only=True):
+    expected_version: Annotated[int, Meta(ge=1)]
+    """The version of the index that the caller has read."""
+    updates: Annotated[tuple[Mark, ...], Meta(min_length=1, max_length=MOST_MARKS)]
+    """What to set, file by file."""
+    evidence_refs: Annotated[tuple[str, ...], Meta(max_length=MOST_REFS)] = ()
+    """The gate runs of this feature that the updates rest on."""
+
+
+class UpdatedIndex(Struct, frozen=True, kw_only=True):
+    feature_id: str
+    version: int
+    """The version of the index now."""
+    counts: Mapping[str, int]
+    """How many files have each status."""
+    hunk_counts: Mapping[str, int]
+    """How many hunks have each status."""
+
+
+def update(call: Call, arguments: UpdateIndex) -> Outcome:
+    """Mark hunks of the feature as it is now; to pass, they need gate runs that AOP itself has recorded."""
+    marks = tuple(msgspec.structs.replace(mark, reason=_one_line(call, mark.reason)) for mark in arguments.updates)
+
+    def decide(tx: Transaction) -> Outcome:
+        # `expected_version` is that of the index, not of the feature.
+        state = the_feature(tx, FeatureArguments(feature_id=arguments.feature_id))
+        before = _index_at(tx, state, arguments.expected_version)
+        must_be(state, Status.BUILDING, Status.QA, Status.READY_TO_MERGE, Status.BLOCKED, to="have its tests marked")
+        index = marked(before, marks, _proof(call.kernel, tx, state, arguments.evidence_refs))
+        tx.put(index, state.feature_id)
+        tx.mark_unshown("feature", state.feature_id)
+        tx.append(
+            call.event(
+                "qa_index_updated",
+                state.feature_id,
+                index_version=index.version,
+                summary=_summary(marks),
+                evidence_refs=list(arguments.evidence_refs),
+            )
+        )
+        return UpdatedIndex(
+            feature_id=state.feature_id,
+            version=index.version,
+            counts=_counted([item.status for item in index.items]),
+            hunk_counts=_counted([hunk.status for item in index.items for hunk in item.hunks]),
+        )
+
+    return call.commit(decide)
+
+
+def _one_line(call: Call, text: str) -> str:
+    return " ".join(call.kernel.redact(text).split())
+
+
+def _index_at(view: Snapshot, state: FeatureState, expected: int) -> QaIndex:
+    index = view.get(QaIndex, state.feature_id)
+    if index is None or index.version != expected:
+        current = index.version if index else 0
+        raise QaIndexVersionConflict(
+            f"The QA index of `{state.feature_id}` is at version {current}, not {expected}.",
+            expected_version=expected,
+            current_version=current,
+        )
+    return index
+
+
+def _proof(kernel: Kernel, view: Snapshot, state: FeatureState, refs: Sequence[str]) -> GateProof:
+    runs = []
+    for ref in refs:
+        run = view.get(GateRun, ref)
+        if run is None or run.feature_id != state.feature_id:
+            raise InvalidArguments(
+                f"`{state.feature_id}` has no gate run `{ascii(ref[:80])[1:-1]}`.",
+                hint="Name runs by the `run_id` that `gates.run` and `evidence.latest` return.",
+                evidence_ref=ref[:80],
+            )
+        runs.append(run)
+    accepted = view.get(AcceptedPlan, state.feature_id)
+    subjects = planned_subjects(state, accepted.plan if accepted else None, kernel.config())
+    return GateProof(runs=tuple(runs), subjects=subjects)
+
+
+def _summary(marks: Sequence[Mark]) -> str:
+    """Tell what was marked; a waiver stands there with its reason, for whoever reads the decisions."""
+    told = [
+        f"{mark.path}: {len(mark.hunk_refs) or 'all'} {mark.status}" + (f" ({mark.reason})" if mark.reason else "")
+        for mark in marks[:MOST_TOLD]
+    ]
+    return "; ".join(told) + (f"; and {len(marks) - MOST_TOLD} more" if len(marks) > MOST_TOLD else "")
+
+
+TOOLS = (
+    Tool(
+        name="qa.test_index_get",
+        summary="Return the QA index, how much of it has which status, and exactly what is still to be tested.",
+        arguments=FeatureArguments,
+        output=IndexText,
+        roles=READERS,
+        run=get,
+    ),
+    Tool(
+        name="qa.test_index_update",
+        summary="Mark hunks after a batch of tests: as passed only with the gate runs that prove it.",
+        arguments=UpdateIndex,
+        output=UpdatedIndex,
+        roles=TESTERS,
+        run=update,
+        mutates=True,
+        brief=True,
+    ),
+)

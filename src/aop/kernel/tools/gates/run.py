@@ -1,0 +1,232 @@
+"""Tools on gates: which there are, and running them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from aop.core.errors import EvidenceStale, InvalidOverridePrecedence
+from aop.kernel.config.gates import Mode
+from aop.kernel.features.lifecycle import moved, must_be, store
+from aop.kernel.features.worktree_hold import held_worktree, note_quarantined
+from aop.kernel.gates.baselines import base_tests
+from aop.kernel.gates.reports.coverage import PARSERS
+from aop.kernel.gates.runs import (
+    GatePlan,
+    asking_for,
+    failure_of,
+    machine_of,
+    planned_gates,
+    pointers,
+    record_run,
+    run_gates,
+)
+from aop.kernel.gates.steps import profile_named, with_verdict
+from aop.kernel.gateway.calls import Answered, Arguments, Call, ChangeArguments, Outcome, Tool, the_feature
+from aop.kernel.gateway.role_sets import GATE_RUNNERS, READERS
+from aop.kernel.record.documents.features import TERMINAL, FeatureState, Status
+from aop.kernel.record.documents.gate_runs import GateRun, StepResult, Verdict
+from aop.kernel.record.documents.obligations import ObligationLedger
+from aop.kernel.record.documents.plans import AcceptedPlan
+from aop.kernel.record.port import Transaction
+from aop.kernel.tools.gates.status import GATES_RUN, telling
+
+ADVANCES: Mapping[tuple[Status, Mode], Status] = {
+    (Status.BUILDING, Mode.FAST): Status.QA,
+    (Status.QA, Mode.FULL): Status.READY_TO_MERGE,
+}
+"""What a pass makes of a feature (AOP-249, AOP-250)."""
+
+
+# --- gates.list ----------------------------------------------------------------------------------
+
+
+class ListGates(Arguments, frozen=True, kw_only=True):
+    profile: str | None = None
+
+
+class GateList(Struct, frozen=True, kw_only=True):
+    profiles: Mapping[str, Any]
+    capabilities: tuple[str, ...]
+    required_modes: tuple[str, ...]
+    required_merge_mode: str
+    sources: Mapping[str, str]
+    warnings: tuple[str, ...]
+
+
+def list_gates(call: Call, arguments: ListGates) -> Outcome:
+    """Return the gate profiles as they are in force."""
+    config = call.kernel.config()
+    profiles = config.gates.profiles
+    if arguments.profile is not None:
+        profiles = {arguments.profile: profile_named(config.gates, arguments.profile)}
+    return GateList(
+        profiles=msgspec.to_builtins(profiles),
+        capabilities=tuple(sorted(PARSERS)),
+        required_modes=config.policy.required_modes,
+        required_merge_mode=config.policy.required_merge_mode,
+        sources=dict(config.sources),
+        warnings=config.warnings,
+    )
+
+
+# --- gates.run -----------------------------------------------------------------------------------
+
+
+class RunGates(ChangeArguments, frozen=True, kw_only=True):
+    mode: Mode
+    profile: str | None = None
+    force: bool = False
+    """Run again although the same gates passed on the same tree already."""
+
+
+class GateResult(Struct, frozen=True, kw_only=True):
+    feature_id: str
+    version: int
+    gate_run_id: str
+    profile: str
+    mode: Mode
+    verdict: Verdict
+    status: Status
+    tree: str
+    steps: tuple[StepResult, ...]
+    coverage: Mapping[str, Any]
+    tests: Mapping[str, Any]
+    findings: tuple[str, ...]
+    sandbox_level: str
+    reused: bool
+    """True when nothing ran, because the same gates passed on the same tree before."""
+
+
+def run(call: Call, arguments: RunGates) -> Outcome:
+    """Run a mode of the feature's gate profile on its tree; a pass moves the feature on."""
+    kernel, config = call.kernel, call.kernel.config()
+    call = telling(call, arguments.feature_id, arguments.mode)
+    with held_worktree(kernel, arguments.feature_id):
+        with kernel.record.read() as view:
+            state = the_feature(view, arguments)
+            accepted = view.get(AcceptedPlan, state.feature_id)
+            ledger = view.get(ObligationLedger, state.feature_id)
+        must_be(state, *(status for status in Status if status not in TERMINAL), to="run gates")
+        _refuse_other_profile(state, arguments)
+        plan = asking_for(planned_gates(state, accepted.plan if accepted else None, arguments.mode, config), ledger)
+        kept = None if arguments.force else _passed_already(call, state, plan)
+        if kept is not None:
+            return call.commit(lambda tx: _record_again(tx, call, arguments, kept))
+        baseline = base_tests(call, plan)
+        finished = _run_in_worktree(call, state, plan, baseline)
+        return call.commit(lambda tx: _record(tx, call, arguments, finished))
+
+
+def _refuse_other_profile(state: FeatureState, arguments: RunGates) -> None:
+    """A pass under a profile of the caller's choice would prove what the caller likes."""
+    if arguments.profile not in (None, state.gate_profile):
+        raise InvalidOverridePrecedence(
+            f"The gates of `{state.feature_id}` are those of the profile `{state.gate_profile}`,"
+            f" not `{arguments.profile}`.",
+            profile=state.gate_profile,
+            asked_for=arguments.profile,
+        )
+
+
+def _run_in_worktree(call: Call, state: FeatureState, plan: GatePlan, baseline: int | None) -> GateRun:
+    git = call.kernel.git
+    checkout = git.ensure_worktree(state.feature_id, state.branch)
+    note_quarantined(call, state.feature_id, git.clear_strays(state.feature_id, state.tree))
+    try:
+        return run_gates(call, plan, checkout, baseline=baseline)
+    finally:
+        # What the steps left behind must not take part in the next run.
+        git.discard_strays(state.feature_id, state.tree)
+
+
+def _record(tx: Transaction, call: Call, arguments: RunGates, finished: GateRun) -> Outcome:
+    state = the_feature(tx, arguments)
+    _refuse_stale(tx, call, state, finished)
+    stored = record_run(tx, call, state, _advanced(state, finished), finished)
+    if finished.verdict is not Verdict.PASS:
+        return failure_of(finished)
+    return Answered(data=_result(stored, finished, reused=False), evidence=pointers(finished))
+
+
+def _passed_already(call: Call, state: FeatureState, plan: GatePlan) -> GateRun | None:
+    """Return the newest run of this mode, if it passed, here, and was about exactly what a run would be about now."""
+    run_id = state.evidence.latest_by_mode.get(plan.mode)
+    with call.kernel.record.read() as view:
+        run = view.get(GateRun, run_id) if run_id else None
+    if run is None or run.verdict is not Verdict.PASS or run.subject != plan.subject:
+        return None
+    if not run.tests.get("named", {}).keys() >= set(plan.named_tests):
+        # It was not asked what became of them, and its report is gone.
+        return None
+    return run if run.machine == machine_of(call, plan) else None
+
+
+def _record_again(tx: Transaction, call: Call, arguments: RunGates, kept: GateRun) -> Outcome:
+    state = the_feature(tx, arguments)
+    _refuse_stale(tx, call, state, kept)
+    after = _advanced(state, kept)
+    stored = state if after == state else store(tx, state, after, now=call.kernel.now())
+    tx.append(call.event("gates_reused", stored.feature_id, gate_run_id=kept.run_id, mode=kept.mode))
+    return Answered(data=_result(stored, kept, reused=True), evidence=pointers(kept))
+
+
+def _advanced(state: FeatureState, run: GateRun) -> FeatureState:
+    """Return the feature with a run's verdict, and in the status that a pass brings it to."""
+    after = with_verdict(state, run)
+    advance = ADVANCES.get((state.status, Mode(run.mode)))
+    return moved(after, advance) if run.verdict is Verdict.PASS and advance is not None else after
+
+
+def _refuse_stale(tx: Transaction, call: Call, state: FeatureState, finished: GateRun) -> None:
+    """A plan or a configuration that came while the gates ran may demand others."""
+    accepted = tx.get(AcceptedPlan, state.feature_id)
+    now = planned_gates(state, accepted.plan if accepted else None, Mode(finished.mode), call.kernel.config())
+    if now.subject != finished.subject:
+        raise EvidenceStale(
+            f"What the `{finished.mode}` gates of `{state.feature_id}` are was changed while they ran.",
+            problems=[f"`{finished.mode}` ran on something else than what the feature is now"],
+        )
+
+
+def _result(state: FeatureState, finished: GateRun, *, reused: bool) -> GateResult:
+    return GateResult(
+        feature_id=state.feature_id,
+        version=state.version,
+        gate_run_id=finished.run_id,
+        profile=finished.profile,
+        mode=Mode(finished.mode),
+        verdict=finished.verdict,
+        status=state.status,
+        tree=finished.subject.tree,
+        steps=finished.steps,
+        coverage=finished.coverage,
+        tests=finished.tests,
+        findings=finished.findings,
+        sandbox_level=finished.sandbox_level,
+        reused=reused,
+    )
+
+
+TOOLS = (
+    Tool(
+        name="gates.list",
+        summary="Return the gate profiles, their modes and steps, and where they were read from.",
+        arguments=ListGates,
+        output=GateList,
+        roles=READERS,
+        run=list_gates,
+    ),
+    Tool(
+        name=GATES_RUN,
+        summary="Run the fast, full or merge gates of the feature's profile on its tree.",
+        arguments=RunGates,
+        output=GateResult,
+        roles=GATE_RUNNERS,
+        run=run,
+        mutates=True,
+    ),
+)

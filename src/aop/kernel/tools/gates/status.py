@@ -1,0 +1,115 @@
+"""Looking at a gate run by the operation id of its call: still running, finished, or interrupted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from aop.core.errors import OperationInProgress, UnknownOperation
+from aop.core.ids import OPERATION_ID_PATTERN, OperationId
+from aop.kernel.config.gates import Mode
+from aop.kernel.gateway.calls import Call, FeatureArguments, Outcome, Tool, the_feature
+from aop.kernel.gateway.role_sets import READERS
+from aop.kernel.record.port import Operation
+
+GATES_RUN = "gates.run"
+MOST_LINES = 100
+
+
+class Progress(Struct, frozen=True, kw_only=True):
+    """What a gate run notes in its ledger entry while it runs."""
+
+    feature_id: str
+    mode: Mode
+    lines: tuple[str, ...] = ()
+
+
+def telling(call: Call, feature_id: str, mode: Mode) -> Call:
+    """Return the call with a `report` that the ledger keeps as well, where other processes can read it."""
+    progress = Progress(feature_id=feature_id, mode=mode)
+    call.intend(msgspec.to_builtins(progress))
+    lines: list[str] = []
+
+    def report(line: str) -> None:
+        lines.append(line)
+        call.intend(msgspec.to_builtins(msgspec.structs.replace(progress, lines=tuple(lines[-MOST_LINES:]))))
+        call.report(line)
+
+    return msgspec.structs.replace(call, report=report)
+
+
+class GateStatusArguments(FeatureArguments, frozen=True, kw_only=True):
+    operation_id: Annotated[str, Meta(pattern=OPERATION_ID_PATTERN)]
+    """The id that the call of `gates.run` had."""
+
+
+class GateStatus(Struct, frozen=True, kw_only=True):
+    feature_id: str
+    operation_id: str
+    """The id that was asked for."""
+    mode: Mode
+    state: Literal["running", "finished", "interrupted"]
+    """`interrupted`: whoever ran them is gone; `gates.run` with the same operation id runs them again."""
+    progress: tuple[str, ...]
+    """What the run has told so far, oldest first."""
+    answer: Mapping[str, Any] | None
+    """What `gates.run` answered, whole; null while there is no answer."""
+
+
+def status(call: Call, arguments: GateStatusArguments) -> Outcome:
+    """Return how far a gate run is, without waiting for it."""
+    with call.kernel.record.read() as view:
+        the_feature(view, arguments)
+    operation, alive = _found(call, OperationId(arguments.operation_id))
+    if operation is None or operation.tool != GATES_RUN or operation.intent is None:
+        raise _unknown(arguments)
+    progress = msgspec.convert(operation.intent, Progress)
+    if progress.feature_id != arguments.feature_id:
+        raise _unknown(arguments)
+    state: Literal["running", "interrupted"] = "running" if alive else "interrupted"
+    return GateStatus(
+        feature_id=arguments.feature_id,
+        operation_id=operation.operation_id,
+        mode=progress.mode,
+        state=state if operation.answer is None else "finished",
+        progress=progress.lines,
+        answer=operation.answer,
+    )
+
+
+def _found(call: Call, operation_id: OperationId) -> tuple[Operation | None, bool]:
+    """Return an operation, and whether somebody is at it: its lock ends with its holder."""
+    try:
+        with call.kernel.locks.operation(operation_id, wait_seconds=0.0):
+            return _in_ledger(call, operation_id), False
+    except OperationInProgress:
+        return _in_ledger(call, operation_id), True
+
+
+def _in_ledger(call: Call, operation_id: OperationId) -> Operation | None:
+    with call.kernel.record.read() as view:
+        return view.operation(operation_id)
+
+
+def _unknown(arguments: GateStatusArguments) -> UnknownOperation:
+    return UnknownOperation(
+        f"There is no gate run of `{arguments.feature_id}` under the operation id `{arguments.operation_id}`.",
+        feature_id=arguments.feature_id,
+        operation_id=arguments.operation_id,
+    )
+
+
+TOOLS = (
+    Tool(
+        name="gates.status",
+        summary="Return how far a gate run is, by the operation id of its call: running, finished with its answer, or"
+        " interrupted.",
+        arguments=GateStatusArguments,
+        output=GateStatus,
+        roles=READERS,
+        run=status,
+    ),
+)

@@ -1,0 +1,183 @@
+"""The tool that proves the record itself: the journal's chain, and that what it points to is still what it was."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from aop.core.errors import EvidenceBroken, Fault, ForbiddenToolForRole, UnknownFeature
+from aop.core.ids import FEATURE_ID_PATTERN
+from aop.core.text.json import pretty_json
+from aop.kernel.gateway.calls import Arguments, Call, Kernel, Outcome, Tool
+from aop.kernel.gateway.role_sets import READERS
+from aop.kernel.record.chain import FIRST_HASH, PAGE, whole_chain
+from aop.kernel.record.documents.approvals import Approval
+from aop.kernel.record.documents.base import digest_of
+from aop.kernel.record.documents.gate_runs import GateRun
+from aop.kernel.record.port import JournalEntry
+from aop.kernel.record.projections import folder_of
+
+Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+
+
+class Anchor(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The end of the journal as it was once: what was written down elsewhere shows that nothing was cut off since."""
+
+    seq: Annotated[int, Meta(ge=1)]
+    """The number of the newest entry at that time."""
+    hash: Sha256
+    """Its hash."""
+
+
+class Verify(Arguments, frozen=True, kw_only=True):
+    feature_id: Annotated[str, Meta(pattern=FEATURE_ID_PATTERN)] | None = None
+    """Look at the proof of this feature only; the journal is always looked at as a whole."""
+    anchor: Anchor | None = None
+    """What an earlier `evidence.verify` or an evidence bundle said of the journal's end."""
+
+
+class Verified(Struct, frozen=True, kw_only=True):
+    entries: int
+    """How many entries the journal has; all of them follow from each other."""
+    head_seq: int
+    """The number of the newest entry."""
+    head_hash: str
+    """Its hash. Kept elsewhere, it is an anchor: no entry up to it can be cut off or rewritten unseen."""
+    gate_runs: int
+    """How many gate runs are as the journal says, together with their files."""
+    logs: int
+    """How many logs are as the gate runs say."""
+    approvals: int
+    """How many approvals are as the journal says."""
+    undigested: int
+    """How many gate runs are from a time when their digests were not kept yet."""
+
+
+def verify(call: Call, arguments: Verify) -> Outcome:
+    """Prove that the record was not changed by other means than AOP's, or name the first thing that was."""
+    wanted = _scope(call, arguments)
+    with call.kernel.record.read() as view:
+        told = _Told()
+        for entry in whole_chain(lambda after: view.journal(after=after, limit=PAGE)):
+            told.take(entry, arguments.anchor)
+        told.check_anchor(arguments.anchor)
+        if arguments.feature_id is not None and arguments.feature_id not in told.features:
+            raise UnknownFeature(arguments.feature_id)
+        try:
+            runs = [run for run in view.all(GateRun) if wanted(run.feature_id)]
+            approvals = [approval for approval in view.all(Approval) if wanted(approval.feature_id)]
+        except Fault as fault:
+            raise EvidenceBroken(str(fault), kind="unreadable") from fault
+    logs = sum(_checked_run(call.kernel, run, told.runs) for run in runs)
+    for approval in approvals:
+        _check_approval(approval, told.approvals)
+    return Verified(
+        entries=told.head_seq,
+        head_seq=told.head_seq,
+        head_hash=told.head_hash,
+        gate_runs=len(runs),
+        logs=logs,
+        approvals=len(approvals),
+        undigested=sum(told.runs.get(run.run_id) == "" for run in runs),
+    )
+
+
+def _scope(call: Call, arguments: Verify) -> Callable[[str], bool]:
+    named = arguments.feature_id
+    if named is not None and not call.principal.reaches(named):
+        raise ForbiddenToolForRole(f"This caller may not reach the feature `{named}`.", feature_id=named)
+    return lambda feature: call.principal.reaches(feature) and named in (None, feature)
+
+
+class _Told:
+    """What the journal says of runs and approvals."""
+
+    def __init__(self) -> None:
+        self.head_seq = 0
+        self.head_hash = FIRST_HASH
+        self.features: set[str] = set()
+        """Also those that are deleted."""
+        self.runs: dict[str, str] = {}
+        self.approvals: dict[str, Mapping[str, Any]] = {}
+
+    def take(self, entry: JournalEntry, anchor: Anchor | None) -> None:
+        self.head_seq, self.head_hash = entry.seq, entry.hash
+        payload = entry.event.payload
+        if entry.event.feature_id is not None:
+            self.features.add(entry.event.feature_id)
+        if "gate_run_id" in payload:
+            self.runs.setdefault(str(payload["gate_run_id"]), str(payload.get("run_sha256", "")))
+        if entry.event.kind == "approval_granted":
+            self.approvals[str(payload["approval_id"])] = payload
+        if anchor is not None and anchor.seq == entry.seq and anchor.hash != entry.hash:
+            raise EvidenceBroken(
+                f"Entry {entry.seq} of the journal is not the one that the anchor names.",
+                kind="rewritten",
+                seq=entry.seq,
+            )
+
+    def check_anchor(self, anchor: Anchor | None) -> None:
+        if anchor is not None and self.head_seq < anchor.seq:
+            raise EvidenceBroken(
+                f"The journal ends with entry {self.head_seq}, and once had {anchor.seq}: its end was cut off.",
+                kind="cut",
+                seq=self.head_seq + 1,
+            )
+
+
+def _checked_run(kernel: Kernel, run: GateRun, told: Mapping[str, str]) -> int:
+    """Check one gate run against the journal, its file and its logs; return how many logs there were to check."""
+    recorded = told.get(run.run_id)
+    if recorded is None:
+        raise _differs("missing", f"The journal knows nothing of the gate run `{run.run_id}`", run)
+    if recorded and recorded != digest_of(run):
+        raise _differs("changed", f"The gate run `{run.run_id}` is not the one that the journal tells of", run)
+    path = f"{folder_of(run.feature_id)}/evidence/{run.run_id}.json"
+    written = hashlib.sha256(pretty_json(msgspec.to_builtins(run))).hexdigest()
+    # A run that was followed by another before it was shown has no file.
+    if kernel.files.fingerprint(path) not in (None, written):
+        raise _differs("changed", f"The file `{path}` is not what AOP wrote", run)
+    digests = dict(_logs_of(run))
+    for log_path, digest in digests.items():
+        found = kernel.files.fingerprint(log_path)
+        if found != digest:
+            kind = "missing" if found is None else "changed"
+            raise _differs(
+                kind, f"The log `{log_path}` is {'gone' if found is None else 'not what the step wrote'}", run
+            )
+    return len(digests)
+
+
+def _logs_of(run: GateRun) -> Iterator[tuple[str, str]]:
+    return ((step.log_path, step.log_sha256) for step in run.steps if step.log_sha256)
+
+
+def _check_approval(approval: Approval, told: Mapping[str, Mapping[str, Any]]) -> None:
+    payload = told.get(approval.approval_id, {})
+    if (payload.get("tree"), payload.get("base")) != (approval.tree, approval.base):
+        raise EvidenceBroken(
+            f"The approval `{approval.approval_id}` is not one that the journal tells of.",
+            kind="changed",
+            feature_id=approval.feature_id,
+            approval_id=approval.approval_id,
+        )
+
+
+def _differs(kind: str, message: str, run: GateRun) -> EvidenceBroken:
+    return EvidenceBroken(f"{message}.", kind=kind, feature_id=run.feature_id, gate_run_id=run.run_id)
+
+
+TOOLS = (
+    Tool(
+        name="evidence.verify",
+        summary="Prove that journal, gate runs, logs and approvals are as AOP wrote them, or name what is not.",
+        arguments=Verify,
+        output=Verified,
+        roles=READERS,
+        run=verify,
+    ),
+)

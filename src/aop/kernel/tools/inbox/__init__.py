@@ -1,0 +1,1 @@
+"""Tools of the inbox: questions, answers, requests for a guarded path, notices."""

@@ -1,0 +1,140 @@
+"""Tools that end a question: a person answers it, or its time is up."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from aop.core.errors import AlreadyAnswered, NotAChoice, UnknownQuestion
+from aop.kernel.features.opened_paths import YES, keep_answer
+from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, the_feature
+from aop.kernel.gateway.role_sets import COORDINATORS, SYSTEM
+from aop.kernel.plans.prerequisites import accept_prerequisite, check_prerequisite, place_spec
+from aop.kernel.record.documents.questions import Question, as_of
+from aop.kernel.record.port import Snapshot, Transaction
+from aop.kernel.tools.inbox.ask import LARGEST_TEXT, QuestionFacts, facts_of
+
+
+class QuestionArguments(ChangeArguments, frozen=True, kw_only=True):
+    question_id: Annotated[str, Meta(pattern="^q[0-9]{1,9}$")]
+
+
+def _the_question(view: Snapshot, arguments: QuestionArguments) -> Question:
+    """Return the question that the arguments name.
+
+    Raises: UnknownFeature, VersionConflict, UnknownQuestion.
+    """
+    the_feature(view, arguments)
+    question = view.get(Question, arguments.question_id)
+    if question is None or question.feature_id != arguments.feature_id:
+        raise UnknownQuestion(arguments.question_id)
+    return question
+
+
+class Answer(QuestionArguments, frozen=True, kw_only=True):
+    answer: Annotated[str, Meta(min_length=1, max_length=LARGEST_TEXT)]
+
+
+def answer(call: Call, arguments: Answer) -> Outcome:
+    """Answer a question, once; whoever waits for it goes on. An answer that comes too late only settles that."""
+    text = call.kernel.redact(arguments.answer)
+    _place_spec(call, arguments, text)
+
+    def decide(tx: Transaction) -> Outcome:
+        known = _the_question(tx, arguments)
+        question = _settled(tx, call, known)
+        if not known.is_open:
+            raise _over(question)
+        if not question.is_open:
+            return _over(question)
+        if question.choices and text not in question.choices:
+            raise NotAChoice(question.question_id, question.choices)
+        answered = msgspec.structs.replace(
+            question,
+            version=question.version + 1,
+            answer=text,
+            answered_by=call.principal.actor,
+            answered_at=call.kernel.now(),
+        )
+        tx.put(answered, question.question_id)
+        facts = {"question_id": question.question_id, "answer": text}
+        tx.append(call.event("question_answered", question.feature_id, **facts))
+        if question.opens:
+            keep_answer(tx, answered)
+            kind = "path_opened" if text == YES else "path_kept_closed"
+            tx.append(call.event(kind, question.feature_id, path=question.opens, question_id=question.question_id))
+        if question.prerequisite is not None and text == YES:
+            accept_prerequisite(tx, call, answered, question.prerequisite)
+        return facts_of(answered)
+
+    return call.commit(decide)
+
+
+def _place_spec(call: Call, arguments: Answer, text: str) -> None:
+    """Write the spec of the feature that a yes makes, before anything waits for it.
+
+    Raises: UnknownFeature, InvalidStatusTransition if a feature that would wait for it cannot.
+    """
+    with call.kernel.record.read() as view:
+        question = view.get(Question, arguments.question_id)
+        if text == YES and question is not None and question.is_open and question.prerequisite is not None:
+            check_prerequisite(view, question.prerequisite)
+            place_spec(call.kernel, view, question.prerequisite)
+
+
+def _settled(tx: Transaction, call: Call, question: Question) -> Question:
+    """Keep that the time of a question is up, if it is; return the question as it stands."""
+    now = as_of(question, call.kernel.clock.now())
+    if now is not question:
+        tx.put(now, now.question_id)
+        tx.append(call.event("question_expired", now.feature_id, question_id=now.question_id, answer=now.answer))
+    return now
+
+
+def _over(question: Question) -> AlreadyAnswered:
+    return AlreadyAnswered(
+        f"The question `{question.question_id}` was answered by {question.answered_by}."
+        if question.answer is not None
+        else f"The question `{question.question_id}` is closed: {question.closed_because}",
+        question_id=question.question_id,
+        answer=question.answer,
+    )
+
+
+# --- inbox.expire ----------------------------------------------------------------------------------
+
+
+def expire(call: Call, arguments: QuestionArguments) -> Outcome:
+    """Close a question whose time is up, with its default answer or with none; leave any other as it is."""
+
+    def decide(tx: Transaction) -> Outcome:
+        return facts_of(_settled(tx, call, _the_question(tx, arguments)))
+
+    return call.commit(decide)
+
+
+TOOLS = (
+    Tool(
+        name="inbox.answer",
+        summary="Answer a question of the inbox.",
+        arguments=Answer,
+        output=QuestionFacts,
+        roles=COORDINATORS,
+        run=answer,
+        # Not brief: a yes may write a spec, and whoever shows files holds their lock when it wants the record's.
+        mutates=True,
+        person_only=True,
+    ),
+    Tool(
+        name="inbox.expire",
+        summary="Close a question whose time is up.",
+        arguments=QuestionArguments,
+        output=QuestionFacts,
+        roles=SYSTEM,
+        run=expire,
+        mutates=True,
+        person_only=True,
+    ),
+)

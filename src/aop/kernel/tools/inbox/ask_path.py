@@ -1,0 +1,116 @@
+"""The tool by which a worker asks a person to open one guarded path for its feature; only `inbox.answer` opens it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from aop.core.errors import InvalidArguments, ProtectedPath
+from aop.core.paths.names import exact_path
+from aop.kernel.config.guarded_areas import territory_of
+from aop.kernel.config.in_force import Policy
+from aop.kernel.features.lifecycle import must_be
+from aop.kernel.features.opened_paths import NO, YES, answer_about
+from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, the_feature
+from aop.kernel.gateway.role_sets import READERS
+from aop.kernel.record.documents.features import TERMINAL, FeatureState, Status
+from aop.kernel.record.documents.questions import Question
+from aop.kernel.record.port import Transaction
+from aop.kernel.tools.inbox.ask import put_question
+
+LONGEST_REASON = 2000
+OWN_HINT = "No answer opens it: do without this path."
+
+
+class AskPath(ChangeArguments, frozen=True, kw_only=True):
+    path: Annotated[str, Meta(min_length=1, max_length=1000)]
+    """The guarded file that the feature needs to change: one file, no pattern."""
+    reason: Annotated[str, Meta(min_length=1, max_length=LONGEST_REASON)]
+    """Why; the person who answers reads it."""
+
+
+class PathAsked(Struct, frozen=True, kw_only=True):
+    feature_id: str
+    path: str
+    question_id: str
+    """The authorisation in the inbox, open or answered."""
+    text: str
+    """What the person is asked; empty when the path is open already."""
+    is_open: bool
+    """Whether the feature may change the path already."""
+
+
+def ask_path(call: Call, arguments: AskPath) -> Outcome:
+    """Put an authorisation into the inbox that names feature, path and reason; ask nobody about what is open."""
+    path, reason = exact_path(arguments.path), call.kernel.redact(arguments.reason)
+
+    def decide(tx: Transaction) -> Outcome:
+        state = the_feature(tx, arguments)
+        must_be(state, *(status for status in Status if status not in TERMINAL), to="ask for a path")
+        guard = _guard(call.kernel.config().policy, path)
+        said = answer_about(tx, state.feature_id, path)
+        if said is not None and said.answer == NO:
+            raise ProtectedPath(
+                f"`{path}` may not be changed: a person was asked, and said no.",
+                hint="Do without this path, or change the plan.",
+                path=path,
+                reason=guard,
+                question_id=said.question_id,
+            )
+        if said is not None:
+            return _asked(state, path, said.question_id)
+        waiting = next((each for each in tx.all(Question) if _asks_for(each, state, path)), None)
+        question = waiting or put_question(
+            tx,
+            call,
+            state.feature_id,
+            "authorisation",
+            f"The {call.principal.role} of `{state.feature_id}` needs to change `{path}`, although {guard}. `{YES}`"
+            f" opens this path for this feature until it ends. Its reason: {reason}",
+            detail={"path": path, "guard": guard, "reason": reason},
+            choices=(YES, NO),
+            opens=path,
+        )
+        return _asked(state, path, question.question_id, question.text)
+
+    return call.commit(decide)
+
+
+def _guard(policy: Policy, path: str) -> str:
+    """Return why a path is guarded.
+
+    Raises: InvalidArguments if it is not, ProtectedPath if nobody can open it.
+    """
+    guard = territory_of(policy).guard_of(path)
+    if guard is None:
+        raise InvalidArguments(
+            f"`{path}` is not guarded: nobody needs to open it.",
+            hint="Name it in the plan; a protected area that has a lock needs that lock.",
+            tool="inbox.ask_path",
+        )
+    if territory_of(policy, frozenset({path})).guard_of(path) is not None:
+        raise ProtectedPath(f"`{path}` may not be changed: {guard}.", hint=OWN_HINT, path=path, reason=guard)
+    return guard
+
+
+def _asks_for(question: Question, state: FeatureState, path: str) -> bool:
+    return question.is_open and question.opens == path and question.feature_id == state.feature_id
+
+
+def _asked(state: FeatureState, path: str, question_id: str, text: str = "") -> PathAsked:
+    return PathAsked(feature_id=state.feature_id, path=path, question_id=question_id, text=text, is_open=not text)
+
+
+TOOLS = (
+    Tool(
+        name="inbox.ask_path",
+        summary="Ask a person to open one guarded path for this feature.",
+        arguments=AskPath,
+        output=PathAsked,
+        roles=READERS,
+        run=ask_path,
+        mutates=True,
+        brief=True,
+    ),
+)

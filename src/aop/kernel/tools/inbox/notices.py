@@ -1,0 +1,87 @@
+"""The tool that keeps whom AOP has told of what, so that nobody is told twice; only AOP itself calls it."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal, TypeAlias
+
+from msgspec import Meta, Struct
+
+from aop.core.ids import FeatureId
+from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, the_feature
+from aop.kernel.gateway.role_sets import SYSTEM
+from aop.kernel.record.documents.base import Document, NonEmpty
+from aop.kernel.record.port import Transaction
+
+Delivery: TypeAlias = Literal["sending", "sent", "failed"]
+
+
+class SentNotice(Document, frozen=True, kw_only=True):
+    """One event and one target, under `<event>@<target>`."""
+
+    kind: ClassVar[str] = "notice"
+
+    event_id: NonEmpty
+    target: NonEmpty
+    feature_id: FeatureId
+    outcome: Delivery
+    at: NonEmpty
+
+
+class NoteNotice(ChangeArguments, frozen=True, kw_only=True):
+    event_id: Annotated[str, Meta(pattern=r"^[A-Za-z0-9._:-]{1,200}$")]
+    """What people are told of; one event is told to a target once."""
+    target: Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+    """Who is told, by its name in the policy."""
+    outcome: Delivery
+    """`sending` before, `sent` or `failed` after; what is settled stays as it is."""
+
+
+class NoticeNoted(Struct, frozen=True, kw_only=True):
+    feature_id: str
+    event_id: str
+    """What people are told of."""
+    target: str
+    """Who is told."""
+    outcome: Delivery
+    """What is known now."""
+
+
+def note(call: Call, arguments: NoteNotice) -> Outcome:
+    """Keep that a target is about to be told, was told, or could not be reached."""
+
+    def decide(tx: Transaction) -> Outcome:
+        state = the_feature(tx, arguments)
+        key = f"{arguments.event_id}@{arguments.target}"
+        known = tx.get(SentNotice, key)
+        if known is None or known.outcome == "sending" != arguments.outcome:
+            notice = SentNotice(
+                version=1 if known is None else known.version + 1,
+                event_id=arguments.event_id,
+                target=arguments.target,
+                feature_id=state.feature_id,
+                outcome=arguments.outcome,
+                at=call.kernel.now(),
+            )
+            tx.put(notice, key)
+            facts = {"event_id": notice.event_id, "target": notice.target, "outcome": notice.outcome}
+            tx.append(call.event("notice_noted", state.feature_id, **facts))
+            known = notice
+        return NoticeNoted(
+            feature_id=state.feature_id, event_id=known.event_id, target=known.target, outcome=known.outcome
+        )
+
+    return call.commit(decide)
+
+
+TOOLS = (
+    Tool(
+        name="notices.note",
+        summary="Keep whether somebody was told of an event.",
+        arguments=NoteNotice,
+        output=NoticeNoted,
+        roles=SYSTEM,
+        run=note,
+        mutates=True,
+        person_only=True,
+    ),
+)

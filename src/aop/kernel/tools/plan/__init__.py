@@ -1,0 +1,1 @@
+"""Tools on plans: submission, collisions, locks."""

@@ -1,0 +1,154 @@
+"""`collisions.scan`: where the plans of all features meet, and which features would conflict as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from aop.kernel.config.guarded_areas import territory_of
+from aop.kernel.gateway.calls import Arguments, Call, Kernel, Outcome, Tool
+from aop.kernel.gateway.role_sets import READERS
+from aop.kernel.merges.merge import base_head
+from aop.kernel.merges.trial_merges import ConflictPath, Tip, TrialQuestion, TriedMerge, look
+from aop.kernel.plans.collision_matrix import ComparedPlan, SharedPlace, locks_of, shared_places
+from aop.kernel.plans.collisions import fingerprint
+from aop.kernel.plans.waiting_queue import waiting_plans
+from aop.kernel.record.documents.features import TERMINAL, FeatureState
+from aop.kernel.record.documents.plans import AcceptedPlan, QueuedPlan
+from aop.kernel.record.port import Snapshot
+
+
+class Conflict(Struct, frozen=True, kw_only=True):
+    """Two sides that a merge cannot bring together."""
+
+    ours: str | None
+    """A feature; null is the base branch."""
+    theirs: str
+    """The other feature."""
+    paths: tuple[ConflictPath, ...]
+    """Where; empty if the two have no commit in common, or disagree in names alone."""
+    left_out_paths: int
+    """How many more there are."""
+
+    @property
+    def feature_ids(self) -> tuple[str, ...]:
+        """Return the features that are in conflict."""
+        return (self.theirs,) if self.ours is None else (self.ours, self.theirs)
+
+
+class Waiting(Struct, frozen=True, kw_only=True):
+    """A plan that would be worked on at the same time as others, and waits for them instead."""
+
+    feature_id: str
+    plan_version: int
+    waits_for: tuple[str, ...]
+    """The features that it would run beside."""
+    detected_at: str
+    """Since when it waits."""
+    required_resources: tuple[str, ...]
+    """The locks that it gets when it is let in."""
+    collision_fingerprint: str
+    """The same as long as it waits for the same."""
+
+
+class Scanned(Struct, frozen=True, kw_only=True):
+    compared_plans: int
+    """How many plans were compared, accepted and queued."""
+    collisions: tuple[SharedPlace, ...]
+    """What plans say: each place that more than one of them reaches."""
+    collision_fingerprint: str
+    """The same as long as the same features meet in the same places."""
+    waiting: tuple[Waiting, ...]
+    """The plans that wait, in the order in which they are let in."""
+    conflicts: tuple[Conflict, ...]
+    """What is: each merge that was tried and would not go through."""
+    untried_merges: int
+    """How many merges were put off, so that this call ends soon; the next scan goes on with them."""
+
+
+def scan(call: Call, _arguments: Arguments) -> Outcome:
+    """Compare all plans under the policy as it is now, and try the merges whose sides have moved."""
+    kernel, reaches = call.kernel, call.principal.reaches
+    config = kernel.config()
+    with kernel.record.read() as view:
+        states = [state for state in view.all(FeatureState) if state.status not in TERMINAL]
+        queue = waiting_plans(view)
+        plans = [*_accepted_plans(view, states), *_queued_plans(queue)]
+        known = {tried.between: tried for tried in view.all(TriedMerge)}
+    found = shared_places(plans, territory_of(config.policy), locks_of(config.policy))
+    seen = tuple(place for place in found if any(map(reaches, place.feature_ids)))
+    looked = look(kernel.git, [_tip(state) for state in states], base_head(kernel, config), known)
+    _keep(kernel, looked.fresh, over=looked.over)
+    conflicts = (_conflict(question, tried) for question, tried in looked.conflicts)
+    return Scanned(
+        compared_plans=len(plans),
+        collisions=seen,
+        collision_fingerprint=fingerprint([(place.collision_fingerprint,) for place in seen]),
+        waiting=tuple(_waiting(each) for each in queue if any(map(reaches, (each.feature_id, *each.waits_for)))),
+        conflicts=tuple(each for each in conflicts if any(map(reaches, each.feature_ids))),
+        untried_merges=looked.untried,
+    )
+
+
+def _accepted_plans(view: Snapshot, states: Sequence[FeatureState]) -> list[ComparedPlan]:
+    """Return the plans that hold something."""
+    accepted = {each.plan.feature_id: each.plan for each in view.all(AcceptedPlan)}
+    return [
+        ComparedPlan(feature_id=state.feature_id, plan=accepted[state.feature_id])
+        for state in states
+        if state.feature_id in accepted
+    ]
+
+
+def _queued_plans(queue: Sequence[QueuedPlan]) -> list[ComparedPlan]:
+    return [ComparedPlan(feature_id=each.feature_id, plan=each.plan, queued=True) for each in queue]
+
+
+def _waiting(entry: QueuedPlan) -> Waiting:
+    return Waiting(
+        feature_id=entry.feature_id,
+        plan_version=entry.plan.plan_version,
+        waits_for=entry.waits_for,
+        detected_at=entry.detected_at,
+        required_resources=entry.required_resources,
+        collision_fingerprint=entry.collision_fingerprint,
+    )
+
+
+def _tip(state: FeatureState) -> Tip:
+    return Tip(feature_id=state.feature_id, base=state.base_commit, tree=state.tree)
+
+
+def _conflict(question: TrialQuestion, tried: TriedMerge) -> Conflict:
+    return Conflict(
+        ours=None if question.ours is None else question.ours.feature_id,
+        theirs=question.theirs.feature_id,
+        paths=tried.paths,
+        left_out_paths=tried.left_out_paths,
+    )
+
+
+def _keep(kernel: Kernel, fresh: Mapping[str, TriedMerge], *, over: Sequence[str]) -> None:
+    """Keep what was tried; whoever scanned at the same time found the same, and the first one's stays."""
+    if not fresh and not over:
+        return
+    with kernel.record.write() as tx:
+        for key in over:
+            tx.remove(TriedMerge, key)
+        for key, tried in fresh.items():
+            last = tx.get(TriedMerge, key)
+            if (last.version if last else 0) == tried.version - 1:
+                tx.put(tried, key)
+
+
+TOOLS = (
+    Tool(
+        name="collisions.scan",
+        summary="Return where the plans of several features meet, and which features would conflict if merged now.",
+        arguments=Arguments,
+        output=Scanned,
+        roles=READERS,
+        run=scan,
+    ),
+)

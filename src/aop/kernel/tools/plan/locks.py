@@ -1,0 +1,213 @@
+"""Tools on locks: acquiring one, which also renews it, and releasing it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from aop.core.errors import LockConflict
+from aop.core.ids import FeatureId
+from aop.kernel.config.policy import LockRules
+from aop.kernel.features.lifecycle import must_be
+from aop.kernel.gateway.calls import Answered, Call, ChangeArguments, Outcome, Tool, feature_named, the_feature
+from aop.kernel.gateway.role_sets import COORDINATORS
+from aop.kernel.locks.grants import free, held_by, keep, lease_id, live_leases, lock_on, reclaim_facts, take
+from aop.kernel.locks.leases import (
+    Asker,
+    Busy,
+    Grant,
+    Now,
+    check_order,
+    check_resource,
+    is_live,
+    now_by,
+    pauses,
+    queued,
+    without_waiter,
+)
+from aop.kernel.plans.waiting_queue import reconsider
+from aop.kernel.record.documents.features import TERMINAL, FeatureState, Status
+from aop.kernel.record.documents.locks import Lock
+from aop.kernel.record.port import Transaction
+
+LIVING = tuple(status for status in Status if status not in TERMINAL)
+
+
+class LockArguments(ChangeArguments, frozen=True, kw_only=True):
+    resource: Annotated[str, Meta(min_length=1, max_length=500)]
+
+
+# --- locks.acquire -------------------------------------------------------------------------------
+
+
+class Acquire(LockArguments, frozen=True, kw_only=True):
+    wait_timeout_seconds: Annotated[float, Meta(ge=0, le=86_400)] | None = None
+    """How long to wait for a lock that is held; without it the policy decides."""
+
+
+class Acquired(Struct, frozen=True, kw_only=True):
+    feature_id: str
+    version: int
+    resource: str
+    outcome: Literal["acquired", "renewed"]
+    lease_id: str
+    fence: int
+    """Counts the grants of this resource. While it stays the same, nobody else held the lock."""
+    holder: str
+    acquired_at: str
+    renewed_at: str
+    expires_at: str
+    lease_ttl_seconds: int
+
+
+def acquire(call: Call, arguments: Acquire) -> Outcome:
+    """Get a lock for a feature, waiting in line while another one has it; asked again, renew it."""
+    clock, rules = call.kernel.clock, call.kernel.config().policy.locks
+    check_resource(arguments.resource, rules)
+    asker = Asker(feature_id=FeatureId(arguments.feature_id), actor=call.principal.actor, operation_id=call.operation())
+    deadline = clock.boot_seconds() + _patience(arguments, rules)
+    waits = pauses(rules.acquire_backoff, call.operation())
+    while True:
+        try:
+            return call.commit(partial(_take, call, arguments, asker))
+        except LockConflict as conflict:
+            left = deadline - clock.boot_seconds()
+            if left <= 0:
+                _change_line(call, arguments.resource, lambda lock: without_waiter(lock, call.operation()))
+                raise
+            call.report(conflict.message)
+        _change_line(call, arguments.resource, partial(_in_line, call, asker))
+        clock.pause(min(next(waits), left, _lease_left(call, arguments.resource)))
+
+
+def _patience(arguments: Acquire, rules: LockRules) -> float:
+    if arguments.wait_timeout_seconds is not None:
+        return arguments.wait_timeout_seconds
+    return rules.default_wait_timeout_seconds if rules.acquire_behavior == "wait" else 0.0
+
+
+def _take(call: Call, arguments: Acquire, asker: Asker, tx: Transaction) -> Outcome:
+    state = the_feature(tx, arguments)
+    must_be(state, *LIVING, to="get a lock")
+    now = now_by(call.kernel.clock)
+    check_order(arguments.resource, live_leases(tx, state.feature_id, now))
+    granted = take(tx, call, arguments.resource, asker, now)
+    if isinstance(granted, Busy):
+        raise _conflict(arguments.resource, granted, now)
+    reconsider(tx, call)
+    facts = reclaim_facts(granted, now)
+    return Answered(
+        data=_acquired(call, feature_named(tx, state.feature_id), arguments.resource, granted),
+        evidence={"stale_lock_reclaimed": facts} if facts else {},
+    )
+
+
+def _acquired(call: Call, state: FeatureState, resource: str, granted: Grant) -> Acquired:
+    lease = granted.lease
+    return Acquired(
+        feature_id=state.feature_id,
+        version=state.version,
+        resource=resource,
+        outcome=granted.outcome,
+        lease_id=lease_id(resource, lease),
+        fence=lease.fence,
+        holder=lease.holder,
+        acquired_at=lease.acquired_at,
+        renewed_at=lease.renewed_at,
+        expires_at=lease.expires_at,
+        lease_ttl_seconds=call.kernel.config().policy.locks.lease_ttl_seconds,
+    )
+
+
+def _conflict(resource: str, busy: Busy, now: Now) -> LockConflict:
+    lease = busy.lease
+    waiting = f"{len(busy.ahead)} call(s) came first" if busy.ahead else ""
+    held = f"`{lease.feature_id}` holds it since {lease.acquired_at}" if lease else ""
+    return LockConflict(
+        f"`{resource}` is not free: {'; '.join(filter(None, (held, waiting)))}.",
+        resource=resource,
+        conflicting_feature_ids=sorted(
+            {*([lease.feature_id] if lease else []), *(each.feature_id for each in busy.ahead)}
+        ),
+        holder=lease.feature_id if lease else None,
+        held_by_actor=lease.holder if lease else None,
+        held_since=lease.acquired_at if lease else None,
+        expires_at=lease.expires_at if lease else None,
+        expires_in_seconds=round(lease.expires_boot - now.seconds, 3) if lease else None,
+        waiting_before=[each.feature_id for each in busy.ahead],
+    )
+
+
+def _in_line(call: Call, asker: Asker, lock: Lock) -> Lock:
+    return queued(lock, asker, now_by(call.kernel.clock), is_running=call.kernel.locks.is_running)
+
+
+def _change_line(call: Call, resource: str, change: Callable[[Lock], Lock]) -> None:
+    with call.kernel.record.write() as tx:
+        lock = lock_on(tx, resource)
+        changed = change(lock)
+        if changed != lock:
+            keep(tx, changed)
+
+
+def _lease_left(call: Call, resource: str) -> float:
+    """Return how long the lease at hand can still last: nobody need wait longer than that to look again."""
+    with call.kernel.record.read() as view:
+        lease = lock_on(view, resource).lease
+    now = now_by(call.kernel.clock)
+    return lease.expires_boot - now.seconds if lease is not None and is_live(lease, now) else math.inf
+
+
+# --- locks.release -------------------------------------------------------------------------------
+
+
+class Released(Struct, frozen=True, kw_only=True):
+    feature_id: str
+    version: int
+    resource: str
+    accepted_plans: tuple[str, ...]
+    """The features whose plans waited, and were accepted because of this."""
+
+
+def release(call: Call, arguments: LockArguments) -> Outcome:
+    """Let a lock go; whoever is next in line can have it."""
+
+    def decide(tx: Transaction) -> Outcome:
+        state = the_feature(tx, arguments)
+        if arguments.resource not in held_by(tx, state.feature_id):
+            check_resource(arguments.resource, call.kernel.config().policy.locks)
+        free(tx, call, state.feature_id, [arguments.resource], now_by(call.kernel.clock))
+        accepted = reconsider(tx, call)
+        after = feature_named(tx, state.feature_id)
+        return Released(
+            feature_id=after.feature_id, version=after.version, resource=arguments.resource, accepted_plans=accepted
+        )
+
+    return call.commit(decide)
+
+
+TOOLS = (
+    Tool(
+        name="locks.acquire",
+        summary="Get a lock for a feature, waiting in line for it; called again by its holder, it renews the lease.",
+        arguments=Acquire,
+        output=Acquired,
+        roles=COORDINATORS,
+        run=acquire,
+        mutates=True,
+    ),
+    Tool(
+        name="locks.release",
+        summary="Let go of a lock that a feature holds.",
+        arguments=LockArguments,
+        output=Released,
+        roles=COORDINATORS,
+        run=release,
+        mutates=True,
+        brief=True,
+    ),
+)

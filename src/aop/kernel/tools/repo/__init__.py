@@ -1,0 +1,1 @@
+"""Tools on a feature's tree: reading, searching, patching."""

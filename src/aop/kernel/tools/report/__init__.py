@@ -1,0 +1,1 @@
+"""Tools that report: the dashboard and the review of a feature."""

@@ -1,0 +1,146 @@
+"""Tools that show all features at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from datetime import datetime
+from typing import ClassVar
+
+from msgspec import Struct
+
+from aop.core.ids import FeatureId
+from aop.kernel.gateway.calls import Arguments, Call, Outcome, Tool
+from aop.kernel.gateway.role_sets import READERS
+from aop.kernel.record.documents.base import Document
+from aop.kernel.record.documents.features import TERMINAL, Collisions, FeatureState, HeldLocks, Status
+from aop.kernel.record.documents.gate_runs import Verdict
+from aop.kernel.record.documents.questions import Question, as_of
+from aop.kernel.record.documents.runs import NewestRun, Pause, RunMetadata
+from aop.kernel.record.documents.usage import FeatureUsage, Spending
+from aop.kernel.record.spending import spent_in, spent_on, together
+
+
+# `gc=False`: rows hold no cycle, and a thousand of them need not be searched for any.
+class DashboardRow(Struct, frozen=True, kw_only=True, gc=False):
+    feature_id: str
+    status: Status
+    status_reason: str
+    gates: Mapping[str, Verdict]
+    locks: tuple[str, ...]
+    blocked_by: tuple[str, ...]
+    spent: Spending
+    """What the turns on this feature cost."""
+    asks: tuple[str, ...]
+    """The questions of the feature that a person has not answered."""
+    out_of_time: tuple[str, ...]
+    """Those whose time is up since no supervisor runs; the next one goes on with what they state."""
+    paused: bool
+    """Whether it rests, by itself or with all others, until somebody takes that back."""
+
+
+class Dashboard(Struct, frozen=True, kw_only=True):
+    features: tuple[DashboardRow, ...]
+    counts: Mapping[str, int]
+    """How many features have each status."""
+    spent: Spending
+    """What the turns on all of them cost."""
+    runs: Mapping[str, Spending]
+    """What each run cost that brought one of them, as long as that one is neither merged nor failed."""
+    newest_run: RunMetadata | None
+    """What the last run began with; null before the first, and for a caller that does not reach all features."""
+
+
+class _Feature(Document, frozen=True, kw_only=True, gc=False):
+    """As much of a `FeatureState` as a row shows: the rest of a thousand of them takes as long to read again."""
+
+    kind: ClassVar[str] = FeatureState.kind
+
+    feature_id: FeatureId
+    status: Status
+    status_reason: str = ""
+    gates: Mapping[str, Verdict]
+    locks: HeldLocks = HeldLocks()
+    collisions: Collisions = Collisions()
+    waits_for: tuple[FeatureId, ...] = ()
+
+
+def dashboard(call: Call, _arguments: Arguments) -> Outcome:
+    """Return one row for each feature that the caller may reach, and how many there are of each status."""
+    with call.kernel.record.read() as view:
+        states = [state for state in view.all(_Feature) if call.principal.reaches(state.feature_id)]
+        newest = view.get(NewestRun, NewestRun.key) if call.principal.features is None else None
+        usages = {usage.feature_id: usage for usage in view.all(FeatureUsage)}
+        questions = [each for each in view.all(Question) if each.is_open]
+        rests = {rest.feature_id for rest in view.all(Pause)}
+    counts = dict.fromkeys((status.value for status in Status), 0)
+    for state in states:
+        counts[state.status] += 1
+    going = [
+        usages[state.feature_id] for state in states if state.feature_id in usages and state.status not in TERMINAL
+    ]
+    told = _Told(usages, questions, rests, now=call.kernel.clock.now())
+    rows = tuple(map(told.row, states))
+    return Dashboard(
+        features=rows,
+        counts=counts,
+        spent=together(row.spent for row in rows),
+        runs={run: spent_in(run, usages.values()) for run in sorted({run for usage in going for run in usage.runs})},
+        newest_run=newest.facts if newest else None,
+    )
+
+
+class _Told:
+    """What rows say beside what the feature itself knows, found by feature."""
+
+    def __init__(
+        self,
+        usages: Mapping[FeatureId, FeatureUsage],
+        questions: Iterable[Question],
+        rests: AbstractSet[FeatureId | None],
+        *,
+        now: datetime,
+    ) -> None:
+        self._usages = usages
+        self._rests = rests
+        self._asks: dict[FeatureId, list[str]] = {}
+        self._out_of_time: dict[FeatureId, list[str]] = {}
+        for each in questions:
+            side = self._asks if as_of(each, now).is_open else self._out_of_time
+            side.setdefault(each.feature_id, []).append(each.question_id)
+
+    def row(self, state: _Feature) -> DashboardRow:
+        """Return the row of a feature."""
+        name = state.feature_id
+        return DashboardRow(
+            feature_id=name,
+            status=state.status,
+            status_reason=state.status_reason,
+            gates=state.gates,
+            locks=state.locks.held,
+            blocked_by=_blocking(state),
+            spent=spent_on(self._usages.get(name)),
+            asks=tuple(self._asks.get(name, ())),
+            out_of_time=tuple(self._out_of_time.get(name, ())),
+            paused=state.status not in TERMINAL and (None in self._rests or name in self._rests),
+        )
+
+
+def _blocking(state: _Feature) -> tuple[str, ...]:
+    collisions = state.collisions
+    met = (*collisions.files, *collisions.areas, *collisions.contracts)
+    if not met and not state.waits_for:
+        return ()
+    return tuple(sorted({*state.waits_for, *(str(each["feature_id"]) for each in met if "feature_id" in each)}))
+
+
+TOOLS = (
+    Tool(
+        name="report.dashboard",
+        summary="Return every feature with its status, gates, locks and what blocks it.",
+        arguments=Arguments,
+        output=Dashboard,
+        roles=READERS,
+        run=dashboard,
+    ),
+)

@@ -1,0 +1,1 @@
+"""Tools of a run: its beginning, steering, usage, proposals and leftovers."""

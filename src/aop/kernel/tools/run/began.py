@@ -1,0 +1,53 @@
+"""The tool that keeps what a run of the supervisor began with; only AOP itself calls it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from aop.core.version import VERSION
+from aop.kernel.gateway.calls import Arguments, Call, Outcome, Tool
+from aop.kernel.gateway.role_sets import SYSTEM
+from aop.kernel.locks.lost_leases import block_who_lost_locks, pending_work
+from aop.kernel.record.documents.runs import NewestRun, RunMetadata, RunOrder
+from aop.kernel.record.port import Transaction
+
+
+class Began(Arguments, frozen=True, kw_only=True):
+    order: RunOrder
+    """What the run begins with."""
+
+
+def began(call: Call, arguments: Began) -> Outcome:
+    """Keep who began a run, for what, with which agents, under which configuration, and what was on its way."""
+    kernel = call.kernel
+
+    def decide(tx: Transaction) -> Outcome:
+        lost = block_who_lost_locks(tx, call)
+        known = {
+            **msgspec.to_builtins(arguments.order),
+            "started_at": kernel.now(),
+            "aop_version": VERSION,
+            "config_hash": kernel.config().hash,
+            "pending": pending_work(tx, arguments.order.unfinished_gates, lost),
+        }
+        facts = msgspec.convert(msgspec.to_builtins(known), RunMetadata)
+        before = tx.get(NewestRun, NewestRun.key)
+        tx.put(NewestRun(version=before.version + 1 if before else 1, facts=facts), NewestRun.key)
+        tx.append(call.event("run_began", None, **msgspec.to_builtins(facts)))
+        return facts
+
+    return call.commit(decide)
+
+
+TOOLS = (
+    Tool(
+        name="run.began",
+        summary="Keep what a run of the supervisor began with.",
+        arguments=Began,
+        output=RunMetadata,
+        roles=SYSTEM,
+        run=began,
+        mutates=True,
+        person_only=True,
+    ),
+)

@@ -1,0 +1,59 @@
+"""The tool that keeps what `aop gc` removed, and where it kept what would have been lost; only AOP itself calls it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from aop.kernel.gateway.calls import Arguments, Call, Outcome, Tool
+from aop.kernel.gateway.role_sets import SYSTEM
+from aop.kernel.record.port import Transaction
+
+
+class NoteLeftover(Arguments, frozen=True, kw_only=True):
+    kind: Literal["worktree", "branch", "logs", "process", "ticket_run"]
+    """What it is."""
+    name: Annotated[str, Meta(min_length=1, max_length=200)]
+    """The feature that is no more, the number of the process, or the run of a ticket."""
+    did: Literal["rescued", "removed"]
+    """`rescued` when its work is kept and it is about to go, `removed` when it is gone."""
+    ref: Annotated[str, Meta(pattern="^refs/aop/rescue/")] | None = None
+    """The ref that keeps its work; null when there was none to keep."""
+
+
+class LeftoverNoted(Struct, frozen=True, kw_only=True):
+    kind: str
+    """What it is."""
+    name: str
+    """The feature that is no more, the number of the process, or the run of a ticket."""
+    did: str
+    """What became of it."""
+    ref: str | None
+    """The ref that keeps its work."""
+
+
+def note(call: Call, arguments: NoteLeftover) -> Outcome:
+    """Keep in the journal what became of something that belonged to no feature any more."""
+    facts = LeftoverNoted(kind=arguments.kind, name=arguments.name, did=arguments.did, ref=arguments.ref)
+
+    def decide(tx: Transaction) -> Outcome:
+        tx.append(call.event(f"leftover_{facts.did}", None, what=facts.kind, name=facts.name, ref=facts.ref))
+        return facts
+
+    return call.commit(decide)
+
+
+TOOLS = (
+    Tool(
+        name="leftovers.note",
+        summary="Keep what was removed that belonged to no feature any more, and where its work is kept.",
+        arguments=NoteLeftover,
+        output=LeftoverNoted,
+        roles=SYSTEM,
+        run=note,
+        mutates=True,
+        brief=True,
+        person_only=True,
+    ),
+)

@@ -1,0 +1,160 @@
+"""The tools that end a coding agent's turn: a plan, a patch, a note or a request (AOP-234). They change no file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from aop.core.ids import feature_id
+from aop.core.redaction.redactor import masked
+from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, the_feature
+from aop.kernel.gateway.role_sets import PATCHERS, PLANNERS, WORKERS
+from aop.kernel.patches.stored import kept_patch
+from aop.kernel.record.documents.obligations import GivenMappings
+from aop.kernel.record.documents.plans import Plan
+from aop.kernel.record.port import Transaction
+from aop.kernel.record.proposals import Proposed, proposal_key
+
+LARGEST_PATCH = 4 * 1024 * 1024
+
+
+class SubmitPlan(ChangeArguments, frozen=True, kw_only=True):
+    plan: Plan
+    """The whole plan; `plan.submit` judges it after the turn."""
+    obligations: GivenMappings | None = None
+    """What becomes of each obligation of the spec, as `feature.get_context` numbers them."""
+
+
+class SubmitPatch(ChangeArguments, frozen=True, kw_only=True):
+    unified_diff: Annotated[str, Meta(min_length=1, max_length=LARGEST_PATCH)]
+    """A diff as `git diff` writes it; `repo.apply_patch` judges it after the turn. Who edits the files of the tree that
+    it stands in needs none: AOP computes the diff itself."""
+
+
+class SubmitNote(ChangeArguments, frozen=True, kw_only=True):
+    note: Annotated[str, Meta(min_length=1, max_length=4000)]
+    """Something for people to read, in place of a proposal."""
+
+
+class SubmitRequest(ChangeArguments, frozen=True, kw_only=True):
+    request: Literal["lock", "amend_plan", "context", "question", "path"]
+    """What is needed before the work can go on."""
+    detail: Mapping[str, Any] = {}
+    """For `question`: `question` and perhaps `default`; for `lock`: `resource`; for `amend_plan`: `reason`; for `path`,
+    a guarded file that only a person can open: `path` and `reason`."""
+
+
+class Submitted(Struct, frozen=True, kw_only=True):
+    feature_id: str
+    type: Literal["PLAN_SUBMISSION", "PATCH", "NOTE", "REQUEST"]
+    """Which of the four answers it is."""
+    turn: str
+    """The turn that it ends; empty for a caller who is in none: then it is only kept."""
+    next: str
+    """What to do now."""
+
+
+def submit_plan(call: Call, arguments: SubmitPlan) -> Outcome:
+    """Keep a plan as the answer of this turn."""
+    plan = {name: value for name, value in msgspec.to_builtins(arguments.plan).items() if value is not None}
+    answer: dict[str, Any] = {"type": "PLAN_SUBMISSION", "plan": plan}
+    if arguments.obligations is not None:
+        answer["obligations"] = msgspec.to_builtins(arguments.obligations)
+    return _kept(call, arguments, _masked(call, answer))
+
+
+def submit_patch(call: Call, arguments: SubmitPatch) -> Outcome:
+    """Keep a patch as the answer of this turn; one that adds a secret is not even kept.
+
+    Raises: SecretDetected, UnknownFeature.
+    """
+    kept = kept_patch(call.kernel, feature_id(arguments.feature_id), arguments.unified_diff)
+    return _kept(call, arguments, {"type": "PATCH", **msgspec.to_builtins(kept)})
+
+
+def submit_note(call: Call, arguments: SubmitNote) -> Outcome:
+    """Keep a note as the answer of this turn."""
+    return _kept(call, arguments, _masked(call, {"type": "NOTE", "note": arguments.note}))
+
+
+def submit_request(call: Call, arguments: SubmitRequest) -> Outcome:
+    """Keep a request as the answer of this turn."""
+    said = {"type": "REQUEST", "request": arguments.request, "detail": arguments.detail}
+    return _kept(call, arguments, _masked(call, said))
+
+
+def _masked(call: Call, answer: Mapping[str, Any]) -> Any:
+    return masked(answer, call.kernel.redact.mask_secrets)
+
+
+def _kept(call: Call, arguments: ChangeArguments, answer: Mapping[str, Any]) -> Outcome:
+    principal = call.principal
+
+    def decide(tx: Transaction) -> Outcome:
+        state = the_feature(tx, arguments)
+        key = proposal_key(state.feature_id, principal.role)
+        before = tx.get(Proposed, key)
+        proposed = Proposed(
+            version=1 if before is None else before.version + 1,
+            feature_id=state.feature_id,
+            role=principal.role,
+            turn=principal.turn,
+            answer=answer,
+        )
+        tx.put(proposed, key)
+        tx.append(call.event("proposal_kept", state.feature_id, type=answer["type"], turn=principal.turn))
+        return Submitted(
+            feature_id=state.feature_id,
+            type=answer["type"],
+            turn=principal.turn,
+            next="End your turn now: AOP judges this when you are done.",
+        )
+
+    return call.commit(decide)
+
+
+TOOLS = (
+    Tool(
+        name="submit_note",
+        summary="Answer a turn with a note.",
+        arguments=SubmitNote,
+        output=Submitted,
+        roles=WORKERS,
+        run=submit_note,
+        mutates=True,
+        in_turn=True,
+    ),
+    Tool(
+        name="submit_patch",
+        summary="Answer a turn with a patch.",
+        arguments=SubmitPatch,
+        output=Submitted,
+        roles=PATCHERS,
+        run=submit_patch,
+        mutates=True,
+        in_turn=True,
+    ),
+    Tool(
+        name="submit_plan",
+        summary="Answer a turn with a plan.",
+        arguments=SubmitPlan,
+        output=Submitted,
+        roles=PLANNERS,
+        run=submit_plan,
+        mutates=True,
+        in_turn=True,
+    ),
+    Tool(
+        name="submit_request",
+        summary="Answer a turn with a request: a question, a lock, a guarded path, another plan, more context.",
+        arguments=SubmitRequest,
+        output=Submitted,
+        roles=WORKERS,
+        run=submit_request,
+        mutates=True,
+        in_turn=True,
+    ),
+)

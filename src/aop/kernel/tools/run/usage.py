@@ -1,0 +1,130 @@
+"""The tool that keeps what a worker's turn cost; only AOP itself calls it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from aop.core.ids import FeatureId
+from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, the_feature
+from aop.kernel.gateway.role_sets import SYSTEM
+from aop.kernel.record.documents.usage import FeatureUsage, OpenTurn, Spending, Usage
+from aop.kernel.record.port import Snapshot, Transaction
+from aop.kernel.record.spending import spent_in, spent_on, with_turn
+
+
+class BeginTurn(ChangeArguments, frozen=True, kw_only=True):
+    worker: Literal["orchestrator", "planner", "builder", "qa", "swe"]
+    """Whose turn it was; the orchestrator's are those of a model that is asked about a collision."""
+    run: Annotated[str, Meta(max_length=200)]
+    """The run that the turn belongs to."""
+    provider: Annotated[str, Meta(max_length=200)]
+    """The coding agent that took it."""
+    model: Annotated[str, Meta(max_length=200)] | None = None
+    """The model that it used; null when nobody said."""
+
+
+class TurnBegun(Struct, frozen=True, kw_only=True):
+    feature_id: str
+    turn: str
+    """The name of the turn, which `usage.record` takes."""
+
+
+def begin_turn(call: Call, arguments: BeginTurn) -> Outcome:
+    """Keep that a turn is being taken, so that it counts whatever becomes of the process."""
+
+    def decide(tx: Transaction) -> Outcome:
+        name = _worked_on(tx, arguments)
+        begun = OpenTurn(
+            version=1,
+            turn=call.kernel.new_id("turn"),
+            feature_id=name,
+            worker=arguments.worker,
+            run=arguments.run,
+            provider=arguments.provider,
+            model=arguments.model,
+            began_at=call.kernel.now(),
+        )
+        tx.put(begun, begun.turn)
+        return TurnBegun(feature_id=name, turn=begun.turn)
+
+    return call.commit(decide)
+
+
+def _worked_on(view: Snapshot, arguments: BeginTurn) -> FeatureId:
+    # What `swe` works on is a workflow, which is a feature only from its first branch on.
+    return FeatureId(arguments.feature_id) if arguments.worker == "swe" else the_feature(view, arguments).feature_id
+
+
+class RecordTurn(BeginTurn, frozen=True, kw_only=True):
+    turn: Annotated[str, Meta(max_length=200)] = ""
+    """The turn that `usage.begin` named; empty for one that it was not told of."""
+    usage: Usage | None = None
+    """What it cost, as the agent reports it; null when it reports nothing."""
+    answered: bool = True
+    """Whether it brought an answer that could be used."""
+
+
+class TurnRecorded(Struct, frozen=True, kw_only=True):
+    feature_id: str
+    feature: Spending
+    """What the feature cost so far."""
+    run: Spending
+    """What the run cost so far, all its features together."""
+
+
+def record_turn(call: Call, arguments: RecordTurn) -> Outcome:
+    """Keep what a turn cost, in the journal and in the sums."""
+
+    def decide(tx: Transaction) -> Outcome:
+        name = _worked_on(tx, arguments)
+        known = tx.get(FeatureUsage, name) or FeatureUsage(version=0, feature_id=name)
+        usage = with_turn(known, arguments.worker, arguments.run, arguments.usage)
+        tx.put(usage, name)
+        tx.remove(OpenTurn, arguments.turn)
+        tx.append(
+            call.event(
+                "turn_taken",
+                name,
+                worker=arguments.worker,
+                run=arguments.run,
+                provider=arguments.provider,
+                model=arguments.model,
+                answered=arguments.answered,
+                usage=msgspec.to_builtins(arguments.usage),
+            )
+        )
+        return TurnRecorded(
+            feature_id=name,
+            feature=spent_on(usage),
+            run=spent_in(arguments.run, tx.all(FeatureUsage)),
+        )
+
+    return call.commit(decide)
+
+
+TOOLS = (
+    Tool(
+        name="usage.begin",
+        summary="Keep that a worker takes a turn, so that it is counted whatever becomes of the process.",
+        arguments=BeginTurn,
+        output=TurnBegun,
+        roles=SYSTEM,
+        run=begin_turn,
+        mutates=True,
+        brief=True,
+        person_only=True,
+    ),
+    Tool(
+        name="usage.record",
+        summary="Keep what a turn of a worker cost.",
+        arguments=RecordTurn,
+        output=TurnRecorded,
+        roles=SYSTEM,
+        run=record_turn,
+        mutates=True,
+        person_only=True,
+    ),
+)
