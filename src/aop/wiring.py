@@ -249,7 +249,7 @@ def build_brain(settings: Settings, *, chosen: str | None = None, product: str |
     """
     from aop.adapters.models.assembly import assembled_model
     from aop.adapters.models.settings import BrainSettings
-    from aop.brains.asking import ModelBrain
+    from aop.brains.structured_answer import ModelBrain
 
     redact = Redactor(settings.secrets)
     wanted = BrainSettings.from_env(settings.environ, chosen=chosen, product=product)

@@ -13,9 +13,9 @@ from aop.adapters.agents.model_worker import ModelDesk, ModelWorker
 from aop.adapters.agents.scratch import ScratchReader
 from aop.adapters.agents.tree_edits import TreeEdits
 from aop.adapters.system import SystemClock
-from aop.brains.asking import ModelBrain
 from aop.brains.budgets import CallLimits
 from aop.brains.prices import Price, Prices
+from aop.brains.structured_answer import ModelBrain
 from aop.core.errors import FileNotFound, InvalidArguments, ModelUnavailable, NoUsableAnswer, PathOutOfBounds, Refusal
 from aop.core.ids import FeatureId
 from aop.core.redaction.redactor import Redactor

@@ -14,13 +14,13 @@ from aop.adapters.models.endpoints import PROVIDERS, endpoint
 from aop.adapters.models.recorded import RecordedModel, RecordingModel
 from aop.adapters.models.remote import RemoteModel
 from aop.adapters.system import SystemClock
-from aop.brains.asking import ModelBrain
 from aop.brains.budgets import CallLimits
 from aop.brains.conversation import Model, TokenCounts
 from aop.brains.names import model_name
 from aop.brains.ports import Brain
 from aop.brains.prices import Price, Prices
 from aop.brains.prompts import Prompt, prompt
+from aop.brains.structured_answer import ModelBrain
 from aop.core.redaction.redactor import Redactor
 from aop.testing.scripted_model import ScriptedModel, calls
 from aop.testing.scripted_model import Step as ScriptedStep

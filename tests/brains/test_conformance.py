@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from aop.brains.asking import ANSWER
 from aop.brains.budgets import Limit, LoopLimits
 from aop.brains.conversation import Offer
-from aop.brains.looping import FINISH
 from aop.brains.ports import Called, Finished, LimitReached, Mission, Observed, Replied, Talked
+from aop.brains.structured_answer import ANSWER
+from aop.brains.tool_loop import FINISH
 from aop.core.errors import ModelAnswerInvalid
 from tests.brains.endpoints import Step
 from tests.brains.subjects import COST, FIVE, FIVE_GIVEN, QUESTION, SUBJECTS, USAGE, Sum, brain_on, playing, waited

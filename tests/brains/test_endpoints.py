@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from aop.adapters.system import SystemClock
-from aop.brains.asking import ANSWER, ModelBrain
 from aop.brains.budgets import CallLimits, LoopLimits
-from aop.brains.looping import FINISH
+from aop.brains.fallback import ModelPriority
 from aop.brains.ports import Finished, Mission
-from aop.brains.priority import ModelPriority
+from aop.brains.structured_answer import ANSWER, ModelBrain
+from aop.brains.tool_loop import FINISH
 from aop.core.errors import Refusal
 from aop.core.redaction.redactor import Redactor
 from tests.brains.endpoints import FAMILIES, Step, serving

@@ -10,7 +10,6 @@ import pytest
 
 from aop.brains.budgets import Limit, LoopLimits, Spent
 from aop.brains.conversation import Observation, Offer, TokenCounts
-from aop.brains.looping import FINISH, NUDGE
 from aop.brains.ports import (
     Called,
     Finished,
@@ -24,6 +23,7 @@ from aop.brains.ports import (
     Talked,
 )
 from aop.brains.prices import Prices
+from aop.brains.tool_loop import FINISH, NUDGE
 from aop.core.errors import Fault, Json, ModelPriceUnknown, ModelTimeout, ModelUnavailable, PathOutOfBounds
 from aop.testing.scripted_model import ScriptedModel, Step, answers, breaks_off, calls, says
 from tests.brains.subjects import FENCE, FIVE, FIVE_GIVEN, QUESTION, Sum, brain_on, waited

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aop.brains.conversation import PassedOver
-from aop.brains.priority import ModelPriority
+from aop.brains.fallback import ModelPriority
 from aop.core.errors import (
     Fault,
     ModelAnswerInvalid,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from aop.brains.asking import ANSWER
+from aop.brains.structured_answer import ANSWER
 from tests.brains.endpoints import Step, serving
 from tests.world import run_aop
 

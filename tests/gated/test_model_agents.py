@@ -12,10 +12,10 @@ from aop.adapters.agents.model_worker import ModelDesk
 from aop.adapters.agents.scratch import ScratchReader
 from aop.adapters.agents.stepping_model import SteppingModel
 from aop.adapters.system import SystemClock
-from aop.brains.asking import ModelBrain
 from aop.brains.budgets import CallLimits
 from aop.brains.conversation import Observation, Reply, Request, Said
 from aop.brains.prices import Price, Prices
+from aop.brains.structured_answer import ModelBrain
 from aop.core.errors import ModelUnavailable
 from aop.core.ids import FeatureId
 from aop.core.redaction.redactor import Redactor

@@ -15,7 +15,7 @@ import pytest
 
 from aop.adapters.outbound.assembly import outbound_ports
 from aop.adapters.outbound.settings import ticket_settings
-from aop.brains.looping import FINISH
+from aop.brains.tool_loop import FINISH
 from aop.core.redaction.redactor import Redactor
 from aop.core.run import RunId
 from aop.reviews.report import CodeReviewReport

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from aop.adapters.system import SystemClock, new_id
-from aop.brains.asking import ModelBrain
 from aop.brains.budgets import CallLimits
 from aop.brains.prices import Prices
+from aop.brains.structured_answer import ModelBrain
 from aop.core.errors import ModelNotConfigured, Refusal
 from aop.core.ids import FeatureId
 from aop.core.redaction.redactor import Redactor

@@ -15,9 +15,9 @@ from aop.adapters.outbound.assembly import ticket_desk
 from aop.adapters.system import SystemClock
 from aop.adapters.ticket_ledger import TicketLedger
 from aop.adapters.ticket_work import PRODUCTS, TicketWork
-from aop.brains.asking import ModelBrain
 from aop.brains.budgets import CallLimits
 from aop.brains.prices import Price, Prices
+from aop.brains.structured_answer import ModelBrain
 from aop.core.errors import Json
 from aop.core.redaction.redactor import Redactor
 from aop.core.run import RunId

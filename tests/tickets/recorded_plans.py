@@ -7,9 +7,9 @@ from pathlib import Path
 
 from aop.adapters.models.recorded import RecordingModel
 from aop.adapters.system import SystemClock
-from aop.brains.asking import ModelBrain
 from aop.brains.budgets import CallLimits
 from aop.brains.prices import Prices
+from aop.brains.structured_answer import ModelBrain
 from aop.core.redaction.redactor import Redactor
 from aop.testing.scripted_model import ScriptedModel, answers
 from aop.tickets.missions import scaffolding_mission

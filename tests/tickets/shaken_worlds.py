@@ -20,10 +20,10 @@ from aop.adapters.outbound.upstream import Upstream
 from aop.adapters.system import SystemClock, new_id
 from aop.adapters.ticket_ledger import TicketLedger
 from aop.adapters.ticket_work import TicketWork
-from aop.brains.asking import ModelBrain
 from aop.brains.budgets import CallLimits
 from aop.brains.conversation import Observation, Offer, Reply, Request
 from aop.brains.prices import Price, Prices
+from aop.brains.structured_answer import ModelBrain
 from aop.core.errors import Json, RemoteUnavailable
 from aop.core.redaction.redactor import Redactor
 from aop.reviews.report import ReviewVerdict

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from aop.brains.looping import FINISH
+from aop.brains.tool_loop import FINISH
 from tests.brains import endpoints
 from tests.tickets.local_worlds import BRANCH, KEY, PROJECT
 from tests.tickets.recorded_plans import PLAN

@@ -11,10 +11,10 @@ import pytest
 
 from aop.adapters.outbound.local_ports import TABLE
 from aop.adapters.system import SystemClock
-from aop.brains.asking import ModelBrain
 from aop.brains.budgets import CallLimits
 from aop.brains.conversation import Offer
 from aop.brains.prices import Price, Prices
+from aop.brains.structured_answer import ModelBrain
 from aop.core.errors import Fault, RemoteUnavailable
 from aop.core.redaction.redactor import Redactor
 from aop.reviews.report import CodeReviewReport

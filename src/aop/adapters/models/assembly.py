@@ -8,7 +8,7 @@ from aop.adapters.models.endpoints import Endpoint, endpoint
 from aop.adapters.models.recorded import RecordedModel, RecordingModel
 from aop.adapters.models.settings import BrainSettings
 from aop.brains.conversation import Model
-from aop.brains.priority import ModelPriority
+from aop.brains.fallback import ModelPriority
 from aop.core.errors import ModelSupportMissing
 from aop.core.redaction.redactor import Redactor
 

@@ -25,7 +25,7 @@ class ModelReviewer:
     def review(self, wanted: ReviewWanted, model: str) -> Opinion:
         import asyncio
 
-        from aop.reviews.asking import asked_report
+        from aop.reviews.question import asked_report
 
         brain = self._brain(None if model == "default" else model)
         answer = asyncio.run(asked_report(brain, wanted, self._new_id("fence")))

@@ -7,11 +7,11 @@ from msgspec import Struct
 
 from aop.brains.budgets import CallLimits, LoopLimits, Spent
 from aop.brains.conversation import Model, Observation, Offer, Reply, Request, Said, ToolCall
-from aop.brains.looping import Loop, cut_off
 from aop.brains.ports import Answer, Journal, Mission, Once, Outcome, T, Tools, at_once
 from aop.brains.prices import Prices
 from aop.brains.prompts import Prompt
 from aop.brains.shapes import read_as, schema_of
+from aop.brains.tool_loop import Loop, cut_off
 from aop.core.clock import Clock
 from aop.core.errors import ModelAnswerInvalid, ModelReplyCutOff, Refusal
 from aop.core.redaction.redactor import Redactor
