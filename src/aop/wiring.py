@@ -41,9 +41,9 @@ if TYPE_CHECKING:  # few commands supervise or ask models, and what that takes i
     from aop.gated.driving import Agent
     from aop.kernel.gateway.tokens import Tokens
     from aop.supervisor.board import Board
-    from aop.supervisor.life import Lives, RunLimits
+    from aop.supervisor.feature_run import Lives, RunLimits
     from aop.supervisor.notices import Notifier
-    from aop.supervisor.supervising import Supervisor
+    from aop.supervisor.supervisor import Supervisor
     from aop.supervisor.turns import Staff
     from aop.supervisor.workers import ProviderChoice, Worker
     from aop.tickets.steps import Desk, Ledger
@@ -181,9 +181,9 @@ def build_supervision(
     from aop.adapters.orphans import end_orphans
     from aop.supervisor.advice import ModelAdviser
     from aop.supervisor.board import Board
-    from aop.supervisor.life import Lives
+    from aop.supervisor.feature_run import Lives
     from aop.supervisor.notices import Attention, Silence
-    from aop.supervisor.supervising import Supervisor
+    from aop.supervisor.supervisor import Supervisor
 
     end_orphans(app.root)
     make_ready_for_threads()

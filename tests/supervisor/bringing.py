@@ -10,9 +10,9 @@ from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.supervisor.advice import Adviser
 from aop.supervisor.board import Board, Standing
-from aop.supervisor.life import Lives, RunLimits
+from aop.supervisor.feature_run import Lives, RunLimits
 from aop.supervisor.notices import Attention, Notice
-from aop.supervisor.supervising import Supervisor
+from aop.supervisor.supervisor import Supervisor
 from aop.supervisor.workers import WorkerInput, WorkerOutput
 from aop.testing.memory_engine import Memory, MemoryEngine
 from tests.world import World

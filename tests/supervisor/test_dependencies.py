@@ -6,7 +6,7 @@ import pytest
 
 from aop.core.errors import SpecIngestFailed
 from aop.core.ids import FeatureId
-from aop.supervisor.dependencies import check_dependencies, dependencies_of
+from aop.supervisor.specs.dependencies import check_dependencies, dependencies_of
 
 A, B, C = FeatureId("a"), FeatureId("b"), FeatureId("c")
 

@@ -14,7 +14,7 @@ from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.record.port import Record, Snapshot
 from aop.supervisor.board import Board, Standing
 from aop.supervisor.notices import Attention, Silence
-from aop.supervisor.supervising import Supervisor
+from aop.supervisor.supervisor import Supervisor
 from tests.clocks import HandClock
 from tests.world import World
 

@@ -12,7 +12,7 @@ from aop.core.roles import Role
 from aop.kernel.config.policy import CollisionStrategy
 from aop.kernel.gateway.principals import Principal
 from aop.kernel.record.documents.questions import Prerequisite
-from aop.supervisor.orchestrator import (
+from aop.supervisor.policy.collisions import (
     REVISE,
     AskAbout,
     NextStep,

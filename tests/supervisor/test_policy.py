@@ -13,7 +13,7 @@ from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.kernel.config.gates import Mode
 from aop.kernel.record.documents.features import Status
-from aop.supervisor.journey import (
+from aop.supervisor.policy.state import (
     Action,
     AskPerson,
     AskWorker,
@@ -34,7 +34,7 @@ from aop.supervisor.journey import (
     WorkerAnswered,
     WorkerFailed,
 )
-from aop.supervisor.policy import step
+from aop.supervisor.policy.step import step
 from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, ToolResult, WorkerOutput, WorkerRequest
 
 NEW = FeatureRun(feature_id=FeatureId("one"), turns_allowed=3)

@@ -12,7 +12,7 @@ from aop.adapters.agents.replay import RecordedTurn, ReplayWorker, read_transcri
 from aop.core.errors import Fault
 from aop.core.roles import Role
 from aop.kernel.record.documents.usage import Usage
-from aop.supervisor.attempts import telling_line
+from aop.supervisor.policy.attempts import telling_line
 from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, WorkerInput, WorkerOutput, WorkerRequest
 from tests.supervisor.bringing import ONE
 

@@ -29,7 +29,7 @@ from aop.core.ids import CommitId, FeatureId
 from aop.kernel.gateway.calls import Envelope
 from aop.kernel.record.documents.features import Status
 from aop.kernel.record.documents.plans import AcceptedPlan
-from aop.supervisor.life import limits_of
+from aop.supervisor.feature_run import limits_of
 from aop.wiring import App, Settings, build, build_supervision
 
 FEATURES: Mapping[FeatureId, str] = {

@@ -13,8 +13,8 @@ from aop.adapters.spec_files import one_spec, specs_below, text_in_spec_file
 from aop.core.errors import InvalidCliArgs, NoSpecsFound, SpecIngestFailed
 from aop.core.ids import FeatureId
 from aop.kernel.gateway.calls import Envelope
-from aop.supervisor.dependencies import check_dependencies, dependencies_of
-from aop.supervisor.specs import WantedFeature, is_written_by_aop, wanted_features
+from aop.supervisor.specs.dependencies import check_dependencies, dependencies_of
+from aop.supervisor.specs.features import WantedFeature, is_written_by_aop, wanted_features
 from aop.wiring import App
 
 

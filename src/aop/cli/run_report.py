@@ -16,8 +16,8 @@ from aop.core.ids import FeatureId
 from aop.core.text.visible import visible
 from aop.kernel.record.documents.features import Status
 from aop.supervisor.board import Board, Standing
-from aop.supervisor.orchestrator import NextStep, next_steps
-from aop.supervisor.supervising import Outlook, outlook
+from aop.supervisor.policy.collisions import NextStep, next_steps
+from aop.supervisor.supervisor import Outlook, outlook
 from aop.wiring import App
 
 DASHBOARD_SECONDS = 1.0

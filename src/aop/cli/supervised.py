@@ -26,11 +26,11 @@ from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.kernel.record.documents.runs import NewestRun, RunProvider
 from aop.kernel.record.documents.usage import OpenTurn, Usage
+from aop.supervisor.feature_run import RunLimits, limits_of
 from aop.supervisor.killed_turns import count_killed_turns
-from aop.supervisor.life import RunLimits, limits_of
 from aop.supervisor.providers import NOBODY, ProviderWish, choices
-from aop.supervisor.specs import WantedFeature
-from aop.supervisor.supervising import NO_DEPENDENCIES
+from aop.supervisor.specs.features import WantedFeature
+from aop.supervisor.supervisor import NO_DEPENDENCIES
 from aop.supervisor.workers import ProviderChoice
 from aop.wiring import SPAN_ENDPOINTS, App, Settings, agent_staff, build, build_notifications, build_supervision
 

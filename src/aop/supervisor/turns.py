@@ -24,8 +24,8 @@ from aop.kernel.record.documents.usage import Overrun
 from aop.kernel.record.requests import is_paused
 from aop.kernel.record.spending import overrun
 from aop.supervisor.advice import Advice, Adviser, Ask
-from aop.supervisor.attempts import telling_line
-from aop.supervisor.journey import AskWorker, CallTool, TurnWithheld, WorkerAnswered, WorkerFailed
+from aop.supervisor.policy.attempts import telling_line
+from aop.supervisor.policy.state import AskWorker, CallTool, TurnWithheld, WorkerAnswered, WorkerFailed
 from aop.supervisor.workers import PatchProposal, ProviderChoice, ToolResult, Worker, WorkerInput, WorkerOutput
 
 GISTS: Mapping[str, Callable[[Any], str]] = {

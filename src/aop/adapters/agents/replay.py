@@ -53,7 +53,7 @@ class ReplayWorker:
 
 
 class ReplayStaff:
-    """Implements `aop.supervisor.life.Staff` with one recording for each feature."""
+    """Implements `aop.supervisor.feature_run.Staff` with one recording for each feature."""
 
     def __init__(self, workers: Mapping[FeatureId, Worker]) -> None:
         self._workers = workers

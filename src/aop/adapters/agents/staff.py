@@ -30,7 +30,7 @@ WORKERS = (Role.PLANNER, Role.BUILDER, Role.QA)
 
 
 class ChosenStaff:
-    """Implements `aop.supervisor.life.Staff` with the coding agents that somebody chose."""
+    """Implements `aop.supervisor.feature_run.Staff` with the coding agents that somebody chose."""
 
     def __init__(
         self, choices: Mapping[Role, ProviderChoice], prompts: Mapping[Role, str], workers: Mapping[Role, Worker]

@@ -31,7 +31,7 @@ from aop.kernel.record.documents.features import FeatureState, Status
 from aop.kernel.record.documents.questions import Question
 from aop.supervisor.advice import Adviser, NoAdviser
 from aop.supervisor.board import NOBODY, Board, Standing
-from aop.supervisor.journey import (
+from aop.supervisor.policy.state import (
     AskPerson,
     AskWorker,
     Await,
@@ -53,7 +53,7 @@ from aop.supervisor.journey import (
     WorkerAnswered,
     WorkerFailed,
 )
-from aop.supervisor.policy import step
+from aop.supervisor.policy.step import step
 from aop.supervisor.turns import HELD_BACK, Gate, Staff, Turn, Work, plain
 from aop.supervisor.workers import ToolResult
 

@@ -20,7 +20,7 @@ from aop.kernel.record.documents.runs import Wish
 from aop.kernel.record.port import Event as JournalEvent
 from aop.kernel.record.requests import is_paused
 from aop.supervisor.board import NOBODY, Board, Standing
-from aop.supervisor.life import AGAIN, PRIORITY, WAY, FeatureOrder, RunLimits
+from aop.supervisor.feature_run import AGAIN, PRIORITY, WAY, FeatureOrder, RunLimits
 from aop.supervisor.notices import Attention
 from aop.supervisor.workers import ProviderChoice
 

@@ -10,7 +10,7 @@ from aop.core.errors import CostCapReached
 from aop.core.ids import FeatureId
 from aop.kernel.record.documents.questions import RAISE, STOP
 from aop.kernel.record.documents.usage import Overrun
-from aop.supervisor.journey import AskPerson
+from aop.supervisor.policy.state import AskPerson
 
 
 def cap_question(feature_id: FeatureId, over: Overrun) -> AskPerson:

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from aop.core.errors import GoesInCircles, TurnsUsedUp
-from aop.supervisor.journey import Attempt, FeatureRun
+from aop.supervisor.policy.state import Attempt, FeatureRun
 from aop.supervisor.workers import ToolResult, WorkerOutput
 
 SAME_FAILURES = 3

@@ -19,9 +19,10 @@ from aop.kernel.config.gates import Mode
 from aop.kernel.features.opened_paths import NO, YES
 from aop.kernel.record.documents.features import Status
 from aop.kernel.record.documents.questions import RAISE
-from aop.supervisor.attempts import circling, fails_alike, fingerprint_of, history, tried, used_up, with_outcome
-from aop.supervisor.caps import cap_kept, cap_question
-from aop.supervisor.journey import (
+from aop.supervisor.policy.attempts import circling, fails_alike, fingerprint_of, history, tried, used_up, with_outcome
+from aop.supervisor.policy.caps import cap_kept, cap_question
+from aop.supervisor.policy.collisions import AskAbout, WaitFor, arbitrate, strategy_in_force
+from aop.supervisor.policy.state import (
     Action,
     AskPerson,
     AskWorker,
@@ -45,7 +46,6 @@ from aop.supervisor.journey import (
     WorkerAnswered,
     WorkerFailed,
 )
-from aop.supervisor.orchestrator import AskAbout, WaitFor, arbitrate, strategy_in_force
 from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, ToolResult, WorkerOutput, WorkerRequest
 
 INSTRUCTIONS: Mapping[Role, str] = {

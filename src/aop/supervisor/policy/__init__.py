@@ -1,0 +1,1 @@
+"""Supervision policy: a pure function from state and event to actions."""

@@ -1,0 +1,1 @@
+"""Specs: the features that spec files ask for, and their order."""
