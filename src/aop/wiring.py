@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # few commands supervise or ask models, and what that takes i
     from aop.brains.ports import Brain
     from aop.core.ids import FeatureId
     from aop.core.run import Engine
-    from aop.gated.driving import Agent
+    from aop.gated.driver import Agent
     from aop.kernel.gateway.tokens import Tokens
     from aop.supervisor.board import Board
     from aop.supervisor.feature_run import Lives, RunLimits

@@ -10,11 +10,9 @@ import pytest
 from msgspec.structs import replace
 
 from aop.core.errors import Refusal
-from aop.gated.active_pr import ActivePr, plan_text, read_plan
-from aop.gated.machine import step
-from aop.gated.standing import Rules, branch_of
-from aop.gated.transitions import TRANSITIONS, Transition, diagram
-from aop.gated.workflow import (
+from aop.gated.machine.active_pr import ActivePr, plan_text, read_plan
+from aop.gated.machine.position import Rules, branch_of
+from aop.gated.machine.state import (
     ApprovalAwaited,
     BranchMade,
     Brief,
@@ -56,6 +54,8 @@ from aop.gated.workflow import (
     WithoutFixRan,
     Workflow,
 )
+from aop.gated.machine.step import step
+from aop.gated.machine.transitions import TRANSITIONS, Transition, diagram
 
 RULES = Rules()
 STEPS = ("RED", "GREEN", "REFACTOR")

@@ -19,7 +19,7 @@ from aop.brains.structured_answer import ModelBrain
 from aop.core.errors import ModelUnavailable
 from aop.core.ids import FeatureId
 from aop.core.redaction.redactor import Redactor
-from aop.gated.driving import Drive, DriveEnded, DriveLimits
+from aop.gated.driver import Drive, DriveEnded, DriveLimits
 from aop.kernel.record.documents.usage import FeatureUsage
 from aop.testing.scripted_model import NAME, ScriptedModel, Step, answers, calls, says
 from tests.gated.agents import Agent, begun

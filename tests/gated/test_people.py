@@ -10,7 +10,7 @@ import pytest
 
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
-from aop.gated.driving import Drive, DriveLimits, Given, TurnTaken
+from aop.gated.driver import Drive, DriveLimits, Given, TurnTaken
 from aop.kernel.gateway.principals import Principal
 from aop.kernel.gateway.tokens import TokenOrder
 from tests.clocks import clocked

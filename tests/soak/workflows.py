@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from aop.gated.documents import GatedWorkflow
+from aop.gated.session.documents import GatedWorkflow
 from aop.kernel.record.chain import FIRST_HASH, chained_hash
 from aop.kernel.record.documents.questions import Question
 from tests.gated.stages import NAME, brought_to

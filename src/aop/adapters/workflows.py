@@ -8,6 +8,6 @@ from aop.kernel.gateway.calls import Kernel
 
 def show_workflow(kernel: Kernel, name: FeatureId) -> None:
     """Bring the worktree of a workflow up to the record."""
-    from aop.gated.sitting import show_workflow as show
+    from aop.gated.session.session import show_workflow as show
 
     show(kernel, name)

@@ -21,8 +21,8 @@ from aop.cli.terminal import Terminal
 from aop.core.errors import AgentAtWork, InvalidCliArgs, Json
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
-from aop.gated.driving import Drive, DriveEnded, DriveEnding, DriveLimits
-from aop.gated.steering import refuse_without_plan
+from aop.gated.driver import Drive, DriveEnded, DriveEnding, DriveLimits
+from aop.gated.tools.steer import refuse_without_plan
 from aop.kernel.gateway.calls import Envelope
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.gateway.principals import Principal

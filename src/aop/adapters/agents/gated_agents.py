@@ -28,8 +28,8 @@ from aop.core.errors import NoUsableAnswer, NoWorkflow
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.core.text.json import MalformedText, parse_json
-from aop.gated.documents import GatedWorkflow
-from aop.gated.driving import Agent, Given, TurnTaken, WantedCall
+from aop.gated.driver import Agent, Given, TurnTaken, WantedCall
+from aop.gated.session.documents import GatedWorkflow
 from aop.kernel.config.agents import Provider
 from aop.kernel.contracts.schemas import tool_schemas
 from aop.kernel.gateway.calls import Kernel, Tool
@@ -56,7 +56,7 @@ class CallsWanted(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class CommandAgent:
-    """Implements `aop.gated.driving.Agent` with a command that is started once a turn."""
+    """Implements `aop.gated.driver.Agent` with a command that is started once a turn."""
 
     provider = "custom"
 
@@ -99,7 +99,7 @@ def _calls_of(said: bytes) -> CallsWanted:
 
 
 class SessionAgent:
-    """Implements `aop.gated.driving.Agent` with a program of a vendor's: it works until it ends by itself.
+    """Implements `aop.gated.driver.Agent` with a program of a vendor's: it works until it ends by itself.
 
     It stands in an empty folder and has no tools of its own, so that what it sees and what it changes is the server's.
     """
@@ -148,7 +148,7 @@ class SessionAgent:
 
 
 class AcpAgent:
-    """Implements `aop.gated.driving.Agent` with an agent of the user's that speaks the Agent Client Protocol.
+    """Implements `aop.gated.driver.Agent` with an agent of the user's that speaks the Agent Client Protocol.
 
     As the programs of vendors, it stands in an empty folder: what it changes by itself is nobody's.
     """

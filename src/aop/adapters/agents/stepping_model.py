@@ -25,7 +25,7 @@ from aop.brains.ports import Brain, Finished, Mission, Outcome
 from aop.brains.prompts import Data, Prompt, prompt
 from aop.core.errors import OutOfStep
 from aop.core.roles import Role
-from aop.gated.driving import ENDS_A_TURN, Given, TurnTaken
+from aop.gated.driver import ENDS_A_TURN, Given, TurnTaken
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.gateway.principals import Principal
 
@@ -43,7 +43,7 @@ class StepTaken(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class SteppingModel:
-    """Implements `aop.gated.driving.Agent`."""
+    """Implements `aop.gated.driver.Agent`."""
 
     provider = "model"
 

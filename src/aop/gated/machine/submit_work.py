@@ -18,10 +18,9 @@ from aop.core.errors import (
     WorkflowEscalated,
     WorkflowHalted,
 )
-from aop.gated.active_pr import ActivePr, StepType, fresh, order_problems, position, replanned
-from aop.gated.judging import failed, step_done
-from aop.gated.standing import Rules, plan_of, rejected, step_of, succeeded
-from aop.gated.workflow import (
+from aop.gated.machine.active_pr import ActivePr, StepType, fresh, order_problems, position, replanned
+from aop.gated.machine.position import Rules, plan_of, rejected, step_of, succeeded
+from aop.gated.machine.state import (
     Action,
     CheckPlan,
     Commit,
@@ -33,6 +32,7 @@ from aop.gated.workflow import (
     Submitted,
     Workflow,
 )
+from aop.gated.machine.verdicts import failed, step_done
 
 Next: TypeAlias = tuple[Workflow, Action]
 EXPECTED = {

@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from aop.core.errors import Refusal
 from aop.core.ids import CommitId, FeatureId, TreeId
-from aop.gated.active_pr import ActivePr, plan_text, read_plan
-from aop.gated.workflow import Workflow
+from aop.gated.machine.active_pr import ActivePr, plan_text, read_plan
+from aop.gated.machine.state import Workflow
 from aop.kernel.record.documents.base import Document
 from aop.kernel.record.documents.gate_runs import Subject
 

@@ -21,9 +21,9 @@ from aop.core.errors import (
     VersionConflict,
 )
 from aop.core.ids import CommitId, FeatureId
-from aop.gated.documents import REVIEW_INPUT, GatedWorkflow
-from aop.gated.standing import Rules
-from aop.gated.workflow import AttemptThresholds, Workflow
+from aop.gated.machine.position import Rules
+from aop.gated.machine.state import AttemptThresholds, Workflow
+from aop.gated.session.documents import REVIEW_INPUT, GatedWorkflow
 from aop.kernel.config.gated import GatedRules
 from aop.kernel.config.in_force import Config
 from aop.kernel.features.lifecycle import relist, store

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aop.core.ids import CommitId
-from aop.gated.sitting import Sitting
+from aop.gated.session.session import Sitting
 from aop.kernel.merges.merge import base_head
 from aop.kernel.ports.remotes import RemoteBranch
 

@@ -12,10 +12,10 @@ from msgspec import Struct
 from aop.core.errors import Json, NoUsableAnswer, NoWorkflow
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
-from aop.gated.documents import GatedWorkflow
-from aop.gated.master_plan import is_done
-from aop.gated.standing import GET_TASK, SUBMIT_WORK
-from aop.gated.workflow import Phase, Workflow
+from aop.gated.machine.master_plan import is_done
+from aop.gated.machine.position import GET_TASK, SUBMIT_WORK
+from aop.gated.machine.state import Phase, Workflow
+from aop.gated.session.documents import GatedWorkflow
 from aop.kernel.gateway.calls import Envelope
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.gateway.principals import Principal

@@ -5,16 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 
 from aop.core.errors import Refusal
-from aop.gated.active_pr import ActivePr
-from aop.gated.answers import SWE, Escalate, Escalated, Judgement, SubmitWork, Task
-from aop.gated.auto_merge import merge_if_permitted
-from aop.gated.looking import content_of
-from aop.gated.master_plan import title_problem
-from aop.gated.performing import carried_through
-from aop.gated.sitting import Asking, Sitting, sitting_of, take_back
-from aop.gated.standing import GET_TASK
-from aop.gated.verification import proves_fixes
-from aop.gated.workflow import (
+from aop.gated.machine.active_pr import ActivePr
+from aop.gated.machine.master_plan import title_problem
+from aop.gated.machine.position import GET_TASK
+from aop.gated.machine.state import (
     Brief,
     EscalationAsked,
     Judge,
@@ -25,6 +19,12 @@ from aop.gated.workflow import (
     Submitted,
     TaskAsked,
 )
+from aop.gated.session.actions import carried_through
+from aop.gated.session.session import Asking, Sitting, sitting_of, take_back
+from aop.gated.session.verification import proves_fixes
+from aop.gated.tools.answers import SWE, Escalate, Escalated, Judgement, SubmitWork, Task
+from aop.gated.tools.auto_merge import merge_if_permitted
+from aop.gated.tools.read import content_of
 from aop.kernel.gateway.calls import Arguments, Call, Outcome, Tool
 from aop.kernel.gateway.tokens import IssuedToken
 from aop.kernel.record.documents.questions import Question

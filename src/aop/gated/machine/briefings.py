@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from aop.gated.active_pr import ActivePr, PlanStep, PlanTask, Position, StepType, step_at
-from aop.gated.workflow import AttemptThresholds, Workflow
+from aop.gated.machine.active_pr import ActivePr, PlanStep, PlanTask, Position, StepType, step_at
+from aop.gated.machine.state import AttemptThresholds, Workflow
 
 TOOLKIT = (
     "Your tools: `read_file`, `list_directory` and `search_code` to look, `safe_patch` to change a file, and"

@@ -6,8 +6,8 @@ import re
 
 from msgspec import Struct
 
-from aop.gated.active_pr import ActivePr, PlanStep, Position, position, step_at
-from aop.gated.workflow import AttemptThresholds, Brief, Judge, SubmissionVerdict, Workflow
+from aop.gated.machine.active_pr import ActivePr, PlanStep, Position, position, step_at
+from aop.gated.machine.state import AttemptThresholds, Brief, Judge, SubmissionVerdict, Workflow
 
 GET_TASK, SUBMIT_WORK = "get_task", "submit_work"
 

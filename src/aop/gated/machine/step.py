@@ -12,13 +12,11 @@ from typing import Any, TypeAlias
 from msgspec.structs import replace
 
 from aop.core.errors import OutOfStep, Refusal, ToolLocked, WorkflowEscalated, WorkflowHalted
-from aop.gated import briefings
-from aop.gated.active_pr import position, with_tasks
-from aop.gated.judging import command_ran, preflight_ran, without_fix_ran
-from aop.gated.standing import Rules, place_of, plan_of, rejected, succeeded, told
-from aop.gated.submissions import submitted
-from aop.gated.tasks import asked, finalise, initialise, replan, serve
-from aop.gated.workflow import (
+from aop.gated.machine import briefings
+from aop.gated.machine.active_pr import position, with_tasks
+from aop.gated.machine.get_task import asked, finalise, initialise, replan, serve
+from aop.gated.machine.position import Rules, place_of, plan_of, rejected, succeeded, told
+from aop.gated.machine.state import (
     Action,
     ApprovalAwaited,
     BranchMade,
@@ -46,6 +44,8 @@ from aop.gated.workflow import (
     WithoutFixRan,
     Workflow,
 )
+from aop.gated.machine.submit_work import submitted
+from aop.gated.machine.verdicts import command_ran, preflight_ran, without_fix_ran
 
 Next: TypeAlias = tuple[Workflow, Action]
 

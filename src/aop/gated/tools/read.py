@@ -10,7 +10,11 @@ from aop.core.errors import FileNotFound
 from aop.core.ids import TreeId
 from aop.core.paths.names import canonical_path
 from aop.core.text.search import first_match
-from aop.gated.answers import (
+from aop.gated.machine.position import GET_TASK, SUBMIT_WORK
+from aop.gated.machine.state import Phase
+from aop.gated.session.documents import ACTIVE_PR, ORCHESTRATION_STATE, GatedWorkflow
+from aop.gated.session.session import workflow_of
+from aop.gated.tools.answers import (
     SWE,
     CodeFound,
     DirectoryListed,
@@ -21,10 +25,6 @@ from aop.gated.answers import (
     ReadFile,
     SearchCode,
 )
-from aop.gated.documents import ACTIVE_PR, ORCHESTRATION_STATE, GatedWorkflow
-from aop.gated.sitting import workflow_of
-from aop.gated.standing import GET_TASK, SUBMIT_WORK
-from aop.gated.workflow import Phase
 from aop.kernel.gateway.calls import Call, Kernel, Outcome, Tool
 from aop.kernel.ports.git import FileMode, Git
 from aop.kernel.tools.repo.read import LARGEST_READ, as_text, masked_bytes, masked_names

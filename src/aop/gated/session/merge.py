@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from aop.core.errors import MergeConflict
 from aop.core.ids import TreeId
-from aop.gated.master_plan import mark_problem
-from aop.gated.sitting import Sitting
-from aop.gated.standing import plan_of
-from aop.gated.verification import run_mode
-from aop.gated.workflow import ApprovalAwaited, CheckPlan, Merge, MergeConflicted, Merged, PlanMarked
+from aop.gated.machine.master_plan import mark_problem
+from aop.gated.machine.position import plan_of
+from aop.gated.machine.state import ApprovalAwaited, CheckPlan, Merge, MergeConflicted, Merged, PlanMarked
+from aop.gated.session.session import Sitting
+from aop.gated.session.verification import run_mode
 from aop.kernel.features.lifecycle import moved
 from aop.kernel.merges.merge import base_head
 from aop.kernel.ports.git import ConflictedPaths

@@ -6,9 +6,9 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from aop.gated.active_pr import StepType, with_step_done
-from aop.gated.standing import SUBMIT_WORK, Rules, place_of, plan_of, rejected, step_of, succeeded
-from aop.gated.workflow import (
+from aop.gated.machine.active_pr import StepType, with_step_done
+from aop.gated.machine.position import SUBMIT_WORK, Rules, place_of, plan_of, rejected, step_of, succeeded
+from aop.gated.machine.state import (
     Action,
     CommandRan,
     Judge,

@@ -9,14 +9,14 @@ from msgspec.structs import replace
 from aop.core.errors import FrozenTest, InvalidArguments, Json, OutOfStep, ProtectedPath, WorkflowEscalated
 from aop.core.ids import TreeId
 from aop.core.paths.names import canonical_path
-from aop.gated.active_pr import StepType
-from aop.gated.answers import SWE, Patched, SafePatch
-from aop.gated.documents import ACTIVE_PR, ORCHESTRATION_STATE
-from aop.gated.freezing import GRANT, REFUSE, about_frozen, is_granted
-from aop.gated.looking import content_of, next_call_of, state_of
-from aop.gated.sitting import Asking, Sitting, sitting_of
-from aop.gated.standing import plan_of, step_of
-from aop.gated.workflow import Phase
+from aop.gated.machine.active_pr import StepType
+from aop.gated.machine.position import plan_of, step_of
+from aop.gated.machine.state import Phase
+from aop.gated.session.documents import ACTIVE_PR, ORCHESTRATION_STATE
+from aop.gated.session.frozen_tests import GRANT, REFUSE, about_frozen, is_granted
+from aop.gated.session.session import Asking, Sitting, sitting_of
+from aop.gated.tools.answers import SWE, Patched, SafePatch
+from aop.gated.tools.read import content_of, next_call_of, state_of
 from aop.kernel.gates.steps import unproven
 from aop.kernel.gateway.calls import Call, Outcome, Tool
 from aop.kernel.locks.leases import now_by

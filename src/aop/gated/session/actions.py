@@ -8,14 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from aop.core.errors import BranchExists, Refusal
-from aop.gated.fetching import latest_base
-from aop.gated.freezing import is_as_frozen
-from aop.gated.machine import step
-from aop.gated.merging import looked_at_merge, marked_plan
-from aop.gated.reviewing import reviewed
-from aop.gated.sitting import RefMove, Sitting
-from aop.gated.verification import preflight_profile, ran_command, ran_preflight, ran_without_fix
-from aop.gated.workflow import (
+from aop.gated.machine.state import (
     BranchMade,
     Brief,
     CheckPlan,
@@ -36,6 +29,13 @@ from aop.gated.workflow import (
     Squash,
     Squashed,
 )
+from aop.gated.machine.step import step
+from aop.gated.session.base_branch import latest_base
+from aop.gated.session.frozen_tests import is_as_frozen
+from aop.gated.session.merge import looked_at_merge, marked_plan
+from aop.gated.session.review import reviewed
+from aop.gated.session.session import RefMove, Sitting
+from aop.gated.session.verification import preflight_profile, ran_command, ran_preflight, ran_without_fix
 from aop.kernel.features.lifecycle import NOT_RUN
 from aop.kernel.gates.steps import unproven
 from aop.kernel.merges.merge import refuse_secret_message

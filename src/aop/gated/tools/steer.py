@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from aop.core.errors import AgentAtWork, BranchExists, InvalidArguments, NoMasterPlan, NoWorkflow
 from aop.core.ids import FeatureId, TreeId, feature_id
 from aop.core.paths.names import canonical_path
-from aop.gated.documents import ACTIVE_PR, ORCHESTRATION_STATE, GatedWorkflow
-from aop.gated.master_plan import plan_problem, pull_requests
-from aop.gated.sitting import put_workflow, write_files
-from aop.gated.workflow import Workflow
+from aop.gated.machine.master_plan import plan_problem, pull_requests
+from aop.gated.machine.state import Workflow
+from aop.gated.session.documents import ACTIVE_PR, ORCHESTRATION_STATE, GatedWorkflow
+from aop.gated.session.session import put_workflow, write_files
 from aop.kernel.features.lifecycle import moved, store
 from aop.kernel.features.worktree_hold import held_worktree
 from aop.kernel.gateway.calls import Arguments, Call, ChangeArguments, Kernel, Outcome, Tool, the_feature

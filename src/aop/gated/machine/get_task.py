@@ -7,10 +7,10 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from aop.gated import briefings
-from aop.gated.active_pr import ActivePr, position, served
-from aop.gated.standing import Rules, branch_of, plan_of, step_of, tasked, told
-from aop.gated.workflow import Action, Brief, DropDraft, MakeBranch, Merge, Phase, Review, TaskAsked, Workflow
+from aop.gated.machine import briefings
+from aop.gated.machine.active_pr import ActivePr, position, served
+from aop.gated.machine.position import Rules, branch_of, plan_of, step_of, tasked, told
+from aop.gated.machine.state import Action, Brief, DropDraft, MakeBranch, Merge, Phase, Review, TaskAsked, Workflow
 
 Next: TypeAlias = tuple[Workflow, Action]
 

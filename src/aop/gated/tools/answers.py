@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from aop.core.roles import Role
-from aop.gated.workflow import Decision, Expectation, SubmissionVerdict
+from aop.gated.machine.state import Decision, Expectation, SubmissionVerdict
 from aop.kernel.gateway.calls import Arguments
 
 SWE = frozenset({Role.SWE, Role.SYSTEM})

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from aop.core.errors import Refusal
-from aop.gated.active_pr import ActivePr, PlanTask
+from aop.gated.machine.active_pr import ActivePr, PlanTask
 
 
 class Phase(StrEnum):

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from aop.core.errors import AlreadyAnswered, NoWorkflow, OutOfStep, Refusal
 from aop.core.ids import FeatureId
-from aop.gated.documents import GatedWorkflow
-from aop.gated.machine import step
-from aop.gated.sitting import put_workflow, rules_for
-from aop.gated.workflow import PersonGuided
+from aop.gated.machine.state import PersonGuided
+from aop.gated.machine.step import step
+from aop.gated.session.documents import GatedWorkflow
+from aop.gated.session.session import put_workflow, rules_for
 from aop.kernel.features.worktree_hold import held_worktree
 from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import COORDINATORS

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 from aop.core.errors import MergeConflict, Refusal
 from aop.core.ids import OperationId
 from aop.core.roles import Role
-from aop.gated.sitting import workflow_of
-from aop.gated.standing import plan_of
-from aop.gated.workflow import Phase
+from aop.gated.machine.position import plan_of
+from aop.gated.machine.state import Phase
+from aop.gated.session.session import workflow_of
 from aop.kernel.gateway.calls import Call
 from aop.kernel.gateway.principals import Principal
 from aop.kernel.record.documents.features import FeatureState, Status

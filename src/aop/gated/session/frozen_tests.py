@@ -6,9 +6,9 @@ import re
 
 from aop.core.ids import ObjectId, TreeId
 from aop.core.paths import globs
-from aop.gated.active_pr import StepType
-from aop.gated.sitting import Sitting
-from aop.gated.standing import step_of
+from aop.gated.machine.active_pr import StepType
+from aop.gated.machine.position import step_of
+from aop.gated.session.session import Sitting
 from aop.kernel.ports.git import FileMode, TreeChange, TreeEntry
 from aop.kernel.record.documents.questions import Question
 

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from aop.core.errors import InvalidArguments, SecretDetected
 from aop.core.ids import TreeId
 from aop.core.paths import globs
-from aop.gated.documents import Unfixed
-from aop.gated.freezing import changed_tests, tests_to_freeze, weakened_tests
-from aop.gated.sitting import Sitting
-from aop.gated.workflow import CommandRan, PreflightRan, RunCommand, RunPreflight, RunWithoutFix, WithoutFixRan
+from aop.gated.machine.state import CommandRan, PreflightRan, RunCommand, RunPreflight, RunWithoutFix, WithoutFixRan
+from aop.gated.session.documents import Unfixed
+from aop.gated.session.frozen_tests import changed_tests, tests_to_freeze, weakened_tests
+from aop.gated.session.session import Sitting
 from aop.kernel.config.gates import Mode, Step, TestsParser
 from aop.kernel.config.in_force import Config
 from aop.kernel.features.worktree_hold import note_quarantined

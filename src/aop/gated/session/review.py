@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 
 from aop.core.errors import Move, Refusal, ReviewerNotConfigured
-from aop.gated.active_pr import PlanStep, PlanTask, StepType
-from aop.gated.documents import REVIEW_INPUT
-from aop.gated.sitting import ReviewHeld, Sitting
-from aop.gated.standing import plan_of
-from aop.gated.verification import output_of, run_in_worktree, step_plan
-from aop.gated.workflow import Review, Reviewed, ReviewFailed
+from aop.gated.machine.active_pr import PlanStep, PlanTask, StepType
+from aop.gated.machine.position import plan_of
+from aop.gated.machine.state import Review, Reviewed, ReviewFailed
+from aop.gated.session.documents import REVIEW_INPUT
+from aop.gated.session.session import ReviewHeld, Sitting
+from aop.gated.session.verification import output_of, run_in_worktree, step_plan
 from aop.kernel.config.gates import Step
 from aop.kernel.ports.reviewer import ReviewWanted
 from aop.kernel.record.documents.gate_runs import Verdict

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from aop.gated.workflow import Phase
+from aop.gated.machine.state import Phase
 
 
 class Transition(Struct, frozen=True, kw_only=True):

@@ -1,0 +1,1 @@
+"""State machine of the gated workflow: pure decisions, phase by phase."""

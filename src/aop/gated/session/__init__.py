@@ -1,0 +1,1 @@
+"""Session: one call's unit of work on one gated workflow."""

@@ -1,0 +1,1 @@
+"""Tools of the gated workflow, for the agent and for the person who steers it."""
