@@ -8,8 +8,8 @@ from typing import Any
 from aop import wiring
 from aop.adapters.models.rehearsed import RehearsedBrain
 from aop.cli.main import main
-from aop.tickets.plans import ScaffoldPlan
-from aop.tickets.ticket_review import TicketReview
+from aop.tickets.review.answer import TicketReview
+from aop.tickets.scaffold_plan import ScaffoldPlan
 
 PLAN: Any = {
     "files": [{"path": "src/app.py", "name": "app.py", "content": "print('hello')\n"}],

@@ -21,8 +21,8 @@ from aop.core.run import RunId
 from aop.reviews.report import CodeReviewReport
 from aop.testing.scripted_model import ScriptedModel, Step, answers, calls
 from aop.tickets.dry_run import DirectRun
-from aop.tickets.reviewer import CodeReviewerAgent
-from aop.tickets.scaffolder import ScaffolderAgent
+from aop.tickets.review.pipeline import CodeReviewerAgent
+from aop.tickets.scaffold.pipeline import ScaffolderAgent
 from aop.tickets.steps import Desk
 from tests.real.fake_rest import FakeRest, Trouble
 from tests.real.test_tickets import BY_ID, BY_PATH, GITLAB, JIRA, REVIEW, SCAFFOLD

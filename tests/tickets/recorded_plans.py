@@ -12,9 +12,9 @@ from aop.brains.prices import Prices
 from aop.brains.structured_answer import ModelBrain
 from aop.core.redaction.redactor import Redactor
 from aop.testing.scripted_model import ScriptedModel, answers
-from aop.tickets.missions import scaffolding_mission
-from aop.tickets.plans import ScaffoldPlan
-from aop.tickets.scaffolding_prompt import scaffolding_prompt
+from aop.tickets.mission.blocks import scaffolding_mission
+from aop.tickets.scaffold.prompt import scaffolding_prompt
+from aop.tickets.scaffold_plan import ScaffoldPlan
 from tests.tickets.test_missions import BLOCK, fenced
 from tests.tickets.test_plans_and_modes import FENCE, file
 

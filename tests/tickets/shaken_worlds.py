@@ -28,9 +28,9 @@ from aop.core.errors import Json, RemoteUnavailable
 from aop.core.redaction.redactor import Redactor
 from aop.reviews.report import ReviewVerdict
 from aop.testing.scripted_model import NAME, answers, calls
-from aop.tickets.missions import ReviewParams, review_params_block
+from aop.tickets.mission.blocks import ReviewParams, review_params_block
+from aop.tickets.review.answer import TicketReview
 from aop.tickets.steps import Desk, TicketSettings
-from aop.tickets.ticket_review import TicketReview
 from tests.tickets.local_worlds import BRANCH, KEY, PAGE, PROJECT, local_world
 from tests.tickets.recorded_plans import PLAN
 from tests.tickets.test_missions import BLOCK, fenced

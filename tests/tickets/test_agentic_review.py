@@ -11,9 +11,9 @@ from aop.brains.budgets import LoopLimits
 from aop.core.errors import ModelUnavailable
 from aop.reviews.report import ReviewVerdict
 from aop.testing.scripted_model import ScriptedModel, Step, answers, calls, says
-from aop.tickets.diff_excerpts import diff_excerpts
-from aop.tickets.missions import review_params_block
-from aop.tickets.tool_policy import REVIEWER_MAY, TOOLS
+from aop.tickets.loop.tool_policy import REVIEWER_MAY, TOOLS
+from aop.tickets.mission.blocks import review_params_block
+from aop.tickets.review.diff_parts import diff_excerpts
 from tests.tickets.test_agentic_scaffold import observed
 from tests.tickets.test_missions import BLOCK, PARAMS, fenced
 from tests.tickets.test_reviewer import WHOLE, Reviewed, finding, report, reviewed

@@ -10,7 +10,7 @@ import pytest
 from aop.brains.budgets import LoopLimits
 from aop.brains.tool_loop import FINISH
 from aop.testing.scripted_model import ScriptedModel, Step, calls, says
-from aop.tickets.tool_policy import is_destructive
+from aop.tickets.loop.tool_policy import is_destructive
 from tests.tickets.recorded_plans import PLAN
 from tests.tickets.test_missions import BLOCK, fenced
 from tests.tickets.test_plans_and_modes import KEY as SECRET

@@ -10,7 +10,7 @@ import pytest
 from aop.adapters.outbound.settings import ticket_settings
 from aop.reviews.report import Finding, ReviewVerdict, Severity
 from aop.testing.scripted_model import answers
-from aop.tickets.ticket_review import CriterionState, JudgedCriterion, TicketReview
+from aop.tickets.review.answer import CriterionState, JudgedCriterion, TicketReview
 from tests.tickets.test_port_conformance import REAL
 from tests.tickets.test_reviewer import WHOLE, Reviewed, finding, reviewed
 from tests.tickets.test_scaffolder import SETTINGS, URL

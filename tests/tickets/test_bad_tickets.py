@@ -8,7 +8,7 @@ import pytest
 
 from aop.core.errors import RemoteNotFound
 from aop.testing.scripted_model import Step, answers, breaks_off, says
-from aop.tickets.plans import MOST_CHARS, MOST_FILES, ScaffoldPlan
+from aop.tickets.scaffold_plan import MOST_CHARS, MOST_FILES, ScaffoldPlan
 from tests.tickets.recorded_plans import PLAN
 from tests.tickets.test_agentic_scaffold import AGENTIC, BRANCH, COMMIT, HAND_IN, OPEN, agentic
 from tests.tickets.test_missions import BLOCK, code_block, document, fenced, paragraph

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from aop.core.errors import MissionAmbiguous, MissionInvalid, MissionMalformed, MissionMissing, Refusal
-from aop.tickets.missions import (
+from aop.tickets.mission.blocks import (
     Parameters,
     ReviewParams,
     ScaffoldingMission,

@@ -8,10 +8,10 @@ import pytest
 
 from aop.core.errors import ScaffoldPlanRejected
 from aop.core.redaction.redactor import Redactor
-from aop.tickets.modes import TicketMode, review_mode, scaffolding_mode
-from aop.tickets.plans import PlannedFile, ScaffoldPlan, validated
-from aop.tickets.scaffolding_prompt import scaffolding_prompt
-from aop.tickets.scaffolding_texts import commit_message
+from aop.tickets.mission.modes import TicketMode, review_mode, scaffolding_mode
+from aop.tickets.scaffold.prompt import scaffolding_prompt
+from aop.tickets.scaffold.texts import commit_message
+from aop.tickets.scaffold_plan import PlannedFile, ScaffoldPlan, validated
 from tests.tickets.test_missions import MISSION
 
 KEY = "AKIA" + "Q3EGRIFCZSGAWLT7"

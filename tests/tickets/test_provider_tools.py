@@ -6,8 +6,8 @@ import pytest
 
 from aop.adapters.outbound import confluence, gitlab, jira
 from aop.brains.conversation import Offer
+from aop.tickets.loop.tool_policy import REVIEWER_MAY, SCAFFOLDER_MAY, allowed, gathered
 from aop.tickets.ports import KnownTool
-from aop.tickets.tool_policy import REVIEWER_MAY, SCAFFOLDER_MAY, allowed, gathered
 
 TABLES = {"tracker": jira.TABLE, "vcs": gitlab.TABLE, "docs": confluence.TABLE}
 KNOWN = {

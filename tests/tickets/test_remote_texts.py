@@ -14,8 +14,8 @@ from aop.adapters.outbound.jira import is_marked
 from aop.adapters.outbound.wiki import as_wiki
 from aop.core.errors import Refusal, RemoteRejected, RemoteUnavailable, TicketSettingMissing
 from aop.core.redaction.redactor import Redactor
-from aop.tickets.missions import review_params, review_params_block
-from aop.tickets.reviewer import shown_lines
+from aop.tickets.mission.blocks import review_params, review_params_block
+from aop.tickets.review.pipeline import shown_lines
 from tests.tickets.test_missions import PARAMS
 
 

@@ -15,10 +15,10 @@ from aop.core.run import RunId
 from aop.reviews.report import CodeReviewReport, Finding, ReviewVerdict, Severity
 from aop.testing.scripted_model import ScriptedModel, Step, answers
 from aop.tickets.dry_run import DRY_RUN, DirectRun
-from aop.tickets.missions import review_params_block
+from aop.tickets.mission.blocks import review_params_block
 from aop.tickets.ports import MergeRequest, PublishedNote
-from aop.tickets.review_notes import missing_notes
-from aop.tickets.reviewer import CodeReviewerAgent
+from aop.tickets.review.notes import missing_notes
+from aop.tickets.review.pipeline import CodeReviewerAgent
 from aop.tickets.steps import TicketSettings
 from tests.brains import endpoints
 from tests.tickets.local_worlds import KEY, PROJECT

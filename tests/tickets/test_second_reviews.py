@@ -9,9 +9,9 @@ import pytest
 
 from aop.reviews.report import Finding, ReviewVerdict, Severity
 from aop.testing.scripted_model import answers
-from aop.tickets.criteria import acceptance_criteria
-from aop.tickets.descriptions import plain_description
-from aop.tickets.ticket_review import CriterionState, JudgedCriterion, TicketReview
+from aop.tickets.mission.criteria import acceptance_criteria
+from aop.tickets.mission.descriptions import plain_description
+from aop.tickets.review.answer import CriterionState, JudgedCriterion, TicketReview
 from tests.tickets.test_missions import document, paragraph
 from tests.tickets.test_reviewer import DESCRIPTION, DIFF, WHOLE, Reviewed, finding, report, reviewed
 from tests.tickets.test_scaffolder import URL

@@ -18,9 +18,9 @@ from aop.adapters.ticket_ledger import TicketLedger
 from aop.adapters.ticket_workers import TicketWorkers
 from aop.core.errors import WebhookQueueFull
 from aop.testing.scripted_model import ScriptedModel
-from aop.tickets.deliveries import DeliveryRules, Ignored, WorkWanted
 from aop.tickets.ports import Ticket
 from aop.tickets.steps import Desk
+from aop.tickets.webhook_deliveries import DeliveryRules, Ignored, WorkWanted
 from aop.web.webhooks import WebhookIntake, webhook_routes
 from tests.racing import until
 from tests.tickets.test_scaffolder import SETTINGS, Around, desk_of

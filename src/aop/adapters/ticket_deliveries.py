@@ -10,7 +10,7 @@ from msgspec import Struct
 from aop.adapters.ticket_ledger import ACTIVE, TicketLedger, open_run
 from aop.core.errors import WebhookNotKept, WebhookQueueFull
 from aop.core.run import RunId
-from aop.tickets.deliveries import Ignored, WorkWanted
+from aop.tickets.webhook_deliveries import Ignored, WorkWanted
 
 ACCEPTED, DUPLICATE, RUNNING = "accepted", "duplicate", "running"
 

@@ -25,10 +25,10 @@ READ = "read_ticket"
 def pipeline_of(kind: str) -> Callable[[Desk], Pipeline]:
     """Return what does a kind of work at a desk."""
     if kind == "scaffold":
-        from aop.tickets.scaffolder import ScaffolderAgent
+        from aop.tickets.scaffold.pipeline import ScaffolderAgent
 
         return lambda desk: ScaffolderAgent(desk).scaffold
-    from aop.tickets.reviewer import CodeReviewerAgent
+    from aop.tickets.review.pipeline import CodeReviewerAgent
 
     return lambda desk: CodeReviewerAgent(desk).review
 

@@ -25,8 +25,8 @@ from aop.cli.terminal import Terminal
 from aop.cli.ticket import LEDGER
 from aop.core.errors import Fault, Json
 from aop.core.redaction.redactor import Redactor
-from aop.tickets.plans import ScaffoldPlan
-from aop.tickets.ticket_review import TicketReview
+from aop.tickets.review.answer import TicketReview
+from aop.tickets.scaffold_plan import ScaffoldPlan
 
 KEY = "SHOP-12"
 

@@ -20,7 +20,7 @@ from aop.cli.ticket_texts import run_text, runs_text
 from aop.core.errors import InvalidCliArgs, Json
 from aop.core.run import RunId
 from aop.core.text.visible import visible
-from aop.tickets.keys import ticket_key
+from aop.tickets.mission.keys import ticket_key
 from aop.wiring import Settings, build_ticket_desk
 
 LEDGER = ".aop/tickets/ledger.db"

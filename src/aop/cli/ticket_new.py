@@ -13,7 +13,7 @@ from aop.adapters.outbound.settings import LOCAL_FOLDER
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
 from aop.core.errors import InputPathNotFound, InvalidCliArgs, RemoteRejected, TicketSettingMissing
-from aop.tickets.descriptions import MAX_CHARS
+from aop.tickets.mission.descriptions import MAX_CHARS
 
 
 def make_ticket(key: str, file: str | None, environ: Mapping[str, str], terminal: Terminal) -> int:

@@ -11,9 +11,9 @@ from aop.brains.conversation import Offer
 from aop.core.errors import Fault, Json, RemoteNotFound
 from aop.core.run import RunId
 from aop.reviews.report import CodeReviewReport
-from aop.tickets.plans import PlannedFile
+from aop.tickets.loop.tool_policy import READS
 from aop.tickets.ports import DocsPort, KnownTool, MergeRequest, PublishedNote, Ticket, TrackerPort, VcsPort
-from aop.tickets.tool_policy import READS
+from aop.tickets.scaffold_plan import PlannedFile
 
 DRY_RUN = RunId("dry-run")
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from aop.brains.conversation import Offer
 from aop.reviews.report import CodeReviewReport
-from aop.tickets.plans import PlannedFile
+from aop.tickets.scaffold_plan import PlannedFile
 
 
 class Ticket(Struct, frozen=True, kw_only=True):
@@ -58,7 +58,7 @@ class McpPort(Protocol):
 
     @property
     def known_tools(self) -> Mapping[str, KnownTool]:
-        """Return the tools that AOP knows the meaning of, by the operations of `aop.tickets.tool_policy`."""
+        """Return the tools that AOP knows the meaning of, by the operations of `aop.tickets.loop.tool_policy`."""
 
     async def get_mcp_tools(self) -> Sequence[Offer]:
         """Return the tools of the server behind the port."""

@@ -26,7 +26,7 @@ from aop.core.errors import (
 )
 from aop.core.run import RunId
 from aop.kernel.gateway.calls import refused
-from aop.tickets.deliveries import DeliveryRules, Ignored, judged, offered_proof
+from aop.tickets.webhook_deliveries import DeliveryRules, Ignored, judged, offered_proof
 
 PATHS: Mapping[str, str] = {
     "scaffold": "/webhooks/jira/scaffolding-trigger",

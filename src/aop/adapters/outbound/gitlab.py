@@ -12,9 +12,9 @@ from aop.adapters.outbound.upstream import ServerOperation, Upstream
 from aop.core.errors import RemoteNotFound, RemoteRejected
 from aop.reviews.report import CodeReviewReport
 from aop.tickets.comments import is_marked, marked
-from aop.tickets.plans import PlannedFile
 from aop.tickets.ports import MergeRequest, PublishedNote
-from aop.tickets.review_notes import ReviewNote, missing_notes
+from aop.tickets.review.notes import ReviewNote, missing_notes
+from aop.tickets.scaffold_plan import PlannedFile
 
 PAGE = 100
 COMMITS_LOOKED_AT = 20

@@ -13,7 +13,7 @@ from aop.adapters.outbound.upstream import ServerOperation, Upstream
 from aop.adapters.outbound.wiki import as_wiki
 from aop.core.errors import Json, RemoteRejected, RemoteUnavailable
 from aop.tickets.comments import MARKER, marked
-from aop.tickets.keys import ticket_key
+from aop.tickets.mission.keys import ticket_key
 from aop.tickets.ports import Ticket
 
 MOST_COMMENTS = 100

@@ -12,9 +12,9 @@ from aop.adapters.outbound.upstream import ServerOperation
 from aop.core.errors import Json, RemoteNotFound, RemoteRejected
 from aop.reviews.report import CodeReviewReport
 from aop.tickets.comments import is_marked, marked
-from aop.tickets.plans import PlannedFile
 from aop.tickets.ports import MergeRequest, PublishedNote, Ticket
-from aop.tickets.review_notes import missing_notes
+from aop.tickets.review.notes import missing_notes
+from aop.tickets.scaffold_plan import PlannedFile
 
 _KEY = {"key": "key"}
 _WHERE = {"project": "project"}

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from aop.adapters.outbound.servers import listed_words
 from aop.adapters.outbound.settings import whole_number_of
-from aop.tickets.deliveries import DeliveryRules
+from aop.tickets.webhook_deliveries import DeliveryRules
 
 SECRET = "JIRA_WEBHOOK_SECRET"
 PROJECTS = "JIRA_WEBHOOK_PROJECTS"

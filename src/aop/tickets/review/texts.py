@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from aop.reviews.report import CodeReviewReport, Finding, Severity
 from aop.tickets.comments import MARKER
-from aop.tickets.missions import ReviewParams
+from aop.tickets.mission.blocks import ReviewParams
 from aop.tickets.ports import MergeRequest
-from aop.tickets.ticket_review import SUMMARY, CriterionState, MarkedFinding, PublishedReview, marked_findings
+from aop.tickets.review.answer import SUMMARY, CriterionState, MarkedFinding, PublishedReview, marked_findings
 
 MOST_IN_NOTE = 50
 

@@ -17,8 +17,8 @@ from msgspec import Meta, Struct
 
 from aop.core.errors import Json, MissionMissing, Refusal, TicketKeyInvalid, WebhookMalformed
 from aop.core.text.json import MalformedText, parse_json
-from aop.tickets.keys import project_of, ticket_key
-from aop.tickets.missions import review_params, scaffolding_mission
+from aop.tickets.mission.blocks import review_params, scaffolding_mission
+from aop.tickets.mission.keys import project_of, ticket_key
 
 EVENTS = frozenset(["jira:issue_created", "jira:issue_updated"])
 _SIGNATURE = re.compile(r"sha256=([0-9a-f]{64})", re.ASCII)

@@ -14,7 +14,7 @@ from aop.core.errors import Json, MissionAmbiguous, MissionInvalid, MissionMalfo
 from aop.core.paths.names import exact_path
 from aop.core.text.json import MalformedText
 from aop.core.text.yaml import dump_yaml, parse_yaml
-from aop.tickets.descriptions import Block, blocks_in, plain_description
+from aop.tickets.mission.descriptions import Block, blocks_in, plain_description
 
 SCAFFOLDING = "scaffolding"
 REVIEW_PARAMS = "code_review_params"

@@ -17,8 +17,8 @@ from msgspec import Meta, Struct
 from aop.brains.conversation import Offer
 from aop.brains.shapes import schema_of
 from aop.core.errors import Fault
-from aop.tickets.plans import MOST_FILES, PlannedFile
 from aop.tickets.ports import KnownTool
+from aop.tickets.scaffold_plan import MOST_FILES, PlannedFile
 
 _MERGE_REQUEST = re.compile(r"merge_?requests?|pull_?requests?", re.IGNORECASE)
 _DESTRUCTIVE = re.compile(

@@ -8,10 +8,10 @@ from aop.brains.budgets import LoopLimits
 from aop.brains.prompts import Data, Prompt, prompt
 from aop.brains.shapes import schema_of
 from aop.core.text.json import canonical_json
-from aop.tickets.agent_loop import limits_in_words
-from aop.tickets.diff_excerpts import DiffExcerpt
+from aop.tickets.loop.mission_run import limits_in_words
 from aop.tickets.ports import MergeRequest, Ticket
-from aop.tickets.ticket_review import KnownFinding, TicketReview
+from aop.tickets.review.answer import KnownFinding, TicketReview
+from aop.tickets.review.diff_parts import DiffExcerpt
 
 INSTRUCTIONS = """\
 You review a merge request against its ticket and the standards. You change, merge and approve nothing; Python checks

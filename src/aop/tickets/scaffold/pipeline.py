@@ -11,18 +11,18 @@ from aop.core.clock import timestamp
 from aop.core.errors import Json, RemoteNotFound, RemoteRejected, RemoteUnavailable
 from aop.core.run import Run
 from aop.tickets import comments
-from aop.tickets import scaffolding_texts as texts
-from aop.tickets.agent_loop import handed_in
-from aop.tickets.agentic_scaffold import AgenticScaffold, ScaffoldDone
-from aop.tickets.missions import ReviewParams, ScaffoldingMission, review_params_block, scaffolding_mission
-from aop.tickets.modes import TicketMode, scaffolding_mode
-from aop.tickets.plans import ScaffoldPlan, validated
+from aop.tickets.loop.mission_run import handed_in
+from aop.tickets.loop.tool_calls import mission_tools
+from aop.tickets.loop.tool_policy import SCAFFOLDER_MAY
+from aop.tickets.mission.blocks import ReviewParams, ScaffoldingMission, review_params_block, scaffolding_mission
+from aop.tickets.mission.modes import TicketMode, scaffolding_mode
 from aop.tickets.ports import MergeRequest, Ticket
-from aop.tickets.scaffolding_mission_prompt import scaffolding_mission_prompt
-from aop.tickets.scaffolding_prompt import scaffolding_prompt
+from aop.tickets.scaffold import texts
+from aop.tickets.scaffold.agentic import AgenticScaffold, ScaffoldDone
+from aop.tickets.scaffold.agentic_prompt import scaffolding_mission_prompt
+from aop.tickets.scaffold.prompt import scaffolding_prompt
+from aop.tickets.scaffold_plan import ScaffoldPlan, validated
 from aop.tickets.steps import Desk, StepFailed, Steps
-from aop.tickets.tool_policy import SCAFFOLDER_MAY
-from aop.tickets.tool_use import mission_tools
 
 KIND = "scaffold"
 _CODE_WRITES = {"create_branch": "the branch", "commit": "the commit", "open_merge_request": "the merge request"}

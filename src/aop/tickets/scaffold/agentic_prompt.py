@@ -9,9 +9,9 @@ import msgspec
 from aop.brains.budgets import LoopLimits
 from aop.brains.prompts import Data, Prompt, prompt
 from aop.core.text.yaml import dump_yaml
-from aop.tickets.agent_loop import limits_in_words
-from aop.tickets.missions import SCAFFOLDING, ScaffoldingMission
-from aop.tickets.scaffolding_prompt import INSTRUCTIONS
+from aop.tickets.loop.mission_run import limits_in_words
+from aop.tickets.mission.blocks import SCAFFOLDING, ScaffoldingMission
+from aop.tickets.scaffold.prompt import INSTRUCTIONS
 
 RULES = """\
 You work with tools; Python carries out each call, within this mission only, and checks what you commit. Rules:

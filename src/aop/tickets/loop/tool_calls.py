@@ -9,9 +9,9 @@ import msgspec
 
 from aop.brains.conversation import Offer
 from aop.core.errors import InvalidArguments, Json, ToolCallDenied
+from aop.tickets.loop.tool_policy import Allowed, Gathered, allowed, free_arguments, gathered, offer_of
 from aop.tickets.ports import McpPort
 from aop.tickets.steps import Desk, Steps
-from aop.tickets.tool_policy import Allowed, Gathered, allowed, free_arguments, gathered, offer_of
 
 Held = Mapping[str, str]
 """What a mission fixes: `key`, `project`, `branch`, `base`, `number`, `transition`, `state`, `whose`."""

@@ -20,18 +20,17 @@ from aop.core.run import Run
 from aop.kernel.patches.parser import PatchRules, parse_patch
 from aop.reviews.report import Finding, checked
 from aop.tickets import comments
-from aop.tickets import review_texts as texts
-from aop.tickets.agentic_review import AgenticReview, held_by
-from aop.tickets.criteria import acceptance_criteria
-from aop.tickets.descriptions import plain_description
-from aop.tickets.diff_excerpts import diff_excerpts
-from aop.tickets.missions import ReviewParams, review_params, scaffolding_mission
-from aop.tickets.modes import TicketMode, review_mode
+from aop.tickets.loop.tool_calls import mission_tools
+from aop.tickets.loop.tool_policy import REVIEWER_MAY
+from aop.tickets.mission.blocks import ReviewParams, review_params, scaffolding_mission
+from aop.tickets.mission.criteria import acceptance_criteria
+from aop.tickets.mission.descriptions import plain_description
+from aop.tickets.mission.modes import TicketMode, review_mode
 from aop.tickets.ports import MergeRequest, Ticket
 from aop.tickets.published import harmless, host_of
-from aop.tickets.review_prompt import ReviewSubject, review_prompt
-from aop.tickets.steps import Desk, StepFailed, Steps
-from aop.tickets.ticket_review import (
+from aop.tickets.review import texts
+from aop.tickets.review.agentic import AgenticReview, held_by
+from aop.tickets.review.answer import (
     KnownReview,
     PublishedReview,
     TicketReview,
@@ -40,8 +39,9 @@ from aop.tickets.ticket_review import (
     with_news,
     with_objection,
 )
-from aop.tickets.tool_policy import REVIEWER_MAY
-from aop.tickets.tool_use import mission_tools
+from aop.tickets.review.diff_parts import diff_excerpts
+from aop.tickets.review.prompt import ReviewSubject, review_prompt
+from aop.tickets.steps import Desk, StepFailed, Steps
 
 KIND = "review"
 

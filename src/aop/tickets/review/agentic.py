@@ -9,15 +9,15 @@ import msgspec
 from aop.brains.budgets import Spent
 from aop.brains.ports import Mission
 from aop.reviews.report import MOST_FINDINGS, ReviewVerdict
-from aop.tickets.agent_loop import handed_in, used_up
-from aop.tickets.diff_excerpts import DiffExcerpt, named
-from aop.tickets.missions import ReviewParams
+from aop.tickets.loop.mission_run import handed_in, used_up
+from aop.tickets.loop.tool_calls import EVERYTHING, Held, MissionTools
+from aop.tickets.loop.tool_policy import Allowed
+from aop.tickets.mission.blocks import ReviewParams
 from aop.tickets.ports import MergeRequest
-from aop.tickets.review_prompt import ReviewSubject, review_mission
+from aop.tickets.review.answer import TicketReview
+from aop.tickets.review.diff_parts import DiffExcerpt, named
+from aop.tickets.review.prompt import ReviewSubject, review_mission
 from aop.tickets.steps import Desk, StepFailed, Steps
-from aop.tickets.ticket_review import TicketReview
-from aop.tickets.tool_policy import Allowed
-from aop.tickets.tool_use import EVERYTHING, Held, MissionTools
 
 SUMMARY_CHARS = 4_000
 _WORST_FIRST = (ReviewVerdict.REQUEST_CHANGES, ReviewVerdict.COMMENT, ReviewVerdict.APPROVE)

@@ -8,8 +8,8 @@ from aop.brains.prompts import Data, Prompt, prompt
 from aop.brains.shapes import schema_of
 from aop.core.text.json import canonical_json
 from aop.core.text.yaml import dump_yaml
-from aop.tickets.missions import SCAFFOLDING, ScaffoldingMission
-from aop.tickets.plans import ScaffoldPlan
+from aop.tickets.mission.blocks import SCAFFOLDING, ScaffoldingMission
+from aop.tickets.scaffold_plan import ScaffoldPlan
 
 INSTRUCTIONS = """\
 You plan the first files of a new service. Python checks your plan and writes the files; you write nothing yourself.

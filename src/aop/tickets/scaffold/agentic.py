@@ -9,15 +9,15 @@ import msgspec
 from msgspec import Meta, Struct
 
 from aop.core.errors import AgentStopped, ToolCallDenied
-from aop.tickets import scaffolding_texts as texts
-from aop.tickets.descriptions import blocks_in
-from aop.tickets.missions import ScaffoldingMission
-from aop.tickets.plans import ScaffoldPlan, validated
+from aop.tickets.loop.tool_calls import EVERYTHING, MissionTools
+from aop.tickets.loop.tool_policy import Allowed, CommitFiles, Message
+from aop.tickets.mission.blocks import ScaffoldingMission
+from aop.tickets.mission.descriptions import blocks_in
 from aop.tickets.ports import MergeRequest
 from aop.tickets.published import harmless, without_secrets
+from aop.tickets.scaffold import texts
+from aop.tickets.scaffold_plan import ScaffoldPlan, validated
 from aop.tickets.steps import Desk, Steps
-from aop.tickets.tool_policy import Allowed, CommitFiles, Message
-from aop.tickets.tool_use import EVERYTHING, MissionTools
 
 MOST_COMMENTS = 5
 WANTED = ("create_branch", "commit", "create_merge_request")

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from aop.tickets.missions import ScaffoldingMission
-from aop.tickets.plans import ScaffoldPlan
+from aop.tickets.mission.blocks import ScaffoldingMission
 from aop.tickets.ports import MergeRequest
 from aop.tickets.published import harmless
+from aop.tickets.scaffold_plan import ScaffoldPlan
 
 
 class Left(Struct, frozen=True, kw_only=True):

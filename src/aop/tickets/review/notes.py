@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from aop.reviews.report import CodeReviewReport
 from aop.tickets.comments import is_marked, marked
-from aop.tickets.review_texts import finding_text, fingerprint, summary_note
+from aop.tickets.review.texts import finding_text, fingerprint, summary_note
 
 
 class ReviewNote(Struct, frozen=True, kw_only=True):

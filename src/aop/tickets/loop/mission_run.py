@@ -10,8 +10,8 @@ from msgspec import Struct
 from aop.brains.budgets import LoopLimits, Spent
 from aop.brains.ports import Finished, LimitReached, Mission, ModelFailed, Outcome, Talked
 from aop.core.errors import AgentStopped, Json, Refusal
+from aop.tickets.loop.tool_calls import MissionTools
 from aop.tickets.steps import Desk, Steps
-from aop.tickets.tool_use import MissionTools
 
 T = TypeVar("T", bound=Struct)
 

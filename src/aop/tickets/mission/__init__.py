@@ -1,0 +1,1 @@
+"""Mission: the request inside a ticket, strictly parsed."""

@@ -1,0 +1,1 @@
+"""Review pipeline: from a merge request to a report and its comments."""

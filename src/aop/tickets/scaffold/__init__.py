@@ -1,0 +1,1 @@
+"""Scaffolding: from a mission to a branch, a commit and a merge request."""
