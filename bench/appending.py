@@ -8,7 +8,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from aop.wiring import Settings, build
+from aop.wiring.build import Settings, build
 
 
 def main(root: str, feature: str, seconds: float) -> None:

@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from aop.wiring import Settings, build
+from aop.wiring.build import Settings, build
 
 
 def grown_by_flood(root: Path) -> float:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from aop import wiring
 from aop.adapters.models.rehearsed import RehearsedBrain
 from aop.cli.main import main
 from aop.tickets.review.answer import TicketReview
 from aop.tickets.scaffold_plan import ScaffoldPlan
+from aop.wiring import build as wiring
 
 PLAN: Any = {
     "files": [{"path": "src/app.py", "name": "app.py", "content": "print('hello')\n"}],

@@ -20,7 +20,7 @@ from aop.kernel.plans.collisions import claims_of
 from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.documents.plans import AcceptedPlan
 from aop.kernel.record.port import JournalEntry, Operation, Transaction
-from aop.wiring import App, Settings, build
+from aop.wiring.build import App, Settings, build
 
 GATES = """\
 version: 1

@@ -8,9 +8,9 @@ from typing import TypeVar
 
 import msgspec
 
-from aop.catalogue import CATALOGUE
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.ports.processes import Command, Ended, Processes
+from aop.wiring.catalogue import CATALOGUE
 from tests.world import World
 
 T = TypeVar("T")

@@ -9,9 +9,9 @@ import sys
 from importlib import import_module
 
 from aop import gated
-from aop.catalogue import CATALOGUE
 from aop.kernel import tools
 from aop.kernel.gateway.calls import Tool
+from aop.wiring.catalogue import CATALOGUE
 from tests.world import World, run_aop
 
 NOT_FOR_STATUS = {

@@ -20,7 +20,7 @@ from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.kernel.gateway.calls import Envelope
 from aop.kernel.gateway.principals import Principal
-from aop.wiring import App, Settings, build
+from aop.wiring.build import App, Settings, build
 
 PASSING_GATES = """\
 version: 1

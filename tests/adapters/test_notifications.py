@@ -18,7 +18,7 @@ from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.kernel.config.people import NoticeKind, NotificationRules
 from aop.supervisor.notices import Notice
-from aop.wiring import make_ready_for_threads
+from aop.wiring.build import make_ready_for_threads
 from tests.adapters.web_hooks import Listener, listening
 from tests.tools.worlds import events
 from tests.world import World

@@ -18,13 +18,13 @@ from typing import Any
 import jsonschema
 import pytest
 
-from aop.catalogue import CATALOGUE
 from aop.cli.examples import EXAMPLES
 from aop.cli.main import VERBS
 from aop.cli.parsing import Parser
 from aop.core.roles import Role
 from aop.core.version import VERSION
 from aop.kernel.contracts.schemas import tool_schemas
+from aop.wiring.catalogue import CATALOGUE
 from tests.tools.worlds import GATES, configured, copied, force, gates_of, patch_of, ready_repository, step
 from tests.world import PATCH, Ran, World, files, git, make_repository, plan_for, run_aop
 

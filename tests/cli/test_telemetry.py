@@ -128,7 +128,7 @@ def test_an_endpoint_that_is_not_there_does_not_keep_a_call_from_its_answer(tmp_
 def test_without_an_endpoint_nothing_of_it_is_imported(tmp_path: Path) -> None:
     root = make_repository(tmp_path / "repo")
     code = (
-        "import os, sys; from pathlib import Path; from aop.wiring import Settings, build;"
+        "import os, sys; from pathlib import Path; from aop.wiring.build import Settings, build;"
         "build(Path(sys.argv[1]), Settings.from_env(os.environ)).close();"
         "print([name for name in sys.modules if 'telemetry' in name])"
     )

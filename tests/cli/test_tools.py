@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from aop.catalogue import CATALOGUE
+from aop.wiring.catalogue import CATALOGUE
 from tests.world import FILES, make_repository, run_aop
 
 ROOT = Path(__file__).parents[2]

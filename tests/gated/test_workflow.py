@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from aop.catalogue import CATALOGUE
 from aop.core.ids import OperationId
 from aop.core.roles import Role
 from aop.kernel.contracts.schemas import tool_schemas
 from aop.kernel.record.documents.gate_runs import GateRun
 from aop.kernel.record.port import Operation
+from aop.wiring.catalogue import CATALOGUE
 from tests.gated.agents import APPROVE, NOTHING, PLAN, RUN, TEST_ONE, Agent, active_pr, begun, stepping
 from tests.tools.worlds import gates_of, patch_of, step
 from tests.world import World, git

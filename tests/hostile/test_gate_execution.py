@@ -22,11 +22,11 @@ import pytest
 
 from aop.adapters.control_groups import control_group
 from aop.adapters.processes import LocalProcesses
-from aop.catalogue import CATALOGUE
 from aop.kernel.config.policy import NO_LIMITS, StepLimits
 from aop.kernel.gateway.calls import Envelope
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.ports.processes import Ending
+from aop.wiring.catalogue import CATALOGUE
 from tests.adapters.steps import Steps, processes_with, wait_until_dead
 from tests.world import World, files, git, make_repository
 

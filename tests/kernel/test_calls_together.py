@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from aop.catalogue import CATALOGUE
 from aop.core.errors import Fault
 from aop.core.roles import Role
 from aop.kernel.gateway.calls import Arguments, Call, Envelope, Outcome, Tool
 from aop.kernel.gateway.gateway import Asked, Gateway
 from aop.kernel.gateway.principals import Principal
+from aop.wiring.catalogue import CATALOGUE
 from tests.world import World
 
 READER = Principal(role=Role.QA, actor="qa:one", features=frozenset())

@@ -15,7 +15,7 @@ from tests.world import World, files, plan_for
 FEATURES = [f"feature-{number}" for number in range(6)]
 
 CALL = """
-from aop.wiring import Settings, build
+from aop.wiring.build import Settings, build
 root, tool, arguments = sys.argv[1:]
 app = build(Path(root), Settings.from_env(os.environ))
 ready()

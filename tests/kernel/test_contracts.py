@@ -12,7 +12,6 @@ import pytest
 from mcp_types.version import LATEST_PROTOCOL_VERSION, SUPPORTED_PROTOCOL_VERSIONS
 
 from aop.adapters.configuration import bundled_texts
-from aop.catalogue import CATALOGUE
 from aop.cli.exits import EXIT_OF_MOVE
 from aop.core.errors import Refusal, all_refusals
 from aop.core.text.front_matter import split_front_matter
@@ -21,6 +20,7 @@ from aop.kernel.contracts.config_words import KEY_WORDS
 from aop.kernel.contracts.contract_files import PROTOCOL, document_schemas, undescribed
 from aop.kernel.contracts.reference_pages import refusals_text
 from aop.kernel.contracts.schemas import DIALECT
+from aop.wiring.catalogue import CATALOGUE
 from tests.world import World
 
 ROOT = Path(__file__).parents[2]

@@ -10,7 +10,6 @@ import msgspec
 import pytest
 from msgspec import Struct
 
-from aop.catalogue import CATALOGUE
 from aop.core import errors
 from aop.core.errors import Fault, Refusal
 from aop.core.ids import FeatureId
@@ -20,6 +19,7 @@ from aop.kernel.gateway.calls import Answered, Arguments, Call, FeatureArguments
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.gateway.principals import Principal
 from aop.kernel.record.port import Transaction
+from aop.wiring.catalogue import CATALOGUE
 from tests.gated.agents import NOTHING, active_pr
 from tests.tools.worlds import patch_of
 from tests.world import FILES, PATCH, World, files, make_repository, plan_for

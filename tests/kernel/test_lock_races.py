@@ -20,7 +20,7 @@ FEATURES = [f"feature-{number}" for number in range(5)]
 QUICK = {"initial_seconds": 0.01, "multiplier": 1.5, "max_seconds": 0.05, "jitter": 0.5}
 
 CALL = """
-from aop.wiring import Settings, build
+from aop.wiring.build import Settings, build
 root, *calls = sys.argv[1:]
 app = build(Path(root), Settings.from_env(os.environ))
 ready()

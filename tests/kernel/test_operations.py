@@ -21,7 +21,7 @@ from tests.world import PATCH, World, files, git, plan_for
 
 CALL = """
 import msgspec
-from aop.wiring import Settings, build
+from aop.wiring.build import Settings, build
 root, role, tool, arguments, operation_id = sys.argv[1:]
 app = build(Path(root), Settings.from_env(os.environ))
 who = msgspec.structs.replace(app.person, role=role)

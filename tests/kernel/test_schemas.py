@@ -9,12 +9,12 @@ import jsonschema
 import pytest
 from msgspec import Meta, Struct
 
-from aop.catalogue import CATALOGUE
 from aop.core.errors import InvalidArguments
 from aop.kernel.contracts.schemas import Schema, error_schema, model_schema, tool_schemas
 from aop.kernel.gateway.calls import Arguments, Call, Outcome, Tool
 from aop.kernel.gateway.gateway import parse_arguments
 from aop.kernel.gateway.role_sets import READERS
+from aop.wiring.catalogue import CATALOGUE
 from tests.world import plan_for
 
 TOOLS = sorted(CATALOGUE)

@@ -18,10 +18,10 @@ import jsonschema
 import pytest
 from msgspec import Struct
 
-from aop.catalogue import CATALOGUE
 from aop.core.roles import Role
 from aop.kernel.contracts.schemas import error_schema
 from aop.kernel.gateway.calls import FeatureArguments
+from aop.wiring.catalogue import CATALOGUE
 from tests.mcpserver.clients import Answer, Mcp, over_http, served, token_for
 from tests.tools.worlds import patch_of
 from tests.world import World, files, make_repository, plan_for

@@ -14,7 +14,7 @@ import pytest
 from mcp import MCPError
 
 from aop.core.roles import Role
-from aop.wiring import make_ready_for_threads
+from aop.wiring.build import make_ready_for_threads
 from tests.mcpserver.clients import Mcp, Served, over_http, over_stdio, served, token_for
 from tests.racing import until
 from tests.tools.worlds import configured, events, gates_of, patch_of, step

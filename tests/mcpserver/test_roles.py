@@ -8,10 +8,10 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from aop.catalogue import CATALOGUE
 from aop.core.roles import Role
 from aop.kernel.gateway.principals import Principal
 from aop.kernel.gateway.tokens import TOKEN_ROLES
+from aop.wiring.catalogue import CATALOGUE
 from tests.mcpserver.clients import MODES, Served, over_http, over_stdio, served, token_for
 from tests.world import FILES, World, make_repository
 

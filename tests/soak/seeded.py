@@ -21,7 +21,7 @@ from aop.core.ids import OperationId
 from aop.kernel.gateway.calls import Kernel
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.record.port import Record, Snapshot, Transaction, Unshown
-from aop.wiring import Settings, build
+from aop.wiring.build import Settings, build
 
 
 class InPlaceFiles(RepositoryFiles):

@@ -12,7 +12,7 @@ from aop.cli.terminal import Terminal
 from aop.cli.ticket import carry_out
 from aop.core.errors import Json
 from aop.core.run import RunId
-from aop.wiring import Settings
+from aop.wiring.build import Settings
 
 
 class KillingLedger(TicketLedger):

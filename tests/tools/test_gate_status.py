@@ -13,7 +13,7 @@ from tests.tools.worlds import configured, gates_of, plain, step
 from tests.world import World
 
 CALL = """
-from aop.wiring import Settings, build
+from aop.wiring.build import Settings, build
 app = build(Path(sys.argv[1]), Settings.from_env(os.environ))
 ready()
 app.gateway.call(app.person, "gates.run", {"feature_id": "one", "mode": "fast"}, operation_id="run-1")

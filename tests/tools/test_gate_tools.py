@@ -12,12 +12,12 @@ import msgspec
 import pytest
 
 from aop.adapters.processes import LocalProcesses
-from aop.catalogue import CATALOGUE
 from aop.core.roles import Role
 from aop.kernel.gateway.calls import Envelope
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.ports.processes import Command, Ended, Ending, Processes
 from aop.kernel.record.documents.features import Status
+from aop.wiring.catalogue import CATALOGUE
 from tests.tools.conftest import MakeWorld
 from tests.tools.worlds import CHECK, GATES, events, force, gates_of, patch_of, plain, state_of, step
 from tests.world import FILES, PATCH, World, files, git, make_repository, plan_for

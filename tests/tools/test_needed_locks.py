@@ -8,11 +8,11 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from aop.catalogue import CATALOGUE
 from aop.core.ids import TreeId
 from aop.core.roles import Role
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.ports.git import Git
+from aop.wiring.catalogue import CATALOGUE
 from tests.clocks import HandClock, clocked
 from tests.tools.conftest import MakeWorld
 from tests.tools.worlds import patch_of, plain, state_of

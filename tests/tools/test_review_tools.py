@@ -12,7 +12,7 @@ from aop.core.roles import Role
 from aop.kernel.patches.diff_parts import DiffPart, parts_by_path
 from aop.kernel.record.documents.features import Status
 from aop.kernel.record.documents.plans import AcceptedPlan
-from aop.wiring import Settings, build
+from aop.wiring.build import Settings, build
 from tests.tools.conftest import MakeWorld
 from tests.tools.worlds import force, gates_of, patch_of, plain, state_of, step
 from tests.world import PATCH, World, files, git

@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from aop.catalogue import CATALOGUE
 from aop.kernel.gates.reports.verdict import UNKNOWN_BASE
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.ports.processes import Command, Ended, Processes
 from aop.kernel.record.documents import features as documents
 from aop.kernel.record.documents.features import Status
+from aop.wiring.catalogue import CATALOGUE
 from tests.tools.conftest import MakeWorld
 from tests.tools.worlds import GATES, POLICY, gates_of, patch_of, plain, state_of, step, yaml
 from tests.world import World, files, git

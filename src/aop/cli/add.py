@@ -11,7 +11,7 @@ from aop.cli.intake import place_specs, read_specs, spec_arguments
 from aop.cli.live_run import await_taken, running_supervisor
 from aop.cli.terminal import Terminal
 from aop.core.errors import NoSupervisor
-from aop.wiring import App, Settings, build
+from aop.wiring.build import App, Settings, build
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

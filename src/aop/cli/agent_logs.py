@@ -13,7 +13,7 @@ from aop.cli.terminal import Terminal
 from aop.core.clock import Clock
 from aop.core.ids import FeatureId
 from aop.core.text.visible import visible
-from aop.wiring import App
+from aop.wiring.build import App
 
 LOOK_AGAIN_SECONDS = 0.2
 _SHOWN_CHARS = 400

@@ -19,7 +19,7 @@ from aop.core.roles import Role
 from aop.kernel.record.documents.usage import Usage
 from aop.supervisor.providers import ROLES
 from aop.supervisor.workers import Note, ProviderChoice, WorkerInput
-from aop.wiring import App, Settings, agent_staff, build
+from aop.wiring.build import App, Settings, agent_staff, build
 
 _FEATURE = FeatureId("trial")
 

@@ -19,7 +19,7 @@ from aop.cli.terminal import Terminal
 from aop.core.errors import AgentProviderNotConfigured, InvalidCliArgs, Json, NotARepository, UnsupportedAgentProvider
 from aop.kernel.config.agents import Provider, Runtime
 from aop.supervisor.providers import ProviderWish, choices
-from aop.wiring import Settings, build
+from aop.wiring.build import Settings, build
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

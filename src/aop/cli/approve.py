@@ -13,7 +13,7 @@ from aop.cli.terminal import Terminal
 from aop.kernel.gateway.calls import Envelope
 from aop.kernel.merges.merge import approvable
 from aop.kernel.record.documents.features import FeatureState
-from aop.wiring import App, Settings, build
+from aop.wiring.build import App, Settings, build
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -16,7 +16,7 @@ from aop.brains.prompts import Data, prompt
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
 from aop.core.errors import ModelAnswerInvalid
-from aop.wiring import Settings, build_brain
+from aop.wiring.build import Settings, build_brain
 
 NUMBERS = (17, 25)
 

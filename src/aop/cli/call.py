@@ -14,7 +14,7 @@ from aop.cli.terminal import Terminal
 from aop.core.errors import InvalidArguments, Json
 from aop.core.roles import Role
 from aop.core.text.json import MalformedText, parse_json
-from aop.wiring import App, Settings, build
+from aop.wiring.build import App, Settings, build
 
 ESCALATION = "escalate_for_external_help"
 """Ends the loop of an agent that only has a shell: its report is printed as it is (GATED-84)."""

@@ -8,10 +8,10 @@ from msgspec import Struct
 
 from aop.adapters.config_files import FOLDER
 from aop.adapters.generated_files import Drift, drift_of, write_again
-from aop.catalogue import CATALOGUE
 from aop.cli.exits import EXIT_OF_MOVE
 from aop.kernel.contracts.contract_files import contract_files
 from aop.kernel.contracts.reference_pages import refusals_text, tools_text
+from aop.wiring.catalogue import CATALOGUE
 
 
 class Contracts(Struct, frozen=True, kw_only=True):

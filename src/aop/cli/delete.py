@@ -10,7 +10,7 @@ from typing import Any
 
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
-from aop.wiring import App, Settings, build
+from aop.wiring.build import App, Settings, build
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -19,7 +19,7 @@ from aop.cli.terminal import Terminal
 from aop.core.errors import Json
 from aop.core.redaction.redactor import Redactor
 from aop.kernel.gateway.calls import Call
-from aop.wiring import Settings, build
+from aop.wiring.build import Settings, build
 
 RUNS_GATES = "gates.run"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
 from aop.core.errors import InvalidCliArgs, Json
-from aop.wiring import App, Settings, build
+from aop.wiring.build import App, Settings, build
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

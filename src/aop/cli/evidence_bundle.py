@@ -19,7 +19,7 @@ from aop.kernel.record.documents.plans import AcceptedPlan
 from aop.kernel.record.port import Snapshot
 from aop.kernel.tools.report.review import DiffBundle, FeatureSummary
 from aop.web.review_page import review_page
-from aop.wiring import App
+from aop.wiring.build import App
 
 LARGEST_LOG = 64 * 1024 * 1024
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from aop.core.errors import InternalError
 from aop.core.redaction.redactor import Redactor
-from aop.wiring import Settings
+from aop.wiring.build import Settings
 
 UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT)
 

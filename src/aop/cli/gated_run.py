@@ -28,7 +28,7 @@ from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.gateway.principals import Principal
 from aop.kernel.ports.handed_in import Report
 from aop.supervisor.providers import ROLES, ProviderWish, choice_of
-from aop.wiring import App, Settings, build, gated_agent, make_ready_for_threads
+from aop.wiring.build import App, Settings, build, gated_agent, make_ready_for_threads
 
 EXITS: Mapping[DriveEnding, Exit] = {
     DriveEnding.DONE: Exit.OK,

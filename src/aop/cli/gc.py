@@ -15,7 +15,7 @@ from aop.cli.terminal import Terminal
 from aop.core.errors import Fault, Json
 from aop.core.roles import Role
 from aop.kernel.gateway.principals import Principal
-from aop.wiring import App, Settings, build
+from aop.wiring.build import App, Settings, build
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
 from aop.core.text.visible import visible
-from aop.wiring import Settings, build
+from aop.wiring.build import Settings, build
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -15,7 +15,7 @@ from aop.core.ids import FeatureId
 from aop.kernel.gateway.calls import Envelope
 from aop.supervisor.specs.dependencies import check_dependencies, dependencies_of
 from aop.supervisor.specs.features import WantedFeature, is_written_by_aop, wanted_features
-from aop.wiring import App
+from aop.wiring.build import App
 
 
 class Intake(Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from aop.adapters.supervisor_lease import LeaseHolder, holder_of
 from aop.cli.supervised import LEASE
 from aop.core.errors import NoSupervisor
 from aop.kernel.record.documents.runs import Wish
-from aop.wiring import App
+from aop.wiring.build import App
 
 LOOK_SECONDS = 0.05
 PATIENCE_SECONDS = 20.0

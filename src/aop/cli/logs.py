@@ -19,7 +19,7 @@ from aop.core.text.visible import visible
 from aop.kernel.ports.call_log import NotedCall
 from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.port import Event, JournalEntry
-from aop.wiring import CALL_LOG, App, Settings, build
+from aop.wiring.build import CALL_LOG, App, Settings, build
 
 LOOK_AGAIN_SECONDS = 0.2
 

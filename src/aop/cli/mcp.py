@@ -14,7 +14,7 @@ from aop.cli.role_words import role
 from aop.cli.terminal import Terminal
 from aop.core.errors import InvalidCliArgs, TokenInvalid
 from aop.core.ids import feature_id
-from aop.wiring import App, Settings, build
+from aop.wiring.build import App, Settings, build
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

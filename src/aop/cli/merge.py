@@ -9,7 +9,7 @@ from pathlib import Path
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
 from aop.core.errors import Json
-from aop.wiring import Settings, build
+from aop.wiring.build import Settings, build
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

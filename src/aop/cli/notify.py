@@ -14,7 +14,7 @@ from aop.core.errors import InvalidCliArgs, Json
 from aop.core.ids import FeatureId
 from aop.kernel.config.people import NoticeKind, NotificationTarget
 from aop.supervisor.notices import Notice
-from aop.wiring import Settings, build
+from aop.wiring.build import Settings, build
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

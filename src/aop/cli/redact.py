@@ -17,7 +17,7 @@ from aop.cli.terminal import Terminal
 from aop.core.errors import InvalidCliArgs
 from aop.core.redaction.redactor import Redactor
 from aop.core.redaction.stream import SecretPlace, masked_parts
-from aop.wiring import Settings
+from aop.wiring.build import Settings
 
 PIECE_BYTES = 256 * 1024
 

@@ -17,7 +17,7 @@ from aop.core.errors import UnknownRun
 from aop.core.text.visible import visible
 from aop.kernel.record.port import JournalEntry
 from aop.kernel.record.projections import DECISIONS, sentence_of
-from aop.wiring import Settings, build
+from aop.wiring.build import Settings, build
 
 BEGAN = "run_began"
 TURN = "turn_taken"

@@ -14,7 +14,7 @@ from aop.cli.terminal import Terminal
 from aop.core.errors import SupervisorRunning
 from aop.kernel.gateway.calls import Envelope
 from aop.kernel.record.documents.runs import Pause
-from aop.wiring import Settings, build
+from aop.wiring.build import Settings, build
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

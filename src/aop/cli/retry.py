@@ -11,7 +11,7 @@ from aop.cli.live_run import await_taken, running_supervisor
 from aop.cli.supervised import agents_before, order_of, supervised, supervising_arguments
 from aop.cli.terminal import Terminal
 from aop.kernel.gateway.calls import Envelope
-from aop.wiring import App, Settings, build
+from aop.wiring.build import App, Settings, build
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -18,7 +18,7 @@ from aop.cli.terminal import Terminal
 from aop.core.errors import VersionConflict
 from aop.kernel.tools.report.review import DiffBundle, FeatureSummary
 from aop.web.review_page import review_page
-from aop.wiring import Settings, build
+from aop.wiring.build import Settings, build
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -13,7 +13,7 @@ from aop.cli.intake import place_specs, read_specs, spec_arguments
 from aop.cli.supervised import Order, order_of, supervised, supervising_arguments
 from aop.cli.terminal import Terminal
 from aop.core.errors import Json
-from aop.wiring import Settings, build
+from aop.wiring.build import Settings, build
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -18,7 +18,7 @@ from aop.kernel.record.documents.features import Status
 from aop.supervisor.board import Board, Standing
 from aop.supervisor.policy.collisions import NextStep, next_steps
 from aop.supervisor.supervisor import Outlook, outlook
-from aop.wiring import App
+from aop.wiring.build import App
 
 DASHBOARD_SECONDS = 1.0
 

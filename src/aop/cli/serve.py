@@ -8,7 +8,7 @@ from pathlib import Path
 
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
-from aop.wiring import Settings, build
+from aop.wiring.build import Settings, build
 
 DEFAULT_PORT = 4777
 

@@ -17,7 +17,7 @@ from aop.cli.ticket import LEDGER
 from aop.core.clock import timestamp
 from aop.core.redaction.redactor import Redactor
 from aop.web.webhooks import PATHS, WebhookIntake, webhook_routes
-from aop.wiring import Settings, build_ticket_desk, make_ready_for_threads
+from aop.wiring.build import Settings, build_ticket_desk, make_ready_for_threads
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from aop.cli.terminal import Terminal
 from aop.core.ids import FeatureId
 from aop.kernel.record.documents.usage import Spending
 from aop.kernel.record.spending import told
-from aop.wiring import App, Settings, build
+from aop.wiring.build import App, Settings, build
 
 
 def arguments(_parser: argparse.ArgumentParser) -> None:

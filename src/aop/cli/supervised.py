@@ -32,7 +32,7 @@ from aop.supervisor.providers import NOBODY, ProviderWish, choices
 from aop.supervisor.specs.features import WantedFeature
 from aop.supervisor.supervisor import NO_DEPENDENCIES
 from aop.supervisor.workers import ProviderChoice
-from aop.wiring import SPAN_ENDPOINTS, App, Settings, agent_staff, build, build_notifications, build_supervision
+from aop.wiring.build import SPAN_ENDPOINTS, App, Settings, agent_staff, build, build_notifications, build_supervision
 
 LEASE = ".aop/supervisor.lock"
 STOPPED = "aop: stopped. `aop resume` goes on where it was."

@@ -21,7 +21,7 @@ from aop.core.errors import InvalidCliArgs, Json
 from aop.core.run import RunId
 from aop.core.text.visible import visible
 from aop.tickets.mission.keys import ticket_key
-from aop.wiring import Settings, build_ticket_desk
+from aop.wiring.build import Settings, build_ticket_desk
 
 LEDGER = ".aop/tickets/ledger.db"
 

@@ -17,7 +17,7 @@ from aop.core.errors import InvalidCliArgs
 from aop.core.ids import feature_id
 from aop.core.roles import Role
 from aop.kernel.gateway.tokens import TOKEN_ROLES, IssuedToken, TokenOrder
-from aop.wiring import App, Settings, build
+from aop.wiring.build import App, Settings, build
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _LIFE = re.compile(r"([1-9][0-9]{0,7})([smhd])")

@@ -12,7 +12,6 @@ import msgspec
 from aop.adapters.config_files import FOLDER
 from aop.adapters.generated_files import Drift
 from aop.adapters.git.repository import open_repository
-from aop.catalogue import CATALOGUE
 from aop.cli.contracts import Contracts, contracts_in
 from aop.cli.exits import Exit
 from aop.cli.role_words import role
@@ -21,7 +20,8 @@ from aop.core.errors import ContractDrift
 from aop.kernel.contracts.contract_files import catalog_row, undescribed
 from aop.kernel.gateway.calls import Tool
 from aop.kernel.gateway.principals import Principal
-from aop.wiring import Settings, build
+from aop.wiring.build import Settings, build
+from aop.wiring.catalogue import CATALOGUE
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -18,7 +18,7 @@ from aop.cli.terminal import Terminal
 from aop.core.ids import FeatureId
 from aop.core.text.visible import visible
 from aop.kernel.record.documents.usage import Spending
-from aop.wiring import App, Settings, build
+from aop.wiring.build import App, Settings, build
 
 LOOK_AGAIN_SECONDS = 0.3
 

@@ -33,7 +33,7 @@ from aop.kernel.gateway.gateway import Asked, Gateway
 from aop.kernel.gateway.principals import Principal
 from aop.mcpserver.brief_calls import BriefCalls
 from aop.mcpserver.publishing import OPERATION_ID, names_by_alias, published
-from aop.wiring import make_ready_for_threads
+from aop.wiring.build import make_ready_for_threads
 
 CALLS_AT_ONCE = 64
 """Threads, each with a connection to the record. A gate run holds one for as long as it lasts."""

@@ -17,20 +17,20 @@ from aop.adapters.files import RepositoryFiles
 from aop.adapters.git.command import GitDir, GitProgram
 from aop.adapters.git.repository import Repository, open_repository
 from aop.adapters.kept_config import KeptConfig
-from aop.adapters.late_parts import MODULES as LATE_MODULES
-from aop.adapters.late_parts import late_furnisher, late_remotes, late_reviewer
 from aop.adapters.late_processes import LateProcesses
 from aop.adapters.record.sqlite import SqliteRecord, can_be_written, copied
 from aop.adapters.signing import FileSigner
 from aop.adapters.system import SystemClock, new_id
-from aop.adapters.workflows import show_workflow
-from aop.catalogue import CATALOGUE
 from aop.core.redaction.redactor import Redactor
 from aop.core.roles import Role
 from aop.kernel.gateway.calls import Kernel
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.gateway.principals import Principal
 from aop.kernel.ports.processes import Processes
+from aop.wiring.catalogue import CATALOGUE
+from aop.wiring.late_parts import MODULES as LATE_MODULES
+from aop.wiring.late_parts import late_furnisher, late_remotes, late_reviewer
+from aop.wiring.late_workflows import show_workflow
 
 if TYPE_CHECKING:  # few commands supervise or ask models, and what that takes is imported by those that do
     from aop.adapters.notifications.sending import Notifications

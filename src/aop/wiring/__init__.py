@@ -1,0 +1,1 @@
+"""Wiring: settings read once, and the adapter behind each port."""
