@@ -17,8 +17,8 @@ from statistics import median
 
 from msgspec import Struct
 
-from aop.adapters.agents.installed import installed_program
-from aop.adapters.agents.vendors import VENDORS
+from aop.adapters.agents.vendors.catalogue import VENDORS
+from aop.adapters.agents.vendors.installed import installed_program
 from aop.kernel.config.agents import Provider
 from bench.effort import Effort
 from bench.measurements import Budget, Measurement

@@ -13,7 +13,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp_types import CallToolResult, ListToolsResult, TextContent, Tool
 
-from aop.adapters.listening import LOOPBACK, loopback_socket
+from aop.adapters.machine.sockets import LOOPBACK, loopback_socket
 from aop.mcpserver.http import PATH, mcp_app
 
 NOTHING = "nothing"

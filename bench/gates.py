@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 
-from aop.adapters.sandbox import installed_bubblewraps
+from aop.adapters.processes.sandbox.bubblewrap import installed_bubblewraps
 from bench.effort import Effort
 from bench.measurements import Budget, Measurement, in_turns
 from bench.scenes import Scene, source_file

@@ -20,9 +20,9 @@ from typing import Any
 import httpx2
 import msgspec
 
-from aop.adapters.outbound.local.repositories import PushedFile
-from aop.adapters.outbound.local.server import Local
-from aop.adapters.ticket_ledger import TicketLedger
+from aop.adapters.tickets.ledger import TicketLedger
+from aop.adapters.tickets.systems.local.repositories import PushedFile
+from aop.adapters.tickets.systems.local.server import Local
 from bench.effort import Effort
 from bench.measurements import Budget, Measurement
 

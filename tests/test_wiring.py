@@ -19,9 +19,9 @@ NOT_FOR_STATUS = {
     *("gettext", "locale", "platform", "textwrap", "urllib.parse", "ipaddress", "random"),
     *(
         "aop.core.text.yaml",
-        "aop.adapters.processes",
-        "aop.adapters.configuration",
-        "aop.adapters.git.checkouts",
+        "aop.adapters.processes.runner",
+        "aop.adapters.config.reader",
+        "aop.adapters.git.worktrees.checkout",
         "aop.kernel.patches.checks",
     ),
 }

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from aop.adapters.processes import LocalProcesses
+from aop.adapters.processes.runner import LocalProcesses
 from aop.kernel.ports.processes import Command, Ended
 
 

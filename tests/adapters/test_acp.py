@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from aop.adapters.agents.acp import AcpTurn, Conversation, may
-from aop.adapters.agents.acp_families import family_of
-from aop.adapters.agents.named_pipes import NamedPipes
 from aop.adapters.agents.staff import needs_door
+from aop.adapters.agents.vendors.acp_families import family_of
+from aop.adapters.agents.workers.acp_protocol import AcpTurn, Conversation, may
+from aop.adapters.agents.workers.named_pipes import NamedPipes
 from aop.core.roles import Role
 from aop.kernel.record.documents.usage import Usage
 from aop.supervisor.workers import ProviderChoice

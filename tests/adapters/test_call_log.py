@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from aop.adapters import call_log
-from aop.adapters.call_log import CallReader, FileCallLog, older
+from aop.adapters.reporting import call_log
+from aop.adapters.reporting.call_log import CallReader, FileCallLog, older
 from aop.kernel.ports.call_log import NotedCall
 
 

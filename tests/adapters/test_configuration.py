@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from aop.adapters.configuration import bundled_texts, read_config
+from aop.adapters.config.reader import bundled_texts, read_config
 from aop.core.errors import InvalidConfiguration
 from aop.core.ids import CommitId, ObjectId, TreeId
 from aop.kernel.config.loader import ConfigTexts, load_config

@@ -10,8 +10,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from aop.adapters.agents.custom import CustomWorker, Surroundings, TurnPatience, TurnWatch, command_from, words_of
 from aop.adapters.agents.staff import feature_scratch, role_prompts, shipped_prompt
+from aop.adapters.agents.workers.command import (
+    CustomWorker,
+    Surroundings,
+    TurnPatience,
+    TurnWatch,
+    command_from,
+    words_of,
+)
 from aop.core.errors import MissingRolePrompt, NoUsableAnswer, ProviderAuthMissing
 from aop.core.ids import FeatureId
 from aop.core.roles import Role

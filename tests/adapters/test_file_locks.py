@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from aop.adapters.file_locks import FileLocks, locked_file
+from aop.adapters.files.locks import FileLocks, locked_file
 from aop.core.errors import OperationInProgress, WorktreeBusy
 from aop.core.ids import FeatureId, OperationId
 from tests.racing import race, running
@@ -20,7 +20,7 @@ OPERATION = OperationId("op-1")
 FEATURE = FeatureId("one")
 
 HOLD = """
-from aop.adapters.file_locks import FileLocks
+from aop.adapters.files.locks import FileLocks
 locks = FileLocks(Path(sys.argv[1]))
 held = {
     "operation": lambda: locks.operation("op-1", wait_seconds=0.0),
@@ -160,7 +160,7 @@ def test_operations_leave_nothing_behind_whether_they_end_or_are_killed(locks: F
 
 
 TAKE_TURNS = """
-from aop.adapters.file_locks import FileLocks
+from aop.adapters.files.locks import FileLocks
 locks, total = FileLocks(Path(sys.argv[1])), Path(sys.argv[2])
 ready()
 for turn in range(40):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from aop.adapters.files import RepositoryFiles
+from aop.adapters.files.repository_files import RepositoryFiles
 from aop.core.errors import Fault, FileNotFound
 from tests.racing import running
 
@@ -207,7 +207,7 @@ def test_a_write_that_fails_leaves_the_old_content_and_nothing_else(files: Repos
 
 FILL_THE_DISK = """
 import resource
-from aop.adapters.files import RepositoryFiles
+from aop.adapters.files.repository_files import RepositoryFiles
 from aop.core.errors import Fault
 import signal
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -230,7 +230,7 @@ def test_a_disk_that_takes_only_a_part_keeps_the_old_content(files: RepositoryFi
 
 DIE_BEFORE_THE_RENAME = """
 import os, signal
-from aop.adapters.files import RepositoryFiles
+from aop.adapters.files.repository_files import RepositoryFiles
 sys.addaudithook(lambda event, _: event == "os.rename" and os.kill(os.getpid(), signal.SIGKILL))
 ready()
 RepositoryFiles(Path(sys.argv[1])).write("a", b"lost")

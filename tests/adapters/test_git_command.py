@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from aop.adapters.git.command import GitDir, GitProgram
+from aop.adapters.git.process.program import GitDir, GitProgram
 from aop.adapters.git.repository import open_repository
 from aop.core.errors import Fault
 from tests.adapters.crowds import more_open_files_than_select_takes

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from aop.adapters.git.companions import Answers, Companion
+from aop.adapters.git.process.long_lived import Answers, Companion
 from aop.adapters.git.repository import Repository
 from aop.core.errors import Fault
 from aop.core.ids import ObjectId

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from aop.adapters.git.command import GitProgram
-from aop.adapters.git.discovery import FoundCheckout, find_checkout
+from aop.adapters.git.process.discovery import FoundCheckout, find_checkout
+from aop.adapters.git.process.program import GitProgram
 from aop.core.errors import NotARepository
 from tests.world import git, make_repository
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from aop.adapters.git.index.worktree_index import LARGE
 from aop.adapters.git.repository import Repository, open_repository
-from aop.adapters.git.worktree_indexes import LARGE
 from aop.core.ids import TreeId
 from tests.adapters.git_repositories import ALICE, files_in, git, make_repository, start, tree_with
 from tests.adapters.test_git_following import assert_shown

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from aop.adapters.git.looking import other_files
 from aop.adapters.git.repository import Repository
+from aop.adapters.git.worktrees.scan import other_files
 from tests.adapters.git_repositories import (
     ALICE,
     BASE,

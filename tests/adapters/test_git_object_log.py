@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from aop.adapters.git.loose import LooseObjects, id_of, object_bytes
-from aop.adapters.git.object_log import CAPACITY, LARGEST, ObjectLog
+from aop.adapters.git.objects.loose import LooseObjects, id_of, object_bytes
+from aop.adapters.git.objects.write_ahead_log import CAPACITY, LARGEST, ObjectLog
 from aop.core.errors import PathOutOfBounds
 from aop.core.ids import ObjectId
 from tests.adapters.git_repositories import git

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from aop.adapters.git.plain_diffs import plain_diff
-from aop.adapters.git.trees import Difference, Side
+from aop.adapters.git.objects.small_diffs import plain_diff
+from aop.adapters.git.objects.trees import Difference, Side
 from aop.core.ids import ObjectId
 from aop.kernel.ports.git import FileMode
 from tests.adapters.git_repositories import make_repository

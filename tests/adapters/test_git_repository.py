@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from aop.adapters.git.ref_notes import is_branch_name
+from aop.adapters.git.refs.lock_notes import is_branch_name
 from aop.adapters.git.repository import Repository, open_repository
 from aop.core.errors import (
     BranchExists,

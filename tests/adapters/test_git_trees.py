@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aop.adapters.git.records import raw_changes
+from aop.adapters.git.objects.trees import leaf_before, parsed_tree
+from aop.adapters.git.process.output import raw_changes
 from aop.adapters.git.repository import Repository, open_repository
-from aop.adapters.git.trees import leaf_before, parsed_tree
 from aop.core.errors import Fault, PatchDoesNotApply
 from aop.core.ids import ObjectId, TreeId
 from aop.kernel.ports.git import FileMode

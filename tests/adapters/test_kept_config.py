@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from aop.adapters.configuration import read_config
+from aop.adapters.config.cache import PATH, KeptConfig
+from aop.adapters.config.reader import read_config
 from aop.adapters.git.repository import open_repository
-from aop.adapters.kept_config import PATH, KeptConfig
 from aop.core.errors import InvalidConfiguration
 from aop.core.ids import CommitId, ObjectId, TreeId
 from aop.kernel.ports.git import TreeEntry

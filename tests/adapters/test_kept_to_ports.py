@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from aop.adapters.landlock import Landlock
+from aop.adapters.processes.sandbox.landlock import Landlock
 from tests.adapters.steps import Steps
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Landlock is a part of Linux")

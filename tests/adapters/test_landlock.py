@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from aop.adapters.children import HandedDown
-from aop.adapters.landlock import Landlock, opened_paths
-from aop.adapters.landlock_proof import prove_landlock
-from aop.adapters.sandbox import Mount, Unproven, system_view
-from aop.adapters.seccomp import PROCESSORS, filter_program
+from aop.adapters.processes.child import HandedDown
+from aop.adapters.processes.sandbox.bubblewrap import Mount, Unproven, system_view
+from aop.adapters.processes.sandbox.landlock import Landlock, opened_paths
+from aop.adapters.processes.sandbox.landlock_proof import prove_landlock
+from aop.adapters.processes.sandbox.seccomp import PROCESSORS, filter_program
 from aop.kernel.ports.processes import Ending
 from tests.adapters.steps import Steps
 from tests.world import git, make_repository

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from aop.adapters.control_groups import Folder, control_group, wanted_folders
+from aop.adapters.processes.control_groups import Folder, control_group, wanted_folders
 from aop.kernel.config.policy import NO_LIMITS, StepLimits
 from tests.adapters.steps import Steps
 

@@ -15,11 +15,11 @@ import httpx2
 import msgspec
 import pytest
 
-from aop.adapters.metering.dialects import DIALECTS
-from aop.adapters.metering.forwarding import ProviderEndpoint, RequestPatience
-from aop.adapters.metering.kept import Kept, KeptUsage
-from aop.adapters.metering.sessions import AT_MOST, Meter, metered
-from aop.adapters.metering.tallies import Caps, CountedExchange, Metered
+from aop.adapters.models.metering.dialects import DIALECTS
+from aop.adapters.models.metering.forwarder import ProviderEndpoint, RequestPatience
+from aop.adapters.models.metering.kept_usage import Kept, KeptUsage
+from aop.adapters.models.metering.sessions import AT_MOST, Meter, metered
+from aop.adapters.models.metering.tallies import Caps, CountedExchange, Metered
 from aop.brains.conversation import NO_TOKENS, TokenCounts
 from aop.brains.prices import Price, Prices
 from aop.core.ids import FeatureId

@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from aop.adapters.agents.model_worker import ModelDesk, ModelWorker
-from aop.adapters.agents.scratch import ScratchReader
-from aop.adapters.agents.tree_edits import TreeEdits
-from aop.adapters.system import SystemClock
+from aop.adapters.agents.scratch_trees import ScratchReader
+from aop.adapters.agents.workers.model import ModelDesk, ModelWorker
+from aop.adapters.agents.workers.tree_edits import TreeEdits
+from aop.adapters.machine.clock import SystemClock
 from aop.brains.budgets import CallLimits
 from aop.brains.prices import Price, Prices
 from aop.brains.structured_answer import ModelBrain

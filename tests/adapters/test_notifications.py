@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from aop.adapters.notifications.sending import Notifications
+from aop.adapters.reporting.notifications import Notifications
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.kernel.config.people import NoticeKind, NotificationRules

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from aop.adapters.children import MAKER, MARKER
-from aop.adapters.orphans import end_children, end_orphans
+from aop.adapters.processes.child import MAKER, MARKER
+from aop.adapters.processes.orphans import end_children, end_orphans
 
 
 @contextmanager

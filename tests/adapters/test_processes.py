@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from aop.adapters.processes import LocalProcesses
+from aop.adapters.processes.runner import LocalProcesses
 from aop.core.errors import Fault, SandboxUnavailable
 from aop.kernel.ports.processes import Command, Ended, Ending, Processes
 from tests.adapters.steps import Steps, processes_with, wait_until_dead

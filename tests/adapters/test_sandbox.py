@@ -15,9 +15,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from aop.adapters.children import HandedDown
-from aop.adapters.processes import LocalProcesses
-from aop.adapters.sandbox import Bubblewrap, Unproven, prove, system_view
+from aop.adapters.processes.child import HandedDown
+from aop.adapters.processes.runner import LocalProcesses
+from aop.adapters.processes.sandbox.bubblewrap import Bubblewrap, Unproven, prove, system_view
 from aop.kernel.config.policy import NO_LIMITS
 from aop.kernel.ports.processes import Ending
 from tests.adapters.steps import Steps, processes_with, wait_until_dead

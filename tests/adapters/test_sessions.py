@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from aop.adapters.agents.session_prompts import session_prompt
-from aop.adapters.agents.sessions import answer_of
-from aop.adapters.agents.vendors import VENDORS, AgentSession, Vendor
+from aop.adapters.agents.prompts import session_prompt
+from aop.adapters.agents.vendors.catalogue import VENDORS, AgentSession, Vendor
+from aop.adapters.agents.workers.vendor_session import answer_of
 from aop.core.errors import NoUsableAnswer
 from aop.core.ids import FeatureId
 from aop.core.roles import Role

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from aop.adapters.signing import FileSigner
+from aop.adapters.files.signing_key import FileSigner
 from aop.core.errors import Fault
 from tests.racing import race
 
@@ -46,7 +46,7 @@ def test_only_the_owner_can_read_the_key(path: Path) -> None:
 
 
 SIGN = """
-from aop.adapters.signing import FileSigner
+from aop.adapters.files.signing_key import FileSigner
 ready()
 print(json.dumps(FileSigner(Path(sys.argv[1])).sign(b"text")))
 """

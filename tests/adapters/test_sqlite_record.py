@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import msgspec
 import pytest
 
-from aop.adapters.record.migrations import MIGRATIONS
-from aop.adapters.record.sqlite import SqliteRecord
+from aop.adapters.storage.record.migrations import MIGRATIONS
+from aop.adapters.storage.record.sqlite import SqliteRecord
 from aop.core.errors import Fault, UnknownFeature
 from aop.core.ids import FeatureId, OperationId
 from aop.kernel.record.chain import FIRST_HASH, chained_hash
@@ -162,7 +162,7 @@ def test_a_writer_that_is_killed_inside_its_transaction_leaves_nothing_and_block
     with record.write() as tx:
         tx.append(event("before"))
     code = """
-from aop.adapters.record.sqlite import SqliteRecord
+from aop.adapters.storage.record.sqlite import SqliteRecord
 from aop.kernel.record.port import Event
 with SqliteRecord(Path(sys.argv[1])).write() as tx:
     tx.append(Event(kind="never", at="", actor="", operation_id="op-2"))
@@ -189,7 +189,7 @@ def test_what_is_committed_as_durable_is_on_the_disk(record: SqliteRecord, *, du
 
 def test_what_is_not_durable_outlasts_its_process(record: SqliteRecord, path: Path) -> None:
     code = """
-from aop.adapters.record.sqlite import SqliteRecord
+from aop.adapters.storage.record.sqlite import SqliteRecord
 from aop.kernel.record.port import Event
 with SqliteRecord(Path(sys.argv[1])).write(durable=False) as tx:
     tx.append(Event(kind="written", at="", actor="", operation_id="op-2"))
@@ -552,7 +552,7 @@ def kinds_elsewhere(path: Path) -> list[str]:
 
 COUNT_UP = """
 from typing import ClassVar
-from aop.adapters.record.sqlite import SqliteRecord
+from aop.adapters.storage.record.sqlite import SqliteRecord
 from aop.kernel.record.documents.features import Document
 from aop.kernel.record.port import Event
 

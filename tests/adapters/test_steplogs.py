@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aop.adapters.steplogs import StepLog, without_controls
+from aop.adapters.processes.step_log import StepLog, without_controls
 from aop.core.errors import Fault
 
 KEY = b"-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA\nq83vEjRWeJCrze8S\n-----END RSA PRIVATE KEY-----\n"
@@ -213,7 +213,7 @@ def test_memory_stays_flat_whatever_the_output(tmp_path: Path) -> None:
 FLOOD = """
 import resource, sys
 from pathlib import Path
-from aop.adapters.steplogs import StepLog
+from aop.adapters.processes.step_log import StepLog
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

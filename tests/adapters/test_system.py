@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from aop.adapters.system import SystemClock, new_id
+from aop.adapters.machine.clock import SystemClock, new_id
 from aop.core.clock import timestamp
 from aop.core.ids import operation_id
 

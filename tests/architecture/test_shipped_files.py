@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 import yaml
 
-from aop.adapters.configuration import read_config
+from aop.adapters.config.reader import read_config
 from aop.adapters.git.repository import open_repository
 from aop.core.roles import Role
 from aop.kernel.config.gates import Mode, ParserType

@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
+from aop.adapters.machine.clock import SystemClock
 from aop.adapters.models.endpoints import PROVIDERS, endpoint
 from aop.adapters.models.recorded import RecordedModel, RecordingModel
 from aop.adapters.models.remote import RemoteModel
-from aop.adapters.system import SystemClock
 from aop.brains.budgets import CallLimits
 from aop.brains.conversation import Model, TokenCounts
 from aop.brains.names import model_name

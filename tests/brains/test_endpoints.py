@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from aop.adapters.system import SystemClock
+from aop.adapters.machine.clock import SystemClock
 from aop.brains.budgets import CallLimits, LoopLimits
 from aop.brains.fallback import ModelPriority
 from aop.brains.ports import Finished, Mission

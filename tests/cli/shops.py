@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from aop.adapters.supervisor_lease import holder_of
+from aop.adapters.machine.supervisor_lease import holder_of
 from tests.cli.agents import agent_command
 from tests.racing import until
 from tests.world import FILES, Ran, World, make_repository, run_aop

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from aop.adapters.record.sqlite import SqliteRecord
-from aop.adapters.sandbox import installed_bubblewraps
+from aop.adapters.processes.sandbox.bubblewrap import installed_bubblewraps
+from aop.adapters.storage.record.sqlite import SqliteRecord
 from aop.core.ids import OperationId
 from aop.kernel.record.port import Event
 from tests.world import FILES, PASSING_GATES, Ran, World, git, make_repository, run_aop

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from aop.adapters.supervisor_lease import holder_of
+from aop.adapters.machine.supervisor_lease import holder_of
 from aop.core.version import VERSION
 from tests.cli.shops import SECONDS, Shop, agents_alive, error_of
 from tests.racing import until

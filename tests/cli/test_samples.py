@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from aop.adapters.sample_repository import sample_files
+from aop.adapters.projects.sample_repository import sample_files
 from tests.world import Ran, files, git, make_repository, plan_for, run_aop
 
 SAMPLES = Path(__file__).parents[1] / "samples"

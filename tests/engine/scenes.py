@@ -15,7 +15,7 @@ from tests.engine.scene_pipelines import Folder, kinds
 HOST = """\
 import json, sys
 from pathlib import Path
-from aop.adapters.engine.durable import DurableEngine
+from aop.adapters.storage.engine.dbos import DurableEngine
 from aop.core.run import RunBroke
 from tests.engine.scene_pipelines import kinds
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from aop.adapters.agents.gated_agents import persona
-from aop.adapters.agents.model_worker import ModelDesk
-from aop.adapters.agents.scratch import ScratchReader
-from aop.adapters.agents.stepping_model import SteppingModel
-from aop.adapters.system import SystemClock
+from aop.adapters.agents.gated import persona
+from aop.adapters.agents.scratch_trees import ScratchReader
+from aop.adapters.agents.workers.gated_model import SteppingModel
+from aop.adapters.agents.workers.model import ModelDesk
+from aop.adapters.machine.clock import SystemClock
 from aop.brains.budgets import CallLimits
 from aop.brains.conversation import Observation, Reply, Request, Said
 from aop.brains.prices import Price, Prices

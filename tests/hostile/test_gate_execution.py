@@ -20,8 +20,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from aop.adapters.control_groups import control_group
-from aop.adapters.processes import LocalProcesses
+from aop.adapters.processes.control_groups import control_group
+from aop.adapters.processes.runner import LocalProcesses
 from aop.kernel.config.policy import NO_LIMITS, StepLimits
 from aop.kernel.gateway.calls import Envelope
 from aop.kernel.gateway.gateway import Gateway

@@ -14,7 +14,7 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
-from aop.adapters.steplogs import StepLog
+from aop.adapters.processes.step_log import StepLog
 from aop.core.redaction.redactor import Redactor, SecretFinding, secrets_in
 from aop.core.redaction.rules import RULES
 from tests.racing import PRELUDE

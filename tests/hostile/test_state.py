@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import aop
-from aop.adapters.record.sqlite import SqliteRecord
+from aop.adapters.storage.record.sqlite import SqliteRecord
 from aop.core.ids import OperationId
 from aop.kernel.record.port import Operation as Entry
 from aop.kernel.record.port import Snapshot

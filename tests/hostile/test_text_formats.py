@@ -10,7 +10,7 @@ from time import process_time
 
 import pytest
 
-from aop.adapters.configuration import bundled_texts
+from aop.adapters.config.reader import bundled_texts
 from aop.core.errors import InvalidConfiguration
 from aop.core.paths.names import Matching, parse_area
 from aop.core.text.front_matter import join_front_matter, split_front_matter

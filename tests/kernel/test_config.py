@@ -11,7 +11,7 @@ from typing import get_args, get_type_hints
 import msgspec
 import pytest
 
-from aop.adapters.configuration import bundled_texts
+from aop.adapters.config.reader import bundled_texts
 from aop.core.errors import InvalidConfiguration, InvalidWorkspaceImplementation, Json, Refusal
 from aop.core.paths.names import Matching, parse_area
 from aop.core.roles import Role

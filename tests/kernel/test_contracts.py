@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 from mcp_types.version import LATEST_PROTOCOL_VERSION, SUPPORTED_PROTOCOL_VERSIONS
 
-from aop.adapters.configuration import bundled_texts
+from aop.adapters.config.reader import bundled_texts
 from aop.cli.exits import EXIT_OF_MOVE
 from aop.core.errors import Refusal, all_refusals
 from aop.core.text.front_matter import split_front_matter

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from aop.adapters.system import SystemClock
+from aop.adapters.machine.clock import SystemClock
 from aop.core.errors import Fault
 from aop.core.ids import FeatureId, OperationId, TreeId
 from aop.core.roles import Role

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from aop.adapters.record.sqlite import SqliteRecord
+from aop.adapters.storage.record.sqlite import SqliteRecord
 from aop.core.errors import InvalidStatusTransition
 from aop.core.ids import CommitId, FeatureId, ObjectId, TreeId
 from aop.kernel.features.lifecycle import moved, must_be, next_steps, relist, store

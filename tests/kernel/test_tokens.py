@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from aop.adapters.signing import FileSigner
+from aop.adapters.files.signing_key import FileSigner
 from aop.core.errors import InvalidCliArgs, TokenInvalid, UnknownFeature
 from aop.core.ids import FeatureId, TokenId
 from aop.core.roles import Role

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from aop.adapters.file_locks import locked_file
+from aop.adapters.files.locks import locked_file
 from aop.core.roles import Role
 from aop.kernel.gateway.calls import Envelope
 from aop.kernel.gateway.gateway import Asked

@@ -29,7 +29,7 @@ from mcp_types import (
     Tool,
 )
 
-from aop.adapters.listening import LOOPBACK, loopback_socket
+from aop.adapters.machine.sockets import LOOPBACK, loopback_socket
 from aop.core.roles import Role
 from aop.kernel.gateway.principals import Principal
 from aop.mcpserver.door import Door

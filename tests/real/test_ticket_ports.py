@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from aop.adapters.outbound.assembly import outbound_ports
-from aop.adapters.outbound.servers import SERVERS, server_command
-from aop.adapters.outbound.settings import ticket_settings
+from aop.adapters.tickets.setup.assembly import outbound_ports
+from aop.adapters.tickets.setup.servers import SERVERS, server_command
+from aop.adapters.tickets.setup.settings import ticket_settings
 from aop.core.redaction.redactor import Redactor
 from tests.real.fake_rest import FakeRest
 from tests.real.ticket_worlds import DESCRIPTION, PAGES, as_cloud, needs_servers, real_world

@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from aop.adapters.outbound.assembly import outbound_ports
-from aop.adapters.outbound.settings import ticket_settings
+from aop.adapters.tickets.setup.assembly import outbound_ports
+from aop.adapters.tickets.setup.settings import ticket_settings
 from aop.brains.tool_loop import FINISH
 from aop.core.redaction.redactor import Redactor
 from aop.core.run import RunId

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from aop.adapters.files import RepositoryFiles
+from aop.adapters.files.repository_files import RepositoryFiles
 from aop.core.errors import Json
 from aop.core.ids import OperationId
 from aop.kernel.gateway.calls import Kernel

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from aop.adapters.file_locks import locked_file
+from aop.adapters.files.locks import locked_file
 from aop.core.roles import Role
 from aop.kernel.record.port import JournalEntry
 from tests.mcpserver.clients import AOP, token_for

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from aop.adapters.agents.replay import RecordedTurn, ReplayStaff, ReplayWorker
+from aop.adapters.agents.workers.replay import RecordedTurn, ReplayStaff, ReplayWorker
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.supervisor.advice import Adviser

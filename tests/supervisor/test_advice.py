@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from aop.adapters.system import SystemClock, new_id
+from aop.adapters.machine.clock import SystemClock, new_id
 from aop.brains.budgets import CallLimits
 from aop.brains.prices import Prices
 from aop.brains.structured_answer import ModelBrain

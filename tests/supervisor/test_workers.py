@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from aop.adapters.agents.replay import RecordedTurn, ReplayWorker, read_transcript
+from aop.adapters.agents.workers.replay import RecordedTurn, ReplayWorker, read_transcript
 from aop.core.errors import Fault
 from aop.core.roles import Role
 from aop.kernel.record.documents.usage import Usage

@@ -7,7 +7,7 @@ import signal
 import sys
 from pathlib import Path
 
-from aop.adapters.ticket_ledger import TicketLedger
+from aop.adapters.tickets.ledger import TicketLedger
 from aop.cli.terminal import Terminal
 from aop.cli.ticket import carry_out
 from aop.core.errors import Json

@@ -11,10 +11,10 @@ import signal
 import sys
 from pathlib import Path
 
-from aop.adapters.outbound.assembly import ticket_desk
-from aop.adapters.system import SystemClock
-from aop.adapters.ticket_ledger import TicketLedger
-from aop.adapters.ticket_work import PRODUCTS, TicketWork
+from aop.adapters.machine.clock import SystemClock
+from aop.adapters.tickets.ledger import TicketLedger
+from aop.adapters.tickets.setup.assembly import ticket_desk
+from aop.adapters.tickets.work import PRODUCTS, TicketWork
 from aop.brains.budgets import CallLimits
 from aop.brains.prices import Price, Prices
 from aop.brains.structured_answer import ModelBrain

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from aop.adapters.outbound.local.repositories import PushedFile
-from aop.adapters.outbound.local.server import Local
-from aop.adapters.outbound.local_ports import TABLE
-from aop.adapters.outbound.stdio_client import ServerCommand
-from aop.adapters.outbound.upstream import Upstream, outbound_portal
+from aop.adapters.tickets.mcp.stdio_client import ServerCommand
+from aop.adapters.tickets.mcp.upstream import Upstream, outbound_portal
+from aop.adapters.tickets.systems.local.repositories import PushedFile
+from aop.adapters.tickets.systems.local.server import Local
+from aop.adapters.tickets.systems.local_ports import TABLE
 from aop.core.redaction.redactor import Redactor
 from tests.tickets.test_missions import BLOCK, fenced
 
@@ -34,7 +34,7 @@ def server_command(folder: Path) -> ServerCommand:
     return ServerCommand(
         name="local",
         command=sys.executable,
-        args=("-m", "aop.adapters.outbound.local.server", str(folder)),
+        args=("-m", "aop.adapters.tickets.systems.local.server", str(folder)),
         env={"PATH": os.environ["PATH"]},
     )
 

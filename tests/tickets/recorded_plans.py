@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+from aop.adapters.machine.clock import SystemClock
 from aop.adapters.models.recorded import RecordingModel
-from aop.adapters.system import SystemClock
 from aop.brains.budgets import CallLimits
 from aop.brains.prices import Prices
 from aop.brains.structured_answer import ModelBrain

@@ -11,15 +11,15 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from aop.adapters.outbound.failures import refusal
-from aop.adapters.outbound.local.database import LocalAnswer
-from aop.adapters.outbound.local.repositories import PushedFile
-from aop.adapters.outbound.local.server import Local
-from aop.adapters.outbound.local_ports import LocalDocs, LocalTracker, LocalVcs
-from aop.adapters.outbound.upstream import Upstream
-from aop.adapters.system import SystemClock, new_id
-from aop.adapters.ticket_ledger import TicketLedger
-from aop.adapters.ticket_work import TicketWork
+from aop.adapters.machine.clock import SystemClock, new_id
+from aop.adapters.tickets.ledger import TicketLedger
+from aop.adapters.tickets.mcp.failures import refusal
+from aop.adapters.tickets.mcp.upstream import Upstream
+from aop.adapters.tickets.systems.local.database import LocalAnswer
+from aop.adapters.tickets.systems.local.repositories import PushedFile
+from aop.adapters.tickets.systems.local.server import Local
+from aop.adapters.tickets.systems.local_ports import LocalDocs, LocalTracker, LocalVcs
+from aop.adapters.tickets.work import TicketWork
 from aop.brains.budgets import CallLimits
 from aop.brains.conversation import Observation, Offer, Reply, Request
 from aop.brains.prices import Price, Prices

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from aop.adapters.outbound.settings import ticket_settings
+from aop.adapters.tickets.setup.settings import ticket_settings
 from aop.reviews.report import Finding, ReviewVerdict, Severity
 from aop.testing.scripted_model import answers
 from aop.tickets.review.answer import CriterionState, JudgedCriterion, TicketReview

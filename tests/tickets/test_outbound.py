@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from aop.adapters.outbound.local.database import LocalAnswer
-from aop.adapters.outbound.local.server import Local
-from aop.adapters.outbound.local_ports import LocalDocs, LocalTracker, LocalVcs
-from aop.adapters.outbound.upstream import Upstream
+from aop.adapters.tickets.mcp.upstream import Upstream
+from aop.adapters.tickets.systems.local.database import LocalAnswer
+from aop.adapters.tickets.systems.local.server import Local
+from aop.adapters.tickets.systems.local_ports import LocalDocs, LocalTracker, LocalVcs
 from aop.core.errors import RemoteNotFound, RemoteRejected, RemoteToolsMissing, RemoteUnavailable
 from aop.tickets.ports import MergeRequest
 from tests.tickets.local_worlds import BRANCH, KEY, PAGE, PROJECT, local_world, server_command, upstream_of

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from aop.adapters.outbound.assembly import outbound_ports
-from aop.adapters.outbound.local_ports import LocalDocs, LocalTracker, LocalVcs
-from aop.adapters.outbound.settings import ticket_settings
+from aop.adapters.tickets.setup.assembly import outbound_ports
+from aop.adapters.tickets.setup.settings import ticket_settings
+from aop.adapters.tickets.systems.local_ports import LocalDocs, LocalTracker, LocalVcs
 from aop.core.errors import RemoteRejected, RemoteToolsMissing
 from aop.core.redaction.redactor import Redactor
 from aop.tickets.ports import DocsPort, TrackerPort, VcsPort

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aop.adapters.outbound import confluence, gitlab, jira
+from aop.adapters.tickets.systems import confluence, gitlab, jira
 from aop.brains.conversation import Offer
 from aop.tickets.loop.tool_policy import REVIEWER_MAY, SCAFFOLDER_MAY, allowed, gathered
 from aop.tickets.ports import KnownTool

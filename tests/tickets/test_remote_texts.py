@@ -6,12 +6,12 @@ import re
 
 import pytest
 
-from aop.adapters.outbound import gitlab
-from aop.adapters.outbound.addresses import checked_address
-from aop.adapters.outbound.failures import refusal, status_of
-from aop.adapters.outbound.gitlab_diffs import positions, unified
-from aop.adapters.outbound.jira import is_marked
-from aop.adapters.outbound.wiki import as_wiki
+from aop.adapters.tickets.mcp.failures import refusal, status_of
+from aop.adapters.tickets.setup.addresses import checked_address
+from aop.adapters.tickets.systems import gitlab
+from aop.adapters.tickets.systems.gitlab_diffs import positions, unified
+from aop.adapters.tickets.systems.jira import is_marked
+from aop.adapters.tickets.systems.wiki_text import as_wiki
 from aop.core.errors import Refusal, RemoteRejected, RemoteUnavailable, TicketSettingMissing
 from aop.core.redaction.redactor import Redactor
 from aop.tickets.mission.blocks import review_params, review_params_block

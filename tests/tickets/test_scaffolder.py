@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from aop.adapters.outbound.local_ports import TABLE
-from aop.adapters.system import SystemClock
+from aop.adapters.machine.clock import SystemClock
+from aop.adapters.tickets.systems.local_ports import TABLE
 from aop.brains.budgets import CallLimits
 from aop.brains.conversation import Offer
 from aop.brains.prices import Price, Prices

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from aop.adapters.outbound.servers import ATLASSIAN, GITLAB_SERVER, listed_words, server_command, waits
-from aop.adapters.outbound.settings import ChosenSystems, ticket_settings
+from aop.adapters.tickets.setup.servers import ATLASSIAN, GITLAB_SERVER, listed_words, server_command, waits
+from aop.adapters.tickets.setup.settings import ChosenSystems, ticket_settings
 from aop.core.errors import TicketSettingMissing
 from tests.tickets.test_port_conformance import REAL
 

@@ -12,8 +12,8 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from aop.adapters.outbound.stdio_client import ServerCommand, ServerGone, ServerSaidNo, ToolAnswer, connected
-from aop.adapters.outbound.upstream import ServerOperation, Upstream, outbound_portal
+from aop.adapters.tickets.mcp.stdio_client import ServerCommand, ServerGone, ServerSaidNo, ToolAnswer, connected
+from aop.adapters.tickets.mcp.upstream import ServerOperation, Upstream, outbound_portal
 from aop.core.errors import RemoteToolsMissing, RemoteUnavailable
 from aop.core.redaction.redactor import Redactor
 from tests.tickets.local_worlds import KEY, local_world, server_command

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from aop.adapters.outbound.local.server import Local
+from aop.adapters.tickets.systems.local.server import Local
 from tests.tickets.local_worlds import BRANCH, KEY, PAGE, PROJECT, local_world
 from tests.tickets.recorded_plans import record_plan
 from tests.tickets.test_missions import BLOCK, fenced

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from aop.adapters.ticket_ledger import TicketLedger
+from aop.adapters.tickets.ledger import TicketLedger
 from aop.core.errors import TicketRunNotFound
 from tests.tickets.local_worlds import KEY
 from tests.tickets.test_ticket_command import Place

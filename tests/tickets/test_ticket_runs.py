@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from aop.adapters.ticket_runs import FileRun, taken_up
+from aop.adapters.tickets.run_files import FileRun, taken_up
 from aop.core.errors import Fault, TicketRunBusy
 from aop.core.run import RunId
 

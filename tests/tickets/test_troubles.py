@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from aop.adapters.outbound.local.server import Local
+from aop.adapters.tickets.systems.local.server import Local
 from tests.tickets.local_worlds import KEY
 from tests.tickets.shaken_worlds import (
     RECOVERY,

@@ -13,9 +13,9 @@ import msgspec
 import pytest
 from starlette.applications import Starlette
 
-from aop.adapters.ticket_deliveries import Taken, take
-from aop.adapters.ticket_ledger import TicketLedger
-from aop.adapters.ticket_workers import TicketWorkers
+from aop.adapters.tickets.deliveries import Taken, take
+from aop.adapters.tickets.ledger import TicketLedger
+from aop.adapters.tickets.workers import TicketWorkers
 from aop.core.errors import WebhookQueueFull
 from aop.testing.scripted_model import ScriptedModel
 from aop.tickets.ports import Ticket

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from starlette.applications import Starlette
 
-from aop.adapters.ticket_ledger import TicketLedger
+from aop.adapters.tickets.ledger import TicketLedger
 from aop.web.webhooks import LARGEST_BODY, WebhookIntake, webhook_routes
 from tests.mcpserver.clients import Served, served
 from tests.racing import until

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 import pytest
 
-from aop.adapters.processes import LocalProcesses
+from aop.adapters.processes.runner import LocalProcesses
 from aop.core.roles import Role
 from aop.kernel.gateway.calls import Envelope
 from aop.kernel.gateway.gateway import Gateway

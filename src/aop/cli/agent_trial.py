@@ -9,9 +9,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from aop.adapters.agents.vendors import Vendor
-from aop.adapters.sample_repository import SampleRepository
-from aop.adapters.system import new_id
+from aop.adapters.agents.vendors.catalogue import Vendor
+from aop.adapters.machine.clock import new_id
+from aop.adapters.projects.sample_repository import SampleRepository
 from aop.cli.supervised import open_door
 from aop.core.errors import NoUsableAnswer
 from aop.core.ids import FeatureId

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import msgspec
 
-from aop.adapters.agents.acp_families import family_of
-from aop.adapters.agents.custom import DEFAULT_VARIABLE, words_of
-from aop.adapters.agents.installing import FoundAgent, found_agent, install
 from aop.adapters.agents.staff import ACP, WORKERS
-from aop.adapters.agents.vendors import VENDORS, Vendor
+from aop.adapters.agents.vendors.acp_families import family_of
+from aop.adapters.agents.vendors.catalogue import VENDORS, Vendor
+from aop.adapters.agents.vendors.install import FoundAgent, found_agent, install
+from aop.adapters.agents.workers.command import DEFAULT_VARIABLE, words_of
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
 from aop.core.errors import AgentProviderNotConfigured, InvalidCliArgs, Json, NotARepository, UnsupportedAgentProvider

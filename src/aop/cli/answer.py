@@ -6,7 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
-from aop.adapters.supervisor_lease import holder_of
+from aop.adapters.machine.supervisor_lease import holder_of
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
 from aop.core.errors import UnknownQuestion

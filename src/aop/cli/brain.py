@@ -9,8 +9,8 @@ import os
 import msgspec
 from msgspec import Struct
 
+from aop.adapters.machine.clock import new_id
 from aop.adapters.models.settings import PRODUCTS
-from aop.adapters.system import new_id
 from aop.brains.ports import Answer
 from aop.brains.prompts import Data, prompt
 from aop.cli.exits import Exit

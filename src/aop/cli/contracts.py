@@ -6,8 +6,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from aop.adapters.config_files import FOLDER
-from aop.adapters.generated_files import Drift, drift_of, write_again
+from aop.adapters.config.locations import FOLDER
+from aop.adapters.files.generated import Drift, drift_of, write_again
 from aop.cli.exits import EXIT_OF_MOVE
 from aop.kernel.contracts.contract_files import contract_files
 from aop.kernel.contracts.reference_pages import refusals_text, tools_text

@@ -17,11 +17,11 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from aop.adapters.agents.replay import ReplayStaff, ReplayWorker, read_transcript, shipped_transcript
-from aop.adapters.git.folders import remove_folder
+from aop.adapters.agents.workers.replay import ReplayStaff, ReplayWorker, read_transcript, shipped_transcript
+from aop.adapters.files.own_folders import remove_folder
 from aop.adapters.git.repository import Repository, open_repository
+from aop.adapters.projects.sample_repository import SampleRepository, sample_files
 from aop.adapters.projects.starter import place_new_file, propose
-from aop.adapters.sample_repository import SampleRepository, sample_files
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
 from aop.core.errors import Fault, Json, ReplayDiverged

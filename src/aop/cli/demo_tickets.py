@@ -15,11 +15,11 @@ import msgspec
 
 from aop.adapters.git.repository import open_repository
 from aop.adapters.models.rehearsed import RehearsedBrain
-from aop.adapters.outbound.assembly import ticket_desk
-from aop.adapters.sample_repository import sample_files
-from aop.adapters.sample_tickets import STANDARDS, SampleTickets, below
-from aop.adapters.ticket_ledger import TicketLedger
-from aop.adapters.ticket_work import PRODUCTS, TicketWork
+from aop.adapters.projects.sample_repository import sample_files
+from aop.adapters.tickets.ledger import TicketLedger
+from aop.adapters.tickets.sample import STANDARDS, SampleTickets, below
+from aop.adapters.tickets.setup.assembly import ticket_desk
+from aop.adapters.tickets.work import PRODUCTS, TicketWork
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
 from aop.cli.ticket import LEDGER

@@ -12,8 +12,8 @@ import msgspec
 from aop.adapters.doctor.base_gates import check_base_gates
 from aop.adapters.doctor.checks import Check, Health
 from aop.adapters.doctor.examination import examine
-from aop.adapters.doctor.outbound import check_tokens
-from aop.adapters.system import SystemClock
+from aop.adapters.doctor.ticket_systems import check_tokens
+from aop.adapters.machine.clock import SystemClock
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
 from aop.core.errors import Json

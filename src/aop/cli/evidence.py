@@ -65,7 +65,7 @@ def _anchor(text: str) -> dict[str, Json]:
 
 
 def _bundle(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int:
-    from aop.adapters.archives import put_files
+    from aop.adapters.files.archives import put_files
     from aop.cli.evidence_bundle import bundle_of
 
     if arguments.feature is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from aop.adapters.archives import with_sums
+from aop.adapters.files.archives import with_sums
 from aop.core.errors import VersionConflict
 from aop.core.ids import FeatureId
 from aop.core.text.json import canonical_json, pretty_json

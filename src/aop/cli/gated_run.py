@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from aop.adapters.file_locks import locked_file
-from aop.adapters.orphans import end_orphans
+from aop.adapters.files.locks import locked_file
+from aop.adapters.processes.orphans import end_orphans
 from aop.cli.exits import Exit, exit_of
 from aop.cli.supervised import open_door
 from aop.cli.terminal import Terminal

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from aop.adapters.leftovers import Leftover, Leftovers, Removed
+from aop.adapters.doctor.leftovers import Leftover, Leftovers, Removed
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
 from aop.core.errors import Fault, Json

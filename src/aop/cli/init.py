@@ -6,9 +6,9 @@ import argparse
 import os
 from pathlib import Path
 
-from aop.adapters.config_files import FOLDER
-from aop.adapters.configuration import read_config
-from aop.adapters.generated_files import Drift
+from aop.adapters.config.locations import FOLDER
+from aop.adapters.config.reader import read_config
+from aop.adapters.files.generated import Drift
 from aop.adapters.git.repository import Repository, open_repository
 from aop.adapters.projects.starter import StarterFiles, place_new_file, propose
 from aop.cli.contracts import contracts_in

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from aop.adapters.spec_files import one_spec, specs_below, text_in_spec_file
+from aop.adapters.files.specs import one_spec, specs_below, text_in_spec_file
 from aop.core.errors import InvalidCliArgs, NoSpecsFound, SpecIngestFailed
 from aop.core.ids import FeatureId
 from aop.kernel.gateway.calls import Envelope

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from aop.adapters.supervisor_lease import LeaseHolder, holder_of
+from aop.adapters.machine.supervisor_lease import LeaseHolder, holder_of
 from aop.cli.supervised import LEASE
 from aop.core.errors import NoSupervisor
 from aop.kernel.record.documents.runs import Wish

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from aop.adapters.call_log import CallReader
+from aop.adapters.reporting.call_log import CallReader
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
 from aop.core.errors import InvalidCliArgs, Json, UnknownFeature

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from aop.adapters.notifications.targets import Machine, Unreached, way_to
+from aop.adapters.reporting.targets import Machine, Unreached, way_to
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
 from aop.core.errors import InvalidCliArgs, Json

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from aop.adapters.outbound.installing import FoundProvider, found_providers, install
-from aop.adapters.outbound.servers import PROVIDERS, SERVERS, Server
+from aop.adapters.tickets.setup.install import FoundProvider, found_providers, install
+from aop.adapters.tickets.setup.servers import PROVIDERS, SERVERS, Server
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
 from aop.core.errors import InvalidCliArgs

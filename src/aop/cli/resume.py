@@ -6,7 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
-from aop.adapters.supervisor_lease import LeaseHolder
+from aop.adapters.machine.supervisor_lease import LeaseHolder
 from aop.cli.exits import Exit
 from aop.cli.live_run import running_supervisor
 from aop.cli.supervised import agents_before, order_of, supervised, supervising_arguments

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from aop.adapters.pager import page
-from aop.adapters.whole_files import put_file
+from aop.adapters.files.user_files import put_file
+from aop.adapters.machine.pager import page
 from aop.cli.exits import Exit
 from aop.cli.review_text import review_text
 from aop.cli.terminal import Terminal

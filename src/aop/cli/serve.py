@@ -22,7 +22,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Serve until somebody stops it; the address goes to stdout."""
-    from aop.adapters.listening import loopback_socket
+    from aop.adapters.machine.sockets import loopback_socket
     from aop.cli.served_webhooks import served_webhooks
     from aop.mcpserver.http import serve_http
 

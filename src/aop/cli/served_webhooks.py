@@ -9,10 +9,10 @@ from pathlib import Path
 
 from starlette.routing import Route
 
-from aop.adapters.outbound.webhook_settings import webhook_settings
-from aop.adapters.system import SystemClock
-from aop.adapters.ticket_ledger import TicketLedger
-from aop.adapters.ticket_workers import TicketWorkers
+from aop.adapters.machine.clock import SystemClock
+from aop.adapters.tickets.ledger import TicketLedger
+from aop.adapters.tickets.setup.webhook_settings import webhook_settings
+from aop.adapters.tickets.workers import TicketWorkers
 from aop.cli.ticket import LEDGER
 from aop.core.clock import timestamp
 from aop.core.redaction.redactor import Redactor

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from aop.adapters.git.repository import open_repository
-from aop.adapters.supervisor_lease import holder_of
+from aop.adapters.machine.supervisor_lease import holder_of
 from aop.cli.exits import Exit
 from aop.cli.supervised import LEASE
 from aop.cli.terminal import Terminal

@@ -13,10 +13,10 @@ from typing import Literal
 
 from msgspec import Struct
 
-from aop.adapters.background import in_background
-from aop.adapters.metering.kept import KeptUsage
-from aop.adapters.orphans import end_children
-from aop.adapters.supervisor_lease import LeaseHolder, SupervisorLease, held_lease
+from aop.adapters.machine.background import in_background
+from aop.adapters.machine.supervisor_lease import LeaseHolder, SupervisorLease, held_lease
+from aop.adapters.models.metering.kept_usage import KeptUsage
+from aop.adapters.processes.orphans import end_children
 from aop.cli.exits import Exit
 from aop.cli.run_report import FeatureCounts, exit_code, report, show
 from aop.cli.stopping import Stopping, stop_on_signals

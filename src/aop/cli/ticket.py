@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from aop.adapters.git.repository import open_repository
-from aop.adapters.ticket_ledger import TicketLedger
-from aop.adapters.ticket_work import PRODUCTS, TicketWork, pipeline_of
+from aop.adapters.tickets.ledger import TicketLedger
+from aop.adapters.tickets.work import PRODUCTS, TicketWork, pipeline_of
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
 from aop.cli.ticket_texts import run_text, runs_text

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from aop.adapters.outbound.local.database import LocalAnswer
-from aop.adapters.outbound.local.server import Local
-from aop.adapters.outbound.settings import LOCAL_FOLDER
+from aop.adapters.tickets.setup.settings import LOCAL_FOLDER
+from aop.adapters.tickets.systems.local.database import LocalAnswer
+from aop.adapters.tickets.systems.local.server import Local
 from aop.cli.exits import Exit
 from aop.cli.terminal import Terminal
 from aop.core.errors import InputPathNotFound, InvalidCliArgs, RemoteRejected, TicketSettingMissing

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-from aop.adapters.config_files import FOLDER
-from aop.adapters.generated_files import Drift
+from aop.adapters.config.locations import FOLDER
+from aop.adapters.files.generated import Drift
 from aop.adapters.git.repository import open_repository
 from aop.cli.contracts import Contracts, contracts_in
 from aop.cli.exits import Exit

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from aop.adapters.listening import LOOPBACK, loopback_socket
+from aop.adapters.machine.sockets import LOOPBACK, loopback_socket
 from aop.core.errors import Fault
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.gateway.tokens import Tokens

@@ -21,7 +21,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from aop.adapters.listening import LOOPBACK, Listening
+from aop.adapters.machine.sockets import LOOPBACK, Listening
 from aop.core.errors import ServerStopping, TokenInvalid
 from aop.core.version import VERSION
 from aop.kernel.gateway.calls import refused

@@ -12,8 +12,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from aop.adapters.ticket_deliveries import DUPLICATE, Taken, take
-from aop.adapters.ticket_ledger import TicketLedger
+from aop.adapters.tickets.deliveries import DUPLICATE, Taken, take
+from aop.adapters.tickets.ledger import TicketLedger
 from aop.core.errors import (
     Refusal,
     WebhookDisabled,

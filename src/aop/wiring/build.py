@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from aop.adapters.call_log import FileCallLog
-from aop.adapters.file_locks import FileLocks
-from aop.adapters.files import RepositoryFiles
-from aop.adapters.git.command import GitDir, GitProgram
+from aop.adapters.config.cache import KeptConfig
+from aop.adapters.files.locks import FileLocks
+from aop.adapters.files.repository_files import RepositoryFiles
+from aop.adapters.files.signing_key import FileSigner
+from aop.adapters.git.process.program import GitDir, GitProgram
 from aop.adapters.git.repository import Repository, open_repository
-from aop.adapters.kept_config import KeptConfig
-from aop.adapters.late_processes import LateProcesses
-from aop.adapters.record.sqlite import SqliteRecord, can_be_written, copied
-from aop.adapters.signing import FileSigner
-from aop.adapters.system import SystemClock, new_id
+from aop.adapters.machine.clock import SystemClock, new_id
+from aop.adapters.processes.late import LateProcesses
+from aop.adapters.reporting.call_log import FileCallLog
+from aop.adapters.storage.record.sqlite import SqliteRecord, can_be_written, copied
 from aop.core.redaction.redactor import Redactor
 from aop.core.roles import Role
 from aop.kernel.gateway.calls import Kernel
@@ -33,8 +33,8 @@ from aop.wiring.late_parts import late_furnisher, late_remotes, late_reviewer
 from aop.wiring.late_workflows import show_workflow
 
 if TYPE_CHECKING:  # few commands supervise or ask models, and what that takes is imported by those that do
-    from aop.adapters.notifications.sending import Notifications
-    from aop.adapters.telemetry import Telemetry
+    from aop.adapters.reporting.notifications import Notifications
+    from aop.adapters.reporting.telemetry import Telemetry
     from aop.brains.ports import Brain
     from aop.core.ids import FeatureId
     from aop.core.run import Engine
@@ -147,7 +147,7 @@ def _telemetry(settings: Settings) -> Telemetry | None:
     """Return what makes spans; whoever wants none does not pay for looking."""
     if not any(settings.environ.get(name) for name in SPAN_ENDPOINTS):
         return None
-    from aop.adapters.telemetry import telemetry
+    from aop.adapters.reporting.telemetry import telemetry
 
     return telemetry(settings.environ)
 
@@ -177,8 +177,8 @@ def build_supervision(
     settings: Settings | None = None,
 ) -> Supervision:
     """Put a supervisor together with the durable engine; what a killed one left running is ended."""
-    from aop.adapters.engine.durable import DurableEngine
-    from aop.adapters.orphans import end_orphans
+    from aop.adapters.processes.orphans import end_orphans
+    from aop.adapters.storage.engine.dbos import DurableEngine
     from aop.supervisor.advice import ModelAdviser
     from aop.supervisor.board import Board
     from aop.supervisor.feature_run import Lives
@@ -197,7 +197,7 @@ def build_supervision(
 
 def build_notifications(app: App, settings: Settings, log: Callable[[str], None]) -> Notifications:
     """Return what tells people, as the policy says now."""
-    from aop.adapters.notifications.sending import Notifications
+    from aop.adapters.reporting.notifications import Notifications
 
     rules = app.gateway.kernel.config().policy.notifications
     return Notifications(app.gateway, settings.environ, rules, log)
@@ -208,7 +208,7 @@ def agent_staff(app: App, settings: Settings, choices: Mapping[Role, ProviderCho
 
     Raises: MissingRolePrompt, ProviderAuthMissing, AgentProviderNotConfigured.
     """
-    from aop.adapters.agents import desks
+    from aop.adapters.agents import surroundings as desks
     from aop.adapters.agents.staff import ChosenStaff, chosen_workers, feature_scratch, role_prompts
 
     kernel, environ = app.gateway.kernel, settings.environ
@@ -216,7 +216,7 @@ def agent_staff(app: App, settings: Settings, choices: Mapping[Role, ProviderCho
     desk = desks.desk(kernel, app.root, environ, app.tokens, mcp_url)
 
     def model_worker(model: str | None) -> Worker:
-        from aop.adapters.agents.model_worker import ModelDesk, ModelWorker
+        from aop.adapters.agents.workers.model import ModelDesk, ModelWorker
 
         at = ModelDesk(gateway=app.gateway, scratches=desk.scratches, logs=around.logs, seconds=around.patience.seconds)
         return ModelWorker(build_brain(settings, chosen=model), at)
@@ -232,8 +232,8 @@ def gated_agent(app: App, settings: Settings, choice: ProviderChoice, mcp_url: s
 
     Raises: ProviderAuthMissing, AgentProviderNotConfigured, and the refusals of a model that is not configured.
     """
-    from aop.adapters.agents import desks
-    from aop.adapters.agents.gated_agents import GatedAgents, workflow_scratch
+    from aop.adapters.agents import surroundings as desks
+    from aop.adapters.agents.gated import GatedAgents, workflow_scratch
 
     kernel, environ = app.gateway.kernel, settings.environ
     around = desks.surroundings(kernel, app.root, environ, workflow_scratch(kernel))
@@ -263,8 +263,8 @@ def build_ticket_desk(settings: Settings, ledger: Ledger, kind: str) -> Iterator
 
     Raises: TicketSettingMissing, TicketProviderUnsupported, and what `build_brain` raises.
     """
-    from aop.adapters.outbound.assembly import ticket_desk
-    from aop.adapters.ticket_work import PRODUCTS
+    from aop.adapters.tickets.setup.assembly import ticket_desk
+    from aop.adapters.tickets.work import PRODUCTS
 
     brain = build_brain(settings, product=PRODUCTS[kind])
     with ticket_desk(settings.environ, PRODUCTS[kind], brain, ledger, Redactor(settings.secrets)) as desk:
@@ -277,7 +277,7 @@ def make_ready_for_threads() -> None:
     Two threads that read a shape at once, for the first time, crash msgspec: a process that calls tools from several
     threads calls this before the second one starts.
     """
-    for name in ("aop.adapters.processes", *LATE_MODULES):
+    for name in ("aop.adapters.processes.runner", *LATE_MODULES):
         import_module(name)
     tuple(CATALOGUE.values())
     for shape in _shapes_below(Struct):
@@ -293,7 +293,7 @@ def _shapes_below(shape: type[Struct]) -> Iterator[type[Struct]]:
 
 
 def _local_processes(repository: Repository, settings: Settings, redact: Redactor) -> Processes:
-    from aop.adapters.processes import LocalProcesses
+    from aop.adapters.processes.runner import LocalProcesses
 
     return LocalProcesses(
         environ=settings.environ,

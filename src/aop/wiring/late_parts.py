@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from aop.adapters.git.command import GitDir
+    from aop.adapters.git.process.program import GitDir
     from aop.brains.ports import Brain
     from aop.kernel.ports.handed_in import NewId
     from aop.kernel.ports.remotes import Remotes
     from aop.kernel.ports.reviewer import Reviewer
     from aop.kernel.ports.worktree_extras import Furnisher
 
-MODULES = ("aop.adapters.git.furnishing", "aop.adapters.git.remotes", "aop.adapters.models.reviewing")
+MODULES = ("aop.adapters.git.worktrees.extras", "aop.adapters.git.refs.remotes", "aop.adapters.models.reviewer")
 """What is imported late."""
 
 
@@ -38,7 +38,7 @@ def late_furnisher(git: GitDir, *, root: Path, common: Path) -> Furnisher:
     """Return the furnisher of worktrees."""
 
     def build() -> Furnisher:
-        from aop.adapters.git.furnishing import CheckoutFurnisher
+        from aop.adapters.git.worktrees.extras import CheckoutFurnisher
 
         return CheckoutFurnisher(git, root=root, common=common)
 
@@ -49,7 +49,7 @@ def late_remotes(git: GitDir, environ: Mapping[str, str]) -> Remotes:
     """Return what asks the remotes of the repository."""
 
     def build() -> Remotes:
-        from aop.adapters.git.remotes import GitRemotes
+        from aop.adapters.git.refs.remotes import GitRemotes
 
         return GitRemotes(git, environ)
 
@@ -60,7 +60,7 @@ def late_reviewer(brain: Callable[[str | None], Brain], new_id: NewId) -> Review
     """Return the reviewer that is a model."""
 
     def build() -> Reviewer:
-        from aop.adapters.models.reviewing import ModelReviewer
+        from aop.adapters.models.reviewer import ModelReviewer
 
         return ModelReviewer(brain, new_id)
 

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from aop.adapters.agents.access import key_of
-from aop.adapters.agents.acp_families import family_of
-from aop.adapters.agents.acp_sessions import AcpProgram, AcpWorker
-from aop.adapters.agents.custom import DEFAULT_VARIABLE, CustomWorker, Surroundings, command_from, words_of
-from aop.adapters.agents.installed import installed_program
-from aop.adapters.agents.scratch import scratch_of
-from aop.adapters.agents.sessions import AgentProgram, SessionDesk, SessionWorker
-from aop.adapters.agents.vendors import VENDORS, Vendor
+from aop.adapters.agents.model_access import key_of
+from aop.adapters.agents.scratch_trees import scratch_of
+from aop.adapters.agents.vendors.acp_families import family_of
+from aop.adapters.agents.vendors.catalogue import VENDORS, Vendor
+from aop.adapters.agents.vendors.installed import installed_program
+from aop.adapters.agents.workers.acp_session import AcpProgram, AcpWorker
+from aop.adapters.agents.workers.command import DEFAULT_VARIABLE, CustomWorker, Surroundings, command_from, words_of
+from aop.adapters.agents.workers.vendor_session import AgentProgram, SessionDesk, SessionWorker
 from aop.core.errors import AgentProviderNotConfigured, MissingRolePrompt
 from aop.core.ids import FeatureId
 from aop.core.roles import Role

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from aop.adapters.agents.installed import installed_program
-from aop.adapters.agents.vendors import VENDORS
+from aop.adapters.agents.vendors.catalogue import VENDORS
+from aop.adapters.agents.vendors.installed import installed_program
 from aop.adapters.doctor.checks import Check, fine
 
 

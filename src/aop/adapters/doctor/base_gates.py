@@ -10,7 +10,7 @@ import msgspec
 
 from aop.adapters.doctor.checks import Check, failure, fine
 from aop.adapters.doctor.repository import needed_modes
-from aop.adapters.late_processes import LateProcesses
+from aop.adapters.processes.late import LateProcesses
 from aop.core.errors import Refusal
 from aop.core.ids import CommitId, FeatureId
 from aop.kernel.config.gates import Mode

@@ -17,7 +17,6 @@ from aop.adapters.doctor.machine import (
     check_git,
     check_python,
 )
-from aop.adapters.doctor.outbound import check_outbound
 from aop.adapters.doctor.repository import (
     check_base_branch,
     check_gates,
@@ -26,6 +25,7 @@ from aop.adapters.doctor.repository import (
     load_configuration,
 )
 from aop.adapters.doctor.state import check_leftovers, check_worktrees, examine_record
+from aop.adapters.doctor.ticket_systems import check_outbound
 from aop.adapters.git.repository import Repository
 from aop.core.errors import Fault, Refusal
 

@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from aop.adapters.doctor.checks import Check, failure, fine, warning
-from aop.adapters.git.command import GitProgram
-from aop.adapters.processes import LocalProcesses
+from aop.adapters.git.process.program import GitProgram
+from aop.adapters.processes.runner import LocalProcesses
 from aop.core.errors import Fault, SandboxUnavailable
 from aop.core.redaction.redactor import Redactor
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from aop.adapters.config_files import FOLDER, NAMES
-from aop.adapters.configuration import bundled_texts, read_config
+from aop.adapters.config.locations import FOLDER, NAMES
+from aop.adapters.config.reader import bundled_texts, read_config
 from aop.adapters.doctor.checks import Check, failure, fine, warning
-from aop.adapters.files import RepositoryFiles
+from aop.adapters.files.repository_files import RepositoryFiles
 from aop.adapters.git.repository import Repository, open_repository
+from aop.adapters.processes.toolchains import search_path
 from aop.adapters.projects.scan import checked_out_branch, guess_base_branch
-from aop.adapters.toolchains import search_path
 from aop.core.errors import (
     Fault,
     FileNotFound,

@@ -12,11 +12,11 @@ import msgspec
 from msgspec import Struct
 
 from aop.adapters.doctor.checks import Check, failure, fine, warning
-from aop.adapters.git.command import GitDir, GitProgram
-from aop.adapters.git.folders import abandoned_folders
+from aop.adapters.files.own_folders import abandoned_folders
+from aop.adapters.git.process.program import GitDir, GitProgram
 from aop.adapters.git.repository import Repository
-from aop.adapters.git.worktrees import Worktrees
-from aop.adapters.record.sqlite import SqliteRecord
+from aop.adapters.git.worktrees.registrations import Worktrees
+from aop.adapters.storage.record.sqlite import SqliteRecord
 from aop.core.errors import EvidenceBroken, Fault
 from aop.kernel.record.chain import whole_chain
 from aop.kernel.record.documents.features import TERMINAL, FeatureState

@@ -11,31 +11,30 @@ from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aop.adapters.git.authors import Author, author_in, git_date
-from aop.adapters.git.command import GitDir, GitProgram
-from aop.adapters.git.discovery import find_checkout
-from aop.adapters.git.excludes import exclude_runtime_files
-from aop.adapters.git.folders import Quarantine, abandoned_folders, held_folder, locked, own_folder, remove_folder
-from aop.adapters.git.loose import LooseObjects
-from aop.adapters.git.merges import merged
-from aop.adapters.git.neutral import neutral_git_dir
-from aop.adapters.git.object_log import ObjectLog
-from aop.adapters.git.objects import PLAIN_DIFF, Objects
-from aop.adapters.git.records import (
+from aop.adapters.files.own_folders import Quarantine, abandoned_folders, held_folder, locked, own_folder, remove_folder
+from aop.adapters.git.objects.loose import LooseObjects
+from aop.adapters.git.objects.merges import merged
+from aop.adapters.git.objects.store import PLAIN_DIFF, Objects
+from aop.adapters.git.objects.trees import differences, side_at, tree_change
+from aop.adapters.git.objects.trial_merges import GitTrials
+from aop.adapters.git.objects.write_ahead_log import ObjectLog
+from aop.adapters.git.process.authors import Author, author_in, git_date
+from aop.adapters.git.process.discovery import find_checkout
+from aop.adapters.git.process.neutral_dir import neutral_git_dir
+from aop.adapters.git.process.output import (
     bytes_of,
     is_plain_path,
     object_id,
     porcelain,
     split_names,
     text_of,
-    tree_change,
     tree_entries,
 )
-from aop.adapters.git.refs import Refs, branch_ref
-from aop.adapters.git.trees import differences, side_at
-from aop.adapters.git.trials import GitTrials
-from aop.adapters.git.worktrees import Worktrees, how_to_follow
-from aop.adapters.system import SystemClock
+from aop.adapters.git.process.program import GitDir, GitProgram
+from aop.adapters.git.refs.branches import Refs, branch_ref
+from aop.adapters.git.worktrees.excludes import exclude_runtime_files
+from aop.adapters.git.worktrees.registrations import Worktrees, how_to_follow
+from aop.adapters.machine.clock import SystemClock
 from aop.core import ids
 from aop.core.errors import Fault, InvalidConfiguration, WorktreeMissing
 from aop.core.ids import CommitId, FeatureId, ObjectId, TreeId
@@ -51,9 +50,9 @@ from aop.kernel.ports.git import (
 
 if TYPE_CHECKING:
     # What writes files and indexes is imported by the calls that do.
-    from aop.adapters.git.checkouts import Checkout
-    from aop.adapters.git.index_files import KnownIndex
-    from aop.adapters.git.watching import Watches
+    from aop.adapters.git.index.format import KnownIndex
+    from aop.adapters.git.worktrees.checkout import Checkout
+    from aop.adapters.git.worktrees.watch import Watches
 
 DIGEST_SIZES = {"sha1": 20, "sha256": 32}
 
@@ -129,12 +128,12 @@ class Repository:
         return self._objects.blob_size(oid)
 
     def apply_to_tree(self, tree: TreeId, patch: bytes, *, paths: AbstractSet[str]) -> TreeId:
-        from aop.adapters.git.patching import applied
+        from aop.adapters.git.tree_builder import applied
 
         return applied(self._neutral, self._objects, tree, patch, paths=paths, tmp=self._own("tmp"))
 
     def tree_with(self, tree: TreeId, files: Mapping[str, FileContent | None]) -> TreeId:
-        from aop.adapters.git.patching import with_files
+        from aop.adapters.git.tree_builder import with_files
 
         return with_files(self._objects, tree, files)
 
@@ -325,7 +324,7 @@ class Repository:
 
     @cached_property
     def _watches(self) -> Watches:
-        from aop.adapters.git.watching import Watches
+        from aop.adapters.git.worktrees.watch import Watches
 
         return Watches()
 
@@ -355,8 +354,8 @@ class Repository:
         return self._checkout(folder, registration), was_whole
 
     def _checkout(self, folder: Path, registration: Path) -> Checkout:
-        from aop.adapters.git.checkouts import Checkout
-        from aop.adapters.git.worktree_indexes import WorktreeIndex
+        from aop.adapters.git.index.worktree_index import WorktreeIndex
+        from aop.adapters.git.worktrees.checkout import Checkout
 
         index = WorktreeIndex(registration / "index", self._seen_indexes, digest_size=self._digest_size)
         return Checkout(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from aop.adapters.git.command import GitDir, GitProgram
+from aop.adapters.git.process.program import GitDir, GitProgram
 from aop.adapters.git.repository import Repository
 from aop.adapters.projects import golang, gradle, maven, node, python, rust
 from aop.adapters.projects.view import Language, Project

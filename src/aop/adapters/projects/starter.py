@@ -10,8 +10,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from aop.adapters.config_files import FOLDER
-from aop.adapters.configuration import read_config
+from aop.adapters.config.locations import FOLDER
+from aop.adapters.config.reader import read_config
 from aop.adapters.git.repository import Repository
 from aop.adapters.projects.layout import FoundProject, find_projects, named
 from aop.adapters.projects.scan import LANGUAGES, checked_out_branch, guess_base_branch, read_project

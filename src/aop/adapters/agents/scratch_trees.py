@@ -1,0 +1,67 @@
+"""A copy of a feature's tree for an agent to work in, and what the agent changed there, as AOP reads it itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from msgspec import Struct
+
+from aop.adapters.git.process.program import GitProgram
+from aop.adapters.git.worktrees.rescue import Rescuer
+from aop.core.errors import NoUsableAnswer
+from aop.core.ids import CommitId, FeatureId, ObjectId, TreeId
+from aop.kernel.gateway.calls import Kernel, feature_named
+from aop.kernel.ports.git import Git
+
+_ANY_TIME = datetime(1980, 1, 1, tzinfo=UTC)
+
+
+class Scratch(Struct, frozen=True, kw_only=True):
+    """A checked out copy, and what it was made from."""
+
+    folder: Path
+    commit: CommitId
+    tree: TreeId
+
+
+@contextmanager
+def scratch_of(kernel: Kernel, feature_id: FeatureId) -> Iterator[Scratch]:
+    """Give a copy of a feature's tree that is gone afterwards."""
+    with kernel.record.read() as view:
+        state = feature_named(view, feature_id)
+    with scratch_at(kernel.git, state.base_commit, state.tree) as made:
+        yield made
+
+
+@contextmanager
+def scratch_at(git: Git, base: CommitId, tree: TreeId) -> Iterator[Scratch]:
+    """Give a copy of a tree that is gone afterwards."""
+    commit = base if tree == git.tree_of(base) else git.commit(tree, [base], "Scratch\n", when=_ANY_TIME)
+    with git.scratch_checkout(commit) as folder:
+        yield Scratch(folder=folder, commit=commit, tree=tree)
+
+
+class ScratchReader:
+    """Reads what became of scratch trees of one repository."""
+
+    def __init__(self, git: Git, root: Path, environ: Mapping[str, str]) -> None:
+        self._git = git
+        self._root = root
+        self._environ = environ
+
+    def diff(self, scratch: Scratch) -> str:
+        """Return what differs from the copy as it was made; what git ignores is left out.
+
+        Raises: NoUsableAnswer if that is no text.
+        """
+        rescuer = Rescuer(GitProgram(self._environ), self._root)
+        changed = rescuer.unsaved_tree(scratch.folder, scratch.commit)
+        if changed is None:
+            return ""
+        try:
+            return self._git.diff(scratch.tree, TreeId(ObjectId(changed))).decode()
+        except UnicodeDecodeError as error:
+            raise NoUsableAnswer("What the agent left in its tree is no text in UTF-8.") from error

@@ -1,0 +1,50 @@
+"""Puts together what the turns of coding agents need from this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from aop.adapters.agents.model_access import metered_access
+from aop.adapters.agents.scratch_trees import ScratchReader
+from aop.adapters.agents.turn_logs import AGENT_LOGS
+from aop.adapters.agents.workers.command import Surroundings, patience_of
+from aop.adapters.agents.workers.vendor_session import SessionDesk
+from aop.core.ids import FeatureId
+from aop.kernel.features.worktree_extras import environment_of
+from aop.kernel.gateway.calls import Kernel
+from aop.kernel.gateway.tokens import Tokens
+
+
+def surroundings(
+    kernel: Kernel, root: Path, environ: Mapping[str, str], scratch: Callable[[FeatureId], AbstractContextManager[Path]]
+) -> Surroundings:
+    """Return what the turn of a command needs; `scratch` gives it a tree to look at."""
+    return Surroundings(
+        processes=kernel.processes,
+        rules=lambda: kernel.config().policy.execution,
+        scratch=scratch,
+        environment=lambda feature_id: environment_of(kernel, feature_id),
+        private=root / ".aop" / "tmp",
+        logs=root / AGENT_LOGS,
+        path=environ.get("PATH", ""),
+        patience=patience_of(kernel.config().policy.supervisor),
+    )
+
+
+def desk(kernel: Kernel, root: Path, environ: Mapping[str, str], tokens: Tokens, mcp_url: str) -> SessionDesk:
+    """Return what the sessions of coding agents share, which come in by MCP at an address."""
+    config = kernel.config()
+    return SessionDesk(
+        kernel=kernel,
+        tokens=tokens,
+        scratches=ScratchReader(kernel.git, root, environ),
+        access=metered_access(kernel, root, environ),
+        environment=lambda feature_id: environment_of(kernel, feature_id),
+        mcp_url=mcp_url,
+        private=root / ".aop" / "tmp",
+        logs=root / AGENT_LOGS,
+        path=environ.get("PATH", ""),
+        patience=patience_of(config.policy.supervisor),
+    )

@@ -1,0 +1,1 @@
+"""Vendors: the catalogue of known coding agents and their installation."""

@@ -1,0 +1,97 @@
+"""Which coding agents are on this machine, and AOP's own installation of them: pinned, from npm, in its own folder."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from aop.adapters.agents.vendors.catalogue import Vendor
+from aop.adapters.agents.vendors.installed import agents_folder, installed_program, own_program
+from aop.adapters.machine.program_folders import InstallProblem, filled_in_place, npm_install
+from aop.core.errors import AgentInstallFailed
+
+_VERSION = re.compile(r"\d+\.\d+\.\d+[A-Za-z0-9.-]*")
+_LOOK_SECONDS = 30
+
+
+class FoundAgent(Struct, frozen=True, kw_only=True):
+    """What is known of one coding agent."""
+
+    provider: str
+    installed: bool
+    source: str
+    """`aop` for AOP's own installation, `path` for one on the PATH, empty where there is none."""
+    version: str | None
+    """As the program says; null where it says nothing."""
+    tested_version: str
+    """The one that AOP is tested with, and installs."""
+    key_variable: str
+    has_key: bool
+    has_login: bool
+    """Whether its own log-in left something; AOP does not use it."""
+    usable: bool
+    """Whether a run can use it now."""
+
+
+def found_agent(vendor: Vendor, environ: Mapping[str, str]) -> FoundAgent:
+    """Look for an agent, and ask it for its version."""
+    program = installed_program(vendor, environ)
+    is_own = program == str(own_program(vendor, environ))
+    home = Path(environ.get("HOME") or "/")
+    has_key = bool(environ.get(vendor.key_variable, "").strip())
+    return FoundAgent(
+        provider=vendor.provider,
+        installed=program is not None,
+        source="" if program is None else "aop" if is_own else "path",
+        version=None if program is None else version_of(program, environ),
+        tested_version=vendor.version,
+        key_variable=vendor.key_variable,
+        has_key=has_key,
+        has_login=any((home / login).is_file() for login in vendor.logins),
+        usable=program is not None and has_key,
+    )
+
+
+def version_of(program: str, environ: Mapping[str, str]) -> str | None:
+    """Return what a program says of its version."""
+    env = {name: environ[name] for name in ("PATH", "HOME") if name in environ}
+    try:
+        said = subprocess.run(
+            [program, "--version"],
+            check=False,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_LOOK_SECONDS,
+            env={**env, "DISABLE_AUTOUPDATER": "1"},
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    version = _VERSION.search(said.stdout)
+    return version[0] if version and said.returncode == 0 else None
+
+
+def install(vendor: Vendor, environ: Mapping[str, str]) -> str:
+    """Install the tested version beside whatever is there, try it, and put it in its place; return its version.
+
+    Raises: AgentInstallFailed.
+    """
+
+    def fill(new: Path) -> str:
+        npm_install(new, f"{vendor.package}@{vendor.version}", environ)
+        version = version_of(str(new / "node_modules" / ".bin" / vendor.program), environ)
+        if version != vendor.version:
+            raise InstallProblem(
+                f"What npm installed as `{vendor.provider}` says that it is version {version}, not {vendor.version}."
+            )
+        return version
+
+    try:
+        return filled_in_place(agents_folder(environ) / vendor.provider, fill)
+    except InstallProblem as problem:
+        raise AgentInstallFailed(str(problem), hint=problem.hint, provider=vendor.provider) from problem

@@ -1,0 +1,1 @@
+"""Workers: one module for each way to drive a coding agent."""

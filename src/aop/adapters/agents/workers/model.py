@@ -1,0 +1,241 @@
+"""Turns of a plain model: no program is started; Python reads for it, and edits a copy of the tree as it asks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from aop.adapters.agents.scratch_trees import ScratchReader, scratch_of
+from aop.adapters.agents.turn_logs import fresh_log
+from aop.adapters.agents.workers.tree_edits import TreeEdits
+from aop.brains.budgets import LoopLimits, Spent
+from aop.brains.conversation import Offer
+from aop.brains.ports import (
+    Brain,
+    Called,
+    Finished,
+    LimitReached,
+    Mission,
+    ModelFailed,
+    Observed,
+    Outcome,
+    Replied,
+    Talked,
+)
+from aop.brains.prompts import Data, Prompt, prompt
+from aop.core.errors import NoUsableAnswer, Refusal
+from aop.core.ids import FeatureId
+from aop.core.roles import Role
+from aop.kernel.contracts.schemas import tool_schemas
+from aop.kernel.gateway.calls import Kernel, Tool
+from aop.kernel.gateway.gateway import Gateway
+from aop.kernel.gateway.principals import Principal
+from aop.kernel.record.documents.obligations import GivenMappings
+from aop.kernel.record.documents.plans import Plan
+from aop.kernel.record.documents.usage import Usage
+from aop.kernel.record.spending import left_of_caps
+from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, WorkerInput, WorkerOutput, WorkerRequest
+
+READS = ("repo.search", "repo.diff", "plan.get", "evidence.latest", "gates.list", "qa.test_index_get")
+MOST_REPLIES = 60
+CONTEXT_CHARS = 200_000
+_RULES = {
+    Role.PLANNER: (
+        "Your tools read; the plan is what you hand in, as `plan`, with `obligations` beside it. Where you are told to"
+        " answer with PLAN_SUBMISSION, handing in a plan is meant."
+    ),
+    Role.BUILDER: (
+        "Your tools read and change a copy of the feature's tree. What you leave there is your PATCH: AOP computes the"
+        " diff when you hand in your result, in which you say in a sentence what you did."
+    ),
+}
+_OTHERWISE = "If you need something first, hand in a `request` instead."
+
+
+class RequestHandedIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Something that you may not do or know by yourself."""
+
+    request: Literal["lock", "amend_plan", "context", "question", "path"]
+    detail: dict[str, Any] = {}
+
+
+class Built(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What came of a turn that edits files."""
+
+    summary: str
+    request: RequestHandedIn | None = None
+
+
+class Planned(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What came of a turn that plans."""
+
+    plan: Plan | None = None
+    obligations: GivenMappings | None = None
+    note: str = ""
+    request: RequestHandedIn | None = None
+
+
+class ModelDesk(Struct, frozen=True, kw_only=True):
+    """What the turns of models share."""
+
+    gateway: Gateway
+    scratches: ScratchReader
+    logs: Path
+    seconds: float
+
+
+class ModelWorker:
+    """Implements `aop.supervisor.workers.Worker`."""
+
+    def __init__(self, brain: Brain, desk: ModelDesk) -> None:
+        self._brain = brain
+        self._desk = desk
+
+    def turn(self, given: WorkerInput) -> WorkerOutput:
+        desk = self._desk
+        with scratch_of(desk.gateway.kernel, given.feature_id) as scratch:
+            edits = None if given.role is Role.PLANNER else TreeEdits(scratch.folder)
+            outcome = asyncio.run(self._work(given, RoleTools(desk.gateway, given, edits)))
+            if not isinstance(outcome, Finished):
+                raise no_answer(outcome)
+            diff = desk.scratches.diff(scratch) if edits is not None else ""
+        return msgspec.structs.replace(answer_of(outcome.value, diff), usage=usage_of(outcome.spent))
+
+    async def _work(self, given: WorkerInput, tools: RoleTools) -> Outcome[Planned] | Outcome[Built]:
+        limits = limits_of(self._desk.gateway.kernel, given.feature_id, self._desk.seconds)
+        told = self._prompt(given)
+        with Transcript(fresh_log(self._desk.logs, given.feature_id, given.role)) as transcript:
+            if given.role is Role.PLANNER:
+                planning = Mission(prompt=told, result=Planned)
+                return await self._brain.run_agentic_loop(planning, tools, limits, transcript.note)
+            building = Mission(prompt=told, result=Built)
+            return await self._brain.run_agentic_loop(building, tools, limits, transcript.note)
+
+    def _prompt(self, given: WorkerInput) -> Prompt:
+        material = {"context_bundle": given.context_bundle, "last_tool_results": given.last_tool_results}
+        text = msgspec.json.format(msgspec.json.encode(material), indent=1).decode()
+        rules = _RULES.get(given.role, _RULES[Role.BUILDER])
+        return prompt(
+            f"{given.instructions}\n\n{rules} {_OTHERWISE}",
+            f"You are the {given.role} of the feature `{given.feature_id}`. Take your turn.",
+            [Data(source="feature context and last results", text=text, max_chars=CONTEXT_CHARS)],
+            self._desk.gateway.kernel.new_id("fence"),
+        )
+
+
+def limits_of(kernel: Kernel, feature_id: FeatureId, seconds: float) -> LoopLimits:
+    """Return what a turn may take: no more than the feature may still cost."""
+    with kernel.record.read() as view:
+        dollars, tokens = left_of_caps(view, kernel.config().policy.cost, feature_id)
+    return LoopLimits(max_iterations=MOST_REPLIES, max_seconds=seconds, max_tokens=tokens, max_cost_usd=dollars)
+
+
+class RoleTools:
+    """Implements `aop.brains.ports.Tools`: what a role may read, through the gateway, and the files that it edits."""
+
+    def __init__(self, gateway: Gateway, given: WorkerInput, edits: TreeEdits | None) -> None:
+        self._gateway = gateway
+        self._feature_id = given.feature_id
+        self._who = Principal(
+            role=given.role,
+            actor=f"{given.role}:{given.feature_id}",
+            features=frozenset({given.feature_id}),
+        )
+        self._edits = edits
+        # Who edits reads what it edited.
+        self._reads = READS if edits is not None else ("repo.read_file", *READS)
+
+    @property
+    def offers(self) -> Sequence[Offer]:
+        """Return the tools that the model is shown."""
+        own = () if self._edits is None else self._edits.offers
+        return (*(self._offer(name) for name in self._reads), *own)
+
+    async def execute(self, name: str, arguments: Mapping[str, Any]) -> str:
+        """Call a tool; the gateway decides whether this role may, on this feature."""
+        if self._edits is not None and name.startswith("tree."):
+            return self._edits.execute(name, arguments)
+        return await answered(self._gateway, self._who, name, {"feature_id": self._feature_id, **arguments})
+
+    def _offer(self, name: str) -> Offer:
+        return offered(self._gateway.tools[name])
+
+
+async def answered(gateway: Gateway, who: Principal, name: str, arguments: Mapping[str, Any]) -> str:
+    """Call a tool, and return what it answers as a model reads it.
+
+    Raises: Refusal.
+    """
+    answer = await asyncio.to_thread(gateway.call, who, name, arguments)
+    if answer.error is not None:
+        error = answer.error
+        hint = error["details"]["suggested_next_actions"][0]
+        raise Refusal(f"`{name}` refuses ({error['code']}): {error['message']}", hint=hint)
+    return msgspec.json.encode(answer.data).decode()
+
+
+def offered(tool: Tool) -> Offer:
+    """Return a tool as a model sees it."""
+    taken, _ = tool_schemas(tool)
+    schema = {key: taken[key] for key in taken if key != "$schema"}
+    return Offer(name=tool.name, description=tool.summary, schema=schema)
+
+
+class Transcript:
+    """What a model says and does, line by line as it happens, without secrets."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> Transcript:
+        self._file = self._path.open("xb", buffering=0)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def note(self, event: Replied | Called | Observed) -> None:
+        """Add one event."""
+        self._file.write(msgspec.json.encode(event) + b"\n")
+
+
+def answer_of(result: Planned | Built, diff: str) -> WorkerOutput:
+    """Return what a result is to the supervisor: a request first, then a plan or what was left in the tree."""
+    if result.request is not None:
+        return WorkerRequest(request=result.request.request, detail=result.request.detail)
+    if isinstance(result, Built):
+        return PatchProposal(unified_diff=diff) if diff else Note(note=result.summary)
+    if result.plan is None:
+        return Note(note=result.note)
+    obligations = None if result.obligations is None else tuple(map(msgspec.to_builtins, result.obligations))
+    return PlanSubmission(plan=msgspec.to_builtins(result.plan), obligations=obligations)
+
+
+def usage_of(spent: Spent) -> Usage:
+    """Return what a loop took, as a turn reports it."""
+    return Usage(
+        input_tokens=spent.usage.input_tokens,
+        output_tokens=spent.usage.output_tokens,
+        cached_input_tokens=spent.usage.cache_read_tokens,
+        cost_usd=spent.cost_usd,
+    )
+
+
+def no_answer(outcome: Talked | LimitReached | ModelFailed) -> NoUsableAnswer:
+    """Return what a turn without a result is refused with, and what it cost nevertheless."""
+    refusal = _why(outcome)
+    refusal.facts["usage"] = msgspec.to_builtins(usage_of(outcome.spent))
+    return refusal
+
+
+def _why(outcome: Talked | LimitReached | ModelFailed) -> NoUsableAnswer:
+    if isinstance(outcome, LimitReached):
+        return NoUsableAnswer(f"The model used up its {outcome.limit} before it handed anything in.")
+    if isinstance(outcome, ModelFailed):
+        return NoUsableAnswer(str(outcome.error["message"]), model_error=str(outcome.error["code"]))
+    return NoUsableAnswer("The model only talked, and handed nothing in.")

@@ -1,0 +1,201 @@
+"""Turns of coding agents that AOP starts itself: a program, a copy of the tree, a token of its own, and an end.
+
+What the agent did is read from the record, where its `submit_*` calls are, and from the tree that it leaves. Neither
+its exit code nor what it prints counts.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Struct
+
+from aop.adapters.agents.model_access import Access
+from aop.adapters.agents.prompts import session_prompt
+from aop.adapters.agents.scratch_trees import ScratchReader, scratch_of
+from aop.adapters.agents.turn_logs import fresh_log
+from aop.adapters.agents.vendors.catalogue import TOKEN_VARIABLE, AgentSession, Vendor
+from aop.adapters.agents.vendors.installed import library_of
+from aop.adapters.agents.workers.command import TurnPatience, TurnWatch
+from aop.adapters.files.own_folders import held_folder
+from aop.core.errors import NoUsableAnswer
+from aop.core.ids import FeatureId, RunId
+from aop.core.roles import Role
+from aop.kernel.gateway.calls import Kernel
+from aop.kernel.gateway.tokens import LONGEST_LIFE, TokenOrder, Tokens
+from aop.kernel.patches.stored import KeptPatch, whole_patch
+from aop.kernel.ports.processes import Command, Ended, Ending
+from aop.kernel.record.proposals import proposed_in
+from aop.supervisor.workers import PatchProposal, WorkerInput, WorkerOutput, WorkerRequest
+
+if TYPE_CHECKING:  # it brings a web server along
+    from aop.adapters.models.metering.sessions import Meter
+
+ENVIRONMENT = ("LANG", "LC_ALL", "LC_CTYPE", "TZ")
+"""What an agent gets of the environment that AOP runs in."""
+_TOKEN_OUTLIVES_TURN = timedelta(minutes=1)
+# The shell only connects a file and becomes the program: none of the words is read as shell.
+_CONNECTED = ("/bin/sh", "-c", ': >"$0/begun" && exec <"$0/in" && exec "$@"')
+
+
+class SessionDesk(Struct, frozen=True, kw_only=True):
+    """What the sessions of one run share."""
+
+    kernel: Kernel
+    tokens: Tokens
+    scratches: ScratchReader
+    access: Access
+    environment: Callable[[FeatureId], tuple[tuple[str, str], ...]]
+    """What tells a feature's processes which ports are theirs."""
+    mcp_url: str
+    private: Path
+    logs: Path
+    path: str
+    patience: TurnPatience
+
+    @contextmanager
+    def token(self, role: Role, feature_id: FeatureId, turn: str | None = None) -> Iterator[str]:
+        """Give a token that is refused when the session is over."""
+        life = timedelta(seconds=self.patience.seconds) + _TOKEN_OUTLIVES_TURN
+        order = TokenOrder(
+            role=role, feature_id=feature_id, run_id=None if turn is None else RunId(turn), life=min(life, LONGEST_LIFE)
+        )
+        handed = self.tokens.issue(order, by="system")
+        try:
+            yield handed.text
+        finally:
+            self.tokens.revoke(handed.token.token_id, by="system")
+
+    def is_enclosed(self) -> bool:
+        """Tell whether a sandbox holds."""
+        kernel = self.kernel
+        return kernel.processes.sandbox_level(kernel.config().policy.execution.sandbox) != "none"
+
+    def submitted(self, turn: str, given: WorkerInput) -> Mapping[str, Any] | None:
+        """Return what was submitted last in a turn, a patch as it was then."""
+        with self.kernel.record.read() as view:
+            answer = proposed_in(view, turn, given.feature_id, given.role)
+        if answer is None or "patch_blob" not in answer:
+            return answer
+        diff = whole_patch(self.kernel.git, KeptPatch(unified_diff="", patch_blob=answer["patch_blob"]))
+        return {"type": answer["type"], "unified_diff": diff}
+
+
+class AgentProgram(Struct, frozen=True, kw_only=True):
+    """A coding agent as it is installed here, and what its sessions share."""
+
+    vendor: Vendor
+    path: str
+    desk: SessionDesk
+
+    def ran(self, session: AgentSession, folder: Path, prompt: str, feature_id: FeatureId) -> Ended:
+        """Run it to its end, in a folder of its own, with a prompt."""
+        desk, rules = self.desk, self.desk.kernel.config().policy.execution
+        launch = self.vendor.launch(session)
+        _furnish(session.home, launch.files)
+        (folder / "in").write_text(prompt, encoding="utf-8")
+        watch = TurnWatch(folder / "begun", lambda: 0, desk.patience, time.monotonic)
+        path = os.pathsep.join([os.path.dirname(self.path), desk.path])
+        own = {"PATH": path, "HOME": str(session.home), TOKEN_VARIABLE: session.token, **launch.env}
+        command = Command(
+            argv=(*_CONNECTED, str(folder), self.path, *launch.words),
+            cwd=session.tree,
+            worktree=session.tree,
+            env=(*desk.environment(feature_id), *own.items()),
+            env_allowlist=ENVIRONMENT,
+            timeout_seconds=desk.patience.seconds,
+            ends_early=watch.ends_early,
+            log_path=fresh_log(desk.logs, feature_id, session.role),
+            max_log_bytes=rules.max_log_bytes,
+            sandbox=rules.sandbox,
+            # The model and AOP's tools are both reached over the network of this machine, and nothing else is.
+            network="ports",
+            ports=tuple(urlsplit(url).port or 0 for url in (session.mcp_url, session.model_url)),
+            readable=(*rules.sandbox_read, *library_of(self.path)),
+            writable=(*rules.sandbox_write, str(folder)),
+            limits=rules.limits,
+        )
+        return desk.kernel.processes.run(command)
+
+
+class SessionWorker:
+    """Implements `aop.supervisor.workers.Worker` with a program that is started once a turn."""
+
+    def __init__(self, program: AgentProgram) -> None:
+        self._program = program
+        self._desk = program.desk
+
+    def turn(self, given: WorkerInput) -> WorkerOutput:
+        turn = self._desk.kernel.new_id("turn")
+        with self._desk.token(given.role, given.feature_id, turn) as token:
+            return self._taken(given, turn, token)
+
+    def _taken(self, given: WorkerInput, turn: str, token: str) -> WorkerOutput:
+        with self._desk.access(self._program.vendor, given.feature_id, given.role, given.provider_config_ref) as model:
+            try:
+                output = self._worked(given, turn, token, model)
+            except NoUsableAnswer as refusal:
+                refusal.facts["usage"] = msgspec.to_builtins(model.report().turn_usage)
+                raise
+        return msgspec.structs.replace(output, usage=model.report().turn_usage)
+
+    def _worked(self, given: WorkerInput, turn: str, token: str, model: Meter) -> WorkerOutput:
+        desk = self._desk
+        desk.private.mkdir(parents=True, exist_ok=True)
+        with scratch_of(desk.kernel, given.feature_id) as scratch, held_folder(desk.private) as folder:
+            session = AgentSession(
+                role=given.role,
+                model=given.model,
+                home=folder / "home",
+                tree=scratch.folder,
+                mcp_url=desk.mcp_url,
+                token=token,
+                model_url=model.base_url,
+                model_key=model.placeholder_key,
+                enclosed=desk.is_enclosed(),
+            )
+            prompt = session_prompt(given, self._program.vendor.overlay, turn)
+            ended = self._program.ran(session, folder, prompt, given.feature_id)
+            diff = desk.scratches.diff(scratch) if session.edits and ended.ending is Ending.EXITED else ""
+        return answer_of(desk.submitted(turn, given), diff, ended)
+
+
+def answer_of(proposed: Mapping[str, Any] | None, diff: str, ended: Ended) -> WorkerOutput:
+    """Return what a turn came to: a request first, then what was left in the tree, then what was submitted.
+
+    Raises: NoUsableAnswer.
+    """
+    said: WorkerOutput | None = None if proposed is None else msgspec.convert(proposed, WorkerOutput)
+    if diff and not isinstance(said, WorkerRequest):
+        return PatchProposal(unified_diff=diff)
+    if said is not None:
+        return said
+    if ended.ending is Ending.NOT_STARTED:
+        raise NoUsableAnswer(f"The agent did not start: {ended.problem}", hint=_HINT, ending=ended.ending)
+    if ended.ending is not Ending.EXITED:
+        raise NoUsableAnswer(f"The agent was ended: {ended.problem}", hint=_HINT, ending=ended.ending)
+    raise NoUsableAnswer(
+        f"The agent ended with {ended.exit_code}, submitted nothing, and left the tree as it was.",
+        hint=_HINT,
+        ending=ended.ending,
+        exit_code=ended.exit_code,
+    )
+
+
+_HINT = "Edit the files of the tree that you stand in, or call one of the `submit_*` tools, before you end."
+
+
+def _furnish(home: Path, files: Mapping[str, str]) -> None:
+    home.mkdir(mode=0o700)
+    for name, content in files.items():
+        path = home / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8")

@@ -1,0 +1,1 @@
+"""Configuration files: where they are, reading them, and keeping what was parsed."""

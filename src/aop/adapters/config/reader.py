@@ -1,0 +1,117 @@
+"""Finds policy.yaml, gates.yaml and agents.yaml: in the tree of the base branch, over AOP's own defaults (C-56).
+
+A feature's own tree is never a source. A file that is not committed yet is taken from the checkout, with a warning.
+"""
+
+from __future__ import annotations
+
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Protocol
+
+from aop.adapters.config.locations import FOLDER, NAMES, bundled_content
+from aop.adapters.files.repository_files import RepositoryFiles
+from aop.core.errors import FileNotFound, InvalidConfiguration
+from aop.core.ids import CommitId, ObjectId, TreeId
+from aop.core.text.yaml import MAX_YAML_BYTES
+from aop.kernel.config.in_force import Config
+from aop.kernel.config.loader import ConfigText, ConfigTexts, base_branch_named_in, load_config
+from aop.kernel.ports.git import FileMode, TreeEntry
+
+
+class Branches(Protocol):
+    """What is needed of `aop.kernel.ports.git.Git`."""
+
+    def branch_head(self, branch: str) -> CommitId | None:
+        """Return the commit of a local branch, or None."""
+
+    def tree_of(self, commit: CommitId) -> TreeId:
+        """Return the tree of a commit."""
+
+    def entry(self, tree: TreeId, path: str) -> TreeEntry | None:
+        """Return what a tree holds at a path, or None."""
+
+    def blob(self, oid: ObjectId) -> bytes:
+        """Return the bytes of a blob."""
+
+
+def read_config(git: Branches, root: Path, *, base_branch: str | None = None) -> Config:
+    """Return the configuration of a repository; `base_branch` counts where no policy names one.
+
+    Raises: InvalidConfiguration, InvalidWorkspaceImplementation.
+    """
+    sources = _Sources(git, RepositoryFiles(root))
+    branch = sources.branch_named_in_checkout() or base_branch or sources.usual_branch
+    texts = sources.texts(branch)
+    named = base_branch_named_in(texts.policy) or base_branch or sources.usual_branch
+    if named != branch:
+        texts = sources.texts(named)
+        other = base_branch_named_in(texts.policy) or base_branch or sources.usual_branch
+        if other != named:
+            raise InvalidConfiguration(
+                f"The policy on `{branch}` says that `{named}` is the base branch, and the one there says `{other}`.",
+                file=texts.policy.source if texts.policy else f"{named}:{FOLDER}/policy.yaml",
+                line=1,
+                key="worktree.base_branch",
+            )
+    return load_config(texts, bundled_texts(), base_branch=named)
+
+
+@cache
+def bundled_texts() -> ConfigTexts:
+    """Return the defaults that AOP brings along."""
+    policy, gates, agents = (ConfigText(source=f"bundled {name}.yaml", content=bundled_content(name)) for name in NAMES)
+    return ConfigTexts(policy=policy, gates=gates, agents=agents)
+
+
+class _Sources:
+    """Where configuration files are looked for."""
+
+    def __init__(self, git: Branches, files: RepositoryFiles) -> None:
+        self._git = git
+        self._files = files
+
+    @cached_property
+    def usual_branch(self) -> str:
+        """Return the base branch of a repository that names none."""
+        return "main" if self._git.branch_head("main") or not self._git.branch_head("master") else "master"
+
+    def branch_named_in_checkout(self) -> str | None:
+        """Return the base branch that the checkout's policy names; whether that file counts is decided later."""
+        try:
+            return base_branch_named_in(self._loose(f"{FOLDER}/policy.yaml"))
+        except InvalidConfiguration:
+            return None
+
+    def texts(self, branch: str) -> ConfigTexts:
+        """Return the files as a branch has them, or else as the checkout has them."""
+        head = self._git.branch_head(branch)
+        tree = self._git.tree_of(head) if head else None
+        warnings: list[str] = []
+        files: list[ConfigText | None] = []
+        for path in (f"{FOLDER}/{name}.yaml" for name in NAMES):
+            committed, loose = self._committed(branch, tree, path), self._loose(path)
+            files.append(committed or loose)
+            if loose and not committed:
+                warnings.append(f"`{path}` is not committed on `{branch}`: the checkout's file is used.")
+            elif loose and committed and loose.content != committed.content:
+                warnings.append(f"`{path}` in the checkout differs from the one on `{branch}`, which is used.")
+        policy, gates, agents = files
+        return ConfigTexts(policy=policy, gates=gates, agents=agents, warnings=tuple(warnings))
+
+    def _committed(self, branch: str, tree: TreeId | None, path: str) -> ConfigText | None:
+        entry = self._git.entry(tree, path) if tree else None
+        if entry is None:
+            return None
+        source = f"{branch}:{path}"
+        if entry.mode not in (FileMode.FILE, FileMode.EXECUTABLE):
+            raise InvalidConfiguration(f"`{source}` is not a plain file.", file=source, line=1, key="")
+        return ConfigText(source=source, content=self._git.blob(entry.oid))
+
+    def _loose(self, path: str) -> ConfigText | None:
+        source = f"checkout:{path}"
+        try:
+            content = self._files.read(path, limit=MAX_YAML_BYTES)
+        except FileNotFound as refusal:
+            raise InvalidConfiguration(refusal.message, file=source, line=1, key="") from refusal
+        return None if content is None else ConfigText(source=source, content=content)

@@ -1,0 +1,181 @@
+"""What belongs to no feature any more: worktrees, branches, agents' logs, and processes of an AOP that is gone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from aop.adapters.files.own_folders import remove_folder
+from aop.adapters.git.process.program import GitProgram
+from aop.adapters.git.repository import Repository
+from aop.adapters.git.worktrees.rescue import Rescuer
+from aop.adapters.processes.orphans import end_orphans, orphans_in
+from aop.adapters.tickets.ledger import TicketLedger
+from aop.core.clock import timestamp
+from aop.core.errors import InvalidFeatureSlug, WorktreeBusy
+from aop.core.ids import CommitId, FeatureId, feature_id
+from aop.kernel.ports.locks import Locks
+from aop.kernel.record.documents.features import FeatureState
+from aop.kernel.record.port import Record
+
+Kind = Literal["worktree", "branch", "logs", "process", "ticket_run"]
+TICKET_RUN_DAYS = 90
+"""How long it can be looked up what became of a ticket."""
+
+
+class Leftover(Struct, frozen=True, kw_only=True):
+    """One thing that nobody needs."""
+
+    kind: Kind
+    name: str
+    """A feature that is not there, the number of a process, or a run of a ticket that ended long ago."""
+    holds_work: bool = False
+    """Whether there is work in it that no branch has, which is kept below `refs/aop/rescue/` before it goes."""
+
+
+class Removed(Struct, frozen=True, kw_only=True):
+    """What became of it."""
+
+    leftover: Leftover
+    rescued: str | None = None
+    """The ref that keeps what was in it."""
+    problem: str = ""
+    """Why it is still there; empty when it is gone."""
+
+
+Note: TypeAlias = Callable[[Leftover, Literal["rescued", "removed"], str | None], None]
+"""Told of each that goes, with the ref that keeps its work: before, when there is such a ref, and after."""
+
+
+class Leftovers:
+    """Finds and removes them, in one managed repository."""
+
+    def __init__(
+        self,
+        repository: Repository,
+        record: Record,
+        locks: Locks,
+        note: Note,
+        *,
+        base_branch: str,
+        environ: Mapping[str, str],
+        now: datetime,
+    ) -> None:
+        self._now = now
+        self._note = note
+        self._repository = repository
+        self._record = record
+        self._locks = locks
+        self._base_branch = base_branch
+        self._rescuer = Rescuer(GitProgram(environ), repository.root)
+        self._worktrees = repository.root / ".worktrees"
+        self._logs = repository.root / ".aop" / "logs"
+        self._tickets = TicketLedger(repository.root / ".aop" / "tickets" / "ledger.db")
+
+    def found(self) -> Iterator[Leftover]:
+        """Yield everything that could go."""
+        for pid in orphans_in(self._repository.root):
+            yield Leftover(kind="process", name=str(pid))
+        for name in _names(self._worktrees):
+            if not self._is_known(name):
+                yield Leftover(kind="worktree", name=name, holds_work=self._unsaved(name) is not None)
+        for name in self._forgotten_branches():
+            yield Leftover(kind="branch", name=name, holds_work=not self._is_in_base(name))
+        for name in _names(self._logs):
+            if not self._is_known(name):
+                yield Leftover(kind="logs", name=name)
+        for run_id in self._tickets.ended_before(timestamp(self._now - timedelta(days=TICKET_RUN_DAYS))):
+            yield Leftover(kind="ticket_run", name=run_id)
+
+    def removed(self, leftover: Leftover) -> Removed:
+        """Remove one of them, if it still is one; what would be lost is kept first."""
+        if leftover.kind == "process":
+            end_orphans(self._repository.root)
+            return self._gone(leftover, None)
+        if leftover.kind == "ticket_run":
+            self._tickets.forget(leftover.name)
+            return self._gone(leftover, None)
+        name = FeatureId(leftover.name)
+        try:
+            # Whoever makes or deletes the feature right now holds this lock, and is left alone.
+            with self._locks.worktree(name, wait_seconds=0):
+                if self._is_known(name):
+                    return Removed(leftover=leftover, problem=f"There is a feature `{name}` by now.")
+                return self._remove(leftover, name)
+        except WorktreeBusy as busy:
+            return Removed(leftover=leftover, problem=busy.message)
+
+    def _remove(self, leftover: Leftover, name: FeatureId) -> Removed:
+        rescued = None
+        match leftover.kind:
+            case "worktree":
+                rescued = self._rescued_files(name)
+                self._note_rescued(leftover, rescued)
+                self._repository.remove_worktree(name)
+            case "branch":
+                head = self._head(name)
+                if head is not None and not self._is_in_base(name):
+                    rescued = self._rescuer.keep_commit(name, head)
+                    self._note_rescued(leftover, rescued)
+                users = self._repository.users_of(name, besides=name)
+                if users:
+                    return Removed(leftover=leftover, rescued=rescued, problem=f"It is checked out in `{users[0]}`.")
+                if head is not None:
+                    self._repository.delete_branch(name, at=head)
+            case _:
+                remove_folder(self._logs / name)
+        return self._gone(leftover, rescued)
+
+    def _note_rescued(self, leftover: Leftover, rescued: str | None) -> None:
+        # Before it goes: killed in between, the journal still says where its work is.
+        if rescued is not None:
+            self._note(leftover, "rescued", rescued)
+
+    def _gone(self, leftover: Leftover, rescued: str | None) -> Removed:
+        self._note(leftover, "removed", rescued)
+        return Removed(leftover=leftover, rescued=rescued)
+
+    def _rescued_files(self, name: FeatureId) -> str | None:
+        tree, head = self._unsaved(name), self._head(name)
+        return None if tree is None or head is None else self._rescuer.keep_tree(name, tree, head)
+
+    def _unsaved(self, name: FeatureId) -> str | None:
+        """Return the tree of what lies in a worktree; None if its branch has all of it, or there is no such branch."""
+        folder, head = self._repository.worktree_path(name), self._head(name)
+        if head is None or folder.is_symlink() or not folder.is_dir():
+            return None
+        return self._rescuer.unsaved_tree(folder, head)
+
+    def _forgotten_branches(self) -> list[FeatureId]:
+        """Return the branches that AOP made for features which are gone."""
+        with self._record.read() as view:
+            made = [entry.event.feature_id for entry in view.journal(kinds=("feature_deleted",))]
+        lying = [name for name in _names(self._worktrees) if not self._is_known(name)]
+        named = sorted({*(name for name in made if name is not None), *lying})
+        return [name for name in named if not self._is_known(name) and self._head(name) is not None]
+
+    def _is_known(self, name: FeatureId) -> bool:
+        with self._record.read() as view:
+            return view.get(FeatureState, name) is not None
+
+    def _head(self, name: FeatureId) -> CommitId | None:
+        return self._repository.branch_head(name)
+
+    def _is_in_base(self, name: FeatureId) -> bool:
+        head, base = self._head(name), self._repository.branch_head(self._base_branch)
+        return head is None or (base is not None and self._repository.is_ancestor(head, base))
+
+
+def _names(folder: Path) -> list[FeatureId]:
+    """Return the names in a folder that features can have, sorted."""
+    found: list[FeatureId] = []
+    for name in sorted(os.listdir(folder)) if folder.is_dir() else ():
+        with suppress(InvalidFeatureSlug):
+            found.append(feature_id(name))
+    return found

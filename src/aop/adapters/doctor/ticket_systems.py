@@ -1,0 +1,106 @@
+"""Looks at the systems around tickets: what is set and installed, and, if asked, whether the tokens open them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from typing import Any
+
+from aop.adapters.doctor.checks import Check, failure, fine, warning
+from aop.adapters.tickets.mcp.stdio_client import ServerCommand
+from aop.adapters.tickets.mcp.upstream import ServerOperation, Upstream, outbound_portal
+from aop.adapters.tickets.setup.install import FoundProvider, found_provider
+from aop.adapters.tickets.setup.servers import (
+    CONFLUENCE,
+    GITLAB,
+    JIRA,
+    PROVIDERS,
+    SERVERS,
+    TicketSystem,
+    server_command,
+)
+from aop.adapters.tickets.systems import confluence, gitlab, jira
+from aop.core.errors import Refusal
+
+NAME = "outbound"
+VARIABLES = ("VCS_PROVIDER", "TRACKER_PROVIDER", "KNOWLEDGE_PROVIDER")
+
+
+def check_outbound(environ: Mapping[str, str]) -> Iterator[Check]:
+    """Say of each provider that the environment names whether it could be spoken to; asks nobody."""
+    for provider in _named(environ):
+        found = found_provider(provider, environ)
+        unset = [name for name, is_set in found.variables.items() if not is_set]
+        if unset:
+            yield failure(NAME, f"{found.provider}: not set: {', '.join(unset)}", "Set them, as docs/tickets.md says.")
+        elif not found.installed:
+            fix = f"Run `aop outbound install {found.provider}`."
+            yield failure(NAME, f"{found.provider}: {found.package} is not installed", fix)
+        else:
+            yield _of_version(found)
+
+
+def check_tokens(environ: Mapping[str, str], redact: Callable[[str], str]) -> Iterator[Check]:
+    """Ask each provider that the environment names for something harmless."""
+    for provider in _named(environ):
+        if not found_provider(provider, environ).usable:
+            continue
+        try:
+            command = server_command(SERVERS[provider.server], frozenset([provider.name]), environ)
+            told = asyncio.run(_asked(provider, command, environ, redact))
+        except Refusal as refused:
+            yield failure(NAME, f"{provider.name.lower()}: {refused.message}", refused.next_action)
+        else:
+            yield fine(NAME, f"{provider.name.lower()}: {told}")
+
+
+def _of_version(found: FoundProvider) -> Check:
+    if found.version not in (None, found.tested_version):
+        told = f"{found.provider}: {found.package} {found.version}, tested with {found.tested_version}"
+        return warning(NAME, told, f"Run `aop outbound install {found.provider}`.")
+    return fine(NAME, f"{found.provider}: {found.version or 'a command of yours'}, token set")
+
+
+def _named(environ: Mapping[str, str]) -> list[TicketSystem]:
+    named = {environ.get(f"{own}{name}", "").strip().upper() for own in ("", "SCAFFOLDING_") for name in VARIABLES}
+    return [provider for name, provider in PROVIDERS.items() if name in named]
+
+
+async def _asked(
+    provider: TicketSystem, command: ServerCommand, environ: Mapping[str, str], redact: Callable[[str], str]
+) -> str:
+    table, read = _READS[provider.name]
+    with outbound_portal() as portal:
+        upstream = Upstream(command, tuple(table.values()), portal, redact)
+        try:
+            return await read(upstream, environ)
+        finally:
+            upstream.close()
+
+
+async def _jira(upstream: Upstream, _environ: Mapping[str, str]) -> str:
+    await jira.JiraTracker(upstream, waits=(), is_cloud=False).finds_tickets("created >= -1d")
+    return "its token finds tickets"
+
+
+async def _confluence(upstream: Upstream, environ: Mapping[str, str]) -> str:
+    docs = confluence.ConfluenceDocs(upstream, waits=())
+    page = environ.get("ARCHITECTURE_DOC_PAGE_ID", "").strip()
+    if not page:
+        await docs.get_project_context("aop")
+        return "its token finds pages"
+    await docs.get_architecture_context(page)
+    return "its token reads the page of the standards"
+
+
+async def _gitlab(upstream: Upstream, _environ: Mapping[str, str]) -> str:
+    return f"its token is that of `{await gitlab.GitlabVcs(upstream, waits=()).who_am_i()}`"
+
+
+_READS: Mapping[
+    str, tuple[Mapping[str, ServerOperation], Callable[[Upstream, Mapping[str, str]], Coroutine[Any, Any, str]]]
+] = {
+    JIRA: (jira.TABLE, _jira),
+    CONFLUENCE: (confluence.TABLE, _confluence),
+    GITLAB: (gitlab.TABLE, _gitlab),
+}

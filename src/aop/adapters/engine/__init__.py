@@ -1,1 +1,0 @@
-"""The durable engine behind the `Engine` port."""

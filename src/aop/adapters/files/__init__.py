@@ -1,0 +1,1 @@
+"""Files: whole-or-absent writes, file locks and the signing key."""

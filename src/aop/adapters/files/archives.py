@@ -1,0 +1,64 @@
+"""Several files as one folder or one archive: put there whole or not at all, never over something else."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import os
+import shutil
+import tarfile
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+
+from aop.adapters.files.user_files import put_file
+from aop.core.errors import InputPathNotFound, InvalidCliArgs
+
+ARCHIVES = (".tar.gz", ".tgz")
+SUMS = "SHA256SUMS"
+
+
+def with_sums(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Add the file that `sha256sum -c` checks the others by."""
+    sums = "".join(f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in sorted(files.items()))
+    return {**files, SUMS: sums.encode()}
+
+
+def put_files(path: Path, files: Mapping[str, bytes], *, folder: str) -> None:
+    """Put files at a path: as an archive that unpacks to a folder, if the path is named so, else as a folder.
+
+    Raises: InvalidCliArgs if something is there already, InputPathNotFound if it cannot be written there.
+    """
+    if os.path.lexists(path):
+        raise InvalidCliArgs(f"`{path}` is there already.", hint="Name another place with `--output`, or move it away.")
+    if path.name.endswith(ARCHIVES):
+        put_file(path, archived(files, folder=folder), replace=False)
+    else:
+        _put_folder(path, files)
+
+
+def archived(files: Mapping[str, bytes], *, folder: str) -> bytes:
+    """Return a compressed archive; the same files give the same bytes, whoever packs them, and when."""
+    packed = io.BytesIO()
+    with (
+        gzip.GzipFile(fileobj=packed, mode="wb", filename="", mtime=0) as compressed,
+        tarfile.open(fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT) as archive,
+    ):
+        for name, content in sorted(files.items()):
+            member = tarfile.TarInfo(f"{folder}/{name}")
+            member.size, member.mode, member.mtime = len(content), 0o644, 0
+            archive.addfile(member, io.BytesIO(content))
+    return packed.getvalue()
+
+
+def _put_folder(path: Path, files: Mapping[str, bytes]) -> None:
+    beside = path.with_name(f".aop-{uuid.uuid4().hex}.tmp")
+    try:
+        for name, content in files.items():
+            (beside / name).parent.mkdir(parents=True, exist_ok=True)
+            (beside / name).write_bytes(content)
+        os.rename(beside, path)
+    except OSError as error:
+        shutil.rmtree(beside, ignore_errors=True)
+        raise InputPathNotFound(f"`{path}` cannot be written: {error.strerror}.") from error

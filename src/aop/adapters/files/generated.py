@@ -1,0 +1,62 @@
+"""Files that are made from the code and kept in a repository: compared with what the code says, and written again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from aop.adapters.files.user_files import put_file
+from aop.core.errors import InputPathNotFound, PathOutOfBounds
+
+
+class Drift(Struct, frozen=True, kw_only=True):
+    """A file that is not what the code says."""
+
+    path: str
+    how: Literal["missing", "different", "left over"]
+
+
+def drift_of(root: Path, files: Mapping[str, bytes], *, folders: Iterable[str]) -> tuple[Drift, ...]:
+    """Return what differs below a root, by path; nothing but these files may lie in the folders.
+
+    Raises: PathOutOfBounds if the way to a file leads out of the root.
+    """
+    wrong = [found for path, content in files.items() if (found := _difference(root, path, content))]
+    extra = [Drift(path=path, how="left over") for path in _schemas_in(root, folders) if path not in files]
+    return tuple(sorted((*wrong, *extra), key=lambda drift: drift.path))
+
+
+def write_again(root: Path, drifted: Iterable[Drift], files: Mapping[str, bytes]) -> None:
+    """Write the files that are missing or different, and remove those that are left over.
+
+    Raises: InputPathNotFound if a file cannot be written.
+    """
+    for drift in drifted:
+        target = root / drift.path
+        try:
+            if drift.how == "left over":
+                target.unlink()
+                continue
+            target.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputPathNotFound(f"`{drift.path}` cannot be written: {error.strerror}.") from error
+        put_file(target, files[drift.path], replace=drift.how == "different")
+
+
+def _difference(root: Path, path: str, content: bytes) -> Drift | None:
+    target = root / path
+    if not target.parent.resolve().is_relative_to(root.resolve()):
+        raise PathOutOfBounds(f"The way to `{path}` leads out of the folder that it belongs to.", path=path)
+    try:
+        return None if target.read_bytes() == content else Drift(path=path, how="different")
+    except OSError:
+        return Drift(path=path, how="missing")
+
+
+def _schemas_in(root: Path, folders: Iterable[str]) -> Iterator[str]:
+    """Return the schemas in the folders; what somebody put there under another kind of name is theirs."""
+    for folder in folders:
+        yield from (path.relative_to(root).as_posix() for path in (root / folder).rglob("*.schema.json"))

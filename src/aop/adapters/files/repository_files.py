@@ -1,0 +1,219 @@
+"""The files that AOP owns in the managed repository: reached without following links, written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from io import BufferedReader
+from itertools import islice, takewhile
+from pathlib import Path
+
+from aop.adapters.files.exchange import put_in_place
+from aop.core.errors import Fault, FileNotFound
+from aop.core.paths import globs
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+# More would be new memory each time, which costs more than to read a small file.
+_PIECE = 1 << 16
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class RepositoryFiles:
+    """Implements `aop.kernel.ports.files.Files`."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    @property
+    def root(self) -> Path:
+        return self._root
+
+    def read(self, path: str, *, limit: int) -> bytes | None:
+        above, _, name = path.rpartition("/")
+        return self.read_each(above, (name,), limit=limit)[0]
+
+    def read_each(self, above: str, names: Sequence[str], *, limit: int) -> list[bytes | None]:
+        """Return what files of one folder hold; None for one that is not there.
+
+        Raises: FileNotFound for what is no plain file, or too large.
+        """
+        try:
+            with self._folder_of(f"{above}/" if above else "") as (folder, _name):
+                return [_content_in(folder, name, f"{above}/{name}".lstrip("/"), limit) for name in names]
+        except FileNotFoundError:
+            return [None] * len(names)
+        except OSError as error:
+            raise FileNotFound(f"`{above}` cannot be read: {error.strerror}.", path=above) from error
+
+    def read_tail(self, path: str, *, limit: int) -> bytes:
+        with suppress(OSError), self._opened(path) as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - limit))
+            return file.read(limit)
+        return b""
+
+    def matching(self, pattern: str, *, limit: int) -> tuple[str, ...]:
+        if not globs.is_glob(pattern):
+            return (pattern,) if os.path.lexists(self._root / pattern) else ()
+        fixed = "/".join(takewhile(lambda name: not globs.is_glob(name), pattern.split("/")))
+        return tuple(islice(self._matching_below(fixed, pattern), limit))
+
+    def below(self, path: str, *, limit: int) -> tuple[str, ...]:
+        found: list[str] = []
+        try:
+            with self._folder_of(f"{path}/") as (folder, _name):
+                for place, _folders, names, _descriptor in os.fwalk(dir_fd=folder):
+                    found += (os.path.normpath(os.path.join(path, place, name)) for name in names)
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise FileNotFound(f"`{path}` cannot be read: {error.strerror}.", path=path) from error
+        return tuple(sorted(found)[:limit])
+
+    def prune(self, path: str) -> None:
+        with suppress(OSError), self._folder_of(f"{path}/") as (folder, _name):
+            for _place, folders, _names, descriptor in os.fwalk(dir_fd=folder, topdown=False):
+                for name in folders:
+                    with suppress(OSError):
+                        os.rmdir(name, dir_fd=descriptor)
+        with suppress(OSError), self._folder_of(path) as (folder, name):
+            os.rmdir(name, dir_fd=folder)
+
+    def folders(self, path: str, *, limit: int) -> tuple[str, ...]:
+        try:
+            with self._folder_of(f"{path}/") as (folder, _name), os.scandir(folder) as listed:
+                names = sorted(entry.name for entry in listed if not entry.is_file(follow_symlinks=False))
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise FileNotFound(f"`{path}` cannot be read: {error.strerror}.", path=path) from error
+        return tuple(names[:limit])
+
+    def _matching_below(self, folder: str, pattern: str) -> Iterator[str]:
+        for place, folders, names in os.walk(self._root / folder):
+            folders.sort()
+            for name in sorted(names):
+                path = Path(place, name).relative_to(self._root).as_posix()
+                if globs.matches(pattern, path):
+                    yield path
+
+    def fingerprint(self, path: str) -> str | None:
+        try:
+            with self._folder_of(path) as (folder, name):
+                mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+                if not stat.S_ISREG(mode):
+                    return f"no plain file: {stat.filemode(mode)}"
+                with _opened_in(folder, name) as file:
+                    # Few commands look at files.
+                    import hashlib
+
+                    digest = hashlib.sha256()
+                    while piece := file.read(_PIECE):
+                        digest.update(piece)
+                    return digest.hexdigest()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise Fault(f"`{path}` cannot be looked at: {error.strerror}.") from error
+
+    def remove(self, path: str) -> None:
+        try:
+            with self._folder_of(path) as (folder, name):
+                os.unlink(name, dir_fd=folder)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise FileNotFound(f"`{path}` cannot be removed: {error.strerror}.", path=path) from error
+
+    def write(self, path: str, content: bytes, *, durable: bool = True) -> None:
+        try:
+            with self._folder_of(path, make=True) as (folder, name):
+                _put(folder, name, content, durable=durable)
+        except OSError as error:
+            raise Fault(f"`{path}` cannot be written: {error.strerror}.") from error
+
+    def set_aside(self, path: str) -> str:
+        aside = f".aop/quarantine/{uuid.uuid4().hex[:12]}/{Path(path).name}"
+        try:
+            with self._folder_of(path) as (folder, name), self._folder_of(aside, make=True) as (quarantine, _name):
+                os.rename(name, name, src_dir_fd=folder, dst_dir_fd=quarantine)
+        except OSError as error:
+            raise Fault(f"`{path}` cannot be set aside: {error.strerror}.") from error
+        return aside
+
+    @contextmanager
+    def _opened(self, path: str) -> Iterator[BufferedReader]:
+        with self._folder_of(path) as (folder, name), _opened_in(folder, name) as file:
+            yield file
+
+    @contextmanager
+    def _folder_of(self, path: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
+        """Open the folder that a path lies in, name by name, so that no link on the way leads out of the repository."""
+        *above, name = path.split("/")
+        folder = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            for part in above:
+                try:
+                    below = os.open(part, _FOLDER, dir_fd=folder)
+                except FileNotFoundError:
+                    if not make:
+                        raise
+                    with suppress(FileExistsError):
+                        os.mkdir(part, dir_fd=folder)
+                    below = os.open(part, _FOLDER, dir_fd=folder)
+                os.close(folder)
+                folder = below
+            yield folder, name
+        finally:
+            os.close(folder)
+
+
+def _content_in(folder: int, name: str, path: str, limit: int) -> bytes | None:
+    try:
+        with _opened_in(folder, name) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > limit:
+                raise FileNotFound(f"`{path}` has {size} bytes; at most {limit} are read.", path=path)
+            return file.read(size)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise FileNotFound(f"`{path}` cannot be read: {error.strerror}.", path=path) from error
+
+
+@contextmanager
+def _opened_in(folder: int, name: str) -> Iterator[BufferedReader]:
+    descriptor = os.open(name, _READ, dir_fd=folder)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(None, "it is not a plain file")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            yield file
+    finally:
+        os.close(descriptor)
+
+
+def _put(folder: int, name: str, content: bytes, *, durable: bool) -> None:
+    # One name for each file: what a killed process left is replaced by the next one that writes. Nobody else does at
+    # the same time, whoever writes holds a lock.
+    beside = f".aop-{name}.tmp"
+    with suppress(FileNotFoundError):
+        os.unlink(beside, dir_fd=folder)
+    try:
+        with os.fdopen(os.open(beside, _CREATE, 0o666, dir_fd=folder), "wb") as file:
+            file.write(content)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        if durable:
+            os.replace(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
+            os.fsync(folder)
+        else:
+            put_in_place(beside, name, folder=folder)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(beside, dir_fd=folder)
+        raise

@@ -1,0 +1,1 @@
+"""Git index: its file format, and the index of a worktree."""

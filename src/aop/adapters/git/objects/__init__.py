@@ -1,0 +1,1 @@
+"""Git objects: reading and writing blobs, trees, merges."""

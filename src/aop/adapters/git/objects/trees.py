@@ -1,0 +1,191 @@
+"""Git's tree objects: what they hold, how two of them differ, and how one becomes another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeAlias
+
+from aop.adapters.git.objects.loose import id_of, object_bytes
+from aop.adapters.git.process.output import text_of
+from aop.core.errors import Fault
+from aop.core.ids import ObjectId
+from aop.kernel.ports.git import FileMode, TreeChange, TreeEntry
+
+
+def tree_change(difference: Difference) -> TreeChange:
+    """Return a difference of two trees as the kernel knows it."""
+    path, old, new = difference
+    name = text_of(path)
+    return TreeChange(path=name, old=_entry(name, old), new=_entry(name, new))
+
+
+def _entry(path: str, side: Side | None) -> TreeEntry | None:
+    return None if side is None else TreeEntry(path=path, mode=side[0], oid=side[1])
+
+
+Side: TypeAlias = tuple[FileMode, ObjectId]
+"""What stands behind a name."""
+Tree: TypeAlias = Mapping[bytes, Side]
+ReadTree: TypeAlias = Callable[[str], Tree]
+Difference: TypeAlias = tuple[bytes, Side | None, Side | None]
+"""A path that is not a folder, and what the old and the new tree hold there."""
+
+_SPELLED = {mode: mode.value.lstrip("0").encode() for mode in FileMode}
+_MODES = {spelled: mode for mode, spelled in _SPELLED.items()}
+
+
+def parsed_tree(content: bytes, *, digest_size: int) -> dict[bytes, Side]:
+    """Read a tree object.
+
+    Raises: Fault for a name that stands in it twice or can be no name, and for anything that is not a tree.
+    """
+    entries: dict[bytes, Side] = {}
+    at, count = 0, 0
+    try:
+        while at < len(content):
+            space = content.index(b" ", at)
+            nul = content.index(b"\0", space)
+            name = content[space + 1 : nul]
+            mode = _MODES.get(content[at:space]) or _canonical_mode(content[at:space])
+            at = nul + 1 + digest_size
+            entries[name] = (mode, ObjectId(content[nul + 1 : at].hex()))
+            count += 1
+    except ValueError as error:
+        raise Fault("A tree of the repository cannot be read.") from error
+    if at != len(content) or count != len(entries) or any(name in entries for name in (b"", b".", b"..")):
+        raise Fault("A tree of the repository is damaged.")
+    if any(b"/" in name for name in entries):
+        raise Fault("A tree of the repository holds a name that is a path.")
+    return entries
+
+
+def _canonical_mode(text: bytes) -> FileMode:
+    """Return the mode as git reads it; old gits wrote other permission bits and leading zeros."""
+    mode = int(text, 8)
+    kind = mode & 0o170000
+    if kind == 0o100000:
+        return FileMode.EXECUTABLE if mode & 0o100 else FileMode.FILE
+    return {0o120000: FileMode.SYMLINK, 0o040000: FileMode.TREE}.get(kind, FileMode.GITLINK)
+
+
+def side_at(read: ReadTree, root: str, path: bytes) -> Side | None:
+    """Return what a tree holds at a path, or None."""
+    side: Side | None = (FileMode.TREE, ObjectId(root))
+    for name in path.split(b"/"):
+        if side is None or side[0] is not FileMode.TREE:
+            return None
+        side = read(side[1]).get(name)
+    return side
+
+
+def differences(read: ReadTree, old: str, new: str) -> Iterator[Difference]:
+    """Yield what `git diff-tree -r --raw --no-renames` lists, in no order; folders that are the same are not opened."""
+    folders: list[tuple[bytes, str | None, str | None]] = [(b"", old, new)]
+    while folders:
+        above, old_folder, new_folder = folders.pop()
+        if old_folder == new_folder:
+            continue
+        before = read(old_folder) if old_folder else {}
+        after = read(new_folder) if new_folder else {}
+        # Hardly any name differs: the others are passed over in one go.
+        changed = [name for name, side in after.items() if before.get(name) != side]
+        for name in (*changed, *(before.keys() - after.keys())):
+            old_side, new_side = before.get(name), after.get(name)
+            old_below, old_leaf = _folder_or_leaf(old_side)
+            new_below, new_leaf = _folder_or_leaf(new_side)
+            if old_below or new_below:
+                folders.append((above + name + b"/", old_below, new_below))
+            if old_leaf or new_leaf:
+                yield above + name, old_leaf, new_leaf
+
+
+def _folder_or_leaf(side: Side | None) -> tuple[str | None, Side | None]:
+    return (side[1], None) if side is not None and side[0] is FileMode.TREE else (None, side)
+
+
+def leaves(read: ReadTree, folder: str, above: bytes) -> Iterator[tuple[bytes, Side]]:
+    """Yield every file below a folder, in no order."""
+    folders = [(above, folder)]
+    while folders:
+        above, oid = folders.pop()
+        for name, side in read(oid).items():
+            if side[0] is FileMode.TREE:
+                folders.append((above + name + b"/", side[1]))
+            else:
+                yield above + name, side
+
+
+def spliced(read: ReadTree, root: str, changes: Mapping[bytes, Side | None]) -> dict[ObjectId, tuple[bytes, Tree]]:
+    """Return the tree objects to write so that some paths are otherwise (None: not there), the root last.
+
+    Folders left empty are gone. Whoever asks has seen to it that no path is a file and a folder at once.
+    """
+    made: dict[ObjectId, tuple[bytes, Tree]] = {}
+    pending: dict[bytes, dict[bytes, Side | None]] = {b"": {}}
+    for path, side in changes.items():
+        folder, _, name = path.rpartition(b"/")
+        pending.setdefault(folder, {})[name] = side
+    while pending:
+        # Deepest first: a folder is made when everything below it has been.
+        folder = max(pending, key=lambda path: path.count(b"/") + bool(path))
+        here = side_at(read, root, folder) if folder else (FileMode.TREE, ObjectId(root))
+        entries = dict(read(here[1])) if here is not None and here[0] is FileMode.TREE else {}
+        for name, side in pending.pop(folder).items():
+            if side is None:
+                entries.pop(name, None)
+            else:
+                entries[name] = side
+        whole = object_bytes("tree", tree_content(entries))
+        oid = id_of(whole, digest_size=len(root) // 2)
+        if entries or not folder:
+            made[oid] = (whole, entries)
+        if folder:
+            above, _, name = folder.rpartition(b"/")
+            siblings = pending.setdefault(above, {})
+            if entries:
+                siblings[name] = (FileMode.TREE, oid)
+            else:
+                siblings.setdefault(name, None)
+    return made
+
+
+def tree_content(entries: Tree) -> bytes:
+    """Return the content of a tree object, as git writes it."""
+    ordered = sorted(entries.items(), key=_sort_key)
+    return b"".join([b"%s %s\0%s" % (_SPELLED[mode], name, bytes.fromhex(oid)) for name, (mode, oid) in ordered])
+
+
+def leaf_before(read: ReadTree, root: str, path: bytes) -> tuple[bytes, Side] | None:
+    """Return the file of a tree that an index lists right before a path, or None if there is none.
+
+    Raises: LookupError where an empty folder stands in between, which an index cannot tell of.
+    """
+    best: tuple[bytes, bytes, Side] | None = None
+    above, oid = b"", root
+    *folders, name = path.split(b"/")
+    for part in (*(folder + b"/" for folder in folders), name):
+        entries = read(oid)
+        earlier = max((key for key in map(_sort_key, entries.items()) if key < part), default=None)
+        if earlier is not None:
+            best = (above, earlier.removesuffix(b"/"), entries[earlier.removesuffix(b"/")])
+        side = entries.get(part.removesuffix(b"/"))
+        if not part.endswith(b"/") or side is None or side[0] is not FileMode.TREE:
+            break
+        above, oid = above + part, side[1]
+    if best is None:
+        return None
+    above, name, side = best
+    while side[0] is FileMode.TREE:
+        above += name + b"/"
+        entries = read(side[1])
+        if not entries:
+            raise LookupError(above)
+        name = max(map(_sort_key, entries.items())).removesuffix(b"/")
+        side = entries[name]
+    return above + name, side
+
+
+def _sort_key(entry: tuple[bytes, Side]) -> bytes:
+    """Return the name as git sorts it: a folder as if it ended with a slash."""
+    name, (mode, _) = entry
+    return name + b"/" if mode is FileMode.TREE else name

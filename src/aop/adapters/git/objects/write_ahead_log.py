@@ -1,0 +1,146 @@
+"""The newest objects once more, in one file that is written in place: one wait for the disk makes all of them last.
+
+A new file is slow to flush, and an object is a new file. So the objects of a change are first appended here, and
+flushed together; then each gets its own file, as git wants it, which nobody waits for. After a power cut those files
+may be empty, and are written again from here. When the log is full, the files are flushed, and it begins anew.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from aop.adapters.files.own_folders import flush_folder, own_folder
+from aop.core.digests import sha256
+
+CAPACITY = 1 << 20
+# Larger changes are flushed file by file: they would only chase the others out of the log.
+LARGEST = CAPACITY // 4
+
+_NAME = "objects.log"
+_HEADER = struct.Struct("!4s16sI32s")
+_MAGIC = b"AOL1"
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class _Batch(Struct, frozen=True, kw_only=True, array_like=True):
+    boot: str
+    """The start of the machine in which it was written."""
+    files: dict[str, bytes]
+
+
+class ObjectLog:
+    """Batches one after the other; the first says by its generation which of those behind it are still meant."""
+
+    def __init__(self, root: Path, boot: Callable[[], str]) -> None:
+        self._root = root
+        self._boot = cache(boot)
+        self._generation = b""
+        self._end = 0
+        self._logged: set[str] = set()
+
+    @contextmanager
+    def holding(self, files: Mapping[str, bytes], flush: Callable[[Iterable[str]], object]) -> Iterator[bool]:
+        """Have the content of files on the disk, and nobody else write here while the files themselves are made.
+
+        Yields False if they do not fit in. `flush` has the files on the disk that were logged earlier.
+        """
+        batch = msgspec.msgpack.encode(_Batch(boot=self._boot(), files=dict(files)))
+        if _HEADER.size + len(batch) > LARGEST:
+            yield False
+            return
+        with self._locked() as log:
+            self._catch_up(log)
+            if self._end + _HEADER.size + len(batch) > CAPACITY:
+                flush(sorted(self._logged))
+                self._begin(b"")
+            self._append(log, batch)
+            self._logged.update(files)
+            yield True
+
+    def lost(self) -> dict[str, bytes]:
+        """Return what was logged before the machine was started anew."""
+        if not self._is_there():
+            return {}
+        with self._locked() as log:
+            batches = self._batches(log)
+            # Whoever comes first after a start of the machine looks here before writing anything.
+            first = next(batches, None)
+            if first is None or (first.boot and first.boot == self._boot()):
+                return {}
+            return {name: content for batch in (first, *batches) for name, content in batch.files.items()}
+
+    def empty(self, flush: Callable[[Iterable[str]], object]) -> None:
+        """Have every file on the disk that was logged, and begin anew."""
+        if not self._is_there():
+            return
+        with self._locked() as log:
+            self._catch_up(log)
+            flush(sorted(self._logged))
+            os.pwrite(log, bytes(_HEADER.size), 0)
+            os.fdatasync(log)
+            self._begin(b"")
+
+    def _is_there(self) -> bool:
+        return os.path.lexists(self._root / ".aop" / _NAME)
+
+    @contextmanager
+    def _locked(self) -> Iterator[int]:
+        log = os.open(own_folder(self._root, ".aop") / _NAME, _FLAGS, 0o600)
+        try:
+            fcntl.flock(log, fcntl.LOCK_EX)
+            if os.fstat(log).st_size < CAPACITY:
+                # Once it has its size, a write changes nothing of the file but the bytes.
+                os.pwrite(log, bytes(CAPACITY), 0)
+                os.fsync(log)
+                flush_folder(self._root / ".aop")
+            yield log
+        finally:
+            os.close(log)
+
+    def _begin(self, generation: bytes) -> None:
+        self._generation, self._end = generation, 0
+        self._logged.clear()
+
+    def _append(self, log: int, batch: bytes) -> None:
+        if not self._generation:
+            self._begin(os.urandom(16))
+        header = _HEADER.pack(_MAGIC, self._generation, len(batch), _digest(self._generation, batch))
+        os.pwrite(log, header + batch, self._end)
+        os.fdatasync(log)
+        self._end += _HEADER.size + len(batch)
+
+    def _catch_up(self, log: int) -> None:
+        """Read what others have appended since."""
+        for batch in self._batches(log):
+            self._logged.update(batch.files)
+        if not self._end:
+            self._begin(b"")
+
+    def _batches(self, log: int) -> Iterator[_Batch]:
+        """Step over the batches that this process has not seen."""
+        generation = os.pread(log, _HEADER.size, 0)[4:20]
+        if generation != self._generation:
+            self._begin(generation)
+        while len(head := os.pread(log, _HEADER.size, self._end)) == _HEADER.size:
+            magic, generation, size, digest = _HEADER.unpack(head)
+            if magic != _MAGIC or generation != self._generation or size > LARGEST:
+                return
+            batch = os.pread(log, size, self._end + _HEADER.size)
+            # One that was cut short is the last, and is written over.
+            if _digest(generation, batch) != digest:
+                return
+            self._end += _HEADER.size + size
+            yield msgspec.msgpack.decode(batch, type=_Batch)
+
+
+def _digest(generation: bytes, batch: bytes) -> bytes:
+    return sha256(generation + batch)

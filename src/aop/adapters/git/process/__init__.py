@@ -1,0 +1,1 @@
+"""Git processes: starting git in a neutral environment and parsing its output."""

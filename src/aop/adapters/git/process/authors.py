@@ -1,0 +1,36 @@
+"""Who and when, as a commit says it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from msgspec import Struct
+
+from aop.adapters.git.process.output import split_names
+from aop.adapters.git.process.program import GitDir
+from aop.core.errors import Fault
+
+# What git itself would strip from a name, so that nothing is left of it.
+_NOT_IN_A_NAME = dict.fromkeys(map(ord, "<>\n\0"))
+
+
+class Author(Struct, frozen=True, kw_only=True):
+    """Who a commit names as its author."""
+
+    name: str
+    email: str
+
+
+def author_in(git: GitDir) -> Author | None:
+    """Return `user.name` and `user.email` of the repository's own config, or None."""
+    out = git.run("config", "--local", "-z", "--get-regexp", r"^user\.(name|email)$", fine=(0, 1)).out
+    values = dict(line.partition("\n")[::2] for line in split_names(out))
+    name, email = (values.get(key, "").translate(_NOT_IN_A_NAME).strip() for key in ("user.name", "user.email"))
+    return Author(name=name, email=email) if name and email else None
+
+
+def git_date(when: datetime) -> str:
+    """Return a moment in the form that git reads."""
+    if when.tzinfo is None:
+        raise Fault("A commit needs a time with its zone.")
+    return f"@{int(when.astimezone(UTC).timestamp())} +0000"

@@ -1,0 +1,1 @@
+"""Git refs: branches, remotes and the notes beside ref locks."""

@@ -1,0 +1,199 @@
+"""Branches, and the refs that keep trees alive."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from aop.adapters.files.exchange import put_in_place
+from aop.adapters.files.own_folders import flush_folder
+from aop.adapters.git.process.long_lived import Companion
+from aop.adapters.git.process.output import bytes_of, object_id
+from aop.adapters.git.process.program import GitDir, GitRan
+from aop.adapters.git.refs.lock_notes import RefNotes, is_branch_name
+from aop.core.errors import BranchExists, Fault, InvalidConfiguration
+from aop.core.ids import CommitId, FeatureId, ObjectId
+
+_FAILED = 128
+_UPDATE = ("update-ref", "-m", "aop")
+
+
+class _NotPlain(Exception):
+    """A ref that is kept in another way than as an object id in a file."""
+
+
+class Refs:
+    """The refs of the managed repository."""
+
+    def __init__(self, git: GitDir, *, root: Path, common: Path) -> None:
+        self._git = git
+        self._notes = notes = RefNotes(root=root, common=common)
+        self._writer = Companion(lambda: git.start(*_UPDATE, "--stdin", holding=(notes.descriptor(),)))
+        self._common = common
+
+    def branch_head(self, branch: str) -> CommitId | None:
+        """Return the commit of a local branch, or None."""
+        if not is_branch_name(branch):
+            return None
+        ref = f"refs/heads/{branch}"
+        try:
+            head = self._loose(ref) or self._packed(ref)
+        except _NotPlain:
+            head = self._listed(ref)
+        return None if head is None else CommitId(ObjectId(head))
+
+    def create_branch(self, branch: str, at: CommitId) -> None:
+        """Make a branch; fine if it is there already."""
+        ran = self._set(branch_ref(branch), object_id(at), "0" * len(at))
+        if ran is None or (head := self.branch_head(branch)) == at:
+            return
+        if head is not None:
+            raise BranchExists(f"The branch `{branch}` exists already, at `{head[:12]}`.", branch=branch, commit=head)
+        if "exists; cannot create" in ran.err:
+            raise BranchExists(f"The branch `{branch}` cannot be made: {self._git.cleaned(ran.err)}", branch=branch)
+        raise Fault(f"The branch `{branch}` cannot be made: {self._git.cleaned(ran.err)}")
+
+    def move_branch(self, branch: str, *, to: CommitId, old: CommitId) -> bool:
+        """Move a branch if it still is at `old`."""
+        ref = branch_ref(branch)
+        with self._notes.of(ref):
+            ran = self._run(ref, object_id(to), object_id(old))
+        head = to if ran.code == 0 else self.branch_head(branch)
+        # On a full disk git can fail after the branch has moved, at its log.
+        if head == to:
+            # Git flushes the file of a ref, and not its folder; there is none where refs are kept in another way.
+            with suppress(FileNotFoundError):
+                flush_folder((self._common / ref).parent)
+            return True
+        if head != old:
+            return False
+        raise Fault(f"The branch `{branch}` cannot be moved: {self._git.cleaned(ran.err)}")
+
+    def keep(self, feature_id: FeatureId, oid: ObjectId, *, aside: bool = False) -> None:
+        """Point the feature's own ref at an object; or, aside, one that stays."""
+        ref = f"refs/aop/undone/{feature_id}/{object_id(oid)}" if aside else f"refs/aop/features/{feature_id}"
+        ran = None if self._overwritten(ref, object_id(oid)) else self._set(ref, oid)
+        if ran is not None:
+            raise Fault(f"The tree of `{feature_id}` cannot be kept: {self._git.cleaned(ran.err)}")
+
+    def forget(self, feature_id: FeatureId) -> None:
+        """Remove the feature's own ref; fine if there is none."""
+        self._delete(f"refs/aop/features/{feature_id}")
+
+    def delete_branch(self, branch: str, *, at: CommitId) -> bool:
+        """Delete a branch if it still is at a commit; tell whether it is gone."""
+        ran = self._delete(branch_ref(branch), object_id(at))
+        head = self.branch_head(branch)
+        if ran.code and head == at:
+            raise Fault(f"The branch `{branch}` cannot be deleted: {self._git.cleaned(ran.err)}")
+        return head is None
+
+    def _delete(self, ref: str, *old: str) -> GitRan:
+        with self._notes.of(ref):
+            holding = (self._notes.descriptor(),)
+            return self._git.run("update-ref", "-d", "--", ref, *old, fine=(0, 1, _FAILED), holding=holding)
+
+    def drop_stale_locks(self) -> None:
+        """Remove the lock files that a killed git of AOP left: they would stop the user's own git."""
+        self._notes.clear()
+
+    def close(self) -> None:
+        """End the process that writes refs; one that is written later starts it again."""
+        self._writer.close()
+
+    def _overwritten(self, ref: str, oid: str) -> bool:
+        """Write a ref of AOP's own that has a file already, as git does it but for the wait; tell whether it was.
+
+        It is written again after a restart of the machine, whatever a power cut has left of it.
+        """
+        path, lock = f"{self._common}/{ref}", f"{self._common}/{ref}.lock"
+        with self._notes.of(ref):
+            try:
+                known = self._loose(ref)
+                if known is None or known == oid:
+                    return known == oid
+                descriptor = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+            except _NotPlain:
+                if os.path.isfile(path) and not Path(path).read_bytes().strip(b"\0\n"):
+                    os.unlink(path)
+                return False
+            except OSError:
+                return False
+            try:
+                with open(descriptor, "wb") as file:
+                    file.write(f"{oid}\n".encode())
+                put_in_place(lock, path)
+            except OSError:
+                with suppress(FileNotFoundError):
+                    os.unlink(lock)
+                return False
+        return True
+
+    def _set(self, ref: str, *values: str) -> GitRan | None:
+        """Write a ref through the process that stays; where that gives up, return what git says about it alone.
+
+        Only for what may be done twice: that process may have ended right after the ref was written.
+        """
+        question = f"start\nupdate {ref} {' '.join(values)}\ncommit\n".encode()
+        with self._notes.of(ref) as drop_left_behind:
+            with suppress(Fault):
+                self._writer.ask(question, lambda answers: (answers.line(), answers.line()))
+                return None
+            drop_left_behind()
+            ran = self._run(ref, *values)
+        return None if ran.code == 0 else ran
+
+    def _run(self, ref: str, *values: str) -> GitRan:
+        holding = (self._notes.descriptor(),)
+        return self._git.run(*_UPDATE, "--", ref, *values, fine=(0, 1, _FAILED), holding=holding)
+
+    def _loose(self, ref: str) -> str | None:
+        """Return what the file of a ref holds; None if there is none."""
+        try:
+            descriptor = os.open(f"{self._common}/{ref}", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise _NotPlain from error
+        try:
+            if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+                return None
+            return _whole_id(os.read(descriptor, 4096).removesuffix(b"\n"))
+        finally:
+            os.close(descriptor)
+
+    def _packed(self, ref: str) -> str | None:
+        """Return what the file of all packed refs says about one; None if it does not name it."""
+        if (self._common / "reftable").exists():
+            raise _NotPlain
+        try:
+            packed = (self._common / "packed-refs").read_bytes()
+        except FileNotFoundError:
+            return None
+        end = packed.find(bytes_of(f" {ref}\n"))
+        return None if end < 0 else _whole_id(packed[packed.rfind(b"\n", 0, end) + 1 : end])
+
+    def _listed(self, ref: str) -> str | None:
+        # The pattern also finds what is below a folder of that name.
+        listed = self._git.run("for-each-ref", "--format=%(objectname) %(refname)", "--", ref).out.decode("utf-8")
+        heads = (line.split(" ") for line in listed.splitlines())
+        return next((oid for oid, name in heads if name == ref), None)
+
+
+def _whole_id(text: bytes) -> str:
+    try:
+        return object_id(text.decode("ascii"))
+    except (UnicodeDecodeError, Fault) as error:
+        raise _NotPlain from error
+
+
+def branch_ref(branch: str) -> str:
+    """Return the full name of a branch.
+
+    Raises: InvalidConfiguration.
+    """
+    if not is_branch_name(branch):
+        raise InvalidConfiguration(f"{branch[:80]!a} is not a name that git takes for a branch.", branch=branch[:80])
+    return f"refs/heads/{branch}"

@@ -1,0 +1,95 @@
+"""Makes a tree out of another: by a patch, which git applies to an index of its paths alone, or by whole files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+
+from aop.adapters.files.own_folders import held_folder
+from aop.adapters.git.index.format import read_index, written_index
+from aop.adapters.git.objects.loose import id_of, object_bytes
+from aop.adapters.git.objects.store import Objects
+from aop.adapters.git.objects.trees import Side, leaves, side_at, spliced
+from aop.adapters.git.process.output import bytes_of, is_plain_path, object_id
+from aop.adapters.git.process.program import GitDir
+from aop.core.errors import Fault, PatchDoesNotApply
+from aop.core.ids import ObjectId, TreeId
+from aop.kernel.ports.git import FileContent, FileMode
+
+_DOES_NOT_APPLY = 1
+_FAILED = 128
+# How git says that the machine is at fault: a full disk, an input/output error. What is left is about the patch.
+_BROKEN = ("fatal: ", "error: unable to create ", "error: unable to write ", "error: Unable to write ")
+
+
+def applied(
+    neutral: GitDir, objects: Objects, tree: TreeId, patch: bytes, *, paths: AbstractSet[str], tmp: Path
+) -> TreeId:
+    """Write the tree that a patch makes of another; `paths` are all that the patch names.
+
+    Raises: PatchDoesNotApply.
+    """
+    digest_size = len(object_id(tree)) // 2
+    before = _touched(objects, tree, paths)
+    with held_folder(tmp) as private:
+        index = private / "index"
+        index.write_bytes(written_index(before, digest_size=digest_size))
+        # The kernel has found the place of every hunk: one without context needs no second opinion.
+        arguments = ("apply", "--cached", "--unidiff-zero", "--whitespace=nowarn", "-")
+        ran = neutral.run(*arguments, stdin=patch, index=index, fine=(0, _DOES_NOT_APPLY, _FAILED))
+        if ran.code == _FAILED and any(line.startswith(_BROKEN) for line in ran.err.splitlines()):
+            raise Fault(f"`git apply` ended with {ran.code}: {neutral.cleaned(ran.err)}")
+        if ran.code != 0:
+            raise PatchDoesNotApply(f"The patch does not apply: {neutral.cleaned(ran.err)}")
+        after = read_index(index.read_bytes(), digest_size=digest_size)
+    objects.flush_names()
+    changes = {path: after.get(path) for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
+    if not changes.keys() <= set(map(bytes_of, paths)):
+        raise PatchDoesNotApply("Git finds a file in the patch that nobody else has found there.")
+    return _with_sides(objects, tree, changes, {})
+
+
+def with_files(objects: Objects, tree: TreeId, files: Mapping[str, FileContent | None]) -> TreeId:
+    """Write the tree that has these files (None: not there) and is the same elsewhere."""
+    blobs: dict[ObjectId, bytes] = {}
+    sides: dict[bytes, Side | None] = {}
+    for path, file in files.items():
+        if not is_plain_path(path):
+            raise Fault(f"{path[:80]!a} is not a path that a file can have.")
+        sides[bytes_of(path)] = None
+        if file is not None:
+            mode, content = file
+            oid = id_of(object_bytes("blob", content), digest_size=len(object_id(tree)) // 2)
+            blobs[oid], sides[bytes_of(path)] = content, (mode, oid)
+    return _with_sides(objects, tree, sides, blobs)
+
+
+def _with_sides(
+    objects: Objects, tree: TreeId, sides: Mapping[bytes, Side | None], blobs: Mapping[ObjectId, bytes]
+) -> TreeId:
+    if not sides:
+        return tree
+    trees = spliced(objects.tree, tree, sides)
+    objects.write(blobs, trees)
+    return TreeId(list(trees)[-1])
+
+
+def _touched(objects: Objects, tree: TreeId, paths: AbstractSet[str]) -> dict[bytes, Side]:
+    """Return what the tree holds at the paths, and whatever else could be in the way of a file there."""
+    entries: dict[bytes, Side] = {}
+    for path in map(bytes_of, paths):
+        end = path.find(b"/")
+        while end >= 0:
+            _add_leaf(entries, path[:end], side_at(objects.tree, tree, path[:end]))
+            end = path.find(b"/", end + 1)
+        side = side_at(objects.tree, tree, path)
+        _add_leaf(entries, path, side)
+        if side is not None and side[0] is FileMode.TREE:
+            entries.update(leaves(objects.tree, side[1], path + b"/"))
+    return entries
+
+
+def _add_leaf(entries: dict[bytes, Side], path: bytes, side: Side | None) -> None:
+    if side is not None and side[0] is not FileMode.TREE:
+        entries[path] = side

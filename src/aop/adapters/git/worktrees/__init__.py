@@ -1,0 +1,1 @@
+"""Git worktrees: registration, checkout, scan and rescue."""

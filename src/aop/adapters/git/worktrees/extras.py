@@ -1,0 +1,165 @@
+"""Puts copies and links of what the user's checkout holds untracked into worktrees, and remembers which."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from aop.adapters.files.own_folders import held_folder, own_folder, place_file, remove_files
+from aop.adapters.git.process.output import split_names
+from aop.adapters.git.process.program import GitDir
+from aop.adapters.git.worktrees.registrations import Worktrees
+from aop.core.errors import WorktreeSetupFailed
+from aop.kernel.config.worktrees import OWN
+
+PLACED = "aop-placed.json"
+"""In git's own folder of a worktree: what lies there by AOP's doing, or soon will; it goes with the worktree."""
+MOST_FILES = 1000
+MOST_BYTES = 64 * 1024 * 1024
+_WITH_PATTERNS = {"GIT_LITERAL_PATHSPECS": "0"}
+_PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class CheckoutFurnisher:
+    """Implements `aop.kernel.ports.worktree_extras.Furnisher`."""
+
+    def __init__(self, git: GitDir, *, root: Path, common: Path) -> None:
+        self._git = git
+        self._root = root
+        self._worktrees = Worktrees(git, root=root, common=common)
+
+    def untracked(self, patterns: Sequence[str]) -> tuple[str, ...]:
+        if not patterns:
+            return ()
+        words = [f":(glob){pattern}" for pattern in patterns]
+        listed = self._git.run("ls-files", "--others", "-z", "--", *words, environment=_WITH_PATTERNS).out
+        # A name that ends with a slash is a repository of its own.
+        found = {path for path in split_names(listed) if path.split("/")[0] not in OWN and not path.endswith("/")}
+        if len(found) > MOST_FILES:
+            raise WorktreeSetupFailed(f"`worktree.copy` names {len(found)} files; {MOST_FILES} may be copied.")
+        return tuple(sorted(found))
+
+    def place(self, folder: Path, *, copies: Sequence[str], links: Sequence[str]) -> tuple[str, ...]:
+        registration = self._worktrees.registration(folder)
+        if registration is None:
+            return ()
+        before = placed_paths(registration / PLACED)
+        targets = {path: target for path in links if (target := self._target(path)) is not None}
+        self._refuse_too_much(copies)
+        # First the note, then the files: what a kill leaves half done is known to be AOP's.
+        self._note(registration, before.union(copies, targets))
+        remove_files(folder, sorted(before.difference(copies, targets)))
+        for path in copies:
+            self._copy(folder, path)
+        linked = [path for path, target in targets.items() if self._link(folder, path, target, is_own=path in before)]
+        self._note(registration, frozenset(copies).union(linked))
+        return tuple(targets[path] for path in linked)
+
+    def identity(self, folder: Path) -> str:
+        found = os.lstat(folder / ".git")
+        return f"{found.st_ino}-{found.st_mtime_ns}"
+
+    def is_free(self, port: int) -> bool:
+        # Few commands ask.
+        import socket
+
+        with socket.socket() as tried:
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                tried.bind(("127.0.0.1", port))
+            except OSError:
+                return False
+        return True
+
+    def _target(self, path: str) -> str | None:
+        """Return what a link to a path of the checkout leads to; None if nothing is there, or git tracks it.
+
+        Raises: WorktreeSetupFailed.
+        """
+        place, root = self._root / path, os.path.realpath(self._root)
+        if not place.exists() or self._git.run("ls-files", "-z", "--", path).out:
+            return None
+        real = os.path.realpath(place)
+        if real != os.path.join(root, path):
+            raise WorktreeSetupFailed(
+                f"`{path}` of `worktree.link` lies behind a link, which is not followed.", path=path
+            )
+        return real
+
+    def _refuse_too_much(self, copies: Sequence[str]) -> None:
+        total = sum((self._root / path).lstat().st_size for path in copies)
+        if total > MOST_BYTES:
+            raise WorktreeSetupFailed(
+                f"`worktree.copy` names {total} bytes; {MOST_BYTES} may be copied.", bytes=total, most=MOST_BYTES
+            )
+
+    def _copy(self, folder: Path, path: str) -> None:
+        """Have the same plain file in a folder; a link, and a file that somebody takes away right now, is left out."""
+        with suppress(FileNotFoundError, IsADirectoryError, NotADirectoryError):
+            source = self._root / path
+            if os.path.realpath(source.parent) != os.path.join(os.path.realpath(self._root), *path.split("/")[:-1]):
+                return
+            mode = source.lstat().st_mode
+            if not stat.S_ISREG(mode):
+                return
+            content = _read(source)
+            if _is_same(folder / path, content, mode):
+                return
+            with held_folder(own_folder(self._root, ".aop", "tmp")) as beside:
+                made = beside / "made"
+                made.touch(mode=0o600)
+                made.write_bytes(content)
+                made.chmod(stat.S_IMODE(mode) & 0o777)
+                _placed(folder, path, made)
+
+    def _link(self, folder: Path, path: str, target: str, *, is_own: bool) -> bool:
+        """Have a link in a folder, unless the worktree has something of its own there; tell whether it is there."""
+        place = folder / path
+        if place.is_symlink() and os.readlink(place) == target:
+            return True
+        if os.path.lexists(place) and not (is_own and place.is_symlink()):
+            return False
+        with held_folder(own_folder(self._root, ".aop", "tmp")) as beside:
+            (beside / "made").symlink_to(target)
+            _placed(folder, path, beside / "made")
+        return True
+
+    def _note(self, registration: Path, paths: frozenset[str]) -> None:
+        if paths == placed_paths(registration / PLACED):
+            return
+        beside = registration / f"{PLACED}.new"
+        beside.write_bytes(msgspec.json.encode(sorted(paths)))
+        os.replace(beside, registration / PLACED)
+
+
+def placed_paths(note: Path) -> frozenset[str]:
+    """Return what AOP has placed in a worktree beside its tree."""
+    try:
+        return msgspec.json.decode(note.read_bytes(), type=frozenset[str])
+    except (FileNotFoundError, msgspec.MsgspecError):
+        return frozenset()
+
+
+def _placed(folder: Path, path: str, made: Path) -> None:
+    try:
+        place_file(folder, path, made)
+    except OSError as error:
+        raise WorktreeSetupFailed(f"`{path}` cannot be put into a worktree: {error.strerror}.", path=path) from error
+
+
+def _read(path: Path) -> bytes:
+    with open(os.open(path, _PLAIN), "rb") as file:
+        return file.read(MOST_BYTES + 1)
+
+
+def _is_same(place: Path, content: bytes, mode: int) -> bool:
+    try:
+        found = place.lstat()
+        return found.st_mode == mode and found.st_size == len(content) and _read(place) == content
+    except OSError:
+        return False

@@ -1,0 +1,183 @@
+"""The files of one worktree, as git sees them and as AOP moves them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Collection, Iterable, Mapping
+from pathlib import Path
+
+from aop.adapters.files.own_folders import (
+    Quarantine,
+    files_below,
+    grant_access,
+    overwrite_file,
+    place_file,
+    read_file,
+    remove_files,
+)
+from aop.adapters.git.objects.loose import id_of, object_bytes
+from aop.adapters.git.process.output import RawChange, raw_changes, split_names
+from aop.adapters.git.process.program import ANY_CODE, CHECKOUT_SECONDS, GitDir, GitRan
+from aop.core.errors import Fault
+from aop.kernel.ports.git import FileMode
+
+
+class WorktreeFiles:
+    """A folder whose files any program may have changed, locked up, or replaced by links."""
+
+    def __init__(self, neutral: GitDir, folder: Path) -> None:
+        self._neutral = neutral
+        self.folder = folder
+
+    def git(self, *arguments: str, index: Path, stdin: bytes = b"") -> bytes:
+        """Run git on the files; where a program has locked folders up, open them and try once more."""
+        ran = self.attempt(*arguments, index=index, stdin=stdin)
+        if ran.code != 0 or ran.err:
+            grant_access(self.folder)
+            ran = self.attempt(*arguments, index=index, stdin=stdin)
+        if ran.code != 0 or ran.err:
+            raise Fault(f"`git {arguments[0]}` ended with {ran.code}: {self._neutral.cleaned(ran.err)}")
+        return ran.out
+
+    def attempt(self, *arguments: str, index: Path, stdin: bytes = b"") -> GitRan:
+        """Run git on the files, whatever comes of it."""
+        return self._neutral.run(
+            *arguments, stdin=stdin, work_tree=self.folder, index=index, fine=ANY_CODE, seconds=CHECKOUT_SECONDS
+        )
+
+    def drift(self, index: Path) -> list[RawChange]:
+        """Return which files are not what an index says; one that only may be another one counts."""
+        out = self.git("diff-files", "-z", "--raw", "--no-renames", "--ignore-submodules=all", index=index)
+        return list(raw_changes(out))
+
+    def others(self, index: Path) -> set[str]:
+        """Return what lies there beside the entries of an index; a folder ends with a slash, and is not opened."""
+        return set(split_names(self.git("ls-files", "--others", "--directory", "-z", index=index)))
+
+    def remove(self, paths: Iterable[str]) -> None:
+        """Remove files, and the folders that they leave empty."""
+        gone = tuple(paths)
+        try:
+            remove_files(self.folder, gone)
+        except PermissionError:
+            grant_access(self.folder)
+            remove_files(self.folder, gone)
+
+    def below(self, start: str) -> list[str]:
+        """Return all files below one of the folders."""
+        try:
+            return list(files_below(self.folder, start))
+        except PermissionError:
+            grant_access(self.folder)
+            return list(files_below(self.folder, start))
+
+    def write(self, path: str, mode: FileMode, content: bytes, *, beside: Path) -> os.stat_result:
+        """Put a file there as a whole, made at the path `beside` first."""
+        rights = 0o777 if mode is FileMode.EXECUTABLE else 0o666
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, rights)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        return place_file(self.folder, path, beside)
+
+    def overwrite(self, path: str, mode: FileMode, content: bytes) -> os.stat_result | None:
+        """Give a file another content where it is: some file systems take their time to make new ones.
+
+        None if it is no plain file, or has other rights or another name too; then it is left alone.
+        """
+        return overwrite_file(self.folder, path, content, executable=mode is FileMode.EXECUTABLE)
+
+    def found(self, path: str, mode: FileMode, oid: str) -> os.stat_result | None:
+        """Return what is known of a file that is a plain one of this mode and content; None if it is another."""
+        found = read_file(self.folder, path)
+        if found is None:
+            return None
+        seen, content = found
+        is_same = id_of(object_bytes("blob", content), digest_size=len(oid) // 2) == oid
+        return seen if is_same and bool(seen.st_mode & stat.S_IXUSR) is (mode is FileMode.EXECUTABLE) else None
+
+    def clear_way(
+        self, paths: Iterable[str], created: Mapping[str, tuple[str, str]], quarantine: Quarantine
+    ) -> list[str]:
+        """Move what stands in the way of files to quarantine; return its paths.
+
+        Of those that are new (mode and blob), whatever is there would be lost; of the others, only folders.
+        """
+        moved = []
+        folders: set[str] = set()
+        for path in paths:
+            in_the_way = self._blocked_parent(path, folders) or self._blocked_name(path, created.get(path))
+            if in_the_way:
+                quarantine.take(self.folder, in_the_way)
+                moved.append(in_the_way)
+        return moved
+
+    def set_edits_aside(
+        self, blobs: Mapping[str, Collection[str]], read: Callable[[str], bytes], quarantine: Quarantine
+    ) -> list[str]:
+        """Move plain files to quarantine that hold more than the blobs which AOP put there or will; return their paths.
+
+        What only has other rights, is the beginning of such a blob, or that of one and the rest of another, holds no
+        work that could be lost: whoever wrote it may have been killed before its end.
+        """
+        edited = [path for path, known in sorted(blobs.items()) if self._is_edited(path, known, read)]
+        for path in edited:
+            quarantine.take(self.folder, path)
+        return edited
+
+    def _is_edited(self, path: str, blobs: Collection[str], read: Callable[[str], bytes]) -> bool:
+        # A folder that is a link leads out of the worktree: what lies there is not its own.
+        if self._blocked_parent(path, set()) is not None or not stat.S_ISREG(self._mode(path)):
+            return False
+        if any(self._holds(path, blob) for blob in blobs):
+            return False
+        found, known = read_file(self.folder, path), [read(blob) for blob in blobs]
+        return found is None or not any(_is_half_written(found[1], over, by) for over in known for by in known)
+
+    def _blocked_parent(self, path: str, folders: set[str]) -> str | None:
+        """Return the first part of the path that should be a folder and is something else."""
+        end = path.find("/")
+        while end >= 0:
+            parent = path[:end]
+            if parent not in folders:
+                mode = self._mode(parent)
+                if not stat.S_ISDIR(mode):
+                    return parent if mode else None
+                folders.add(parent)
+            end = path.find("/", end + 1)
+        return None
+
+    def _blocked_name(self, path: str, created: tuple[str, str] | None) -> str | None:
+        """Return the path if something is there that would be lost by writing the file."""
+        mode = self._mode(path)
+        if stat.S_ISDIR(mode):
+            return None if created and created[0] == FileMode.GITLINK else path
+        if not mode or created is None:
+            return None
+        return None if stat.S_ISREG(mode) and self._holds(path, created[1]) else path
+
+    def _mode(self, path: str) -> int:
+        try:
+            return os.lstat(self.folder / path).st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            return 0
+
+    def _holds(self, path: str, oid: str) -> bool:
+        """Tell whether a plain file holds the bytes of a blob."""
+        digest = hashlib.new("sha1" if len(oid) == 40 else "sha256", usedforsecurity=False)
+        try:
+            with open(self.folder / path, "rb") as file:
+                digest.update(b"blob %d\0" % os.fstat(file.fileno()).st_size)
+                while piece := file.read(1 << 20):
+                    digest.update(piece)
+        except PermissionError:
+            return False
+        return digest.hexdigest() == oid
+
+
+def _is_half_written(content: bytes, over: bytes, by: bytes) -> bool:
+    """Tell whether a file is what is left when one content is written over another one, and not to its end."""
+    pairs = enumerate(zip(content, by, strict=False))
+    written = next((at for at, (one, other) in pairs if one != other), min(len(content), len(by)))
+    return written == len(content) or content[written:] == over[written:]

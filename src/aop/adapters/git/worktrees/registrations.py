@@ -1,0 +1,248 @@
+"""The linked worktrees that AOP registers with the repository: one for each feature, and scratch ones.
+
+What git knows of a worktree is always looked up in the repository's own git directory. The `.git` file inside the
+worktree is only written, never read: the code that runs there can change it.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from msgspec import Struct
+
+from aop.adapters.files.own_folders import Quarantine, is_held_name, locked, own_folder, remove_folder
+from aop.adapters.git.process.output import text_of
+from aop.adapters.git.process.program import GitDir
+from aop.adapters.git.refs.lock_notes import drop_lock
+from aop.core.errors import BranchExists, Fault
+
+_PAUSES = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+_FAILED = 128
+
+
+class ListedCheckout(Struct, frozen=True, kw_only=True):
+    """One checkout that git knows of, and the branch that it is on."""
+
+    folder: Path
+    ref: str
+
+
+class Worktrees:
+    """The registrations below `worktrees/` of the repository's git directory."""
+
+    def __init__(self, git: GitDir, *, root: Path, common: Path) -> None:
+        self._git = git
+        self._root = root
+        self._common = common
+
+    def registration(self, folder: Path) -> Path | None:
+        """Return git's own folder for the worktree at a path, or None if there is no whole one."""
+        likely = self.likely_registration(folder)
+        return likely or next((found for found in self._registrations(folder) if _is_whole(found)), None)
+
+    def likely_registration(self, folder: Path) -> Path | None:
+        """Return git's own folder for the worktree at a path, if it has the name that git gives it first."""
+        likely = self._common / "worktrees" / folder.name
+        return likely if _linked_from(likely) == f"{folder}/.git" and _is_whole(likely) else None
+
+    def add_on_branch(self, folder: Path, branch: str, quarantine: Quarantine) -> Path:
+        """Register a worktree on a branch, without files; return git's own folder for it.
+
+        Raises: BranchExists if the branch is checked out elsewhere.
+        """
+        with self._alone():
+            known = self._registrations(folder)
+            registration = next(filter(_is_whole, known), None) or self._adopt_moved(folder)
+            if registration is None:
+                for half_made in known:
+                    remove_folder(half_made)
+                if os.path.lexists(folder):
+                    quarantine.take(folder.parent, folder.name)
+                registration = self._add(folder, branch)
+            return registration
+
+    def add_detached(self, folder: Path, commit: str) -> Path:
+        """Register a worktree at a commit, without files; return git's own folder for it."""
+        with self._alone():
+            return self._add(folder, "--detach", commit)
+
+    def ensure_detached(self, folder: Path, commit: str, quarantine: Quarantine) -> Path:
+        """Register a worktree at a commit, on no branch, or take the one that is there off its branch."""
+        registration = self.likely_registration(folder)
+        if registration is None:
+            with self._alone():
+                for half_made in self._registrations(folder):
+                    remove_folder(half_made)
+                if os.path.lexists(folder):
+                    quarantine.take(folder.parent, folder.name)
+                return self._add(folder, "--detach", commit)
+        if _plain_content(f"{registration}/HEAD") != f"{commit}\n".encode():
+            drop_lock(f"{registration}/HEAD.lock")
+            self.run_in(registration, "update-ref", "--no-deref", "HEAD", commit)
+        return registration
+
+    def head_of(self, folder: Path) -> str | None:
+        """Return the ref or the commit that a worktree is at; None if there is no worktree."""
+        registration = self.likely_registration(folder)
+        head = None if registration is None else _plain_content(f"{registration}/HEAD")
+        return None if head is None else os.fsdecode(head).strip().removeprefix("ref: ")
+
+    def forget(self, folder: Path) -> None:
+        """Remove the registration of a worktree; fine if there is none."""
+        with self._alone():
+            for registration in self._registrations(folder):
+                remove_folder(registration)
+            # Of a removal that was killed, what is left may not even say whose it was; its name does.
+            remains = self._common / "worktrees" / folder.name
+            if not _linked_from(remains):
+                remove_folder(remains)
+            with suppress(OSError):
+                (self._common / "worktrees").rmdir()
+
+    def forget_gone(self, parent: Path) -> None:
+        """Remove the registrations of held folders that are gone: a full disk can end their maker between the two."""
+        for name in self._names():
+            if is_held_name(name) and not (parent / name).exists():
+                self.forget(parent / name)
+
+    def restore(self, folder: Path, registration: Path, quarantine: Quarantine) -> bool:
+        """Make the folder and the `.git` file in it be what git expects; tell whether they were."""
+        if not _is_real_folder(folder):
+            if os.path.lexists(folder):
+                quarantine.take(folder.parent, folder.name)
+            folder.mkdir(exist_ok=True)
+        link = f"{folder}/.git"
+        if _plain_content(link) == _link_to(registration):
+            return True
+        if os.path.lexists(link):
+            quarantine.take(folder, ".git")
+        with open(link, "xb") as file:
+            file.write(_link_to(registration))
+        return False
+
+    def point_head(self, registration: Path, ref: str) -> None:
+        """Put a worktree back on its branch, if somebody took it off."""
+        if _plain_content(f"{registration}/HEAD") != os.fsencode(f"ref: {ref}\n"):
+            # A git that was killed here leaves it behind.
+            drop_lock(f"{registration}/HEAD.lock")
+            self.run_in(registration, "symbolic-ref", "HEAD", ref)
+
+    def run_in(self, registration: Path, *arguments: str) -> bytes:
+        """Run git as it runs inside the worktree of a registration."""
+        return self._git.run(*arguments, environment={"GIT_COMMON_DIR": str(self._common)}, git_dir=registration).out
+
+    def listed(self) -> Iterator[ListedCheckout]:
+        """Yield every checkout that is on a branch, the user's own first."""
+        out = self._git.run("worktree", "list", "--porcelain", "-z").out
+        for number, record in enumerate(text_of(out).split("\0\0")):
+            facts = dict(line.partition(" ")[::2] for line in record.split("\0"))
+            if "branch" in facts:
+                folder = Path(facts["worktree"]) if number else self._root
+                yield ListedCheckout(folder=folder, ref=facts["branch"])
+
+    def _add(self, folder: Path, *what: str) -> Path:
+        *options, commit = what
+        arguments = ("worktree", "add", "--quiet", "--no-checkout", *options, "--", str(folder), commit)
+        ran = self._git.run(*arguments, fine=(0, _FAILED))
+        for pause in _PAUSES:
+            if ran.code == 0 or ".lock" not in ran.err:
+                break
+            # Another git of the user holds a lock file of the repository; it does so for moments only.
+            time.sleep(pause)
+            ran = self._git.run(*arguments, fine=(0, _FAILED))
+        registration = self.registration(folder)
+        if ran.code == 0 and registration is not None:
+            return registration
+        if f"'{commit}' is already" in ran.err:
+            raise BranchExists(
+                f"The worktree `{folder.name}` cannot be made: {self._git.cleaned(ran.err)}",
+                hint="Check out another branch there, so that the feature's worktree can have this one.",
+                branch=commit,
+            )
+        raise Fault(f"The worktree `{folder.name}` cannot be made: {self._git.cleaned(ran.err)}")
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        with locked(own_folder(self._root, ".aop", "locks") / "git-worktrees"):
+            yield
+
+    def _registrations(self, folder: Path) -> list[Path]:
+        """Return git's own folders for the worktree at a path, whole or not."""
+        every = (self._common / "worktrees" / name for name in self._names())
+        return [each for each in every if _linked_from(each) == f"{folder}/.git"]
+
+    def _names(self) -> list[str]:
+        try:
+            return sorted(os.listdir(self._common / "worktrees"))
+        except FileNotFoundError:
+            return []
+
+    def _adopt_moved(self, folder: Path) -> Path | None:
+        """Take over the registration that a repository brought along when it was moved, copied or mounted elsewhere."""
+        registration = self._common / "worktrees" / folder.name
+        before = _linked_from(registration)
+        below_root = folder.relative_to(self._root).as_posix()
+        if not before.endswith(f"/{below_root}/.git") or _is_half_made(registration):
+            return None
+        if _plain_content(before) == _link_to(registration):
+            return None
+        beside = registration / "gitdir.aop"
+        beside.write_bytes(os.fsencode(f"{folder}/.git\n"))
+        os.replace(beside, registration / "gitdir")
+        return registration
+
+
+def how_to_follow(place: str, branch: str, old: str, new: str) -> str:
+    """Return the sentence that tells a person how to bring a checkout up to date."""
+    # `read-tree` takes over what differs between the two, and refuses where that would lose local changes; it goes by
+    # what the index knows of the files, which the other command brings up to date.
+    return (
+        f"`{branch}` is checked out at {place}, which was left alone and still shows the files of `{old[:12]}`;"
+        f" bring it up to date, there, with `git update-index -q --refresh; git read-tree -m -u {old} {new}`."
+    )
+
+
+def _linked_from(registration: Path) -> str:
+    """Return the `.git` file that a registration is for, or nothing."""
+    # A git that was killed may have made the file, and written nothing.
+    named = os.fsdecode(_plain_content(f"{registration}/gitdir") or b"").rstrip("\n")
+    return os.path.normpath(os.path.join(registration, named)) if named else ""
+
+
+def _link_to(registration: Path) -> bytes:
+    return os.fsencode(f"gitdir: {registration}\n")
+
+
+def _is_whole(registration: Path) -> bool:
+    parts = (f"{registration}/HEAD", f"{registration}/commondir")
+    return all(map(os.path.isfile, parts)) and not _is_half_made(registration)
+
+
+def _is_half_made(registration: Path) -> bool:
+    # Git writes this while it makes a worktree; a killed one leaves it behind.
+    content = _plain_content(f"{registration}/locked")
+    return content is not None and content.strip() == b"initializing"
+
+
+def _is_real_folder(folder: Path) -> bool:
+    try:
+        return stat.S_ISDIR(os.lstat(folder).st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def _plain_content(path: str) -> bytes | None:
+    """Return what is in a small plain file; None if it is absent or anything else."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        return os.read(descriptor, 8192) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
+    finally:
+        os.close(descriptor)

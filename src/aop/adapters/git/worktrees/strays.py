@@ -1,0 +1,76 @@
+"""Files in a worktree that its tree neither knows nor ignores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from aop.adapters.files.own_folders import held_folder
+from aop.adapters.git.objects.store import Objects
+from aop.adapters.git.objects.trees import side_at
+from aop.adapters.git.process.output import bytes_of, joined_names, split_names
+from aop.adapters.git.process.program import GitDir
+from aop.adapters.git.worktrees.extras import placed_paths
+from aop.adapters.git.worktrees.files import WorktreeFiles
+from aop.core.ids import TreeId
+from aop.kernel.ports.git import FileMode
+
+_WITH_PATTERNS = {"GIT_LITERAL_PATHSPECS": "0"}
+
+
+class Strays:
+    """Finds them by the `.gitignore` files of the tree.
+
+    Git itself goes by those on disk, and a program could have put one there to hide behind.
+    """
+
+    def __init__(self, neutral: GitDir, objects: Objects, files: WorktreeFiles, *, tmp: Path, placed: Path) -> None:
+        """Take the file that names what AOP itself has placed beside the tree."""
+        self._neutral = neutral
+        self._objects = objects
+        self._files = files
+        self._tmp = tmp
+        self._placed = placed
+
+    def among(self, others: set[str], tree: TreeId) -> tuple[str, ...]:
+        """Return the strays among what lies beside a tree; a repository is one, and ends with a slash."""
+        placed = placed_paths(self._placed)
+        others = others - placed
+        if not others:
+            return ()
+        with held_folder(self._tmp) as rules:
+            self._write_rules(tree, others, rules)
+            suspects = self._not_ignored(others, rules)
+            folders = {path for path in suspects if path.endswith("/")}
+            inside = {path for folder in folders for path in self._files.below(folder)} - placed
+            return tuple(sorted((suspects - folders) | self._not_ignored(inside, rules)))
+
+    def _not_ignored(self, paths: set[str], rules: Path) -> set[str]:
+        if not paths:
+            return set()
+        # The one command that takes no literal names: `./` before each keeps it from reading a `:` as more than a name.
+        ran = self._neutral.run(
+            *("check-ignore", "--no-index", "-z", "--stdin"),
+            stdin=joined_names(f"./{path}" for path in sorted(paths)),
+            work_tree=rules,
+            environment=_WITH_PATTERNS,
+            fine=(0, 1),
+        )
+        return paths.difference(path.removeprefix("./") for path in split_names(ran.out))
+
+    def _write_rules(self, tree: TreeId, paths: Iterable[str], rules: Path) -> None:
+        """Write the `.gitignore` files of the tree that say something about the paths."""
+        for folder in {folder for path in paths for folder in _folders_above(path)}:
+            side = side_at(self._objects.tree, tree, bytes_of(f"{folder}.gitignore"))
+            if side is not None and side[0] in (FileMode.FILE, FileMode.EXECUTABLE):
+                (rules / folder).mkdir(parents=True, exist_ok=True)
+                (rules / folder / ".gitignore").write_bytes(self._objects.blob(side[1]))
+
+
+def _folders_above(path: str) -> Iterator[str]:
+    """Yield the folders that a path lies in, from the root, which is empty; the others end with a slash."""
+    yield ""
+    end = path.find("/")
+    while end >= 0:
+        yield path[: end + 1]
+        end = path.find("/", end + 1)

@@ -1,0 +1,1 @@
+"""Machine: clock, sockets, background processes and the pager."""

@@ -1,0 +1,73 @@
+"""Reads the tokens out of an answer while it passes: events of a stream, or one JSON text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from aop.adapters.models.metering.dialects import ReportedTokens
+from aop.brains.conversation import TokenCounts
+
+LARGEST_TEXT = 64 * 1024 * 1024
+"""Of more than this at once, nothing is read; it passes all the same."""
+_BYTES_IN_A_TOKEN = 4
+
+
+class AnswerReader:
+    """Sees every byte of one answer and keeps none that it does not need."""
+
+    def __init__(
+        self, read: Callable[[Mapping[str, Any], TokenCounts], ReportedTokens | None], *, in_events: bool
+    ) -> None:
+        self._read = read
+        self._in_events = in_events
+        self._rest = bytearray()
+        self._reported: ReportedTokens | None = None
+        self._length = 0
+
+    def see(self, chunk: bytes) -> None:
+        """Take note of the next bytes."""
+        self._length += len(chunk)
+        self._rest += chunk
+        if self._in_events and b"\n" in chunk:
+            *lines, self._rest = self._rest.split(b"\n")
+            for line in lines:
+                # Most events are words of the answer: only those that speak of usage are parsed.
+                if line.startswith(b"data:") and b'"usage' in line:
+                    self._take(line[5:])
+        if len(self._rest) > LARGEST_TEXT:
+            self._rest.clear()
+
+    def end(self) -> None:
+        """Take note that nothing more comes."""
+        self._take(self._rest.removeprefix(b"data:"))
+        self._rest.clear()
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether the provider has said all that there is to count."""
+        told = self._reported
+        return told is not None and told.is_final and told.usage.total_tokens is not None
+
+    def usage(self, request_length: int) -> TokenCounts:
+        """Return the tokens as reported; where the last word is missing, no fewer than the bytes suggest."""
+        known = TokenCounts() if self._reported is None else self._reported.usage
+        if self.is_complete:
+            return known
+        return TokenCounts(
+            input_tokens=known.input_tokens or request_length // _BYTES_IN_A_TOKEN,
+            output_tokens=max(known.output_tokens or 0, self._length // _BYTES_IN_A_TOKEN),
+            cache_read_tokens=known.cache_read_tokens,
+            cache_write_tokens=known.cache_write_tokens,
+        )
+
+    def _take(self, text: bytearray) -> None:
+        try:
+            said = msgspec.json.decode(text)
+        except (msgspec.DecodeError, RecursionError):
+            return
+        for event in said if isinstance(said, list) else [said]:
+            before = TokenCounts() if self._reported is None else self._reported.usage
+            self._reported = (self._read(event, before) if isinstance(event, dict) else None) or self._reported

@@ -1,0 +1,197 @@
+"""How each family of providers words things: which paths, where the key, what a failure and what a usage look like."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from aop.adapters.models.metering.provider_tools import ANTHROPIC, GOOGLE, OPENAI, Own
+from aop.brains.conversation import TokenCounts
+
+_MOST_TOKENS = 10**12
+
+
+class Route(Struct, frozen=True, kw_only=True):
+    """Something that an agent may ask for."""
+
+    method: str
+    path: re.Pattern[str]
+    """With the group `model` where the path names the model."""
+    costs: bool = False
+
+
+class ReportedTokens(Struct, frozen=True, kw_only=True):
+    """Tokens as the provider reports them; they may still grow unless they are final."""
+
+    usage: TokenCounts
+    is_final: bool
+
+
+class Dialect(Struct, frozen=True, kw_only=True):
+    """All that differs between the families."""
+
+    prefix: str = ""
+    """What stands between host and path in a base URL of this family."""
+    routes: tuple[Route, ...]
+    key_header: str
+    key_form: str = "{}"
+    error: Callable[[int, str], Mapping[str, Any]]
+    read: Callable[[Mapping[str, Any], TokenCounts], ReportedTokens | None]
+    """Reads the tokens of one event, or of a whole answer; what it does not say is as before."""
+    own: Own
+    """Which tools the agent runs itself."""
+
+
+KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key")
+_MODEL = r"(?P<model>[A-Za-z0-9][A-Za-z0-9._-]*)"
+
+
+def _route(method: str, path: str, *, costs: bool = False) -> Route:
+    return Route(method=method, path=re.compile(path), costs=costs)
+
+
+# --- failures --------------------------------------------------------------------------------------
+
+_ANTHROPIC_KINDS = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "billing_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    504: "timeout_error",
+}
+_OPENAI_KINDS = {401: "invalid_api_key", 402: "insufficient_quota"}
+_GOOGLE_STATES = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    402: "FAILED_PRECONDITION",
+    404: "NOT_FOUND",
+    504: "DEADLINE_EXCEEDED",
+}
+
+
+def _anthropic_error(status: int, message: str) -> Mapping[str, Any]:
+    return {"type": "error", "error": {"type": _ANTHROPIC_KINDS.get(status, "api_error"), "message": message}}
+
+
+def _openai_error(status: int, message: str) -> Mapping[str, Any]:
+    kind = _OPENAI_KINDS.get(status, "server_error" if status >= 500 else "invalid_request_error")
+    return {"error": {"message": message, "type": kind, "param": None, "code": kind}}
+
+
+def _google_error(status: int, message: str) -> Mapping[str, Any]:
+    return {"error": {"code": status, "message": message, "status": _GOOGLE_STATES.get(status, "UNAVAILABLE")}}
+
+
+# --- usage -----------------------------------------------------------------------------------------
+
+
+def _anthropic_usage(event: Mapping[str, Any], before: TokenCounts) -> ReportedTokens | None:
+    told = _within(event, "usage") or _within(_within(event, "message"), "usage")
+    if not told:
+        return None
+    cache_read = _count(told, "cache_read_input_tokens") or 0
+    cache_write = _count(told, "cache_creation_input_tokens") or 0
+    read = (_count(told, "input_tokens") or 0) + cache_read + cache_write
+    written = _count(told, "output_tokens")
+    usage = TokenCounts(
+        input_tokens=read or before.input_tokens,
+        output_tokens=before.output_tokens if written is None else written,
+        cache_read_tokens=cache_read if read else before.cache_read_tokens,
+        cache_write_tokens=cache_write if read else before.cache_write_tokens,
+    )
+    return ReportedTokens(usage=usage, is_final=event.get("type") in ("message_delta", "message"))
+
+
+def _openai_usage(event: Mapping[str, Any], _before: TokenCounts) -> ReportedTokens | None:
+    told = _within(event, "usage") or _within(_within(event, "response"), "usage")
+    if not told:
+        return None
+    chat = "prompt_tokens" in told
+    cached = _within(told, "prompt_tokens_details" if chat else "input_tokens_details")
+    usage = TokenCounts(
+        input_tokens=_count(told, "prompt_tokens" if chat else "input_tokens"),
+        output_tokens=_count(told, "completion_tokens" if chat else "output_tokens"),
+        cache_read_tokens=_count(cached, "cached_tokens") or 0,
+    )
+    return ReportedTokens(usage=usage, is_final=usage.total_tokens is not None)
+
+
+def _google_usage(event: Mapping[str, Any], _before: TokenCounts) -> ReportedTokens | None:
+    told = _within(event, "usageMetadata")
+    read = _count(told, "promptTokenCount")
+    if read is None:
+        return None
+    usage = TokenCounts(
+        input_tokens=read + (_count(told, "toolUsePromptTokenCount") or 0),
+        output_tokens=(_count(told, "candidatesTokenCount") or 0) + (_count(told, "thoughtsTokenCount") or 0),
+        cache_read_tokens=_count(told, "cachedContentTokenCount") or 0,
+    )
+    candidates = event.get("candidates")
+    ended = isinstance(candidates, list) and any(
+        isinstance(each, dict) and each.get("finishReason") for each in candidates
+    )
+    return ReportedTokens(usage=usage, is_final=ended or "promptFeedback" in event)
+
+
+def _within(event: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    inner = event.get(name)
+    return inner if isinstance(inner, dict) else {}
+
+
+def _count(told: Mapping[str, Any], name: str) -> int | None:
+    figure = told.get(name)
+    return figure if type(figure) is int and 0 <= figure <= _MOST_TOKENS else None
+
+
+# --- the families ----------------------------------------------------------------------------------
+
+_OPENAI = Dialect(
+    prefix="/v1",
+    routes=(
+        _route("POST", r"/v1/responses", costs=True),
+        _route("POST", r"/v1/responses/compact", costs=True),
+        _route("POST", r"/v1/responses/input_tokens"),
+        _route("POST", r"/v1/chat/completions", costs=True),
+        # Some names of models have folders; none of them is `..`, which would lead anywhere, with the key.
+        _route("GET", r"/v1/models(/[A-Za-z0-9][A-Za-z0-9._:-]*)*"),
+    ),
+    key_header="authorization",
+    key_form="Bearer {}",
+    error=_openai_error,
+    read=_openai_usage,
+    own=OPENAI,
+)
+
+DIALECTS: Mapping[str, Dialect] = {
+    "anthropic": Dialect(
+        routes=(
+            _route("POST", r"/v1/messages", costs=True),
+            _route("POST", r"/v1/messages/count_tokens"),
+            _route("GET", rf"/v1/models(/{_MODEL})?"),
+        ),
+        key_header="x-api-key",
+        error=_anthropic_error,
+        read=_anthropic_usage,
+        own=ANTHROPIC,
+    ),
+    "google": Dialect(
+        routes=(
+            _route("POST", rf"/v1(alpha|beta)?/models/{_MODEL}:(generateContent|streamGenerateContent)", costs=True),
+            _route("POST", rf"/v1(alpha|beta)?/models/{_MODEL}:countTokens"),
+            _route("GET", rf"/v1(alpha|beta)?/models(/{_MODEL})?"),
+        ),
+        key_header="x-goog-api-key",
+        error=_google_error,
+        read=_google_usage,
+        own=GOOGLE,
+    ),
+    "openai": _OPENAI,
+    "ollama": _OPENAI,
+    "vllm": _OPENAI,
+    "compatible": _OPENAI,
+}
+"""By the provider of a model's name."""

@@ -1,0 +1,292 @@
+"""Passes requests on to a provider, and its answers back byte by byte, counting as they pass."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from contextlib import suppress
+from typing import Any, TypeAlias
+
+import httpx2
+import msgspec
+from msgspec import Struct
+
+from aop.adapters.models.metering.answers import AnswerReader
+from aop.adapters.models.metering.dialects import Dialect
+from aop.adapters.models.metering.requests import LARGEST_BODY, Admitted, IncomingRequest, Terms, Turned, admit, has_key
+from aop.adapters.models.metering.tallies import CountedExchange, Outcome, Tally
+from aop.brains.conversation import NO_TOKENS, TokenCounts
+
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+
+AT_ONCE = 8
+"""So many requests of a session are under way at most; the others wait. A cap is passed by these at most."""
+_LARGEST_ERROR = 1024 * 1024
+_ERROR = 400
+_REDIRECT = 300
+_NOTED_CHARS = 200
+_MAY_COST = (Outcome.ANSWERED, Outcome.CUT_OFF, Outcome.TIMED_OUT, Outcome.AGENT_LEFT)
+_NOT_CONNECTED = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.InvalidURL, httpx2.UnsupportedProtocol)
+_COME_BACK = ("content-type", "retry-after", "retry-after-ms", "request-id", "x-request-id", "x-should-retry")
+_COME_BACK_BEGINNING = ("anthropic-ratelimit-", "x-ratelimit-")
+
+
+class ProviderEndpoint(Struct, frozen=True, kw_only=True):
+    """The provider's own endpoint and the key for it."""
+
+    provider: str
+    base_url: str
+    key: str = ""
+
+    def __repr__(self) -> str:
+        return f"ProviderEndpoint({self.provider!r})"
+
+
+class RequestPatience(Struct, frozen=True, kw_only=True):
+    """How long a request may take."""
+
+    seconds: float = 1800.0
+    """All in all."""
+    connect_seconds: float = 10.0
+    silence_seconds: float = 300.0
+    """While nothing comes from the provider."""
+
+
+class MeteredSession(Struct, frozen=True, kw_only=True):
+    """Who is served, on whose behalf, and how far."""
+
+    upstream: ProviderEndpoint
+    terms: Terms
+    tally: Tally
+    patience: RequestPatience
+    clock: Callable[[], float]
+
+    @property
+    def dialect(self) -> Dialect:
+        return self.terms.dialect
+
+    @property
+    def placeholder(self) -> str:
+        return self.terms.key
+
+    def __repr__(self) -> str:
+        return f"MeteredSession({self.upstream!r})"
+
+
+class Forwarding:
+    """The application: one request in, one answer out, one exchange counted."""
+
+    def __init__(self, session: MeteredSession, client: httpx2.AsyncClient) -> None:
+        self._session = session
+        self._client = client
+        self._places = asyncio.Semaphore(AT_ONCE)
+        self._open: set[asyncio.Task[None]] = set()
+        self._is_ending = False
+
+    async def end_all(self) -> None:
+        """Give up every request that is under way, whatever it waits for, and count it."""
+        self._is_ending = True
+        for task in self._open:
+            task.cancel()
+        await asyncio.gather(*self._open, return_exceptions=True)
+
+    async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        """Answer one request, for as long as somebody waits for it."""
+        serving = asyncio.create_task(self._serve(scope, receive, send))
+        self._open.add(serving)
+        try:
+            await serving
+        except asyncio.CancelledError:
+            if not self._is_ending:
+                raise
+        finally:
+            self._open.discard(serving)
+
+    async def _serve(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        asked = _asked(scope)
+        # Nothing is taken in from who does not show the key.
+        if has_key(asked, self._session.placeholder):
+            asked = msgspec.structs.replace(asked, body=await _body(receive))
+        passage = _Passage(self._session, asked.path[:_NOTED_CHARS], send)
+        answering = asyncio.create_task(self._answer(passage, asked))
+        leaving = asyncio.create_task(_left(receive))
+        try:
+            await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            answering.cancel()
+            leaving.cancel()
+            with suppress(asyncio.CancelledError):
+                await answering
+
+    async def _answer(self, passage: _Passage, asked: IncomingRequest) -> None:
+        session = self._session
+        try:
+            admitted = admit(asked, session.terms)
+            if isinstance(admitted, Turned):
+                await passage.say(admitted.outcome, admitted.status, admitted.why)
+                return
+            async with asyncio.timeout(session.patience.seconds), self._places:
+                await self._pass_on(passage, admitted)
+        except _NOT_CONNECTED:
+            await passage.say(Outcome.UNREACHABLE, 502, "The provider cannot be reached.")
+        except (TimeoutError, httpx2.TimeoutException):
+            await passage.say(Outcome.TIMED_OUT, 504, "The provider did not answer in time.")
+        except (httpx2.TransportError, httpx2.DecodingError):
+            await passage.say(Outcome.CUT_OFF, 502, "The connection to the provider broke.")
+        finally:
+            passage.count()
+
+    async def _pass_on(self, passage: _Passage, admitted: Admitted) -> None:
+        why_not = self._session.tally.why_not(admitted.model)
+        if why_not:
+            await passage.say(Outcome.OVER_CAP, 402, why_not)
+            return
+        passage.sent = admitted
+        async with self._client.stream(
+            admitted.method, self._url(admitted), headers=self._headers(admitted), content=admitted.body
+        ) as response:
+            if response.status_code >= _ERROR:
+                await self._refused(passage, response)
+            elif response.status_code >= _REDIRECT:
+                await passage.say(Outcome.PROVIDER_REFUSED, 502, "The provider redirects, which is not followed.")
+            else:
+                await self._answered(passage, response)
+
+    async def _refused(self, passage: _Passage, response: httpx2.Response) -> None:
+        """Hand a refusal of the provider on: all of it, except for the key if it repeats that."""
+        body = bytearray()
+        async for chunk in response.aiter_bytes():
+            body += chunk[: _LARGEST_ERROR - len(body)]
+        key = self._session.upstream.key.encode()
+        if key:
+            body = body.replace(key, self._session.placeholder.encode())
+        await passage.begin(response.status_code, _back(response))
+        await passage.end(Outcome.PROVIDER_REFUSED, bytes(body))
+
+    async def _answered(self, passage: _Passage, response: httpx2.Response) -> None:
+        in_events = response.headers.get("content-type", "").startswith("text/event-stream")
+        passage.reader = reader = AnswerReader(self._session.dialect.read, in_events=in_events)
+        await passage.begin(response.status_code, _back(response))
+        async for chunk in response.aiter_bytes():
+            reader.see(chunk)
+            await passage.more(chunk)
+        reader.end()
+        await passage.end(Outcome.ANSWERED if reader.is_complete or passage.is_free else Outcome.CUT_OFF)
+
+    def _url(self, admitted: Admitted) -> str:
+        base = self._session.upstream.base_url.rstrip("/")
+        return f"{base}{admitted.path}{'?' if admitted.query else ''}{admitted.query}"
+
+    def _headers(self, admitted: Admitted) -> list[tuple[str, str]]:
+        # Not compressed: what is read here is what is passed on.
+        headers = [*admitted.headers, ("accept-encoding", "identity")]
+        key, dialect = self._session.upstream.key, self._session.dialect
+        return [*headers, (dialect.key_header, dialect.key_form.format(key))] if key else headers
+
+
+class _Passage:
+    """One answer on its way back, and what is noted about it."""
+
+    def __init__(self, session: MeteredSession, path: str, send: Send) -> None:
+        self._session = session
+        self._path = path
+        self._send = send
+        self._began = session.clock()
+        self._first_byte: float | None = None
+        self._status = 0
+        self._outcome = Outcome.AGENT_LEFT
+        self._is_counted = False
+        self.sent: Admitted | None = None
+        self.reader: AnswerReader | None = None
+
+    @property
+    def is_free(self) -> bool:
+        return self.sent is None or not self.sent.model
+
+    async def say(self, outcome: Outcome, status: int, why: str) -> None:
+        """Answer in the provider's words; an answer that has begun can only be broken off."""
+        self._outcome = outcome
+        if self._status:
+            return
+        retry = str(status >= 500).lower()
+        await self.begin(status, {"content-type": "application/json", "x-should-retry": retry})
+        await self.end(outcome, msgspec.json.encode(self._session.dialect.error(status, why)))
+
+    async def begin(self, status: int, headers: Mapping[str, str]) -> None:
+        self._status = status
+        self._first_byte = self._session.clock() - self._began
+        pairs = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
+        await self._send({"type": "http.response.start", "status": status, "headers": pairs})
+
+    async def more(self, chunk: bytes) -> None:
+        await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
+
+    async def end(self, outcome: Outcome, chunk: bytes = b"") -> None:
+        self._outcome = outcome
+        # Counted first: whoever asks again at once must find it.
+        self.count()
+        await self._send({"type": "http.response.body", "body": chunk, "more_body": False})
+
+    def count(self) -> None:
+        """Add what passed to the tally, once."""
+        if self._is_counted:
+            return
+        self._is_counted = True
+        usage, is_estimated = self._usage()
+        self._session.tally.add(
+            CountedExchange(
+                path=self._path,
+                model=self.sent.model if self.sent else "",
+                status=self._status,
+                outcome=self._outcome,
+                usage=usage,
+                is_estimated=is_estimated,
+                first_byte_seconds=self._first_byte,
+                seconds=self._session.clock() - self._began,
+                removed=self.sent.removed if self.sent else (),
+            )
+        )
+
+    def _usage(self) -> tuple[TokenCounts, bool]:
+        if self.sent is None or self.is_free or self._outcome not in _MAY_COST:
+            return NO_TOKENS, False
+        reader = self.reader or AnswerReader(self._session.dialect.read, in_events=False)
+        return reader.usage(len(self.sent.body)), not reader.is_complete
+
+
+def _asked(scope: Mapping[str, Any]) -> IncomingRequest:
+    return IncomingRequest(
+        method=scope["method"],
+        # As it was sent: a path with escapes in it matches no route.
+        path=scope["raw_path"].decode("latin-1"),
+        query=scope["query_string"].decode("latin-1"),
+        headers=tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]),
+    )
+
+
+async def _body(receive: Receive) -> bytes | None:
+    """Return what was sent, or None if it is too much or breaks off."""
+    body = bytearray()
+    while True:
+        message = await receive()
+        body += message.get("body", b"")
+        if len(body) > LARGEST_BODY or message["type"] == "http.disconnect":
+            return None
+        if not message.get("more_body"):
+            return bytes(body)
+
+
+async def _left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _back(response: httpx2.Response) -> dict[str, str]:
+    """Return the headers that an agent may see; an account's name and cookies are not among them."""
+    return {
+        name: value
+        for name, value in response.headers.items()
+        if name in _COME_BACK or name.startswith(_COME_BACK_BEGINNING)
+    }

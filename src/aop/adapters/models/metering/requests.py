@@ -1,0 +1,159 @@
+"""What an agent may ask for: with the session's own key, on a path that is allowed, in a form that can be counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hmac import compare_digest
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+import msgspec
+from msgspec import Struct
+
+from aop.adapters.models.metering.dialects import KEY_HEADERS, Dialect, Route
+from aop.adapters.models.metering.provider_tools import cleaned
+from aop.adapters.models.metering.tallies import Outcome
+from aop.brains.names import ModelName
+
+LARGEST_BODY = 64 * 1024 * 1024
+_STAY_HERE = frozenset(
+    (
+        *KEY_HEADERS, "accept-encoding", "connection", "content-length", "cookie", "expect", "host", "keep-alive",
+        "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
+    )
+)  # fmt: skip
+
+
+class IncomingRequest(Struct, frozen=True, kw_only=True):
+    """A request as it arrived."""
+
+    method: str
+    path: str
+    query: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes | None = None
+    """None: too large, or not all of it came, or it was not taken in."""
+
+
+class Admitted(Struct, frozen=True, kw_only=True):
+    """A request as it goes on to the provider; the real key is not in it yet."""
+
+    method: str
+    path: str
+    query: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    model: str = ""
+    """As `provider:model`; empty where the request costs nothing."""
+    removed: tuple[str, ...] = ()
+    """Tools of the provider's own that the agent asked for and does not get."""
+
+
+class Turned(Struct, frozen=True, kw_only=True):
+    """A request that goes no further."""
+
+    status: int
+    why: str
+    outcome: Outcome = Outcome.NOT_ALLOWED
+
+
+class Terms(Struct, frozen=True, kw_only=True):
+    """What a session may ask for."""
+
+    dialect: Dialect
+    provider: str
+    key: str
+    provider_tools: bool
+    """Whether the provider may search, fetch and run for the agent."""
+
+
+def admit(asked: IncomingRequest, terms: Terms) -> Admitted | Turned:
+    """Return what is sent on, or why nothing is."""
+    dialect, key = terms.dialect, terms.key
+    if not has_key(asked, key):
+        return Turned(status=401, why="This is not the key of this session.")
+    route = next((route for route in dialect.routes if _matches(route, asked)), None)
+    if route is None:
+        return Turned(status=404, why=f"`{asked.method} {asked.path[:100]}` is not among what this endpoint passes on.")
+    if asked.body is None:
+        return Turned(status=413, why=f"The request has more than {LARGEST_BODY} bytes.")
+    if any(name == "content-encoding" and value != "identity" for name, value in asked.headers):
+        return Turned(status=415, why="The request is compressed; send it as it is.")
+    admitted = Admitted(
+        method=asked.method,
+        path=asked.path.removeprefix(dialect.prefix),
+        query=urlencode([pair for pair in _pairs(asked.query) if pair[0] != "key"]),
+        headers=tuple(pair for pair in asked.headers if pair[0] not in _STAY_HERE),
+        body=asked.body,
+    )
+    return admitted if asked.method == "GET" else _read(asked, admitted, route, terms)
+
+
+def _read(asked: IncomingRequest, admitted: Admitted, route: Route, terms: Terms) -> Admitted | Turned:
+    """Return a request that was read, and goes on as it was understood; or why it does not."""
+    said = _object(admitted.body)
+    model = _model(route, asked.path, said) if route.costs else ""
+    if said is None or (route.costs and not model):
+        return Turned(status=400, why="The request is no JSON object that names a model.")
+    if said.get("background"):
+        return Turned(status=400, why="The answer would come later, and nobody could count its tokens.")
+    removed: tuple[str, ...] = ()
+    if not terms.provider_tools:
+        without = cleaned(said, terms.dialect.own)
+        if without.denied:
+            return Turned(status=400, why=_denied(without.denied), outcome=Outcome.PROVIDER_TOOL)
+        said, removed = without.body, without.removed
+    return msgspec.structs.replace(
+        admitted,
+        # Written anew: two members of one name, of which another reader takes the other, do not get through.
+        body=msgspec.json.encode(_told_to_report(asked.path, said) if route.costs else said),
+        model=str(ModelName(terms.provider, model)) if model else "",
+        removed=removed,
+    )
+
+
+def _denied(names: Iterable[str]) -> str:
+    listed = ", ".join(f"`{name}`" for name in names)
+    return (
+        f"The provider would reach out for this agent ({listed}), which the policy does not allow"
+        " (`execution.provider_tools`)."
+    )
+
+
+def _matches(route: Route, asked: IncomingRequest) -> bool:
+    return route.method == asked.method and route.path.fullmatch(asked.path) is not None
+
+
+def has_key(asked: IncomingRequest, key: str) -> bool:
+    """Tell whether a request shows the key of its session, wherever it shows one."""
+    values = [value for name, value in asked.headers if name in KEY_HEADERS]
+    given = [value.removeprefix("Bearer ") for value in values]
+    given += [value for name, value in _pairs(asked.query) if name == "key"]
+    return bool(given) and all(compare_digest(each.encode(), key.encode()) for each in given)
+
+
+def _pairs(query: str) -> Iterable[tuple[str, str]]:
+    return parse_qsl(query, keep_blank_values=True)
+
+
+def _object(body: bytes) -> dict[str, Any] | None:
+    try:
+        said = msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return said if isinstance(said, dict) else None
+
+
+def _model(route: Route, path: str, said: dict[str, Any] | None) -> str:
+    found = route.path.fullmatch(path)
+    named = found.groupdict().get("model") if found else None
+    model = named or (said or {}).get("model")
+    return model[:200] if isinstance(model, str) else ""
+
+
+def _told_to_report(path: str, said: dict[str, Any]) -> dict[str, Any]:
+    """Return a streamed chat completion that reports its tokens, which it does only when asked to."""
+    options = said.get("stream_options") or {}
+    if not path.endswith("/chat/completions") or said.get("stream") is not True or not isinstance(options, dict):
+        return said
+    return {**said, "stream_options": {**options, "include_usage": True}}

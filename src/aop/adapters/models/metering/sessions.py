@@ -1,0 +1,145 @@
+"""Opens a metered endpoint for one session of an agent, and closes it again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx2
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from aop.adapters.machine.sockets import LOOPBACK, Listening, loopback_socket
+from aop.adapters.models.metering.dialects import DIALECTS
+from aop.adapters.models.metering.forwarder import (
+    AT_ONCE,
+    Forwarding,
+    MeteredSession,
+    ProviderEndpoint,
+    RequestPatience,
+)
+from aop.adapters.models.metering.requests import Terms
+from aop.adapters.models.metering.tallies import Caps, Metered, Tally
+from aop.brains.prices import Prices
+from aop.kernel.record.documents.usage import Usage
+
+_WAITING = 128
+AT_MOST = 32
+"""So many connections are open at once; each may hold the body of a request."""
+_ENDING_SECONDS = 0.02
+_IDLE_SECONDS = 120
+"""Longer than clients keep a connection: one that they take up again is still there."""
+
+
+class Meter:
+    """An endpoint that is open; an agent gets the first two, and nothing else."""
+
+    def __init__(self, base_url: str, placeholder_key: str, tally: Tally) -> None:
+        self.base_url = base_url
+        self.placeholder_key = placeholder_key
+        self._tally = tally
+
+    def report(self) -> Metered:
+        """Return what passed so far; after the endpoint was closed, all that passed."""
+        return self._tally.report()
+
+
+@contextmanager
+def metered(
+    upstream: ProviderEndpoint,
+    *,
+    prices: Prices,
+    caps: Caps | None = None,
+    patience: RequestPatience | None = None,
+    keep: Callable[[Usage], None] = lambda _usage: None,
+    provider_tools: bool = False,
+) -> Iterator[Meter]:
+    """Put an endpoint on this machine in front of a provider's; at the end, requests under way are given up.
+
+    `keep` is told what passed so far, after each request. `provider_tools` lets the provider reach out for the agent.
+    """
+    terms = Terms(
+        dialect=DIALECTS[upstream.provider],
+        provider=upstream.provider,
+        key=f"aop-{secrets.token_urlsafe(24)}",
+        provider_tools=provider_tools,
+    )
+    session = MeteredSession(
+        upstream=upstream,
+        terms=terms,
+        tally=Tally(caps or Caps(), prices, keep),
+        patience=patience or RequestPatience(),
+        clock=time.monotonic,
+    )
+    listening = loopback_socket(0)
+    # From here on a client waits for its answer rather than being refused.
+    listening.listen(_WAITING)
+    base_url = f"http://{LOOPBACK}:{listening.getsockname()[1]}{terms.dialect.prefix}"
+    server = _Server(session)
+    thread = threading.Thread(target=server.run, args=([listening],), name="aop-meter", daemon=True)
+    thread.start()
+    try:
+        yield Meter(base_url, session.placeholder, session.tally)
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+class _Server(uvicorn.Server):
+    """Serves one session in the thread that runs it."""
+
+    def __init__(self, session: MeteredSession) -> None:
+        patience = session.patience
+        timeout = httpx2.Timeout(patience.silence_seconds, connect=patience.connect_seconds)
+        limits = httpx2.Limits(max_connections=AT_ONCE, max_keepalive_connections=AT_ONCE)
+        self._client = httpx2.AsyncClient(timeout=timeout, limits=limits, follow_redirects=False)
+        self._forwarding = Forwarding(session, self._client)
+        super().__init__(
+            uvicorn.Config(
+                self._forwarding,
+                http=_Connection,
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                timeout_keep_alive=_IDLE_SECONDS,
+                limit_concurrency=AT_MOST,
+            )
+        )
+
+    async def shutdown(self, sockets: list[Listening] | None = None) -> None:
+        """Give up what is under way, then close."""
+        ending = asyncio.create_task(self._end_connections())
+        try:
+            await super().shutdown(sockets)
+        finally:
+            ending.cancel()
+        await self._client.aclose()
+
+    async def _end_connections(self) -> None:
+        """End those that there are, and those that were being taken up: who neither reads nor leaves stays for ever."""
+        while True:
+            await self._forwarding.end_all()
+            for connection in self.server_state.connections:
+                connection.transport.abort()
+            await asyncio.sleep(_ENDING_SECONDS)
+
+
+class _Connection(H11Protocol):
+    """Says nothing about answers that were broken off, which are counted; a fault is still said."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.logger = logging.getLogger("uvicorn.error.metering")
+        self.logger.addFilter(_is_fault)
+
+
+def _is_fault(record: logging.LogRecord) -> bool:
+    return record.exc_info is not None

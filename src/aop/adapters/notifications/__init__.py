@@ -1,1 +1,0 @@
-"""Telling people: a bell, the desktop, a signed webhook, Slack, ntfy."""

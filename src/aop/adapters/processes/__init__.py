@@ -1,0 +1,1 @@
+"""Processes: running a command within limits, its log and its cleanup."""

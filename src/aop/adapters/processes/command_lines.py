@@ -1,0 +1,83 @@
+"""What a command comes to on this machine: which program, with which words, where, and in which environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from aop.adapters.processes.child import MARKER, CannotStart
+from aop.adapters.processes.toolchains import is_within, search_path
+from aop.kernel.ports.processes import Command
+
+_FIXED = {
+    "CI": "true",
+    "LANG": "C.UTF-8",
+    "LC_ALL": "C.UTF-8",
+    # 1980 is the earliest year that a zip file, and so a wheel or a jar, can hold.
+    "SOURCE_DATE_EPOCH": "315532800",
+}
+# Each step gets these from AOP.
+_OWN = ("HOME", "TMPDIR", MARKER)
+
+
+class Program(Struct, frozen=True, kw_only=True):
+    """A command that can be run: its first word is a file."""
+
+    argv: tuple[str, ...]
+    cwd: str
+    path: tuple[str, ...]
+    env: dict[str, str]
+
+
+def resolved(command: Command, environ: Mapping[str, str]) -> Program:
+    """Return what a command comes to, with the allowed part of the environment.
+
+    Raises: CannotStart.
+    """
+    worktree, cwd = os.path.realpath(command.worktree), os.path.realpath(command.cwd)
+    if not is_within(cwd, worktree) or not os.path.isdir(cwd):
+        raise CannotStart(f"The folder `{command.cwd}` is not one in the worktree `{command.worktree}`.")
+    allowed = {name: environ[name] for name in command.env_allowlist if name in environ and name not in _OWN}
+    env = {**_FIXED, **allowed, **dict(command.env)}
+    _check_texts(command.argv, env)
+    path = search_path(env.get("PATH", environ.get("PATH", "")), worktree)
+    argv = (_found(command.argv[0], cwd, path), *command.argv[1:])
+    return Program(argv=argv, cwd=cwd, path=path, env={**env, "PATH": ":".join(path)})
+
+
+def _check_texts(argv: Sequence[str], env: Mapping[str, str]) -> None:
+    """Refuse what cannot be handed to a process.
+
+    Raises: CannotStart.
+    """
+    if not argv or not argv[0]:
+        raise CannotStart("The command is empty.")
+    for name in env:
+        if not name or "=" in name:
+            raise CannotStart(f"{name!a} cannot be the name of a variable.")
+    texts = {
+        **{f"The argument {text!a}": text for text in argv},
+        **{f"The variable {name!a}": name + env[name] for name in env},
+    }
+    for what, text in texts.items():
+        try:
+            if b"\0" in os.fsencode(text):
+                raise CannotStart(f"{what} holds a NUL character.")
+        except UnicodeEncodeError as error:
+            raise CannotStart(f"{what} is not text.") from error
+
+
+def _found(name: str, cwd: str, path: Sequence[str]) -> str:
+    """Return the program: a plain name is looked up in `path`, another is a path from `cwd`.
+
+    Raises: CannotStart.
+    """
+    places = [os.path.normpath(os.path.join(cwd, name))] if "/" in name else [os.path.join(f, name) for f in path]
+    for place in places:
+        if os.path.isfile(place) and os.access(place, os.X_OK):
+            return place
+    if "/" in name:
+        raise CannotStart(f"`{name}` is not a program in `{cwd}`.")
+    raise CannotStart(f"There is no program `{name}` on the PATH `{':'.join(path)}`.")

@@ -1,0 +1,338 @@
+"""Runs gate steps on this machine: in the best sandbox that holds, with a clean environment, and within limits."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from msgspec import Struct
+
+from aop.adapters.files.own_folders import held_folder
+from aop.adapters.processes.child import DRAIN_SECONDS, HELD, MAKER, MARKER, CannotStart, Child, HandedDown, started
+from aop.adapters.processes.command_lines import Program, resolved
+from aop.adapters.processes.home_folders import kept_link_to_repository, link_into, private_folder
+from aop.adapters.processes.limits import Limiter, limiter
+from aop.adapters.processes.program_hashes import programs_hash
+from aop.adapters.processes.sandbox.bubblewrap import (
+    Bubblewrap,
+    Mount,
+    Unproven,
+    installed_bubblewraps,
+    prove,
+    step_view,
+    system_view,
+)
+from aop.adapters.processes.sandbox.landlock import NO_PORT_RULES, Landlock
+from aop.adapters.processes.step_log import StepLog, without_controls
+from aop.adapters.processes.toolchains import homes_of_tools, is_within, named_roots, tool_roots
+from aop.core.errors import Fault, SandboxUnavailable
+from aop.kernel.ports.processes import Command, Ended, Ending
+
+T = TypeVar("T")
+
+RUNGS = ("bubblewrap", "landlock")
+"""The sandboxes, the best one first."""
+
+_FILE_TOO_LARGE = 128 + signal.SIGXFSZ
+_LOOK_SECONDS = 0.2
+
+
+class _Outcome(Struct, frozen=True, kw_only=True):
+    ending: Ending
+    exit_code: int | None = None
+    problem: str = ""
+    transient: bool = False
+
+
+class LocalProcesses:
+    """Implements `aop.kernel.ports.processes.Processes`."""
+
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        redact: Callable[[str], str],
+        *,
+        private_root: Path,
+        git_dirs: Sequence[Path] = (),
+        clock_seconds: Callable[[], float] = time.monotonic,
+        grace_seconds: float = 2.0,
+        rungs: Sequence[str] = RUNGS,
+        bubblewraps: Sequence[str] | None = None,
+    ) -> None:
+        """Take the environment that steps may get a part of, and the git folders that they may only read.
+
+        `private_root` is a folder that no sandboxed step sees; `grace_seconds` is the time from SIGTERM to SIGKILL;
+        `rungs` are the sandboxes to try; `bubblewraps` are the programs to try, instead of those that are installed.
+        """
+        self._environ = environ
+        self._redact = redact
+        self._private_root = private_root
+        self._git_dirs = tuple(os.path.realpath(folder) for folder in git_dirs)
+        self._clock = clock_seconds
+        self._grace_seconds = grace_seconds
+        home = os.path.normpath(environ.get("HOME") or "/")
+        self._home = home if os.path.isabs(home) and home != "/" else "/home/aop"
+        self._rungs = rungs
+        self._bubblewraps = bubblewraps
+        self._proof: Bubblewrap | Landlock | Unproven | None = None
+        self._port_proof: Landlock | Unproven | None = None
+
+    def sandbox_level(self, sandbox: str) -> str:
+        """Return `bubblewrap`, `landlock` or `none`: the level that the self-test proves for this setting.
+
+        Raises: SandboxUnavailable.
+        """
+        return _level(self._sandbox(sandbox))
+
+    def why_ports_stay_open(self, sandbox: str) -> str:
+        """Return why a command that is to be kept to some ports is not; nothing where it is.
+
+        Raises: SandboxUnavailable.
+        """
+        holding = self._sandbox(sandbox)
+        if holding is None:
+            return "no sandbox holds"
+        proof = self._ports_of(holding) if isinstance(holding, Bubblewrap) else holding
+        if isinstance(proof, Unproven):
+            return proof.reason
+        return "" if proof.rules_over_ports else NO_PORT_RULES
+
+    def identity(self, sandbox: str, programs: Sequence[str]) -> str:
+        """Return the level, and a hash of the programs."""
+        return f"{self.sandbox_level(sandbox)}:{programs_hash(programs, self._environ.get('PATH', os.defpath))}"
+
+    def together(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
+        """Carry out the tasks in a thread each."""
+        with ThreadPoolExecutor(max_workers=max(1, len(tasks))) as threads:
+            return list(threads.map(lambda task: task(), tasks))
+
+    def run(self, command: Command) -> Ended:
+        """Run one command to its end.
+
+        Raises: SandboxUnavailable.
+        """
+        sandbox = self._sandbox(command.sandbox)
+        log = StepLog(command.log_path, self._redact, max_bytes=command.max_log_bytes)
+        began = self._clock()
+        try:
+            outcome = self._outcome(command, sandbox, log)
+        except CannotStart as error:
+            log.feed(f"{error}\n".encode(errors="replace"))
+            problem = self._redact(without_controls(str(error)))
+            outcome = _Outcome(ending=Ending.NOT_STARTED, problem=problem, transient=error.transient)
+        finally:
+            log_bytes, log_truncated = log.close()
+        return Ended(
+            ending=outcome.ending,
+            exit_code=outcome.exit_code,
+            seconds=self._clock() - began,
+            sandbox_level=_level(sandbox),
+            log_bytes=log_bytes,
+            log_truncated=log_truncated,
+            problem=outcome.problem,
+            transient=outcome.transient,
+        )
+
+    def _outcome(self, command: Command, sandbox: Bubblewrap | Landlock | None, log: StepLog) -> _Outcome:
+        program = resolved(command, self._environ)
+        with limiter(command.limits) as limits:
+            with self._started(command, program, sandbox, limits, log) as child:
+                too_late = self._awaited(child, command)
+                if too_late:
+                    child.terminate()
+                    child.ended_by(self._clock() + self._grace_seconds)
+                else:
+                    child.fell_silent_by(self._clock() + DRAIN_SECONDS)
+            out_of_memory = limits.ran_out_of_memory(child.exit_code)
+        if too_late:
+            return _Outcome(ending=Ending.TIMED_OUT, problem=too_late)
+        if out_of_memory:
+            problem = "The kernel killed it, because the memory was used up."
+            return _Outcome(ending=Ending.OUT_OF_MEMORY, exit_code=child.exit_code, problem=problem)
+        child.check_was_run(program.argv[0])
+        problem = ""
+        if child.exit_code == _FILE_TOO_LARGE and command.limits.file_bytes:
+            problem = f"It wrote a file of more than {command.limits.file_bytes} bytes."
+        return _Outcome(ending=Ending.EXITED, exit_code=child.exit_code, problem=problem)
+
+    def _awaited(self, child: Child, command: Command) -> str:
+        """Wait for the end; return why the process must be ended, or nothing if it has by itself."""
+        deadline = self._clock() + command.timeout_seconds
+        pause = command.timeout_seconds if command.ends_early is None else _LOOK_SECONDS
+        while not child.ended_by(min(deadline, self._clock() + pause)):
+            if self._clock() >= deadline:
+                return f"It did not end within {command.timeout_seconds:g} seconds."
+            why = command.ends_early(self._clock() - child.heard_at) if command.ends_early else ""
+            if why:
+                return why
+        return ""
+
+    # --- the sandbox --------------------------------------------------------------------------------
+
+    def _sandbox(self, setting: str) -> Bubblewrap | Landlock | None:
+        if setting not in ("auto", "require", "off"):
+            raise Fault(f"`{setting}` is not a setting of `execution.sandbox`.")
+        if setting == "off":
+            return None
+        if self._proof is None:
+            self._proof = self._proved()
+        if not isinstance(self._proof, Unproven):
+            return self._proof
+        if setting == "require":
+            raise SandboxUnavailable(f"No sandbox holds on this machine: {self._proof.reason}.")
+        return None
+
+    def _proved(self) -> Bubblewrap | Landlock | Unproven:
+        reasons = []
+        for rung in self._rungs:
+            proof = self._proved_bubblewrap() if rung == "bubblewrap" else self._proved_landlock()
+            if not isinstance(proof, Unproven):
+                return proof
+            reasons.append(proof.reason)
+        return Unproven("; ".join(reasons) or "none may be used")
+
+    def _proved_bubblewrap(self) -> Bubblewrap | Unproven:
+        programs = self._bubblewraps
+        if programs is None:
+            programs = installed_bubblewraps(self._environ.get("PATH", "").split(":"))
+        with held_folder(self._scratch()) as folder:
+            return prove(programs, folder / "proof")
+
+    def _proved_landlock(self) -> Landlock | Unproven:
+        # Where bubblewrap holds, nobody needs this.
+        from aop.adapters.processes.sandbox.landlock_proof import prove_landlock
+
+        with held_folder(self._scratch()) as folder:
+            return prove_landlock(folder / "proof", home=self._home)
+
+    def _kept_to(self, ports: Sequence[int], bubblewrap: Bubblewrap, handed: HandedDown) -> list[str]:
+        """Return the words that keep a sandbox to some ports; none where that does not hold."""
+        proof = self._ports_of(bubblewrap)
+        return [] if isinstance(proof, Unproven) else proof.confined(ports, handed)
+
+    def _ports_of(self, bubblewrap: Bubblewrap) -> Landlock | Unproven:
+        if self._port_proof is None:
+            # Only sessions of agents need it.
+            from aop.adapters.processes.sandbox.port_proof import prove_ports
+
+            self._port_proof = prove_ports(bubblewrap)
+        return self._port_proof
+
+    def _scratch(self) -> Path:
+        self._private_root.mkdir(parents=True, exist_ok=True)
+        return self._private_root
+
+    # --- how a program is run -----------------------------------------------------------------------
+
+    def _started(
+        self,
+        command: Command,
+        program: Program,
+        sandbox: Bubblewrap | Landlock | None,
+        limits: Limiter,
+        log: StepLog,
+    ) -> AbstractContextManager[Child]:
+        if sandbox is None:
+            return self._bare(program, limits, log)
+        if isinstance(sandbox, Bubblewrap):
+            return self._in_bubblewrap(command, program, sandbox, limits, log)
+        return self._under_landlock(command, program, sandbox, limits, log)
+
+    @contextmanager
+    def _in_bubblewrap(
+        self, command: Command, program: Program, bubblewrap: Bubblewrap, limits: Limiter, log: StepLog
+    ) -> Iterator[Child]:
+        """Start the program in bubblewrap, which itself gets no environment but for the mark that it is found by."""
+        with HandedDown() as handed:
+            argv = bubblewrap.command(
+                program.argv,
+                self._view(command, program),
+                env={"HOME": self._home, "TMPDIR": "/tmp", **program.env},
+                cwd=program.cwd,
+                network="none" if command.network == "none" else "host",
+                handed=handed,
+                tmp_bytes=command.limits.tmp_bytes,
+            )
+            if command.network == "ports":
+                argv = [*self._kept_to(command.ports, bubblewrap, handed), *argv]
+            env = {MAKER: f"{os.getpid()}-{self._private_root}"}
+            with started(
+                [*HELD, *argv], limit=limits.impose, take=log.feed, clock=self._clock, handed=handed, env=env
+            ) as child:
+                yield child
+
+    @contextmanager
+    def _under_landlock(
+        self, command: Command, program: Program, landlock: Landlock, limits: Limiter, log: StepLog
+    ) -> Iterator[Child]:
+        """Start the program under Landlock, with home and temporary folders of its own."""
+        worktree = command.worktree.resolve()
+        if (worktree / ".git").is_dir():
+            raise CannotStart(f"The worktree `{worktree}` is a repository, which Landlock cannot keep as it is.")
+        view = self._view(command, program)
+        # Landlock cannot close a file in an open folder: this one is put back afterwards.
+        view.pop(str(worktree / ".git"), None)
+        with private_folder(self._scratch()) as folder, kept_link_to_repository(worktree), HandedDown() as handed:
+            link_into(
+                folder / "home",
+                os.path.realpath(self._home),
+                [place for place, mount in view.items() if mount.source == place],
+            )
+            argv = landlock.command(
+                program.argv,
+                landlock.restrictions(view, writable=[str(folder)], network=command.network, ports=command.ports),
+                env={**_own_folders(folder), **_java_options(folder), **program.env},
+                cwd=program.cwd,
+                handed=handed,
+            )
+            with started(argv, limit=limits.impose, take=log.feed, clock=self._clock, handed=handed) as child:
+                yield child
+
+    @contextmanager
+    def _bare(self, program: Program, limits: Limiter, log: StepLog) -> Iterator[Child]:
+        """Start the program as it is, with home and temporary folders of its own."""
+        with private_folder(self._scratch()) as folder:
+            env = {**homes_of_tools(self._home), **_own_folders(folder), **program.env, MARKER: folder.name}
+            with started(
+                program.argv, limit=limits.impose, take=log.feed, clock=self._clock, cwd=program.cwd, env=env
+            ) as child:
+                yield child
+
+    def _view(self, command: Command, program: Program) -> dict[str, Mount]:
+        worktree = str(command.worktree)
+        folder = os.path.dirname(program.argv[0])
+        is_own = is_within(folder, worktree, os.path.realpath(worktree))
+        tools = tool_roots(
+            program.path if is_own else (*program.path, folder),
+            named_roots(program.env),
+            home=self._home,
+            hidden=(*self._git_dirs, worktree, str(self._private_root)),
+        )
+        return step_view(
+            system_view(self._home, command.network),
+            tools,
+            home=self._home,
+            worktree=worktree,
+            git_dirs=self._git_dirs,
+            readable=command.readable,
+            writable=command.writable,
+        )
+
+
+def _level(sandbox: Bubblewrap | Landlock | None) -> str:
+    return "none" if sandbox is None else type(sandbox).__name__.lower()
+
+
+def _own_folders(folder: Path) -> dict[str, str]:
+    return {"HOME": str(folder / "home"), "TMPDIR": str(folder / "tmp")}
+
+
+def _java_options(folder: Path) -> dict[str, str]:
+    """Return the variable that leads Java to the own folders: it does not look at the variables that others do."""
+    return {"JAVA_TOOL_OPTIONS": f"-Duser.home='{folder}/home' -Djava.io.tmpdir='{folder}/tmp'"}

@@ -1,0 +1,1 @@
+"""Sandbox: bubblewrap and Landlock, each proven before it is used."""

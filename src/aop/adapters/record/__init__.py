@@ -1,1 +1,0 @@
-"""The record on SQLite: its schema, its migrations, and the port's implementation."""

@@ -1,0 +1,1 @@
+"""Reporting: telemetry, the call log and notifications."""

@@ -1,0 +1,115 @@
+"""Tells every target in a thread of its own: what one of them does or does not do holds up nobody else.
+
+An event is told to a target once: the record says so before and after. If AOP is killed in between, it is told again.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from aop.adapters.reporting.targets import Machine, Tell, Unreached, way_to
+from aop.core.redaction.redactor import Redactor
+from aop.core.roles import Role
+from aop.kernel.config.people import NotificationRules
+from aop.kernel.gateway.gateway import Gateway
+from aop.kernel.gateway.principals import Principal
+from aop.supervisor.notices import Notice
+
+Log: TypeAlias = Callable[[str], None]
+WHO = Principal(role=Role.SYSTEM, actor="supervisor")
+
+
+class Notifications:
+    """Implements `aop.supervisor.notices.Notifier`."""
+
+    def __init__(self, gateway: Gateway, environ: Mapping[str, str], rules: NotificationRules, log: Log) -> None:
+        kernel = gateway.kernel
+        machine = Machine(environ=environ, clock=kernel.clock, timeout_seconds=rules.timeout_seconds)
+        self._stopping = threading.Event()
+        self._lines = {
+            name: _Line(name, persistent(way_to(target, machine), rules, self._stopping), gateway, log, self._stopping)
+            for name, target in rules.targets.items()
+        }
+        self._wanted = {name: frozenset(target.events) for name, target in rules.targets.items()}
+        self._redact: Redactor = kernel.redact
+
+    def send(self, notice: Notice) -> None:
+        clean = redacted(notice, self._redact)
+        for name, line in self._lines.items():
+            if notice.kind in self._wanted[name]:
+                line.queue.put(clean)
+
+    def close(self, wait_seconds: float) -> None:
+        """Let what is queued be told, for so long; the rest is told by the next supervisor."""
+        for line in self._lines.values():
+            line.queue.put(None)
+        for line in self._lines.values():
+            line.thread.join(wait_seconds)
+        self._stopping.set()
+
+
+def redacted(notice: Notice, redact: Redactor) -> Notice:
+    """Return a notice without secrets."""
+    return Notice(
+        event_id=notice.event_id,
+        kind=notice.kind,
+        feature_id=notice.feature_id,
+        title=redact(notice.title),
+        text=redact(notice.text),
+    )
+
+
+def persistent(tell: Tell, rules: NotificationRules, stopping: threading.Event) -> Tell:
+    """Return what tells a target, and tries again after a pause that grows where it only failed for now."""
+
+    def keep_telling(notice: Notice) -> None:
+        for attempt in range(1, rules.attempts + 1):
+            try:
+                return tell(notice)
+            except Unreached as unreached:
+                pause = rules.retry_after_seconds * 2 ** (attempt - 1)
+                if not unreached.for_now or attempt == rules.attempts or stopping.wait(pause):
+                    raise
+        return None
+
+    return keep_telling
+
+
+class _Line:
+    """One target, with what it is still to be told."""
+
+    def __init__(self, name: str, tell: Tell, gateway: Gateway, log: Log, stopping: threading.Event) -> None:
+        self._stopping = stopping
+        self.queue: queue.SimpleQueue[Notice | None] = queue.SimpleQueue()
+        self._name, self._tell, self._gateway, self._log = name, tell, gateway, log
+        self.thread = threading.Thread(target=self._work, name=f"notify-{name}", daemon=True)
+        self.thread.start()
+
+    def _work(self) -> None:
+        while (notice := self.queue.get()) is not None:
+            if self._note(notice, "sending") == "sending":
+                outcome = self._told(notice)
+                if self._stopping.is_set():
+                    return  # the record is closed by now: the next supervisor tells it again
+                self._note(notice, outcome)
+
+    def _told(self, notice: Notice) -> str:
+        try:
+            self._tell(notice)
+        except Unreached as unreached:
+            self._log(f"notifications: `{self._name}` was not told of {notice.event_id}: {unreached}")
+            return "failed"
+        return "sent"
+
+    def _note(self, notice: Notice, outcome: str) -> str:
+        given = {
+            "feature_id": notice.feature_id,
+            "event_id": notice.event_id,
+            "target": self._name,
+            "outcome": outcome,
+        }
+        answer = self._gateway.call(WHO, "notices.note", given)
+        return str(answer.data["outcome"]) if answer.error is None else "failed"

@@ -1,0 +1,148 @@
+"""Each way to reach people, once: told, or an `Unreached` that says why without naming an address or a key."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from aop.adapters.reporting.http_post import Post, post
+from aop.core.clock import Clock, timestamp
+from aop.kernel.config.people import NotificationTarget
+from aop.supervisor.notices import Notice
+
+Tell: TypeAlias = Callable[[Notice], None]
+APPLE_SCRIPT = "on run argv\n display notification (item 2 of argv) with title (item 1 of argv)\nend run"
+"""What is told comes as arguments: none of it is read as a script."""
+
+
+class Unreached(Exception):
+    """A target that was not reached; what only failed for now may be tried again."""
+
+    def __init__(self, why: str, *, for_now: bool = False) -> None:
+        super().__init__(why)
+        self.for_now = for_now
+
+
+class Machine(Struct, frozen=True, kw_only=True):
+    """What targets need of this machine."""
+
+    environ: Mapping[str, str]
+    clock: Clock
+    timeout_seconds: float
+
+
+def way_to(target: NotificationTarget, machine: Machine) -> Tell:
+    """Return what tells a target; whatever keeps it from doing so is raised when it is used."""
+    ways: Mapping[str, Callable[[Notice, NotificationTarget, Machine], None]] = {
+        "bell": _ring,
+        "desktop": _show,
+        "webhook": _webhook,
+        "slack": _slack,
+        "ntfy": _ntfy,
+    }
+    return lambda notice: ways[target.type](notice, target, machine)
+
+
+def signature(secret: str, at: str, body: bytes) -> str:
+    """Return what a webhook is signed with: HMAC-SHA256 over the time, a full stop, and the body."""
+    return "sha256=" + hmac.new(secret.encode(), f"{at}.".encode() + body, hashlib.sha256).hexdigest()
+
+
+# --- on this machine -------------------------------------------------------------------------------
+
+
+def _ring(_notice: Notice, _target: NotificationTarget, _machine: Machine) -> None:
+    if not sys.stderr.isatty():
+        raise Unreached("There is no terminal here to ring.")
+    sys.stderr.write("\a")
+    sys.stderr.flush()
+
+
+def _show(notice: Notice, _target: NotificationTarget, machine: Machine) -> None:
+    path = machine.environ.get("PATH", os.defpath)
+    title, text = f"AOP: {notice.title}", notice.text
+    # The desktop reads markup.
+    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    programs = {
+        "notify-send": ["--app-name=AOP", "--", title, escaped],
+        "osascript": ["-e", APPLE_SCRIPT, title, text],
+    }
+    found = [(shutil.which(name, path=path), words) for name, words in programs.items()]
+    program, words = next(((program, words) for program, words in found if program), (None, []))
+    if program is None:
+        raise Unreached("Neither `notify-send` nor `osascript` is installed here.")
+    try:
+        done = subprocess.run(
+            [program, *words],
+            env=dict(machine.environ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=machine.timeout_seconds,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Unreached(f"The desktop was not reached: {type(error).__name__}.", for_now=True) from error
+    if done.returncode:
+        raise Unreached(f"`{os.path.basename(program)}` ended with {done.returncode}.")
+
+
+# --- over HTTP -------------------------------------------------------------------------------------
+
+
+def _webhook(notice: Notice, target: NotificationTarget, machine: Machine) -> None:
+    now = machine.clock.now()
+    body = msgspec.json.encode({**msgspec.to_builtins(notice), "at": timestamp(now)})
+    at = str(int(now.timestamp()))
+    headers = {
+        "Content-Type": "application/json",
+        "X-AOP-Event": notice.event_id,
+        "X-AOP-Timestamp": at,
+        "X-AOP-Signature": signature(_secret(target, machine), at, body),
+    }
+    _posted(target, machine, headers, body)
+
+
+def _slack(notice: Notice, target: NotificationTarget, machine: Machine) -> None:
+    text = f"AOP: {notice.title}\n{notice.text}"
+    # What Slack reads as a link or as a call to everybody begins with `<`.
+    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    _posted(target, machine, {"Content-Type": "application/json"}, msgspec.json.encode({"text": escaped}))
+
+
+def _ntfy(notice: Notice, target: NotificationTarget, machine: Machine) -> None:
+    headers = {"Content-Type": "text/plain; charset=utf-8", "Title": f"AOP: {notice.title}"}
+    if target.secret_env:
+        headers["Authorization"] = f"Bearer {_secret(target, machine)}"
+    _posted(target, machine, headers, notice.text.encode(errors="replace"))
+
+
+def _posted(target: NotificationTarget, machine: Machine, headers: Mapping[str, str], body: bytes) -> None:
+    url = _variable(target.url_env, machine)
+    if not url.startswith(("https://", "http://")):
+        raise Unreached(f"`{target.url_env}` holds no address that begins with `https://` or `http://`.")
+    answered = post(Post(url=url, headers=headers, body=body), machine.environ, timeout_seconds=machine.timeout_seconds)
+    if answered.problem:
+        raise Unreached(answered.problem, for_now=True)
+    if not 200 <= answered.status < 300:
+        is_for_now = answered.status in (408, 425, 429) or answered.status >= 500
+        raise Unreached(f"It answered with HTTP {answered.status}.", for_now=is_for_now)
+
+
+def _secret(target: NotificationTarget, machine: Machine) -> str:
+    return _variable(target.secret_env, machine)
+
+
+def _variable(name: str, machine: Machine) -> str:
+    value = machine.environ.get(name, "").strip()
+    if not value:
+        raise Unreached(f"The variable `{name}` is not set.")
+    return value

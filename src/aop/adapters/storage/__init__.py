@@ -1,0 +1,1 @@
+"""Storage: the SQLite databases behind the record and the engine."""

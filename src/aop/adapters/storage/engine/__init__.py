@@ -1,0 +1,1 @@
+"""Durable engine: DBOS on a SQLite database."""

@@ -1,0 +1,1 @@
+"""Record on SQLite: documents, journal, operations and migrations."""

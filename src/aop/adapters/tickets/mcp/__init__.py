@@ -1,0 +1,1 @@
+"""MCP clients: upstream servers, their operations, retries and failures."""

@@ -1,0 +1,1 @@
+"""Set-up of ticket systems: servers, settings, installation."""

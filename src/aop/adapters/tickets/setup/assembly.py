@@ -1,0 +1,113 @@
+"""Puts together what an agent works on tickets with: the ports of the providers that the settings name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+
+from aop.adapters.machine.clock import SystemClock, new_id
+from aop.adapters.tickets.mcp.stdio_client import ServerCommand
+from aop.adapters.tickets.mcp.upstream import ServerOperation, Upstream, outbound_portal
+from aop.adapters.tickets.setup.addresses import is_atlassian_cloud
+from aop.adapters.tickets.setup.servers import CONFLUENCE, GITLAB, JIRA, PROVIDERS, SERVERS, server_command, waits
+from aop.adapters.tickets.setup.settings import LOCAL, ChosenSystems, local_server, ticket_settings
+from aop.adapters.tickets.systems import confluence, gitlab, jira, local_ports
+from aop.adapters.tickets.systems.confluence import ConfluenceDocs
+from aop.adapters.tickets.systems.gitlab import GitlabVcs
+from aop.adapters.tickets.systems.jira import JiraTracker
+from aop.adapters.tickets.systems.local_ports import LocalDocs, LocalTracker, LocalVcs
+from aop.brains.ports import Brain
+from aop.core.redaction.redactor import Redactor
+from aop.tickets.ports import DocsPort, TrackerPort, VcsPort
+from aop.tickets.steps import Desk, Ledger
+
+_TABLES: Mapping[str, Mapping[str, ServerOperation]] = {
+    LOCAL: local_ports.TABLE,
+    JIRA: jira.TABLE,
+    CONFLUENCE: confluence.TABLE,
+    GITLAB: gitlab.TABLE,
+}
+_APPROVALS: Mapping[str, Mapping[str, ServerOperation]] = {LOCAL: local_ports.APPROVAL, GITLAB: gitlab.APPROVAL}
+
+
+@contextmanager
+def ticket_desk(
+    environ: Mapping[str, str], product: str, brain: Brain, ledger: Ledger, redact: Redactor
+) -> Iterator[Desk]:
+    """Have everything that a ticket is worked on with; the servers of the providers end with it.
+
+    Raises: TicketSettingMissing, TicketProviderUnsupported, OutboundServerMissing.
+    """
+    settings, chosen = ticket_settings(environ, product)
+    with outbound_ports(environ, chosen, redact) as (tracker, vcs, docs):
+        yield Desk(
+            tracker=tracker,
+            vcs=vcs,
+            docs=docs,
+            brain=brain,
+            ledger=ledger,
+            clock=SystemClock(),
+            redact=redact,
+            new_fence=lambda: new_id("data"),
+            settings=settings,
+        )
+
+
+@contextmanager
+def outbound_ports(
+    environ: Mapping[str, str], chosen: ChosenSystems, redact: Callable[[str], str]
+) -> Iterator[tuple[TrackerPort, VcsPort, DocsPort]]:
+    """Have the ports of the chosen providers; a server starts when it is first asked, and ends with the block."""
+    # The ticket is told of a system that cannot be spoken to before that is asked for anything.
+    vcs = chosen.vcs or chosen.tracker
+    commands = _commands(frozenset([chosen.tracker, vcs, chosen.docs]), environ, may_approve=chosen.may_approve)
+    with outbound_portal() as portal, ExitStack() as ends:
+        upstreams: dict[str, Upstream] = {}
+        for providers, command in commands:
+            tables = [_TABLES[name] for name in providers]
+            tables += [_APPROVALS[name] for name in providers if chosen.may_approve and name == vcs]
+            needed = tuple(row for table in tables for row in table.values())
+            upstream = Upstream(command, needed, portal, redact)
+            ends.callback(upstream.close)
+            upstreams.update(dict.fromkeys(providers, upstream))
+        yield (
+            _tracker(chosen.tracker, upstreams[chosen.tracker], environ),
+            _vcs(chosen, upstreams[vcs], environ),
+            _docs(chosen.docs, upstreams[chosen.docs], environ),
+        )
+
+
+def _commands(
+    names: frozenset[str], environ: Mapping[str, str], *, may_approve: bool
+) -> Sequence[tuple[Sequence[str], ServerCommand]]:
+    """Return the servers that are needed, each with the providers that are spoken to through it."""
+    found: list[tuple[Sequence[str], ServerCommand]] = []
+    if LOCAL in names:
+        found.append(((LOCAL,), local_server(environ)))
+    for server in SERVERS.values():
+        through = tuple(
+            name for name, provider in PROVIDERS.items() if name in names and provider.server == server.name
+        )
+        if through:
+            command = server_command(server, frozenset(through), environ, may_approve=may_approve)
+            found.append((through, command))
+    return found
+
+
+def _tracker(name: str, upstream: Upstream, environ: Mapping[str, str]) -> TrackerPort:
+    if name == JIRA:
+        is_cloud = is_atlassian_cloud(environ[PROVIDERS[JIRA].address])
+        return JiraTracker(upstream, waits=waits(environ), is_cloud=is_cloud)
+    return LocalTracker(upstream)
+
+
+def _vcs(chosen: ChosenSystems, upstream: Upstream, environ: Mapping[str, str]) -> VcsPort:
+    if chosen.vcs == GITLAB:
+        return GitlabVcs(upstream, waits=waits(environ), groups=chosen.groups)
+    return LocalVcs(upstream)
+
+
+def _docs(name: str, upstream: Upstream, environ: Mapping[str, str]) -> DocsPort:
+    if name == CONFLUENCE:
+        return ConfluenceDocs(upstream, waits=waits(environ))
+    return LocalDocs(upstream)

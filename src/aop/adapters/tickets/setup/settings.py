@@ -1,0 +1,147 @@
+"""What the environment says about the work on tickets: providers, states, pages; no id or address has a default."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from aop.adapters.tickets.mcp.stdio_client import ServerCommand
+from aop.adapters.tickets.setup.servers import PASSED_ON, PROVIDERS, listed_words
+from aop.brains.budgets import LoopLimits
+from aop.core.errors import Json, TicketProviderUnsupported, TicketSettingMissing
+from aop.tickets.steps import TicketSettings
+
+LOCAL = "LOCAL"
+LOCAL_FOLDER = "AOP_LOCAL_FOLDER"
+VCS_PROVIDER, TRACKER_PROVIDER, KNOWLEDGE_PROVIDER = "VCS_PROVIDER", "TRACKER_PROVIDER", "KNOWLEDGE_PROVIDER"
+SUPPORTED = {
+    VCS_PROVIDER: (LOCAL, "GITLAB"),
+    TRACKER_PROVIDER: (LOCAL, "JIRA"),
+    KNOWLEDGE_PROVIDER: (LOCAL, "CONFLUENCE"),
+}
+STATES = ("WORKFLOW_STATE_INITIAL", "WORKFLOW_STATE_SUCCESS")
+ALLOWLISTED_GROUPS = "ALLOWLISTED_GROUPS"
+SCAFFOLDING = "scaffolding"
+NO_LIMIT = "none"
+
+_COST = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,4})?")
+
+
+class ChosenSystems(Struct, frozen=True, kw_only=True):
+    """Which system is behind each port."""
+
+    vcs: str
+    """Empty: one that AOP cannot speak to."""
+    tracker: str
+    docs: str
+    groups: tuple[str, ...]
+    """The groups whose projects may be worked on; none: all."""
+    may_approve: bool = False
+
+
+def ticket_settings(environ: Mapping[str, str], product: str) -> tuple[TicketSettings, ChosenSystems]:
+    """Read the settings of the scaffolder or of the reviewer.
+
+    Raises: TicketSettingMissing, with everything that is missing; TicketProviderUnsupported.
+    """
+    named = _providers(environ, product)
+    unsupported = named[VCS_PROVIDER] if named[VCS_PROVIDER].upper() not in SUPPORTED[VCS_PROVIDER] else ""
+    providers = {name: provider.upper() for name, provider in named.items() if provider != unsupported}
+    wanted = (*(STATES if product == SCAFFOLDING else ()), "ARCHITECTURE_DOC_PAGE_ID")
+    found = {name: environ.get(name, "").strip() for name in wanted}
+    missing: list[Json] = [name for name, value in (*named.items(), *found.items()) if not value]
+    missing += [name for name in _needed(set(providers.values())) if not environ.get(name, "").strip()]
+    if missing:
+        names = ", ".join(f"`{name}`" for name in missing)
+        raise TicketSettingMissing(f"The environment lacks {names}.", missing=missing)
+    may_approve = product != SCAFFOLDING and _switch(environ, "CODE_REVIEW_ALLOW_APPROVE", default=False)
+    settings = TicketSettings(
+        state_initial=found.get(STATES[0], ""),
+        state_success=found.get(STATES[1], ""),
+        architecture_page_id=found["ARCHITECTURE_DOC_PAGE_ID"],
+        rollback_on_failure=_switch(environ, "TRACKER_ROLLBACK_ON_FAILURE", default=True),
+        max_diff_chars=whole_number_of(environ, "CODE_REVIEW_MAX_DIFF_CHARS", 60_000),
+        unsupported_vcs=unsupported[:40],
+        recovery_enabled=_switch(environ, "AGENT_RECOVERY_ENABLED", default=False),
+        may_approve=may_approve,
+        limits=_limits(environ),
+    )
+    return settings, ChosenSystems(
+        vcs=providers.get(VCS_PROVIDER, ""),
+        tracker=providers[TRACKER_PROVIDER],
+        docs=providers[KNOWLEDGE_PROVIDER],
+        groups=listed_words(environ.get(ALLOWLISTED_GROUPS, "")),
+        may_approve=may_approve,
+    )
+
+
+def _limits(environ: Mapping[str, str]) -> LoopLimits:
+    """Return what a model in a loop may use; only what it costs may be left open, for models without a price."""
+    cost = environ.get("AGENTIC_MAX_COST_USD", "").strip() or "1.00"
+    if cost != NO_LIMIT and not _COST.fullmatch(cost):
+        raise TicketSettingMissing(
+            f"`AGENTIC_MAX_COST_USD` is neither an amount such as `1.00` nor `{NO_LIMIT}`.",
+            missing=["AGENTIC_MAX_COST_USD"],
+        )
+    return LoopLimits(
+        max_iterations=whole_number_of(environ, "AGENTIC_MAX_ITERATIONS", 20),
+        max_seconds=float(whole_number_of(environ, "AGENTIC_MAX_SECONDS", 900)),
+        max_tokens=whole_number_of(environ, "AGENTIC_MAX_TOKENS", 1_000_000),
+        max_cost_usd=None if cost == NO_LIMIT else float(cost),
+    )
+
+
+def local_server(environ: Mapping[str, str]) -> ServerCommand:
+    """Return how LOCAL's server is started; it sees nothing of the environment but what it needs."""
+    return ServerCommand(
+        name="local",
+        command=sys.executable,
+        args=("-m", "aop.adapters.tickets.systems.local.server", os.path.abspath(environ[LOCAL_FOLDER])),
+        env={name: environ[name] for name in PASSED_ON if name in environ},
+    )
+
+
+def _providers(environ: Mapping[str, str], product: str) -> dict[str, str]:
+    """Return the provider of each port as the environment names it; empty where it names none."""
+    own = "SCAFFOLDING_" if product == SCAFFOLDING else ""
+    found = {name: (environ.get(f"{own}{name}") or environ.get(name) or "").strip() for name in SUPPORTED}
+    for name, provider in found.items():
+        # A reviewer with a tracker tells the ticket.
+        told = product != SCAFFOLDING and name == VCS_PROVIDER
+        if provider and provider.upper() not in SUPPORTED[name] and not told:
+            supported: list[Json] = [*SUPPORTED[name]]
+            raise TicketProviderUnsupported(
+                f"`{name}` is `{provider[:40]}`, which this AOP cannot speak to.", variable=name, supported=supported
+            )
+    return found
+
+
+def _needed(providers: set[str]) -> list[str]:
+    """Return the variables without which providers cannot be spoken to."""
+    known = [PROVIDERS[name] for name in PROVIDERS if name in providers]
+    return [
+        *([LOCAL_FOLDER] if LOCAL in providers else []),
+        *(name for provider in known for name in (provider.address, provider.token)),
+    ]
+
+
+def whole_number_of(environ: Mapping[str, str], name: str, default: int) -> int:
+    """Return the number that a variable holds.
+
+    Raises: TicketSettingMissing.
+    """
+    text = environ.get(name, "").strip() or str(default)
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise TicketSettingMissing(f"`{name}` is no whole number.", missing=[name])
+    return int(text)
+
+
+def _switch(environ: Mapping[str, str], name: str, *, default: bool) -> bool:
+    text = environ.get(name, "").strip().lower()
+    if text not in ("", "true", "false"):
+        raise TicketSettingMissing(f"`{name}` is neither `true` nor `false`.", missing=[name])
+    return default if not text else text == "true"

@@ -1,0 +1,1 @@
+"""Remote systems: Jira, Confluence, GitLab and the local provider."""

@@ -1,0 +1,257 @@
+"""GITLAB as the version control system, through `@zereight/mcp-gitlab`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aop.adapters.tickets.mcp.operation_table import TablePort
+from aop.adapters.tickets.mcp.retries import patiently
+from aop.adapters.tickets.mcp.upstream import ServerOperation, Upstream
+from aop.adapters.tickets.systems.gitlab_diffs import Position, positions, unified
+from aop.core.errors import RemoteNotFound, RemoteRejected
+from aop.reviews.report import CodeReviewReport
+from aop.tickets.comments import is_marked, marked
+from aop.tickets.ports import MergeRequest, PublishedNote
+from aop.tickets.review.notes import ReviewNote, missing_notes
+from aop.tickets.scaffold_plan import PlannedFile
+
+PAGE = 100
+COMMITS_LOOKED_AT = 20
+
+_WHERE = {"project": "project_id"}
+_NUMBER = {**_WHERE, "number": "merge_request_iid"}
+_PAGES = {"page": "page", "most": "per_page"}
+
+TABLE: Mapping[str, ServerOperation] = {
+    "get_project": ServerOperation("get_project", _WHERE),
+    "get_branch": ServerOperation("get_branch", {**_WHERE, "branch": "branch_name"}),
+    "create_branch": ServerOperation("create_branch", {**_WHERE, "branch": "branch", "base": "ref"}),
+    "list_commits": ServerOperation("list_commits", {**_WHERE, "branch": "ref_name", "most": "per_page"}),
+    "read_file": ServerOperation("get_file_contents", {**_WHERE, "path": "file_path", "ref": "ref"}),
+    "list_tree": ServerOperation("get_repository_tree", {**_WHERE, "path": "path", "ref": "ref"}),
+    "commit": ServerOperation(
+        "push_files", {**_WHERE, "branch": "branch", "message": "commit_message", "files": "files"}
+    ),
+    "create_merge_request": ServerOperation(
+        "create_merge_request",
+        {**_WHERE, "branch": "source_branch", "base": "target_branch", "title": "title", "text": "description"},
+    ),
+    "list_merge_requests": ServerOperation(
+        "list_merge_requests", {**_WHERE, "branch": "source_branch", "state": "state", "whose": "scope"}
+    ),
+    "get_merge_request": ServerOperation("get_merge_request", _NUMBER),
+    "list_diffs": ServerOperation("list_merge_request_diffs", {**_NUMBER, **_PAGES}),
+    "list_notes": ServerOperation("get_merge_request_notes", {**_NUMBER, **_PAGES}),
+    "add_note": ServerOperation("create_merge_request_note", {**_NUMBER, "text": "body"}),
+    "add_thread": ServerOperation("create_merge_request_thread", {**_NUMBER, "text": "body", "position": "position"}),
+    "who_am_i": ServerOperation("whoami", {}),
+}
+APPROVAL: Mapping[str, ServerOperation] = {
+    "get_approvals": ServerOperation("get_merge_request_approval_state", _NUMBER),
+    "approve": ServerOperation("approve_merge_request", {**_NUMBER, "head": "sha"}),
+}
+
+
+def denied_tools(*, may_approve: bool) -> str:
+    """Return a pattern of all tools but ours, which the server takes up to 200 characters, and else ignores."""
+    state, approve = ("|_ap.*", "|approve_m.*") if may_approve else ("", "")
+    return (
+        f"^(?!(whoami|push_files|get_(project|branch|file_c.*|repository_tree|merge_request(|_notes{state}))"
+        f"|list_(commits|merge_request(s|_diffs))|create_(branch|merge_request(|_note|_thread)){approve})$)"
+    )
+
+
+class GitlabVcs(TablePort):
+    """Implements `aop.tickets.ports.VcsPort`."""
+
+    table = TABLE
+    ours = APPROVAL
+
+    def __init__(self, upstream: Upstream, *, waits: Sequence[float], groups: Sequence[str] = ()) -> None:
+        super().__init__(upstream)
+        self.waits = waits
+        self._groups = groups
+        self._allowed: set[str] = set()
+
+    @patiently
+    async def resolve_project(self, project: str) -> str:
+        return str((await self._project(project))["id"])
+
+    @patiently
+    async def validate_branch_existence(self, project: str, branch: str) -> bool:
+        # A project that is not there has no branches either, and must not pass for one without this branch.
+        await self._project(project)
+        return await self._head(project, branch) is not None
+
+    @patiently
+    async def create_branch(self, project: str, branch: str, *, base: str | None) -> None:
+        base = base or str((await self._project(project))["default_branch"])
+        head = await self._head(project, branch)
+        if head is None:
+            await self._call("create_branch", project=project, branch=branch, base=base)
+        elif head != await self._head(project, base):
+            raise RemoteRejected(
+                f"The branch `{branch}` was made by somebody else meanwhile.",
+                branch=branch,
+                hint="Look at the branch; delete it, or name another `branch_slug` in the ticket, and start again.",
+            )
+
+    @patiently
+    async def commit_changes(
+        self, project: str, branch: str, message: str, files: Sequence[PlannedFile], *, marker: str
+    ) -> str:
+        await self._check(project)
+        known = await self._call("list_commits", project=project, branch=branch, most=COMMITS_LOOKED_AT)
+        made = next((each for each in known if is_marked(each["message"], marker)), None)
+        if made is None:
+            made = await self._committed(project, branch, marked(message, marker), files)
+        return str(made["id"])
+
+    @patiently
+    async def find_merge_request(self, project: str, branch: str) -> MergeRequest | None:
+        return await self._newest(project, branch)
+
+    @patiently
+    async def create_merge_request(
+        self, project: str, branch: str, *, base: str | None, title: str, description: str
+    ) -> MergeRequest:
+        found = await self._newest(project, branch)
+        if found is not None and found.state == "opened":
+            return found
+        base = base or str((await self._project(project))["default_branch"])
+        made = await self._call(
+            "create_merge_request", project=project, branch=branch, base=base, title=title, text=description
+        )
+        return _merge_request(made)
+
+    @patiently
+    async def get_merge_request(self, project: str, number: str) -> MergeRequest:
+        await self._check(project)
+        return _merge_request(await self._call("get_merge_request", project=project, number=number))
+
+    @patiently
+    async def get_merge_request_diff(self, project: str, number: str) -> str:
+        await self._check(project)
+        return unified(await self._all("list_diffs", project, number))
+
+    @patiently
+    async def get_published_notes(self, project: str, number: str) -> Sequence[PublishedNote]:
+        await self._check(project)
+        notes = await self._all("list_notes", project, number)
+        return [PublishedNote(body=note.get("body") or "", resolved=bool(note.get("resolved"))) for note in notes]
+
+    @patiently
+    async def publish_review(self, project: str, number: str, report: CodeReviewReport, *, marker: str) -> None:
+        await self._check(project)
+        known = [note.get("body") or "" for note in await self._all("list_notes", project, number)]
+        missing = missing_notes(report, known, marker=marker)
+        places: Mapping[tuple[str, int], Position] = {}
+        if any(note.line is not None for note in missing):
+            shown = await self._call("get_merge_request", project=project, number=number)
+            places = positions(await self._all("list_diffs", project, number), shown["diff_refs"])
+        for note in missing:
+            await self._publish(project, number, note, places)
+
+    @patiently
+    async def approve_merge_request(self, project: str, number: str, *, head: str) -> None:
+        await self._check(project)
+        where = {"project": project, "number": number}
+        known = await self._call("get_approvals", **where)
+        if await self._name() not in known["approved_by_usernames"]:
+            await self._call("approve", **where, head=head)
+
+    @patiently
+    async def who_am_i(self) -> str:
+        """Return the name of the account that the token belongs to."""
+        return await self._name()
+
+    async def _name(self) -> str:
+        return str((await self._call("who_am_i"))["username"])
+
+    async def _publish(
+        self, project: str, number: str, note: ReviewNote, places: Mapping[tuple[str, int], Position]
+    ) -> None:
+        """Write a note at its line; where GitLab does not know that line, it names it (REV-53)."""
+        where = {"project": project, "number": number}
+        if note.path is None or note.line is None:
+            await self._call("add_note", **where, text=note.text)
+            return
+        position = places.get((note.path, note.line))
+        try:
+            if position is not None:
+                await self._call("add_thread", **where, text=note.text, position=position)
+                return
+        except RemoteRejected as rejected:
+            if rejected.facts["status"] != 400:
+                raise
+        await self._call("add_note", **where, text=f"`{note.path}`, line {note.line}:\n{note.text}")
+
+    async def _committed(self, project: str, branch: str, message: str, files: Sequence[PlannedFile]) -> Any:
+        pushed = [{"file_path": file.path, "content": file.content, "action": "create"} for file in files]
+        where = {"project": project, "branch": branch}
+        try:
+            return await self._call("commit", **where, message=message, files=pushed)
+        except RemoteRejected as rejected:
+            # GitLab takes all of a commit or nothing of it.
+            if "already exists" not in rejected.message:
+                raise
+        for file in pushed:
+            if await self._has_file(file["file_path"], **where):
+                file["action"] = "update"
+        return await self._call("commit", **where, message=message, files=pushed)
+
+    async def _has_file(self, path: str, *, project: str, branch: str) -> bool:
+        try:
+            await self._call("read_file", project=project, path=path, ref=branch)
+        except RemoteNotFound:
+            return False
+        return True
+
+    async def _newest(self, project: str, branch: str) -> MergeRequest | None:
+        await self._check(project)
+        found = await self._call("list_merge_requests", project=project, branch=branch, state="all", whose="all")
+        return max(map(_merge_request, found), key=lambda each: int(each.number), default=None)
+
+    async def _head(self, project: str, branch: str) -> str | None:
+        try:
+            return str((await self._call("get_branch", project=project, branch=branch))["commit"]["id"])
+        except RemoteNotFound:
+            return None
+
+    async def _all(self, operation: str, project: str, number: str) -> Sequence[Any]:
+        """Return everything that comes in pages."""
+        found: list[Any] = []
+        while len(found) % PAGE == 0:
+            page = await self._call(operation, project=project, number=number, page=len(found) // PAGE + 1, most=PAGE)
+            if not page:
+                break
+            found += page
+        return found
+
+    async def _check(self, project: str) -> None:
+        if self._groups and project not in self._allowed:
+            await self._project(project)
+
+    async def _project(self, project: str) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = await self._call("get_project", project=project)
+        path = str(found["path_with_namespace"])
+        if self._groups and not any(path.startswith(f"{group.strip('/')}/") for group in self._groups):
+            raise RemoteRejected(
+                f"The project `{path}` is in none of the groups that `ALLOWLISTED_GROUPS` names.",
+                project=path,
+                hint="Name a project of one of these groups in the ticket, or add its group to the variable.",
+            )
+        self._allowed.add(project)
+        return found
+
+
+def _merge_request(found: Mapping[str, Any]) -> MergeRequest:
+    return MergeRequest(
+        number=str(found["iid"]),
+        url=str(found["web_url"]),
+        state=str(found["state"]),
+        source_branch=str(found["source_branch"]),
+        target_branch=str(found["target_branch"]),
+        head=str(found.get("sha") or ""),
+    )

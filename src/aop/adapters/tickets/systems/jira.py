@@ -1,0 +1,148 @@
+"""JIRA as the tracker, through `mcp-atlassian`: Data Center with wiki text, Cloud with Markdown that becomes ADF."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aop.adapters.tickets.mcp.operation_table import TablePort
+from aop.adapters.tickets.mcp.retries import patiently
+from aop.adapters.tickets.mcp.upstream import ServerOperation, Upstream
+from aop.adapters.tickets.systems.wiki_text import as_wiki
+from aop.core.errors import Json, RemoteRejected, RemoteUnavailable
+from aop.tickets.comments import MARKER, marked
+from aop.tickets.mission.keys import ticket_key
+from aop.tickets.ports import Ticket
+
+MOST_COMMENTS = 100
+"""The most that the server returns; they are the newest."""
+
+_KEY = {"key": "issue_key"}
+
+TABLE: Mapping[str, ServerOperation] = {
+    "get_ticket": ServerOperation(
+        "jira_get_issue", {**_KEY, "fields": "fields", "comments": "comment_limit", "viewed": "update_history"}
+    ),
+    "search": ServerOperation("jira_search", {"query": "jql", "fields": "fields", "most": "limit"}),
+    "add_comment": ServerOperation("jira_add_comment", {**_KEY, "text": "body"}),
+    "update_description": ServerOperation(
+        "jira_update_issue", {**_KEY, "values": "fields", "returned": "return_fields"}
+    ),
+    "list_transitions": ServerOperation("jira_get_transitions", _KEY),
+    "do_transition": ServerOperation("jira_transition_issue", {**_KEY, "transition": "transition_id"}),
+}
+
+_FENCE = re.compile(r"^(?:```|~~~).*$", re.MULTILINE)
+_ARROW = re.compile(r"\s*->\s*")
+
+
+class JiraTracker(TablePort):
+    """Implements `aop.tickets.ports.TrackerPort`."""
+
+    table = TABLE
+    prefix = "jira_"
+
+    def __init__(self, upstream: Upstream, *, waits: Sequence[float], is_cloud: bool) -> None:
+        super().__init__(upstream)
+        self.waits = waits
+        self._is_cloud = is_cloud
+
+    @patiently
+    async def get_ticket(self, key: str) -> Ticket:
+        found = await self._issue(key, "summary,description,status")
+        return Ticket(
+            key=key,
+            summary=str(found.get("summary") or ""),
+            description=found.get("description"),
+            status=str(found["status"]["name"]),
+        )
+
+    @patiently
+    async def add_comment(self, key: str, text: str, *, marker: str) -> None:
+        if not any(is_marked(body, marker) for body in await self._comments(key)):
+            await self._call("add_comment", key=key, text=self._shown(marked(text, marker)))
+
+    @patiently
+    async def update_task_description(self, key: str, addition: str) -> None:
+        description = str((await self._issue(key, "description")).get("description") or "")
+        # What was written comes back in other markup: only its words can be compared.
+        if _bare(_FENCE.sub("", addition)) not in _bare(description):
+            text = f"{description.rstrip()}\n\n{self._shown(addition)}\n"
+            await self._call(
+                "update_description", key=key, values=json.dumps({"description": text}), returned="summary"
+            )
+
+    @patiently
+    async def update_status(self, key: str, state: str) -> None:
+        found = await self._transition(key, state)
+        if found is not None:
+            await self._call("do_transition", key=key, transition=found)
+
+    @patiently
+    async def check_status(self, key: str, state: str) -> None:
+        await self._transition(key, state)
+
+    async def _transition(self, key: str, state: str) -> str | None:
+        """Return the id of the transition that leads to a state; None if the ticket is there."""
+        # `Start review -> In Review` names a transition and where it leads, where the two differ.
+        transition, wanted = (_ARROW.split(state, maxsplit=1) * 2)[:2]
+        if (await self._issue(key, "status"))["status"]["name"].casefold() == wanted.casefold():
+            return None
+        known = await self._call("list_transitions", key=key)
+        names = {transition.casefold(), wanted.casefold()}
+        found = [
+            each for each in known if names & {str(each.get(name, "")).casefold() for name in ("name", "to_status")}
+        ]
+        if not found:
+            offered: list[Json] = [each["name"] for each in known]
+            raise RemoteRejected(
+                f"No transition of `{key}` is called `{transition}`; there are:"
+                f" {', '.join(f'`{name}`' for name in offered) or 'none'}.",
+                transitions=offered,
+                hint="Set the workflow's variable to `TRANSITION -> STATE`, with one of these transitions.",
+            )
+        return str(found[0]["id"])
+
+    @patiently
+    async def finds_tickets(self, query: str) -> bool:
+        """Tell whether there is a ticket that a query finds."""
+        return bool(await self._found(query))
+
+    async def _found(self, query: str) -> Sequence[Mapping[str, Any]]:
+        found: Any = await self._call("search", query=query, fields="comment", most=1)
+        return [dict(issue) for issue in found["issues"]]
+
+    async def _issue(self, key: str, fields: str) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = await self._call(
+            "get_ticket",
+            key=ticket_key(key),
+            fields=fields,
+            comments=MOST_COMMENTS if fields == "comment" else 0,
+            viewed=False,
+        )
+        return found
+
+    async def _comments(self, key: str) -> Sequence[str]:
+        """Return the texts of a ticket's comments.
+
+        The server shows comments that it could not read as none: before that is believed, the ticket is looked for.
+        """
+        known = (await self._issue(key, "comment")).get("comments") or ()
+        if not known and any(issue.get("comments") for issue in await self._found(f'key = "{key}"')):
+            raise RemoteUnavailable(f"The comments of `{key}` could not be read, so that none was written.")
+        return [str(comment["body"]) for comment in known]
+
+    def _shown(self, text: str) -> str:
+        return text if self._is_cloud else as_wiki(text)
+
+
+def is_marked(body: str, marker: str) -> bool:
+    """Tell whether a comment was written by that step, whatever Jira made of its markup."""
+    mark = _bare(f"{MARKER}: {marker}")
+    return any(_bare(line) == mark for line in body.splitlines())
+
+
+def _bare(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9/]", "", text)

@@ -1,0 +1,1 @@
+"""Local provider: tickets, merge requests and pages without an account."""
