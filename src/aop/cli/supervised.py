@@ -189,7 +189,7 @@ def open_door(
 
     if not needs_door(choices, settings.environ):
         return nullcontext("")
-    from aop.mcpserver.beside import served_beside
+    from aop.mcpserver.in_background import served_beside
 
     kernel = app.gateway.kernel
     why = kernel.processes.why_ports_stay_open(kernel.config().policy.execution.sandbox)

@@ -32,7 +32,7 @@ from aop.kernel.gateway.calls import Envelope, refused
 from aop.kernel.gateway.gateway import Asked, Gateway
 from aop.kernel.gateway.principals import Principal
 from aop.mcpserver.brief_calls import BriefCalls
-from aop.mcpserver.publishing import OPERATION_ID, names_by_alias, published
+from aop.mcpserver.tool_listing import OPERATION_ID, names_by_alias, published
 from aop.wiring.build import make_ready_for_threads
 
 CALLS_AT_ONCE = 64
