@@ -18,9 +18,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from aop.cli.examples import EXAMPLES
 from aop.cli.main import VERBS
-from aop.cli.parsing import Parser
+from aop.cli.shell.examples import EXAMPLES
+from aop.cli.shell.parser import Parser
 from aop.core.roles import Role
 from aop.core.version import VERSION
 from aop.kernel.contracts.schemas import tool_schemas

@@ -12,7 +12,7 @@ import pytest
 from mcp_types.version import LATEST_PROTOCOL_VERSION, SUPPORTED_PROTOCOL_VERSIONS
 
 from aop.adapters.config.reader import bundled_texts
-from aop.cli.exits import EXIT_OF_MOVE
+from aop.cli.shell.exits import EXIT_OF_MOVE
 from aop.core.errors import Refusal, all_refusals
 from aop.core.text.front_matter import split_front_matter
 from aop.core.text.yaml import parse_yaml

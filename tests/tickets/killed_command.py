@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from aop.adapters.tickets.ledger import TicketLedger
-from aop.cli.terminal import Terminal
-from aop.cli.ticket import carry_out
+from aop.cli.shell.terminal import Terminal
+from aop.cli.tickets.ticket import carry_out
 from aop.core.errors import Json
 from aop.core.run import RunId
 from aop.wiring.build import Settings

@@ -9,22 +9,23 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
-from aop.cli.exits import Exit
 from aop.cli.lean_imports import import_leanly
-from aop.cli.terminal import OutputLost, Terminal
+from aop.cli.shell.exits import Exit
+from aop.cli.shell.terminal import OutputLost, Terminal
 from aop.core.errors import Refusal
 from aop.core.version import VERSION
 
 if TYPE_CHECKING:  # `main` imports it, in its own way
     import argparse
 
+# The folder of the verbs, the heading above them in `aop --help`, and each verb with what it does.
 GROUPS = {
-    "to begin": {
+    ("begin", "to begin"): {
         "init": "write the configuration of this repository, after showing it",
         "doctor": "check this machine and this repository, and say how to repair what is wrong",
         "demo": "watch five features go from specs to merged commits, in a throw-away repository",
     },
-    "to let agents work": {
+    ("run", "to let agents work"): {
         "run": "bring every spec to `ready to merge`, or to a question",
         "add": "put specs into the run that is going on",
         "watch": "see a run while it goes on, one line for each feature",
@@ -34,7 +35,7 @@ GROUPS = {
         "stop": "end the run that is going on; `aop resume` takes it up again",
         "gated": "let one agent work through a plan, one judged step at a time",
     },
-    "to decide": {
+    ("decide", "to decide"): {
         "status": "list all features of this repository",
         "inbox": "list what people are asked",
         "answer": "answer a question of the inbox",
@@ -45,11 +46,11 @@ GROUPS = {
         "undo": "go back to an earlier tree of a feature, after showing them",
         "delete": "remove a feature, after showing what goes; worktree and branch only if you say so",
     },
-    "tickets": {
+    ("tickets", "tickets"): {
         "ticket": "make a branch, a commit and a merge request from a ticket, and review them",
         "outbound": "list the systems around tickets, or install their MCP servers",
     },
-    "agents, models and tools": {
+    ("agents", "agents, models and tools"): {
         "agents": "list the coding agents of this machine, install one, or try one",
         "brain": "ask a model one question, and say what it took",
         "token": "hand out, list or revoke the tokens that agents come in with",
@@ -58,7 +59,7 @@ GROUPS = {
         "tools": "list the tools, and write or check the files that describe them to other programs",
         "call": "call any tool through the gateway, and print its whole answer",
     },
-    "to look back and clean up": {
+    ("history", "to look back and clean up"): {
         "logs": "print every call and every event, and follow what happens",
         "replay": "tell what happened in a run, step by step, from the record",
         "evidence": "prove that the record was not changed, or pack everything on one feature",
@@ -67,6 +68,7 @@ GROUPS = {
     },
 }
 VERBS = {name: text for verbs in GROUPS.values() for name, text in verbs.items()}
+FOLDERS = {name: folder for (folder, _), verbs in GROUPS.items() for name in verbs}
 
 
 class Verb(Protocol):
@@ -85,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not words or words[0] not in VERBS:
         return _without_verb(words)
     verb = _imported(words[0])
-    from aop.cli.parsing import Help, Parser
+    from aop.cli.shell.parser import Help, Parser
 
     parser = Parser(prog=f"aop {words[0]}", description=VERBS[words[0]].capitalize() + ".", formatter_class=Help)
     parser.add_argument("--json", action="store_true", help="print JSON on stdout: one object, or one a line")
@@ -125,7 +127,7 @@ def _imported(name: str) -> Verb:
     gc.disable()
     try:
         import_leanly()
-        verb: Verb = import_module(f"aop.cli.{name}")
+        verb: Verb = import_module(f"aop.cli.{FOLDERS[name]}.{name}")
         gc.freeze()
     finally:
         gc.enable()
@@ -135,12 +137,12 @@ def _imported(name: str) -> Verb:
 def _without_verb(words: Sequence[str]) -> int:
     commands = "\n".join(
         f"{title}:\n" + "".join(f"  {name:<10}{text}\n" for name, text in verbs.items())
-        for title, verbs in GROUPS.items()
+        for (_, title), verbs in GROUPS.items()
     )
     import_leanly()
     from argparse import RawDescriptionHelpFormatter
 
-    from aop.cli.parsing import Parser
+    from aop.cli.shell.parser import Parser
 
     parser = Parser(
         prog="aop",
@@ -167,7 +169,7 @@ def _meant(word: str) -> str:
 
 
 def _report_fault(fault: Exception, terminal: Terminal, folder: str) -> int:
-    from aop.cli.faults import kept_fault
+    from aop.cli.shell.faults import kept_fault
 
     return terminal.refused(kept_fault(fault, folder))
 

@@ -5,7 +5,7 @@
     |   `-- <one class a code> raised, it changed nothing; returned by a tool, it is a recorded verdict on gates
     `-- Fault                  a breakage: logged once at the door, shown as `internal_error` with a reference
 
-A refusal becomes JSON in `Refusal.as_error`, an exit code in `aop.cli.exits`, and nowhere else.
+A refusal becomes JSON in `Refusal.as_error`, an exit code in `aop.cli.shell.exits`, and nowhere else.
 Longer than other modules, so that the whole list of codes is in one place.
 """
 

@@ -1,0 +1,1 @@
+"""Verbs for agents, models, tokens, MCP and tools."""

@@ -1,0 +1,143 @@
+"""`aop agents`: which coding agents are here, installing one, and one real round trip with one."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from aop.adapters.agents.staff import ACP, WORKERS
+from aop.adapters.agents.vendors.acp_families import family_of
+from aop.adapters.agents.vendors.catalogue import VENDORS, Vendor
+from aop.adapters.agents.vendors.install import FoundAgent, found_agent, install
+from aop.adapters.agents.workers.command import DEFAULT_VARIABLE, words_of
+from aop.cli.shell.exits import Exit
+from aop.cli.shell.terminal import Terminal
+from aop.core.errors import AgentProviderNotConfigured, InvalidCliArgs, Json, NotARepository, UnsupportedAgentProvider
+from aop.kernel.config.agents import Provider, Runtime
+from aop.supervisor.providers import ProviderWish, choices
+from aop.wiring.build import Settings, build
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Say what the verb takes."""
+    known = "|".join(VENDORS)
+    parser.add_argument("words", metavar="install|test PROVIDER", nargs="*", help=f"the provider is {known}")
+    parser.add_argument("--agent-model", metavar="M", help="with `test`: which model it uses")
+    parser.add_argument("--provider-config-env", metavar="V", help="with `test`: the variable that holds the key")
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """List, install or try."""
+    match arguments.words:
+        case []:
+            return _list(Path(arguments.repo), terminal)
+        case ["install", name]:
+            return _install(_vendor(name), terminal)
+        case ["test", name]:
+            return _test(_vendor(name), arguments, terminal)
+        case _:
+            raise InvalidCliArgs(
+                "`aop agents` takes nothing, `install PROVIDER` or `test PROVIDER`.",
+                hint=f"The provider is one of: {', '.join(VENDORS)}.",
+            )
+
+
+def _vendor(name: str) -> Vendor:
+    vendor = next((vendor for vendor in VENDORS.values() if vendor.provider == name), None)
+    if vendor is None:
+        shown = ascii(name[:80])[1:-1]
+        raise UnsupportedAgentProvider(
+            f"AOP starts no coding agent `{shown}` itself.", hint=f"Take one of: {', '.join(VENDORS)}.", provider=shown
+        )
+    return vendor
+
+
+def _list(folder: Path, terminal: Terminal) -> int:
+    found = [found_agent(vendor, os.environ) for vendor in VENDORS.values()]
+    used = _would_be_used(folder)
+    custom = _custom_standing(os.environ)
+    if terminal.json:
+        roles: dict[str, Json] = dict(used)
+        data: dict[str, Json] = {"agents": msgspec.to_builtins(found), "custom": custom, "roles": roles}
+        terminal.object({"ok": True, "data": data})
+        return Exit.OK
+    for agent in found:
+        terminal.text(f"{agent.provider:<8} {_standing(agent)}")
+    if custom:
+        terminal.text(f"{Provider.CUSTOM:<8} {custom}")
+    told = ", ".join(f"{provider} as {role}" for role, provider in used.items())
+    terminal.text(f"A run here would use: {told or 'none; name one with `--agent-provider`'}")
+    return Exit.OK
+
+
+def _would_be_used(folder: Path) -> dict[str, str]:
+    """Return the provider of each role, as environment and configuration say it."""
+    settings = Settings.from_env(os.environ)
+    try:
+        app = build(folder, settings)
+    except NotARepository:
+        runtime = Runtime()
+    else:
+        runtime = app.gateway.kernel.config().agents.runtime
+        app.close()
+    try:
+        chosen = choices(ProviderWish(), ProviderWish.from_env(settings.environ), runtime)
+    except AgentProviderNotConfigured:
+        return {}
+    return {str(role): chosen[role].provider for role in WORKERS}
+
+
+def _standing(agent: FoundAgent) -> str:
+    if not agent.installed:
+        return f"not installed: `aop agents install {agent.provider}` brings {agent.tested_version}"
+    where = "AOP's own" if agent.source == "aop" else "on the PATH"
+    version = agent.version or "of a version that it does not say"
+    tested = "" if agent.version == agent.tested_version else f" (tested with {agent.tested_version})"
+    login = "; its own log-in is not used" if agent.has_login and not agent.has_key else ""
+    key = f"key in {agent.key_variable}" if agent.has_key else f"no key: set {agent.key_variable}{login}"
+    return f"{version}{tested}, {where}; {key}"
+
+
+def _custom_standing(environ: Mapping[str, str]) -> str | None:
+    """Return what stands between an agent of the user's own and its model, if there is one."""
+    command = environ.get(DEFAULT_VARIABLE, "").strip()
+    if not command:
+        return None
+    speaks = command.startswith(ACP)
+    vendor = family_of(words_of(command.removeprefix(ACP)), environ) if speaks else None
+    if vendor is not None:
+        return f"your command, over ACP; its model is behind AOP's meter, and the key in {vendor.key_variable} hidden"
+    return (
+        f"your command{', over ACP' if speaks else ''}; AOP does not know where its model is: no meter, and it sees"
+        " the variables that `execution.env_allowlist` names"
+    )
+
+
+def _install(vendor: Vendor, terminal: Terminal) -> int:
+    terminal.say(f"aop: npm installs {vendor.package}@{vendor.version}; this takes a minute.")
+    version = install(vendor, os.environ)
+    if terminal.json:
+        terminal.object({"ok": True, "data": {"provider": vendor.provider, "version": version}})
+    else:
+        terminal.text(f"{vendor.provider} {version} is installed. `aop agents test {vendor.provider}` tries it.")
+    return Exit.OK
+
+
+def _test(vendor: Vendor, arguments: argparse.Namespace, terminal: Terminal) -> int:
+    from aop.cli.agents.trial import tried
+
+    settings = Settings.from_env(os.environ)
+    trial = tried(vendor, settings, terminal.say, model=arguments.agent_model, config=arguments.provider_config_env)
+    if terminal.json:
+        terminal.object({"ok": True, "data": msgspec.to_builtins(trial)})
+        return Exit.OK
+    used = trial.usage
+    tokens = "not known" if used is None else f"{used.input_tokens} read, {used.output_tokens} written"
+    terminal.text(f"{vendor.provider} called a tool of AOP's and ended its turn, in {trial.seconds:.1f} s.")
+    terminal.text(f"  tokens: {tokens}")
+    terminal.text(f"  sandbox: {trial.sandbox}")
+    return Exit.OK

@@ -1,0 +1,46 @@
+"""`aop serve`: the tools of every role, served to many agents over HTTP on this machine; and webhooks beside them."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from aop.cli.shell.exits import Exit
+from aop.cli.shell.terminal import Terminal
+from aop.wiring.build import Settings, build
+
+DEFAULT_PORT = 4777
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Say what the verb takes."""
+    parser.add_argument(
+        "--port", type=int, default=DEFAULT_PORT, metavar="N", help=f"0 takes a free one (default: {DEFAULT_PORT})"
+    )
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Serve until somebody stops it; the address goes to stdout."""
+    from aop.adapters.machine.sockets import loopback_socket
+    from aop.cli.tickets.webhooks import served_webhooks
+    from aop.mcpserver.http import serve_http
+
+    settings = Settings.from_env(os.environ)
+    app = build(Path(arguments.repo), settings)
+
+    def announce(url: str) -> None:
+        if terminal.json:
+            terminal.line({"url": url})
+        else:
+            terminal.text(url)
+
+    try:
+        with (
+            loopback_socket(arguments.port) as listening,
+            served_webhooks(app.root, settings, terminal.say) as routes,
+        ):
+            serve_http(app.gateway, app.tokens, listening, announce=announce, log=terminal.say, routes=routes)
+    finally:
+        app.close()
+    return Exit.OK

@@ -1,0 +1,112 @@
+"""`aop tools`: lists the tools, and keeps the files that describe them to other programs as the code says."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from aop.adapters.config.locations import FOLDER
+from aop.adapters.files.generated import Drift
+from aop.adapters.git.repository import open_repository
+from aop.cli.agents.contracts import Contracts, contracts_in
+from aop.cli.agents.roles import role
+from aop.cli.shell.exits import Exit
+from aop.cli.shell.terminal import Terminal
+from aop.core.errors import ContractDrift
+from aop.kernel.contracts.contract_files import catalog_row, undescribed
+from aop.kernel.gateway.calls import Tool
+from aop.kernel.gateway.principals import Principal
+from aop.wiring.build import Settings, build
+from aop.wiring.catalogue import CATALOGUE
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Say what the verb takes."""
+    parser.add_argument(
+        "action",
+        choices=["list", "write", "check"],
+        nargs="?",
+        default="list",
+        help="list the tools; write the files that describe them; check that these files are what this AOP says",
+    )
+    parser.add_argument("--role", type=role, metavar="ROLE", help="list what a token of this role may call here")
+    parser.add_argument("--to", metavar="DIR", help=f"write or check this folder instead of `{FOLDER}`")
+    parser.add_argument(
+        "--docs", action="store_true", help="also docs/tools.md and docs/refusals.md, for AOP's own repository"
+    )
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Do what the action says."""
+    if arguments.action == "list":
+        return _list(_listed(arguments), terminal)
+    contracts = _contracts(arguments)
+    drifted = contracts.drift()
+    if arguments.action == "check":
+        return _check(contracts, drifted, terminal, docs=arguments.docs)
+    contracts.write(drifted)
+    if terminal.json:
+        terminal.object({"ok": True, "written": [drift.path for drift in drifted]})
+    for drift in drifted:
+        terminal.say(f"{'Removed' if drift.how == 'left over' else 'Wrote'} {drift.path}")
+    terminal.say(f"{len(contracts.files)} files are as this AOP says.")
+    return Exit.OK
+
+
+def _listed(arguments: argparse.Namespace) -> Iterable[Tool]:
+    if arguments.role is None:
+        return CATALOGUE.values()
+    app = build(Path(arguments.repo), Settings.from_env(os.environ))
+    try:
+        return app.gateway.tools_for(Principal(role=arguments.role, actor=app.person.actor))
+    finally:
+        app.close()
+
+
+def _list(tools: Iterable[Tool], terminal: Terminal) -> int:
+    rows = sorted(tools, key=lambda tool: tool.name)
+    if terminal.json:
+        terminal.object({"ok": True, "tools": [catalog_row(tool) for tool in rows]})
+        return Exit.OK
+    width = max((len(tool.name) for tool in rows), default=0)
+    for tool in rows:
+        terminal.text(f"{tool.name:<{width}}  {_kind(tool):<7}  {tool.summary}")
+    return Exit.OK
+
+
+def _kind(tool: Tool) -> str:
+    if tool.person_only:
+        return "person"
+    return "changes" if tool.mutates else "reads"
+
+
+def _contracts(arguments: argparse.Namespace) -> Contracts:
+    if arguments.to is not None:
+        return contracts_in(Path(arguments.to), folder="")
+    return contracts_in(open_repository(Path(arguments.repo), os.environ).root, docs=arguments.docs)
+
+
+def _check(contracts: Contracts, drifted: tuple[Drift, ...], terminal: Terminal, *, docs: bool) -> int:
+    wordless = undescribed(CATALOGUE) if docs else []
+    for line in (*(f"{drift.how}: {drift.path}" for drift in drifted), *(f"no words: {each}" for each in wordless)):
+        terminal.say(line)
+    if wordless:
+        raise ContractDrift(
+            f"{len(wordless)} properties or refusals have no description.",
+            hint="Write a docstring below the field or the class, or a line into `kernel/schema_words.py`.",
+            undescribed=wordless,
+        )
+    if drifted:
+        raise ContractDrift(
+            f"{len(drifted)} of the files that are made from the code are not what this AOP says.",
+            hint=f"Run `aop tools write{' --docs' if docs else ''}`, look at what changed, and commit it.",
+            drifted=[msgspec.to_builtins(drift) for drift in drifted],
+        )
+    if terminal.json:
+        terminal.object({"ok": True, "drifted": []})
+    terminal.say(f"{len(contracts.files)} files are as this AOP says.")
+    return Exit.OK

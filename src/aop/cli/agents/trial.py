@@ -1,0 +1,84 @@
+"""One turn of a coding agent in a throw-away repository: it has to call one tool, as it would in a run."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from msgspec import Struct
+
+from aop.adapters.agents.vendors.catalogue import Vendor
+from aop.adapters.machine.clock import new_id
+from aop.adapters.projects.sample_repository import SampleRepository
+from aop.cli.run.supervision.supervise import open_door
+from aop.core.errors import NoUsableAnswer
+from aop.core.ids import FeatureId
+from aop.core.roles import Role
+from aop.kernel.record.documents.usage import Usage
+from aop.supervisor.providers import ROLES
+from aop.supervisor.workers import Note, ProviderChoice, WorkerInput
+from aop.wiring.build import App, Settings, agent_staff, build
+
+_FEATURE = FeatureId("trial")
+
+
+class Trial(Struct, frozen=True, kw_only=True):
+    """What one turn took."""
+
+    provider: str
+    model: str | None
+    seconds: float
+    sandbox: str
+    usage: Usage | None
+
+
+def tried(
+    vendor: Vendor, settings: Settings, log: Callable[[str], None], *, model: str | None, config: str | None
+) -> Trial:
+    """Have an agent call a tool.
+
+    Raises: NoUsableAnswer, AgentProviderNotConfigured, ProviderAuthMissing.
+    """
+    choice = ProviderChoice(provider=vendor.provider, model=model, provider_config_ref=config)
+    with tempfile.TemporaryDirectory(prefix="aop-agent-") as folder:
+        sample = SampleRepository(Path(folder) / "repository", settings.environ)
+        sample.make({"README.md": b"A repository to try an agent in.\n"})
+        app = build(sample.root, settings)
+        try:
+            return _turn(app, settings, log, choice)
+        finally:
+            app.close()
+
+
+def _turn(app: App, settings: Settings, log: Callable[[str], None], choice: ProviderChoice) -> Trial:
+    choices, word = dict.fromkeys(ROLES, choice), new_id("word")
+    app.gateway.call(app.person, "feature.init", {"feature_id": _FEATURE})
+    began = time.monotonic()
+    with open_door(app, settings, choices, log) as mcp_url:
+        worker = agent_staff(app, settings, choices, mcp_url).worker(_FEATURE, Role.PLANNER)
+        output = worker.turn(_asked(choice, word))
+    if not isinstance(output, Note) or word not in output.note:
+        raise NoUsableAnswer(f"`{choice.provider}` answered, and not with the note that it was asked for.")
+    kernel = app.gateway.kernel
+    return Trial(
+        provider=choice.provider,
+        model=choice.model,
+        seconds=time.monotonic() - began,
+        sandbox=kernel.processes.sandbox_level(kernel.config().policy.execution.sandbox),
+        usage=output.usage,
+    )
+
+
+def _asked(choice: ProviderChoice, word: str) -> WorkerInput:
+    return WorkerInput(
+        role=Role.PLANNER,
+        feature_id=_FEATURE,
+        context_bundle={},
+        instructions=f"This is a trial: plan nothing. Call the tool `submit_note` with the note `{word}`, and end.",
+        last_tool_results=(),
+        provider=choice.provider,
+        model=choice.model,
+        provider_config_ref=choice.provider_config_ref,
+    )

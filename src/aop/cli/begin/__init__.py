@@ -1,0 +1,1 @@
+"""Verbs to begin with: init, doctor, demo."""

@@ -1,0 +1,84 @@
+"""`aop doctor`: looks at machine, repository, configuration and state, and says how to repair what is wrong."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from aop.adapters.doctor.base_gates import check_base_gates
+from aop.adapters.doctor.checks import Check, Health
+from aop.adapters.doctor.examination import examine
+from aop.adapters.doctor.ticket_systems import check_tokens
+from aop.adapters.machine.clock import SystemClock
+from aop.cli.shell.exits import Exit
+from aop.cli.shell.terminal import Terminal
+from aop.core.errors import Json
+from aop.core.redaction.redactor import Redactor
+from aop.kernel.gateway.calls import Call
+from aop.wiring.build import Settings, build
+
+RUNS_GATES = "gates.run"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Say what the verb takes."""
+    parser.add_argument("--gates", action="store_true", help="also run every required gate mode on the base branch")
+    parser.add_argument(
+        "--outbound", action="store_true", help="also ask the systems around tickets whether the tokens open them"
+    )
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Look, print, and fail if anything that AOP needs does not work."""
+    checks: list[Check] = []
+    for check in _checks(Path(arguments.repo).absolute(), terminal, arguments):
+        checks.append(check)
+        if not terminal.json:
+            terminal.text(_line(check))
+    failures = sum(check.health is Health.FAILURE for check in checks)
+    warnings = sum(check.health is Health.WARNING for check in checks)
+    if terminal.json:
+        plain: list[Json] = msgspec.to_builtins(checks)
+        terminal.object({"ok": not failures, "checks": plain})
+    terminal.say(f"{len(checks)} checks: {failures} failed, {warnings} with a warning.")
+    return Exit.FAILED if failures else Exit.OK
+
+
+def _checks(folder: Path, terminal: Terminal, asked: argparse.Namespace) -> Iterator[Check]:
+    broken = False
+    for check in examine(folder, os.environ, SystemClock().now()):
+        broken |= check.health is Health.FAILURE
+        yield check
+    if asked.outbound:
+        yield from check_tokens(os.environ, Redactor(Settings.from_env(os.environ).secrets))
+    if asked.gates and broken:
+        terminal.say("The gates were not run: repair what failed first.")
+    elif asked.gates:
+        yield from _gates_on_base(folder, terminal)
+
+
+def _gates_on_base(folder: Path, terminal: Terminal) -> Iterator[Check]:
+    app = build(folder, Settings.from_env(os.environ))
+    try:
+        config = app.gateway.kernel.config()
+        head = app.repository.branch_head(config.policy.worktree.base_branch)
+        call = Call(
+            kernel=app.gateway.kernel,
+            principal=app.person,
+            tool=app.gateway.tools[RUNS_GATES],
+            operation_id=None,
+            report=terminal.say,
+        )
+        if head is not None:
+            yield from check_base_gates(call, config, head)
+    finally:
+        app.close()
+
+
+def _line(check: Check) -> str:
+    shown = f"{check.health:<8} {check.name:<14} {check.found}"
+    return f"{shown}\n{'':<23} Fix: {check.fix}" if check.fix else shown

@@ -1,0 +1,119 @@
+"""`aop init`: guesses base branch and gates, shows the files that say so, asks, and writes those that are missing."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from aop.adapters.config.locations import FOLDER
+from aop.adapters.config.reader import read_config
+from aop.adapters.files.generated import Drift
+from aop.adapters.git.repository import Repository, open_repository
+from aop.adapters.projects.starter import StarterFiles, place_new_file, propose
+from aop.cli.agents.contracts import contracts_in
+from aop.cli.shell.exits import Exit
+from aop.cli.shell.terminal import Terminal
+from aop.core.errors import Json
+from aop.kernel.config.gates import Mode, Profile, Step
+from aop.kernel.config.in_force import Config
+
+POLICY = f"{FOLDER}/policy.yaml"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Say what the verb takes."""
+    parser.add_argument("--yes", action="store_true", help="write without asking")
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Propose, ask, write, and read back what was written."""
+    repository = open_repository(Path(arguments.repo), os.environ)
+    proposal = propose(repository, os.environ)
+    contracts = contracts_in(repository.root)
+    missing = tuple(drift for drift in contracts.drift() if drift.how == "missing")
+    _show(terminal, repository, proposal)
+    _show_contracts(terminal, missing)
+    agreed = not (proposal.files or missing) or arguments.yes or terminal.confirm("Write them?")
+    written = [path for path, text in proposal.files.items() if agreed and place_new_file(repository.root, path, text)]
+    if agreed:
+        contracts.write(missing)
+        written += _folders_of(missing)
+    config = read_config(repository, repository.root, base_branch=proposal.base_branch)
+    if terminal.json:
+        terminal.object(_as_json(proposal, written, config, ok=agreed))
+    if not agreed:
+        terminal.say("Nothing was written.")
+        return Exit.NOT_PROVEN
+    if written:
+        _say_what_is_next(terminal, repository, proposal, written)
+    else:
+        terminal.say("Everything is there already and is valid; nothing was written.")
+    return Exit.OK
+
+
+def _show(terminal: Terminal, repository: Repository, proposal: StarterFiles) -> None:
+    terminal.say(f"Repository   {repository.root}")
+    terminal.say(f"Base branch  {proposal.base_branch} ({_why_base(proposal)})")
+    if proposal.language:
+        terminal.say(f"Language     {proposal.language}")
+    for reason in proposal.reasons:
+        terminal.say(f"Guessed      {reason}")
+    for path in proposal.existing:
+        terminal.say(f"Kept         {path} (it is there already)")
+    for path, text in proposal.files.items():
+        terminal.say(f"\n{path}\n")
+        terminal.say("".join(f"    {line}\n" for line in text.splitlines()).rstrip("\n"))
+    if proposal.files:
+        terminal.say("")
+    for warning in proposal.warnings:
+        terminal.say(f"Note: {warning}")
+
+
+def _why_base(proposal: StarterFiles) -> str:
+    if POLICY in proposal.existing:
+        return f"{POLICY} is there, and does not say otherwise"
+    return "it is checked out here" if proposal.base_branch == proposal.checked_out else "it is there, as usual"
+
+
+def _show_contracts(terminal: Terminal, missing: tuple[Drift, ...]) -> None:
+    if missing:
+        where = ", ".join(_folders_of(missing))
+        terminal.say(f"And {len(missing)} files that describe AOP's tools to other programs, in {where}.")
+        terminal.say("They are made from AOP itself: after an update, `aop tools write` writes them again.\n")
+
+
+def _folders_of(drifted: tuple[Drift, ...]) -> list[str]:
+    """Return the places below `agentic/orchestrator` that files lie in; there are too many files to name each."""
+    return sorted({"/".join(drift.path.split("/")[:3]) for drift in drifted})
+
+
+def _say_what_is_next(terminal: Terminal, repository: Repository, proposal: StarterFiles, written: list[str]) -> None:
+    terminal.say(f"Wrote {', '.join(written)}.")
+    place = "" if Path.cwd() == repository.root else f", in {repository.root}"
+    elsewhere = "" if proposal.checked_out == proposal.base_branch else f" on `{proposal.base_branch}`"
+    terminal.say(f"\nCommit what was written{elsewhere}, then make a feature{place}:")
+    terminal.say(f'  git add -- {" ".join(written)} && git commit -m "Let AOP manage this repository"')
+    terminal.say('  aop call feature.init \'{"feature_id": "my_feature"}\'')
+
+
+def _as_json(proposal: StarterFiles, written: list[str], config: Config, *, ok: bool) -> dict[str, Json]:
+    return {
+        "ok": ok,
+        "written": list(written),
+        "existing": list(proposal.existing),
+        "base_branch": config.policy.worktree.base_branch,
+        "language": proposal.language,
+        "reasons": list(proposal.reasons),
+        "gates": {name: _steps_by_mode(profile) for name, profile in config.gates.profiles.items()},
+        "warnings": list(proposal.warnings),
+    }
+
+
+def _steps_by_mode(profile: Profile) -> dict[str, Json]:
+    steps = {mode.value: profile.modes.steps(mode) or () for mode in Mode}
+    return {mode: [_as_json_step(step) for step in of_mode] for mode, of_mode in steps.items()}
+
+
+def _as_json_step(step: Step) -> dict[str, Json]:
+    return {"name": step.name, "cmd": step.cmd, **({"cwd": step.cwd} if step.cwd else {})}

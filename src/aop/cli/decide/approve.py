@@ -1,0 +1,83 @@
+"""`aop approve`: shows a person what would be merged, asks, and prints the token that opens that one merge."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from aop.cli.shell.exits import Exit
+from aop.cli.shell.terminal import Terminal
+from aop.kernel.gateway.calls import Envelope
+from aop.kernel.merges.merge import approvable
+from aop.kernel.record.documents.features import FeatureState
+from aop.wiring.build import App, Settings, build
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Say what the verb takes."""
+    parser.add_argument("feature", metavar="FEATURE", help="its id, as `aop status` shows it")
+    parser.add_argument("--yes", action="store_true", help="approve without asking (for scripts that a person runs)")
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Show, ask, approve."""
+    app = build(Path(arguments.repo), Settings.from_env(os.environ))
+    try:
+        return _approve(app, arguments, terminal)
+    finally:
+        app.close()
+
+
+def _approve(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int:
+    which = {"feature_id": arguments.feature}
+    status = _ask(app, "repo.status", which)
+    if status.error is None:
+        _refuse_unready(app, arguments.feature)
+    stat = _ask(app, "repo.diff", {**which, "options": {"stat": True}})
+    evidence = _ask(app, "evidence.latest", which)
+    for answer in (status, stat, evidence):
+        if answer.error is not None:
+            return terminal.refuse(answer.error, answer.evidence)
+    _show(terminal, status.data, stat.data, evidence.data)
+    if not arguments.yes and not terminal.confirm(f"Approve this tree of {arguments.feature} for merging?"):
+        terminal.say("Not approved; nothing changed.")
+        return Exit.NOT_PROVEN
+    seen = {"tree": status.data["tree"], "base": status.data["base_head"]}
+    granted = _ask(app, "feature.approve", {**which, **seen})
+    if granted.error is not None:
+        return terminal.refuse(granted.error, granted.evidence)
+    if terminal.json:
+        terminal.object(granted.as_json())
+    else:
+        terminal.say(f"Approved. Merge it with: aop merge {arguments.feature} --token TOKEN")
+        terminal.text(granted.data["token"])
+    return Exit.OK
+
+
+def _refuse_unready(app: App, feature: str) -> None:
+    """Nobody is asked about what could not be approved; whether it can be is decided again with the answer."""
+    kernel = app.gateway.kernel
+    with kernel.record.read() as view:
+        state = view.get(FeatureState, feature)
+        if state is not None:
+            approvable(kernel, view, state)
+
+
+def _ask(app: App, tool: str, payload: Mapping[str, Any]) -> Envelope:
+    return app.gateway.call(app.person, tool, payload)
+
+
+def _show(terminal: Terminal, status: Any, stat: Any, evidence: Any) -> None:
+    terminal.say(f"Feature  {status['feature_id']} on branch {status['branch']}")
+    terminal.say(f"Tree     {status['tree']}")
+    terminal.say(f"Onto     {status['base_branch']} at {status['base_head']}\n")
+    terminal.say(stat["text"].rstrip())
+    terminal.say("")
+    for mode, run in evidence["by_mode"].items():
+        age = "" if run["current"] else " (of an older tree: proves nothing now)"
+        terminal.say(f"Gates    {mode}: {run['verdict']}{age}, sandbox {run['sandbox_level']}, log {run['log_path']}")
+    if status["strays"]:
+        terminal.say(f"Not part of the feature, though in its worktree: {', '.join(status['strays'])}")

@@ -1,0 +1,73 @@
+"""`aop review`: everything that a person needs to judge a feature, in the terminal or as one page."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from aop.adapters.files.user_files import put_file
+from aop.adapters.machine.pager import page
+from aop.cli.decide.review_text import review_text
+from aop.cli.shell.exits import Exit
+from aop.cli.shell.terminal import Terminal
+from aop.core.errors import VersionConflict
+from aop.kernel.tools.report.review import DiffBundle, FeatureSummary
+from aop.web.review_page import review_page
+from aop.wiring.build import Settings, build
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Say what the verb takes."""
+    parser.add_argument("feature", metavar="FEATURE", help="its id, as `aop status` shows it")
+    parser.add_argument(
+        "--html", type=Path, metavar="FILE", help="write one page that needs nothing else, and no pager"
+    )
+    parser.add_argument("--force", action="store_true", help="let --html replace a file")
+    parser.add_argument("--no-pager", action="store_true", help="print, even to a terminal")
+    parser.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="default: auto")
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Show the feature; nothing is changed."""
+    app = build(Path(arguments.repo), Settings.from_env(os.environ))
+    try:
+        which = {"feature_id": arguments.feature}
+        told = app.gateway.call(app.person, "report.feature_summary", which)
+        shown = app.gateway.call(app.person, "repo.diff_bundle", which)
+    finally:
+        app.close()
+    for answer in (told, shown):
+        if answer.error is not None:
+            return terminal.refuse(answer.error, answer.evidence)
+    summary, bundle = msgspec.convert(told.data, FeatureSummary), msgspec.convert(shown.data, DiffBundle)
+    if summary.state.version != bundle.version:
+        what = f"The feature `{bundle.feature_id}` was changed while it was read; it"
+        raise VersionConflict(what, expected=summary.state.version, current=bundle.version)
+    if arguments.html is not None:
+        put_file(
+            arguments.html, review_page(summary, bundle).encode(errors="backslashreplace"), replace=arguments.force
+        )
+    if terminal.json:
+        terminal.object({"ok": True, "data": {"summary": told.data, "bundle": shown.data}})
+    elif arguments.html is not None:
+        terminal.text(str(arguments.html))
+    else:
+        _show(review_text(summary, bundle, colour=_is_coloured(arguments.color, os.environ)), arguments, terminal)
+    return Exit.OK
+
+
+def _is_coloured(choice: str, environ: Mapping[str, str]) -> bool:
+    if choice == "auto":
+        return sys.stdout.isatty() and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+    return choice == "always"
+
+
+def _show(text: str, arguments: argparse.Namespace, terminal: Terminal) -> None:
+    if arguments.no_pager or not sys.stdout.isatty() or not page(text, os.environ):
+        encoding = sys.stdout.encoding
+        terminal.text(text.rstrip("\n").encode(encoding, "backslashreplace").decode(encoding))

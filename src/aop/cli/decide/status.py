@@ -1,0 +1,74 @@
+"""`aop status`: every feature of the repository, one line each."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from aop.cli.shell.exits import Exit
+from aop.cli.shell.terminal import Terminal
+from aop.core.ids import FeatureId
+from aop.kernel.record.documents.usage import Spending
+from aop.kernel.record.spending import told
+from aop.wiring.build import App, Settings, build
+
+
+def arguments(_parser: argparse.ArgumentParser) -> None:
+    """Say what the verb takes: nothing of its own."""
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Print the dashboard."""
+    app = build(Path(arguments.repo), Settings.from_env(os.environ), to_read=True)
+    answer = app.gateway.call(app.person, "report.dashboard", {})
+    waiting = () if answer.error is not None else _not_begun(app, answer.data)
+    app.close()
+    if answer.error is not None:
+        return terminal.refuse(answer.error, answer.evidence)
+    if terminal.json:
+        terminal.object(answer.as_json())
+        return Exit.OK
+    features = answer.data["features"]
+    if not features:
+        terminal.say('No features yet. Make one: aop call feature.init \'{"feature_id": "my_feature"}\'')
+        return Exit.OK
+    width = max(len(row["feature_id"]) for row in features)
+    lines = [line for row in features for line in _lines(row, width)]
+    if waiting:
+        lines.append(f"not begun yet: {', '.join(waiting)}")
+    if answer.data["spent"]["turns"]:
+        lines.append(f"all together: {told(msgspec.convert(answer.data['spent'], Spending))}")
+    # A line at a time would be a system call for each.
+    terminal.text("\n".join(lines))
+    return Exit.OK
+
+
+def _not_begun(app: App, dashboard: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the features of the newest run that wait for their place, or for those that they depend on."""
+    known = {row["feature_id"] for row in dashboard["features"]}
+    missing = [name for name in (dashboard["newest_run"] or {}).get("features", ()) if name not in known]
+    if not missing:
+        return ()
+    with app.record.read() as view:
+        # What has a history and is no more was deleted.
+        return tuple(
+            name
+            for name in missing
+            if not any(view.journal(feature_id=FeatureId(name), kinds=("feature_initialised",), newest=1))
+        )
+
+
+def _lines(row: Mapping[str, Any], width: int) -> list[str]:
+    gates = " ".join(f"{name}:{verdict}" for name, verdict in row["gates"].items() if verdict != "na")
+    below = [told(msgspec.convert(row["spent"], Spending))] if row["spent"]["turns"] else []
+    below += [row["status_reason"]] if row["status_reason"] else []
+    below += ["paused: aop resume"] if row["paused"] else []
+    below += [f"asks {question}: aop inbox" for question in row["asks"]]
+    below += [f"the time of {question} is up: aop resume" for question in row["out_of_time"]]
+    first = f"{row['feature_id']:<{width}}  {row['status']:<14}  {gates}".rstrip()
+    return [first, *(f"{'':<{width}}  {line}" for line in below)]

@@ -1,0 +1,1 @@
+"""Verbs that look back and clean up: logs, replay, evidence, gc, redact."""

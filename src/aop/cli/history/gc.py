@@ -1,0 +1,88 @@
+"""`aop gc`: what belongs to no feature any more; shown, and with `--apply` removed, what would be lost kept first."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from aop.adapters.doctor.leftovers import Leftover, Leftovers, Removed
+from aop.cli.shell.exits import Exit
+from aop.cli.shell.terminal import Terminal
+from aop.core.errors import Fault, Json
+from aop.core.roles import Role
+from aop.kernel.gateway.principals import Principal
+from aop.wiring.build import App, Settings, build
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Say what the verb takes."""
+    parser.add_argument("--apply", action="store_true", help="remove it (default: only say what would go)")
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Find, show, remove."""
+    settings = Settings.from_env(os.environ)
+    app = build(Path(arguments.repo), settings)
+    try:
+        leftovers = _leftovers(app, settings)
+        found = list(leftovers.found())
+        removed = [leftovers.removed(each) for each in found] if arguments.apply else []
+    finally:
+        app.close()
+    if terminal.json:
+        terminal.object(
+            {
+                "ok": not any(each.problem for each in removed),
+                "applied": arguments.apply,
+                "found": msgspec.to_builtins(found),
+                "removed": msgspec.to_builtins(removed),
+            }
+        )
+    else:
+        _show(found, removed, terminal)
+    return _exit_code(found, removed)
+
+
+def _leftovers(app: App, settings: Settings) -> Leftovers:
+    kernel = app.gateway.kernel
+    base_branch = kernel.config().policy.worktree.base_branch
+    who = Principal(role=Role.SYSTEM, actor=app.person.actor)
+
+    def note(leftover: Leftover, did: str, ref: str | None) -> None:
+        given: Json = {"kind": leftover.kind, "name": leftover.name, "did": did, "ref": ref}
+        answer = app.gateway.call(who, "leftovers.note", given)
+        if answer.error is not None:
+            raise Fault(f"What became of `{leftover.name}` cannot be kept: {answer.error['message']}")
+
+    return Leftovers(
+        app.repository,
+        app.record,
+        kernel.locks,
+        note,
+        base_branch=base_branch,
+        environ=settings.environ,
+        now=kernel.clock.now(),
+    )
+
+
+def _exit_code(found: Sequence[Leftover], removed: Sequence[Removed]) -> Exit:
+    if any(each.problem for each in removed):
+        return Exit.FAILED
+    return Exit.OK if removed or not found else Exit.NOT_PROVEN
+
+
+def _show(found: Sequence[Leftover], removed: Sequence[Removed], terminal: Terminal) -> None:
+    for left in [] if removed else found:
+        work = "  holds work that no branch has" if left.holds_work else ""
+        terminal.text(f"{left.kind}  {left.name}{work}")
+    for gone in removed:
+        kept = f"  kept as {gone.rescued}" if gone.rescued else ""
+        terminal.text(f"{gone.leftover.kind}  {gone.leftover.name}  {gone.problem or 'removed'}{kept}")
+    if not found:
+        terminal.say("Nothing is left over.")
+    elif not removed:
+        terminal.say("Nothing was changed. Remove it with: aop gc --apply")

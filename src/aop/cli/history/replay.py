@@ -1,0 +1,154 @@
+"""`aop replay`: what happened in a run, step by step, from the record; the same words each time."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from aop.cli.shell.exits import Exit
+from aop.cli.shell.terminal import Terminal
+from aop.core.errors import UnknownRun
+from aop.core.text.visible import visible
+from aop.kernel.record.port import JournalEntry
+from aop.kernel.record.projections import DECISIONS, sentence_of
+from aop.wiring.build import Settings, build
+
+BEGAN = "run_began"
+TURN = "turn_taken"
+_LONGEST_FACT = 60
+
+
+class RunRow(Struct, frozen=True, kw_only=True):
+    """One run that left something in the record."""
+
+    run: str
+    began: str
+    ended: str
+    features: tuple[str, ...]
+    turns: int
+
+
+class ReplayStep(Struct, frozen=True, kw_only=True):
+    """One thing that happened in a run."""
+
+    seq: int
+    seconds: float
+    """Since the first one."""
+    feature_id: str
+    actor: str
+    event: str
+    says: str
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Say what the verb takes."""
+    parser.add_argument("run", metavar="RUN", nargs="?", help="the name of a run, or of a feature (default: list runs)")
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """List the runs, or tell one of them."""
+    app = build(Path(arguments.repo), Settings.from_env(os.environ))
+    try:
+        with app.record.read() as view:
+            journal = tuple(view.journal())
+    finally:
+        app.close()
+    if arguments.run is None:
+        return _list(runs_in(journal), terminal)
+    steps = steps_of(arguments.run, journal)
+    if terminal.json:
+        terminal.object({"ok": True, "run": arguments.run, "steps": msgspec.to_builtins(steps)})
+    else:
+        terminal.text("\n".join(_line(step) for step in steps))
+    return Exit.OK
+
+
+def runs_in(journal: Iterable[JournalEntry]) -> list[RunRow]:
+    """Return every run in which a turn was taken, oldest first."""
+    entries = tuple(journal)
+    names = dict.fromkeys(str(entry.event.payload["run"]) for entry in entries if entry.event.kind == TURN)
+    return [_row(name, entries) for name in names]
+
+
+def _row(name: str, journal: Sequence[JournalEntry]) -> RunRow:
+    own = _of_run(name, journal)
+    return RunRow(
+        run=name,
+        began=own[0].event.at,
+        ended=own[-1].event.at,
+        features=tuple(sorted({entry.event.feature_id for entry in own if entry.event.feature_id})),
+        turns=sum(1 for entry in own if entry.event.kind == TURN),
+    )
+
+
+def steps_of(name: str, journal: Sequence[JournalEntry]) -> list[ReplayStep]:
+    """Return what happened in a run, or to a feature.
+
+    Raises: UnknownRun.
+    """
+    own = _of_run(name, journal) or [entry for entry in journal if entry.event.feature_id == name]
+    if not own:
+        raise UnknownRun(name)
+    began = datetime.fromisoformat(own[0].event.at)
+    return [_step(entry, began) for entry in own]
+
+
+def _of_run(name: str, journal: Sequence[JournalEntry]) -> list[JournalEntry]:
+    """Return what a run did, and what people did to its features meanwhile.
+
+    The steps of a feature's pipeline have operation ids that begin alike, and a turn says which run it belongs to.
+    """
+    turns = [entry for entry in journal if entry.event.kind == TURN and entry.event.payload["run"] == name]
+    lives = {_life(entry) for entry in turns}
+    own = [entry.seq for entry in journal if _life(entry) in lives]
+    features = {entry.event.feature_id for entry in turns}
+    if not own:
+        return []
+    between = (entry for entry in journal if own[0] <= entry.seq <= own[-1] and entry.event.feature_id in features)
+    began = (entry for entry in journal if entry.event.kind == BEGAN and entry.event.payload["run"] == name)
+    return [*began, *between]
+
+
+def _life(entry: JournalEntry) -> str:
+    return ".".join(entry.event.operation_id.split(".")[:3])
+
+
+def _step(entry: JournalEntry, began: datetime) -> ReplayStep:
+    event = entry.event
+    return ReplayStep(
+        seq=entry.seq,
+        seconds=round((datetime.fromisoformat(event.at) - began).total_seconds(), 3),
+        feature_id=event.feature_id or "",
+        actor=event.actor,
+        event=event.kind,
+        says=visible(sentence_of(entry) if event.kind in DECISIONS else _facts(entry)),
+    )
+
+
+def _facts(entry: JournalEntry) -> str:
+    texts = {
+        name: value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        for name, value in entry.event.payload.items()
+    }
+    return " ".join(f"{name}={' '.join(text.split())[:_LONGEST_FACT]}" for name, text in texts.items())
+
+
+def _line(step: ReplayStep) -> str:
+    return f"#{step.seq:<5} +{step.seconds:8.2f} s  {step.feature_id}  {step.actor}  {step.event}: {step.says}".rstrip()
+
+
+def _list(rows: Sequence[RunRow], terminal: Terminal) -> int:
+    if terminal.json:
+        terminal.object({"ok": True, "runs": msgspec.to_builtins(rows)})
+        return Exit.OK
+    for row in rows:
+        terminal.text(f"{row.run}  {row.began}  {row.turns} turn(s)  {', '.join(row.features)}")
+    if not rows:
+        terminal.say("No run has left anything here.")
+    return Exit.OK

@@ -1,0 +1,1 @@
+"""Verbs that let agents work: run, add, watch, pause, resume, stop, gated."""

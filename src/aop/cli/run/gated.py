@@ -1,0 +1,131 @@
+"""`aop gated`: start a workflow for one agent, drive one through it, look at it, help it, or begin again."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from aop.cli.shell.exits import Exit
+from aop.cli.shell.terminal import Terminal
+from aop.core.errors import InvalidCliArgs
+from aop.kernel.gateway.calls import Envelope
+from aop.wiring.build import App, Settings, build
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Say what the verb takes."""
+    parser.add_argument(
+        "action",
+        choices=["run", *ACTIONS],
+        help="`run`: drive an agent until all is done or a person is needed; `start`: begin by hand;"
+        " `status`: where it is; `resume`: answer its call for help; `reset`: begin again at the base branch",
+    )
+    parser.add_argument("--name", default="gated", metavar="ID", help="which workflow (default: gated)")
+    parser.add_argument(
+        "--plan", metavar="PATH", help="start, run: the plan of all pull requests (default: as the policy says)"
+    )
+    parser.add_argument("--guidance", metavar="TEXT", help="resume: what the agent is told")
+    driving_arguments(parser)
+
+
+def driving_arguments(parser: argparse.ArgumentParser) -> None:
+    """Say what `run` takes besides."""
+    parser.add_argument("--agent-provider", metavar="P", help="run: which coding agent does the work")
+    parser.add_argument("--agent-model", metavar="M", help="run: which model it uses")
+    parser.add_argument("--provider-config-env", metavar="V", help="run: the variable with the provider's settings")
+    parser.add_argument("--max-turns", type=int, default=100, metavar="N", help="run: so many turns (default: 100)")
+    parser.add_argument("--max-minutes", type=float, default=480, metavar="N", help="run: so long (default: 480)")
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Do it, and say what comes next."""
+    if arguments.action == "run":
+        from aop.cli.run import gated_run
+
+        return gated_run.run(arguments, terminal)
+    app = build(Path(arguments.repo), Settings.from_env(os.environ))
+    try:
+        answer = ACTIONS[arguments.action](app, arguments)
+    finally:
+        app.close()
+    if answer.error is not None:
+        return terminal.refuse(answer.error, answer.evidence)
+    if terminal.json:
+        terminal.object(answer.as_json())
+    else:
+        terminal.text(SAY[arguments.action](answer.data))
+        if arguments.action == "start":
+            _warn_of_plan(arguments.plan, answer.data, terminal)
+    return Exit.OK
+
+
+def _start(app: App, arguments: argparse.Namespace) -> Envelope:
+    return app.gateway.call(app.person, "gated.start", {"feature_id": arguments.name, "master_plan": arguments.plan})
+
+
+def _status(app: App, _arguments: argparse.Namespace) -> Envelope:
+    return app.gateway.call(app.person, "gated.status", {})
+
+
+def _resume(app: App, arguments: argparse.Namespace) -> Envelope:
+    """Answer the agent's call for help."""
+    if not arguments.guidance:
+        raise InvalidCliArgs("The agent is to be told something.", hint="Say what with `--guidance TEXT`.")
+    given = {"feature_id": arguments.name, "guidance": arguments.guidance}
+    return app.gateway.call(app.person, "gated.resume", given)
+
+
+def _reset(app: App, arguments: argparse.Namespace) -> Envelope:
+    return app.gateway.call(app.person, "gated.reset", {"feature_id": arguments.name})
+
+
+def _say_started(data: Mapping[str, Any]) -> str:
+    name, left = data["feature_id"], data["pull_requests_left"]
+    return (
+        f"The workflow `{name}` is {data['status']}, in {data['worktree_path']}.\n"
+        + (f"Still to do by `{data['master_plan']}`: {'; '.join(left)}.\n" if left else "")
+        + f"Let an agent in: `aop token swe --feature {name}`, and `aop mcp` with it;"
+        " or, with a shell alone, `aop call get_task`."
+    )
+
+
+def _warn_of_plan(wanted: str | None, data: Mapping[str, Any], terminal: Terminal) -> None:
+    """Say so where the agent would look for a plan in vain, or finds another one than was asked for."""
+    plan, name = data["master_plan"], data["feature_id"]
+    if wanted is not None and not data["created"] and wanted != plan:
+        terminal.say(f"`{name}` was there already, and works through `{plan}`; for `{wanted}`, take another `--name`.")
+    if data["plan_problem"]:
+        terminal.say(f"{data['plan_problem']} Commit that, then `aop gated start --name {name}` again.")
+
+
+def _say_status(data: Mapping[str, Any]) -> str:
+    rows = [_one_line(each) for each in data["workflows"]]
+    return "\n".join(rows) or "There is no workflow. Start one with `aop gated start`."
+
+
+def _one_line(each: Mapping[str, Any]) -> str:
+    said = [f"{each['feature_id']}: {each['status']}", each["pr_title"] or "no pull request yet"]
+    if each["debug_attempt_counter"]:
+        said.append(f"{each['debug_attempt_counter']} failed attempts")
+    if each["escalated"]:
+        said.append(f"waits for `aop gated resume --name {each['feature_id']} --guidance TEXT`")
+    if each["halt_reason"]:
+        said.append(each["halt_reason"])
+    return ", ".join(said)
+
+
+ACTIONS: Mapping[str, Callable[[App, argparse.Namespace], Envelope]] = {
+    "start": _start,
+    "status": _status,
+    "resume": _resume,
+    "reset": _reset,
+}
+SAY: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "start": _say_started,
+    "status": _say_status,
+    "resume": lambda _data: "Answered. The agent goes on with its next `get_task`.",
+    "reset": lambda data: f"The workflow `{data['feature_id']}` begins again; its branch, if it had one, stays.",
+}

@@ -1,0 +1,53 @@
+"""`aop retry`: a failed or blocked feature begins again where it was, with fresh turns."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from aop.cli.run.supervision.live import await_taken, running_supervisor
+from aop.cli.run.supervision.supervise import agents_before, order_of, supervised, supervising_arguments
+from aop.cli.shell.exits import Exit
+from aop.cli.shell.terminal import Terminal
+from aop.kernel.gateway.calls import Envelope
+from aop.wiring.build import App, Settings, build
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Say what the verb takes."""
+    parser.add_argument("feature", metavar="FEATURE", help="its id, as `aop status` shows it")
+    supervising_arguments(parser)
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Hand it to the supervisor that is running, or supervise it."""
+    settings = Settings.from_env(os.environ)
+    app = build(Path(arguments.repo), settings)
+    try:
+        if running_supervisor(app) is not None:
+            return _handed_over(app, arguments.feature, terminal)
+        order = order_of(app, settings, arguments, before=agents_before(app))
+        answer = _retried(app, arguments.feature)
+        if answer.error is not None:
+            return terminal.refuse(answer.error, answer.evidence)
+        return supervised(app, settings, order, arguments, terminal)
+    finally:
+        app.close()
+
+
+def _handed_over(app: App, feature: str, terminal: Terminal) -> int:
+    answer = _retried(app, feature)
+    if answer.error is not None:
+        return terminal.refuse(answer.error, answer.evidence)
+    await_taken(app, [feature])
+    if terminal.json:
+        terminal.object(answer.as_json())
+    else:
+        begins = "waits as before" if answer.data["status"] == "blocked" else f"begins again: {answer.data['status']}"
+        terminal.say(f"{feature} was {answer.data['was']}, and {begins}.")
+    return Exit.OK
+
+
+def _retried(app: App, feature: str) -> Envelope:
+    return app.gateway.call(app.person, "feature.retry", {"feature_id": feature})

@@ -1,0 +1,1 @@
+"""Supervision: what `aop run` and `aop resume` share."""

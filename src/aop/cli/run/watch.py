@@ -1,0 +1,145 @@
+"""`aop watch`: a run while it goes on, one line for each feature; on a terminal redrawn, elsewhere a line a change."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from aop.cli.run.supervision.live import running_supervisor
+from aop.cli.shell.exits import Exit
+from aop.cli.shell.terminal import Terminal
+from aop.core.ids import FeatureId
+from aop.core.text.visible import visible
+from aop.kernel.record.documents.usage import Spending
+from aop.wiring.build import App, Settings, build
+
+LOOK_AGAIN_SECONDS = 0.3
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """One feature, as somebody who watches wants to see it."""
+
+    feature_id: str
+    phase: str
+    """Its status, or `paused`."""
+    last_event: str
+    last_at: str
+    seconds: float
+    """From its first event to its last one."""
+    turns: int
+    cost_usd: float | None
+    """None: nobody reported it."""
+
+
+def arguments(_parser: argparse.ArgumentParser) -> None:
+    """Say what the verb takes: nothing of its own."""
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Watch until the run ends, or the watcher is told to."""
+    app = build(Path(arguments.repo), Settings.from_env(os.environ))
+    try:
+        return _watch(app, terminal)
+    except KeyboardInterrupt:
+        terminal.say("aop: the run goes on; you watch no more.")
+        return Exit.OK
+    finally:
+        app.close()
+
+
+def _watch(app: App, terminal: Terminal) -> int:
+    screen = _Screen(terminal)
+    watch = _Watch(app)
+    was_running = False
+    while True:
+        # First: what the run did last is shown after it has ended.
+        is_running = running_supervisor(app) is not None
+        was_running = was_running or is_running
+        screen.show(watch.rows())
+        if not is_running:
+            break
+        app.gateway.kernel.clock.pause(LOOK_AGAIN_SECONDS)
+    terminal.say("The run has ended." if was_running else "No run is going on. Start one: aop run")
+    return Exit.OK if was_running else Exit.NOT_PROVEN
+
+
+class _Watch:
+    """Reads what is new in the journal, and keeps what it saw before."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._seen = 0
+        self._first: dict[FeatureId, str] = {}
+        self._last: dict[FeatureId, tuple[str, str]] = {}
+
+    def rows(self) -> dict[str, Row]:
+        """Return a row for each feature that is not merged."""
+        with self._app.record.read() as view:
+            for entry in view.journal(after=self._seen):
+                self._seen, name = entry.seq, entry.event.feature_id
+                if name is not None:
+                    self._first.setdefault(name, entry.event.at)
+                    self._last[name] = (entry.event.kind, entry.event.at)
+        features = self._app.gateway.call(self._app.person, "report.dashboard", {}).data["features"]
+        return {row["feature_id"]: self._row(row) for row in features if row["status"] != "merged"}
+
+    def _row(self, row: Mapping[str, Any]) -> Row:
+        name = FeatureId(row["feature_id"])
+        kind, at = self._last.get(name, ("", ""))
+        is_on_its_way = row["status"] in ("planning", "building", "qa")
+        return Row(
+            feature_id=name,
+            phase="paused" if row["paused"] and is_on_its_way else row["status"],
+            last_event=kind,
+            last_at=at,
+            seconds=_between(self._first.get(name, at), at),
+            turns=row["spent"]["turns"],
+            cost_usd=msgspec.convert(row["spent"], Spending).cost_usd.known,
+        )
+
+
+class _Screen:
+    """Shows rows where they can be seen."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+        self._shown: dict[str, Row] = {}
+
+    def show(self, rows: Mapping[str, Row]) -> None:
+        """Redraw on a terminal; elsewhere print what changed."""
+        if rows == self._shown:
+            return
+        if self._terminal.json or not self._terminal.is_seen:
+            for name, row in rows.items():
+                if self._shown.get(name) != row:
+                    self._print(row)
+        else:
+            up = f"\x1b[{len(self._shown)}A\x1b[J" if self._shown else ""
+            self._terminal.text(up + "\n".join(line(row)[: self._terminal.columns] for row in rows.values()))
+        self._shown = dict(rows)
+
+    def _print(self, row: Row) -> None:
+        if self._terminal.json:
+            self._terminal.line(msgspec.to_builtins(row))
+        else:
+            self._terminal.text(line(row))
+
+
+def line(row: Row) -> str:
+    """Return a feature as one line."""
+    cost = "cost unknown" if row.cost_usd is None else f"{row.cost_usd:.4f} USD"
+    spent = f"{row.turns} turn(s)  {cost}" if row.turns else "no turn yet"
+    return visible(f"{row.feature_id:<24}  {row.phase:<14}  {row.last_event:<20}  {row.seconds:7.1f} s  {spent}")
+
+
+def _between(first: str, last: str) -> float:
+    if not first or not last:
+        return 0.0
+    return round((datetime.fromisoformat(last) - datetime.fromisoformat(first)).total_seconds(), 1)

@@ -1,0 +1,1 @@
+"""Shell: what every verb shares: terminal, exit codes, parser, faults."""

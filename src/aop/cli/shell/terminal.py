@@ -1,0 +1,130 @@
+"""Talking to whoever started `aop`: data on stdout, talk on stderr, questions only to a person."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from io import StringIO, TextIOWrapper
+from typing import TextIO
+
+from aop.cli.shell.exits import Exit, exit_of
+from aop.core.errors import InvalidCliArgs, Json, Refusal
+
+
+class OutputLost(Exception):
+    """What the command is for could not be printed: the disk is full, or the file is closed."""
+
+
+class Terminal:
+    """The three streams of one command."""
+
+    def __init__(self, *, json: bool) -> None:
+        self.json = json
+        self._in = _opened(sys.stdin, encoding="utf-8", errors="strict")
+        # A person sees what the terminal can show, and the rest as escapes.
+        self._out = _opened(sys.stdout, errors="backslashreplace")
+        self._err = _opened(sys.stderr, errors="backslashreplace")
+
+    @property
+    def is_seen(self) -> bool:
+        """Tell whether a person sees what is printed, on a screen where it can be drawn over."""
+        return self._out.isatty()
+
+    @property
+    def columns(self) -> int:
+        """Return how wide that screen is."""
+        try:
+            return os.get_terminal_size(self._out.fileno()).columns or 80
+        except (OSError, ValueError):
+            return 80
+
+    def say(self, text: str) -> None:
+        """Tell a person something; programs need not read it."""
+        # In one piece: `print` writes the end of a line by itself, and another thread's line may come before that.
+        self._err.write(f"{text}\n")
+        self._err.flush()
+
+    def text(self, text: str) -> None:
+        """Print what the command is for, as text."""
+        self._print(f"{text}\n")
+
+    def exact(self, text: str) -> None:
+        """Print a text as it is, to the last byte."""
+        _opened(self._out, encoding="utf-8", errors="strict")
+        self._print(text)
+
+    def object(self, value: Json) -> None:
+        """Print what the command is for, as one JSON object."""
+        from aop.core.text.json import pretty_json
+
+        self._print_json(pretty_json(value))
+
+    def line(self, value: Json) -> None:
+        """Print one of several objects, each on a line of its own."""
+        from aop.core.text.json import canonical_json
+
+        self._print_json(canonical_json(value) + b"\n")
+
+    def refuse(self, error: Mapping[str, Json], evidence: Mapping[str, Json]) -> Exit:
+        """Print a refusal, and return its exit code."""
+        code = str(error["code"])
+        if self.json:
+            self.object({"ok": False, "error": error, "evidence": evidence})
+            return exit_of(code)
+        self.say(f"aop: {error['message']} [{code}]")
+        details = error["details"]
+        actions = details.get("suggested_next_actions", ()) if isinstance(details, Mapping) else ()
+        for action in actions if isinstance(actions, (list, tuple)) else ():
+            self.say(f"  {action}")
+        if evidence.get("log_path"):
+            self.say(f"  Log: {evidence['log_path']}")
+        return exit_of(code)
+
+    def refused(self, refusal: Refusal) -> Exit:
+        """Print a refusal that was raised, and return its exit code."""
+        return self.refuse(refusal.as_error(), refusal.evidence)
+
+    def confirm(self, question: str) -> bool:
+        """Ask a person a yes-or-no question; anything but yes is no.
+
+        Raises: InvalidCliArgs if nobody is there to answer.
+        """
+        if not self._in.isatty():
+            raise InvalidCliArgs("There is no terminal to ask at.", hint="Pass `--yes` to answer yes beforehand.")
+        self._err.write(f"{question} [y/N] ")
+        self._err.flush()
+        return self._in.readline().strip().lower() in ("y", "yes")
+
+    def read_all(self) -> str:
+        """Read standard input to its end.
+
+        Raises: InvalidCliArgs if it is not UTF-8.
+        """
+        try:
+            return self._in.read()
+        except UnicodeDecodeError as error:
+            raise InvalidCliArgs("What came on standard input is not UTF-8.") from error
+
+    def _print_json(self, text: bytes) -> None:
+        # JSON is UTF-8, whatever the terminal can show.
+        _opened(self._out, encoding="utf-8", errors="strict")
+        self._print(text.decode())
+
+    def _print(self, text: str) -> None:
+        try:
+            self._out.write(text)
+            self._out.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputLost(error.strerror) from error
+
+
+def _opened(stream: TextIO | None, *, errors: str, encoding: str | None = None) -> TextIO:
+    """Return a stream set to an encoding; one that nobody opened has nothing to say, and keeps what it is told."""
+    if stream is None:
+        return StringIO()
+    if isinstance(stream, TextIOWrapper):
+        stream.reconfigure(encoding=encoding, errors=errors)
+    return stream

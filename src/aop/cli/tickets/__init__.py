@@ -1,0 +1,1 @@
+"""Verbs for tickets and the systems around them."""

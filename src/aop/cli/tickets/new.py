@@ -1,0 +1,51 @@
+"""`aop ticket new`: a ticket of LOCAL from a text, to try the work on tickets without a tracker."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from aop.adapters.tickets.setup.settings import LOCAL_FOLDER
+from aop.adapters.tickets.systems.local.database import LocalAnswer
+from aop.adapters.tickets.systems.local.server import Local
+from aop.cli.shell.exits import Exit
+from aop.cli.shell.terminal import Terminal
+from aop.core.errors import InputPathNotFound, InvalidCliArgs, RemoteRejected, TicketSettingMissing
+from aop.tickets.mission.descriptions import MAX_CHARS
+
+
+def make_ticket(key: str, file: str | None, environ: Mapping[str, str], terminal: Terminal) -> int:
+    """Make it: the first line of the text is its summary, and the rest its description.
+
+    Raises: InvalidCliArgs, InputPathNotFound, TicketSettingMissing, RemoteRejected.
+    """
+    if not file:
+        raise InvalidCliArgs("`aop ticket new` needs a text.", hint="Pass `--file FILE`, or `--file -` for its input.")
+    if not environ.get(LOCAL_FOLDER):
+        raise TicketSettingMissing(f"The environment lacks `{LOCAL_FOLDER}`.", missing=[LOCAL_FOLDER])
+    text = terminal.read_all() if file == "-" else _text_of(file)
+    heading, _, description = text.strip().partition("\n")
+    summary = heading.lstrip("# ").strip()
+    if not summary or len(text) > MAX_CHARS:
+        raise InvalidCliArgs(f"The text is empty, or longer than {MAX_CHARS} characters.")
+    local = Local(Path(os.path.abspath(environ[LOCAL_FOLDER])), environ)
+    try:
+        made: Any = local.tickets.create(key, summary, description.strip())
+    except LocalAnswer as said:
+        raise RemoteRejected(f"LOCAL answered {said}.", hint="Choose another key.", key=key) from said
+    if terminal.json:
+        terminal.object({"ok": True, "data": {"key": key, "summary": made["summary"], "status": made["status"]}})
+    else:
+        terminal.text(f"{key}: {made['summary']} ({made['status']})")
+    return Exit.OK
+
+
+def _text_of(file: str) -> str:
+    try:
+        return Path(file).read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputPathNotFound(f"`{file}` cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise InvalidCliArgs(f"`{file}` is not UTF-8.") from error

@@ -1,0 +1,77 @@
+"""`aop outbound`: which systems around tickets can be spoken to, and installing their MCP servers."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+
+import msgspec
+
+from aop.adapters.tickets.setup.install import FoundProvider, found_providers, install
+from aop.adapters.tickets.setup.servers import PROVIDERS, SERVERS, Server
+from aop.cli.shell.exits import Exit
+from aop.cli.shell.terminal import Terminal
+from aop.core.errors import InvalidCliArgs
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Say what the verb takes."""
+    known = "|".join(name.lower() for name in PROVIDERS)
+    parser.add_argument("words", metavar="install PROVIDER", nargs="*", help=f"a provider is {known}; several may be")
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """List or install."""
+    match arguments.words:
+        case []:
+            return _list(terminal)
+        case ["install", _, *_]:
+            return _install(arguments.words[1:], terminal)
+        case _:
+            raise _wrong_use("`aop outbound` takes nothing, or `install` and one or more providers.")
+
+
+def _list(terminal: Terminal) -> int:
+    found = found_providers(os.environ)
+    if terminal.json:
+        terminal.object({"ok": True, "data": {"providers": msgspec.to_builtins(found)}})
+        return Exit.OK
+    for provider in found:
+        terminal.text(f"{provider.provider:<11} {_standing(provider)}")
+    return Exit.OK
+
+
+def _standing(found: FoundProvider) -> str:
+    if not found.installed:
+        return f"not installed: `aop outbound install {found.provider}` brings {found.package} {found.tested_version}"
+    where = f"{found.package} {found.version}" if found.version else "a command of yours"
+    other = found.version not in (None, found.tested_version)
+    tested = f" (tested with {found.tested_version})" if other else ""
+    unset = [name for name, is_set in found.variables.items() if not is_set]
+    return f"{where}{tested}; {'not set: ' + ', '.join(unset) if unset else 'its variables are set'}"
+
+
+def _install(names: Sequence[str], terminal: Terminal) -> int:
+    servers = {server.name: server for server in map(_server_of, names)}
+    versions: dict[str, str] = {}
+    for server in servers.values():
+        terminal.say(f"aop: {server.package} {server.version} is being installed; this takes a minute or two.")
+        versions[server.package] = install(server, os.environ)
+    if terminal.json:
+        terminal.object({"ok": True, "data": {"installed": {**versions}}})
+    else:
+        for package, version in versions.items():
+            terminal.text(f"{package} {version} is installed. `aop doctor --outbound` tries it.")
+    return Exit.OK
+
+
+def _server_of(name: str) -> Server:
+    provider = PROVIDERS.get(name.upper())
+    if provider is None:
+        raise _wrong_use(f"There is no provider `{ascii(name[:40])[1:-1]}` to install.")
+    return SERVERS[provider.server]
+
+
+def _wrong_use(message: str) -> InvalidCliArgs:
+    return InvalidCliArgs(message, hint=f"The providers are: {', '.join(name.lower() for name in PROVIDERS)}.")
