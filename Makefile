@@ -80,7 +80,7 @@ $(BIN)/pip:
 		echo "AOP needs Python 3.11 or newer, and \`$(PYTHON)\` is not. Name one: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
 	$(PYTHON) -m venv --clear .venv
 
-.real/.outbound: src/aop/adapters/outbound/servers.py $(INSTALLED)
+.real/.outbound: src/aop/adapters/tickets/setup/servers.py $(INSTALLED)
 	@mkdir -p .real
 	@if command -v npm > /dev/null; then \
 		AOP_OUTBOUND_HOME=$(CURDIR)/.real/outbound $(BIN)/aop outbound install jira confluence gitlab && touch $@; \

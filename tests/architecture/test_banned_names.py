@@ -44,7 +44,7 @@ def test_a_room_may_not_reach_for(source: str, room: str) -> None:
     assert "TID251" in ruff_codes(f"src/aop/{room}/seeded.py", source)
 
 
-@pytest.mark.parametrize("place", ["src/aop/adapters/seeded.py", "src/aop/wiring.py", "src/aop/cli/seeded.py"])
+@pytest.mark.parametrize("place", ["src/aop/adapters/seeded.py", "src/aop/wiring/seeded.py", "src/aop/cli/seeded.py"])
 def test_the_outer_rooms_may_read_the_environment(place: str) -> None:
     assert "TID251" not in ruff_codes(place, "import os\nhome = os.environ")
 

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 LINT_IMPORTS = Path(sys.executable).with_name("lint-imports")
 
 POINT_DOWN = "Imports point down"
-NO_DOUBLES = "What ships never imports the test doubles"
+NO_DOUBLES = "Shipped code never imports the test doubles"
 WORLD = "Only the adapters reach processes and the network"
 NO_INPUT_OUTPUT = "The core, the kernel and the brains do no input or output"
 

@@ -10,7 +10,7 @@ import pytest
 from aop.core.redaction.redactor import Redactor
 
 SOURCE = Path(__file__).parents[2] / "src" / "aop"
-PARTS = ("tickets", "adapters/outbound", "cli/ticket.py", "adapters/ticket_work.py")
+PARTS = ("tickets", "adapters/tickets", "cli/tickets/ticket.py")
 
 _ADDRESS = re.compile(r"https?://(?!(?:[\w-]+\.)*example(?:\.com)?\b)[\w\[]")
 _MODEL = re.compile(r"\b(?:claude|gpt|gemini|o[1-9])-[\w.]+", re.IGNORECASE)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from aop.adapters.machine.supervisor_lease import holder_of
-from tests.cli.agents import agent_command
+from tests.cli.scripted_agents import agent_command
 from tests.racing import until
 from tests.world import FILES, Ran, World, make_repository, run_aop
 

@@ -25,7 +25,7 @@ from aop.core.roles import Role
 from aop.core.version import VERSION
 from aop.kernel.contracts.schemas import tool_schemas
 from aop.wiring.catalogue import CATALOGUE
-from tests.tools.worlds import GATES, configured, copied, force, gates_of, patch_of, ready_repository, step
+from tests.kernel.tools.worlds import GATES, configured, copied, force, gates_of, patch_of, ready_repository, step
 from tests.world import PATCH, Ran, World, files, git, make_repository, plan_for, run_aop
 
 PROGRAM = [sys.executable, "-m", "aop.cli.main"]

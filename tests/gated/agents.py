@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from aop.core.roles import Role
-from tests.tools.worlds import gates_of, patch_of, yaml
+from tests.kernel.tools.worlds import gates_of, patch_of, yaml
 from tests.world import FILES, World, make_repository
 
 PLAN = "docs/Plan_Doc/Active_Plan.md"

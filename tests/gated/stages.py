@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.gated.agents import APPROVE, PLAN, RUN, TEST_ONE, Agent, active_pr, gated_repository
-from tests.tools.worlds import patch_of, yaml
+from tests.kernel.tools.worlds import patch_of, yaml
 from tests.world import World, git
 
 NAME = "one"

@@ -8,7 +8,7 @@ import pytest
 
 from aop.gated.machine.master_plan import PullRequest, is_done, mark_problem, pull_requests
 from tests.gated.agents import NOTHING, PLAN, RUN, RUNNER, TEST_ONE, active_pr, begun, stepping
-from tests.tools.worlds import patch_of
+from tests.kernel.tools.worlds import patch_of
 
 REPORT = """\
 mkdir -p reports

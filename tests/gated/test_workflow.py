@@ -14,7 +14,7 @@ from aop.kernel.record.documents.gate_runs import GateRun
 from aop.kernel.record.port import Operation
 from aop.wiring.catalogue import CATALOGUE
 from tests.gated.agents import APPROVE, NOTHING, PLAN, RUN, TEST_ONE, Agent, active_pr, begun, stepping
-from tests.tools.worlds import gates_of, patch_of, step
+from tests.kernel.tools.worlds import gates_of, patch_of, step
 from tests.world import World, git
 
 ORCHESTRATOR = Role.ORCHESTRATOR

@@ -27,7 +27,7 @@ from aop.kernel.gateway.calls import Envelope
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.ports.processes import Ending
 from aop.wiring.catalogue import CATALOGUE
-from tests.adapters.steps import Steps, processes_with, wait_until_dead
+from tests.adapters.processes.steps import Steps, processes_with, wait_until_dead
 from tests.world import World, files, git, make_repository
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandboxes are those of Linux")
@@ -298,7 +298,7 @@ def test_a_process_that_forks_and_ends_for_ever_ends(target: Target, row: str) -
 RUNNER = """
 import sys
 from pathlib import Path
-from tests.adapters.steps import Steps
+from tests.adapters.processes.steps import Steps
 folder, level, worktree, script = sys.argv[1:]
 Steps(Path(folder), level, worktree=Path(worktree)).run("sh", "-c", script)
 """

@@ -13,7 +13,7 @@ from aop.core.roles import Role
 from aop.kernel.merges.conflicts import LONGEST_SIDE, MOST_HUNKS, hunks_in
 from aop.kernel.record.documents.features import Status
 from tests.hostile.test_secrets import PLANTED
-from tests.tools.worlds import configured, copied, force, gates_of, patch_of, ready_repository, state_of, step
+from tests.kernel.tools.worlds import configured, copied, force, gates_of, patch_of, ready_repository, state_of, step
 from tests.world import World, files, git
 
 

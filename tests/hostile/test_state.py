@@ -18,6 +18,7 @@ from aop.core.ids import OperationId
 from aop.kernel.record.port import Operation as Entry
 from aop.kernel.record.port import Snapshot
 from tests.clocks import clocked
+from tests.kernel.tools.worlds import configured, gates_of, step
 from tests.soak.faults import (
     MERGE,
     PATCHED,
@@ -32,7 +33,6 @@ from tests.soak.faults import (
 )
 from tests.soak.power_cuts import done
 from tests.soak.wholeness import before, damage, outcome_at
-from tests.tools.worlds import configured, gates_of, step
 from tests.world import World
 
 

@@ -16,9 +16,9 @@ import pytest
 
 from aop.core.roles import Role
 from aop.kernel.gateway.calls import Envelope
-from aop.kernel.record.documents import features as documents
+from aop.kernel.record.documents import gate_runs
 from aop.kernel.record.documents.features import Status
-from tests.tools.worlds import configured, copied, force, gates_of, patch_of, state_of, step
+from tests.kernel.tools.worlds import configured, copied, force, gates_of, patch_of, state_of, step
 from tests.world import World, git
 
 Tree = Mapping[str, str | None]
@@ -85,7 +85,7 @@ def base_of(root: Path, files: Mapping[str, str], steps: list[dict[str, Any]], *
     world.init()
     world.ok("gates.run", feature_id="one", mode="full")
     with world.app.record.read() as view:
-        assert [each.ran for each in view.all(documents.TestBaseline)] == [3]
+        assert [each.ran for each in view.all(gate_runs.TestBaseline)] == [3]
     world.close()
     return root
 

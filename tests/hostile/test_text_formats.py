@@ -18,7 +18,7 @@ from aop.core.text.json import MalformedText, canonical_json, parse_json, pretty
 from aop.core.text.yaml import dump_yaml, parse_yaml
 from aop.kernel.config.in_force import Config
 from aop.kernel.config.loader import ConfigText, ConfigTexts, load_config
-from tests.tools.worlds import configured, gates_of
+from tests.kernel.tools.worlds import configured, gates_of
 
 LAUGHS = "a0: &a0 [lol, lol]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 30))
 MERGES = "a: &a {x: 1}\nb:\n" + "".join("  - {<<: *a}\n" for _ in range(4000))

@@ -22,8 +22,8 @@ from aop.core.roles import Role
 from aop.kernel.contracts.schemas import error_schema
 from aop.kernel.gateway.calls import FeatureArguments
 from aop.wiring.catalogue import CATALOGUE
+from tests.kernel.tools.worlds import patch_of
 from tests.mcpserver.clients import Answer, Mcp, over_http, served, token_for
-from tests.tools.worlds import patch_of
 from tests.world import World, files, make_repository, plan_for
 
 ORCHESTRATOR, PLANNER, BUILDER, QA, SWE = Role.ORCHESTRATOR, Role.PLANNER, Role.BUILDER, Role.QA, Role.SWE

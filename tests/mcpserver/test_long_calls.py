@@ -15,9 +15,9 @@ from mcp import MCPError
 
 from aop.core.roles import Role
 from aop.wiring.build import make_ready_for_threads
+from tests.kernel.tools.worlds import configured, events, gates_of, patch_of, step
 from tests.mcpserver.clients import Mcp, Served, over_http, over_stdio, served, token_for
 from tests.racing import until
-from tests.tools.worlds import configured, events, gates_of, patch_of, step
 from tests.world import World, files, plan_for
 
 WAITING_GATE = gates_of(fast=step("touch started; until [ -e go ]; do sleep 0.02; done"))

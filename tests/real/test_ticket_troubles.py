@@ -24,13 +24,13 @@ from aop.tickets.dry_run import DirectRun
 from aop.tickets.review.pipeline import CodeReviewerAgent
 from aop.tickets.scaffold.pipeline import ScaffolderAgent
 from aop.tickets.steps import Desk
+from tests.adapters.tickets.test_systems import children_of
 from tests.real.fake_rest import FakeRest, Trouble
 from tests.real.test_tickets import BY_ID, BY_PATH, GITLAB, JIRA, REVIEW, SCAFFOLD
 from tests.real.ticket_worlds import DESCRIPTION, PAGES, needs_servers, real_world
 from tests.tickets.local_worlds import BRANCH, KEY, PROJECT
 from tests.tickets.recorded_plans import PLAN, REPORT
-from tests.tickets.test_outbound import children_of
-from tests.tickets.test_scaffolder import Around, desk_of
+from tests.tickets.scaffold.test_pipeline import Around, desk_of
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.real.fake_rest import TOKENS, FakeRest, fake_rest
 from tests.tickets.local_worlds import KEY, PROJECT
-from tests.tickets.test_missions import BLOCK
+from tests.tickets.mission.test_blocks import BLOCK
 
 SERVERS = Path(__file__).parents[2] / ".real" / "outbound"
 PAGE = "100"

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.agents import agent_command
+from tests.cli.scripted_agents import agent_command
 from tests.racing import until
 from tests.world import FILES, World, git, make_repository, run_aop
 

@@ -21,8 +21,8 @@ from aop.kernel.record.spending import spent_on, together
 from aop.supervisor.advice import ModelAdviser
 from aop.supervisor.workers import PatchProposal, PlanSubmission
 from aop.testing.scripted_model import ScriptedModel, Step, answers, says
-from tests.supervisor.bringing import Watched, office
-from tests.tools.worlds import configured, patch_of
+from tests.kernel.tools.worlds import configured, patch_of
+from tests.supervisor.worlds import Watched, office
 from tests.world import World, files, plan_for
 
 TWO = FeatureId("two")

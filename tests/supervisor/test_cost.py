@@ -17,8 +17,8 @@ from aop.kernel.record.spending import of_turn, together, told
 from aop.supervisor.killed_turns import count_killed_turns
 from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, WorkerOutput
 from aop.testing.memory_engine import Memory
-from tests.supervisor.bringing import ONE, Watched, brought, office
-from tests.tools.worlds import configured, patch_of
+from tests.kernel.tools.worlds import configured, patch_of
+from tests.supervisor.worlds import ONE, Watched, brought, office
 from tests.world import PATCH, World, files, plan_for, run_aop
 
 TWO = FeatureId("two")

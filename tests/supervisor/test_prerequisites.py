@@ -11,8 +11,8 @@ from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.supervisor.workers import PatchProposal, PlanSubmission
 from aop.testing.memory_engine import Memory
-from tests.supervisor.bringing import Office, Watched, office
-from tests.tools.worlds import configured, patch_of
+from tests.kernel.tools.worlds import configured, patch_of
+from tests.supervisor.worlds import Office, Watched, office
 from tests.world import World, files, git, plan_for
 
 ONE, TWO = FeatureId("one"), FeatureId("two")

@@ -13,8 +13,8 @@ from aop.kernel.patches.stored import KeptPatch, whole_patch
 from aop.kernel.record.proposals import proposed_in
 from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, WorkerOutput, WorkerRequest
 from aop.testing.memory_engine import Memory
-from tests.supervisor.bringing import ONE, Watched, office
-from tests.tools.worlds import configured, patch_of
+from tests.kernel.tools.worlds import configured, patch_of
+from tests.supervisor.worlds import ONE, Watched, office
 from tests.world import PATCH, World, plan_for
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"

@@ -14,7 +14,7 @@ from aop.core.roles import Role
 from aop.kernel.record.documents.usage import Usage
 from aop.supervisor.policy.attempts import telling_line
 from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, WorkerInput, WorkerOutput, WorkerRequest
-from tests.supervisor.bringing import ONE
+from tests.supervisor.worlds import ONE
 
 WIRE: Mapping[str, tuple[dict[str, Any], WorkerOutput]] = {
     "PLAN_SUBMISSION": ({"type": "PLAN_SUBMISSION", "plan": {"a": 1}}, PlanSubmission(plan={"a": 1})),

@@ -14,7 +14,7 @@ from aop.adapters.tickets.systems.local.repositories import PushedFile
 from aop.adapters.tickets.systems.local.server import Local
 from aop.adapters.tickets.systems.local_ports import TABLE
 from aop.core.redaction.redactor import Redactor
-from tests.tickets.test_missions import BLOCK, fenced
+from tests.tickets.mission.test_blocks import BLOCK, fenced
 
 KEY, PROJECT, BRANCH, PAGE = "SHOP-12", "group/orders", "feature/SHOP-12-orders", "standards"
 

@@ -13,9 +13,9 @@ from aop.tickets.mission.blocks import review_params, review_params_block, scaff
 from aop.tickets.ports import DocsPort, MergeRequest, TrackerPort, VcsPort
 from aop.tickets.review.pipeline import shown_lines
 from tests.tickets.local_worlds import BRANCH, KEY, PROJECT
-from tests.tickets.test_missions import MISSION, PARAMS
+from tests.tickets.mission.test_blocks import MISSION, PARAMS
+from tests.tickets.review.test_pipeline import finding, report
 from tests.tickets.test_plans_and_modes import file
-from tests.tickets.test_reviewer import finding, report
 
 FILES = (file("src/a.py", "a = 1\nb = 2\n"), file("README.md", "# New\n"), file("src/__init__.py", ""))
 

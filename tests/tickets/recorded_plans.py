@@ -15,7 +15,7 @@ from aop.testing.scripted_model import ScriptedModel, answers
 from aop.tickets.mission.blocks import scaffolding_mission
 from aop.tickets.scaffold.prompt import scaffolding_prompt
 from aop.tickets.scaffold_plan import ScaffoldPlan
-from tests.tickets.test_missions import BLOCK, fenced
+from tests.tickets.mission.test_blocks import BLOCK, fenced
 from tests.tickets.test_plans_and_modes import FENCE, file
 
 PLAN = ScaffoldPlan(

@@ -32,9 +32,9 @@ from aop.tickets.mission.blocks import ReviewParams, review_params_block
 from aop.tickets.review.answer import TicketReview
 from aop.tickets.steps import Desk, TicketSettings
 from tests.tickets.local_worlds import BRANCH, KEY, PAGE, PROJECT, local_world
+from tests.tickets.mission.test_blocks import BLOCK, fenced
 from tests.tickets.recorded_plans import PLAN
-from tests.tickets.test_missions import BLOCK, fenced
-from tests.tickets.test_reviewer import finding
+from tests.tickets.review.test_pipeline import finding
 
 MARKS = "AOP-Run: "
 SETTINGS = TicketSettings(state_initial="To Do", state_success="In Review", architecture_page_id=PAGE)

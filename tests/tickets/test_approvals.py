@@ -11,10 +11,10 @@ from aop.adapters.tickets.setup.settings import ticket_settings
 from aop.reviews.report import Finding, ReviewVerdict, Severity
 from aop.testing.scripted_model import answers
 from aop.tickets.review.answer import CriterionState, JudgedCriterion, TicketReview
+from tests.tickets.review.test_pipeline import WHOLE, Reviewed, finding, reviewed
+from tests.tickets.review.test_second_reviews import LISTED, SILENT, WITH_CRITERIA
+from tests.tickets.scaffold.test_pipeline import SETTINGS, URL
 from tests.tickets.test_port_conformance import REAL
-from tests.tickets.test_reviewer import WHOLE, Reviewed, finding, reviewed
-from tests.tickets.test_scaffolder import SETTINGS, URL
-from tests.tickets.test_second_reviews import LISTED, SILENT, WITH_CRITERIA
 
 ALLOWED = msgspec.structs.replace(SETTINGS, may_approve=True)
 APPROVED = [*WHOLE[:-1], "approve_merge_request c0ffee", "add_comment"]

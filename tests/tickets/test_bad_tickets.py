@@ -9,12 +9,12 @@ import pytest
 from aop.core.errors import RemoteNotFound
 from aop.testing.scripted_model import Step, answers, breaks_off, says
 from aop.tickets.scaffold_plan import MOST_CHARS, MOST_FILES, ScaffoldPlan
+from tests.tickets.mission.test_blocks import BLOCK, code_block, document, fenced, paragraph
 from tests.tickets.recorded_plans import PLAN
-from tests.tickets.test_agentic_scaffold import AGENTIC, BRANCH, COMMIT, HAND_IN, OPEN, agentic
-from tests.tickets.test_missions import BLOCK, code_block, document, fenced, paragraph
+from tests.tickets.scaffold.test_agentic import AGENTIC, BRANCH, COMMIT, HAND_IN, OPEN, agentic
+from tests.tickets.scaffold.test_pipeline import AFTER_FAILURE, UP_TO_DOCS, WHOLE, Around, scaffolded
 from tests.tickets.test_plans_and_modes import KEY as SECRET
 from tests.tickets.test_plans_and_modes import file
-from tests.tickets.test_scaffolder import AFTER_FAILURE, UP_TO_DOCS, WHOLE, Around, scaffolded
 
 BOMB = "a: &a [x, x]\nb: &b [*a, *a]\nc: &c [*b, *b]\nscaffolding: {version: 1, more: *c}"
 

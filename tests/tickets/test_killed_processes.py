@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.adapters.tickets.test_troubles import expected
 from tests.tickets.shaken_worlds import WAYS, effects, made_world
-from tests.tickets.test_troubles import expected
 
 REPOSITORY = Path(__file__).parents[2]
 BEGIN = ["parse", "report_start", "check_branch"]

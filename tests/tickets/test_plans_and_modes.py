@@ -12,7 +12,7 @@ from aop.tickets.mission.modes import TicketMode, review_mode, scaffolding_mode
 from aop.tickets.scaffold.prompt import scaffolding_prompt
 from aop.tickets.scaffold.texts import commit_message
 from aop.tickets.scaffold_plan import PlannedFile, ScaffoldPlan, validated
-from tests.tickets.test_missions import MISSION
+from tests.tickets.mission.test_blocks import MISSION
 
 KEY = "AKIA" + "Q3EGRIFCZSGAWLT7"
 FENCE = "fence-0123456789abcdef"

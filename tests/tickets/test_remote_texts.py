@@ -16,7 +16,7 @@ from aop.core.errors import Refusal, RemoteRejected, RemoteUnavailable, TicketSe
 from aop.core.redaction.redactor import Redactor
 from aop.tickets.mission.blocks import review_params, review_params_block
 from aop.tickets.review.pipeline import shown_lines
-from tests.tickets.test_missions import PARAMS
+from tests.tickets.mission.test_blocks import PARAMS
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from aop.web.webhooks import LARGEST_BODY, WebhookIntake, webhook_routes
 from tests.mcpserver.clients import Served, served
 from tests.racing import until
 from tests.tickets.local_worlds import BRANCH, KEY
-from tests.tickets.test_missions import BLOCK, fenced
+from tests.tickets.mission.test_blocks import BLOCK, fenced
 from tests.tickets.webhook_worlds import REVIEW, SCAFFOLD, SECRET, WebhookPlace, delivery, post, signed
 
 SECONDS = 300.0

@@ -9,11 +9,11 @@ from typing import Any
 
 import httpx2
 
+from tests.cli.tickets.test_ticket import Place
 from tests.mcpserver.clients import Served
 from tests.tickets.local_worlds import KEY
+from tests.tickets.mission.test_blocks import BLOCK, fenced
 from tests.tickets.recorded_plans import record_plan
-from tests.tickets.test_missions import BLOCK, fenced
-from tests.tickets.test_ticket_command import Place
 
 SECRET = "a-shared-secret-of-the-tracker"
 SCAFFOLD, REVIEW = "/webhooks/jira/scaffolding-trigger", "/webhooks/jira/code-review-trigger"

@@ -1,4 +1,4 @@
-"""Key paths: split from `core.yamltext`."""
+"""Key paths: the place of a value in a YAML document, and how deep it may be."""
 
 from __future__ import annotations
 

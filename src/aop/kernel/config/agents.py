@@ -1,7 +1,5 @@
 """The shape of agents.yaml: who does the work, and what each role is told. Each key: docs/configuration.md."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Literal
 

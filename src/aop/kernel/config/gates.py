@@ -1,6 +1,4 @@
-"""Gates: split from `kernel.config_models`."""
-
-from __future__ import annotations
+"""Gate configuration: steps, modes, parsers, thresholds and profiles of gates.yaml."""
 
 from enum import StrEnum
 from typing import Annotated, Literal

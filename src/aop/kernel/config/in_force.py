@@ -1,7 +1,5 @@
 """The configuration in force, as it stands in every verdict."""
 
-from __future__ import annotations
-
 import msgspec
 from msgspec import Struct
 

@@ -1,7 +1,5 @@
 """The shape of what policy.yaml says about people: what they pay, what they are asked, how they are told."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Annotated, Literal
 

@@ -3,8 +3,6 @@
 Nothing in `Policy` has a default here: the bundled policy.yaml holds them all, in one place.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 from functools import partial
 from typing import Annotated, Literal

@@ -1,7 +1,5 @@
 """The shape of `worktree` in policy.yaml: what features are cut from, and what their worktrees are given."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from msgspec import Meta, Struct

@@ -1,4 +1,4 @@
-"""Files: split from `kernel.ports`."""
+"""Files port: the files that AOP writes from the record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Handed in: split from `kernel.ports`."""
+"""Handed-in functions: new ids, and progress reports."""
 
 from __future__ import annotations
 

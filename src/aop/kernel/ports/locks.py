@@ -1,4 +1,4 @@
-"""Locks: split from `kernel.ports`."""
+"""Locks port: locks that hold between threads and processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes: split from `kernel.ports`."""
+"""Processes port: running one command, and how it ended."""
 
 from __future__ import annotations
 

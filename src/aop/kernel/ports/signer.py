@@ -1,4 +1,4 @@
-"""Signer: split from `kernel.ports`."""
+"""Signer port: signatures that only this repository's key can make."""
 
 from __future__ import annotations
 

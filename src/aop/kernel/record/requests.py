@@ -1,7 +1,5 @@
 """What the record keeps of what people want of a run: features that it should take, and what should rest."""
 
-from __future__ import annotations
-
 from aop.core.ids import FeatureId
 from aop.kernel.record.documents.runs import Pause
 from aop.kernel.record.port import Snapshot

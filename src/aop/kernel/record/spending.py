@@ -1,7 +1,5 @@
 """What the turns of workers cost, as they report it and summed up; what nobody reported is unknown, and never zero."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Literal
 

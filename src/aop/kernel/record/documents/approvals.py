@@ -1,6 +1,4 @@
-"""Approvals: split from `kernel.documents`."""
-
-from __future__ import annotations
+"""Approval document: a person's approval of one tree."""
 
 from collections.abc import Mapping
 from typing import ClassVar

@@ -1,6 +1,4 @@
-"""Base: split from `kernel.documents`."""
-
-from __future__ import annotations
+"""Document base: version, digest and the constrained types that documents share."""
 
 from typing import Annotated, ClassVar
 

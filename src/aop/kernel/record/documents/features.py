@@ -1,7 +1,5 @@
 """The shapes that the record keeps: each document is stored whole, and its version counts up."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, ClassVar, Literal

@@ -1,6 +1,4 @@
-"""Gate runs: split from `kernel.documents`."""
-
-from __future__ import annotations
+"""Gate run documents: step results, verdicts and the test count of the base."""
 
 from collections.abc import Mapping
 from enum import StrEnum

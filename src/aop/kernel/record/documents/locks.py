@@ -1,6 +1,4 @@
-"""Locks: split from `kernel.documents`."""
-
-from __future__ import annotations
+"""Lock documents: leases and waiters of a shared resource."""
 
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """What a spec obliges a feature to, numbered, and what its plan says of each: done here, or deferred with a reason."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, ClassVar
 

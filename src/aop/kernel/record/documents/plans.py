@@ -1,7 +1,5 @@
 """What the record keeps of plans that collide and wait."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, Struct

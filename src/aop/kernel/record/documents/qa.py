@@ -1,6 +1,4 @@
-"""Qa: split from `kernel.documents`."""
-
-from __future__ import annotations
+"""QA index documents: the hunks of a feature and their review status."""
 
 from typing import ClassVar, Literal
 

@@ -1,7 +1,5 @@
 """What the record keeps of a question to a person."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias

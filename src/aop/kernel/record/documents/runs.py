@@ -1,7 +1,5 @@
 """What the record keeps of a run of the supervisor: who began it, with which agents, under which configuration."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, ClassVar
 

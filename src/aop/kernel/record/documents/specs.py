@@ -1,7 +1,5 @@
 """What the record keeps of a spec that was put in its place."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar
 
 from msgspec import Meta, Struct

@@ -1,6 +1,4 @@
-"""Usage: split from `kernel.usage`."""
-
-from __future__ import annotations
+"""Usage documents: tokens and dollars, per turn, feature and run."""
 
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal, Self

@@ -1,7 +1,5 @@
 """Tools that show all features at once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from datetime import datetime

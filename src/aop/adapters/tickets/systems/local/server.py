@@ -1,4 +1,4 @@
-"""LOCAL as an MCP server over standard input and output: `python -m aop.adapters.tickets.systems.local.server FOLDER`."""
+"""LOCAL provider as an MCP server over standard streams."""
 
 from __future__ import annotations
 

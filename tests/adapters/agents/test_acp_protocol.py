@@ -1,0 +1,141 @@
+"""What an agent gets that asks permission over the Agent Client Protocol."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from aop.adapters.agents.staff import needs_door
+from aop.adapters.agents.vendors.acp_families import family_of
+from aop.adapters.agents.workers.acp_protocol import AcpTurn, Conversation, may
+from aop.adapters.agents.workers.named_pipes import NamedPipes
+from aop.core.roles import Role
+from aop.kernel.record.documents.usage import Usage
+from aop.supervisor.workers import ProviderChoice
+from tests.adapters.storage.crowds import more_open_files_than_select_takes
+
+TREE = "/a/tree"
+
+
+def turn(*, edits: bool, shell: bool) -> AcpTurn:
+    return AcpTurn(
+        prompt="",
+        tree=TREE,
+        mcp_url="",
+        token="",
+        model=None,
+        edits=edits,
+        shell=shell,
+        is_over=lambda _usage: False,
+    )
+
+
+BUILDER, PLANNER = turn(edits=True, shell=True), turn(edits=False, shell=False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "paths", "who", "allowed"),
+    [
+        ("edit", [f"{TREE}/src/a.txt"], BUILDER, True),
+        ("edit", ["src/a.txt"], BUILDER, True),
+        ("edit", [f"{TREE}/src/a.txt"], PLANNER, False),
+        ("delete", ["src/a.txt"], PLANNER, False),
+        ("read", ["src/a.txt"], PLANNER, True),
+        ("read", ["/etc/passwd"], BUILDER, False),
+        ("read", [f"{TREE}/../other"], BUILDER, False),
+        ("read", ["src/a.txt", "/etc/passwd"], BUILDER, False),
+        ("read", [f"{TREE}er/a.txt"], BUILDER, False),
+        ("execute", [], BUILDER, True),
+        ("execute", [], turn(edits=True, shell=False), False),
+        ("fetch", [], BUILDER, False),
+        ("other", [], PLANNER, True),
+        (None, [7], PLANNER, True),
+    ],
+)
+def test_what_leaves_the_tree_or_the_role_is_denied(
+    kind: str | None, paths: list[object], who: AcpTurn, *, allowed: bool
+) -> None:
+    assert may({"kind": kind, "locations": [{"path": path} for path in paths]}, who) is allowed
+
+
+@pytest.mark.parametrize("said", [None, [], "execute", {"locations": {"path": "/etc"}}, {"locations": [None]}])
+def test_what_is_no_tool_call_is_judged_without_breaking(said: object) -> None:
+    assert may(said, BUILDER) in (True, False)
+
+
+@pytest.mark.parametrize(
+    ("command", "family"),
+    [
+        ("gemini --acp", "gemini"),
+        ("npx -y @google/gemini-cli@0.61.0 --acp", "gemini"),
+        ("node /opt/claude-agent-acp", "claude"),
+        ("codex-acp", None),
+        ("my-agent --like gemini", None),
+    ],
+)
+def test_the_family_of_an_agent_is_told_by_its_program_alone(command: str, family: str | None) -> None:
+    keys = {"GEMINI_API_KEY": "k", "ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k"}
+    found = family_of(command.split(), keys)
+    assert (found and str(found.provider)) == family
+    assert family_of(command.split(), {}) is None
+
+
+class Scripted:
+    """The streams of an agent that answers everything, and reports what it likes."""
+
+    def __init__(self, reported: object) -> None:
+        self._reported = reported
+        self._asked: list[Any] = []
+
+    def send(self, data: bytes) -> None:
+        self._asked.append(msgspec.json.decode(data))
+
+    offer = send
+
+    def lines(self) -> Iterator[bytes]:
+        capable = {"agentCapabilities": {"mcpCapabilities": {"http": True}}}
+        for result in (capable, {"sessionId": "s"}, {"stopReason": "end_turn", "usage": self._reported}):
+            yield msgspec.json.encode({"id": self._asked[-1]["id"], "result": result})
+
+
+@pytest.mark.parametrize("tokens", [10**13, -1, True, "many", None])
+def test_a_usage_that_makes_no_sense_is_not_believed(tokens: object) -> None:
+    held = Conversation(Scripted({"inputTokens": tokens, "outputTokens": 7}), lambda _text: None)
+    held.hold(BUILDER)
+    assert held.usage == Usage(output_tokens=7)
+
+
+def test_an_agent_that_does_not_read_is_told_to_stop_without_waiting_for_it(tmp_path: Path) -> None:
+    with NamedPipes(tmp_path) as pipes:
+        speaking = threading.Thread(target=pipes.send, args=(b"x" * 1_000_000,))
+        speaking.start()
+        held = Conversation(pipes, lambda _text: None)
+        held._session = "s"
+        cancelling = threading.Thread(target=held.cancel, daemon=True)
+        cancelling.start()
+        cancelling.join(300)
+        assert not cancelling.is_alive()
+    speaking.join()
+
+
+def test_an_agent_is_told_and_heard_by_a_process_that_has_more_than_a_thousand_files_open(tmp_path: Path) -> None:
+    with more_open_files_than_select_takes(), NamedPipes(tmp_path) as pipes:
+        agent = os.open(tmp_path / "in", os.O_RDONLY | os.O_NONBLOCK)
+        pipes.send(b"told\n")
+        told = os.read(agent, 100)
+        os.close(agent)
+        (tmp_path / "out").write_bytes(b"heard\n")
+        assert (told, next(pipes.lines())) == (b"told\n", b"heard")
+
+
+@pytest.mark.parametrize(("command", "by_mcp"), [("acp: agent", True), ("agent", False), ("", False)])
+def test_only_an_agent_that_speaks_the_protocol_comes_in_by_mcp(command: str, *, by_mcp: bool) -> None:
+    choice = ProviderChoice(provider="custom", provider_config_ref="MINE")
+    choices = dict.fromkeys(Role, choice)
+    assert needs_door(choices, {"MINE": command}) is by_mcp

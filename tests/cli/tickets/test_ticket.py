@@ -1,0 +1,207 @@
+"""`aop ticket` in real processes, on LOCAL through real MCP: a scaffold, its record, and what happens in bad cases."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aop.adapters.tickets.systems.local.server import Local
+from tests.tickets import killed_command
+from tests.tickets.local_worlds import BRANCH, KEY, PAGE, PROJECT, local_world
+from tests.tickets.mission.test_blocks import BLOCK, fenced
+from tests.tickets.recorded_plans import record_plan
+from tests.world import Ran, run_aop
+
+URL = f"local://{PROJECT}/-/merge_requests/1"
+STEPS = [
+    "parse", "report_start", "check_branch", "read_project_docs", "read_architecture_docs", "ask_model",
+    "validate_plan", "create_branch", "commit", "open_merge_request", "resolve_project", "update_description",
+    "report_success", "move_ticket",
+]  # fmt: skip
+
+WITHOUT_BASE = BLOCK.replace(BRANCH, f"{BRANCH}, target_base_branch: absent")
+WRITES = ("report_start", "create_branch", "commit", "open_merge_request", "update_description", "report_success")
+
+
+class Place:
+    """A managed repository, a LOCAL beside it, and the environment for both."""
+
+    def __init__(self, folder: Path, description: str = fenced(BLOCK)) -> None:
+        self.repo = folder / "managed"
+        subprocess.run(["git", "init", "-q", self.repo], check=True)
+        self.local: Local = local_world(folder / "local", description)
+        self.env = {
+            "VCS_PROVIDER": "LOCAL",
+            "TRACKER_PROVIDER": "LOCAL",
+            "KNOWLEDGE_PROVIDER": "LOCAL",
+            "AOP_LOCAL_FOLDER": str(folder / "local"),
+            "WORKFLOW_STATE_INITIAL": "To Do",
+            "WORKFLOW_STATE_SUCCESS": "In Review",
+            "ARCHITECTURE_DOC_PAGE_ID": PAGE,
+            "AOP_MODEL_REPLAY": str(record_plan(folder / "replay.jsonl")),
+        }
+
+    def aop(self, *words: str, **env: str) -> Ran:
+        return run_aop(self.repo, "ticket", *words, env={**self.env, **env})
+
+    @property
+    def ticket(self) -> Any:
+        return self.local.tickets.get(KEY)
+
+    def commits(self) -> list[str]:
+        where = Path(self.env["AOP_LOCAL_FOLDER"]) / "repositories" / f"{PROJECT}.git"
+        told = subprocess.run(
+            ["git", "--git-dir", where, "log", "--format=%s", BRANCH], capture_output=True, text=True, check=True
+        )
+        return told.stdout.splitlines()
+
+
+@pytest.mark.req("SCAF-01", "SCAF-60", "SCAF-63", "SCAF-64", "SCAF-66", "SCAF-67", "SCAF-87")
+def test_a_ticket_becomes_a_branch_a_commit_and_a_merge_request_and_says_so(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    ran = place.aop("scaffold", KEY, "--json")
+    assert ran.code == 0, ran.err
+    made = ran.json["data"]
+    assert (made["run"], made["outcome"], made["branch"], made["merge_request"]["url"]) == (
+        "scaffold-SHOP-12-1", "scaffolded", BRANCH, URL,
+    )  # fmt: skip
+    ticket = place.ticket
+    assert (ticket["status"], place.commits()) == ("In Review", ["SHOP-12: Scaffold orders", "First commit"])
+    assert [comment.partition("\n")[0] for comment in ticket["comments"]] == [
+        "Scaffolding of `orders` (python-fastapi) started: branch `feature/SHOP-12-orders` of `group/orders`.",
+        f"Scaffolding done: {URL}",
+    ]
+    assert f'gitlab_project_id: "1"\n  source_branch_name: {BRANCH}' in ticket["description"]
+    shown = place.aop("show", made["run"], "--json").json["data"]
+    assert (shown["state"], [step["name"] for step in shown["steps"]]) == ("scaffolded", STEPS)
+    again = place.aop("scaffold", KEY)
+    assert (again.code, again.out) == (0, f"{BRANCH}: exists already, nothing was written; {URL} (opened)\n")
+    assert len(place.commits()) == 2
+    runs = place.aop("runs").out.splitlines()
+    assert [line.split()[:2] for line in runs] == [
+        ["scaffold-SHOP-12-2", "branch_exists"], ["scaffold-SHOP-12-1", "scaffolded"],
+    ]  # fmt: skip
+
+
+@pytest.mark.req("SCAF-38", "SCAF-39")
+def test_a_ticket_that_cannot_be_read_gets_one_comment_that_says_what_to_do(tmp_path: Path) -> None:
+    place = Place(tmp_path, "Please make something nice.")
+    ran = place.aop("scaffold", KEY, "--json")
+    assert (ran.code, ran.json["error"]["code"]) == (1, "mission_missing")
+    (comment,) = place.ticket["comments"]
+    assert comment == (
+        "Scaffolding started and failed at the step `parse` (reading the ticket): The description has no block"
+        " `scaffolding`.\nWhat is left: Nothing in the code: no branch, no commit, no merge request.\n"
+        "What to do: Put one fenced `yaml` block into the ticket's description, as `docs/tickets.md` shows it.\n"
+        "Then: start again with `aop ticket scaffold SHOP-12`, or in the way in which it was started.\n"
+        "Every step: `aop ticket show scaffold-SHOP-12-1`. Code: `mission_missing`."
+        "\n\nAOP-Run: scaffold-SHOP-12-1/report_failure"
+    )
+
+
+def test_a_dry_run_prints_every_write_and_writes_nothing(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    ran = place.aop("scaffold", KEY, "--dry-run", "--json")
+    assert ran.code == 0, ran.err
+    assert [write["operation"] for write in ran.json["data"]["writes"]] == [
+        "add_comment", "create_branch", "commit_changes", "create_merge_request", "update_task_description",
+        "add_comment", "update_status",
+    ]  # fmt: skip
+    ticket = place.ticket
+    assert (ticket["status"], ticket["comments"], ticket["description"]) == ("To Do", [], fenced(BLOCK))
+    assert place.aop("runs").out == "No ticket was worked on yet.\n"
+
+
+@pytest.mark.parametrize(
+    ("block", "env", "step", "code"),
+    [
+        ("Nothing.", {}, "parse", "mission_missing"),
+        (fenced(WITHOUT_BASE), {}, "create_branch", "remote_not_found"),
+        (fenced(BLOCK), {"WORKFLOW_STATE_SUCCESS": "Shipped"}, "move_ticket", "remote_rejected"),
+    ],
+)
+def test_a_dry_run_fails_where_the_real_one_does_and_says_so(
+    block: str, env: dict[str, str], step: str, code: str, tmp_path: Path
+) -> None:
+    place = Place(tmp_path, block)
+    record_plan(Path(place.env["AOP_MODEL_REPLAY"]), block=WITHOUT_BASE)
+    dry = place.aop("scaffold", KEY, "--dry-run", **env)
+    assert (place.ticket["comments"], dry.out.splitlines()[0]) == (
+        [], f"Nothing was written. A real run would fail at the step `{step}`, and write:",
+    )  # fmt: skip
+    real = place.aop("scaffold", KEY, "--json", **env)
+    assert (real.json["error"]["code"], real.json["evidence"]["step"]) == (code, step)
+    assert (dry.code, f"[{code}]" in dry.err) == (real.code, True)
+
+
+@pytest.mark.req("SCAF-26", "SCAF-27", "SCAF-28", "SCAF-29", "SCAF-30", "SCAF-32")
+@pytest.mark.parametrize(
+    ("changed", "exit_code", "code", "named"),
+    [
+        ({"WORKFLOW_STATE_SUCCESS": "", "ARCHITECTURE_DOC_PAGE_ID": ""}, 2, "ticket_setting_missing", "missing"),
+        ({"SCAFFOLDING_VCS_PROVIDER": "BITBUCKET"}, 1, "ticket_provider_unsupported", "variable"),
+        ({"SCAFFOLDING_TRACKER_PROVIDER": "GITLAB"}, 1, "ticket_provider_unsupported", "variable"),
+        ({"SCAFFOLDING_KNOWLEDGE_PROVIDER": "NOTION"}, 1, "ticket_provider_unsupported", "variable"),
+    ],
+)
+def test_a_setting_that_is_missing_or_wrong_is_named_before_anything_is_called(
+    changed: dict[str, str], exit_code: int, code: str, named: str, tmp_path: Path
+) -> None:
+    place = Place(tmp_path)
+    ran = place.aop("scaffold", KEY, "--json", **changed)
+    error = ran.json["error"]
+    assert (ran.code, error["code"]) == (exit_code, code)
+    expected = [*changed] if named == "missing" else next(iter(changed)).removeprefix("SCAFFOLDING_")
+    assert error["details"][named] == expected
+    assert place.ticket["comments"] == []
+
+
+def test_a_run_and_a_ticket_that_are_not_there_are_refused(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    assert place.aop("show", "absent", "--json").json["error"]["code"] == "ticket_run_not_found"
+    assert place.aop("scaffold", "SHOP-404", "--json").json["error"]["code"] == "remote_not_found"
+    assert place.aop("scaffold", "--json").code == 2
+
+
+@pytest.mark.slow
+def test_killed_after_each_write_and_started_again_nothing_is_written_twice(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    killer = Path(killed_command.__file__)
+    for step in (
+        "report_start",
+        "create_branch",
+        "commit",
+        "open_merge_request",
+        "update_description",
+        "report_success",
+    ):
+        died = subprocess.run(
+            [sys.executable, killer, step, KEY],
+            cwd=place.repo, env={**os.environ, **place.env}, capture_output=True, check=False,
+        )  # fmt: skip
+        assert died.returncode == -9, died.stderr.decode()
+    ran = place.aop("scaffold", KEY, "--json")
+    assert (ran.code, ran.json["data"]["outcome"]) == (0, "scaffolded")
+    ticket = place.ticket
+    assert (ticket["status"], len(ticket["comments"]), place.commits()) == (
+        "In Review", 2, ["SHOP-12: Scaffold orders", "First commit"],
+    )  # fmt: skip
+    assert ticket["description"].count("code_review_params") == 1
+    assert [each["run_id"] for each in place.aop("runs", "--json").json["data"]["runs"]] == ["scaffold-SHOP-12-1"]
+
+
+def test_a_secret_in_a_ticket_is_in_no_file_that_a_killed_run_leaves(tmp_path: Path) -> None:
+    secret = "ghp_" + "9aB3dE5fG7hJ" * 3
+    place = Place(tmp_path, f"The token is {secret}.\n\n{fenced(BLOCK)}")
+    killer = Path(killed_command.__file__)
+    subprocess.run(
+        [sys.executable, killer, "check_branch", KEY], cwd=place.repo, env={**os.environ, **place.env}, check=False
+    )
+    left = [path for path in (place.repo / ".aop").rglob("*") if path.is_file()]
+    assert any(path.suffix == ".steps" and b"The token is" in path.read_bytes() for path in left)
+    assert [path for path in left if secret.encode() in path.read_bytes()] == []

@@ -1,0 +1,775 @@
+"""The one door: who may call what, with which arguments, and what comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import jsonschema
+import msgspec
+import pytest
+from msgspec import Struct
+
+from aop.core import errors
+from aop.core.errors import Fault, Refusal
+from aop.core.ids import FeatureId
+from aop.core.roles import Role
+from aop.kernel.contracts.schemas import error_schema, tool_schemas
+from aop.kernel.gateway.calls import Answered, Arguments, Call, FeatureArguments, Outcome, Tool
+from aop.kernel.gateway.gateway import Gateway
+from aop.kernel.gateway.principals import Principal
+from aop.kernel.record.port import Transaction
+from aop.wiring.catalogue import CATALOGUE
+from tests.gated.agents import NOTHING, active_pr
+from tests.kernel.tools.worlds import patch_of
+from tests.world import FILES, PATCH, World, files, make_repository, plan_for
+
+FORBIDDEN = "forbidden_tool_for_role"
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """One managed repository for the tests that change nothing."""
+    made = World(make_repository(tmp_path_factory.mktemp("shared") / "repo"))
+    made.init("one")
+    yield made
+    made.close()
+
+
+def world_with(tmp_path: Any, policy: str) -> World:
+    return World(make_repository(tmp_path / "repo", {**FILES, "agentic/orchestrator/policy.yaml": policy}))
+
+
+def worker(role: Role, *features: str) -> Principal:
+    """Return a caller that holds a token; without features it reaches all of them."""
+    scope = frozenset(map(FeatureId, features)) if features else None
+    return Principal(role=role, actor=f"{role}:1", features=scope)
+
+
+def code_of(world: World, who: Principal, tool: str, arguments: Any) -> str | None:
+    error = world.app.gateway.call(who, tool, arguments).error
+    return None if error is None else str(error["code"])
+
+
+# --- who and may: the role matrix ----------------------------------------------------------------
+
+ORCHESTRATOR, PLANNER, BUILDER, QA, SWE = Role.ORCHESTRATOR, Role.PLANNER, Role.BUILDER, Role.QA, Role.SWE
+EVERYBODY = {ORCHESTRATOR, PLANNER, BUILDER, QA}
+PERSON = "person"
+
+MATRIX: Mapping[str, set[Role] | str] = {
+    "collisions.scan": EVERYBODY,
+    "escalate_for_external_help": {SWE},
+    "evidence.latest": EVERYBODY,
+    "evidence.verify": EVERYBODY,
+    "feature.approve": PERSON,
+    "feature.begin_anew": set(),
+    "feature.delete": PERSON,
+    "feature.discover_specs": EVERYBODY,
+    "feature.get_context": EVERYBODY,
+    "feature.ingest_spec": {ORCHESTRATOR},
+    "feature.init": {ORCHESTRATOR},
+    "feature.log_append": EVERYBODY,
+    "feature.ready_to_merge": PERSON,
+    "feature.retry": PERSON,
+    "feature.state_get": EVERYBODY,
+    "feature.state_patch": {ORCHESTRATOR},
+    "feature.trees": EVERYBODY,
+    "feature.undo": PERSON,
+    "gated.reset": PERSON,
+    "gated.resume": PERSON,
+    "gated.start": PERSON,
+    "gated.status": {ORCHESTRATOR},
+    "gates.list": EVERYBODY,
+    "gates.run": {ORCHESTRATOR, BUILDER, QA},
+    "gates.status": EVERYBODY,
+    "get_task": {SWE},
+    "inbox.answer": PERSON,
+    "inbox.ask": {ORCHESTRATOR},
+    "inbox.ask_path": EVERYBODY,
+    "inbox.expire": set(),
+    "inbox.list": EVERYBODY,
+    "leftovers.note": set(),
+    "list_directory": {SWE},
+    "locks.acquire": {ORCHESTRATOR},
+    "locks.release": {ORCHESTRATOR},
+    "notices.note": set(),
+    "plan.get": EVERYBODY,
+    "plan.submit": {ORCHESTRATOR, PLANNER},
+    "plan.update": {ORCHESTRATOR, PLANNER},
+    "qa.test_index_get": EVERYBODY,
+    "qa.test_index_update": {ORCHESTRATOR, QA},
+    "read_file": {SWE},
+    "repo.apply_patch": {BUILDER, QA},
+    "repo.commit": set(),
+    "repo.diff": EVERYBODY,
+    "repo.diff_bundle": EVERYBODY,
+    "repo.ensure_worktree": {ORCHESTRATOR},
+    "repo.merge": set(),
+    "repo.read_file": EVERYBODY,
+    "repo.rebase_onto_main": set(),
+    "repo.search": EVERYBODY,
+    "repo.status": EVERYBODY,
+    "report.dashboard": EVERYBODY,
+    "report.feature_summary": EVERYBODY,
+    "request_scope_reduction": {SWE},
+    "run.add": PERSON,
+    "run.began": set(),
+    "run.pause": PERSON,
+    "run.resume": PERSON,
+    "run.took": set(),
+    "submit_note": {PLANNER, BUILDER, QA},
+    "submit_patch": {BUILDER, QA},
+    "submit_plan": {ORCHESTRATOR, PLANNER},
+    "submit_request": {PLANNER, BUILDER, QA},
+    "safe_patch": {SWE},
+    "search_code": {SWE},
+    "submit_work": {SWE},
+    "usage.begin": set(),
+    "usage.record": set(),
+}
+"""Which roles may call a tool (`system` may call all); `person`: the orchestrator's, and never with a token."""
+CHANGES_NO_FEATURE = {"leftovers.note", "run.began"} | {
+    "escalate_for_external_help",
+    "get_task",
+    "request_scope_reduction",
+    "safe_patch",
+    "submit_work",
+}
+
+
+def may(tool: str, role: Role, *, person: bool) -> bool:
+    row = MATRIX[tool]
+    if role is Role.SYSTEM:
+        return True
+    return person and role is ORCHESTRATOR if isinstance(row, str) else role in row
+
+
+@pytest.mark.req("AOP-152")
+@pytest.mark.hostile("T09")
+def test_every_tool_of_the_catalogue_has_a_row_in_the_matrix() -> None:
+    assert {tool.name for tool in CATALOGUE.values()} - MATRIX.keys() == set()
+
+
+@pytest.mark.req("AOP-152", "AOP-153", "AOP-154", "AOP-155", "AOP-156", "AOP-157")
+@pytest.mark.parametrize("role", Role)
+@pytest.mark.parametrize("person", [False, True], ids=["token", "person"])
+def test_a_role_reaches_exactly_the_tools_of_its_row(shared: World, role: Role, *, person: bool) -> None:
+    who = msgspec.structs.replace(worker(role), person=person)
+    expected = {tool.name for tool in CATALOGUE.values() if may(tool.name, role, person=person)}
+    reached = {
+        tool.name
+        for tool in CATALOGUE.values()
+        if code_of(shared, who, tool.name, {"no": "such argument"}) != FORBIDDEN
+    }
+    assert reached == expected
+    assert {tool.name for tool in shared.app.gateway.tools_for(who)} == expected
+
+
+@pytest.mark.req("AOP-152")
+def test_a_forbidden_call_says_which_role_and_tool(shared: World) -> None:
+    answers = [
+        shared.app.gateway.call(worker(role), tool, {"feature_id": "one"}).as_json()
+        for role, tool in ((BUILDER, "feature.init"), (ORCHESTRATOR, "feature.ready_to_merge"))
+    ]
+    assert answers == [
+        {
+            "ok": False,
+            "error": {
+                "code": FORBIDDEN,
+                "message": message,
+                "details": {
+                    "retryable": False,
+                    "requires_human": False,
+                    "suggested_next_actions": [errors.ForbiddenToolForRole.hint],
+                    "role": role,
+                    "tool": tool,
+                },
+            },
+        }
+        for role, tool, message in (
+            ("builder", "feature.init", "The role `builder` may not call `feature.init`."),
+            (
+                "orchestrator",
+                "feature.ready_to_merge",
+                "The role `orchestrator` may not call `feature.ready_to_merge` with a token: it is for a person.",
+            ),
+        )
+    ]
+
+
+@pytest.mark.hostile("T09")
+@pytest.mark.parametrize(
+    "name", ["feature.explode", "", "feature_init", "Feature.init", "feature.init ", "x" * 10_000, "\ud800"]
+)
+@pytest.mark.parametrize("role", [Role.BUILDER, Role.SYSTEM])
+def test_a_tool_that_does_not_exist_is_refused_to_everybody(shared: World, name: str, role: Role) -> None:
+    error = shared.app.gateway.call(worker(role), name, {}).error
+    assert error is not None
+    assert (error["code"], error["details"]["tool"]) == ("unknown_tool", ascii(name[:80])[1:-1])
+
+
+@pytest.mark.hostile("T09")
+def test_a_tool_that_names_no_role_is_for_nobody_but_the_system(shared: World) -> None:
+    unruled = saying(lambda call, _: Said(said="done"), roles=frozenset(), mutates=False)
+    gateway = Gateway(shared.app.gateway.kernel, {"test.say": unruled})
+    person = {role for role in Role if gateway.call(Principal(role=role, actor="a", person=True), "test.say", {}).ok}
+    assert person == {Role.SYSTEM}
+
+
+def test_the_policy_narrows_a_role_and_leaves_the_others(tmp_path: Any) -> None:
+    world = world_with(tmp_path, "version: 1\nrbac: {builder: [repo.status, repo.diff]}\n")
+    allowed = {role: {tool.name for tool in world.app.gateway.tools_for(worker(role))} for role in (BUILDER, QA)}
+    assert allowed[BUILDER] == {"repo.status", "repo.diff"}
+    assert allowed[QA] == {tool.name for tool in CATALOGUE.values() if may(tool.name, QA, person=False)}
+    assert code_of(world, worker(BUILDER), "repo.apply_patch", {}) == FORBIDDEN
+    assert code_of(world, worker(BUILDER), "repo.status", {}) == "invalid_arguments"
+    world.close()
+
+
+def test_the_policy_cannot_give_a_role_more_than_the_catalogue_does(tmp_path: Any) -> None:
+    given = "builder: [plan.submit, feature.ready_to_merge], orchestrator: [feature.ready_to_merge, repo.apply_patch]"
+    world = world_with(tmp_path, f"version: 1\nrbac: {{{given}}}\n")
+    assert [world.app.gateway.tools_for(worker(role)) for role in (BUILDER, ORCHESTRATOR)] == [(), ()]
+    assert [tool.name for tool in world.app.gateway.tools_for(world.app.person)] == ["feature.ready_to_merge"]
+    world.close()
+
+
+@pytest.mark.req("AOP-323")
+def test_nothing_runs_under_a_policy_that_is_not_valid(tmp_path: Any) -> None:
+    world = world_with(tmp_path, "version: 1\nrbac: {builder: repo.status}\n")
+    assert world.refusal("report.dashboard")["code"] == "invalid_configuration"
+    assert world.refusal("feature.init", feature_id="one")["code"] == "invalid_configuration"
+    world.close()
+
+
+# --- who and may: the caller itself --------------------------------------------------------------
+
+
+@pytest.mark.req("AOP-148")
+def test_every_tool_takes_the_callers_role_and_name() -> None:
+    for tool in CATALOGUE.values():
+        properties = tool_schemas(tool)[0]["properties"]
+        assert {"actor_type", "actor_id"} <= properties.keys(), tool.name
+        if tool.mutates and tool.name not in CHANGES_NO_FEATURE:
+            assert {"feature_id", "expected_version"} <= properties.keys(), tool.name
+
+
+@pytest.mark.req("AOP-148")
+@pytest.mark.parametrize(
+    "claimed",
+    [
+        {"actor_type": "orchestrator"},
+        {"actor_type": "system"},
+        {"actor_id": "person:ada"},
+        {"actor_id": ""},
+        {"actor_type": "builder", "actor_id": "builder:2"},
+        {"actor_type": "qa", "actor_id": "builder:1"},
+    ],
+    ids=str,
+)
+def test_a_caller_that_names_itself_wrongly_is_refused(shared: World, claimed: dict[str, str]) -> None:
+    assert code_of(shared, worker(BUILDER), "feature.state_get", {"feature_id": "one", **claimed}) == FORBIDDEN
+
+
+@pytest.mark.req("AOP-148")
+@pytest.mark.parametrize("claimed", [{}, {"actor_type": "builder"}, {"actor_type": "builder", "actor_id": "builder:1"}])
+def test_a_caller_may_name_itself_rightly(shared: World, claimed: dict[str, str]) -> None:
+    assert code_of(shared, worker(BUILDER), "feature.state_get", {"feature_id": "one", **claimed}) is None
+
+
+def test_the_journal_names_the_caller_that_was_authenticated(world: World) -> None:
+    world.init("one")
+    with world.app.record.read() as view:
+        assert [entry.event.actor for entry in view.journal()] == ["person:ada"]
+
+
+def test_a_token_opens_only_the_features_of_its_scope(shared: World) -> None:
+    shared.init("two")
+    one = worker(BUILDER, "one")
+    codes = {name: code_of(shared, one, "feature.state_get", {"feature_id": name}) for name in ("one", "two", "none")}
+    assert codes == {"one": None, "two": FORBIDDEN, "none": FORBIDDEN}
+    dashboard = shared.app.gateway.call(one, "report.dashboard", {}).data
+    assert [row["feature_id"] for row in dashboard["features"]] == ["one"]
+    assert sum(dashboard["counts"].values()) == 1
+
+
+def test_every_tool_on_a_feature_keeps_to_the_scope(shared: World) -> None:
+    everything = Principal(role=Role.SYSTEM, actor="system", features=frozenset({FeatureId("one")}))
+    for tool in CATALOGUE.values():
+        if issubclass(tool.arguments, FeatureArguments):
+            arguments = {**EXAMPLES.get(tool.name, {}), "feature_id": "two"}
+            assert code_of(shared, everything, tool.name, arguments) == FORBIDDEN, tool.name
+
+
+# --- well-formed ---------------------------------------------------------------------------------
+
+EXAMPLES: Mapping[str, dict[str, Any]] = {
+    "gated.resume": {"guidance": "Go on."},
+    "locks.acquire": {"resource": "events"},
+    "locks.release": {"resource": "events"},
+    "plan.submit": {"plan_json": plan_for("one")},
+    "plan.update": {"plan_json": plan_for("one"), "expected_plan_version": 1},
+    "qa.test_index_update": {"expected_version": 1, "updates": [{"path": "src/a.txt", "status": "running"}]},
+    "repo.apply_patch": {"unified_diff": PATCH},
+    "repo.read_file": {"path": "README.md"},
+    "repo.search": {"query": "A"},
+    "gates.run": {"mode": "fast"},
+    "gates.status": {"operation_id": "run-1"},
+    "feature.log_append": {"note": "Seen."},
+    "feature.state_patch": {"expected_version": 1, "patch": {"status": "blocked", "status_reason": "It waits."}},
+    "feature.approve": {"tree": "0" * 40, "base": "0" * 40},
+    "feature.ingest_spec": {"text": "Say TWO.\n", "source_path": "specs/one.md"},
+    "feature.undo": {"to": "0"},
+    "escalate_for_external_help": {"markdown_report": "# Stuck"},
+    "read_file": {"file_path": "README.md"},
+    "search_code": {"query": "A"},
+    "inbox.answer": {"question_id": "q1", "answer": "Blue."},
+    "inbox.ask": {"gate": "question", "text": "Which colour?"},
+    "inbox.ask_path": {"path": ".gitignore", "reason": "It makes a folder that nobody should commit."},
+    "inbox.expire": {"question_id": "q1"},
+    "leftovers.note": {"kind": "worktree", "name": "gone", "did": "rescued", "ref": "refs/aop/rescue/gone/1"},
+    "notices.note": {"event_id": "question:q1", "target": "phone", "outcome": "sending"},
+    "run.began": {
+        "order": {
+            "run": "run-1",
+            "started_by": "person:ada",
+            "features": ["one"],
+            "providers": {"planner": {"provider": "custom"}},
+            "limits": {"active_features": 5},
+        }
+    },
+    "submit_note": {"note": "Seen."},
+    "submit_patch": {"unified_diff": PATCH},
+    "submit_plan": {"plan": plan_for("one")},
+    "submit_request": {"request": "question", "detail": {"question": "Which colour?"}},
+    "usage.begin": {"worker": "builder", "run": "run-1", "provider": "custom"},
+    "usage.record": {"worker": "builder", "run": "run-1", "provider": "custom"},
+}
+"""What a tool needs besides a feature."""
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        pytest.param("feature.init", {}, id="missing"),
+        pytest.param("feature.init", {"feature_id": None}, id="null"),
+        pytest.param("feature.init", {"feature_id": 41}, id="number for text"),
+        pytest.param("feature.init", {"feature_id": ["one"]}, id="list for text"),
+        pytest.param("feature.init", {"feature_id": "one", "force": True}, id="unknown key"),
+        pytest.param("feature.init", {"feature_id": "one", "wait_for_previous": False}, id="key of a host"),
+        pytest.param("feature.init", {"feature_id": "one", "expected_version": "1"}, id="text for number"),
+        pytest.param("feature.init", {"feature_id": "one", "expected_version": True}, id="true for number"),
+        pytest.param("feature.init", {"feature_id": "one", "expected_version": 1.5}, id="fraction"),
+        pytest.param("feature.init", {"feature_id": "one", "expected_version": 0}, id="zero"),
+        pytest.param("feature.init", {"feature_id": "one", "actor_type": "boss"}, id="unknown role"),
+        pytest.param("feature.init", {"feature_id": "one", "actor_id": 1}, id="number for a name"),
+        pytest.param("report.dashboard", {"feature_id": "one"}, id="feature where none is taken"),
+        pytest.param("gates.run", {"feature_id": "one", "mode": "FAST"}, id="unknown mode"),
+        pytest.param("gates.run", {"feature_id": "one"}, id="no mode"),
+        pytest.param("repo.diff", {"feature_id": "one", "options": {"output": "/tmp/x"}}, id="option of git"),
+        pytest.param("repo.diff", {"feature_id": "one", "options": ["--output=/tmp/x"]}, id="options as a list"),
+        pytest.param("repo.read_file", {"feature_id": "one", "path": "a", "limit": 10**9}, id="beyond the limit"),
+        pytest.param("plan.submit", {"feature_id": "one", "plan_json": "{}"}, id="text for a plan"),
+        pytest.param(
+            "plan.submit", {"feature_id": "one", "plan_json": plan_for("one", extra=1)}, id="unknown key in a plan"
+        ),
+        pytest.param(
+            "plan.submit", {"feature_id": "one", "plan_json": plan_for("one", plan_version="1")}, id="deep text"
+        ),
+        pytest.param(
+            "plan.submit", {"feature_id": "one", "plan_json": plan_for("one", summary="\ud800 half")}, id="half"
+        ),
+        pytest.param("repo.read_file", {"feature_id": "one", "path": "\udfff"}, id="half of a pair in a read"),
+        pytest.param("repo.read_file", {"feature_id": "one", "path": "a", "offset": float("nan")}, id="not a number"),
+        pytest.param("report.dashboard", [], id="a list"),
+        pytest.param("report.dashboard", "{}", id="a text"),
+        pytest.param("report.dashboard", None, id="nothing"),
+        pytest.param("report.dashboard", 3, id="a number"),
+    ],
+)
+def test_arguments_that_do_not_fit_the_schema_are_refused(shared: World, tool: str, arguments: Any) -> None:
+    before = shared.fingerprint()
+    error = shared.app.gateway.call(Principal(role=Role.SYSTEM, actor="system"), tool, arguments).error
+    assert error is not None
+    assert (error["code"], error["details"]["tool"]) == ("invalid_arguments", tool)
+    assert error["message"].startswith(f"The arguments of `{tool}` are not valid: ")
+    assert shared.fingerprint() == before
+
+
+NO_FEATURE_IDS = [
+    "", "-D", "-f", "a b", "A", "a/b", "../x", "..", ".", ".git", "a.lock", "one\n", "\none", "one\0", "é", "a" * 64,
+    "head", "main", "master", "stash", "con", "nul", "com1", "fetch_head", "@", "a~1", "a^", "a:b", "a*", "\u202eeno",
+]  # fmt: skip
+
+
+@pytest.mark.req("AOP-305")
+@pytest.mark.parametrize("name", NO_FEATURE_IDS, ids=ascii)
+def test_a_name_that_is_no_feature_id_reaches_no_tool(shared: World, name: str) -> None:
+    before = shared.fingerprint()
+    answers = {
+        tool.name: code_of(shared, shared.app.person, tool.name, {**EXAMPLES.get(tool.name, {}), "feature_id": name})
+        for tool in CATALOGUE.values()
+        if issubclass(tool.arguments, FeatureArguments) and may(tool.name, ORCHESTRATOR, person=True)
+    }
+    assert answers == dict.fromkeys(answers, "invalid_feature_slug")
+    assert shared.fingerprint() == before
+
+
+@pytest.mark.req("AOP-030", "AOP-151")
+@pytest.mark.hostile("S17")
+@pytest.mark.parametrize(
+    "tool",
+    # What the QA tool expects is the version of the index.
+    [
+        tool.name
+        for tool in CATALOGUE.values()
+        if tool.mutates and tool.name not in {"qa.test_index_update", *CHANGES_NO_FEATURE}
+    ],
+)
+def test_a_stale_version_is_refused_by_every_tool_that_changes_a_feature(shared: World, tool: str) -> None:
+    arguments = {**EXAMPLES.get(tool, {}), "feature_id": "one", "expected_version": 7}
+    before = shared.fingerprint()
+    error = shared.app.gateway.call(Principal(role=Role.SYSTEM, actor="system"), tool, arguments).error
+    assert error == {
+        "code": "version_conflict",
+        "message": "The feature `one` is at version 1, not 7.",
+        "details": {
+            "retryable": True,
+            "requires_human": False,
+            "suggested_next_actions": [errors.VersionConflict.hint],
+            "expected_version": 7,
+            "current_version": 1,
+        },
+    }
+    assert shared.fingerprint() == before
+
+
+@pytest.mark.req("AOP-030", "AOP-151")
+def test_the_version_that_a_caller_expects_is_the_one_it_read(world: World) -> None:
+    world.init("one")
+    assert world.ok("plan.submit", feature_id="one", plan_json=plan_for("one"), expected_version=1)["version"] == 2
+    late = world.refusal("repo.apply_patch", role=BUILDER, feature_id="one", unified_diff=PATCH, expected_version=1)
+    assert late["details"]["current_version"] == 2
+    revised = plan_for("one", plan_version=2, revision_of=1)
+    stale = world.refusal("plan.update", feature_id="one", plan_json=revised, expected_plan_version=3)
+    assert (stale["code"], stale["details"]["current_version"]) == ("version_conflict", 1)
+
+
+# --- what comes back -----------------------------------------------------------------------------
+
+
+ENVELOPE = {
+    "oneOf": [
+        {
+            "properties": {"ok": {"const": True}, "data": {"type": "object"}, "evidence": {"type": "object"}},
+            "required": ["ok", "data"],
+            "additionalProperties": False,
+        },
+        {
+            "properties": {
+                "ok": {"const": False},
+                "error": {
+                    "type": "object",
+                    "properties": {
+                        "code": {"type": "string", "pattern": "^[a-z][a-z0-9_]*$"},
+                        "message": {"type": "string", "minLength": 10},
+                        "details": {
+                            "type": "object",
+                            "properties": {
+                                "retryable": {"type": "boolean"},
+                                "requires_human": {"type": "boolean"},
+                                "conflicting_feature_ids": {"type": "array", "items": {"type": "string"}},
+                                "suggested_next_actions": {
+                                    "type": "array",
+                                    "items": {"type": "string"},
+                                    "minItems": 1,
+                                },
+                            },
+                            "required": ["retryable", "requires_human", "suggested_next_actions"],
+                        },
+                    },
+                    "required": ["code", "message", "details"],
+                    "additionalProperties": False,
+                },
+                "evidence": {"type": "object", "minProperties": 1},
+            },
+            "required": ["ok", "error"],
+            "additionalProperties": False,
+        },
+    ]
+}
+
+
+class Watched(World):
+    """A world that checks every answer against its schema, and keeps the names of the tools that gave data."""
+
+    answered: set[str]
+    refused: set[str]
+
+    def call(self, tool: str, **words: Any) -> Any:
+        answer = super().call(tool, **words)
+        wire = msgspec.json.decode(msgspec.json.encode(answer.as_json()))
+        jsonschema.Draft202012Validator(ENVELOPE).validate(wire)
+        jsonschema.Draft202012Validator(tool_schemas(CATALOGUE[tool])[1] if answer.ok else error_schema()).validate(
+            wire
+        )
+        if answer.ok:
+            self.answered.add(tool)
+        else:
+            self.refused.add(str(wire["error"]["code"]))
+        return answer
+
+
+@pytest.fixture
+def watched(tmp_path: Any) -> Iterator[Watched]:
+    policy = "version: 1\ncommit_policy: {allow_commit: true, allow_merge: true}\n"
+    made = Watched(make_repository(tmp_path / "repo", {**FILES, "agentic/orchestrator/policy.yaml": policy}))
+    made.answered, made.refused = set(), set()
+    yield made
+    made.close()
+
+
+def look_at_everything(world: World, feature: str = "one") -> None:
+    for tool in CATALOGUE.values():
+        if not tool.mutates:
+            needed = {"feature_id": feature} if issubclass(tool.arguments, FeatureArguments) else {}
+            world.call(tool.name, **{**EXAMPLES.get(tool.name, {}), **needed})
+
+
+def begin(world: World) -> None:
+    world.init("one")
+    assert world.ok("feature.init", feature_id="one")["created"] is False
+    world.ok("repo.ensure_worktree", feature_id="one")
+
+
+def plan_twice(world: World) -> None:
+    world.ok("plan.submit", feature_id="one", plan_json=plan_for("one"))
+    world.ok(
+        "plan.update",
+        feature_id="one",
+        expected_plan_version=1,
+        plan_json=plan_for("one", plan_version=2, revision_of=1, files=files(("src/broken.txt",), ("src/a.txt",))),
+    )
+
+
+def tell_about(world: World) -> None:
+    version = world.ok("feature.state_get", feature_id="one")["version"]
+    world.ok("feature.log_append", feature_id="one", note="Begun.")
+    world.ok("feature.state_patch", feature_id="one", expected_version=version, patch={"role_status": {"qa": "done"}})
+    for tool in ("locks.acquire", "locks.release"):
+        world.ok(tool, feature_id="one", resource="events")
+    world.ok("feature.ingest_spec", feature_id="one", text="Say TWO.\n", source_path="specs/one.md")
+    world.ok("inbox.ask", feature_id="one", gate="question", text="Which colour?")
+    world.ok("inbox.expire", role=Role.SYSTEM, feature_id="one", question_id="q1")
+    world.ok("inbox.answer", feature_id="one", question_id="q1", answer="Blue.")
+    world.ok("inbox.ask_path", feature_id="one", **EXAMPLES["inbox.ask_path"])
+    world.ok("notices.note", role=Role.SYSTEM, feature_id="one", **EXAMPLES["notices.note"])
+    for tool in ("usage.begin", "usage.record", "submit_note", "submit_patch", "submit_plan", "submit_request"):
+        world.ok(tool, role=Role.SYSTEM, feature_id="one", **EXAMPLES[tool])
+    for tool in ("run.began", "leftovers.note"):
+        world.ok(tool, role=Role.SYSTEM, **EXAMPLES[tool])
+
+
+def steer(world: World) -> None:
+    version = world.ok("feature.state_get", feature_id="one")["version"]
+    blocked = {"status": "blocked", "status_reason": "It waits."}
+    world.ok("feature.state_patch", feature_id="one", expected_version=version, patch=blocked)
+    world.ok("feature.retry", feature_id="one")
+    world.ok("run.add", feature_id="one")
+    assert world.ok("run.took", role=Role.SYSTEM, feature_id="one")["taken"] is True
+    for tool in ("run.pause", "run.resume"):
+        world.ok(tool, feature_id="one")
+        world.ok(tool)
+
+
+def break_and_repair(world: World) -> None:
+    world.patch("one", "--- /dev/null\n+++ b/src/broken.txt\n@@ -0,0 +1 @@\n+x\n")
+    error = world.call("gates.run", feature_id="one", mode="fast").error
+    assert error is not None
+    assert error["code"] == "gate_failed"
+    look_at_everything(world)
+    world.ok("feature.undo", feature_id="one", to="0")
+    world.patch("one")
+    for mode in ("fast", "full"):
+        world.ok("gates.run", operation=f"run-{mode}", feature_id="one", mode=mode)
+    world.ok("gates.status", feature_id="one", operation_id="run-fast")
+
+
+def mark(world: World) -> None:
+    world.ok("qa.test_index_update", feature_id="one", **{**EXAMPLES["qa.test_index_update"], "expected_version": 3})
+
+
+def merge(world: World) -> None:
+    world.call("feature.ready_to_merge", feature_id="one")
+    for tool in ("repo.commit", "repo.rebase_onto_main", "feature.begin_anew"):
+        world.ok(tool, role=Role.SYSTEM, feature_id="one")
+    token = world.approval("one")
+    world.ok("feature.ready_to_merge", feature_id="one", user_approval_token=token)
+    world.call("feature.ready_to_merge", feature_id="one", user_approval_token=token)
+    world.ready("two", PATCH.replace("-two", "-TWO").replace("+TWO", "+2"))
+    world.ok("repo.merge", role=Role.SYSTEM, feature_id="two", user_approval_token=world.approval("two"))
+
+
+def work_gated(world: World) -> None:
+    """One agent is told what to do, plans, fails ten times, calls for help, and plans anew."""
+    assert world.ok("gated.start", feature_id="gated")["created"] is True
+    for tool in ("get_task", "list_directory", "read_file", "search_code"):
+        world.ok(tool, role=SWE, **EXAMPLES.get(tool, {}))
+    lines = active_pr("feat: Say one", "Say it").splitlines()
+    patch = {"unified_diff": patch_of("ACTIVE_PR.json", *lines), "base_content_sha256": NOTHING}
+    world.ok("safe_patch", role=SWE, file_path="ACTIVE_PR.json", **patch)
+    world.ok("submit_work", role=SWE, summary="Planned.")
+    world.ok("get_task", role=SWE)
+    for _ in range(10):
+        assert world.ok("submit_work", role=SWE, summary="Red.", test_command="true")["status"] == "FAILURE"
+    asked = world.ok("escalate_for_external_help", role=SWE, markdown_report="# Stuck")["question_id"]
+    assert world.ok("gated.resume", feature_id="gated", guidance="Plan anew.")["question_id"] == asked
+    world.ok("get_task", role=SWE)
+    world.ok("request_scope_reduction", role=SWE)
+    assert world.ok("gated.status")["workflows"][0]["status"] == "REPLANNING"
+    assert world.ok("gated.reset", feature_id="gated")["status"] == "INITIALIZING"
+
+
+def delete(world: World) -> None:
+    for dry_run in (True, False):
+        assert world.ok("feature.delete", feature_id="one", dry_run=dry_run)["deleted"] is not dry_run
+
+
+LIFE = (begin, plan_twice, tell_about, steer, break_and_repair, mark, merge, work_gated, delete)
+
+
+@pytest.mark.req("AOP-149", "AOP-150", "AOP-318", "AOP-322")
+def test_every_tool_answers_as_its_schema_says_all_through_the_life_of_a_feature(watched: Watched) -> None:
+    for part in LIFE:
+        look_at_everything(watched)
+        part(watched)
+    look_at_everything(watched)
+    assert watched.answered == {tool.name for tool in CATALOGUE.values()}
+    expected = {
+        "unknown_feature",
+        "plan_required",
+        "gate_failed",
+        "user_approval_required",
+        "invalid_status_transition",
+    }
+    assert expected <= watched.refused
+
+
+@pytest.mark.req("AOP-149", "AOP-318")
+def test_a_gate_run_points_to_its_proof_whether_it_passed_or_not(world: World) -> None:
+    world.plan("one", files=files(("src/broken.txt",), ("src/a.txt",)))
+    world.patch("one")
+    passed = world.call("gates.run", feature_id="one", mode="fast")
+    world.patch("one", "--- /dev/null\n+++ b/src/broken.txt\n@@ -0,0 +1 @@\n+x\n")
+    failed = world.call("gates.run", feature_id="one", mode="fast")
+    for answer, exit_code in ((passed, 0), (failed, 1)):
+        evidence = answer.evidence
+        assert (evidence["command"], evidence["exit_code"]) == (["sh", "check.sh"], exit_code)
+        assert (world.root / evidence["log_path"]).is_file()
+    assert (passed.ok, failed.ok) == (True, False)
+
+
+@pytest.mark.req("AOP-318", "AOP-322")
+def test_every_refusal_has_a_code_of_its_own_and_says_what_to_do_next() -> None:
+    refusals = list(subclasses(Refusal))
+    codes = [refusal.code for refusal in refusals]
+    assert sorted(set(codes)) == sorted(codes)
+    for refusal in refusals:
+        assert refusal.hint != Refusal.hint, refusal.code
+        assert refusal.hint.endswith("."), refusal.code
+
+
+@pytest.mark.req("AOP-319", "AOP-320", "AOP-321")
+def test_the_codes_that_callers_rely_on_are_there() -> None:
+    expected = """
+        forbidden_tool_for_role version_conflict invalid_status_transition unknown_gate_profile_or_mode
+        unsupported_parser gate_timeout transient_exec_failure coverage_below_minimum invalid_override_precedence
+        path_out_of_bounds lock_not_held lock_conflict stale_lock_reclaimed collision_detected
+        blocked_by_collision_policy commit_disabled merge_disabled user_approval_required missing_role_prompt
+        qa_index_version_conflict invalid_cli_args input_path_not_found no_specs_found spec_ingest_failed
+        invalid_feature_slug feature_slug_collision invalid_workspace_implementation agent_provider_not_configured
+        unsupported_agent_provider provider_auth_missing
+    """.split()
+    assert set(expected) - {refusal.code for refusal in subclasses(Refusal)} == set()
+
+
+def subclasses(kind: type[Refusal]) -> Iterator[type[Refusal]]:
+    for each in kind.__subclasses__():
+        if each.__module__ == errors.__name__:
+            yield each
+        yield from subclasses(each)
+
+
+@pytest.mark.req("AOP-322")
+def test_a_collision_names_the_features_that_it_is_with(world: World) -> None:
+    world.plan("one")
+    world.init("two")
+    error = world.refusal("plan.submit", feature_id="two", plan_json=plan_for("two"))
+    assert (error["code"], error["details"]["conflicting_feature_ids"]) == ("collision_detected", ["one"])
+
+
+# --- commit: all of it or nothing ----------------------------------------------------------------
+
+
+class Said(Struct, frozen=True, kw_only=True):
+    said: str
+
+
+class Misshapen(Struct, frozen=True, kw_only=True):
+    said: int
+
+
+def saying(run: Callable[[Call, Any], Outcome], **fields: Any) -> Tool:
+    """Return a tool of the tests' own."""
+    row: dict[str, Any] = {
+        "name": "test.say",
+        "summary": "Say something.",
+        "arguments": Arguments,
+        "output": Said,
+        "roles": frozenset({ORCHESTRATOR}),
+        "run": run,
+        "mutates": True,
+    }
+    return Tool(**{**row, **fields})
+
+
+def kinds_of_events(world: World) -> list[str]:
+    with world.app.record.read() as view:
+        return [entry.event.kind for entry in view.journal()]
+
+
+def test_an_answer_that_does_not_fit_its_schema_is_a_fault_and_nothing_is_recorded(world: World) -> None:
+    def misspeak(call: Call, _arguments: Arguments) -> Outcome:
+        def decide(tx: Transaction) -> Outcome:
+            tx.append(call.event("said", None))
+            return Misshapen(said=1)
+
+        return call.commit(decide)
+
+    gateway = Gateway(world.app.gateway.kernel, {"test.say": saying(misspeak)})
+    with pytest.raises(Fault, match=r"The answer of `test\.say` does not fit its schema"):
+        gateway.call(world.app.person, "test.say", {})
+    assert kinds_of_events(world) == []
+
+
+def test_a_read_that_does_not_fit_its_schema_is_a_fault(world: World) -> None:
+    misread = saying(lambda call, _: Answered(data=Misshapen(said=1), evidence={}), mutates=False)
+    with pytest.raises(Fault, match=r"The answer of `test\.say` does not fit its schema"):
+        Gateway(world.app.gateway.kernel, {"test.say": misread}).call(world.app.person, "test.say", {})
+
+
+def test_a_tool_that_is_not_listed_as_mutating_cannot_write(world: World) -> None:
+    sly = saying(lambda call, _: call.commit(lambda tx: Said(said="written")), mutates=False)
+    with pytest.raises(Fault, match=r"`test\.say` is not listed as mutating"):
+        Gateway(world.app.gateway.kernel, {"test.say": sly}).call(world.app.person, "test.say", {})
+    assert kinds_of_events(world) == []
+
+
+@pytest.mark.parametrize("name", ["", " ", "-x", "a b", "a/b", "x" * 129, "é", "op-1\n", "\ud800"], ids=ascii)
+def test_an_operation_id_that_is_not_well_formed_is_refused(shared: World, name: str) -> None:
+    answer = shared.call("feature.init", feature_id="never", operation=name)
+    assert answer.error is not None
+    assert answer.error["code"] == "invalid_arguments"
+    with shared.app.record.read() as view:
+        assert view.pending_operations() == ()

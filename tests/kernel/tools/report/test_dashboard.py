@@ -1,0 +1,106 @@
+"""report.dashboard: every feature that the caller may see, as the record has it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from aop.core.roles import Role
+from aop.kernel.record.documents.features import Collisions, HeldLocks, Status
+from tests.kernel.tools.worlds import force, plain
+from tests.world import World, files
+
+NONE_RUN = {"plan": "na", "fast": "na", "full": "na", "merge": "na"}
+FIGURES = ("input_tokens", "output_tokens", "cached_input_tokens", "cost_usd")
+ASKS_NOTHING: Any = {"asks": [], "out_of_time": [], "paused": False}
+NO_TURNS = {"turns": 0, **{name: {"known": None, "unknown_turns": 0} for name in FIGURES}}
+
+
+def counted(**statuses: int) -> dict[str, int]:
+    return {**dict.fromkeys((status.value for status in Status), 0), **statuses}
+
+
+@pytest.mark.req("AOP-202")
+def test_the_dashboard_shows_status_gates_locks_and_what_blocks(world: World) -> None:
+    world.plan()
+    world.ok("gates.run", feature_id="one", mode="fast")
+    world.init("two")
+    theirs = {"feature_id": "one", "kind": "file", "identifier": "src/a.txt"}
+    force(
+        world,
+        "two",
+        status=Status.BLOCKED,
+        status_reason="It waits for `one`.",
+        locks=HeldLocks(held=("openapi",)),
+        collisions=Collisions(files=(theirs,), contracts=(theirs,)),
+    )
+    world.init("three")
+
+    assert plain(world.ok("report.dashboard")) == {
+        "features": [
+            {
+                "feature_id": "one",
+                "status": "qa",
+                "status_reason": "",
+                "gates": {**NONE_RUN, "plan": "pass", "fast": "pass"},
+                "locks": [],
+                "blocked_by": [],
+                "spent": NO_TURNS,
+                **ASKS_NOTHING,
+            },
+            {
+                "feature_id": "three",
+                "status": "planning",
+                "status_reason": "",
+                "gates": NONE_RUN,
+                "locks": [],
+                "blocked_by": [],
+                "spent": NO_TURNS,
+                **ASKS_NOTHING,
+            },
+            {
+                "feature_id": "two",
+                "status": "blocked",
+                "status_reason": "It waits for `one`.",
+                "gates": NONE_RUN,
+                "locks": ["openapi"],
+                "blocked_by": ["one"],
+                "spent": NO_TURNS,
+                **ASKS_NOTHING,
+            },
+        ],
+        "counts": counted(qa=1, planning=1, blocked=1),
+        "spent": NO_TURNS,
+        "runs": {},
+        "newest_run": None,
+    }
+
+
+def test_a_repository_without_features_has_an_empty_dashboard(world: World) -> None:
+    assert plain(world.ok("report.dashboard")) == {
+        "features": [],
+        "counts": counted(),
+        "spent": NO_TURNS,
+        "runs": {},
+        "newest_run": None,
+    }
+
+
+def test_a_worker_sees_its_own_feature_only(world: World) -> None:
+    for name in ("one", "two"):
+        world.init(name)
+    answer = world.call_as_worker("report.dashboard", Role.BUILDER, "two")
+    assert [row["feature_id"] for row in answer.data["features"]] == ["two"]
+    assert answer.data["counts"] == counted(planning=1)
+
+
+def test_a_merged_feature_stays_on_the_dashboard(world: World) -> None:
+    world.ready(files=files(modify=("src/a.txt",)))
+    world.ok("feature.ready_to_merge", feature_id="one", user_approval_token=world.approval())
+    dashboard = world.ok("report.dashboard")
+    assert (dashboard["features"][0]["status"], dashboard["counts"]["merged"]) == ("merged", 1)
+
+
+def test_the_dashboard_takes_no_arguments(world: World) -> None:
+    assert world.refusal("report.dashboard", feature_id="one")["code"] == "invalid_arguments"
