@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -20,6 +21,8 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in [name for name in os.environ if name.startswith("GIT_")]:
         del os.environ[name]
     os.environ |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    # A suite that was started in the background inherits an ignored Ctrl-C, and so would each command under test.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=True)
     hypothesis.settings.load_profile("repeatable")
 
