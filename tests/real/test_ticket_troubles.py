@@ -16,8 +16,8 @@ import pytest
 from aop.adapters.tickets.setup.assembly import outbound_ports
 from aop.adapters.tickets.setup.settings import ticket_settings
 from aop.brains.tool_loop import FINISH
+from aop.core.ids import RunId
 from aop.core.redaction.redactor import Redactor
-from aop.core.run import RunId
 from aop.reviews.report import CodeReviewReport
 from aop.testing.scripted_model import ScriptedModel, Step, answers, calls
 from aop.tickets.dry_run import DirectRun

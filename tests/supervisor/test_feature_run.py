@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from aop.core.ids import FeatureId
+from aop.core.ids import FeatureId, RunId
 from aop.core.roles import Role
-from aop.core.run import RunId
 from aop.kernel.locks.grants import lock_on
 from aop.kernel.record.documents.features import Status
 from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, WorkerOutput, WorkerRequest

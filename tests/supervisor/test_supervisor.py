@@ -8,8 +8,7 @@ from typing import Any
 
 import msgspec
 
-from aop.core.ids import FeatureId
-from aop.core.run import RunId
+from aop.core.ids import FeatureId, RunId
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.record.port import Record, Snapshot
 from aop.supervisor.board import Board, Standing

@@ -11,7 +11,7 @@ from aop.adapters.tickets.ledger import TicketLedger
 from aop.cli.shell.terminal import Terminal
 from aop.cli.tickets.ticket import carry_out
 from aop.core.errors import Json
-from aop.core.run import RunId
+from aop.core.ids import RunId
 from aop.wiring.build import Settings
 
 

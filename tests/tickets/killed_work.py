@@ -19,8 +19,8 @@ from aop.brains.budgets import CallLimits
 from aop.brains.prices import Price, Prices
 from aop.brains.structured_answer import ModelBrain
 from aop.core.errors import Json
+from aop.core.ids import RunId
 from aop.core.redaction.redactor import Redactor
-from aop.core.run import RunId
 from aop.testing.scripted_model import NAME
 from tests.tickets.local_worlds import KEY, PAGE
 from tests.tickets.shaken_worlds import WAYS, DiligentModel

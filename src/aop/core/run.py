@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
-from typing import NewType, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
 from aop.core.errors import Json
-
-RunId = NewType("RunId", str)
+from aop.core.ids import RunId
 
 
 class RunState(StrEnum):

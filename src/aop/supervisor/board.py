@@ -9,8 +9,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from aop.core.errors import Json
-from aop.core.ids import FeatureId
-from aop.core.run import RunId
+from aop.core.ids import FeatureId, RunId
 
 NOBODY: Json = {"nobody": True}
 """What a run is told that asked a person, when its question was closed without an answer."""

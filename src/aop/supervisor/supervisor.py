@@ -9,9 +9,9 @@ import msgspec
 from msgspec import Struct
 
 from aop.core.errors import Fault, Json
-from aop.core.ids import FeatureId
+from aop.core.ids import FeatureId, RunId
 from aop.core.roles import Role
-from aop.core.run import ENDED, Engine, RunId, RunState
+from aop.core.run import ENDED, Engine, RunState
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.gateway.principals import Principal
 from aop.kernel.record.documents.features import TERMINAL, FeatureState

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from aop.core.errors import Json
-from aop.core.run import ENDED, Kind, RunBroke, RunId, RunState
+from aop.core.ids import RunId
+from aop.core.run import ENDED, Kind, RunBroke, RunState
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ import msgspec
 
 from aop.brains.conversation import Offer
 from aop.core.errors import Fault, Json, RemoteNotFound
-from aop.core.run import RunId
+from aop.core.ids import RunId
 from aop.reviews.report import CodeReviewReport
 from aop.tickets.loop.tool_policy import READS
 from aop.tickets.ports import DocsPort, KnownTool, MergeRequest, PublishedNote, Ticket, TrackerPort, VcsPort

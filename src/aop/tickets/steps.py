@@ -12,8 +12,9 @@ from aop.brains.budgets import LoopLimits
 from aop.brains.ports import Brain
 from aop.core.clock import Clock, timestamp
 from aop.core.errors import Fault, InternalError, Json, Refusal
+from aop.core.ids import RunId
 from aop.core.redaction.redactor import Redactor, masked
-from aop.core.run import Run, RunId
+from aop.core.run import Run
 from aop.tickets.ports import DocsPort, TrackerPort, VcsPort
 
 COMMENT_CHARS = 30_000

@@ -24,7 +24,7 @@ from aop.core.errors import (
     WebhookUnauthorized,
     WebhookUnsupported,
 )
-from aop.core.run import RunId
+from aop.core.ids import RunId
 from aop.kernel.gateway.calls import refused
 from aop.tickets.webhook_deliveries import DeliveryRules, Ignored, judged, offered_proof
 

@@ -10,7 +10,7 @@ import pytest
 
 from aop.adapters.tickets.run_files import FileRun, taken_up
 from aop.core.errors import Fault, TicketRunBusy
-from aop.core.run import RunId
+from aop.core.ids import RunId
 
 RUN = RunId("scaffold-SHOP-12-1")
 

@@ -11,7 +11,7 @@ import pytest
 
 from aop.brains.structured_answer import ANSWER
 from aop.core.errors import RemoteRejected
-from aop.core.run import RunId
+from aop.core.ids import RunId
 from aop.reviews.report import CodeReviewReport, Finding, ReviewVerdict, Severity
 from aop.testing.scripted_model import ScriptedModel, Step, answers
 from aop.tickets.dry_run import DRY_RUN, DirectRun

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from aop.adapters.tickets.ledger import ACTIVE, TicketLedger, open_run
 from aop.core.errors import WebhookNotKept, WebhookQueueFull
-from aop.core.run import RunId
+from aop.core.ids import RunId
 from aop.tickets.webhook_deliveries import Ignored, WorkWanted
 
 ACCEPTED, DUPLICATE, RUNNING = "accepted", "duplicate", "running"

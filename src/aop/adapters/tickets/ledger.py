@@ -10,7 +10,7 @@ import msgspec
 
 from aop.adapters.storage.small_database import SmallDatabase
 from aop.core.errors import Json, TicketRunNotFound
-from aop.core.run import RunId
+from aop.core.ids import RunId
 
 ACTIVE, BROKEN = "active", "broken"
 

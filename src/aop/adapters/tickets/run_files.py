@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from aop.core.errors import Fault, Json, TicketRunBusy
-from aop.core.run import RunId
+from aop.core.ids import RunId
 
 SUFFIX = ".steps"
 

@@ -12,8 +12,9 @@ from aop.adapters.tickets.ledger import BROKEN, TicketLedger
 from aop.adapters.tickets.run_files import FileRun, forget_run, kept_runs, taken_up
 from aop.core.clock import timestamp
 from aop.core.errors import Fault, Json, Refusal, TicketRunBusy
+from aop.core.ids import RunId
 from aop.core.redaction.redactor import masked
-from aop.core.run import Pipeline, RunId
+from aop.core.run import Pipeline
 from aop.tickets.ports import Ticket
 from aop.tickets.steps import Desk
 

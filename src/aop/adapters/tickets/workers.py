@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, ExitStack
 from aop.adapters.tickets.ledger import TicketLedger
 from aop.adapters.tickets.work import PRODUCTS, TicketWork, sweep
 from aop.core.errors import Fault, Refusal
-from aop.core.run import RunId
+from aop.core.ids import RunId
 from aop.tickets.steps import Desk
 
 

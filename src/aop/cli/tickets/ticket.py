@@ -18,7 +18,7 @@ from aop.cli.shell.exits import Exit
 from aop.cli.shell.terminal import Terminal
 from aop.cli.tickets.texts import run_text, runs_text
 from aop.core.errors import InvalidCliArgs, Json
-from aop.core.run import RunId
+from aop.core.ids import RunId
 from aop.core.text.visible import visible
 from aop.tickets.mission.keys import ticket_key
 from aop.wiring.build import Settings, build_ticket_desk

@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any, Protocol
 
-from aop.core.run import RunBroke, RunId, RunState
+from aop.core.ids import RunId
+from aop.core.run import RunBroke, RunState
 from aop.testing.memory_engine import Memory, MemoryEngine
 from tests.adapters.storage.engine.scene_pipelines import Folder, kinds
 

@@ -24,7 +24,8 @@ from dbos import error as dbos_error
 
 from aop.adapters.storage.engine.database import bring_up_to_date
 from aop.core.errors import Json
-from aop.core.run import Kind, RunBroke, RunId, RunState
+from aop.core.ids import RunId
+from aop.core.run import Kind, RunBroke, RunState
 
 APPLICATION = "aop"
 VERSION = "runs-1"
