@@ -22,7 +22,7 @@ GATES = "agentic/orchestrator/gates.yaml"
 POLICY = "agentic/orchestrator/policy.yaml"
 READ_ONLY = installed_bubblewraps(os.environ["PATH"].split(os.pathsep))
 NAMES = [
-    *("python", "git", "repository", "base branch", "configuration", "gates", "programs", "sandbox"),
+    *("python", "sqlite", "git", "repository", "base branch", "configuration", "gates", "programs", "sandbox"),
     *("agent network", "agents"),
     *("disk", "file system", "record", "clock", "leftovers", "worktrees"),
 ]
@@ -75,13 +75,15 @@ def test_everything_is_looked_at_and_a_healthy_repository_is_well(managed: Path)
     }
     assert "journal entries, each following from those before it" in the(ran, "record")[1]
     assert the(ran, "worktrees")[1] == "1 for 1 open features"
+    assert the(ran, "sqlite") == ("ok", sqlite3.sqlite_version, "")
 
 
 def test_people_get_a_table_on_stdout_and_a_count_on_stderr(managed: Path) -> None:
     ran = run_aop(managed, "doctor")
     lines = [line for line in ran.out.splitlines() if not line.startswith(" ")]
     assert [line[9:23].strip() for line in lines] == NAMES
-    assert lines[2] == f"ok       repository     {managed}"
+    assert lines[1] == f"ok       sqlite         {sqlite3.sqlite_version}"
+    assert lines[3] == f"ok       repository     {managed}"
     assert ran.err.startswith(f"{len(NAMES)} checks: 0 failed,")
 
 
@@ -100,6 +102,7 @@ def test_a_folder_without_a_repository_is_a_failure_and_the_machine_is_looked_at
     assert (ran.code, ran.json["ok"]) == (1, False)
     assert [row["name"] for row in ran.json["checks"]] == [
         "python",
+        "sqlite",
         "git",
         "repository",
         "clock",

@@ -16,6 +16,7 @@ from aop.adapters.doctor.machine import (
     check_file_system,
     check_git,
     check_python,
+    check_sqlite,
 )
 from aop.adapters.doctor.repository import (
     check_base_branch,
@@ -33,6 +34,7 @@ from aop.core.errors import Fault, Refusal
 def examine(folder: Path, environ: Mapping[str, str], now: datetime) -> Iterator[Check]:
     """Look at everything that can be looked at without running a gate; what needs something broken is left out."""
     yield check_python()
+    yield check_sqlite()
     git = check_git(environ)
     yield git
     repository = None

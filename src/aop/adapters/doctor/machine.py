@@ -1,10 +1,11 @@
-"""Looks at the machine: Python, git, the clock, the disk and its file system, and the sandbox."""
+"""Looks at the machine: Python, its SQLite, git, the clock, the disk and its file system, and the sandbox."""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
+import sqlite3
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -45,6 +46,11 @@ def check_python() -> Check:
     if sys.version_info[:2] < OLDEST_PYTHON:
         return failure("python", f"{found} at {sys.executable}", "Run AOP with Python 3.11 or newer.")
     return fine("python", found)
+
+
+def check_sqlite() -> Check:
+    """Name the SQLite that this Python carries, which the record and the engine are stored with."""
+    return fine("sqlite", sqlite3.sqlite_version)
 
 
 def check_git(environ: Mapping[str, str]) -> Check:
