@@ -14,6 +14,7 @@ from aop.core.ids import FeatureId
 from aop.core.redaction.redactor import masked
 from aop.core.roles import Role
 from aop.core.run import Run
+from aop.core.text.counts import count
 from aop.kernel.config.gates import Mode
 from aop.kernel.config.policy import CollisionStrategy
 from aop.kernel.gateway.calls import Envelope, Kernel
@@ -32,7 +33,7 @@ GISTS: Mapping[str, Callable[[Any], str]] = {
     "feature.init": lambda made: f"{made['worktree_path']}, cut from {made['base_branch']}",
     "plan.submit": lambda accepted: f"plan {accepted['plan_version']} accepted; now {accepted['status']}",
     "plan.update": lambda accepted: f"plan {accepted['plan_version']} accepted; now {accepted['status']}",
-    "repo.apply_patch": lambda applied: f"{len(applied['changed_files'])} file(s) changed",
+    "repo.apply_patch": lambda applied: f"{count(len(applied['changed_files']), 'file')} changed",
     "gates.run": lambda run: f"{run['verdict']}, sandbox {run['sandbox_level']}; now {run['status']}",
     "feature.begin_anew": lambda begun: f"on {begun['base_commit'][:12]}; now {begun['status']}",
     "feature.log_append": lambda noted: str(noted["note"]),

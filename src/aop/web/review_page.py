@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 
+from aop.core.text.counts import count
 from aop.core.text.visible import pieces, visible_name
 from aop.core.version import VERSION
 from aop.kernel.features.opened_paths import YES, PathAnswer
@@ -132,11 +133,10 @@ def _name(file: TouchedFile) -> str:
 def _top(summary: FeatureSummary, bundle: DiffBundle) -> str:
     state = summary.state
     gaps = len(summary.missing)
-    count = len(bundle.files)
     pills = [_pill(TONE_OF_STATUS.get(state.status, "run"), state.status.replace("_", " "))]
     if gaps:
-        pills.append(_pill("warn", "1 thing is missing" if gaps == 1 else f"{gaps} things are missing"))
-    files = f"{count} {'file' if count == 1 else 'files'}"
+        pills.append(_pill("warn", f"{count(gaps, 'thing is', 'things are')} missing"))
+    files = count(len(bundle.files), "file")
     reason = f'<span class="stat">{_paragraph(state.status_reason)}</span>' if state.status_reason else ""
     return (
         f'<div class="top"><h2>{escape(state.feature_id)}</h2>{"".join(pills)}'

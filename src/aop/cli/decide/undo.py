@@ -11,6 +11,7 @@ from typing import Any
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import InvalidCliArgs
+from aop.core.text.counts import count
 from aop.wiring.build import App, Settings, build
 
 
@@ -65,5 +66,5 @@ def _one_before(trees: Sequence[Mapping[str, Any]]) -> str:
 def _show(trees: Sequence[Mapping[str, Any]], terminal: Terminal) -> None:
     for row in trees:
         now = "  <- now" if row["current"] else ""
-        how = f"{row['event']} by {row['actor']} ({row['operation_id']}), {row['files']} file(s)"
+        how = f"{row['event']} by {row['actor']} ({row['operation_id']}), {count(row['files'], 'file')}"
         terminal.say(f"{row['number']:>3}  {row['tree'][:12]}  {row['at']}  {how}{now}")

@@ -14,6 +14,7 @@ from msgspec import Struct
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import UnknownRun
+from aop.core.text.counts import count
 from aop.core.text.visible import visible
 from aop.kernel.record.port import JournalEntry
 from aop.kernel.record.projections import DECISIONS, sentence_of
@@ -148,7 +149,7 @@ def _list(rows: Sequence[RunRow], terminal: Terminal) -> int:
         terminal.object({"ok": True, "runs": msgspec.to_builtins(rows)})
         return Exit.OK
     for row in rows:
-        terminal.text(f"{row.run}  {row.began}  {row.turns} turn(s)  {', '.join(row.features)}")
+        terminal.text(f"{row.run}  {row.began}  {count(row.turns, 'turn')}  {', '.join(row.features)}")
     if not rows:
         terminal.say("No run has left anything here.")
     return Exit.OK

@@ -16,6 +16,7 @@ from aop.cli.run.supervision.live import running_supervisor
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.terminal import Terminal
 from aop.core.ids import FeatureId
+from aop.core.text.counts import count
 from aop.core.text.visible import visible
 from aop.kernel.record.documents.usage import Spending
 from aop.wiring.build import App, Settings, build
@@ -135,7 +136,7 @@ class _Screen:
 def line(row: Row) -> str:
     """Return a feature as one line."""
     cost = "cost unknown" if row.cost_usd is None else f"{row.cost_usd:.4f} USD"
-    spent = f"{row.turns} turn(s)  {cost}" if row.turns else "no turn yet"
+    spent = f"{count(row.turns, 'turn')}  {cost}" if row.turns else "no turn yet"
     return visible(f"{row.feature_id:<24}  {row.phase:<14}  {row.last_event:<20}  {row.seconds:7.1f} s  {spent}")
 
 

@@ -26,6 +26,7 @@ from aop.core.errors import (
 )
 from aop.core.ids import ApprovalId, CommitId, TreeId
 from aop.core.redaction.redactor import Redactor
+from aop.core.text.counts import count
 from aop.kernel.config.gates import Mode
 from aop.kernel.config.in_force import Config
 from aop.kernel.config.policy import MergeStrategy
@@ -255,7 +256,7 @@ def conflict_of(
 ) -> MergeConflict:
     """Return the refusal of a merge that somebody must resolve, with what conflicts as data."""
     return MergeConflict(
-        f"`{state.feature_id}` conflicts with the base branch in {len(merged.paths)} file(s).",
+        f"`{state.feature_id}` conflicts with the base branch in {count(len(merged.paths), 'file')}.",
         paths=list(merged.paths),
         conflicts=conflict_facts(git, merged, ours=base, theirs=feature_commit),
     )

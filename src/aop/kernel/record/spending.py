@@ -6,6 +6,7 @@ from typing import Literal
 import msgspec
 
 from aop.core.ids import FeatureId
+from aop.core.text.counts import count
 from aop.kernel.config.people import CostRules
 from aop.kernel.record.documents.questions import RAISE, Question
 from aop.kernel.record.documents.usage import NOTHING, FeatureUsage, OpenTurn, Overrun, Spending, Sum, Usage
@@ -76,7 +77,7 @@ def told(spending: Spending) -> str:
     if not spending.turns:
         return ""
     money, tokens = spending.cost_usd, tokens_of(spending)
-    words = [f"{spending.turns} turn{'s' if spending.turns > 1 else ''}"]
+    words = [count(spending.turns, "turn")]
     words.append("cost unknown" if money.known is None else f"{money.known:.4f} USD{_besides(money)}")
     words.append("tokens unknown" if tokens.known is None else f"{tokens.known:.0f} tokens{_besides(tokens)}")
     return ", ".join(words)

@@ -24,6 +24,7 @@ from aop.cli.shell.terminal import Terminal
 from aop.core.errors import InvalidCliArgs
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
+from aop.core.text.counts import count
 from aop.kernel.record.documents.runs import NewestRun, RunProvider
 from aop.kernel.record.documents.usage import OpenTurn, Usage
 from aop.supervisor.feature_run import RunLimits, limits_of
@@ -223,6 +224,10 @@ def _left_running(order: Order, pid: int, terminal: Terminal) -> int:
     if terminal.json:
         terminal.object({"ok": True, "pid": pid, "features": list(features)})
     else:
-        what = f"{len(features)} feature(s) go" if features else "What earlier runs left on its way goes"
+        what = (
+            count(len(features), "feature goes", "features go")
+            if features
+            else "What earlier runs left on its way goes"
+        )
         terminal.say(f"{what} on in the background, as process {pid}: aop status, aop inbox")
     return Exit.OK

@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 
 from aop.core.errors import LockConflict
 from aop.core.ids import FeatureId
+from aop.core.text.counts import count
 from aop.kernel.config.policy import LockRules
 from aop.kernel.features.lifecycle import must_be
 from aop.kernel.gateway.calls import Answered, Call, ChangeArguments, Outcome, Tool, feature_named, the_feature
@@ -125,7 +126,7 @@ def _acquired(call: Call, state: FeatureState, resource: str, granted: Grant) ->
 
 def _conflict(resource: str, busy: Busy, now: Now) -> LockConflict:
     lease = busy.lease
-    waiting = f"{len(busy.ahead)} call(s) came first" if busy.ahead else ""
+    waiting = f"{count(len(busy.ahead), 'call')} came first" if busy.ahead else ""
     held = f"`{lease.feature_id}` holds it since {lease.acquired_at}" if lease else ""
     return LockConflict(
         f"`{resource}` is not free: {'; '.join(filter(None, (held, waiting)))}.",
