@@ -38,15 +38,26 @@ class RunBroke(Exception):
         self.run_id = run_id
 
 
-class Run(Protocol):
-    """What a pipeline gets to work with. What it does outside of a step must follow from what steps returned."""
+class Steps(Protocol):
+    """The steps of a run. Code outside of a step may depend only on what steps returned."""
 
     @property
     def run_id(self) -> RunId:
         """Return the run's own id, which is its key."""
 
     async def step(self, name: str, do: Callable[[], Awaitable[Json]]) -> Json:
-        """Do something once and record its result; one that was interrupted is done again."""
+        """Do something once and record its result; a step that was interrupted is done again."""
+
+
+class Questions(Protocol):
+    """The questions that a run asks its surroundings."""
+
+    async def ask(self, topic: str) -> Json:
+        """Wait for the answer to a topic, without a time limit and across restarts."""
+
+
+class Children(Protocol):
+    """The runs that a run starts."""
 
     async def spawn(self, kind: str, payload: Json, *, key: str, priority: int) -> RunId:
         """Queue another run; the same key twice is one run."""
@@ -57,8 +68,9 @@ class Run(Protocol):
         Raises: RunBroke.
         """
 
-    async def ask(self, topic: str) -> Json:
-        """Wait for the answer to something, for as long as it takes, across restarts."""
+
+class Run(Steps, Questions, Children, Protocol):
+    """A run as the engine hands it to a pipeline, which declares only the parts that it uses."""
 
 
 Pipeline: TypeAlias = Callable[[Run, Json], Awaitable[Json]]

@@ -21,7 +21,7 @@ from msgspec import Struct
 from aop.core.errors import InternalError, Json, VersionConflict
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
-from aop.core.run import Kind, Run, RunBroke
+from aop.core.run import Kind, Run, RunBroke, Steps
 from aop.kernel.config.policy import CollisionStrategy, SupervisorRules
 from aop.kernel.features.opened_paths import YES
 from aop.kernel.gateway.gateway import Gateway
@@ -189,7 +189,7 @@ class Lives:
         if wanted.depends_on:
             await self._until_merged(run, wanted.feature_id, wanted.depends_on)
 
-    async def _note_taken(self, run: Run, feature_id: FeatureId, number: int) -> None:
+    async def _note_taken(self, run: Steps, feature_id: FeatureId, number: int) -> None:
         """Note once that the wish to begin again is fulfilled; noted by anybody else, a kill might fulfil it twice."""
         who = Principal(role=Role.SYSTEM, actor="supervisor")
 
@@ -259,7 +259,7 @@ class Lives:
             question = view.get(Question, question_id)
         return question is None or question.is_open
 
-    async def _put_question(self, run: Run, feature: FeatureRun, asked: AskPerson, number: int) -> ToolResult:
+    async def _put_question(self, run: Steps, feature: FeatureRun, asked: AskPerson, number: int) -> ToolResult:
         arguments = {
             "gate": asked.gate,
             "text": asked.question,

@@ -13,7 +13,7 @@ from aop.core.errors import Json, Refusal, SecretDetected
 from aop.core.ids import FeatureId
 from aop.core.redaction.redactor import masked
 from aop.core.roles import Role
-from aop.core.run import Run
+from aop.core.run import Steps
 from aop.core.text.counts import count
 from aop.kernel.config.gates import Mode
 from aop.kernel.config.policy import CollisionStrategy
@@ -135,7 +135,7 @@ class Work:
         self._count(operation, begun, spender, plain(said.usage), answered=said.advice is not None)
         return said.advice
 
-    async def gate(self, run: Run, payload: Json) -> Json:
+    async def gate(self, run: Steps, payload: Json) -> Json:
         """Run the gates; a run that does not pass brings the end of its log."""
         gate = msgspec.convert(payload, Gate)
         return await run.step("gates.run", lambda: asyncio.to_thread(self._ran_gates, run.run_id, gate))
@@ -158,7 +158,7 @@ class Work:
             result = msgspec.structs.replace(result, log_tail=tail)
         return plain(result)
 
-    async def turn(self, run: Run, payload: Json) -> Json:
+    async def turn(self, run: Steps, payload: Json) -> Json:
         """Let a worker take its turn; what it says, or why it says nothing, is the result."""
         turn = msgspec.convert(payload, Turn)
         return await run.step("turn", lambda: asyncio.to_thread(self._took_turn, run.run_id, turn))

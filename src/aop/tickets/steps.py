@@ -14,11 +14,14 @@ from aop.core.clock import Clock, timestamp
 from aop.core.errors import Fault, InternalError, Json, Refusal
 from aop.core.ids import RunId
 from aop.core.redaction.redactor import Redactor, masked
-from aop.core.run import Run
+from aop.core.run import Steps
 from aop.tickets.ports import DocsPort, TrackerPort, VcsPort
 
 COMMENT_CHARS = 30_000
 """What trackers take: Jira has 32,767."""
+
+TicketPipeline: TypeAlias = Callable[[Steps, Json], Awaitable[Json]]
+"""The work on one ticket, from the ticket's text to its ending."""
 
 Ending: TypeAlias = dict[str, Any]
 """What a run returns; `outcome` says in one word how it ended."""
@@ -74,18 +77,18 @@ class StepFailed(Exception):
         self.error = error
 
 
-class Steps:
+class TicketSteps:
     """The steps of one run, in the order in which they are asked for."""
 
-    def __init__(self, run: Run, desk: Desk, prefix: str = "") -> None:
+    def __init__(self, run: Steps, desk: Desk, prefix: str = "") -> None:
         self._run = run
         self._desk = desk
         self._prefix = prefix
         self.reached: list[str] = []
 
-    def within(self, part: str) -> Steps:
+    def within(self, part: str) -> TicketSteps:
         """Return further steps of the same run, whose names say which part of it they belong to."""
-        steps = Steps(self._run, self._desk, f"{self._prefix}{part}.")
+        steps = TicketSteps(self._run, self._desk, f"{self._prefix}{part}.")
         steps.reached = self.reached
         return steps
 

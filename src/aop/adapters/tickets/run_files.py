@@ -11,7 +11,7 @@ import os
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -28,7 +28,7 @@ class _Done(Struct, frozen=True):
 
 
 class FileRun:
-    """Implements `aop.core.run.Run` for work that has neither children nor questions."""
+    """Implements `aop.core.run.Steps`."""
 
     def __init__(self, run_id: RunId, path: Path, descriptor: int) -> None:
         self.run_id = run_id
@@ -48,18 +48,6 @@ class FileRun:
         outcome = await do()
         _write_whole(self._descriptor, msgspec.json.encode(_Done(name, outcome)) + b"\n")
         return outcome
-
-    async def spawn(self, kind: str, payload: Json, *, key: str, priority: int) -> RunId:
-        """Break: a run of a ticket has no children."""
-        _impossible()
-
-    async def result(self, run_id: RunId) -> Json:
-        """Break: a run of a ticket has no children."""
-        _impossible()
-
-    async def ask(self, topic: str) -> Json:
-        """Break: a run of a ticket waits for nobody."""
-        _impossible()
 
     def forget(self) -> None:
         """Remove what is kept of it."""
@@ -121,7 +109,3 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _impossible() -> NoReturn:
-    raise Fault("A run of a ticket was asked for what only other runs can do.")

@@ -14,16 +14,15 @@ from aop.core.clock import timestamp
 from aop.core.errors import Fault, Json, Refusal, TicketRunBusy
 from aop.core.ids import RunId
 from aop.core.redaction.redactor import masked
-from aop.core.run import Pipeline
 from aop.tickets.ports import Ticket
-from aop.tickets.steps import Desk
+from aop.tickets.steps import Desk, TicketPipeline
 
 PRODUCTS: Mapping[str, str] = {"scaffold": "scaffolding", "review": "code-review"}
 """The work that can be asked for, and the product whose models do it."""
 READ = "read_ticket"
 
 
-def pipeline_of(kind: str) -> Callable[[Desk], Pipeline]:
+def pipeline_of(kind: str) -> Callable[[Desk], TicketPipeline]:
     """Return what does a kind of work at a desk."""
     if kind == "scaffold":
         from aop.tickets.scaffold.pipeline import ScaffolderAgent

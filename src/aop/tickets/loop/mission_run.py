@@ -11,13 +11,13 @@ from aop.brains.budgets import LoopLimits, Spent
 from aop.brains.ports import Finished, LimitReached, Mission, ModelFailed, Outcome, Talked
 from aop.core.errors import AgentStopped, Json, Refusal
 from aop.tickets.loop.tool_calls import MissionTools
-from aop.tickets.steps import Desk, Steps
+from aop.tickets.steps import Desk, TicketSteps
 
 T = TypeVar("T", bound=Struct)
 
 
 async def handed_in(
-    desk: Desk, steps: Steps, tools: MissionTools, mission: Mission[T], limits: LoopLimits
+    desk: Desk, steps: TicketSteps, tools: MissionTools, mission: Mission[T], limits: LoopLimits
 ) -> tuple[T, Spent]:
     """Let a model work, and return what it handed in and what it used.
 

@@ -11,7 +11,7 @@ from aop.brains.conversation import Offer
 from aop.core.errors import InvalidArguments, Json, ToolCallDenied
 from aop.tickets.loop.tool_policy import Allowed, Gathered, allowed, free_arguments, gathered, offer_of
 from aop.tickets.ports import McpPort
-from aop.tickets.steps import Desk, Steps
+from aop.tickets.steps import Desk, TicketSteps
 
 Held = Mapping[str, str]
 """What a mission fixes: `key`, `project`, `branch`, `base`, `number`, `transition`, `state`, `whose`."""
@@ -28,7 +28,7 @@ class MissionTools:
     """Implements `aop.brains.ports.Tools` for one mission, and keeps what was carried out."""
 
     def __init__(
-        self, desk: Desk, steps: Steps, tools: Sequence[Allowed], held: Held, writes: Mapping[str, Write]
+        self, desk: Desk, steps: TicketSteps, tools: Sequence[Allowed], held: Held, writes: Mapping[str, Write]
     ) -> None:
         self._ports = ports_of(desk)
         self._steps = steps
@@ -85,7 +85,7 @@ def ports_of(desk: Desk) -> Mapping[str, McpPort]:
     return {"tracker": desk.tracker, "vcs": desk.vcs, "docs": desk.docs}
 
 
-async def mission_tools(desk: Desk, steps: Steps, may: frozenset[str]) -> tuple[Allowed, ...]:
+async def mission_tools(desk: Desk, steps: TicketSteps, may: frozenset[str]) -> tuple[Allowed, ...]:
     """Gather the tools of all ports, and keep those that the policy lets through.
 
     Raises: StepFailed.

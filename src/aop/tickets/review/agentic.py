@@ -17,7 +17,7 @@ from aop.tickets.ports import MergeRequest
 from aop.tickets.review.answer import TicketReview
 from aop.tickets.review.diff_parts import DiffExcerpt, named
 from aop.tickets.review.prompt import ReviewSubject, review_mission
-from aop.tickets.steps import Desk, StepFailed, Steps
+from aop.tickets.steps import Desk, StepFailed, TicketSteps
 
 SUMMARY_CHARS = 4_000
 _WORST_FIRST = (ReviewVerdict.REQUEST_CHANGES, ReviewVerdict.COMMENT, ReviewVerdict.APPROVE)
@@ -26,7 +26,7 @@ _WORST_FIRST = (ReviewVerdict.REQUEST_CHANGES, ReviewVerdict.COMMENT, ReviewVerd
 class AgenticReview:
     """The missions of one review, one after the other, within limits for all of them together."""
 
-    def __init__(self, desk: Desk, steps: Steps, tools: tuple[Allowed, ...], held: Held) -> None:
+    def __init__(self, desk: Desk, steps: TicketSteps, tools: tuple[Allowed, ...], held: Held) -> None:
         self._desk = desk
         self._steps = steps
         self._tools = tools

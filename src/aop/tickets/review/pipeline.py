@@ -16,7 +16,7 @@ from aop.core.errors import (
     RemoteRejected,
     TicketProviderUnsupported,
 )
-from aop.core.run import Run
+from aop.core.run import Steps
 from aop.kernel.patches.parser import PatchRules, parse_patch
 from aop.reviews.report import Finding, checked
 from aop.tickets import comments
@@ -41,7 +41,7 @@ from aop.tickets.review.answer import (
 )
 from aop.tickets.review.diff_parts import diff_excerpts
 from aop.tickets.review.prompt import ReviewSubject, review_prompt
-from aop.tickets.steps import Desk, StepFailed, Steps
+from aop.tickets.steps import Desk, StepFailed, TicketSteps
 
 KIND = "review"
 
@@ -54,9 +54,9 @@ class CodeReviewerAgent:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
 
-    async def review(self, run: Run, payload: Json) -> Json:
+    async def review(self, run: Steps, payload: Json) -> Json:
         """Carry out one run; its payload is the ticket as it was when the run was asked for."""
-        steps = Steps(run, self._desk)
+        steps = TicketSteps(run, self._desk)
         work = _Review(self._desk, steps, msgspec.convert(payload, type=Ticket))
         return await steps.to_the_end(work.worked, work.failed)
 
@@ -64,7 +64,7 @@ class CodeReviewerAgent:
 class _Review:
     """One merge request on its way."""
 
-    def __init__(self, desk: Desk, steps: Steps, ticket: Ticket) -> None:
+    def __init__(self, desk: Desk, steps: TicketSteps, ticket: Ticket) -> None:
         self._desk = desk
         self.steps = steps
         self._ticket = ticket

@@ -17,7 +17,7 @@ from aop.tickets.ports import MergeRequest
 from aop.tickets.published import harmless, without_secrets
 from aop.tickets.scaffold import texts
 from aop.tickets.scaffold_plan import ScaffoldPlan, validated
-from aop.tickets.steps import Desk, Steps
+from aop.tickets.steps import Desk, TicketSteps
 
 MOST_COMMENTS = 5
 WANTED = ("create_branch", "commit", "create_merge_request")
@@ -32,7 +32,9 @@ class ScaffoldDone(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 class AgenticScaffold:
     """The tools of one scaffold, and the proof that they were used to the end."""
 
-    def __init__(self, desk: Desk, steps: Steps, key: str, mission: ScaffoldingMission, tools: tuple[Allowed, ...]):
+    def __init__(
+        self, desk: Desk, steps: TicketSteps, key: str, mission: ScaffoldingMission, tools: tuple[Allowed, ...]
+    ):
         self._desk = desk
         self._steps = steps
         self._key = key

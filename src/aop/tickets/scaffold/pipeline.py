@@ -9,7 +9,7 @@ import msgspec
 from aop.brains.ports import Mission
 from aop.core.clock import timestamp
 from aop.core.errors import Json, RemoteNotFound, RemoteRejected, RemoteUnavailable
-from aop.core.run import Run
+from aop.core.run import Steps
 from aop.tickets import comments
 from aop.tickets.loop.mission_run import handed_in
 from aop.tickets.loop.tool_calls import mission_tools
@@ -22,7 +22,7 @@ from aop.tickets.scaffold.agentic import AgenticScaffold, ScaffoldDone
 from aop.tickets.scaffold.agentic_prompt import scaffolding_mission_prompt
 from aop.tickets.scaffold.prompt import scaffolding_prompt
 from aop.tickets.scaffold_plan import ScaffoldPlan, validated
-from aop.tickets.steps import Desk, StepFailed, Steps
+from aop.tickets.steps import Desk, StepFailed, TicketSteps
 
 KIND = "scaffold"
 _CODE_WRITES = {"create_branch": "the branch", "commit": "the commit", "open_merge_request": "the merge request"}
@@ -34,9 +34,9 @@ class ScaffolderAgent:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
 
-    async def scaffold(self, run: Run, payload: Json) -> Json:
+    async def scaffold(self, run: Steps, payload: Json) -> Json:
         """Carry out one run; its payload is the ticket as it was when the run was asked for."""
-        steps = Steps(run, self._desk)
+        steps = TicketSteps(run, self._desk)
         work = _Scaffolding(self._desk, steps, msgspec.convert(payload, type=Ticket))
         return await steps.to_the_end(work.worked, work.failed)
 
@@ -44,7 +44,7 @@ class ScaffolderAgent:
 class _Scaffolding:
     """One ticket on its way."""
 
-    def __init__(self, desk: Desk, steps: Steps, ticket: Ticket) -> None:
+    def __init__(self, desk: Desk, steps: TicketSteps, ticket: Ticket) -> None:
         self._desk = desk
         self.steps = steps
         self._ticket = ticket

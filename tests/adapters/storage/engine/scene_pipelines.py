@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from aop.core.errors import Json
-from aop.core.run import Kind, Run
+from aop.core.run import Children, Kind, Run, Steps
 
 
 class Folder:
@@ -41,7 +41,7 @@ class Pipelines:
         self._folder.note(line)
         return line
 
-    async def three_steps(self, run: Run, payload: Any) -> Json:
+    async def three_steps(self, run: Steps, payload: Any) -> Json:
         """Does something, is held up in the middle of something else, and does a last thing."""
         name = payload["name"]
 
@@ -56,7 +56,7 @@ class Pipelines:
         third = await run.step("third", lambda: self._noted(f"{name} third"))
         return {"did": [first, second, third]}
 
-    async def limited(self, run: Run, payload: Any) -> Json:
+    async def limited(self, run: Steps, payload: Any) -> Json:
         name: str = payload["name"]
 
         async def busy() -> Json:
@@ -67,7 +67,7 @@ class Pipelines:
 
         return await run.step("busy", busy)
 
-    async def family(self, run: Run, payload: Any) -> Json:
+    async def family(self, run: Children, payload: Any) -> Json:
         children = [
             await run.spawn("limited", {"name": name, "until": "all"}, key=name, priority=priority)
             for name, priority in payload["children"]
@@ -81,14 +81,14 @@ class Pipelines:
         await run.step("after", lambda: self._noted(f"{payload['name']} heard {answer}"))
         return answer
 
-    async def breaking(self, run: Run, _payload: Any) -> Json:
+    async def breaking(self, run: Steps, _payload: Any) -> Json:
         async def fail() -> Json:
             self._folder.note("fails")
             raise ValueError("it cannot be done")
 
         return await run.step("fail", fail)
 
-    async def parent_of_breaking(self, run: Run, _payload: Any) -> Json:
+    async def parent_of_breaking(self, run: Children, _payload: Any) -> Json:
         child = await run.spawn("breaking", None, key="child", priority=1)
         return await run.result(child)
 
