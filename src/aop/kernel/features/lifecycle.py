@@ -10,6 +10,7 @@ import msgspec
 from aop.core.errors import InvalidStatusTransition
 from aop.core.ids import FeatureId
 from aop.kernel.features.opened_paths import end_permits
+from aop.kernel.gateway.calls import Call
 from aop.kernel.record.documents.approvals import Approval
 from aop.kernel.record.documents.features import TERMINAL, FeatureState, Index, Status
 from aop.kernel.record.documents.gate_runs import Verdict
@@ -118,6 +119,16 @@ def store(tx: Transaction, before: FeatureState, after: FeatureState, *, now: st
         end_permits(tx, stored.feature_id, stored.status)
     if before.status is Status.READY_TO_MERGE and stored.status not in (Status.READY_TO_MERGE, Status.MERGED):
         _withdraw_approvals(tx, stored)
+    return stored
+
+
+def change_status(
+    tx: Transaction, call: Call, before: FeatureState, after: FeatureState, *, reason: str = ""
+) -> FeatureState:
+    """Put a feature in its new status, and note the change in the journal."""
+    stored = store(tx, before, after, now=call.kernel.now())
+    why = reason or stored.status_reason
+    tx.append(call.event("status_changed", stored.feature_id, old=before.status, new=stored.status, reason=why))
     return stored
 
 

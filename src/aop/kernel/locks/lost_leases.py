@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aop.core.errors import Json
-from aop.kernel.features.lifecycle import moved, store
+from aop.kernel.features.lifecycle import change_status, moved
 from aop.kernel.gateway.calls import Call
 from aop.kernel.locks.grants import lock_on
 from aop.kernel.record.documents.features import TERMINAL, FeatureState, Status
@@ -27,9 +26,7 @@ def block_who_lost_locks(tx: Transaction, call: Call) -> tuple[str, ...]:
         lost = [name for name, fence in state.locks.relied_on.items() if lock_on(tx, name).last_fence > fence]
         if lost:
             reason = _reason(tx, state, sorted(lost))
-            stored = store(tx, state, moved(state, Status.BLOCKED, reason=reason), now=call.kernel.now())
-            facts: dict[str, Json] = {"old": state.status, "new": stored.status, "reason": reason}
-            tx.append(call.event("status_changed", state.feature_id, **facts))
+            change_status(tx, call, state, moved(state, Status.BLOCKED, reason=reason))
             blocked.append(state.feature_id)
     return tuple(blocked)
 

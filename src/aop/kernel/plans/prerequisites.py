@@ -9,7 +9,7 @@ import msgspec
 
 from aop.core.errors import InvalidStatusTransition, Json
 from aop.core.ids import FeatureId
-from aop.kernel.features.lifecycle import moved, store
+from aop.kernel.features.lifecycle import change_status, moved
 from aop.kernel.gateway.calls import Call, Kernel, feature_named
 from aop.kernel.locks.grants import free, held_by
 from aop.kernel.locks.leases import now_by
@@ -124,12 +124,11 @@ def _hold_back(tx: Transaction, call: Call, state: FeatureState, waits_for: Feat
     before = feature_named(tx, state.feature_id)
     blocked = before if before.status is Status.BLOCKED else moved(before, Status.BLOCKED, reason=reason)
     others = tuple(sorted({*before.waits_for, waits_for}))
-    stored = store(tx, before, msgspec.structs.replace(blocked, waits_for=others, status_reason=reason), now=now.at)
-    facts = {"old": before.status, "new": stored.status, "reason": reason}
-    tx.append(call.event("status_changed", stored.feature_id, **facts))
+    after = msgspec.structs.replace(blocked, waits_for=others, status_reason=reason)
+    change_status(tx, call, before, after)
     if before.status is Status.READY_TO_MERGE:
         # Nobody works on it any more: somebody has to take it up when the prerequisite is merged.
-        _wish(tx, call, stored.feature_id, again=True)
+        _wish(tx, call, before.feature_id, again=True)
 
 
 # --- the spec of the new feature -----------------------------------------------------------------

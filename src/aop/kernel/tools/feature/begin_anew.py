@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from aop.core.errors import InvalidStatusTransition
-from aop.kernel.features.lifecycle import NOT_RUN, store
+from aop.kernel.features.lifecycle import NOT_RUN, change_status
 from aop.kernel.features.worktree_hold import held_feature
 from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import SYSTEM
@@ -81,13 +81,10 @@ def _restart(tx: Transaction, call: Call, before: FeatureState, after: FeatureSt
     name = before.feature_id
     for shape in (AcceptedPlan, ObligationLedger, QaIndex):
         tx.remove(shape, name)
-    stored = store(tx, before, after, now=call.kernel.now())
     tx.mark_unshown("worktree", name)
     facts = {"old_base": before.base_commit, "base": after.base_commit, "tree": after.tree, "old_tree": before.tree}
     tx.append(call.event("feature_rebased", name, **facts))
-    steps = {"old": before.status, "new": after.status, "reason": after.status_reason}
-    tx.append(call.event("status_changed", name, **steps))
-    return stored
+    return change_status(tx, call, before, after)
 
 
 def _begun(state: FeatureState, *, begun: bool) -> BegunAnew:

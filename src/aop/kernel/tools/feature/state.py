@@ -7,9 +7,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from aop.core.errors import ForbiddenToolForRole, InvalidArguments, InvalidStatusTransition, Json
+from aop.core.errors import ForbiddenToolForRole, InvalidArguments, InvalidStatusTransition
 from aop.core.roles import Role
-from aop.kernel.features.lifecycle import moved, no_such_step, steps_by_hand, store
+from aop.kernel.features.lifecycle import change_status, moved, no_such_step, steps_by_hand, store
 from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, feature_named, the_feature
 from aop.kernel.gateway.principals import Principal
 from aop.kernel.gateway.role_sets import COORDINATORS, READERS
@@ -80,10 +80,10 @@ def state_patch(call: Call, arguments: PatchState) -> Outcome:
             role_status=msgspec.structs.replace(state.role_status, **msgspec.to_builtins(patch.role_status)),
             cluster=msgspec.structs.replace(state.cluster, **msgspec.to_builtins(patch.cluster)),
         )
-        stored = store(tx, state, after, now=call.kernel.now())
-        if stored.status is not state.status:
-            steps: dict[str, Json] = {"old": state.status, "new": stored.status, "reason": stored.status_reason}
-            tx.append(call.event("status_changed", stored.feature_id, **steps))
+        if after.status is state.status:
+            stored = store(tx, state, after, now=call.kernel.now())
+        else:
+            stored = change_status(tx, call, state, after)
             follow_status(tx, call, stored)
         tx.append(call.event("state_patched", stored.feature_id, patch=msgspec.to_builtins(patch)))
         return PatchedState(

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 
 from aop.core.errors import Fault, FileNotFound, InvalidArguments, Json
 from aop.core.ids import ObjectId, TreeId
-from aop.kernel.features.lifecycle import moved, must_be, store
+from aop.kernel.features.lifecycle import change_status, moved, must_be, store
 from aop.kernel.features.worktree_hold import held_worktree
 from aop.kernel.gates.qa_index import next_index, required_steps
 from aop.kernel.gates.steps import unproven
@@ -84,43 +84,37 @@ class Undone(Struct, frozen=True, kw_only=True):
 
 def undo(call: Call, arguments: Undo) -> Outcome:
     """Make a feature be one of its earlier trees again; its gates are stale then, and approvals are void."""
-    kernel, config = call.kernel, call.kernel.config()
+    kernel, git = call.kernel, call.kernel.git
     with held_worktree(kernel, arguments.feature_id):
         with kernel.record.read() as view:
             seen = the_feature(view, arguments)
             accepted = view.get(AcceptedPlan, seen.feature_id)
             target = _named(arguments.to, _trees(kernel, view, seen))
         must_be(seen, Status.BUILDING, Status.QA, Status.READY_TO_MERGE, Status.BLOCKED, to="go back")
-        base_tree = kernel.git.tree_of(seen.base_commit)
-        whole_diff = _whole_diff(kernel, base_tree, target)
-        _judge(kernel, accepted, base_tree, target)
-        kernel.git.keep(seen.feature_id, seen.tree, aside=True)
+        base = git.tree_of(seen.base_commit)
+        whole_diff = _whole_diff(kernel, base, target)
+        _judge(kernel, accepted, base, target)
+        git.keep(seen.feature_id, seen.tree, aside=True)
 
         def decide(tx: Transaction) -> Outcome:
             # At this version the feature has the plan that the tree was judged by.
             state = the_feature(tx, msgspec.structs.replace(arguments, expected_version=seen.version))
-            reason = f"A person went back to tree `{target[:12]}`."
-            after = msgspec.structs.replace(_back(state, reason), tree=target, gates=unproven(state.gates))
-            stored = store(tx, state, after, now=kernel.now())
+            after = _back(state, target)
+            tx.append(call.event("tree_undone", state.feature_id, tree=target, before=state.tree))
+            is_set_back = after.status is not state.status
+            stored = change_status(tx, call, state, after) if is_set_back else store(tx, state, after, now=kernel.now())
+            steps = required_steps(stored, accepted.plan if accepted else None, kernel.config())
             known = tx.get(QaIndex, stored.feature_id)
-            steps = required_steps(stored, accepted.plan if accepted else None, config)
             tx.put(next_index(known, stored, whole_diff, steps=steps), stored.feature_id)
             tx.mark_unshown("worktree", stored.feature_id)
-            _tell(tx, call, state, stored)
+            if is_set_back:
+                follow_status(tx, call, stored)
             now = feature_named(tx, stored.feature_id)
             return Undone(
                 feature_id=now.feature_id, version=now.version, status=now.status, tree=target, before=state.tree
             )
 
         return call.commit(decide)
-
-
-def _tell(tx: Transaction, call: Call, before: FeatureState, after: FeatureState) -> None:
-    tx.append(call.event("tree_undone", after.feature_id, tree=after.tree, before=before.tree))
-    if before.status is not after.status:
-        steps: dict[str, Json] = {"old": before.status, "new": after.status, "reason": after.status_reason}
-        tx.append(call.event("status_changed", after.feature_id, **steps))
-        follow_status(tx, call, after)
 
 
 def _trees(kernel: Kernel, view: Snapshot, state: FeatureState) -> tuple[TreeFacts, ...]:
@@ -193,8 +187,10 @@ def _judge(kernel: Kernel, accepted: AcceptedPlan | None, base: TreeId, target: 
         )
 
 
-def _back(state: FeatureState, reason: str) -> FeatureState:
-    """Return the feature where it is built: what was proven of it is not any more."""
+def _back(state: FeatureState, tree: TreeId) -> FeatureState:
+    """Return the feature with an earlier tree, in the status from which it is built again."""
+    reason = f"A person went back to tree `{tree[:12]}`."
+    state = msgspec.structs.replace(state, tree=tree, gates=unproven(state.gates))
     if state.status is Status.BLOCKED:
         was_further = state.blocked_from in (Status.QA, Status.READY_TO_MERGE)
         return msgspec.structs.replace(state, blocked_from=Status.BUILDING if was_further else state.blocked_from)

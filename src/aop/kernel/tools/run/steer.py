@@ -7,9 +7,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from aop.core.errors import Json
 from aop.core.ids import FEATURE_ID_PATTERN, FeatureId, feature_id
-from aop.kernel.features.lifecycle import moved, must_be, store
+from aop.kernel.features.lifecycle import change_status, moved, must_be
 from aop.kernel.gateway.calls import Arguments, Call, ChangeArguments, Outcome, Tool, feature_named, the_feature
 from aop.kernel.gateway.role_sets import COORDINATORS
 from aop.kernel.plans.acceptance import weigh
@@ -105,9 +104,7 @@ def retry(call: Call, arguments: ChangeArguments) -> Outcome:
         state = the_feature(tx, arguments)
         must_be(state, Status.FAILED, Status.BLOCKED, to="begin again")
         after = _begun_again(tx, call, state)
-        stored = store(tx, state, after, now=call.kernel.now())
-        steps: dict[str, Json] = {"old": state.status, "new": stored.status, "reason": REASON}
-        tx.append(call.event("status_changed", stored.feature_id, **steps))
+        stored = change_status(tx, call, state, after, reason=REASON)
         follow_status(tx, call, stored)
         _wish(tx, call, stored.feature_id, again=True)
         tx.append(call.event("feature_retried", stored.feature_id, was=state.status, now=stored.status))
