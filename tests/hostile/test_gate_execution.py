@@ -84,17 +84,18 @@ def checked(result):
 @pytest.fixture
 def target(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Target]:
     level = request.param
+    secret = uuid.uuid4().hex
     main = make_repository(tmp_path / "main", {"code.py": "x = 1\n"})
-    (main / ".env").write_text("TOKEN=very-secret\n")
+    (main / ".env").write_text(f"TOKEN={secret}\n")
     git(main, "worktree", "add", "-q", "-b", "feature", ".worktrees/feature")
     home = tmp_path / "home"
     (home / ".ssh").mkdir(parents=True)
-    (home / ".ssh" / "id_ed25519").write_text("very-secret")
-    environ = {"HOME": str(home), "CLOUD_TOKEN": "very-secret"}
+    (home / ".ssh" / "id_ed25519").write_text(secret)
+    environ = {"HOME": str(home), "CLOUD_TOKEN": secret}
     steps = Steps(tmp_path, level, environ=environ, git_dirs=[main / ".git"], worktree=main / ".worktrees" / "feature")
     abstract, path = uuid.uuid4().hex, tmp_path / "agent.sock"
     leader, follower = pty.openpty()
-    neighbour = subprocess.Popen(["sleep", "600"], env={**os.environ, "CLOUD_TOKEN": "very-secret"})
+    neighbour = subprocess.Popen(["sleep", "600"], env={**os.environ, "CLOUD_TOKEN": secret})
     with (
         socket.create_server(("127.0.0.1", 0)) as port,
         socket.socket(socket.AF_UNIX) as named,
@@ -113,6 +114,8 @@ def target(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Target]:
             "terminal": os.ttyname(follower),
             "aop": str(os.getpid()),
             "neighbour": str(neighbour.pid),
+            # Backwards, so that the command line of the attack does not hold it.
+            "terces": secret[::-1],
         }
         yield Target(steps=steps, facts=facts)
     neighbour.kill()
@@ -148,7 +151,7 @@ attempt("write an object", run, "git", "hash-object", "-w", "--stdin", input=b"e
 for path in glob.glob("/proc/[0-9]*/environ") + glob.glob("/proc/[0-9]*/cmdline"):
     try:
         with open(path, "rb") as file:
-            if b"very-" + b"secret" in file.read():
+            if FACTS["terces"][::-1].encode() in file.read():
                 print("could read a secret in", path)
     except OSError:
         pass

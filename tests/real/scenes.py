@@ -104,10 +104,15 @@ def files_with(text: str, folder: Path) -> list[Path]:
     return found
 
 
-def environments() -> Mapping[int, bytes]:
-    """Return the environment of every process that there is."""
+def agent_environments(folder: Path) -> Mapping[int, bytes]:
+    """Return the environment of each process of an agent whose home is below a folder; those of other tests are not."""
     found = {int(path.parent.name): _content(path) for path in Path("/proc").glob("[0-9]*/environ")}
-    return {pid: content for pid, content in found.items() if content}
+    # The supervisor has the key and no token; every process of an agent has a token and its home.
+    return {
+        pid: content
+        for pid, content in found.items()
+        if b"AOP_TOKEN=" in content and f"\0HOME={folder}/".encode() in b"\0" + content
+    }
 
 
 def _content(path: Path) -> bytes:

@@ -13,9 +13,9 @@ from tests.real.fake_vendors import Asked, Call, fake_vendors
 from tests.real.scenes import (
     KEY,
     VARIABLES,
+    agent_environments,
     called,
     environment,
-    environments,
     files_with,
     logs,
     needs,
@@ -38,12 +38,10 @@ class Watched:
         self.holders: set[str] = set()
 
     def says(self, asked: Asked) -> Call | str:
-        for pid, environ in environments().items():
-            # The supervisor has the key, and no token; whoever has a token belongs to the agent.
-            if b"AOP_TOKEN=" in environ:
-                self.agents += 1
-                self.holders |= {f"environ of {pid}"} if KEY.encode() in environ else set()
-                self.holders |= {str(path) for path in files_with(KEY, Path("/proc", str(pid), "root", "tmp"))}
+        for pid, environ in agent_environments(self._folder).items():
+            self.agents += 1
+            self.holders |= {f"environ of {pid}"} if KEY.encode() in environ else set()
+            self.holders |= {str(path) for path in files_with(KEY, Path("/proc", str(pid), "root", "tmp"))}
         self.holders |= {str(path) for path in files_with(KEY, self._folder)}
         return works(asked)
 

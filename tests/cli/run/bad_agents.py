@@ -90,7 +90,7 @@ elif manner == "environ":
             seen += open(f"/proc/{number}/environ", errors="replace").read()
         except OSError:
             pass
-    call("submit_note", note=json.dumps({"key": "the-real-key" in seen, "names": sorted(os.environ)}))
+    call("submit_note", note=json.dumps({"key": KEY in seen, "names": sorted(os.environ)}))
 elif manner == "others":
     call("submit_note", note=json.dumps([
         call("submit_patch", unified_diff="x"), call("plan.submit", plan_json=plan()), call("gates.run", mode="fast"),
@@ -104,11 +104,11 @@ else:
 '''
 
 
-def bad_agent(folder: Path, name: str) -> Path:
-    """Write the program, and return the folder for the PATH."""
+def bad_agent(folder: Path, name: str, key: str = "sk-none") -> Path:
+    """Write the program, which looks for a key that it must not see, and return the folder for the PATH."""
     folder.mkdir()
     program = folder / name
-    program.write_text(f"#!{sys.executable}\n{SCRIPT}")
+    program.write_text(f"#!{sys.executable}\nKEY = {key!r}\n{SCRIPT}")
     program.chmod(0o755)
     (folder / f"{name}.child").write_text("import time\ntime.sleep(600)\n")
     return folder

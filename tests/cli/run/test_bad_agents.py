@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import uuid
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,6 @@ from tests.cli.run.bad_agents import bad_agent
 from tests.cli.shops import Shop
 from tests.world import Ran, World, run_aop
 
-KEY = "sk-the-real-key-of-a-person"
 POLICY = """\
 version: 1
 supervisor: {turn_timeout_seconds: 10}
@@ -38,10 +38,11 @@ class Ward:
 
     def __init__(self, folder: Path) -> None:
         self.shop = Shop(folder, POLICY)
-        self.program = bad_agent(folder / "bin", "claude")
+        key = f"sk-{uuid.uuid4().hex}"
+        self.program = bad_agent(folder / "bin", "claude", key)
         self.shop.wants(*(f"{manner}_one" for manner in (*FAILING, *REPORTING, "good")))
         path = os.pathsep.join([str(self.program), os.path.dirname(sys.executable), os.environ["PATH"]])
-        env = {"PATH": path, "ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
+        env = {"PATH": path, "ANTHROPIC_API_KEY": key, "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
         words = ["run", "-fl", str(self.shop.specs), "--wait", "--json", "--agent-provider", "claude"]
         self.ran: Ran = run_aop(self.shop.root, *words, env=env, seconds=300)
         self.told: Any = json.loads(self.ran.out)
@@ -80,7 +81,7 @@ def test_the_run_goes_on_and_brings_the_good_feature_to_its_end(ward: Ward) -> N
 
 
 def test_no_process_and_no_folder_of_a_bad_agent_is_left(ward: Ward) -> None:
-    assert [words for words in command_lines() if str(ward.program) in words] == []
+    assert command_lines_with(str(ward.program)) == []
     left = [path for name in ("tmp", "scratch") for path in (ward.shop.root / ".aop" / name).glob("*")]
     assert left == []
 
@@ -125,9 +126,9 @@ def is_enclosed(ward: Ward) -> None:
         pytest.skip("No sandbox holds on this machine, and without one nothing keeps a program to its folder.")
 
 
-def command_lines() -> list[str]:
+def command_lines_with(path: str) -> list[str]:
     found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
-            found.append(path.read_bytes().decode(errors="replace"))
-    return found
+            found.append(file.read_bytes().decode(errors="replace"))
+    return [words for words in found if path in words]
