@@ -34,10 +34,11 @@ from aop.gated.session.base_branch import latest_base
 from aop.gated.session.frozen_tests import is_as_frozen
 from aop.gated.session.merge import looked_at_merge, marked_plan
 from aop.gated.session.review import reviewed
-from aop.gated.session.session import RefMove, Sitting
+from aop.gated.session.session import Sitting
 from aop.gated.session.verification import preflight_profile, ran_command, ran_preflight, ran_without_fix
 from aop.kernel.features.lifecycle import NOT_RUN
 from aop.kernel.gates.steps import unproven
+from aop.kernel.merges.branch_moves import BranchMove
 from aop.kernel.merges.merge import refuse_secret_message
 from aop.kernel.record.documents.features import FeatureState, Status
 
@@ -87,7 +88,7 @@ def _made_branch(sitting: Sitting, action: MakeBranch) -> BranchMade:
     )
     sitting.state = new
     sitting.learn(base_commit=base, head=base, tree=tree, draft=None)
-    sitting.move = RefMove(branch=action.branch, old=None, new=base)
+    sitting.move = BranchMove(branch=action.branch, old=None, new=base)
     return BranchMade(branch=action.branch)
 
 

@@ -12,12 +12,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aop.core.errors import (
-    FeatureBranchMoved,
     FileNotFound,
     InvalidArguments,
     Json,
     NoWorkflow,
-    Refusal,
     VersionConflict,
 )
 from aop.core.ids import CommitId, FeatureId
@@ -31,6 +29,7 @@ from aop.kernel.features.worktree_hold import held_worktree
 from aop.kernel.gates.runs import record_run
 from aop.kernel.gateway.calls import Call, Kernel, Outcome
 from aop.kernel.gateway.principals import Principal
+from aop.kernel.merges.branch_moves import BranchMove, commit_with_move, move_branch
 from aop.kernel.record.documents.features import TERMINAL, FeatureState, Status
 from aop.kernel.record.documents.gate_runs import GateRun
 from aop.kernel.record.documents.questions import HumanGate
@@ -38,14 +37,6 @@ from aop.kernel.record.documents.usage import FeatureUsage, Usage
 from aop.kernel.record.port import Snapshot, Transaction
 from aop.kernel.record.spending import with_turn
 from aop.kernel.tools.inbox.ask import put_question
-
-
-class RefMove(Struct, frozen=True, kw_only=True):
-    """What is about to happen to the branch; enough to take it back."""
-
-    branch: str
-    old: CommitId | None
-    new: CommitId
 
 
 class Asking(Struct, frozen=True, kw_only=True):
@@ -78,7 +69,7 @@ class Sitting:
         self.before, self.known = known, known
         self.state_before, self.state = state, state
         self.runs: list[GateRun] = []
-        self.move: RefMove | None = None
+        self.move: BranchMove | None = None
         self.asking: Asking | None = None
         self.review: ReviewHeld | None = None
         self.notes: list[str] = []
@@ -117,7 +108,7 @@ class Sitting:
     def advance_to(self, commit: CommitId) -> None:
         """Have the branch go to a commit when everything is stored."""
         state = self.the_state()
-        self.move = RefMove(branch=state.branch, old=self.before.head, new=commit)
+        self.move = BranchMove(branch=state.branch, old=self.before.head, new=commit)
         self.learn(head=commit)
         self.state = replace(state, branch_commit=commit)
 
@@ -129,17 +120,14 @@ class Sitting:
         """Do so with an answer that tells what is only known when everything is stored."""
         if self.call.principal.token:
             self.learn(agent=self.call.principal.token)
-        if self.move is not None:
-            self.call.intend(msgspec.to_builtins(self.move))
-            _carry_out(self.kernel, self.move)
-        try:
-            answer = self.call.commit(lambda tx: self._stored(tx, outcome))
-        except Refusal:
-            if self.move is not None:
-                take_back(self.call, msgspec.to_builtins(self.move))
-            raise
-        if self.move is not None and self.move.old is None:
-            self.kernel.git.ensure_worktree(self.name, self.move.branch)
+
+        def decide(tx: Transaction) -> Outcome:
+            return self._stored(tx, outcome)
+
+        move = self.move
+        answer = self.call.commit(decide) if move is None else commit_with_move(self.call, move, decide)
+        if move is not None and move.old is None:
+            self.kernel.git.ensure_worktree(self.name, move.branch)
         write_files(self.kernel, self.known)
         return answer
 
@@ -288,29 +276,12 @@ def put_back(kernel: Kernel, known: GatedWorkflow) -> list[str]:
     tip = git.branch_head(branch)
     if tip != known.head:
         moved.append(f"The branch `{branch}` was at `{tip}`, and the server left it at `{known.head}`.")
-        _carry_out(kernel, RefMove(branch=branch, old=tip, new=known.head))
+        move_branch(kernel, BranchMove(branch=branch, old=tip, new=known.head))
     # A call that died after it had made the branch leaves HEAD where the branch begins.
     if head not in (f"refs/heads/{branch}", known.base_commit, None):
         moved.append(f"HEAD of the worktree was at `{head}`, and not on `{branch}`.")
     git.ensure_worktree(known.feature_id, branch)
     return moved
-
-
-def _carry_out(kernel: Kernel, move: RefMove) -> None:
-    if move.old is None:
-        kernel.git.create_branch(move.branch, move.new)
-    elif not kernel.git.move_branch(move.branch, to=move.new, old=move.old):
-        raise FeatureBranchMoved(f"The branch `{move.branch}` moved just now.", branch=move.branch)
-
-
-def take_back(call: Call, left: Mapping[str, Json]) -> Outcome | None:
-    """Put a branch back where it was before the call that died: nothing of that call was stored."""
-    move = msgspec.convert(left, RefMove)
-    if move.old is None:
-        call.kernel.git.delete_branch(move.branch, at=move.new)
-    else:
-        call.kernel.git.move_branch(move.branch, to=move.old, old=move.new)
-    return None
 
 
 def write_files(kernel: Kernel, known: GatedWorkflow) -> list[str]:

@@ -20,13 +20,14 @@ from aop.gated.machine.state import (
     TaskAsked,
 )
 from aop.gated.session.actions import carried_through
-from aop.gated.session.session import Asking, Sitting, sitting_of, take_back
+from aop.gated.session.session import Asking, Sitting, sitting_of
 from aop.gated.session.verification import proves_fixes
 from aop.gated.tools.answers import SWE, Escalate, Escalated, Judgement, SubmitWork, Task
 from aop.gated.tools.auto_merge import merge_if_permitted
 from aop.gated.tools.read import content_of
 from aop.kernel.gateway.calls import Arguments, Call, Outcome, Tool
 from aop.kernel.gateway.tokens import IssuedToken
+from aop.kernel.merges.branch_moves import undo_move
 from aop.kernel.record.documents.questions import Question
 
 NOT_APPROVED = "The reviewer did not approve in as many rounds as the policy allows; a person has to decide."
@@ -150,7 +151,7 @@ TOOLS = (
         roles=SWE,
         run=get_task,
         mutates=True,
-        resolve=take_back,
+        resolve=undo_move,
     ),
     Tool(
         name="submit_work",
@@ -160,7 +161,7 @@ TOOLS = (
         roles=SWE,
         run=submit_work,
         mutates=True,
-        resolve=take_back,
+        resolve=undo_move,
     ),
     Tool(
         name="request_scope_reduction",
@@ -170,7 +171,7 @@ TOOLS = (
         roles=SWE,
         run=request_scope_reduction,
         mutates=True,
-        resolve=take_back,
+        resolve=undo_move,
     ),
     Tool(
         name="escalate_for_external_help",
@@ -180,6 +181,6 @@ TOOLS = (
         roles=SWE,
         run=escalate,
         mutates=True,
-        resolve=take_back,
+        resolve=undo_move,
     ),
 )

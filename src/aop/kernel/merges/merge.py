@@ -15,7 +15,6 @@ from aop.core.errors import (
     BaseBranchUnusable,
     BaseMoved,
     EvidenceStale,
-    FeatureBranchMoved,
     MergeConflict,
     NothingToMerge,
     ProtectedPath,
@@ -37,6 +36,7 @@ from aop.kernel.gates.steps import missing_proof
 from aop.kernel.gateway.calls import Call, Kernel
 from aop.kernel.locks.leases import now_by
 from aop.kernel.merges.approval_tokens import read_approval_token
+from aop.kernel.merges.branch_moves import BranchMove, move_branch, own_head
 from aop.kernel.merges.conflicts import conflict_facts
 from aop.kernel.plans.checks import bounds_of
 from aop.kernel.plans.needed_locks import check_unbroken, locks_for_paths, locks_for_plan
@@ -338,23 +338,10 @@ def move_branches(kernel: Kernel, state: FeatureState, prepared: Prepared) -> No
     Raises: FeatureBranchMoved, BaseMoved.
     """
     git = kernel.git
-    head = git.branch_head(state.branch)
-    if head is None:
-        raise FeatureBranchMoved(f"The branch `{state.branch}` is gone.", branch=state.branch)
-    if not is_own_head(kernel, state, head):
-        raise FeatureBranchMoved(
-            f"The branch `{state.branch}` has commits that AOP did not make.", branch=state.branch, head=head
-        )
-    if not git.move_branch(state.branch, to=prepared.feature_commit, old=head):
-        raise FeatureBranchMoved(f"The branch `{state.branch}` moved just now.", branch=state.branch)
+    head = own_head(kernel, state)
+    move_branch(kernel, BranchMove(branch=state.branch, old=head, new=prepared.feature_commit))
     if not git.move_branch(prepared.base_branch, to=prepared.merge_commit, old=prepared.base):
         git.move_branch(state.branch, to=head, old=prepared.feature_commit)
         raise BaseMoved(
             f"The base branch `{prepared.base_branch}` moved while the merge was prepared.", expected=prepared.base
         )
-
-
-def is_own_head(kernel: Kernel, state: FeatureState, head: CommitId) -> bool:
-    """Tell whether AOP itself put the feature's branch where it is."""
-    # A merge that died between the two branches left a commit of this tree on the feature's.
-    return head in (state.base_commit, state.branch_commit) or kernel.git.tree_of(head) == state.tree

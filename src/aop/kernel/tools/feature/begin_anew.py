@@ -10,6 +10,7 @@ from aop.kernel.features.lifecycle import NOT_RUN, change_status
 from aop.kernel.features.worktree_hold import held_feature
 from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import SYSTEM
+from aop.kernel.merges.branch_moves import BranchMove, commit_with_move, own_head, undo_move
 from aop.kernel.merges.merge import base_head
 from aop.kernel.plans.prerequisites import still_waited_for
 from aop.kernel.record.documents.features import Collisions, FeatureEvidence, FeatureState, HeldLocks, Status
@@ -18,7 +19,7 @@ from aop.kernel.record.documents.obligations import ObligationLedger
 from aop.kernel.record.documents.plans import AcceptedPlan
 from aop.kernel.record.documents.qa import QaIndex
 from aop.kernel.record.port import Snapshot, Transaction
-from aop.kernel.tools.feature.branches import BranchMove, moving, own_head, take_back, unchanged
+from aop.kernel.tools.feature.branches import unchanged
 
 
 class BegunAnew(Struct, frozen=True, kw_only=True):
@@ -61,7 +62,7 @@ def begin_anew(call: Call, arguments: ChangeArguments) -> Outcome:
             _refuse_too_early(tx, unchanged(tx, arguments, state))
             return _begun(_restart(tx, call, state, after), begun=True)
 
-        return moving(call, BranchMove(branch=state.branch, old=head, new=base), decide)
+        return commit_with_move(call, BranchMove(branch=state.branch, old=head, new=base), decide)
 
 
 def _refuse_too_early(view: Snapshot, state: FeatureState) -> None:
@@ -108,6 +109,6 @@ TOOLS = (
         run=begin_anew,
         mutates=True,
         person_only=True,
-        resolve=take_back,
+        resolve=undo_move,
     ),
 )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta, Struct
 
-from aop.core.errors import CommitDisabled, FeatureBranchMoved, Json, MergeDisabled, Refusal, VersionConflict
+from aop.core.errors import CommitDisabled, MergeDisabled, VersionConflict
 from aop.core.ids import CommitId, FeatureId
 from aop.kernel.features.lifecycle import moved, must_be, store
 from aop.kernel.features.worktree_hold import held_feature
@@ -17,11 +16,11 @@ from aop.kernel.gates.qa_index import next_index, required_steps
 from aop.kernel.gates.steps import unproven
 from aop.kernel.gateway.calls import Call, ChangeArguments, Kernel, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import SYSTEM
+from aop.kernel.merges.branch_moves import BranchMove, commit_with_move, own_head, undo_move
 from aop.kernel.merges.merge import (
     base_head,
     commit_message,
     conflict_of,
-    is_own_head,
     refuse_empty,
     refuse_secret_message,
     refuse_submodules,
@@ -36,57 +35,15 @@ from aop.kernel.tools.feature.merge import Merge, Merged, ready_to_merge, settle
 LIVING = tuple(status for status in Status if status not in TERMINAL)
 
 
-class BranchMove(Struct, frozen=True, kw_only=True):
-    """What is about to happen to the feature's branch; enough to take it back."""
-
-    branch: str
-    old: CommitId
-    new: CommitId
-
-
 def _refuse_commits(kernel: Kernel) -> None:
     if not kernel.config().policy.commit_policy.allow_commit:
         raise CommitDisabled("The policy does not let anybody move a feature's branch before it is merged.")
-
-
-def own_head(kernel: Kernel, state: FeatureState) -> CommitId:
-    """Return where the feature's branch is.
-
-    Raises: FeatureBranchMoved if somebody else moved it.
-    """
-    head = kernel.git.branch_head(state.branch)
-    if head is None or not is_own_head(kernel, state, head):
-        raise FeatureBranchMoved(
-            f"The branch `{state.branch}` is gone, or has commits that AOP did not make.",
-            branch=state.branch,
-            head=head,
-        )
-    return head
 
 
 def _made_commit(kernel: Kernel, state: FeatureState, message: str = "") -> CommitId:
     """Write the feature's tree as a commit on its base; the time is that of the feature's last change."""
     when = datetime.fromisoformat(state.last_updated)
     return kernel.git.commit(state.tree, [state.base_commit], commit_message(message, state, None), when=when)
-
-
-def moving(call: Call, move: BranchMove, decide: Callable[[Transaction], Outcome]) -> Outcome:
-    """Move the feature's branch and commit the decision, or neither."""
-    call.intend(msgspec.to_builtins(move))
-    if not call.kernel.git.move_branch(move.branch, to=move.new, old=move.old):
-        raise FeatureBranchMoved(f"The branch `{move.branch}` moved just now.", branch=move.branch)
-    try:
-        return call.commit(decide)
-    except Refusal:
-        call.kernel.git.move_branch(move.branch, to=move.old, old=move.new)
-        raise
-
-
-def take_back(call: Call, left: Mapping[str, Json]) -> Outcome | None:
-    """Put a branch back where it was before the call that died."""
-    move = msgspec.convert(left, BranchMove)
-    call.kernel.git.move_branch(move.branch, to=move.old, old=move.new)
-    return None
 
 
 # --- repo.commit ---------------------------------------------------------------------------------
@@ -126,7 +83,7 @@ def commit(call: Call, arguments: Commit) -> Outcome:
             tx.append(call.event("feature_committed", stored.feature_id, commit=made, tree=stored.tree))
             return _committed(stored, made, created=True)
 
-        return moving(call, BranchMove(branch=state.branch, old=head, new=made), decide)
+        return commit_with_move(call, BranchMove(branch=state.branch, old=head, new=made), decide)
 
 
 def unchanged(tx: Transaction, arguments: ChangeArguments, seen: FeatureState) -> FeatureState:
@@ -185,7 +142,7 @@ def rebase_onto_main(call: Call, arguments: ChangeArguments) -> Outcome:
             tx.append(call.event("feature_rebased", name, old_base=state.base_commit, base=base, tree=stored.tree))
             return _rebased(stored, moved_it=True)
 
-        return moving(call, BranchMove(branch=state.branch, old=head, new=base), decide)
+        return commit_with_move(call, BranchMove(branch=state.branch, old=head, new=base), decide)
 
 
 def _on(call: Call, state: FeatureState, base: CommitId) -> FeatureState:
@@ -250,7 +207,7 @@ TOOLS = (
         run=commit,
         mutates=True,
         person_only=True,
-        resolve=take_back,
+        resolve=undo_move,
     ),
     Tool(
         name="repo.rebase_onto_main",
@@ -261,7 +218,7 @@ TOOLS = (
         run=rebase_onto_main,
         mutates=True,
         person_only=True,
-        resolve=take_back,
+        resolve=undo_move,
     ),
     Tool(
         name="repo.merge",
