@@ -25,10 +25,11 @@ from aop.core.run import Kind, Run, RunBroke, Steps
 from aop.kernel.config.policy import CollisionStrategy, SupervisorRules
 from aop.kernel.features.opened_paths import YES
 from aop.kernel.gateway.gateway import Gateway
-from aop.kernel.gateway.principals import Principal
+from aop.kernel.gateway.principals import SUPERVISOR
 from aop.kernel.plans.prerequisites import still_waited_for
 from aop.kernel.record.documents.features import FeatureState, Status
 from aop.kernel.record.documents.questions import Question
+from aop.kernel.record.port import newest_seq
 from aop.supervisor.advice import Adviser, NoAdviser
 from aop.supervisor.board import NOBODY, Board, Standing
 from aop.supervisor.policy.state import (
@@ -191,10 +192,9 @@ class Lives:
 
     async def _note_taken(self, run: Steps, feature_id: FeatureId, number: int) -> None:
         """Note once that the wish to begin again is fulfilled; noted by anybody else, a kill might fulfil it twice."""
-        who = Principal(role=Role.SYSTEM, actor="supervisor")
 
         async def note() -> Json:
-            await asyncio.to_thread(self._gateway.call, who, "run.took", {"feature_id": feature_id})
+            await asyncio.to_thread(self._gateway.call, SUPERVISOR, "run.took", {"feature_id": feature_id})
             return None
 
         await run.step(f"took{number}", note)
@@ -227,7 +227,7 @@ class Lives:
     def _unmerged(self, feature_id: FeatureId, features: tuple[FeatureId, ...]) -> Json:
         """Return those that are not merged, and the number of the journal's newest entry."""
         with self._gateway.kernel.record.read() as view:
-            since = next((entry.seq for entry in view.journal(newest=1)), 0)
+            since = newest_seq(view)
             own = view.get(FeatureState, feature_id)
             if own is not None and own.waits_for:
                 # A prerequisite that was deleted is waited for no more.
@@ -327,20 +327,18 @@ class Lives:
         """Take a feature out of `blocked`, unless the kernel does that itself; return what it is then."""
         if feature.feature_id not in way.features:
             self._move(feature.feature_id, feature.status, "What it waited for may be free.")
-        who = Principal(role=Role.SYSTEM, actor="supervisor")
-        state = self._gateway.call(who, "feature.state_get", {"feature_id": feature.feature_id})
+        state = self._gateway.call(SUPERVISOR, "feature.state_get", {"feature_id": feature.feature_id})
         return Status(state.data["front_matter"]["status"]) if state.ok else feature.status
 
     def _move(self, feature_id: FeatureId, status: Status, reason: str) -> int:
         """Bring a feature into a status, if it is not there; return the number of the journal's newest entry."""
-        who = Principal(role=Role.SYSTEM, actor="supervisor")
         while True:
-            state = self._gateway.call(who, "feature.state_get", {"feature_id": feature_id})
+            state = self._gateway.call(SUPERVISOR, "feature.state_get", {"feature_id": feature_id})
             if not state.ok or state.data["front_matter"]["status"] == status:
                 break
             patch = {"status": status, "status_reason": reason[:900]}
             arguments = {"feature_id": feature_id, "expected_version": state.data["version"], "patch": patch}
-            error = self._gateway.call(who, "feature.state_patch", arguments).error
+            error = self._gateway.call(SUPERVISOR, "feature.state_patch", arguments).error
             if error is None:
                 break
             # Where somebody else changed it just now, it is looked at again.
@@ -348,7 +346,7 @@ class Lives:
                 self._tell(feature_id, f"cannot become {status}: {error['message']}")
                 break
         with self._gateway.kernel.record.read() as view:
-            return next((entry.seq for entry in view.journal(newest=1)), 0)
+            return newest_seq(view)
 
     # --- a leg: what the policy decides, until it has to wait ----------------------------------------
 

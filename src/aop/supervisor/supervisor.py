@@ -13,11 +13,12 @@ from aop.core.ids import FeatureId, RunId
 from aop.core.roles import Role
 from aop.core.run import ENDED, Engine, RunState
 from aop.kernel.gateway.gateway import Gateway
-from aop.kernel.gateway.principals import Principal
+from aop.kernel.gateway.principals import SUPERVISOR, Principal
 from aop.kernel.record.documents.features import TERMINAL, FeatureState
 from aop.kernel.record.documents.questions import Question
 from aop.kernel.record.documents.runs import Wish
 from aop.kernel.record.port import Event as JournalEvent
+from aop.kernel.record.port import newest_seq
 from aop.kernel.record.requests import is_paused
 from aop.supervisor.board import NOBODY, Board, Standing
 from aop.supervisor.feature_run import AGAIN, PRIORITY, WAY, FeatureOrder, RunLimits
@@ -64,7 +65,7 @@ class Supervisor:
             "limits": msgspec.to_builtins(limits),
             "unfinished_gates": list(self._unfinished_gates()),
         }
-        answer = self._gateway.call(Principal(role=Role.SYSTEM, actor="supervisor"), "run.began", {"order": order})
+        answer = self._gateway.call(SUPERVISOR, "run.began", {"order": order})
         if answer.error is not None:
             raise Fault(f"The beginning of the run cannot be kept: {answer.error['message']}")
 
@@ -179,8 +180,7 @@ class Supervisor:
             name, standing = wish.feature_id, self._board.standings().get(wish.feature_id)
             if not wish.again:
                 self.submit([name], {name: wish.depends_on})
-                who = Principal(role=Role.SYSTEM, actor="supervisor")
-                self._gateway.call(who, "run.took", {"feature_id": name})
+                self._gateway.call(SUPERVISOR, "run.took", {"feature_id": name})
             elif standing is None or standing.does == "ended":
                 self.submit([name])
             elif standing.topic.startswith(WAY):
@@ -215,9 +215,8 @@ class Supervisor:
     def _answer(self, standing: Standing) -> Json:
         question = self._question(standing.topic)
         if question is not None and question.is_overdue(self._gateway.kernel.clock.now()):
-            who = Principal(role=Role.SYSTEM, actor="supervisor")
             given = {"feature_id": question.feature_id, "question_id": question.question_id}
-            self._gateway.call(who, "inbox.expire", given)
+            self._gateway.call(SUPERVISOR, "inbox.expire", given)
             question = self._question(standing.topic)
         if question is None:
             return None
@@ -233,7 +232,7 @@ class Supervisor:
             return {}
         after = {name: self._heard_of(name, each) for name, each in waiting.items()}
         with self._gateway.kernel.record.read() as view:
-            newest = next((entry.seq for entry in view.journal(newest=1)), 0)
+            newest = newest_seq(view)
             entries = list(view.journal(after=min(after.values()), kinds=CLEARS_THE_WAY))
         self._heard = {name: (each, newest) for name, each in waiting.items()}
         return {

@@ -12,14 +12,12 @@ from typing import TypeAlias
 
 from aop.adapters.reporting.targets import Machine, Tell, Unreached, way_to
 from aop.core.redaction.redactor import Redactor
-from aop.core.roles import Role
 from aop.kernel.config.people import NotificationRules
 from aop.kernel.gateway.gateway import Gateway
-from aop.kernel.gateway.principals import Principal
+from aop.kernel.gateway.principals import SUPERVISOR
 from aop.supervisor.notices import Notice
 
 Log: TypeAlias = Callable[[str], None]
-WHO = Principal(role=Role.SYSTEM, actor="supervisor")
 
 
 class Notifications:
@@ -111,5 +109,5 @@ class _Line:
             "target": self._name,
             "outcome": outcome,
         }
-        answer = self._gateway.call(WHO, "notices.note", given)
+        answer = self._gateway.call(SUPERVISOR, "notices.note", given)
         return str(answer.data["outcome"]) if answer.error is None else "failed"

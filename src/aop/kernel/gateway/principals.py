@@ -25,3 +25,7 @@ class Principal(Struct, frozen=True, kw_only=True):
     def reaches(self, feature_id: str) -> bool:
         """Tell whether a feature is in this caller's scope."""
         return self.features is None or feature_id in self.features
+
+
+SUPERVISOR = Principal(role=Role.SYSTEM, actor="supervisor")
+"""AOP itself, where the supervisor acts for no agent."""

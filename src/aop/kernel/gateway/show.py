@@ -17,7 +17,7 @@ from aop.kernel.record.documents.plans import AcceptedPlan
 from aop.kernel.record.documents.qa import QaIndex
 from aop.kernel.record.port import Event, Snapshot, Unshown
 
-WORKTREE_WAIT_SECONDS = 5.0
+SHOW_WAIT_SECONDS = 5.0
 MOST_FILES = 100_000
 IN_GIT = frozenset({"worktree", "gone_worktree", "gone_branch", "workflow"})
 """What is shown in a worktree or by git, and not as files below `agentic/features`."""
@@ -63,7 +63,7 @@ def show(kernel: Kernel, own: str | None = None) -> tuple[Moved, ...]:
         _show_all(kernel, rendered, set_aside, own)
     for what in waiting:
         if what.kind in IN_GIT:
-            patience = WORKTREE_WAIT_SECONDS if _feature_of(what) == own else 0.0
+            patience = SHOW_WAIT_SECONDS if _feature_of(what) == own else 0.0
             with suppress(WorktreeBusy, *_excused(what, own)):
                 _show_in_git(kernel, what, set_aside, wait_seconds=patience)
     return tuple(set_aside)

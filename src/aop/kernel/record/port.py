@@ -162,3 +162,8 @@ class Record(Protocol):
         What is durable outlasts a power cut, and so does all that was written before it. What is not outlasts the
         death of this process, and may be undone by a power cut that comes before the next durable change.
         """
+
+
+def newest_seq(view: Snapshot) -> int:
+    """Return the number of the newest journal entry; 0 before the first."""
+    return next((entry.seq for entry in view.journal(newest=1)), 0)

@@ -27,6 +27,7 @@ from aop.core.roles import Role
 from aop.core.text.counts import count
 from aop.kernel.record.documents.runs import NewestRun, RunProvider
 from aop.kernel.record.documents.usage import OpenTurn, Usage
+from aop.kernel.record.port import newest_seq
 from aop.supervisor.feature_run import RunLimits, limits_of
 from aop.supervisor.killed_turns import count_killed_turns
 from aop.supervisor.providers import NOBODY, ProviderWish, choices
@@ -210,7 +211,7 @@ def _with_left_over(wanted: Sequence[FeatureId], left: Sequence[FeatureId]) -> l
 
 def _newest(app: App) -> int:
     with app.record.read() as view:
-        return next((entry.seq for entry in view.journal(newest=1)), 0)
+        return newest_seq(view)
 
 
 def _is_changed(app: App, before: int) -> bool:
