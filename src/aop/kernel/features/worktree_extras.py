@@ -14,10 +14,11 @@ from aop.core.errors import WorktreeSetupFailed
 from aop.core.ids import FeatureId, TreeId
 from aop.core.paths import globs
 from aop.core.text.json import canonical_json
-from aop.kernel.config.policy import Policy
+from aop.kernel.config.policy import ExecutionRules, Policy
 from aop.kernel.config.worktrees import SetupCommand, WorktreeRules
+from aop.kernel.features.trees import is_at_or_below, is_free_in
 from aop.kernel.gateway.calls import Call, Kernel
-from aop.kernel.ports.git import FileMode, Git
+from aop.kernel.ports.git import Git
 from aop.kernel.ports.processes import Command, Ended, Ending
 from aop.kernel.record.documents.base import Document
 from aop.kernel.record.documents.features import Index
@@ -59,9 +60,6 @@ class Provisions(Struct, frozen=True, kw_only=True):
     env: Environment = ()
     readable: tuple[str, ...] = ()
     """What the links lead to."""
-
-
-# --- ports and database names ----------------------------------------------------------------------
 
 
 def allocate(tx: Transaction, feature_id: FeatureId, rules: WorktreeRules, is_free: Callable[[int], bool]) -> None:
@@ -115,9 +113,6 @@ def _slot(view: Snapshot, feature_id: FeatureId) -> int | None:
     return None if known is None else known.by_feature.get(feature_id)
 
 
-# --- copies and links ------------------------------------------------------------------------------
-
-
 def furnish(kernel: Kernel, tree: TreeId, folder: Path, rules: WorktreeRules) -> tuple[str, ...]:
     """Put copies and links into a checkout that holds a tree, which wins; return what the links lead to.
 
@@ -128,16 +123,6 @@ def furnish(kernel: Kernel, tree: TreeId, folder: Path, rules: WorktreeRules) ->
     copies = [path for path in kernel.furnisher.untracked(rules.copy) if is_free_in(kernel.git, tree, path)]
     links = [path for path in rules.link if is_free_in(kernel.git, tree, path)]
     return kernel.furnisher.place(folder, copies=copies, links=links)
-
-
-def is_free_in(git: Git, tree: TreeId, path: str) -> bool:
-    """Tell whether a tree has nothing at a path, and no file where one of its folders would be."""
-    parts = path.split("/")
-    above = [git.entry(tree, "/".join(parts[:end])) for end in range(1, len(parts))]
-    return git.entry(tree, path) is None and all(entry is None or entry.mode is FileMode.TREE for entry in above)
-
-
-# --- making ready ----------------------------------------------------------------------------------
 
 
 def provide(call: Call, feature_id: FeatureId, tree: TreeId, folder: Path, policy: Policy) -> Provisions:
@@ -173,9 +158,7 @@ def _meanings(git: Git, tree: TreeId, commands: Sequence[SetupCommand]) -> tuple
 
 
 def _names_one(patterns: Sequence[str], path: str) -> bool:
-    return any(
-        path == pattern or path.startswith(f"{pattern}/") or globs.matches(pattern, path) for pattern in patterns
-    )
+    return any(is_at_or_below(path, pattern) or globs.matches(pattern, path) for pattern in patterns)
 
 
 def _done(kernel: Kernel, feature_id: FeatureId, folder: Path, wanted: Sequence[str]) -> int:
@@ -191,28 +174,50 @@ def _done(kernel: Kernel, feature_id: FeatureId, folder: Path, wanted: Sequence[
 def _carry_out(
     call: Call, feature_id: FeatureId, number: int, folder: Path, *, policy: Policy, provisions: Provisions
 ) -> None:
-    command, rules = policy.worktree.setup[number], policy.execution
+    command = policy.worktree.setup[number]
     log_path = f"{folder_of(feature_id)}/logs/{call.kernel.new_id('setup')}-{number + 1}.log"
     call.report(f"{feature_id}: setting up its worktree: {' '.join(command.cmd)}")
     ended = call.kernel.processes.run(
-        Command(
-            argv=command.cmd,
-            cwd=folder,
-            worktree=folder,
-            env=provisions.env,
-            env_allowlist=rules.env_allowlist,
-            timeout_seconds=float(command.timeout_seconds or rules.default_step_timeout_seconds),
+        command_for(
+            policy.execution,
+            provisions,
+            command.cmd,
+            folder,
             log_path=call.kernel.files.root / log_path,
-            max_log_bytes=rules.max_log_bytes,
-            sandbox=rules.sandbox,
-            network=rules.network,
-            readable=(*rules.sandbox_read, *provisions.readable),
-            writable=rules.sandbox_write,
-            limits=rules.limits,
+            timeout_seconds=command.timeout_seconds,
         )
     )
     if ended.ending is not Ending.EXITED or ended.exit_code:
         raise _failure(call.kernel, feature_id, command, ended, log_path)
+
+
+def command_for(
+    rules: ExecutionRules,
+    provisions: Provisions,
+    argv: tuple[str, ...],
+    checkout: Path,
+    *,
+    log_path: Path,
+    timeout_seconds: int | None,
+    folder: str | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Command:
+    """Return a command that runs in a folder of a checkout, under the limits and in the sandbox of the policy."""
+    return Command(
+        argv=argv,
+        cwd=checkout / folder if folder else checkout,
+        worktree=checkout,
+        env=tuple(sorted({**dict(provisions.env), **(env or {})}.items())),
+        env_allowlist=rules.env_allowlist,
+        timeout_seconds=float(timeout_seconds or rules.default_step_timeout_seconds),
+        log_path=log_path,
+        max_log_bytes=rules.max_log_bytes,
+        sandbox=rules.sandbox,
+        network=rules.network,
+        readable=(*rules.sandbox_read, *provisions.readable),
+        writable=rules.sandbox_write,
+        limits=rules.limits,
+    )
 
 
 def _failure(

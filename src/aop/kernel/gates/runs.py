@@ -16,12 +16,12 @@ from aop.kernel.config.gates import Mode, Profile, Step
 from aop.kernel.config.in_force import Config
 from aop.kernel.config.policy import ExecutionRules, Policy
 from aop.kernel.features.lifecycle import store
-from aop.kernel.features.worktree_extras import Provisions, provide
+from aop.kernel.features.worktree_extras import Provisions, command_for, provide
 from aop.kernel.gates.flaky import known_failure, with_known_failure
 from aop.kernel.gates.reports.verdict import Judged, Reports, judge_reports, remove_old_reports, reports_of
 from aop.kernel.gates.steps import definition_of, effective_steps, profile_named
 from aop.kernel.gateway.calls import Call
-from aop.kernel.ports.processes import Command, Ended, Ending
+from aop.kernel.ports.processes import Ended, Ending
 from aop.kernel.record.documents.base import digest_of
 from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.documents.gate_runs import GateRun, StepResult, Subject, Verdict
@@ -205,24 +205,17 @@ def _retries(rules: ExecutionRules) -> int:
 
 
 def _run_once(call: Call, plan: GatePlan, step: Step, checkout: Path, log_path: str) -> Ended:
-    rules = plan.policy.execution
-    return call.kernel.processes.run(
-        Command(
-            argv=step.cmd,
-            cwd=checkout / step.cwd if step.cwd else checkout,
-            worktree=checkout,
-            env=tuple(sorted({**dict(plan.provisions.env), **step.env}.items())),
-            env_allowlist=rules.env_allowlist,
-            timeout_seconds=float(step.timeout_seconds or rules.default_step_timeout_seconds),
-            log_path=call.kernel.files.root / log_path,
-            max_log_bytes=rules.max_log_bytes,
-            sandbox=rules.sandbox,
-            network=rules.network,
-            readable=(*rules.sandbox_read, *plan.provisions.readable),
-            writable=rules.sandbox_write,
-            limits=rules.limits,
-        )
+    command = command_for(
+        plan.policy.execution,
+        plan.provisions,
+        step.cmd,
+        checkout,
+        log_path=call.kernel.files.root / log_path,
+        timeout_seconds=step.timeout_seconds,
+        folder=step.cwd,
+        env=step.env,
     )
+    return call.kernel.processes.run(command)
 
 
 def _step_result(step: Step, ended: Ended, log_path: str, *, attempts: int) -> StepResult:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
 
 from msgspec import Struct
 
 from aop.core.ids import TreeId
 from aop.kernel.config.policy import Placement
+from aop.kernel.features.trees import is_free_in
 from aop.kernel.patches.checks import placed
 from aop.kernel.patches.hunks import NO_NEWLINE
 from aop.kernel.patches.parser import FilePatch, Hunk, Patch, render
@@ -56,7 +56,7 @@ def plain_files(git: Git, tree: TreeId, changes: Sequence[Fitted]) -> dict[str, 
             files[entry.path] = (entry.mode, content)
         elif entry is not None and _removes(file, entry) and not content:
             files[entry.path] = None
-        elif file.new_path is not None and _creates(file) and _is_free(git, tree, file.new_path):
+        elif file.new_path is not None and _creates(file) and is_free_in(git, tree, file.new_path):
             files[file.new_path] = (file.new_mode or FileMode.FILE, content)
         else:
             return None
@@ -91,9 +91,3 @@ def _removes(file: FilePatch, entry: TreeEntry) -> bool:
 def _creates(file: FilePatch) -> bool:
     """Tell whether a patch makes a plain file out of lines."""
     return file.old_path is None and not file.is_binary and file.new_mode in (None, *_PLAIN)
-
-
-def _is_free(git: Git, tree: TreeId, path: str) -> bool:
-    """Tell whether a tree has nothing at a path, and nothing but folders on the way to it."""
-    *above, own = (git.entry(tree, each) for each in accumulate(path.split("/"), "{}/{}".format))
-    return own is None and all(entry is None or entry.mode is FileMode.TREE for entry in above)
