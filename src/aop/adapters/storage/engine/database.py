@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
 
 from dbos import DBOS
+from sqlalchemy import event
+from sqlalchemy.pool import Pool
+
+SQLITE_WITH_SUBSECONDS = (3, 42)
 
 
 def bring_up_to_date(path: Path) -> None:
@@ -34,10 +39,29 @@ def bring_up_to_date(path: Path) -> None:
     os.replace(made, path)
 
 
+def supply_subseconds() -> None:
+    """Give the SQLite connections of this process `unixepoch('subsec')`, where their SQLite is too old to have it.
+
+    From Python 3.12 on, DBOS takes it for granted; an older SQLite answers with a null.
+    """
+    if sqlite3.sqlite_version_info < SQLITE_WITH_SUBSECONDS and not event.contains(Pool, "connect", _add_unixepoch):
+        event.listen(Pool, "connect", _add_unixepoch)
+
+
 def installed_shape() -> int:
     """Return the number by which a file is known to be of the installed version's shape."""
     major, minor, patch = (int(part) for part in version("dbos").split(".")[:3])
     return major * 1_000_000 + minor * 1_000 + patch
+
+
+def _add_unixepoch(connection: sqlite3.Connection, _record: object) -> None:
+    connection.create_function("unixepoch", 1, _unixepoch)
+
+
+def _unixepoch(modifier: str) -> float:
+    if modifier != "subsec":
+        raise ValueError(modifier)
+    return time.time()
 
 
 def _shape_of(path: Path) -> int:

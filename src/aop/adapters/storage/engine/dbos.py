@@ -22,7 +22,7 @@ from dbos import (
 )
 from dbos import error as dbos_error
 
-from aop.adapters.storage.engine.database import bring_up_to_date
+from aop.adapters.storage.engine.database import bring_up_to_date, supply_subseconds
 from aop.core.errors import Json
 from aop.core.ids import RunId
 from aop.core.run import Kind, RunBroke, RunState
@@ -60,6 +60,7 @@ class DurableEngine:
 
     def start(self, kinds: Mapping[str, Kind]) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
+        supply_subseconds()
         serializer = DBOSPortableJSONSerializer()
         self._prepare(kinds, serializer)
         config: DBOSConfig = {
