@@ -47,9 +47,9 @@ def brought(root: Path, *steps: Step, strategy: str = "model") -> tuple[Any, lis
     chosen, model = adviser(*steps)
     with office(world, {TWO: worker}, adviser=chosen) as at_work:
         at_work.supervisor.submit([TWO])
-        standing = at_work.settle()[TWO]
+        entry = at_work.settle()[TWO]
         told = list(at_work.told)
-    return standing, told, model, world
+    return entry, told, model, world
 
 
 @pytest.mark.req("AOP-264")
@@ -57,8 +57,8 @@ def brought(root: Path, *steps: Step, strategy: str = "model") -> tuple[Any, lis
 def test_a_model_that_the_policy_asks_chooses_what_becomes_of_a_plan_that_collides(
     tmp_path: Path, choice: str, does: str
 ) -> None:
-    standing, told, model, world = brought(tmp_path / "repo", answers({"choice": choice, "reason": "So it is."}))
-    assert standing.does == does
+    entry, told, model, world = brought(tmp_path / "repo", answers({"choice": choice, "reason": "So it is."}))
+    assert entry.does == does
     assert f"two: orchestrator: advised to {choice}: So it is." in told
     [asked] = model.asked
     assert asked.tools == ()
@@ -114,13 +114,13 @@ def test_beyond_a_cap_nobody_is_asked_for_advice(tmp_path: Path) -> None:
     ids=["another word", "no answer", "nobody to ask"],
 )
 def test_without_usable_advice_the_rules_decide(tmp_path: Path, steps: tuple[Step | Refusal, ...]) -> None:
-    standing, told, _model, world = brought(tmp_path / "repo", *steps)
-    assert standing.outcome == {"status": "ready_to_merge", "error": None}
+    entry, told, _model, world = brought(tmp_path / "repo", *steps)
+    assert entry.outcome == {"status": "ready_to_merge", "error": None}
     assert "two: orchestrator: no advice; the rules decide" in told
     world.close()
 
 
 def test_a_model_is_not_asked_unless_the_policy_says_so(tmp_path: Path) -> None:
-    standing, _told, model, world = brought(tmp_path / "repo", strategy="wait")
-    assert (standing.does, model.asked) == ("waits", [])
+    entry, _told, model, world = brought(tmp_path / "repo", strategy="wait")
+    assert (entry.does, model.asked) == ("waits", [])
     world.close()

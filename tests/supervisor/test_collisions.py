@@ -104,9 +104,9 @@ def test_with_the_strategy_wait_no_second_plan_is_asked_for(tmp_path: Path) -> N
     worker = Watched((Role.PLANNER, PlanSubmission(plan=plan_for("two"))))
     with office(world, {TWO: worker}) as at_work:
         at_work.supervisor.submit([TWO])
-        standing = at_work.settle()[TWO]
+        entry = at_work.settle()[TWO]
     world.close()
-    assert (standing.does, standing.others, len(worker.given)) == ("waits", ("one",), 1)
+    assert (entry.does, entry.others, len(worker.given)) == ("waits", ("one",), 1)
 
 
 @pytest.mark.req("AOP-264")
@@ -117,11 +117,11 @@ def test_with_the_strategy_ask_a_person_decides_and_the_planner_hears_it(tmp_pat
     worker = Watched(*turns)
     with office(world, {TWO: worker}) as at_work:
         at_work.supervisor.submit([TWO])
-        standing = at_work.settle()[TWO]
-        assert standing.does == "asks"
+        entry = at_work.settle()[TWO]
+        assert entry.does == "asks"
         (question,) = world.ok("inbox.list")["questions"]
         assert question["detail"] == {"conflicting_feature_ids": ["one"]}
-        world.ok("inbox.answer", feature_id="two", question_id=standing.topic, answer="Take the other file.")
+        world.ok("inbox.answer", feature_id="two", question_id=entry.topic, answer="Take the other file.")
         at_work.settle()
     heard = [result.data for result in worker.given[1].last_tool_results if result.tool == "person"]
     accepted = world.ok("plan.get", feature_id="two")["plan"]["files"]["modify"]

@@ -186,15 +186,15 @@ def test_all_features_of_a_run_over_its_cap_wait_for_one_answer(tmp_path: Path) 
     workers = {ONE: cheap_life("one", usd=1), TWO: cheap_life("two", usd=1)}
     with capped(tmp_path, max_usd_per_run=1) as world, office(world, workers) as at_work:
         at_work.supervisor.submit([ONE, TWO])
-        standings = at_work.settle()
-        assert {standing.does for standing in standings.values()} == {"asks"}
+        entries = at_work.settle()
+        assert {entry.does for entry in entries.values()} == {"asks"}
         [(_, gate, text)] = questions(world)
         assert (gate, "The cap on this run is reached:" in text) == ("authorisation", True)
         while is_open := world.ok("inbox.list")["questions"]:
             [asked] = is_open
             world.ok("inbox.answer", feature_id=asked["feature_id"], question_id=asked["question_id"], answer="raise")
-            standings = at_work.settle()
-        assert {name: each.outcome for name, each in standings.items()} == {ONE: READY, TWO: READY}
+            entries = at_work.settle()
+        assert {name: each.outcome for name, each in entries.items()} == {ONE: READY, TWO: READY}
 
 
 def test_a_cap_on_tokens_counts_input_and_output(tmp_path: Path) -> None:

@@ -74,8 +74,8 @@ READY = {"status": Status.READY_TO_MERGE, "error": None}
 
 @pytest.mark.req("AOP-054", "AOP-056", "AOP-057", "AOP-232", "AOP-241", "AOP-242", "AOP-243", "AOP-247")
 def test_a_feature_is_planned_built_and_proven_each_step_by_its_own_role(shop: World) -> None:
-    standing = brought(shop, Watched(planner(PLAN), builder(GOOD)))
-    assert (standing.does, standing.outcome) == ("ended", READY)
+    entry = brought(shop, Watched(planner(PLAN), builder(GOOD)))
+    assert (entry.does, entry.outcome) == ("ended", READY)
     assert status(shop) == ("ready_to_merge", "")
     assert journal(shop) == [
         ("orchestrator:one", "feature_initialised"),
@@ -123,10 +123,10 @@ def test_a_failure_of_the_full_gates_is_repaired_by_qa_and_all_gates_run_again(t
     late = {**FILES, "check.sh": CHECK, "agentic/orchestrator/gates.yaml": LATE_GATES}
     world = World(make_repository(tmp_path / "repo", late))
     worker = Watched(planner(PLAN), builder(BREAK), qa(REPAIR))
-    standing = brought(world, worker)
+    entry = brought(world, worker)
     ran = journal(world)[3:]
     world.close()
-    assert standing.outcome == READY
+    assert entry.outcome == READY
     assert ran == [
         ("builder:one", "gates_ran"),
         ("qa:one", "gates_ran"),
@@ -207,8 +207,8 @@ def test_a_question_waits_for_a_person_and_the_answer_reaches_the_worker_that_as
     worker = Watched(planner(ask), planner(PLAN), builder(GOOD))
     with office(shop, {ONE: worker}) as at_work:
         at_work.supervisor.submit([ONE])
-        standing = at_work.settle()[ONE]
-        assert (standing.does, standing.topic) == ("asks", "q1")
+        entry = at_work.settle()[ONE]
+        assert (entry.does, entry.topic) == ("asks", "q1")
         assert at_work.told[-1] == "one: asks: Which colour? (aop answer q1 TEXT)"
         shop.ok("inbox.answer", feature_id="one", question_id="q1", answer="Blue.")
         assert at_work.settle()[ONE].outcome == READY
@@ -248,8 +248,8 @@ def test_a_worker_that_goes_in_circles_is_nudged_then_a_person_is_asked_then_the
             "What you try does not work",
         ]
         shop.ok("inbox.answer", feature_id="one", question_id="q1", answer="Read the file.")
-        standing = at_work.settle()[ONE]
-    assert standing.outcome["error"]["code"] == "goes_in_circles"
+        entry = at_work.settle()[ONE]
+    assert entry.outcome["error"]["code"] == "goes_in_circles"
     assert status(shop) == ("blocked", "The builder of `one` goes in circles, although a person was asked.")
 
 
@@ -260,8 +260,8 @@ def test_when_the_turns_are_used_up_a_person_is_asked_and_after_that_the_feature
         at_work.supervisor.submit([ONE])
         assert at_work.settle()[ONE].does == "asks"
         shop.ok("inbox.answer", feature_id="one", question_id="q1", answer="Try again.")
-        standing = at_work.settle()[ONE]
-    assert standing.outcome["error"]["code"] == "turns_used_up"
+        entry = at_work.settle()[ONE]
+    assert entry.outcome["error"]["code"] == "turns_used_up"
     assert status(shop) == ("failed", "The builder of `one` used up its 2 turns without being accepted.")
 
 
@@ -271,17 +271,17 @@ def test_a_feature_that_cannot_be_made_ends_alone(shop: World) -> None:
     workers = {ONE: Watched(planner(PLAN), builder(GOOD)), TWO: Watched()}
     with office(shop, workers) as at_work:
         at_work.supervisor.submit([TWO, ONE])
-        standings = at_work.settle()
-    assert standings[ONE].outcome == READY
-    assert standings[TWO].outcome["error"]["code"] == "branch_exists"
+        entries = at_work.settle()
+    assert entries[ONE].outcome == READY
+    assert entries[TWO].outcome["error"]["code"] == "branch_exists"
 
 
 def test_a_worker_that_has_no_answer_spoils_only_its_own_feature(shop: World) -> None:
     workers = {ONE: Watched(planner(PLAN), builder(GOOD)), TWO: Watched()}
     with office(shop, workers) as at_work:
         at_work.supervisor.submit([TWO, ONE])
-        standings = at_work.settle()
-    assert (standings[ONE].outcome, standings[TWO].does) == (READY, "asks")
+        entries = at_work.settle()
+    assert (entries[ONE].outcome, entries[TWO].does) == (READY, "asks")
 
 
 @pytest.mark.req("AOP-053", "AOP-246", "AOP-252", "AOP-253", "AOP-264")
@@ -296,8 +296,8 @@ def test_of_two_plans_that_collide_the_second_is_revised_and_then_waits_for_the_
     )
     with office(shop, {TWO: worker}) as at_work:
         at_work.supervisor.submit([TWO])
-        standing = at_work.settle()[TWO]
-        assert (standing.does, standing.others) == ("waits", ("one",))
+        entry = at_work.settle()[TWO]
+        assert (entry.does, entry.others) == ("waits", ("one",))
         assert status(shop, "two") == ("blocked", "The plan of `two` collides with the accepted plan of `one`.")
         assert worker.given[1].instructions.endswith("Plan around it, and submit the whole plan again.")
         state = shop.ok("feature.state_get", feature_id="one")

@@ -48,9 +48,9 @@ def colliding(root: Path) -> World:
 
 def asked(at_work: Office) -> str:
     at_work.supervisor.submit([TWO])
-    standing = at_work.settle()[TWO]
-    assert standing.does == "asks"
-    return standing.topic
+    entry = at_work.settle()[TWO]
+    assert entry.does == "asks"
+    return entry.topic
 
 
 def merge(world: World, name: str) -> None:
@@ -76,8 +76,8 @@ def test_a_yes_makes_the_shared_part_a_feature_and_both_begin_anew_when_it_is_me
     # Another process goes on, as after a kill: the yes is in the record, and so is what it brought about.
     with office(world, all_workers, memory=memory) as at_work:
         at_work.supervisor.submit([ONE, TWO])
-        standings = at_work.settle()
-        assert {name: standing.does for name, standing in standings.items()} == {
+        entries = at_work.settle()
+        assert {name: entry.does for name, entry in entries.items()} == {
             ONE: "waits",
             TWO: "waits",
             SHARED: "ended",
@@ -86,8 +86,8 @@ def test_a_yes_makes_the_shared_part_a_feature_and_both_begin_anew_when_it_is_me
         assert [each["text"] for each in context["obligations"]["rows"]] == [f"`{NEW}`"]
         assert "It must use the new file." in context["spec"]
         merge(world, SHARED)
-        standings = at_work.settle()
-    assert [standings[name].outcome for name in (ONE, TWO)] == [{"status": "ready_to_merge", "error": None}] * 2
+        entries = at_work.settle()
+    assert [entries[name].outcome for name in (ONE, TWO)] == [{"status": "ready_to_merge", "error": None}] * 2
     folder = world.root / ".worktrees"
     assert {name: (folder / name / NEW).read_text() for name in ("one", "two")} == {"one": "x\n", "two": "x\n"}
     assert git(world.root, "for-each-ref", "--format=%(objectname)", "refs/aop/undone/one/").split() == [before]
@@ -117,10 +117,8 @@ def test_until_then_nobody_lets_one_of_them_go_on_and_a_deleted_prerequisite_is_
         assert early["code"] == "invalid_status_transition"
         assert world.ok("feature.retry", feature_id="one")["status"] == "blocked"
         world.ok("feature.delete", feature_id=SHARED, dry_run=False, worktree=True, branch=True, force=True)
-        standings = at_work.settle()
-    assert {name: standings[name].outcome["status"] for name in (ONE, TWO)} == dict.fromkeys(
-        (ONE, TWO), "ready_to_merge"
-    )
+        entries = at_work.settle()
+    assert {name: entries[name].outcome["status"] for name in (ONE, TWO)} == dict.fromkeys((ONE, TWO), "ready_to_merge")
     world.close()
 
 
@@ -131,8 +129,8 @@ def test_a_feature_that_is_ready_begins_anew_too_and_one_that_is_merged_does_not
         for mode in ("fast", "full"):
             world.ok("gates.run", feature_id="one", mode=mode)
         world.ok("inbox.answer", feature_id="two", question_id=question, answer="yes")
-        standings = at_work.settle()
-        assert [standings[name].does for name in (ONE, TWO, SHARED)] == ["waits", "waits", "ended"]
+        entries = at_work.settle()
+        assert [entries[name].does for name in (ONE, TWO, SHARED)] == ["waits", "waits", "ended"]
     world.close()
 
     world = colliding(tmp_path / "merged")
@@ -144,6 +142,6 @@ def test_a_feature_that_is_ready_begins_anew_too_and_one_that_is_merged_does_not
         error = world.refusal("inbox.answer", feature_id="two", question_id=question, answer="yes")
         assert (error["code"], error["details"]["feature_id"]) == ("invalid_status_transition", "one")
         world.ok("inbox.answer", feature_id="two", question_id=question, answer="Build on `one`.")
-        standings = at_work.settle()
-    assert standings[TWO].outcome == {"status": "ready_to_merge", "error": None}
+        entries = at_work.settle()
+    assert entries[TWO].outcome == {"status": "ready_to_merge", "error": None}
     world.close()

@@ -7,7 +7,7 @@ import pytest
 
 from aop.core.roles import Role
 from aop.kernel.config.agents import Runtime
-from aop.supervisor.providers import ProviderWish, choices
+from aop.supervisor.providers import ProviderPreference, choices
 
 CONFIGURED = msgspec.convert(
     {
@@ -18,7 +18,7 @@ CONFIGURED = msgspec.convert(
     },
     Runtime,
 )
-SILENT = ProviderWish()
+SILENT = ProviderPreference()
 
 
 @pytest.mark.req("AOP-142", "AOP-313")
@@ -34,21 +34,21 @@ SILENT = ProviderWish()
         ),
         pytest.param(
             SILENT,
-            ProviderWish(provider="gemini", model="of env"),
+            ProviderPreference(provider="gemini", model="of env"),
             ("gemini", "of env", None),
             ("gemini", "of env", None),
             id="the environment before agents.yaml",
         ),
         pytest.param(
-            ProviderWish(provider="custom", config_env="LINE"),
-            ProviderWish(provider="gemini", model="of env", config_env="ENV"),
+            ProviderPreference(provider="custom", config_env="LINE"),
+            ProviderPreference(provider="gemini", model="of env", config_env="ENV"),
             ("custom", None, "LINE"),
             ("custom", None, "LINE"),
             id="the command line before both, and no model of another provider",
         ),
         pytest.param(
-            ProviderWish(provider="claude"),
-            ProviderWish(model="of env"),
+            ProviderPreference(provider="claude"),
+            ProviderPreference(model="of env"),
             ("claude", "of env", "REPOSITORY"),
             ("claude", "of env", "REPOSITORY"),
             id="what is said of no other provider holds for the one that is taken",
@@ -56,8 +56,8 @@ SILENT = ProviderWish()
     ],
 )
 def test_what_agents_yaml_says_holds_where_neither_command_line_nor_environment_says_it(
-    command_line: ProviderWish,
-    environment: ProviderWish,
+    command_line: ProviderPreference,
+    environment: ProviderPreference,
     builder: tuple[str, str | None, str | None],
     qa: tuple[str, str | None, str | None],
 ) -> None:

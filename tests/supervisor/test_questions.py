@@ -156,8 +156,8 @@ def test_a_worker_that_asks_for_a_guarded_path_waits_for_a_yes_and_then_changes_
     memory = Memory()
     with office(world, {ONE: worker}, memory=memory) as at_work:
         at_work.supervisor.submit([ONE])
-        standing = at_work.settle()[ONE]
-        assert (standing.does, standing.topic) == ("asks", "q1")
+        entry = at_work.settle()[ONE]
+        assert (entry.does, entry.topic) == ("asks", "q1")
         assert at_work.told[-1].endswith("Its reason: It must. (aop answer q1 yes|no)")
         world.ok("inbox.answer", feature_id="one", question_id="q1", answer="yes")
         outcome = {} if is_restarted else at_work.settle()[ONE].outcome

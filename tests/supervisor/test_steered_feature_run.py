@@ -6,7 +6,7 @@ import pytest
 
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
-from aop.kernel.record.documents.runs import Wish
+from aop.kernel.record.documents.runs import WorkRequest
 from aop.supervisor.workers import PatchProposal, PlanSubmission
 from aop.testing.memory_engine import Memory
 from tests.supervisor.worlds import ONE, Watched, office
@@ -38,7 +38,7 @@ def waiting_world(world: World, worker: Watched, memory: Memory) -> None:
 
 def wishes(world: World) -> list[str]:
     with world.app.record.read() as view:
-        return [wish.feature_id for wish in view.all(Wish)]
+        return [wish.feature_id for wish in view.all(WorkRequest)]
 
 
 def test_a_feature_that_waits_for_another_begins_again_with_a_fresh_plan_when_a_person_says_so(world: World) -> None:

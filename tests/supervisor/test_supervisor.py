@@ -11,7 +11,7 @@ import msgspec
 from aop.core.ids import FeatureId, RunId
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.record.port import Record, Snapshot
-from aop.supervisor.board import Board, Standing
+from aop.supervisor.board import Board, BoardEntry
 from aop.supervisor.notices import Attention, Silence
 from aop.supervisor.supervisor import Supervisor
 from tests.clocks import HandClock
@@ -52,13 +52,15 @@ def questions_of_a_look(world: World, *, features: int) -> int:
     nobody_is_woken: Any = None
     supervisor = Supervisor(gateway, nobody_is_woken, board, attention)
     for number in range(features):
-        board.put(FeatureId(f"waits_{number}"), Standing(does="waits", run_id=RunId("f"), topic="way0", others=("a",)))
-        board.put(FeatureId(f"ended_{number}"), Standing(does="ended", run_id=RunId("f")))
-    attention.look(board.standings())
+        board.put(
+            FeatureId(f"waits_{number}"), BoardEntry(does="waits", run_id=RunId("f"), topic="way0", others=("a",))
+        )
+        board.put(FeatureId(f"ended_{number}"), BoardEntry(does="ended", run_id=RunId("f")))
+    attention.look(board.entries())
     before = record.asked
-    board.put(FeatureId("one"), Standing(does="works", run_id=RunId("f")))
+    board.put(FeatureId("one"), BoardEntry(does="works", run_id=RunId("f")))
     supervisor.hand_answers_on()
-    attention.look(board.standings())
+    attention.look(board.entries())
     return int(record.asked - before)
 
 

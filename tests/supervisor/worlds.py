@@ -9,8 +9,8 @@ from aop.adapters.agents.workers.replay import RecordedTurn, ReplayStaff, Replay
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.supervisor.advice import Adviser
-from aop.supervisor.board import Board, Standing
-from aop.supervisor.feature_run import Lives, RunLimits
+from aop.supervisor.board import Board, BoardEntry
+from aop.supervisor.feature_run import FeatureRuns, RunLimits
 from aop.supervisor.notices import Attention, Notice
 from aop.supervisor.supervisor import Supervisor
 from aop.supervisor.workers import WorkerInput, WorkerOutput
@@ -48,7 +48,7 @@ class Office:
         self.engine = MemoryEngine(memory)
         limits = RunLimits(active_features=2, agent_turns=2, gate_runs=2, turns_a_phase=turns)
         gateway = world.app.gateway
-        self._lives = Lives(gateway, ReplayStaff(workers), self.board, limits, self._tell, adviser=adviser)
+        self._lives = FeatureRuns(gateway, ReplayStaff(workers), self.board, limits, self._tell, adviser=adviser)
         attention = Attention(gateway, self, self._tell)
         self.supervisor = Supervisor(gateway, self.engine, self.board, attention)
         self.notices: list[Notice] = []
@@ -56,9 +56,9 @@ class Office:
     def start(self) -> None:
         self.engine.start(self._lives.kinds())
 
-    def settle(self) -> dict[FeatureId, Standing]:
+    def settle(self) -> dict[FeatureId, BoardEntry]:
         self.supervisor.go_on(until="settled", stopped=lambda: False)
-        return self.board.standings()
+        return self.board.entries()
 
     def send(self, notice: Notice) -> None:
         self.notices.append(notice)
@@ -85,7 +85,7 @@ def office(
         made.engine.close()
 
 
-def brought(world: World, worker: Watched, *, turns: int = 8) -> Standing:
+def brought(world: World, worker: Watched, *, turns: int = 8) -> BoardEntry:
     """Bring the feature `one` as far as it goes."""
     with office(world, {ONE: worker}, turns=turns) as at_work:
         at_work.supervisor.submit([ONE])

@@ -25,7 +25,7 @@ NOT_FOR_STATUS = {
         "aop.kernel.patches.checks",
     ),
 }
-MODULES = [f"{home.__name__}.{found.name}" for home in (tools, gated) for found in pkgutil.iter_modules(home.__path__)]
+MODULES = [found.name for home in (tools, gated) for found in pkgutil.walk_packages(home.__path__, f"{home.__name__}.")]
 
 
 def test_the_catalogue_has_every_row_of_every_tools_module_under_its_own_name() -> None:

@@ -15,7 +15,7 @@ NOBODY: Json = {"nobody": True}
 """What a run is told that asked a person, when its question was closed without an answer."""
 
 
-class Standing(Struct, frozen=True, kw_only=True):
+class BoardEntry(Struct, frozen=True, kw_only=True):
     """What a feature does, and what it waits for."""
 
     does: Literal["works", "asks", "waits", "rests", "ended"]
@@ -33,36 +33,36 @@ class Board:
     """All features of this process; any thread may write or look."""
 
     def __init__(self) -> None:
-        self._standings: dict[FeatureId, Standing] = {}
+        self._entries: dict[FeatureId, BoardEntry] = {}
         self._changed = threading.Condition()
 
-    def put(self, feature_id: FeatureId, standing: Standing) -> None:
+    def put(self, feature_id: FeatureId, entry: BoardEntry) -> None:
         """Note where a feature stands now."""
         with self._changed:
-            self._standings[feature_id] = standing
+            self._entries[feature_id] = entry
             self._changed.notify_all()
 
-    def wake(self, feature_id: FeatureId, standing: Standing) -> bool:
+    def wake(self, feature_id: FeatureId, entry: BoardEntry) -> bool:
         """Note that a feature works on, if it still stands where it was seen; tell whether it did."""
         with self._changed:
-            if self._standings.get(feature_id) != standing:
+            if self._entries.get(feature_id) != entry:
                 return False
-            self._standings[feature_id] = Standing(does="works", run_id=standing.run_id)
+            self._entries[feature_id] = BoardEntry(does="works", run_id=entry.run_id)
             self._changed.notify_all()
             return True
 
     def enter(self, feature_id: FeatureId, run_id: RunId) -> None:
         """Note that a feature is on a run, unless that run has said more already: it may be at work since the start."""
         with self._changed:
-            known = self._standings.get(feature_id)
+            known = self._entries.get(feature_id)
             if known is None or known.run_id != run_id:
-                self._standings[feature_id] = Standing(does="works", run_id=run_id)
+                self._entries[feature_id] = BoardEntry(does="works", run_id=run_id)
                 self._changed.notify_all()
 
-    def standings(self) -> dict[FeatureId, Standing]:
+    def entries(self) -> dict[FeatureId, BoardEntry]:
         """Return all of them, as they are now."""
         with self._changed:
-            return dict(self._standings)
+            return dict(self._entries)
 
     def await_change(self, seconds: float) -> None:
         """Wait until something is noted, at most so long."""

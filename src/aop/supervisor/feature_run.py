@@ -31,7 +31,7 @@ from aop.kernel.record.documents.features import FeatureState, Status
 from aop.kernel.record.documents.questions import Question
 from aop.kernel.record.port import newest_seq
 from aop.supervisor.advice import Adviser, NoAdviser
-from aop.supervisor.board import NOBODY, Board, Standing
+from aop.supervisor.board import NOBODY, Board, BoardEntry
 from aop.supervisor.policy.state import (
     AskPerson,
     AskWorker,
@@ -112,7 +112,7 @@ class _Left(Struct, frozen=True, kw_only=True):
     action: AskPerson | Await | AwaitMerged | Rest | Finish
 
 
-class Lives:
+class FeatureRuns:
     """The pipelines, with what they work with."""
 
     def __init__(
@@ -150,7 +150,7 @@ class Lives:
             # Whoever waits for this feature must not wait for ever.
             broke = InternalError(f"AOP broke while it worked on `{wanted.feature_id}`: {type(error).__name__}.")
             outcome = {"status": None, "error": broke.as_error()}
-            self._board.put(wanted.feature_id, Standing(does="ended", run_id=run.run_id, outcome=outcome))
+            self._board.put(wanted.feature_id, BoardEntry(does="ended", run_id=run.run_id, outcome=outcome))
             raise
 
     async def _life(self, run: Run, wanted: FeatureOrder) -> Json:
@@ -164,7 +164,7 @@ class Lives:
         event: Event = Began()
         number = 0
         while True:
-            self._board.put(feature.feature_id, Standing(does="works", run_id=run.run_id))
+            self._board.put(feature.feature_id, BoardEntry(does="works", run_id=run.run_id))
             given = plain(_Given(feature=feature, event=event))
             child = await run.spawn("leg", given, key=f"leg{number}", priority=PRIORITY)
             try:
@@ -212,7 +212,7 @@ class Lives:
             found: Any = await run.step(f"{again}look{number}", look)
             if not found["unmerged"]:
                 return
-            standing = Standing(
+            entry = BoardEntry(
                 does="waits",
                 run_id=run.run_id,
                 topic=f"{again}merged{number}",
@@ -220,8 +220,8 @@ class Lives:
                 since=found["since"],
             )
             self._tell(feature_id, f"waits until these are merged: {', '.join(found['unmerged'])}")
-            self._board.put(feature_id, standing)
-            await run.ask(standing.topic)
+            self._board.put(feature_id, entry)
+            await run.ask(entry.topic)
             number += 1
 
     def _unmerged(self, feature_id: FeatureId, features: tuple[FeatureId, ...]) -> Json:
@@ -247,7 +247,7 @@ class Lives:
             choices = asked.choices or ((YES, "TEXT") if asked.prerequisite else ("TEXT",))
             how = f"aop answer {topic} {'|'.join(choices)}"
             self._tell(feature.feature_id, f"asks: {asked.question} ({how})")
-        self._board.put(feature.feature_id, Standing(does="asks", run_id=run.run_id, topic=topic))
+        self._board.put(feature.feature_id, BoardEntry(does="asks", run_id=run.run_id, topic=topic))
         said = await run.ask(topic)
         if said == NOBODY:
             return NobodyAnswered(question=asked.question)
@@ -284,12 +284,12 @@ class Lives:
 
         since: Any = await run.step(f"block{number}", block)
         topic = f"{WAY}{number}"
-        standing = Standing(does="waits", run_id=run.run_id, topic=topic, others=way.features, since=since)
+        entry = BoardEntry(does="waits", run_id=run.run_id, topic=topic, others=way.features, since=since)
         self._tell(feature.feature_id, f"waits: {way.reason}")
-        self._board.put(feature.feature_id, standing)
+        self._board.put(feature.feature_id, entry)
         if await run.ask(topic) == AGAIN:
             # Said before the wish is gone: a feature that only waits, and that nobody wants again, is done with.
-            self._board.put(feature.feature_id, Standing(does="works", run_id=run.run_id))
+            self._board.put(feature.feature_id, BoardEntry(does="works", run_id=run.run_id))
             await self._note_taken(run, feature.feature_id, number)
             return Began()
         return WayCleared(status=Status(str(await run.step(f"unblock{number}", unblock))))
@@ -306,7 +306,7 @@ class Lives:
 
     async def _rested(self, run: Run, feature: FeatureRun, number: int) -> Event:
         self._tell(feature.feature_id, "rests: it is paused (aop resume)")
-        self._board.put(feature.feature_id, Standing(does="rests", run_id=run.run_id, topic=f"rest{number}"))
+        self._board.put(feature.feature_id, BoardEntry(does="rests", run_id=run.run_id, topic=f"rest{number}"))
         await run.ask(f"rest{number}")
         return Resumed()
 
@@ -320,7 +320,7 @@ class Lives:
         await run.step("finish", settle)
         outcome = {"status": end.status, "error": end.error}
         self._tell(feature.feature_id, f"ends: {end.status}")
-        self._board.put(feature.feature_id, Standing(does="ended", run_id=run.run_id, outcome=outcome))
+        self._board.put(feature.feature_id, BoardEntry(does="ended", run_id=run.run_id, outcome=outcome))
         return plain(outcome)
 
     def _let_go_on(self, feature: FeatureRun, way: Await) -> Status:

@@ -14,7 +14,7 @@ from aop.kernel.config.people import InboxRules, NoticeKind
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.record.documents.features import FeatureState, Status
 from aop.kernel.record.documents.questions import Question, reminders_due
-from aop.supervisor.board import Standing
+from aop.supervisor.board import BoardEntry
 
 LONGEST_TEXT = 1000
 LOOK_SECONDS = 2.0
@@ -58,17 +58,17 @@ class Attention:
         self._notifier = notifier
         self._tell = tell
         self._seen: set[str] = set()
-        self._standings: Mapping[FeatureId, Standing] = {}
+        self._entries: Mapping[FeatureId, BoardEntry] = {}
         self._look_at = 0.0
 
-    def look(self, standings: Mapping[FeatureId, Standing]) -> None:
+    def look(self, entries: Mapping[FeatureId, BoardEntry]) -> None:
         """Tell what is new since the last look; where nothing moves, only a reminder can be, and there is time."""
         now = self._gateway.kernel.clock.boot_seconds()
         is_due = now >= self._look_at
-        moved = {name: each for name, each in standings.items() if is_due or self._standings.get(name) != each}
+        moved = {name: each for name, each in entries.items() if is_due or self._entries.get(name) != each}
         if is_due:
             self._look_at = now + LOOK_SECONDS
-        self._standings = standings
+        self._entries = entries
         for notice in self._notices(moved):
             if notice.event_id not in self._seen:
                 self._seen.add(notice.event_id)
@@ -76,17 +76,17 @@ class Attention:
                     self._tell(notice.feature_id, f"still {notice.text}")
                 self._notifier.send(notice)
 
-    def _notices(self, standings: Mapping[FeatureId, Standing]) -> Iterator[Notice]:
-        if not standings:
+    def _notices(self, entries: Mapping[FeatureId, BoardEntry]) -> Iterator[Notice]:
+        if not entries:
             return
         kernel = self._gateway.kernel
         now, rules = kernel.clock.now(), kernel.config().policy.inbox
         with kernel.record.read() as view:
-            for feature_id, standing in standings.items():
-                question = view.get(Question, standing.topic) if standing.does == "asks" else None
+            for feature_id, entry in entries.items():
+                question = view.get(Question, entry.topic) if entry.does == "asks" else None
                 if question is not None and question.is_open:
                     yield from about_question(question, rules, now)
-                state = view.get(FeatureState, feature_id) if standing.does == "ended" else None
+                state = view.get(FeatureState, feature_id) if entry.does == "ended" else None
                 if state is not None and state.status in ENDS:
                     yield about_end(state)
 

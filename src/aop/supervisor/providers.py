@@ -19,7 +19,7 @@ ROLES = (Role.ORCHESTRATOR, Role.PLANNER, Role.BUILDER, Role.QA)
 NOBODY: Mapping[str, RunProvider] = {}
 
 
-class ProviderWish(Struct, frozen=True, kw_only=True):
+class ProviderPreference(Struct, frozen=True, kw_only=True):
     """What one place says about the provider; None where it says nothing."""
 
     provider: str | None = None
@@ -27,7 +27,7 @@ class ProviderWish(Struct, frozen=True, kw_only=True):
     config_env: str | None = None
 
     @classmethod
-    def from_env(cls, environ: Mapping[str, str]) -> ProviderWish:
+    def from_env(cls, environ: Mapping[str, str]) -> ProviderPreference:
         """Read what the environment says."""
         return cls(
             provider=environ.get("AOP_AGENT_PROVIDER") or None,
@@ -37,7 +37,10 @@ class ProviderWish(Struct, frozen=True, kw_only=True):
 
 
 def choices(
-    command_line: ProviderWish, environment: ProviderWish, runtime: Runtime, before: Mapping[str, RunProvider] = NOBODY
+    command_line: ProviderPreference,
+    environment: ProviderPreference,
+    runtime: Runtime,
+    before: Mapping[str, RunProvider] = NOBODY,
 ) -> dict[Role, ProviderChoice]:
     """Return who works in each role; `before` is who did in the run that goes on.
 
@@ -48,8 +51,8 @@ def choices(
 
 def choice_of(
     role: Role,
-    command_line: ProviderWish,
-    environment: ProviderWish,
+    command_line: ProviderPreference,
+    environment: ProviderPreference,
     runtime: Runtime,
     before: RunProvider | None = None,
 ) -> ProviderChoice:
@@ -57,35 +60,37 @@ def choice_of(
 
     Raises: AgentProviderNotConfigured, UnsupportedAgentProvider.
     """
-    wishes = [command_line, environment, *_wishes(role, runtime)]
-    if before is not None and not any(wish.provider for wish in wishes):
-        wishes.append(ProviderWish(provider=before.provider, model=before.model, config_env=before.provider_config_ref))
-    return _choice(role, wishes)
+    preferences = [command_line, environment, *_preferences(role, runtime)]
+    if before is not None and not any(preference.provider for preference in preferences):
+        preferences.append(
+            ProviderPreference(provider=before.provider, model=before.model, config_env=before.provider_config_ref)
+        )
+    return _choice(role, preferences)
 
 
-def _wishes(role: Role, runtime: Runtime) -> list[ProviderWish]:
-    own = next((wish for name, wish in runtime.role_provider_overrides.items() if name == role), None)
-    wishes = (
+def _preferences(role: Role, runtime: Runtime) -> list[ProviderPreference]:
+    own = next((preference for name, preference in runtime.role_provider_overrides.items() if name == role), None)
+    preferences = (
         []
         if own is None
-        else [ProviderWish(provider=own.provider, model=own.model, config_env=own.provider_config_env)]
+        else [ProviderPreference(provider=own.provider, model=own.model, config_env=own.provider_config_env)]
     )
-    default = ProviderWish(
+    default = ProviderPreference(
         provider=runtime.default_provider, model=runtime.default_model, config_env=runtime.provider_config_env
     )
-    return [*wishes, default]
+    return [*preferences, default]
 
 
-def _choice(role: Role, wishes: list[ProviderWish]) -> ProviderChoice:
-    provider = next((wish.provider for wish in wishes if wish.provider), None)
+def _choice(role: Role, preferences: list[ProviderPreference]) -> ProviderChoice:
+    provider = next((preference.provider for preference in preferences if preference.provider), None)
     if provider is None:
         raise AgentProviderNotConfigured(f"Nothing says which coding agent works as the {role}.", role=role)
     if provider not in set(Provider):
         raise UnsupportedAgentProvider(f"There is no provider `{provider[:80]}`.", provider=provider[:80], role=role)
     # A model and its settings are those of one provider: what was said beside another one is not meant here.
-    fitting = [wish for wish in wishes if wish.provider in (None, provider)]
+    fitting = [preference for preference in preferences if preference.provider in (None, provider)]
     return ProviderChoice(
         provider=provider,
-        model=next((wish.model for wish in fitting if wish.model), None),
-        provider_config_ref=next((wish.config_env for wish in fitting if wish.config_env), None),
+        model=next((preference.model for preference in fitting if preference.model), None),
+        provider_config_ref=next((preference.config_env for preference in fitting if preference.config_env), None),
     )

@@ -16,11 +16,11 @@ from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.gateway.principals import SUPERVISOR, Principal
 from aop.kernel.record.documents.features import TERMINAL, FeatureState
 from aop.kernel.record.documents.questions import Question
-from aop.kernel.record.documents.runs import Wish
+from aop.kernel.record.documents.runs import WorkRequest
 from aop.kernel.record.port import Event as JournalEvent
 from aop.kernel.record.port import newest_seq
 from aop.kernel.record.requests import is_paused
-from aop.supervisor.board import NOBODY, Board, Standing
+from aop.supervisor.board import NOBODY, Board, BoardEntry
 from aop.supervisor.feature_run import AGAIN, PRIORITY, WAY, FeatureOrder, RunLimits
 from aop.supervisor.notices import Attention
 from aop.supervisor.workers import ProviderChoice
@@ -45,7 +45,7 @@ class Supervisor:
         self._board = board
         self._attention = attention
         self._renew_at = 0.0
-        self._heard: dict[FeatureId, tuple[Standing, int]] = {}
+        self._heard: dict[FeatureId, tuple[BoardEntry, int]] = {}
         """Of features that wait: up to which entry of the journal nothing has cleared their way."""
         self.run_name = gateway.kernel.new_id("run")
 
@@ -95,7 +95,7 @@ class Supervisor:
 
     def _is_wanted_again(self, feature_id: FeatureId) -> bool:
         with self._gateway.kernel.record.read() as view:
-            wish = view.get(Wish, feature_id)
+            wish = view.get(WorkRequest, feature_id)
         return wish is not None and wish.again
 
     def _known_runs(self, features: Sequence[FeatureId]) -> dict[FeatureId, dict[RunId, RunState]]:
@@ -138,22 +138,22 @@ class Supervisor:
         """
         while not stopped():
             report()
-            seen = self._board.standings()
+            seen = self._board.entries()
             self.take_wishes()
             self.hand_answers_on()
             self.renew_locks()
             self._attention.look(seen)
             resting = ("ended",) if until == "ended" else ("ended", "asks", "waits", "rests")
             # What began to wait after its answer was looked for is looked at once more.
-            is_looked_at = seen == self._board.standings()
-            is_settled = is_looked_at and all(standing.does in resting for standing in seen.values())
+            is_looked_at = seen == self._board.entries()
+            is_settled = is_looked_at and all(entry.does in resting for entry in seen.values())
             if is_settled and self._is_recorded(seen):
                 return
             self._board.await_change(LOOK_SECONDS)
 
-    def _is_recorded(self, seen: Mapping[FeatureId, Standing]) -> bool:
+    def _is_recorded(self, seen: Mapping[FeatureId, BoardEntry]) -> bool:
         """Tell whether the engine knows of every end too: left before, the next process would take it up again."""
-        ended = [standing.run_id for standing in seen.values() if standing.does == "ended"]
+        ended = [entry.run_id for entry in seen.values() if entry.does == "ended"]
         known = self._engine.states("f.")
         return all(run_id not in known or known[run_id] in ENDED for run_id in ended)
 
@@ -165,7 +165,7 @@ class Supervisor:
             return
         self._renew_at = now + kernel.config().policy.locks.lease_ttl_seconds / RENEWALS
         with kernel.record.read() as view:
-            known = [view.get(FeatureState, name) for name in self._board.standings()]
+            known = [view.get(FeatureState, name) for name in self._board.entries()]
         states = [state for state in known if state is not None and state.status not in TERMINAL]
         who = Principal(role=Role.ORCHESTRATOR, actor="supervisor")
         for feature_id, resource in [(state.feature_id, name) for state in states for name in state.locks.held]:
@@ -175,34 +175,34 @@ class Supervisor:
     def take_wishes(self) -> None:
         """Begin with what people added while this run goes on, and again with what they want to begin again."""
         with self._gateway.kernel.record.read() as view:
-            wishes = list(view.all(Wish))
+            wishes = list(view.all(WorkRequest))
         for wish in wishes:
-            name, standing = wish.feature_id, self._board.standings().get(wish.feature_id)
+            name, entry = wish.feature_id, self._board.entries().get(wish.feature_id)
             if not wish.again:
                 self.submit([name], {name: wish.depends_on})
                 self._gateway.call(SUPERVISOR, "run.took", {"feature_id": name})
-            elif standing is None or standing.does == "ended":
+            elif entry is None or entry.does == "ended":
                 self.submit([name])
-            elif standing.topic.startswith(WAY):
-                self._wake(name, standing, AGAIN)
+            elif entry.topic.startswith(WAY):
+                self._wake(name, entry, AGAIN)
 
     def hand_answers_on(self) -> None:
         """Wake the runs whose question was answered, or whose way may be clear."""
-        standings = self._board.standings()
-        cleared = self._cleared({name: each for name, each in standings.items() if each.does == "waits"})
-        for feature_id, standing in standings.items():
-            said = cleared.get(feature_id) or self._news(feature_id, standing)
+        entries = self._board.entries()
+        cleared = self._cleared({name: each for name, each in entries.items() if each.does == "waits"})
+        for feature_id, entry in entries.items():
+            said = cleared.get(feature_id) or self._news(feature_id, entry)
             if said is not None:
-                self._wake(feature_id, standing, said)
+                self._wake(feature_id, entry, said)
 
-    def _wake(self, feature_id: FeatureId, standing: Standing, said: Json) -> None:
-        if self._board.wake(feature_id, standing):
-            self._engine.answer(standing.run_id, standing.topic, said)
+    def _wake(self, feature_id: FeatureId, entry: BoardEntry, said: Json) -> None:
+        if self._board.wake(feature_id, entry):
+            self._engine.answer(entry.run_id, entry.topic, said)
 
-    def _news(self, feature_id: FeatureId, standing: Standing) -> Json:
-        match standing.does:
+    def _news(self, feature_id: FeatureId, entry: BoardEntry) -> Json:
+        match entry.does:
             case "asks":
-                return self._answer(standing)
+                return self._answer(entry)
             case "rests":
                 return self._resumed(feature_id)
             case _:
@@ -212,12 +212,12 @@ class Supervisor:
         with self._gateway.kernel.record.read() as view:
             return None if is_paused(view, feature_id) else "resumed"
 
-    def _answer(self, standing: Standing) -> Json:
-        question = self._question(standing.topic)
+    def _answer(self, entry: BoardEntry) -> Json:
+        question = self._question(entry.topic)
         if question is not None and question.is_overdue(self._gateway.kernel.clock.now()):
             given = {"feature_id": question.feature_id, "question_id": question.question_id}
             self._gateway.call(SUPERVISOR, "inbox.expire", given)
-            question = self._question(standing.topic)
+            question = self._question(entry.topic)
         if question is None:
             return None
         return NOBODY if question.closed_because else question.answer
@@ -226,7 +226,7 @@ class Supervisor:
         with self._gateway.kernel.record.read() as view:
             return view.get(Question, question_id)
 
-    def _cleared(self, waiting: Mapping[FeatureId, Standing]) -> dict[FeatureId, str]:
+    def _cleared(self, waiting: Mapping[FeatureId, BoardEntry]) -> dict[FeatureId, str]:
         """Return what may have cleared the way of features that wait; no entry of the journal is looked at twice."""
         if not waiting:
             return {}
@@ -242,22 +242,22 @@ class Supervisor:
             if entry.seq > after[name] and _clears(entry.event, name, each)
         }
 
-    def _heard_of(self, feature_id: FeatureId, standing: Standing) -> int:
+    def _heard_of(self, feature_id: FeatureId, entry: BoardEntry) -> int:
         seen, newest = self._heard.get(feature_id, (None, 0))
-        return newest if seen == standing else standing.since
+        return newest if seen == entry else entry.since
 
 
 def _feature_of(key: RunId) -> FeatureId:
     return FeatureId(key.split(".")[1])
 
 
-def _clears(event: JournalEvent, feature_id: FeatureId, standing: Standing) -> bool:
+def _clears(event: JournalEvent, feature_id: FeatureId, entry: BoardEntry) -> bool:
     """Tell whether an event may clear the way: of a feature that is in it, or its own if the kernel lets it in."""
     if event.feature_id == feature_id:
-        return feature_id in standing.others
+        return feature_id in entry.others
     # What a feature does that waits itself must wake nobody: two that wait would wake each other for ever.
     is_over = event.kind != "status_changed" or event.payload.get("new") == "failed"
-    return is_over and event.kind != "plan_accepted" and (not standing.others or event.feature_id in standing.others)
+    return is_over and event.kind != "plan_accepted" and (not entry.others or event.feature_id in entry.others)
 
 
 class Outlook(Struct, frozen=True, kw_only=True):
@@ -273,8 +273,8 @@ class Outlook(Struct, frozen=True, kw_only=True):
 def outlook(board: Board) -> Outlook:
     """Sort the features of a run by what they need."""
     found: dict[str, list[FeatureId]] = {"asks": [], "failed": [], "waits": [], "rests": [], "ready": []}
-    for feature_id, standing in sorted(board.standings().items()):
-        status = standing.outcome.get("status")
-        ended = "ready" if status in ("ready_to_merge", "merged") and not standing.outcome["error"] else "failed"
-        found[ended if standing.does in ("ended", "works") else standing.does].append(feature_id)
+    for feature_id, entry in sorted(board.entries().items()):
+        status = entry.outcome.get("status")
+        ended = "ready" if status in ("ready_to_merge", "merged") and not entry.outcome["error"] else "failed"
+        found[ended if entry.does in ("ended", "works") else entry.does].append(feature_id)
     return Outlook(**{name: tuple(features) for name, features in found.items()})

@@ -14,7 +14,7 @@ from msgspec import Struct
 from aop.core.text.visible import escapes_in, is_deceptive, visible_name
 from aop.kernel.features.opened_paths import YES, PathAnswer
 from aop.kernel.gates.reports.coverage import Figure, TestReport
-from aop.kernel.plans.obligations.accounting import STANDINGS
+from aop.kernel.plans.obligations.accounting import OBLIGATION_STATES
 from aop.kernel.plans.obligations.review import ObligationReview
 from aop.kernel.record.documents.features import Status
 from aop.kernel.record.documents.gate_runs import Verdict
@@ -131,7 +131,7 @@ WORD_OF_STANDING: Mapping[str, str] = {
 
 def obligation_counts(review: ObligationReview) -> str:
     """Say how many obligations there are of each standing, those that a reviewer must look at first."""
-    counted = [f"{review.counts[standing]} {WORD_OF_STANDING[standing]}" for standing in STANDINGS]
+    counted = [f"{review.counts[standing]} {WORD_OF_STANDING[standing]}" for standing in OBLIGATION_STATES]
     return ", ".join(text for text in counted if not text.startswith("0 ")) or "none found in the spec"
 
 

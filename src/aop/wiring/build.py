@@ -41,7 +41,7 @@ if TYPE_CHECKING:  # few commands supervise or ask models, and what that takes i
     from aop.gated.driver import Agent
     from aop.kernel.gateway.tokens import Tokens
     from aop.supervisor.board import Board
-    from aop.supervisor.feature_run import Lives, RunLimits
+    from aop.supervisor.feature_run import FeatureRuns, RunLimits
     from aop.supervisor.notices import Notifier
     from aop.supervisor.supervisor import Supervisor
     from aop.supervisor.turns import Staff
@@ -164,7 +164,7 @@ class Supervision(Struct, frozen=True, kw_only=True):
     supervisor: Supervisor
     engine: Engine
     board: Board
-    lives: Lives
+    feature_runs: FeatureRuns
 
 
 def build_supervision(
@@ -181,7 +181,7 @@ def build_supervision(
     from aop.adapters.storage.engine.dbos import DurableEngine
     from aop.supervisor.advice import ModelAdviser
     from aop.supervisor.board import Board
-    from aop.supervisor.feature_run import Lives
+    from aop.supervisor.feature_run import FeatureRuns
     from aop.supervisor.notices import Attention, Silence
     from aop.supervisor.supervisor import Supervisor
 
@@ -189,10 +189,10 @@ def build_supervision(
     make_ready_for_threads()
     board, engine = Board(), DurableEngine(app.root / ".aop" / "engine.db")
     adviser = None if settings is None else ModelAdviser(lambda: build_brain(settings), new_id)
-    lives = Lives(app.gateway, staff, board, limits, tell, adviser=adviser)
+    feature_runs = FeatureRuns(app.gateway, staff, board, limits, tell, adviser=adviser)
     attention = Attention(app.gateway, notifier or Silence(), tell)
     supervisor = Supervisor(app.gateway, engine, board, attention)
-    return Supervision(supervisor=supervisor, engine=engine, board=board, lives=lives)
+    return Supervision(supervisor=supervisor, engine=engine, board=board, feature_runs=feature_runs)
 
 
 def build_notifications(app: App, settings: Settings, log: Callable[[str], None]) -> Notifications:

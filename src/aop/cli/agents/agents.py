@@ -18,7 +18,7 @@ from aop.cli.shell.exits import Exit
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import AgentProviderNotConfigured, InvalidCliArgs, Json, NotARepository, UnsupportedAgentProvider
 from aop.kernel.config.agents import Provider, Runtime
-from aop.supervisor.providers import ProviderWish, choices
+from aop.supervisor.providers import ProviderPreference, choices
 from aop.wiring.build import Settings, build
 
 
@@ -85,7 +85,7 @@ def _would_be_used(folder: Path) -> dict[str, str]:
         runtime = app.gateway.kernel.config().agents.runtime
         app.close()
     try:
-        chosen = choices(ProviderWish(), ProviderWish.from_env(settings.environ), runtime)
+        chosen = choices(ProviderPreference(), ProviderPreference.from_env(settings.environ), runtime)
     except AgentProviderNotConfigured:
         return {}
     return {str(role): chosen[role].provider for role in WORKERS}

@@ -172,17 +172,17 @@ class _Story:
         staff = ReplayStaff({name: self._worker(app, name) for name in FEATURES})
         limits = limits_of(app.gateway.kernel.config().policy.supervisor)
         made = build_supervision(app, staff, limits, lambda name, line: self._tell(f"{name}: {line}"))
-        made.engine.start(made.lives.kinds())
+        made.engine.start(made.feature_runs.kinds())
         made.supervisor.submit(list(FEATURES))
         made.supervisor.go_on(until="settled", stopped=lambda: False)
         if self._answer(app):
             made.supervisor.go_on(until="settled", stopped=lambda: False)
         made.engine.close()
-        for name, standing in sorted(made.board.standings().items()):
-            if standing.outcome.get("error"):
-                raise Stopped(standing.outcome["error"], {})
-            if standing.outcome.get("status") != Status.READY_TO_MERGE:
-                raise ReplayDiverged(f"The recording does not get `{name}` through its gates here: it {standing.does}.")
+        for name, entry in sorted(made.board.entries().items()):
+            if entry.outcome.get("error"):
+                raise Stopped(entry.outcome["error"], {})
+            if entry.outcome.get("status") != Status.READY_TO_MERGE:
+                raise ReplayDiverged(f"The recording does not get `{name}` through its gates here: it {entry.does}.")
 
     def _worker(self, app: App, feature_id: FeatureId) -> ReplayWorker:
         def await_plan(other: FeatureId) -> None:

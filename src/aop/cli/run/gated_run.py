@@ -27,7 +27,7 @@ from aop.kernel.gateway.calls import Envelope
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.gateway.principals import Principal
 from aop.kernel.ports.handed_in import Report
-from aop.supervisor.providers import ROLES, ProviderWish, choice_of
+from aop.supervisor.providers import ROLES, ProviderPreference, choice_of
 from aop.wiring.build import App, Settings, build, gated_agent, make_ready_for_threads
 
 EXITS: Mapping[DriveEnding, Exit] = {
@@ -74,11 +74,11 @@ def _alone(app: App, name: str) -> AbstractContextManager[int]:
 
 
 def _driven(app: App, settings: Settings, arguments: argparse.Namespace, terminal: Terminal) -> int:
-    wish = ProviderWish(
+    wish = ProviderPreference(
         provider=arguments.agent_provider, model=arguments.agent_model, config_env=arguments.provider_config_env
     )
     runtime = app.gateway.kernel.config().agents.runtime
-    choice = choice_of(Role.SWE, wish, ProviderWish.from_env(settings.environ), runtime)
+    choice = choice_of(Role.SWE, wish, ProviderPreference.from_env(settings.environ), runtime)
     # What is missing is said before anything is changed.
     gated_agent(app, settings, choice)
     refuse_without_plan(app.gateway.kernel, arguments.name, arguments.plan)

@@ -11,6 +11,7 @@ from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
 from aop.core.errors import InvalidActivePr
+from aop.core.structs import Part
 
 Words = Annotated[str, Meta(min_length=1, max_length=4_000)]
 LARGEST_PLAN = 512 * 1024
@@ -33,10 +34,6 @@ class StepType(StrEnum):
 class StepStatus(StrEnum):
     TODO = "TODO"
     DONE = "DONE"
-
-
-class Part(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Something that stands in the plan."""
 
 
 class PlanStep(Part, frozen=True, kw_only=True):

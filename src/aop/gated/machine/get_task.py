@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
 
 from msgspec.structs import replace
 
 from aop.gated.machine import briefings
 from aop.gated.machine.active_pr import ActivePr, position, served
 from aop.gated.machine.position import Rules, branch_of, plan_of, step_of, tasked, told
-from aop.gated.machine.state import Action, Brief, DropDraft, MakeBranch, Merge, Phase, Review, TaskAsked, Workflow
-
-Next: TypeAlias = tuple[Workflow, Action]
+from aop.gated.machine.state import (
+    Brief,
+    DropDraft,
+    MakeBranch,
+    Merge,
+    Next,
+    Phase,
+    Review,
+    TaskAsked,
+    Workflow,
+)
 
 
 def asked(known: Workflow, event: TaskAsked, rules: Rules) -> Next:

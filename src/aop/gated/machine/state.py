@@ -9,6 +9,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from aop.core.errors import Refusal
+from aop.core.structs import Part
 from aop.gated.machine.active_pr import ActivePr, PlanTask
 
 
@@ -54,10 +55,6 @@ class AttemptThresholds(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     unlock_scope_reduction_at: int = 6
     unlock_escalation_at: int = 10
     review_rounds: int = 5
-
-
-class Part(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Something that is kept as JSON."""
 
 
 class PendingAnalysis(Part, frozen=True, kw_only=True):
@@ -361,3 +358,6 @@ Action: TypeAlias = (
     | Refusal
 )
 """A refusal is raised: it changed nothing."""
+
+Next: TypeAlias = tuple[Workflow, Action]
+"""The workflow after an event, and the action that follows."""

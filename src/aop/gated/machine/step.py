@@ -7,7 +7,7 @@ server that dies in between has lost nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -17,7 +17,6 @@ from aop.gated.machine.active_pr import position, with_tasks
 from aop.gated.machine.get_task import asked, finalise, initialise, replan, serve
 from aop.gated.machine.position import Rules, place_of, plan_of, rejected, succeeded, told
 from aop.gated.machine.state import (
-    Action,
     ApprovalAwaited,
     BranchMade,
     CommandRan,
@@ -27,6 +26,7 @@ from aop.gated.machine.state import (
     Event,
     MergeConflicted,
     Merged,
+    Next,
     PersonGuided,
     Phase,
     PlanMarked,
@@ -46,8 +46,6 @@ from aop.gated.machine.state import (
 )
 from aop.gated.machine.submit_work import submitted
 from aop.gated.machine.verdicts import command_ran, preflight_ran, without_fix_ran
-
-Next: TypeAlias = tuple[Workflow, Action]
 
 
 def step(known: Workflow, event: Event, rules: Rules) -> Next:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
 
 from msgspec.structs import replace
 
@@ -26,6 +25,7 @@ from aop.gated.machine.state import (
     Commit,
     Decision,
     Expectation,
+    Next,
     Phase,
     RunCommand,
     Squash,
@@ -34,7 +34,6 @@ from aop.gated.machine.state import (
 )
 from aop.gated.machine.verdicts import failed, step_done
 
-Next: TypeAlias = tuple[Workflow, Action]
 EXPECTED = {
     StepType.RED: Expectation.FAIL,
     StepType.GREEN: Expectation.PASS,

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 from msgspec.structs import replace
 
 from aop.gated.machine.active_pr import StepType, with_step_done
 from aop.gated.machine.position import SUBMIT_WORK, Rules, place_of, plan_of, rejected, step_of, succeeded
 from aop.gated.machine.state import (
-    Action,
     CommandRan,
     Judge,
+    Next,
     PendingAnalysis,
     Phase,
     PreflightRan,
@@ -21,8 +19,6 @@ from aop.gated.machine.state import (
     WithoutFixRan,
     Workflow,
 )
-
-Next: TypeAlias = tuple[Workflow, Action]
 
 
 def command_ran(known: Workflow, ran: CommandRan, _rules: Rules) -> Next:

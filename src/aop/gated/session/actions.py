@@ -34,7 +34,7 @@ from aop.gated.session.base_branch import latest_base
 from aop.gated.session.frozen_tests import is_as_frozen
 from aop.gated.session.merge import looked_at_merge, marked_plan
 from aop.gated.session.review import reviewed
-from aop.gated.session.session import Sitting
+from aop.gated.session.session import Session
 from aop.gated.session.verification import preflight_profile, ran_command, ran_preflight, ran_without_fix
 from aop.kernel.features.lifecycle import NOT_RUN
 from aop.kernel.gates.steps import unproven
@@ -43,27 +43,27 @@ from aop.kernel.merges.merge import refuse_secret_message
 from aop.kernel.record.documents.features import FeatureState, Status
 
 
-def carried_through(sitting: Sitting, event: Event) -> Brief | Judge:
+def carried_through(session: Session, event: Event) -> Brief | Judge:
     """Take an event to the answer that it ends in.
 
     Raises: whatever refusal the state machine or an action answers with; then nothing is stored.
     """
     while True:
-        before = sitting.workflow
-        after, action = step(before, event, sitting.rules)
+        before = session.workflow
+        after, action = step(before, event, session.rules)
         if isinstance(action, Refusal):
             raise action
-        sitting.learn(workflow=after)
+        session.learn(workflow=after)
         if before.pending_analysis is not None and after.plan != before.plan:
-            sitting.learn(red_tree=sitting.kernel.git.tree_of(sitting.known.head))
+            session.learn(red_tree=session.kernel.git.tree_of(session.known.head))
         if isinstance(action, Brief | Judge):
             return action
-        event = PERFORM[type(action)](sitting, action)
+        event = PERFORM[type(action)](session, action)
 
 
-def _made_branch(sitting: Sitting, action: MakeBranch) -> BranchMade:
+def _made_branch(session: Session, action: MakeBranch) -> BranchMade:
     """Cut the branch from the base branch as it is now; a branch that somebody else made is never taken (C-04)."""
-    git, kernel = sitting.kernel.git, sitting.kernel
+    git, kernel = session.kernel.git, session.kernel
     taken = git.branch_head(action.branch)
     if taken is not None:
         raise BranchExists(
@@ -72,42 +72,42 @@ def _made_branch(sitting: Sitting, action: MakeBranch) -> BranchMade:
             branch=action.branch,
             head=taken,
         )
-    base = latest_base(sitting)
+    base = latest_base(session)
     tree = git.tree_of(base)
     new = FeatureState(
-        version=1 if sitting.state is None else sitting.state.version,
-        feature_id=sitting.name,
+        version=1 if session.state is None else session.state.version,
+        feature_id=session.name,
         branch=action.branch,
-        worktree_path=git.worktree_path(sitting.name).relative_to(kernel.files.root).as_posix(),
+        worktree_path=git.worktree_path(session.name).relative_to(kernel.files.root).as_posix(),
         status=Status.BUILDING,
-        gate_profile=preflight_profile(sitting.config),
+        gate_profile=preflight_profile(session.config),
         gates=NOT_RUN,
         last_updated=kernel.now(),
         base_commit=base,
         tree=tree,
     )
-    sitting.state = new
-    sitting.learn(base_commit=base, head=base, tree=tree, draft=None)
-    sitting.move = BranchMove(branch=action.branch, old=None, new=base)
+    session.state = new
+    session.learn(base_commit=base, head=base, tree=tree, draft=None)
+    session.move = BranchMove(branch=action.branch, old=None, new=base)
     return BranchMade(branch=action.branch)
 
 
-def _committed(sitting: Sitting, action: Commit) -> Committed:
-    known = sitting.known
-    refuse_secret_message(action.message, sitting.kernel.redact)
-    made = sitting.kernel.git.commit(known.tree, [known.head], action.message, when=sitting.kernel.clock.now())
-    sitting.advance_to(made)
+def _committed(session: Session, action: Commit) -> Committed:
+    known = session.known
+    refuse_secret_message(action.message, session.kernel.redact)
+    made = session.kernel.git.commit(known.tree, [known.head], action.message, when=session.kernel.clock.now())
+    session.advance_to(made)
     return Committed(commit=made)
 
 
-def _reverted(sitting: Sitting, _action: Revert) -> Reverted:
+def _reverted(session: Session, _action: Revert) -> Reverted:
     """Go back to the last commit; what lies about goes too, except the two files that show the workflow (C-19)."""
-    git, known = sitting.kernel.git, sitting.known
+    git, known = session.kernel.git, session.known
     tree = git.tree_of(known.head)
-    git.discard_strays(sitting.name, known.tree)
-    state = sitting.the_state()
-    sitting.state = replace(state, tree=tree, gates=unproven(state.gates))
-    sitting.learn(tree=tree, red_tree=None)
+    git.discard_strays(session.name, known.tree)
+    state = session.the_state()
+    session.state = replace(state, tree=tree, gates=unproven(state.gates))
+    session.learn(tree=tree, red_tree=None)
     held = {
         path: frozen
         for path, frozen in known.workflow.frozen_tests.items()
@@ -116,26 +116,26 @@ def _reverted(sitting: Sitting, _action: Revert) -> Reverted:
     return Reverted(frozen=held)
 
 
-def _dropped_draft(sitting: Sitting, _action: DropDraft) -> DraftDropped:
-    sitting.learn(draft=None)
+def _dropped_draft(session: Session, _action: DropDraft) -> DraftDropped:
+    session.learn(draft=None)
     return DraftDropped()
 
 
-def _squashed(sitting: Sitting, action: Squash) -> Squashed:
+def _squashed(session: Session, action: Squash) -> Squashed:
     """Put one commit in the place of all checkpoints."""
-    known, git = sitting.known, sitting.kernel.git
+    known, git = session.known, session.kernel.git
     if action.commit_hash is not None and action.commit_hash != known.head:
         problem = f"`{action.commit_hash[:64]}` is not the tip of the branch: here the server makes all commits."
         return Squashed(commits=0, tip=known.head, problem=problem)
     if known.tree == git.tree_of(known.base_commit):
         return Squashed(commits=0, tip=known.head)
-    refuse_secret_message(action.message, sitting.kernel.redact)
-    made = git.commit(known.tree, [known.base_commit], action.message, when=sitting.kernel.clock.now())
-    sitting.advance_to(made)
+    refuse_secret_message(action.message, session.kernel.redact)
+    made = git.commit(known.tree, [known.base_commit], action.message, when=session.kernel.clock.now())
+    session.advance_to(made)
     return Squashed(commits=1, tip=made)
 
 
-PERFORM: Mapping[type, Callable[[Sitting, Any], Event]] = {
+PERFORM: Mapping[type, Callable[[Session, Any], Event]] = {
     MakeBranch: _made_branch,
     RunCommand: ran_command,
     RunPreflight: ran_preflight,

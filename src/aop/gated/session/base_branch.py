@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from aop.core.ids import CommitId
-from aop.gated.session.session import Sitting
+from aop.gated.session.session import Session
 from aop.kernel.merges.merge import base_head
 from aop.kernel.ports.remotes import RemoteBranch
 
 
-def latest_base(sitting: Sitting) -> CommitId:
+def latest_base(session: Session) -> CommitId:
     """Return where the base branch is by now, and note what a person should know of its remote."""
-    kernel, branch = sitting.kernel, sitting.config.policy.worktree.base_branch
-    here = base_head(kernel, sitting.config)
-    if kernel.remotes is None or not sitting.policy.fetch_base:
+    kernel, branch = session.kernel, session.config.policy.worktree.base_branch
+    here = base_head(kernel, session.config)
+    if kernel.remotes is None or not session.policy.fetch_base:
         return here
     latest = kernel.remotes.latest(branch, here)
     if latest.state == "newer" and latest.commit is not None:
@@ -20,9 +20,9 @@ def latest_base(sitting: Sitting) -> CommitId:
             # Whoever moved it meanwhile did so for a reason; the branch then begins there.
             if kernel.git.move_branch(branch, to=latest.commit, old=here):
                 behind = kernel.git.checkout_behind(branch, old=here, new=latest.commit)
-                sitting.notes += [] if behind is None else [behind]
-        return base_head(kernel, sitting.config)
-    sitting.notes += map(kernel.redact, _told(latest, branch))
+                session.notes += [] if behind is None else [behind]
+        return base_head(kernel, session.config)
+    session.notes += map(kernel.redact, _told(latest, branch))
     return here
 
 

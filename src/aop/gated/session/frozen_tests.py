@@ -8,7 +8,7 @@ from aop.core.ids import ObjectId, TreeId
 from aop.core.paths import globs
 from aop.gated.machine.active_pr import StepType
 from aop.gated.machine.position import step_of
-from aop.gated.session.session import Sitting
+from aop.gated.session.session import Session
 from aop.kernel.ports.git import FileMode, TreeChange, TreeEntry
 from aop.kernel.record.documents.questions import Question
 
@@ -16,19 +16,19 @@ GRANT, REFUSE = "grant", "refuse"
 _SWITCHES_OFF = re.compile(rb"skip|xfail|disabled|\bonly\(", re.IGNORECASE)
 
 
-def changed_tests(sitting: Sitting, old: TreeId) -> list[TreeChange]:
+def changed_tests(session: Session, old: TreeId) -> list[TreeChange]:
     """Return what became of test files since a tree."""
-    patterns = sitting.policy.test_globs
-    changes = sitting.kernel.git.changes(old, sitting.known.tree)
+    patterns = session.policy.test_globs
+    changes = session.kernel.git.changes(old, session.known.tree)
     return [each for each in changes if any(globs.matches(pattern, each.path) for pattern in patterns)]
 
 
-def tests_to_freeze(sitting: Sitting) -> dict[str, str]:
+def tests_to_freeze(session: Session) -> dict[str, str]:
     """Return the test files that are new or changed on the branch, as they are now."""
-    if not sitting.policy.frozen_tests:
+    if not session.policy.frozen_tests:
         return {}
-    base = sitting.kernel.git.tree_of(sitting.known.base_commit)
-    return {each.path: _seen(each.new) for each in changed_tests(sitting, base) if each.new is not None}
+    base = session.kernel.git.tree_of(session.known.base_commit)
+    return {each.path: _seen(each.new) for each in changed_tests(session, base) if each.new is not None}
 
 
 def is_as_frozen(entry: TreeEntry | None, frozen: str) -> bool:
@@ -36,25 +36,25 @@ def is_as_frozen(entry: TreeEntry | None, frozen: str) -> bool:
     return entry is not None and frozen in (_seen(entry), entry.oid)
 
 
-def weakened_tests(sitting: Sitting) -> tuple[str, ...]:
+def weakened_tests(session: Session) -> tuple[str, ...]:
     """Return the frozen tests that are not what they were; a RED step may add to one, and take nothing away."""
-    git, known = sitting.kernel.git, sitting.known
+    git, known = session.kernel.git, session.known
     is_red = step_of(known.workflow).type is StepType.RED
     weakened = []
     for path, frozen in known.workflow.frozen_tests.items():
         entry = git.entry(known.tree, path)
-        if is_as_frozen(entry, frozen) or is_granted(sitting, path, known.tree):
+        if is_as_frozen(entry, frozen) or is_granted(session, path, known.tree):
             continue
-        if not (is_red and entry is not None and _is_longer(sitting, entry, frozen)):
+        if not (is_red and entry is not None and _is_longer(session, entry, frozen)):
             weakened.append(path)
     return tuple(weakened)
 
 
-def _is_longer(sitting: Sitting, entry: TreeEntry, frozen: str) -> bool:
+def _is_longer(session: Session, entry: TreeEntry, frozen: str) -> bool:
     mode, _, oid = frozen.rpartition(" ")
     if entry.mode not in (FileMode.FILE, FileMode.EXECUTABLE) or mode not in ("", entry.mode):
         return False
-    git = sitting.kernel.git
+    git = session.kernel.git
     return _only_adds(git.blob(ObjectId(oid)), git.blob(entry.oid))
 
 
@@ -69,17 +69,17 @@ def _only_adds(old: bytes, new: bytes) -> bool:
     return not left
 
 
-def about_frozen(sitting: Sitting, path: str, tree: TreeId) -> str:
+def about_frozen(session: Session, path: str, tree: TreeId) -> str:
     """Return what names the question whether a frozen test may become what a tree holds, and nothing else."""
-    entry = sitting.kernel.git.entry(tree, path)
-    before, after = sitting.workflow.frozen_tests[path], "nothing" if entry is None else _seen(entry)
-    return f"frozen test of {sitting.name}: {path}: {before} to {after}"
+    entry = session.kernel.git.entry(tree, path)
+    before, after = session.workflow.frozen_tests[path], "nothing" if entry is None else _seen(entry)
+    return f"frozen test of {session.name}: {path}: {before} to {after}"
 
 
-def is_granted(sitting: Sitting, path: str, tree: TreeId) -> bool:
+def is_granted(session: Session, path: str, tree: TreeId) -> bool:
     """Tell whether a person permitted this change of a frozen test."""
-    about = about_frozen(sitting, path, tree)
-    with sitting.kernel.record.read() as view:
+    about = about_frozen(session, path, tree)
+    with session.kernel.record.read() as view:
         return any(each.about == about and each.answer == GRANT for each in view.all(Question))
 
 

@@ -7,7 +7,7 @@ from aop.core.ids import TreeId
 from aop.gated.machine.master_plan import mark_problem
 from aop.gated.machine.position import plan_of
 from aop.gated.machine.state import ApprovalAwaited, CheckPlan, Merge, MergeConflicted, Merged, PlanMarked
-from aop.gated.session.session import Sitting
+from aop.gated.session.session import Session
 from aop.gated.session.verification import run_mode
 from aop.kernel.features.lifecycle import moved
 from aop.kernel.merges.merge import base_head
@@ -16,45 +16,45 @@ from aop.kernel.record.documents.features import Status
 from aop.kernel.record.documents.gate_runs import Verdict
 
 
-def marked_plan(sitting: Sitting, action: CheckPlan) -> PlanMarked:
+def marked_plan(session: Session, action: CheckPlan) -> PlanMarked:
     """Look whether the plan is marked; if so, commit that, and prove the whole as a merge needs it (C-41)."""
-    known, git = sitting.known, sitting.kernel.git
-    problem = _mark_problem(sitting, action)
+    known, git = session.known, session.kernel.git
+    problem = _mark_problem(session, action)
     if problem:
         return PlanMarked(is_marked=False, reason=problem)
-    for mode in sitting.config.policy.required_modes:
-        run, output = run_mode(sitting, mode)
+    for mode in session.config.policy.required_modes:
+        run, output = run_mode(session, mode)
         if run.verdict is not Verdict.PASS:
             return PlanMarked(is_marked=False, reason=f"The `{mode}` gates did not pass:\n{output}")
     text = f"docs: mark `{plan_of(known.workflow).pr_title}` as done\n"
-    sitting.advance_to(git.commit(known.tree, [known.head], text, when=sitting.kernel.clock.now()))
-    sitting.state = moved(moved(sitting.the_state(), Status.QA), Status.READY_TO_MERGE)
+    session.advance_to(git.commit(known.tree, [known.head], text, when=session.kernel.clock.now()))
+    session.state = moved(moved(session.the_state(), Status.QA), Status.READY_TO_MERGE)
     return PlanMarked(is_marked=True)
 
 
-def _mark_problem(sitting: Sitting, action: CheckPlan) -> str:
-    git, known = sitting.kernel.git, sitting.known
+def _mark_problem(session: Session, action: CheckPlan) -> str:
+    git, known = session.kernel.git, session.known
     squashed = git.tree_of(known.head)
     if [change.path for change in git.changes(squashed, known.tree)] != [action.path]:
         return f"Exactly `{action.path}` is to be changed."
-    before, after = (_text(sitting, tree, action.path) for tree in (squashed, known.tree))
+    before, after = (_text(session, tree, action.path) for tree in (squashed, known.tree))
     return mark_problem(before, after, action.pr_title, action.commit_hash)
 
 
-def _text(sitting: Sitting, tree: TreeId, path: str) -> str:
-    entry = sitting.kernel.git.entry(tree, path)
-    return "" if entry is None else sitting.kernel.git.blob(entry.oid).decode(errors="replace")
+def _text(session: Session, tree: TreeId, path: str) -> str:
+    entry = session.kernel.git.entry(tree, path)
+    return "" if entry is None else session.kernel.git.blob(entry.oid).decode(errors="replace")
 
 
-def looked_at_merge(sitting: Sitting, action: Merge) -> Merged | ApprovalAwaited | MergeConflicted:
+def looked_at_merge(session: Session, action: Merge) -> Merged | ApprovalAwaited | MergeConflicted:
     """See whether the pull request is merged by now; the kernel merges, after a person's yes or by the policy's."""
-    git, known, state = sitting.kernel.git, sitting.known, sitting.the_state()
-    base = base_head(sitting.kernel, sitting.config)
+    git, known, state = session.kernel.git, session.known, session.the_state()
+    base = base_head(session.kernel, session.config)
     if state.status is Status.MERGED:
-        git.ensure_detached_worktree(sitting.name, base)
-        git.show_tree(sitting.name, git.tree_of(base))
+        git.ensure_detached_worktree(session.name, base)
+        git.show_tree(session.name, git.tree_of(base))
         git.delete_branch(action.branch, at=known.head)
-        sitting.learn(base_commit=base, head=base, tree=git.tree_of(base), red_tree=None, draft=None)
+        session.learn(base_commit=base, head=base, tree=git.tree_of(base), red_tree=None, draft=None)
         return Merged()
     try:
         merged = git.merge(base, known.head)
@@ -62,6 +62,6 @@ def looked_at_merge(sitting: Sitting, action: Merge) -> Merged | ApprovalAwaited
         return MergeConflicted(paths=())
     if isinstance(merged, ConflictedPaths):
         return MergeConflicted(paths=merged.paths)
-    name = sitting.name
+    name = session.name
     how = f"A person looks at it with `aop review {name}`, approves it with `aop approve {name}`, and merges it."
     return ApprovalAwaited(reason=how)

@@ -12,7 +12,7 @@ from aop.gated.machine.active_pr import PlanStep, PlanTask, StepType
 from aop.gated.machine.position import plan_of
 from aop.gated.machine.state import Review, Reviewed, ReviewFailed
 from aop.gated.session.documents import REVIEW_INPUT
-from aop.gated.session.session import ReviewHeld, Sitting
+from aop.gated.session.session import ReviewHeld, Session
 from aop.gated.session.verification import output_of, run_in_worktree, step_plan
 from aop.kernel.config.gates import Step
 from aop.kernel.ports.reviewer import ReviewWanted
@@ -28,18 +28,18 @@ class NoReport(Exception):
     """The reviewer gave nothing that could be taken for a report."""
 
 
-def reviewed(sitting: Sitting, _action: Review) -> Reviewed | ReviewFailed:
+def reviewed(session: Session, _action: Review) -> Reviewed | ReviewFailed:
     """Return the findings that block, as tasks; whatever is no report on this change is a failure (GATED-92).
 
     Raises: ReviewerNotConfigured, and refusals of asking a model that only a person can do something about.
     """
     try:
-        report = _by_command(sitting) if sitting.policy.review_command else _by_model(sitting)
-        found = judged(report, _changed_paths(sitting), Severity(sitting.policy.blocking_severity))
+        report = _by_command(session) if session.policy.review_command else _by_model(session)
+        found = judged(report, _changed_paths(session), Severity(session.policy.blocking_severity))
     except NoReport as reason:
         return ReviewFailed(reason=str(reason))
-    sitting.review = msgspec.structs.replace(
-        sitting.review or ReviewHeld(), verdict=report.verdict, summary=report.summary, blocking=len(found)
+    session.review = msgspec.structs.replace(
+        session.review or ReviewHeld(), verdict=report.verdict, summary=report.summary, blocking=len(found)
     )
     return Reviewed(tasks=tuple(map(_task_of, found)), summary=report.summary)
 
@@ -59,13 +59,13 @@ def judged(report: CodeReviewReport, changed: frozenset[str], severity: Severity
     return found
 
 
-def _by_command(sitting: Sitting) -> CodeReviewReport:
-    wanted = _wanted(sitting, LARGEST_DIFF)
-    told = {**msgspec.to_builtins(wanted), "active_pr": plan_of(sitting.workflow)}
-    step = Step(name="review", cmd=sitting.policy.review_command, env={"AOP_REVIEW_INPUT": REVIEW_INPUT})
-    plan = step_plan(sitting, step, sitting.known.tree, tests=False)
-    run, _output = run_in_worktree(sitting, plan, inputs={REVIEW_INPUT: msgspec.json.encode(told)})
-    printed = output_of(sitting, run)
+def _by_command(session: Session) -> CodeReviewReport:
+    wanted = _wanted(session, LARGEST_DIFF)
+    told = {**msgspec.to_builtins(wanted), "active_pr": plan_of(session.workflow)}
+    step = Step(name="review", cmd=session.policy.review_command, env={"AOP_REVIEW_INPUT": REVIEW_INPUT})
+    plan = step_plan(session, step, session.known.tree, tests=False)
+    run, _output = run_in_worktree(session, plan, inputs={REVIEW_INPUT: msgspec.json.encode(told)})
+    printed = output_of(session, run)
     if run.verdict is not Verdict.PASS:
         raise NoReport(f"The reviewer ended badly:\n{printed}")
     try:
@@ -74,17 +74,17 @@ def _by_command(sitting: Sitting) -> CodeReviewReport:
         raise NoReport(f"The reviewer printed no report: {error}") from error
 
 
-def _by_model(sitting: Sitting) -> CodeReviewReport:
-    reviewer, model = sitting.kernel.reviewer, sitting.policy.review_model
+def _by_model(session: Session) -> CodeReviewReport:
+    reviewer, model = session.kernel.reviewer, session.policy.review_model
     if not model or reviewer is None:
         raise ReviewerNotConfigured("Nothing says who reviews, and without a review nothing goes on.")
     try:
-        opinion = reviewer.review(_wanted(sitting, LARGEST_DIFF_FOR_A_MODEL), model)
+        opinion = reviewer.review(_wanted(session, LARGEST_DIFF_FOR_A_MODEL), model)
     except Refusal as refusal:
         if refusal.move in (Move.CORRECT_USAGE, Move.ASK_PERSON):
             raise
         raise NoReport(f"The model gave no report: {refusal.message}") from refusal
-    sitting.review = ReviewHeld(model=opinion.model, usage=opinion.usage)
+    session.review = ReviewHeld(model=opinion.model, usage=opinion.usage)
     return _read(opinion.report)
 
 
@@ -95,9 +95,9 @@ def _read(report: Any) -> CodeReviewReport:
         raise NoReport(f"The model gave no report: {error}") from error
 
 
-def _wanted(sitting: Sitting, largest: int) -> ReviewWanted:
+def _wanted(session: Session, largest: int) -> ReviewWanted:
     """Return what the reviewer gets to know: who it is, the plan, and the whole change (GATED-87)."""
-    git, known = sitting.kernel.git, sitting.known
+    git, known = session.kernel.git, session.known
     diff = git.diff(git.tree_of(known.base_commit), known.tree).decode(errors="replace")
     if len(diff) > largest:
         raise NoReport(f"The change has {len(diff)} characters; a reviewer is shown at most {largest}, or nothing.")
@@ -107,12 +107,12 @@ def _wanted(sitting: Sitting, largest: int) -> ReviewWanted:
         title=plan.pr_title,
         description=plan.summary,
         plan=msgspec.json.encode(plan).decode(),
-        diff=sitting.kernel.redact.mask_secrets(diff),
+        diff=session.kernel.redact.mask_secrets(diff),
     )
 
 
-def _changed_paths(sitting: Sitting) -> frozenset[str]:
-    git, known = sitting.kernel.git, sitting.known
+def _changed_paths(session: Session) -> frozenset[str]:
+    git, known = session.kernel.git, session.known
     return frozenset(change.path for change in git.changes(git.tree_of(known.base_commit), known.tree))
 
 

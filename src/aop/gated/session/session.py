@@ -59,7 +59,7 @@ class ReviewHeld(Struct, frozen=True, kw_only=True):
     usage: Usage | None = None
 
 
-class Sitting:
+class Session:
     """What a call knows of the workflow, and what it has done so far."""
 
     def __init__(self, call: Call, known: GatedWorkflow, state: FeatureState | None) -> None:
@@ -214,7 +214,7 @@ def workflow_of(view: Snapshot, principal: Principal) -> GatedWorkflow:
 
 
 @contextmanager
-def sitting_of(call: Call) -> Iterator[Sitting]:
+def session_of(call: Call) -> Iterator[Session]:
     """Hold the caller's workflow alone, with everything put back that somebody else moved.
 
     Raises: NoWorkflow, InvalidArguments, WorktreeBusy.
@@ -232,12 +232,12 @@ def sitting_of(call: Call) -> Iterator[Sitting]:
                 f"The feature of the workflow `{name}` was deleted.",
                 hint="A person begins again with `aop gated reset`.",
             )
-        sitting = Sitting(call, known, state)
+        session = Session(call, known, state)
         if known.branch is not None and state is not None and state.status not in TERMINAL:
             # A person may have gone back to an earlier tree.
-            sitting.learn(tree=state.tree)
-        sitting.notes += _set_right(kernel, known, state)
-        yield sitting
+            session.learn(tree=state.tree)
+        session.notes += _set_right(kernel, known, state)
+        yield session
 
 
 def put_workflow(tx: Transaction, known: GatedWorkflow) -> None:

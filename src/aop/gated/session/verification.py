@@ -13,7 +13,7 @@ from aop.core.paths import globs
 from aop.gated.machine.state import CommandRan, PreflightRan, RunCommand, RunPreflight, RunWithoutFix, WithoutFixRan
 from aop.gated.session.documents import Unfixed
 from aop.gated.session.frozen_tests import changed_tests, tests_to_freeze, weakened_tests
-from aop.gated.session.session import Sitting
+from aop.gated.session.session import Session
 from aop.kernel.config.gates import Mode, Step, TestsParser
 from aop.kernel.config.in_force import Config
 from aop.kernel.features.worktree_hold import note_quarantined
@@ -34,94 +34,94 @@ def preflight_profile(config: Config) -> str:
     return named or ("preflight" if "preflight" in config.gates.profiles else "default")
 
 
-def ran_command(sitting: Sitting, action: RunCommand) -> CommandRan:
+def ran_command(session: Session, action: RunCommand) -> CommandRan:
     """Run the submitted command on the tree that is judged, in the sandbox of gates."""
-    run, output = _run_test(sitting, action.test_command)
+    run, output = _run_test(session, action.test_command)
     return CommandRan(
         test_command=action.test_command,
         passed=run.verdict is Verdict.PASS,
         output=output,
-        weakened=weakened_tests(sitting),
-        red_problem=_red_problem(sitting, run),
-        frozen=tests_to_freeze(sitting),
+        weakened=weakened_tests(session),
+        red_problem=_red_problem(session, run),
+        frozen=tests_to_freeze(session),
     )
 
 
-def ran_without_fix(sitting: Sitting, _action: RunWithoutFix) -> WithoutFixRan:
+def ran_without_fix(session: Session, _action: RunWithoutFix) -> WithoutFixRan:
     """Run the gates on the tests as they are now, and everything else as it was before they were written.
 
     The gates are the repository's: a command that the agent chose could fail and pass as it likes.
     """
-    known, git = sitting.known, sitting.kernel.git
-    if known.red_tree is None or not proves_fixes(sitting):
+    known, git = session.known, session.kernel.git
+    if known.red_tree is None or not proves_fixes(session):
         return WithoutFixRan(passed=False, output="")
     tests: dict[str, FileContent | None] = {
         each.path: None if each.new is None else (each.new.mode, git.blob(each.new.oid))
-        for each in changed_tests(sitting, known.red_tree)
+        for each in changed_tests(session, known.red_tree)
     }
-    unfixed = replace(sitting.the_state(), tree=git.tree_with(known.red_tree, tests))
-    plan = planned_gates(unfixed, None, Mode.FULL, sitting.config)
+    unfixed = replace(session.the_state(), tree=git.tree_with(known.red_tree, tests))
+    plan = planned_gates(unfixed, None, Mode.FULL, session.config)
     if known.unfixed is not None and known.unfixed.subject == plan.subject:
         return WithoutFixRan(passed=False, output="")
-    run, output = run_in_worktree(sitting, plan)
-    sitting.learn(unfixed=Unfixed(subject=plan.subject, ran=run.tests.get("ran")))
+    run, output = run_in_worktree(session, plan)
+    session.learn(unfixed=Unfixed(subject=plan.subject, ran=run.tests.get("ran")))
     return WithoutFixRan(passed=run.verdict is Verdict.PASS, output=output)
 
 
-def proves_fixes(sitting: Sitting) -> bool:
+def proves_fixes(session: Session) -> bool:
     """Tell whether tests have to fail without the fix: where gates read a report of tests, they run some."""
-    return sitting.policy.the_fix_matters and _tests_parser(sitting) is not None
+    return session.policy.the_fix_matters and _tests_parser(session) is not None
 
 
-def ran_preflight(sitting: Sitting, _action: RunPreflight) -> PreflightRan:
+def ran_preflight(session: Session, _action: RunPreflight) -> PreflightRan:
     """Run the full gates of the preflight profile; there is no way past them."""
-    run, output = run_mode(sitting, Mode.FULL)
-    missing = _missing_tests(sitting, run)
+    run, output = run_mode(session, Mode.FULL)
+    missing = _missing_tests(session, run)
     return PreflightRan(passed=run.verdict is Verdict.PASS and not missing, output=f"{output}{missing}")
 
 
-def _missing_tests(sitting: Sitting, run: GateRun) -> str:
+def _missing_tests(session: Session, run: GateRun) -> str:
     """Say so if fewer tests ran than without the fix: one that keeps them from being run would pass as well."""
-    known, ran = sitting.known, run.tests.get("ran")
-    if known.unfixed is None or known.red_tree is None or not proves_fixes(sitting):
+    known, ran = session.known, run.tests.get("ran")
+    if known.unfixed is None or known.red_tree is None or not proves_fixes(session):
         return ""
     if ran is None or known.unfixed.ran is None or ran >= known.unfixed.ran:
         return ""
     return f"\n{ran} tests ran, and {known.unfixed.ran} without the fix: tests were removed, skipped or not found."
 
 
-def run_mode(sitting: Sitting, mode: Mode) -> tuple[GateRun, str]:
+def run_mode(session: Session, mode: Mode) -> tuple[GateRun, str]:
     """Run one mode of the feature's gates on its tree, and keep the verdict."""
-    plan = planned_gates(sitting.the_state(), None, mode, sitting.config)
-    run, output = run_in_worktree(sitting, plan, baseline=base_tests(sitting.call, plan))
-    sitting.state = with_verdict(sitting.the_state(), run)
+    plan = planned_gates(session.the_state(), None, mode, session.config)
+    run, output = run_in_worktree(session, plan, baseline=base_tests(session.call, plan))
+    session.state = with_verdict(session.the_state(), run)
     return run, output
 
 
 def run_in_worktree(
-    sitting: Sitting, plan: GatePlan, *, baseline: int | None = None, inputs: Mapping[str, bytes] | None = None
+    session: Session, plan: GatePlan, *, baseline: int | None = None, inputs: Mapping[str, bytes] | None = None
 ) -> tuple[GateRun, str]:
     """Run a plan in the worktree while it shows the plan's tree; return the run and what it printed."""
-    kernel, name = sitting.kernel, sitting.name
-    checkout = kernel.git.ensure_worktree(name, sitting.the_state().branch)
-    strays = kernel.git.status(name, sitting.known.tree).strays
-    note_quarantined(sitting.call, name, kernel.git.clear_strays(name, plan.subject.tree))
+    kernel, name = session.kernel, session.name
+    checkout = kernel.git.ensure_worktree(name, session.the_state().branch)
+    strays = kernel.git.status(name, session.known.tree).strays
+    note_quarantined(session.call, name, kernel.git.clear_strays(name, plan.subject.tree))
     for path, content in (inputs or {}).items():
         kernel.files.write((checkout / path).relative_to(kernel.files.root).as_posix(), content, durable=False)
     try:
-        run = run_gates(sitting.call, plan, checkout, baseline=baseline)
+        run = run_gates(session.call, plan, checkout, baseline=baseline)
     finally:
-        kernel.git.discard_strays(name, sitting.known.tree)
-    sitting.runs.append(run)
+        kernel.git.discard_strays(name, session.known.tree)
+    session.runs.append(run)
     foreign = [f"`{path}` was not changed by `safe_patch`, and took no part." for path in strays]
-    return run, "\n".join([*foreign, output_of(sitting, run)])
+    return run, "\n".join([*foreign, output_of(session, run)])
 
 
-def output_of(sitting: Sitting, run: GateRun) -> str:
+def output_of(session: Session, run: GateRun) -> str:
     """Return what the steps of a run printed, word for word; the beginning is cut off where it is too much."""
     parts = []
     for step in run.steps:
-        text = sitting.kernel.files.read_tail(step.log_path, limit=LARGEST_OUTPUT + 1).decode(errors="replace")
+        text = session.kernel.files.read_tail(step.log_path, limit=LARGEST_OUTPUT + 1).decode(errors="replace")
         if len(text) > LARGEST_OUTPUT:
             text = f"[The beginning is cut off; all of it is in {step.log_path}.]\n{text[-LARGEST_OUTPUT:]}"
         parts.append(text)
@@ -130,9 +130,9 @@ def output_of(sitting: Sitting, run: GateRun) -> str:
     return "\n".join(parts)
 
 
-def step_plan(sitting: Sitting, step: Step, tree: TreeId, *, tests: bool) -> GatePlan:
+def step_plan(session: Session, step: Step, tree: TreeId, *, tests: bool) -> GatePlan:
     """Return a plan of one step that is not in gates.yaml."""
-    state, config, profile_name = sitting.the_state(), sitting.config, preflight_profile(sitting.config)
+    state, config, profile_name = session.the_state(), session.config, preflight_profile(session.config)
     profile = profile_named(config.gates, profile_name)
     parser = profile.parsers.tests if tests else None
     subject = Subject(
@@ -171,15 +171,15 @@ def argv_of(command: str) -> tuple[str, ...]:
     return words
 
 
-def _run_test(sitting: Sitting, command: str) -> tuple[GateRun, str]:
-    if sitting.kernel.redact.secrets_in(command):
+def _run_test(session: Session, command: str) -> tuple[GateRun, str]:
+    if session.kernel.redact.secrets_in(command):
         raise SecretDetected("`test_command` holds what looks like a secret, and it would be kept with the run.")
-    step = Step(name="test_command", cmd=argv_of(command), env=_report_options(_tests_parser(sitting)))
-    return run_in_worktree(sitting, step_plan(sitting, step, sitting.known.tree, tests=True))
+    step = Step(name="test_command", cmd=argv_of(command), env=_report_options(_tests_parser(session)))
+    return run_in_worktree(session, step_plan(session, step, session.known.tree, tests=True))
 
 
-def _tests_parser(sitting: Sitting) -> TestsParser | None:
-    return profile_named(sitting.config.gates, preflight_profile(sitting.config)).parsers.tests
+def _tests_parser(session: Session) -> TestsParser | None:
+    return profile_named(session.config.gates, preflight_profile(session.config)).parsers.tests
 
 
 def _report_options(parser: TestsParser | None) -> dict[str, str]:
@@ -188,13 +188,13 @@ def _report_options(parser: TestsParser | None) -> dict[str, str]:
     return {"PYTEST_ADDOPTS": f"--junitxml={parser.path}"} if parser is not None and is_one_file else {}
 
 
-def _red_problem(sitting: Sitting, run: GateRun) -> str:
-    if proves_fixes(sitting) and not changed_tests(sitting, sitting.kernel.git.tree_of(sitting.known.head)):
+def _red_problem(session: Session, run: GateRun) -> str:
+    if proves_fixes(session) and not changed_tests(session, session.kernel.git.tree_of(session.known.head)):
         return (
             "This step added or changed no test file, and a RED step writes a test. Which files are tests is said by"
             " `gated.test_globs` of the policy."
         )
-    if not sitting.policy.red_for_the_right_reason or _tests_parser(sitting) is None or run.verdict is Verdict.PASS:
+    if not session.policy.red_for_the_right_reason or _tests_parser(session) is None or run.verdict is Verdict.PASS:
         return ""
     if not run.tests:
         return "The command left no report of its tests, so nobody knows whether a test failed."

@@ -25,7 +25,7 @@ class Resume(ChangeArguments, frozen=True, kw_only=True):
     """What the agent is told with its next step."""
 
 
-class Resumed(Struct, frozen=True, kw_only=True):
+class ResumedWorkflow(Struct, frozen=True, kw_only=True):
     feature_id: str
     status: str
     """Where the workflow is."""
@@ -55,7 +55,7 @@ def resume(call: Call, arguments: Resume) -> Outcome:
             _answer_question(tx, call, known.question, guidance)
             put_workflow(tx, replace(known, version=known.version + 1, workflow=after, question=""))
             tx.append(call.event("workflow_resumed", name, question_id=known.question, guidance=guidance))
-            return Resumed(feature_id=name, status=after.status, question_id=known.question, guidance=guidance)
+            return ResumedWorkflow(feature_id=name, status=after.status, question_id=known.question, guidance=guidance)
 
         return call.commit(decide)
 
@@ -87,7 +87,7 @@ TOOLS = (
         name="gated.resume",
         summary="Answer the call for help of a gated workflow; it goes on with this guidance.",
         arguments=Resume,
-        output=Resumed,
+        output=ResumedWorkflow,
         roles=COORDINATORS,
         run=resume,
         mutates=True,

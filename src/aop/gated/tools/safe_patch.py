@@ -14,7 +14,7 @@ from aop.gated.machine.position import plan_of, step_of
 from aop.gated.machine.state import Phase
 from aop.gated.session.documents import ACTIVE_PR, ORCHESTRATION_STATE
 from aop.gated.session.frozen_tests import GRANT, REFUSE, about_frozen, is_granted
-from aop.gated.session.session import Asking, Sitting, sitting_of
+from aop.gated.session.session import Asking, Session, session_of
 from aop.gated.tools.answers import SWE, Patched, SafePatch
 from aop.gated.tools.read import content_of, next_call_of, state_of
 from aop.kernel.gates.steps import unproven
@@ -41,25 +41,25 @@ def safe_patch(call: Call, arguments: SafePatch) -> Outcome:
     """Change one file, if it still is what the agent saw, and if the step is about it."""
     path = canonical_path(arguments.file_path)
     refuse_secret_name(path, call.kernel.redact)
-    with sitting_of(call) as sitting:
-        _refuse_untimely(sitting, path)
-        content = content_of(sitting.kernel.git, sitting.known, path)
+    with session_of(call) as session:
+        _refuse_untimely(session, path)
+        content = content_of(session.kernel.git, session.known, path)
         if hashlib.sha256(content or b"").hexdigest() != arguments.base_content_sha256:
-            return sitting.finish(_answer(sitting, path, CHANGED_MEANWHILE, success=False))
-        _refuse_other_files(sitting, path, arguments.unified_diff)
+            return session.finish(_answer(session, path, CHANGED_MEANWHILE, success=False))
+        _refuse_other_files(session, path, arguments.unified_diff)
         if path == ACTIVE_PR:
-            _change_draft(sitting, content or b"", arguments.unified_diff)
+            _change_draft(session, content or b"", arguments.unified_diff)
         else:
-            proposal = _proposal(sitting, arguments.unified_diff)
-            if _needs_grant(sitting, path, proposal.tree):
-                _ask_for_grant(sitting, path, proposal.tree, arguments)
-                return sitting.finish(_answer(sitting, path, ASKED, success=False))
-            _change_tree(sitting, proposal)
-        return sitting.finish(_answer(sitting, path, f"`{path}` is changed.", success=True))
+            proposal = _proposal(session, arguments.unified_diff)
+            if _needs_grant(session, path, proposal.tree):
+                _ask_for_grant(session, path, proposal.tree, arguments)
+                return session.finish(_answer(session, path, ASKED, success=False))
+            _change_tree(session, proposal)
+        return session.finish(_answer(session, path, f"`{path}` is changed.", success=True))
 
 
-def _refuse_untimely(sitting: Sitting, path: str) -> None:
-    workflow = sitting.workflow
+def _refuse_untimely(session: Session, path: str) -> None:
+    workflow = session.workflow
     if workflow.escalated:
         raise WorkflowEscalated("A person was asked for help, and has not answered yet.")
     if path.casefold() == ORCHESTRATION_STATE.casefold() or (
@@ -73,63 +73,63 @@ def _refuse_untimely(sitting: Sitting, path: str) -> None:
     else:
         # What is left to do is not for a step to say: the plan is marked when all is done.
         is_step = workflow.status in STEPPING and workflow.pending_analysis is None
-        is_timely = is_step and path != sitting.known.master_plan
+        is_timely = is_step and path != session.known.master_plan
     if not is_timely or workflow.last_completed_step is not None:
         raise OutOfStep(f"`{path}` is not to be changed while the workflow is in `{workflow.status}`.", path=path)
 
 
-def _refuse_other_files(sitting: Sitting, path: str, diff: str) -> None:
-    patch = parse_patch(diff.encode(), rules_of(sitting.config.policy.patch_policy))
+def _refuse_other_files(session: Session, path: str, diff: str) -> None:
+    patch = parse_patch(diff.encode(), rules_of(session.config.policy.patch_policy))
     named = sorted({each for file in patch.files for each in file.paths})
     if named != [path]:
-        shown: list[Json] = [sitting.kernel.redact(each) for each in named]
+        shown: list[Json] = [session.kernel.redact(each) for each in named]
         raise InvalidArguments(f"The diff is to change `{path}` and no other file.", paths=shown)
 
 
-def _change_draft(sitting: Sitting, content: bytes, diff: str) -> None:
+def _change_draft(session: Session, content: bytes, diff: str) -> None:
     """Apply a diff to the plan that is being written; it is in no tree, and so it is put into one for a moment."""
-    git, rules = sitting.kernel.git, sitting.config.policy.patch_policy
+    git, rules = session.kernel.git, session.config.policy.patch_policy
     patch = parse_patch(diff.encode(), rules_of(rules))
-    refuse_secrets(patch, sitting.kernel.redact)
-    is_there = sitting.known.active_pr() is not None
-    tree = git.tree_with(sitting.known.tree, {ACTIVE_PR: (FileMode.FILE, content) if is_there else None})
+    refuse_secrets(patch, session.kernel.redact)
+    is_there = session.known.active_pr() is not None
+    tree = git.tree_with(session.known.tree, {ACTIVE_PR: (FileMode.FILE, content) if is_there else None})
     entry = git.entry(applied(git, tree, patch, rules.placement), ACTIVE_PR)
     text = None if entry is None else git.blob(entry.oid)
     try:
-        sitting.learn(draft=None if text is None else text.decode())
+        session.learn(draft=None if text is None else text.decode())
     except UnicodeDecodeError as error:
         raise InvalidArguments(f"`{ACTIVE_PR}` is to be UTF-8: {error}.") from error
 
 
-def _proposal(sitting: Sitting, diff: str) -> PatchedTree:
-    kernel, state = sitting.kernel, sitting.the_state()
+def _proposal(session: Session, diff: str) -> PatchedTree:
+    kernel, state = session.kernel, session.the_state()
     target = PatchTarget(state=state, accepted=None, base_tree=kernel.git.tree_of(state.base_commit))
-    proposal = proposal_for(kernel, target, diff, sitting.config)
-    judge_proposal(kernel, target, proposal, sitting.config)
+    proposal = proposal_for(kernel, target, diff, session.config)
+    judge_proposal(kernel, target, proposal, session.config)
     return proposal
 
 
-def _change_tree(sitting: Sitting, proposal: PatchedTree) -> None:
-    kernel, state = sitting.kernel, sitting.the_state()
-    needed = locks_for_paths([change.path for change in proposal.changes], sitting.config.policy)
+def _change_tree(session: Session, proposal: PatchedTree) -> None:
+    kernel, state = session.kernel, session.the_state()
+    needed = locks_for_paths([change.path for change in proposal.changes], session.config.policy)
     with kernel.record.read() as view:
         check_unbroken(view, state, needed, now_by(kernel.clock))
-    sitting.state = replace(state, tree=proposal.tree, gates=unproven(state.gates))
-    sitting.learn(tree=proposal.tree)
+    session.state = replace(state, tree=proposal.tree, gates=unproven(state.gates))
+    session.learn(tree=proposal.tree)
 
 
-def _needs_grant(sitting: Sitting, path: str, tree: TreeId) -> bool:
+def _needs_grant(session: Session, path: str, tree: TreeId) -> bool:
     """Tell whether a test went red and the step at hand is not to write tests."""
-    workflow = sitting.workflow
+    workflow = session.workflow
     if workflow.status not in STEPPING or path not in workflow.frozen_tests:
         return False
-    return step_of(workflow).type is not StepType.RED and not is_granted(sitting, path, tree)
+    return step_of(workflow).type is not StepType.RED and not is_granted(session, path, tree)
 
 
-def _ask_for_grant(sitting: Sitting, path: str, tree: TreeId, arguments: SafePatch) -> None:
+def _ask_for_grant(session: Session, path: str, tree: TreeId, arguments: SafePatch) -> None:
     if arguments.reason is None:
         raise FrozenTest(f"`{path}` went red, and is not to be changed before the code is right.", path=path)
-    kernel, about = sitting.kernel, about_frozen(sitting, path, tree)
+    kernel, about = session.kernel, about_frozen(session, path, tree)
     with kernel.record.read() as view:
         known = list(view.all(Question))
     if any(each.is_open and each.about == about for each in known):
@@ -140,20 +140,20 @@ def _ask_for_grant(sitting: Sitting, path: str, tree: TreeId, arguments: SafePat
             f"The diff has {len(diff)} characters; a person is shown at most {MOST_SHOWN}, and grants what was shown.",
             hint="Change less of the test at a time.",
         )
-    sitting.asking = Asking(
+    session.asking = Asking(
         gate="authorisation",
         text=kernel.redact(f"May the test `{path}` be changed so, which went red? {arguments.reason}"),
         more={"detail": {"diff": diff}, "about": about, "choices": (GRANT, REFUSE)},
     )
 
 
-def _answer(sitting: Sitting, path: str, message: str, *, success: bool) -> Patched:
-    content = content_of(sitting.kernel.git, sitting.known, path)
+def _answer(session: Session, path: str, message: str, *, success: bool) -> Patched:
+    content = content_of(session.kernel.git, session.known, path)
     return Patched(
         success=success,
-        message="\n".join([*sitting.notes, message]),
-        latest_file_state=state_of(sitting.kernel, sitting.known, path, content),
-        next_call=next_call_of(sitting.known),
+        message="\n".join([*session.notes, message]),
+        latest_file_state=state_of(session.kernel, session.known, path, content),
+        next_call=next_call_of(session.known),
     )
 
 

@@ -20,7 +20,7 @@ from aop.gated.machine.state import (
     TaskAsked,
 )
 from aop.gated.session.actions import carried_through
-from aop.gated.session.session import Asking, Sitting, sitting_of
+from aop.gated.session.session import Asking, Session, session_of
 from aop.gated.session.verification import proves_fixes
 from aop.gated.tools.answers import SWE, Escalate, Escalated, Judgement, SubmitWork, Task
 from aop.gated.tools.auto_merge import merge_if_permitted
@@ -36,24 +36,24 @@ NOT_APPROVED = "The reviewer did not approve in as many rounds as the policy all
 def get_task(call: Call, _arguments: Arguments) -> Outcome:
     """Say what to do now; what is due first is done first."""
     merge_if_permitted(call)
-    with sitting_of(call) as sitting:
-        _hear_person(sitting)
-        answer = carried_through(sitting, TaskAsked(draft=sitting.known.drafted()))
-        problem = sitting.workflow.last_error
-        _call_person(sitting, f"{NOT_APPROVED}\n\n{problem}" if problem else NOT_APPROVED)
-        sitting.notes += _others(sitting)
-        return sitting.finish(_told(sitting, answer))
+    with session_of(call) as session:
+        _hear_person(session)
+        answer = carried_through(session, TaskAsked(draft=session.known.drafted()))
+        problem = session.workflow.last_error
+        _call_person(session, f"{NOT_APPROVED}\n\n{problem}" if problem else NOT_APPROVED)
+        session.notes += _others(session)
+        return session.finish(_told(session, answer))
 
 
 def submit_work(call: Call, arguments: SubmitWork) -> Outcome:
     """Take what the agent hands in, and judge it."""
-    with sitting_of(call) as sitting:
-        if sitting.notes:
-            answer = carried_through(sitting, RefsMoved(what="\n".join(sitting.notes)))
+    with session_of(call) as session:
+        if session.notes:
+            answer = carried_through(session, RefsMoved(what="\n".join(session.notes)))
         else:
-            draft = sitting.known.drafted()
+            draft = session.known.drafted()
             answer = carried_through(
-                sitting,
+                session,
                 Submitted(
                     summary=arguments.summary,
                     test_command=arguments.test_command,
@@ -61,67 +61,67 @@ def submit_work(call: Call, arguments: SubmitWork) -> Outcome:
                     analysis_decision=arguments.analysis_decision,
                     commit_hash=arguments.commit_hash,
                     draft=draft,
-                    title_problem=_title_problem(sitting, draft),
-                    is_proven=proves_fixes(sitting),
+                    title_problem=_title_problem(session, draft),
+                    is_proven=proves_fixes(session),
                 ),
             )
-        return sitting.finish(_judged(sitting, answer))
+        return session.finish(_judged(session, answer))
 
 
 def request_scope_reduction(call: Call, _arguments: Arguments) -> Outcome:
     """Go back to the last checkpoint, and ask for smaller steps."""
-    with sitting_of(call) as sitting:
-        answer = carried_through(sitting, ReductionAsked())
-        return sitting.finish(_told(sitting, answer))
+    with session_of(call) as session:
+        answer = carried_through(session, ReductionAsked())
+        return session.finish(_told(session, answer))
 
 
 def escalate(call: Call, arguments: Escalate) -> Outcome:
     """Call a person, and stop until one answers."""
     report = call.kernel.redact(arguments.markdown_report)
-    with sitting_of(call) as sitting:
-        answer = carried_through(sitting, EscalationAsked(report=report))
-        _call_person(sitting, report)
-        told = _told(sitting, answer)
+    with session_of(call) as session:
+        answer = carried_through(session, EscalationAsked(report=report))
+        _call_person(session, report)
+        told = _told(session, answer)
         call.report(report)
-        return sitting.finish_with(
+        return session.finish_with(
             lambda: Escalated(
                 task=told.task,
                 status=told.status,
                 next_call=told.next_call,
                 notes=told.notes,
                 markdown_report=report,
-                question_id=sitting.known.question,
+                question_id=session.known.question,
             )
         )
 
 
-def _title_problem(sitting: Sitting, draft: ActivePr | Refusal | None) -> str:
-    plan = content_of(sitting.kernel.git, sitting.known, sitting.known.master_plan)
+def _title_problem(session: Session, draft: ActivePr | Refusal | None) -> str:
+    plan = content_of(session.kernel.git, session.known, session.known.master_plan)
     return title_problem((plan or b"").decode(errors="replace"), draft.pr_title) if isinstance(draft, ActivePr) else ""
 
 
-def _told(sitting: Sitting, answer: Brief | Judge) -> Task:
+def _told(session: Session, answer: Brief | Judge) -> Task:
     text = answer.text if isinstance(answer, Brief) else answer.output
-    notes = tuple(sitting.notes)
-    return Task(task=text, status=sitting.workflow.status, next_call=answer.next_call, notes=notes)
+    notes = tuple(session.notes)
+    return Task(task=text, status=session.workflow.status, next_call=answer.next_call, notes=notes)
 
 
-def _judged(sitting: Sitting, answer: Brief | Judge) -> Judgement:
+def _judged(session: Session, answer: Brief | Judge) -> Judgement:
     verdict, output = (
         (SubmissionVerdict.FAILURE, answer.text) if isinstance(answer, Brief) else (answer.verdict, answer.output)
     )
-    return Judgement(status=verdict, output=output, next_call=answer.next_call, notes=tuple(sitting.notes))
+    return Judgement(status=verdict, output=output, next_call=answer.next_call, notes=tuple(session.notes))
 
 
-def _call_person(sitting: Sitting, report: str) -> None:
+def _call_person(session: Session, report: str) -> None:
     """Have what a person is to know put into the inbox, if one is called now."""
-    if sitting.workflow.escalated and not sitting.before.workflow.escalated:
-        sitting.asking = Asking(gate="escalation", text=sitting.kernel.redact(report))
+    if session.workflow.escalated and not session.before.workflow.escalated:
+        session.asking = Asking(gate="escalation", text=session.kernel.redact(report))
 
 
-def _others(sitting: Sitting) -> list[str]:
+def _others(session: Session) -> list[str]:
     """Tell of another agent that works on the same plan: its token was used last, and is still good."""
-    known, own, kernel = sitting.known, sitting.call.principal.token, sitting.kernel
+    known, own, kernel = session.known, session.call.principal.token, session.kernel
     with kernel.record.read() as view:
         last = view.get(IssuedToken, known.agent)
     if last is None or not own or known.agent == own or last.revoked_at:
@@ -131,15 +131,15 @@ def _others(sitting: Sitting) -> list[str]:
     return [f"Another agent works on this plan, with the token `{known.agent}`. One of you is to end."]
 
 
-def _hear_person(sitting: Sitting) -> None:
+def _hear_person(session: Session) -> None:
     """Go on with what a person answered (GATED-85)."""
-    if not sitting.workflow.escalated:
+    if not session.workflow.escalated:
         return
-    with sitting.kernel.record.read() as view:
-        question = view.get(Question, sitting.known.question)
+    with session.kernel.record.read() as view:
+        question = view.get(Question, session.known.question)
     if question is not None and question.answer is not None:
-        carried_through(sitting, PersonGuided(guidance=question.answer))
-        sitting.learn(question="")
+        carried_through(session, PersonGuided(guidance=question.answer))
+        session.learn(question="")
 
 
 TOOLS = (

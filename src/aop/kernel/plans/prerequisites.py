@@ -18,7 +18,7 @@ from aop.kernel.record.documents.base import Document
 from aop.kernel.record.documents.features import TERMINAL, FeatureState, Status
 from aop.kernel.record.documents.plans import AcceptedPlan
 from aop.kernel.record.documents.questions import Prerequisite, Question
-from aop.kernel.record.documents.runs import Wish
+from aop.kernel.record.documents.runs import WorkRequest
 from aop.kernel.record.documents.specs import IngestedSpec, SpecSource
 from aop.kernel.record.port import Snapshot, Transaction
 from aop.kernel.record.projections import FEATURES
@@ -109,9 +109,9 @@ def _want(tx: Transaction, call: Call, offer: Prerequisite, question: Question) 
 
 
 def _wish(tx: Transaction, call: Call, name: FeatureId, *, again: bool = False) -> None:
-    if tx.get(Wish, name) is None:
+    if tx.get(WorkRequest, name) is None:
         by, now = call.principal.actor, call.kernel.now()
-        tx.put(Wish(version=1, feature_id=name, again=again, wished_by=by, wished_at=now), name)
+        tx.put(WorkRequest(version=1, feature_id=name, again=again, wished_by=by, wished_at=now), name)
 
 
 def _hold_back(tx: Transaction, call: Call, state: FeatureState, waits_for: FeatureId) -> None:

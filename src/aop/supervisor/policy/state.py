@@ -6,20 +6,15 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, TypeAlias
 
-from msgspec import Struct
-
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
+from aop.core.structs import Part
 from aop.kernel.config.gates import Mode
 from aop.kernel.config.policy import CollisionStrategy
 from aop.kernel.record.documents.features import Status
 from aop.kernel.record.documents.questions import HumanGate, Prerequisite
 from aop.kernel.record.documents.usage import Overrun
 from aop.supervisor.workers import ToolResult, WorkerOutput
-
-
-class Part(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Something that the engine keeps as JSON."""
 
 
 class Rung(StrEnum):

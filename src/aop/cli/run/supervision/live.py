@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from aop.adapters.machine.supervisor_lease import LeaseHolder, holder_of
 from aop.cli.run.supervision.supervise import LEASE
 from aop.core.errors import NoSupervisor
-from aop.kernel.record.documents.runs import Wish
+from aop.kernel.record.documents.runs import WorkRequest
 from aop.wiring.build import App
 
 LOOK_SECONDS = 0.05
@@ -38,4 +38,4 @@ def await_taken(app: App, features: Sequence[str]) -> None:
 
 def _is_wished(app: App, features: Sequence[str]) -> bool:
     with app.record.read() as view:
-        return any(view.get(Wish, name) is not None for name in features)
+        return any(view.get(WorkRequest, name) is not None for name in features)

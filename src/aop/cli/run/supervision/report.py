@@ -15,7 +15,7 @@ from aop.core.errors import Json
 from aop.core.ids import FeatureId
 from aop.core.text.visible import visible
 from aop.kernel.record.documents.features import Status
-from aop.supervisor.board import Board, Standing
+from aop.supervisor.board import Board, BoardEntry
 from aop.supervisor.policy.collisions import NextStep, next_steps
 from aop.supervisor.supervisor import Outlook, outlook
 from aop.wiring.build import App
@@ -60,17 +60,17 @@ class FeatureCounts:
 
 def report(app: App, board: Board, *, changed: bool, seconds: float) -> RunFacts:
     """Read back what the features of a run are now."""
-    standings = board.standings()
+    entries = board.entries()
     dashboard = app.gateway.call(app.person, "report.dashboard", {}).data
     rows = dashboard["features"]
     questions = app.gateway.call(app.person, "inbox.list", {}).data["questions"]
     known = {row["feature_id"]: row for row in rows}
-    ready = [name for name in standings if known.get(name, {}).get("status") == Status.READY_TO_MERGE]
-    waits_for = {name: standing.others for name, standing in standings.items() if standing.does == "waits"}
+    ready = [name for name in entries if known.get(name, {}).get("status") == Status.READY_TO_MERGE]
+    waits_for = {name: entry.others for name, entry in entries.items() if entry.does == "waits"}
     return RunFacts(
         outlook=outlook(board),
-        features=tuple(_row(known.get(name), name, standing) for name, standing in sorted(standings.items())),
-        questions=tuple(question for question in questions if question["feature_id"] in standings),
+        features=tuple(_row(known.get(name), name, entry) for name, entry in sorted(entries.items())),
+        questions=tuple(question for question in questions if question["feature_id"] in entries),
         next_steps=next_steps(ready, waits_for),
         changed=changed,
         seconds=round(seconds, 2),
@@ -78,12 +78,12 @@ def report(app: App, board: Board, *, changed: bool, seconds: float) -> RunFacts
     )
 
 
-def _row(row: Mapping[str, Any] | None, feature_id: FeatureId, standing: Standing) -> dict[str, Any]:
+def _row(row: Mapping[str, Any] | None, feature_id: FeatureId, entry: BoardEntry) -> dict[str, Any]:
     if row is None:
-        reason = f"It waits until these are merged: {', '.join(standing.others)}." if standing.others else ""
+        reason = f"It waits until these are merged: {', '.join(entry.others)}." if entry.others else ""
         row = {"feature_id": feature_id, "status": "not_begun", "status_reason": reason, "gates": {}}
     names = ("feature_id", "status", "status_reason", "gates")
-    return {**{name: row[name] for name in names}, "does": standing.does, "error": standing.outcome.get("error")}
+    return {**{name: row[name] for name in names}, "does": entry.does, "error": entry.outcome.get("error")}
 
 
 def exit_code(facts: RunFacts) -> Exit:

@@ -30,7 +30,7 @@ from aop.kernel.record.documents.usage import OpenTurn, Usage
 from aop.kernel.record.port import newest_seq
 from aop.supervisor.feature_run import RunLimits, limits_of
 from aop.supervisor.killed_turns import count_killed_turns
-from aop.supervisor.providers import NOBODY, ProviderWish, choices
+from aop.supervisor.providers import NOBODY, ProviderPreference, choices
 from aop.supervisor.specs.features import WantedFeature
 from aop.supervisor.supervisor import NO_DEPENDENCIES
 from aop.supervisor.workers import ProviderChoice
@@ -76,11 +76,11 @@ def order_of(
     """
     if arguments.max_active is not None and arguments.max_active < 1:
         raise InvalidCliArgs("`--max-active` must be at least 1.", max_active=arguments.max_active)
-    wish = ProviderWish(
+    wish = ProviderPreference(
         provider=arguments.agent_provider, model=arguments.agent_model, config_env=arguments.provider_config_env
     )
     config = app.gateway.kernel.config()
-    chosen = choices(wish, ProviderWish.from_env(settings.environ), config.agents.runtime, before)
+    chosen = choices(wish, ProviderPreference.from_env(settings.environ), config.agents.runtime, before)
     agent_staff(app, settings, chosen)
     limits = limits_of(config.policy.supervisor, active_features=arguments.max_active)
     return Order(features=features, depends_on=depends_on, choices=chosen, limits=limits)
@@ -152,7 +152,7 @@ def _supervise(
         made = build_supervision(app, staff, order.limits, tell, notifications, settings=settings)
         for killed in count_killed_turns(app.gateway, partial(_metered, KeptUsage(app.root))):
             tell(killed.feature_id, f"{killed.worker}: a turn was killed; it counts")
-        made.engine.start(made.lives.kinds())
+        made.engine.start(made.feature_runs.kinds())
         features = _with_left_over(wanted, made.supervisor.left_over())
         made.supervisor.note_beginning(app.person.actor, features, order.choices, order.limits)
         made.supervisor.submit(features, order.depends_on)

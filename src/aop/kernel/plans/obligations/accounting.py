@@ -130,15 +130,15 @@ def _refuse_gaps(accounting: Accounting) -> None:
 
 # --- when it is reviewed -------------------------------------------------------------------------
 
-Standing = Literal["met", "claimed", "missing", "deferred", "unaccounted"]
-STANDINGS: tuple[Standing, ...] = ("unaccounted", "missing", "claimed", "deferred", "met")
+ObligationState = Literal["met", "claimed", "missing", "deferred", "unaccounted"]
+OBLIGATION_STATES: tuple[ObligationState, ...] = ("unaccounted", "missing", "claimed", "deferred", "met")
 """What a reviewer looks at first comes first."""
 
 
 class AccountedObligation(Obligation, frozen=True, kw_only=True):
     """One demand of the spec, and what became of it."""
 
-    standing: Standing
+    standing: ObligationState
     """`met`: every test that is named for it passed. `claimed`: in scope, and not proven. `missing`: a named test did
     not pass, or no report has it. `deferred`: left out, with a reason. `unaccounted`: the plan says nothing of it."""
     why: str
@@ -178,7 +178,7 @@ def _judged(
     )
 
 
-def _standing(said: InScope | Deferred | None, runs: Sequence[ReportedTests]) -> tuple[Standing, str]:
+def _standing(said: InScope | Deferred | None, runs: Sequence[ReportedTests]) -> tuple[ObligationState, str]:
     if said is None:
         return "unaccounted", "The plan says nothing of it."
     if isinstance(said, Deferred):

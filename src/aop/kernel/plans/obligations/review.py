@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aop.kernel.plans.obligations.accounting import (
-    STANDINGS,
+    OBLIGATION_STATES,
     AccountedObligation,
     ReportedTests,
     against,
@@ -47,7 +47,7 @@ def reviewed(
     return ObligationReview(
         spec_changed=before is not None and accounting.spec_sha256 != before.spec_sha256,
         left_out=accounting.left_out,
-        counts={standing: sum(row.standing == standing for row in rows) for standing in STANDINGS},
+        counts={standing: sum(row.standing == standing for row in rows) for standing in OBLIGATION_STATES},
         rows=tuple(
             replace(row, text=mask(row.text), why=mask(row.why), tests=tuple(map(mask, row.tests))) for row in rows
         ),

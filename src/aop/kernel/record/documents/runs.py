@@ -10,7 +10,7 @@ from aop.kernel.record.documents.base import Document, NonEmpty
 from aop.kernel.record.documents.features import Status
 
 
-class Wish(Document, frozen=True, kw_only=True):
+class WorkRequest(Document, frozen=True, kw_only=True):
     """A feature that a person wants worked on; it stays until a supervisor has taken it."""
 
     kind: ClassVar[str] = "wish"

@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 
 from aop.core.errors import ForbiddenToolForRole, InvalidArguments, InvalidStatusTransition
 from aop.core.roles import Role
+from aop.core.structs import Part
 from aop.kernel.features.lifecycle import change_status, moved, no_such_step, steps_by_hand, store
 from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, feature_named, the_feature
 from aop.kernel.gateway.principals import Principal
@@ -20,10 +21,6 @@ from aop.kernel.record.port import Transaction
 # --- feature.state_patch -------------------------------------------------------------------------
 
 SessionId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$")]
-
-
-class Part(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A part of a patch: what it does not name stays as it is."""
 
 
 class RolePatch(Part, frozen=True, kw_only=True):

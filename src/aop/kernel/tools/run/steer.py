@@ -16,7 +16,7 @@ from aop.kernel.plans.collisions import collision_refusal
 from aop.kernel.plans.waiting_queue import follow_status
 from aop.kernel.record.documents.features import FeatureState, Status
 from aop.kernel.record.documents.plans import AcceptedPlan
-from aop.kernel.record.documents.runs import Pause, Wish
+from aop.kernel.record.documents.runs import Pause, WorkRequest
 from aop.kernel.record.port import Transaction
 
 REASON = "A person asked for it to begin again."
@@ -63,8 +63,8 @@ def took(call: Call, arguments: ChangeArguments) -> Outcome:
         if arguments.expected_version is not None:
             the_feature(tx, arguments)
         name = FeatureId(arguments.feature_id)
-        known = tx.get(Wish, name)
-        tx.remove(Wish, name)
+        known = tx.get(WorkRequest, name)
+        tx.remove(WorkRequest, name)
         return Took(feature_id=name, taken=known is not None)
 
     return call.commit(decide)
@@ -74,8 +74,8 @@ def _wish(
     tx: Transaction, call: Call, name: FeatureId, *, depends_on: tuple[FeatureId, ...] = (), again: bool = False
 ) -> None:
     """Keep a wish; one that nobody has taken yet is replaced, and stays one to begin again."""
-    before = tx.get(Wish, name)
-    wish = Wish(
+    before = tx.get(WorkRequest, name)
+    wish = WorkRequest(
         version=1 if before is None else before.version + 1,
         feature_id=name,
         again=again or (before is not None and before.again),
@@ -180,7 +180,7 @@ def pause(call: Call, arguments: Rest) -> Outcome:
     return call.commit(decide)
 
 
-class Resumed(Struct, frozen=True, kw_only=True):
+class ResumedFeatures(Struct, frozen=True, kw_only=True):
     resumed: tuple[str, ...]
     """What was taken back: features, or `*` for everything; empty when nothing rested."""
     still_paused: tuple[str, ...]
@@ -197,7 +197,7 @@ def resume(call: Call, arguments: Rest) -> Outcome:
         for key in ended:
             tx.remove(Pause, key)
             tx.append(call.event("run_resumed", None if key == Pause.all else FeatureId(key)))
-        return Resumed(resumed=tuple(ended), still_paused=tuple(key for key in keys if key not in ended))
+        return ResumedFeatures(resumed=tuple(ended), still_paused=tuple(key for key in keys if key not in ended))
 
     return call.commit(decide)
 
@@ -257,7 +257,7 @@ TOOLS = (
         name="run.resume",
         summary="Take a pause back: that of one feature, or every one.",
         arguments=Rest,
-        output=Resumed,
+        output=ResumedFeatures,
         roles=COORDINATORS,
         run=resume,
         mutates=True,
