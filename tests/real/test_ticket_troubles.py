@@ -20,8 +20,8 @@ from aop.core.ids import RunId
 from aop.core.redaction.redactor import Redactor
 from aop.reviews.report import CodeReviewReport
 from aop.testing.scripted_model import ScriptedModel, Step, answers, calls
-from aop.tickets.dry_run import DirectRun
 from aop.tickets.review.pipeline import CodeReviewerAgent
+from aop.tickets.runs.dry_run import DirectRun
 from aop.tickets.scaffold.pipeline import ScaffolderAgent
 from aop.tickets.steps import Desk
 from tests.adapters.tickets.test_systems import children_of

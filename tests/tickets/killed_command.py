@@ -22,10 +22,10 @@ class KillingLedger(TicketLedger):
         super().__init__(path)
         self._step = step
 
-    def step_done(self, run_id: RunId, name: str, at: str, outcome: Json) -> None:
+    def record_step(self, run_id: RunId, name: str, at: str, outcome: Json) -> None:
         if name == self._step:
             os.kill(os.getpid(), signal.SIGKILL)
-        super().step_done(run_id, name, at, outcome)
+        super().record_step(run_id, name, at, outcome)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from aop.adapters.machine.clock import SystemClock
 from aop.adapters.tickets.ledger import TicketLedger
+from aop.adapters.tickets.run_files import RunFiles
 from aop.adapters.tickets.setup.assembly import ticket_desk
-from aop.adapters.tickets.work import PRODUCTS, TicketWork
 from aop.brains.budgets import CallLimits
 from aop.brains.prices import Price, Prices
 from aop.brains.structured_answer import ModelBrain
@@ -22,6 +22,7 @@ from aop.core.errors import Json
 from aop.core.ids import RunId
 from aop.core.redaction.redactor import Redactor
 from aop.testing.scripted_model import NAME
+from aop.tickets.runs.runner import PRODUCTS, TicketRunner
 from tests.tickets.local_worlds import KEY, PAGE
 from tests.tickets.shaken_worlds import WAYS, DiligentModel
 
@@ -33,10 +34,10 @@ class KillingLedger(TicketLedger):
         super().__init__(path)
         self._step = step
 
-    def step_done(self, run_id: RunId, name: str, at: str, outcome: Json) -> None:
+    def record_step(self, run_id: RunId, name: str, at: str, outcome: Json) -> None:
         if name == self._step:
             os.kill(os.getpid(), signal.SIGKILL)
-        super().step_done(run_id, name, at, outcome)
+        super().record_step(run_id, name, at, outcome)
 
 
 def main(name: str, folder: Path, step: str) -> None:
@@ -58,9 +59,9 @@ def main(name: str, folder: Path, step: str) -> None:
     with ticket_desk(environ, PRODUCTS[way.kind], brain, ledger, Redactor()) as desk:
 
         async def work() -> str:
-            doing = TicketWork(way.kind, desk, ledger)
-            run_id, ticket = await doing.started(KEY)
-            return str((await doing.carried_out(run_id, KEY, ticket))["outcome"])
+            runner = TicketRunner(way.kind, desk, ledger, RunFiles(ledger.working_folder))
+            run_id, ticket = await runner.start(KEY)
+            return str((await runner.carry_out(run_id, KEY, ticket))["outcome"])
 
         sys.stdout.write(asyncio.run(work()))
 

@@ -15,11 +15,11 @@ from aop.adapters.machine.clock import SystemClock, new_id
 from aop.adapters.tickets.ledger import TicketLedger
 from aop.adapters.tickets.mcp.failures import refusal
 from aop.adapters.tickets.mcp.upstream import Upstream
+from aop.adapters.tickets.run_files import RunFiles
 from aop.adapters.tickets.systems.local.database import LocalAnswer
 from aop.adapters.tickets.systems.local.repositories import PushedFile
 from aop.adapters.tickets.systems.local.server import Local
 from aop.adapters.tickets.systems.local_ports import LocalDocs, LocalTracker, LocalVcs
-from aop.adapters.tickets.work import TicketWork
 from aop.brains.budgets import CallLimits
 from aop.brains.conversation import Observation, Offer, Reply, Request
 from aop.brains.prices import Price, Prices
@@ -30,6 +30,7 @@ from aop.reviews.report import ReviewVerdict
 from aop.testing.scripted_model import NAME, answers, calls
 from aop.tickets.mission.blocks import ReviewParams, review_params_block
 from aop.tickets.review.answer import TicketReview
+from aop.tickets.runs.runner import TicketRunner
 from aop.tickets.steps import Desk, TicketSettings
 from tests.tickets.local_worlds import BRANCH, KEY, PAGE, PROJECT, local_world
 from tests.tickets.mission.test_blocks import BLOCK, fenced
@@ -211,9 +212,9 @@ def worked(
     )
 
     async def work() -> Any:
-        doing = TicketWork(way.kind, desk, ledger)
-        run_id, ticket = await doing.started(KEY)
-        return await doing.carried_out(run_id, KEY, ticket)
+        runner = TicketRunner(way.kind, desk, ledger, RunFiles(ledger.working_folder))
+        run_id, ticket = await runner.start(KEY)
+        return await runner.carry_out(run_id, KEY, ticket)
 
     return asyncio.run(work()), upstream.calls
 

@@ -55,7 +55,7 @@ def test_a_moved_ticket_is_scaffolded_and_a_delivery_that_comes_again_gets_the_s
         # What the delivery said of the ticket is not what it says; the ticket itself was read.
         assert (place.ticket["status"], place.commits()[0]) == ("In Review", "SHOP-12: Scaffold orders")
         late = post(server, SCAFFOLD, delivery(sent=1_600_000_000_000))
-        assert late == (200, {"status": "ignored", "reason": "A newer delivery of this ticket came before."})
+        assert late == (200, {"status": "ignored", "reason": "A newer delivery for this ticket has arrived."})
         keyed = {"Content-Type": "application/json", "X-API-KEY": SECRET}
         again = post(server, SCAFFOLD, delivery(sent=1_800_000_000_000), keyed)
         assert again == (202, {"status": "accepted", "run_id": "scaffold-SHOP-12-2"})

@@ -20,11 +20,11 @@ from aop.tickets.ports import DocsPort, TrackerPort, VcsPort
 COMMENT_CHARS = 30_000
 """What trackers take: Jira has 32,767."""
 
-TicketPipeline: TypeAlias = Callable[[Steps, Json], Awaitable[Json]]
-"""The work on one ticket, from the ticket's text to its ending."""
-
 Ending: TypeAlias = dict[str, Any]
 """What a run returns; `outcome` says in one word how it ended."""
+
+TicketPipeline: TypeAlias = Callable[[Steps, Json], Awaitable[Ending]]
+"""The work on one ticket, from the ticket's text to its ending."""
 
 
 class TicketSettings(Struct, frozen=True, kw_only=True):
@@ -47,10 +47,10 @@ class TicketSettings(Struct, frozen=True, kw_only=True):
 class Ledger(Protocol):
     """Where people look up what became of a run; to tell it the same twice changes nothing."""
 
-    def step_done(self, run_id: RunId, name: str, at: str, outcome: Json) -> None:
+    def record_step(self, run_id: RunId, name: str, at: str, outcome: Json) -> None:
         """Keep what a step returned or was refused, without secrets."""
 
-    def ended(self, run_id: RunId, at: str, state: str) -> None:
+    def record_end(self, run_id: RunId, at: str, state: str) -> None:
         """Keep how a run ended."""
 
 
@@ -155,7 +155,7 @@ class TicketSteps:
             ending = await path()
         except StepFailed as failure:
             ending = await failed(failure)
-        self._desk.ledger.ended(self._run.run_id, timestamp(self._desk.clock.now()), ending["outcome"])
+        self._desk.ledger.record_end(self._run.run_id, timestamp(self._desk.clock.now()), ending["outcome"])
         return ending
 
     async def _outcome(self, name: str, act: Callable[[], Awaitable[Any]]) -> Json:
@@ -168,5 +168,5 @@ class TicketSteps:
             broken = InternalError("A part of AOP broke; what it knows of it is in its own log.")
             outcome = {"error": broken.as_error()}
         shown = masked(outcome, self._desk.redact)
-        self._desk.ledger.step_done(self._run.run_id, name, timestamp(self._desk.clock.now()), shown)
+        self._desk.ledger.record_step(self._run.run_id, name, timestamp(self._desk.clock.now()), shown)
         return outcome

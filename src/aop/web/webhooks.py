@@ -12,8 +12,6 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from aop.adapters.tickets.deliveries import DUPLICATE, Taken, take
-from aop.adapters.tickets.ledger import TicketLedger
 from aop.core.errors import (
     Refusal,
     WebhookDisabled,
@@ -26,6 +24,8 @@ from aop.core.errors import (
 )
 from aop.core.ids import RunId
 from aop.kernel.gateway.calls import refused
+from aop.tickets.runs.deliveries import DUPLICATE, AcceptedDelivery, accept_delivery
+from aop.tickets.runs.storage import RunLedger
 from aop.tickets.webhook_deliveries import DeliveryRules, Ignored, judged, offered_proof
 
 PATHS: Mapping[str, str] = {
@@ -53,7 +53,7 @@ class WebhookIntake(Struct, frozen=True, kw_only=True):
 
     secret: str
     rules: Mapping[str, DeliveryRules]
-    ledger: TicketLedger
+    ledger: RunLedger
     most_waiting: int
     refusals: Mapping[str, Refusal]
     """Why a kind of work cannot be done here."""
@@ -85,7 +85,7 @@ def _endpoint(kind: str, intake: WebhookIntake | None) -> Callable[[Request], ob
     return endpoint
 
 
-async def _answered(kind: str, intake: WebhookIntake, request: Request) -> Taken | Ignored:
+async def _answered(kind: str, intake: WebhookIntake, request: Request) -> AcceptedDelivery | Ignored:
     """Look at what costs nothing first, and at what the body says only if it is authentic."""
     headers = request.headers
     proof = offered_proof(headers.getlist("x-hub-signature"), headers.getlist("x-api-key"))
@@ -105,14 +105,16 @@ async def _answered(kind: str, intake: WebhookIntake, request: Request) -> Taken
         *(f"id:{name[:200]}" for name in headers.getlist("x-atlassian-webhook-identifier")),
     ]
 
-    def taken() -> Taken | Ignored:
-        answer = take(intake.ledger, kind, wanted, names, at=intake.now(), most_waiting=intake.most_waiting)
-        # Also of a delivery that came before: whoever took it may have ended before the run was handed on.
-        if isinstance(answer, Taken) and (answer.status != DUPLICATE or intake.ledger.is_active(answer.run_id)):
+    def accept() -> AcceptedDelivery | Ignored:
+        answer = accept_delivery(intake.ledger, kind, wanted, names, at=intake.now(), most_waiting=intake.most_waiting)
+        # A duplicate too: the process that accepted it may have ended before it queued the run.
+        if isinstance(answer, AcceptedDelivery) and (
+            answer.status != DUPLICATE or intake.ledger.is_active(answer.run_id)
+        ):
             intake.submit(kind, answer.run_id, wanted.key)
         return answer
 
-    return await asyncio.to_thread(taken)
+    return await asyncio.to_thread(accept)
 
 
 def _check_encoding(request: Request) -> None:

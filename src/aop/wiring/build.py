@@ -264,7 +264,7 @@ def build_ticket_desk(settings: Settings, ledger: Ledger, kind: str) -> Iterator
     Raises: TicketSettingMissing, TicketProviderUnsupported, and what `build_brain` raises.
     """
     from aop.adapters.tickets.setup.assembly import ticket_desk
-    from aop.adapters.tickets.work import PRODUCTS
+    from aop.tickets.runs.runner import PRODUCTS
 
     brain = build_brain(settings, product=PRODUCTS[kind])
     with ticket_desk(settings.environ, PRODUCTS[kind], brain, ledger, Redactor(settings.secrets)) as desk:

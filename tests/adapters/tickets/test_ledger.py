@@ -27,9 +27,9 @@ INSERT INTO runs VALUES
 
 
 def ended(ledger: TicketLedger, at: str) -> str:
-    run_id = ledger.opened("scaffold", KEY, at)
-    ledger.step_done(run_id, "parse", at, {"value": 1})
-    ledger.ended(run_id, at, "scaffolded")
+    run_id = ledger.open_run("scaffold", KEY, at)
+    ledger.record_step(run_id, "parse", at, {"value": 1})
+    ledger.record_end(run_id, at, "scaffolded")
     return run_id
 
 
@@ -37,7 +37,7 @@ def test_runs_that_ended_long_ago_go_with_gc_and_their_numbers_are_not_used_agai
     root = make_repository(tmp_path / "repo")
     ledger = TicketLedger(root / ".aop" / "tickets" / "ledger.db")
     old, new = ended(ledger, OLD), ended(ledger, NEW)
-    waiting = ledger.opened("review", KEY, OLD)
+    waiting = ledger.open_run("review", KEY, OLD)
     shown = run_aop(root, "gc")
     assert (shown.code, shown.out) == (3, f"ticket_run  {old}\n")
     assert len(ledger.runs()) == 3
@@ -45,7 +45,7 @@ def test_runs_that_ended_long_ago_go_with_gc_and_their_numbers_are_not_used_agai
     assert [run["run_id"] for run in ledger.runs()] == [waiting, new]
     with pytest.raises(TicketRunNotFound):
         ledger.run(old)
-    assert ledger.opened("scaffold", KEY, NEW) == "scaffold-SHOP-12-3"
+    assert ledger.open_run("scaffold", KEY, NEW) == "scaffold-SHOP-12-3"
 
 
 def test_a_repository_without_tickets_gets_no_ledger_from_gc(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_a_ledger_of_the_first_shape_forgets_the_tickets_and_counts_on(tmp_path:
         connection.executescript(FIRST_SHAPE)
     ledger = TicketLedger(path)
     assert ledger.run("scaffold-SHOP-12-1")["payload"] is None
-    assert ledger.opened("scaffold", KEY, OLD) == "scaffold-SHOP-12-2"
+    assert ledger.open_run("scaffold", KEY, OLD) == "scaffold-SHOP-12-2"
 
 
 def test_what_was_kept_of_a_run_that_ended_goes_when_the_next_one_begins(tmp_path: Path) -> None:

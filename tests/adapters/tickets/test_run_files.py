@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from aop.adapters.tickets.run_files import FileRun, taken_up
+from aop.adapters.tickets.run_files import FileRun, RunFiles
 from aop.core.errors import Fault, TicketRunBusy
 from aop.core.ids import RunId
 
@@ -31,14 +31,14 @@ def played(run: FileRun, did: list[str], *names: str) -> list[Any]:
 
 def test_a_step_that_is_done_is_not_done_again_and_one_that_was_cut_off_is(tmp_path: Path) -> None:
     did: list[str] = []
-    with taken_up(tmp_path / "runs", RUN) as run:
+    with RunFiles(tmp_path / "runs").lock(RUN) as run:
         played(run, did, "one", "two")
     (kept,) = (tmp_path / "runs").iterdir()
     assert kept.stat().st_mode & 0o777 == 0o600
     kept.write_bytes(kept.read_bytes()[:-4])
-    with taken_up(tmp_path / "runs", RUN) as run:
+    with RunFiles(tmp_path / "runs").lock(RUN) as run:
         assert played(run, did, "one", "two", "three") == [{"did": "one"}, {"did": "two"}, {"did": "three"}]
-    with taken_up(tmp_path / "runs", RUN) as run:
+    with RunFiles(tmp_path / "runs").lock(RUN) as run:
         played(run, did, "one", "two", "three")
         run.forget()
     assert did == ["one", "two", "two", "three"]
@@ -46,12 +46,12 @@ def test_a_step_that_is_done_is_not_done_again_and_one_that_was_cut_off_is(tmp_p
 
 
 def test_a_run_has_one_worker_at_a_time(tmp_path: Path) -> None:
-    with taken_up(tmp_path, RUN), pytest.raises(TicketRunBusy), taken_up(tmp_path, RUN):
+    with RunFiles(tmp_path).lock(RUN), pytest.raises(TicketRunBusy), RunFiles(tmp_path).lock(RUN):
         pass
 
 
 def test_steps_in_another_order_than_they_were_done_break_the_run(tmp_path: Path) -> None:
-    with taken_up(tmp_path, RUN) as run:
+    with RunFiles(tmp_path).lock(RUN) as run:
         played(run, [], "one")
-    with taken_up(tmp_path, RUN) as run, pytest.raises(Fault, match="was `one`, and is `two` now"):
+    with RunFiles(tmp_path).lock(RUN) as run, pytest.raises(Fault, match="was `one`, and is `two` now"):
         played(run, [], "two")

@@ -14,11 +14,11 @@ from aop.core.errors import RemoteRejected
 from aop.core.ids import RunId
 from aop.reviews.report import CodeReviewReport, Finding, ReviewVerdict, Severity
 from aop.testing.scripted_model import ScriptedModel, Step, answers
-from aop.tickets.dry_run import DRY_RUN, DirectRun
 from aop.tickets.mission.blocks import review_params_block
 from aop.tickets.ports import MergeRequest, PublishedNote
 from aop.tickets.review.notes import missing_notes
 from aop.tickets.review.pipeline import CodeReviewerAgent
+from aop.tickets.runs.dry_run import DRY_RUN, DirectRun
 from aop.tickets.steps import TicketSettings
 from tests.brains import endpoints
 from tests.cli.tickets.test_ticket import Place

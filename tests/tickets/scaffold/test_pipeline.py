@@ -19,8 +19,8 @@ from aop.core.errors import Fault, RemoteUnavailable
 from aop.core.redaction.redactor import Redactor
 from aop.reviews.report import CodeReviewReport
 from aop.testing.scripted_model import NAME, ScriptedModel, Step, answers, says
-from aop.tickets.dry_run import DirectRun, ForgetfulLedger
 from aop.tickets.ports import KnownTool, MergeRequest, PublishedNote, Ticket
+from aop.tickets.runs.dry_run import DirectRun, ForgetfulLedger
 from aop.tickets.scaffold.pipeline import ScaffolderAgent
 from aop.tickets.scaffold_plan import PlannedFile, ScaffoldPlan
 from aop.tickets.steps import Desk, TicketSettings

@@ -1,8 +1,10 @@
-"""What became of the runs of tickets, in a SQLite file that can be read while they go on."""
+"""Ledger of ticket runs: a SQLite file that can be read while they go on."""
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +13,10 @@ import msgspec
 from aop.adapters.storage.small_database import SmallDatabase
 from aop.core.errors import Json, TicketRunNotFound
 from aop.core.ids import RunId
-
-ACTIVE, BROKEN = "active", "broken"
+from aop.tickets.runs.storage import ACTIVE, StorageFailed
 
 _SHAPE = 3
-"""The shape of the file. Number 0 kept tickets as they were, secrets included; numbers of runs were counted until 2."""
+"""The version of the file. Version 0 stored tickets with their secrets; until 2 the number of a run was counted."""
 _TABLES = """
 CREATE TABLE IF NOT EXISTS runs (
     number INTEGER PRIMARY KEY, run_id TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, ticket TEXT NOT NULL,
@@ -35,51 +36,58 @@ CREATE INDEX IF NOT EXISTS runs_by_state ON runs (state);
 
 
 class TicketLedger(SmallDatabase):
-    """Implements `aop.tickets.steps.Ledger`. What it is told to keep must be without secrets."""
+    """Implements `aop.tickets.runs.storage.RunLedger`. Callers mask secrets before they store anything."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, _SHAPE, _bring_to_shape)
 
     @property
     def working_folder(self) -> Path:
-        """Return the folder with what runs that go on need."""
+        """Return the folder with the steps of the runs that have not ended."""
         return self.path.parent / "runs"
 
-    def opened(self, kind: str, ticket: str, at: str) -> RunId:
-        """Return the run of a ticket that has not ended; else a new one."""
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        try:
+            with super().transaction() as rows:
+                yield rows
+        except sqlite3.Error as error:
+            raise StorageFailed(f"The ledger of ticket runs: {error}.") from error
+
+    @contextmanager
+    def deliveries(self) -> Iterator[SqlDeliveryRows]:
         with self.transaction() as rows:
-            return open_run(rows, kind, ticket, at)[0]
+            yield SqlDeliveryRows(rows)
+
+    def open_run(self, kind: str, ticket: str, at: str) -> RunId:
+        with self.deliveries() as rows:
+            return rows.open_run(kind, ticket, at)[0]
 
     def active(self) -> list[tuple[str, str, RunId]]:
-        """Return the kind, the ticket and the id of each run that has not ended, the oldest first."""
         with self.transaction() as rows:
             query = "SELECT kind, ticket, run_id FROM runs WHERE state = ? ORDER BY number"
             return [(row["kind"], row["ticket"], RunId(row["run_id"])) for row in rows.execute(query, [ACTIVE])]
 
-    def took(self, run_id: RunId, ticket: Json) -> None:
-        """Keep the ticket as a run began with it."""
-        with self.transaction() as rows:
-            kept = msgspec.json.encode(ticket).decode()
-            rows.execute("UPDATE runs SET payload = ? WHERE run_id = ?", [kept, run_id])
-
     def is_active(self, run_id: RunId) -> bool:
-        """Tell whether a run has not ended."""
         with self.transaction() as rows:
             query = "SELECT 1 FROM runs WHERE run_id = ? AND state = ?"
             return rows.execute(query, [run_id, ACTIVE]).fetchone() is not None
 
-    def unfinished(self, kind: str, ticket: str) -> bool:
-        """Tell whether a run of a ticket was interrupted."""
+    def has_active_run(self, kind: str, ticket: str) -> bool:
         with self.transaction() as rows:
-            query = "SELECT 1 FROM runs WHERE kind = ? AND ticket = ? AND state = ?"
-            return rows.execute(query, [kind, ticket, ACTIVE]).fetchone() is not None
+            return _active_run(rows, kind, ticket) is not None
 
-    def step_done(self, run_id: RunId, name: str, at: str, outcome: Json) -> None:
+    def record_ticket(self, run_id: RunId, ticket: Json) -> None:
         with self.transaction() as rows:
-            kept = msgspec.json.encode(outcome).decode()
-            rows.execute("INSERT OR REPLACE INTO steps VALUES (?, ?, ?, ?)", [run_id, name, at, kept])
+            text = msgspec.json.encode(ticket).decode()
+            rows.execute("UPDATE runs SET payload = ? WHERE run_id = ?", [text, run_id])
 
-    def ended(self, run_id: RunId, at: str, state: str) -> None:
+    def record_step(self, run_id: RunId, name: str, at: str, outcome: Json) -> None:
+        with self.transaction() as rows:
+            text = msgspec.json.encode(outcome).decode()
+            rows.execute("INSERT OR REPLACE INTO steps VALUES (?, ?, ?, ?)", [run_id, name, at, text])
+
+    def record_end(self, run_id: RunId, at: str, state: str) -> None:
         with self.transaction() as rows:
             rows.execute(
                 "UPDATE runs SET state = ?, ended = ? WHERE run_id = ? AND state = ?", [state, at, run_id, ACTIVE]
@@ -129,19 +137,49 @@ def _bring_to_shape(connection: sqlite3.Connection, found: int) -> None:
         connection.execute("UPDATE runs SET payload = 'null'")
 
 
-def open_run(rows: sqlite3.Connection, kind: str, ticket: str, at: str) -> tuple[RunId, bool]:
-    """Return the run of a ticket that has not ended, or a new one; and whether it is new."""
+def _active_run(rows: sqlite3.Connection, kind: str, ticket: str) -> RunId | None:
     query = "SELECT run_id FROM runs WHERE kind = ? AND ticket = ? AND state = ?"
     found = rows.execute(query, [kind, ticket, ACTIVE]).fetchone()
-    if found is not None:
-        return RunId(found["run_id"]), False
-    # A number is never used again, not even when its run is forgotten: what it wrote still has its mark.
-    rows.execute("INSERT OR IGNORE INTO numbers VALUES (?, ?, 0)", [kind, ticket])
-    rows.execute("UPDATE numbers SET last = last + 1 WHERE kind = ? AND ticket = ?", [kind, ticket])
-    number = rows.execute("SELECT last FROM numbers WHERE kind = ? AND ticket = ?", [kind, ticket]).fetchone()[0]
-    run_id = f"{kind}-{ticket}-{number}"
-    rows.execute(
-        "INSERT INTO runs (run_id, kind, ticket, payload, began, state) VALUES (?, ?, ?, 'null', ?, ?)",
-        [run_id, kind, ticket, at, ACTIVE],
-    )
-    return RunId(run_id), True
+    return None if found is None else RunId(found["run_id"])
+
+
+class SqlDeliveryRows:
+    """Implements `aop.tickets.runs.storage.DeliveryRows`."""
+
+    def __init__(self, rows: sqlite3.Connection) -> None:
+        self._rows = rows
+
+    def run_of(self, kind: str, name: str) -> RunId | None:
+        query = "SELECT run_id FROM deliveries WHERE name = ?"
+        found = self._rows.execute(query, [f"{kind}:{name}"]).fetchone()
+        return None if found is None else RunId(found["run_id"])
+
+    def newest_sent(self, kind: str, ticket: str) -> int:
+        query = "SELECT MAX(sent) FROM deliveries WHERE kind = ? AND ticket = ?"
+        return self._rows.execute(query, [kind, ticket]).fetchone()[0] or 0
+
+    def count_active(self) -> int:
+        count: int = self._rows.execute("SELECT COUNT(*) FROM runs WHERE state = ?", [ACTIVE]).fetchone()[0]
+        return count
+
+    def open_run(self, kind: str, ticket: str, at: str) -> tuple[RunId, bool]:
+        found = _active_run(self._rows, kind, ticket)
+        if found is not None:
+            return found, False
+        # A number is never used again, even after its run is deleted: what the run wrote still has its marker.
+        self._rows.execute("INSERT OR IGNORE INTO numbers VALUES (?, ?, 0)", [kind, ticket])
+        self._rows.execute("UPDATE numbers SET last = last + 1 WHERE kind = ? AND ticket = ?", [kind, ticket])
+        query = "SELECT last FROM numbers WHERE kind = ? AND ticket = ?"
+        number = self._rows.execute(query, [kind, ticket]).fetchone()[0]
+        run_id = RunId(f"{kind}-{ticket}-{number}")
+        self._rows.execute(
+            "INSERT INTO runs (run_id, kind, ticket, payload, began, state) VALUES (?, ?, ?, 'null', ?, ?)",
+            [run_id, kind, ticket, at, ACTIVE],
+        )
+        return run_id, True
+
+    def add(self, kind: str, ticket: str, names: Sequence[str], run_id: RunId, *, sent: int, at: str) -> None:
+        self._rows.executemany(
+            "INSERT INTO deliveries VALUES (?, ?, ?, ?, ?, ?)",
+            [[f"{kind}:{name}", kind, ticket, run_id, sent, at] for name in names],
+        )

@@ -1,7 +1,7 @@
-"""A run of a ticket that outlives its process: a file of its own, with what each finished step returned.
+"""Run files: one file for each ticket run that has not ended, with the results of its finished steps.
 
-The file holds what the next step needs, secrets included: only its owner can read it, and it goes when the run ends.
-Its lock says who works on the run, and ends with that process.
+The file holds what the next step needs, secrets included: only its owner can read it, and it is deleted when the run
+ends. Its lock belongs to the process that works on the run, and ends with that process.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from aop.core.ids import RunId
 SUFFIX = ".steps"
 
 
-class _Done(Struct, frozen=True):
+class _FinishedStep(Struct, frozen=True):
     step: str
     outcome: Any
 
 
 class FileRun:
-    """Implements `aop.core.run.Steps`."""
+    """Implements `aop.tickets.runs.storage.StoredRun`."""
 
     def __init__(self, run_id: RunId, path: Path, descriptor: int) -> None:
         self.run_id = run_id
@@ -38,7 +38,6 @@ class FileRun:
         self._at = 0
 
     async def step(self, name: str, do: Callable[[], Awaitable[Json]]) -> Json:
-        """Do something once; its result is on the disk before anybody gets it."""
         at, self._at = self._at, self._at + 1
         if at < len(self._known):
             if self._known[at].step != name:
@@ -46,55 +45,53 @@ class FileRun:
             known: Json = self._known[at].outcome
             return known
         outcome = await do()
-        _write_whole(self._descriptor, msgspec.json.encode(_Done(name, outcome)) + b"\n")
+        _write_whole(self._descriptor, msgspec.json.encode(_FinishedStep(name, outcome)) + b"\n")
         return outcome
 
     def forget(self) -> None:
-        """Remove what is kept of it."""
         self._path.unlink(missing_ok=True)
 
 
-@contextmanager
-def taken_up(folder: Path, run_id: RunId) -> Iterator[FileRun]:
-    """Have a run as far as it got; nobody else has it meanwhile.
+class RunFiles:
+    """Implements `aop.tickets.runs.storage.StoredRuns`: the run files of one folder."""
 
-    Whoever waited for it must look whether it ended meanwhile.
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
 
-    Raises: TicketRunBusy.
-    """
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    path = folder / f"{run_id}{SUFFIX}"
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
+    @contextmanager
+    def lock(self, run_id: RunId) -> Iterator[FileRun]:
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path = self._path(run_id)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise TicketRunBusy(f"Another process works on `{run_id}`.", run=run_id) from error
-        _sync_folder(folder)
-        yield FileRun(run_id, path, descriptor)
-    finally:
-        os.close(descriptor)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise TicketRunBusy(f"Another process works on `{run_id}`.", run=run_id) from error
+            _sync_folder(self._folder)
+            yield FileRun(run_id, path, descriptor)
+        finally:
+            os.close(descriptor)
+
+    def ids(self) -> list[RunId]:
+        return [RunId(path.name.removesuffix(SUFFIX)) for path in sorted(self._folder.glob(f"*{SUFFIX}"))]
+
+    def remove(self, run_id: RunId) -> None:
+        self._path(run_id).unlink(missing_ok=True)
+
+    def _path(self, run_id: RunId) -> Path:
+        return self._folder / f"{run_id}{SUFFIX}"
 
 
-def kept_runs(folder: Path) -> list[RunId]:
-    """Return the runs of which something is kept."""
-    return [RunId(path.name.removesuffix(SUFFIX)) for path in sorted(folder.glob(f"*{SUFFIX}"))]
-
-
-def forget_run(folder: Path, run_id: RunId) -> None:
-    """Remove what is kept of a run."""
-    (folder / f"{run_id}{SUFFIX}").unlink(missing_ok=True)
-
-
-def _read(descriptor: int) -> list[_Done]:
-    """Return the steps that were done; a line that a dying process did not finish is cut off."""
+def _read(descriptor: int) -> list[_FinishedStep]:
+    """Return the finished steps; a last line that a killed process left incomplete is cut off."""
     with open(os.dup(descriptor), "rb") as file:
         file.seek(0)
         kept = file.read()
     whole = kept[: kept.rfind(b"\n") + 1]
     if len(whole) < len(kept):
         os.ftruncate(descriptor, len(whole))
-    return msgspec.json.decode(b"[" + b",".join(whole.splitlines()) + b"]", type=list[_Done])
+    return msgspec.json.decode(b"[" + b",".join(whole.splitlines()) + b"]", type=list[_FinishedStep])
 
 
 def _write_whole(descriptor: int, line: bytes) -> None:

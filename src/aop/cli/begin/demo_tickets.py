@@ -17,15 +17,16 @@ from aop.adapters.git.repository import open_repository
 from aop.adapters.models.rehearsed import RehearsedBrain
 from aop.adapters.projects.sample_repository import sample_files
 from aop.adapters.tickets.ledger import TicketLedger
+from aop.adapters.tickets.run_files import RunFiles
 from aop.adapters.tickets.sample import STANDARDS, SampleTickets, below
 from aop.adapters.tickets.setup.assembly import ticket_desk
-from aop.adapters.tickets.work import PRODUCTS, TicketWork
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.terminal import Terminal
 from aop.cli.tickets.ticket import LEDGER
 from aop.core.errors import Fault, Json
 from aop.core.redaction.redactor import Redactor
 from aop.tickets.review.answer import TicketReview
+from aop.tickets.runs.runner import PRODUCTS, TicketRunner
 from aop.tickets.scaffold_plan import ScaffoldPlan
 
 KEY = "SHOP-12"
@@ -103,9 +104,9 @@ class _Story:
         with ticket_desk(self._environ, PRODUCTS[kind], RehearsedBrain(self._answers()), self._ledger, redact) as desk:
 
             async def work() -> Mapping[str, Any]:
-                doing = TicketWork(kind, desk, self._ledger)
-                run_id, ticket = await doing.started(KEY)
-                return await doing.carried_out(run_id, KEY, ticket)
+                runner = TicketRunner(kind, desk, self._ledger, RunFiles(self._ledger.working_folder))
+                run_id, ticket = await runner.start(KEY)
+                return await runner.carry_out(run_id, KEY, ticket)
 
             ending = asyncio.run(work())
         if ending["outcome"] == "failed":

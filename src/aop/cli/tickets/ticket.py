@@ -13,7 +13,7 @@ import msgspec
 
 from aop.adapters.git.repository import open_repository
 from aop.adapters.tickets.ledger import TicketLedger
-from aop.adapters.tickets.work import PRODUCTS, TicketWork, pipeline_of
+from aop.adapters.tickets.run_files import RunFiles
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.terminal import Terminal
 from aop.cli.tickets.texts import run_text, runs_text
@@ -21,6 +21,7 @@ from aop.core.errors import InvalidCliArgs, Json
 from aop.core.ids import RunId
 from aop.core.text.visible import visible
 from aop.tickets.mission.keys import ticket_key
+from aop.tickets.runs.runner import PRODUCTS, TicketRunner
 from aop.wiring.build import Settings, build_ticket_desk
 
 LEDGER = ".aop/tickets/ledger.db"
@@ -67,10 +68,10 @@ def carry_out(kind: str, key: str, settings: Settings, ledger: TicketLedger, ter
     """Carry out a run; one of the same ticket that was interrupted is taken up again in place of a new one."""
 
     async def work() -> tuple[RunId, Mapping[str, Any]]:
-        doing = TicketWork(kind, desk, ledger)
-        run_id, ticket = await doing.started(key)
+        runner = TicketRunner(kind, desk, ledger, RunFiles(ledger.working_folder))
+        run_id, ticket = await runner.start(key)
         terminal.say(f"Run {run_id}; if it is interrupted, the same command goes on with it.")
-        return run_id, await doing.carried_out(run_id, key, ticket)
+        return run_id, await runner.carry_out(run_id, key, ticket)
 
     with ledger.held_open(), build_ticket_desk(settings, ledger, kind) as desk:
         run_id, ending = asyncio.run(work())
@@ -78,19 +79,11 @@ def carry_out(kind: str, key: str, settings: Settings, ledger: TicketLedger, ter
 
 
 def _dry_run(kind: str, key: str, settings: Settings, terminal: Terminal) -> int:
-    from aop.tickets.dry_run import DirectRun, DryTracker, DryVcs, ForgetfulLedger
+    from aop.tickets.runs.dry_run import ForgetfulLedger, dry_run
 
     writes: list[Mapping[str, Json]] = []
     with build_ticket_desk(settings, ForgetfulLedger(), kind) as desk:
-        dry = msgspec.structs.replace(
-            desk, tracker=DryTracker(desk.tracker, writes.append), vcs=DryVcs(desk.vcs, writes.append)
-        )
-
-        async def play() -> Any:
-            ticket = await desk.tracker.get_ticket(key)
-            return await pipeline_of(kind)(dry)(DirectRun(), msgspec.to_builtins(ticket))
-
-        ending = asyncio.run(play())
+        ending = asyncio.run(dry_run(kind, key, desk, writes.append))
     failed, shown = ending["outcome"] == "failed", list[Json](writes)
     if not terminal.json:
         would = f" fail at the step `{ending['step']}`, and write" if failed else ""

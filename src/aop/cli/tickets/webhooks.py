@@ -11,11 +11,13 @@ from starlette.routing import Route
 
 from aop.adapters.machine.clock import SystemClock
 from aop.adapters.tickets.ledger import TicketLedger
+from aop.adapters.tickets.loop_thread import BackgroundLoop
+from aop.adapters.tickets.run_files import RunFiles
 from aop.adapters.tickets.setup.webhook_settings import webhook_settings
-from aop.adapters.tickets.workers import TicketWorkers
 from aop.cli.tickets.ticket import LEDGER
 from aop.core.clock import timestamp
 from aop.core.redaction.redactor import Redactor
+from aop.tickets.runs.pool import RunnerPool
 from aop.web.webhooks import PATHS, WebhookIntake, webhook_routes
 from aop.wiring.build import Settings, build_ticket_desk, make_ready_for_threads
 
@@ -32,13 +34,15 @@ def served_webhooks(root: Path, settings: Settings, log: Callable[[str], None]) 
         return
     redact = Redactor(settings.secrets)
     ledger = TicketLedger(root / LEDGER)
-    workers = TicketWorkers(
+    pool = RunnerPool(
         ledger,
+        RunFiles(ledger.working_folder),
         partial(build_ticket_desk, settings, ledger),
+        BackgroundLoop(),
         at_once=wanted.at_once,
         log=lambda line: log(f"aop: {redact(line)}"),
     )
-    for kind, refusal in workers.refusals.items():
+    for kind, refusal in pool.refusals.items():
         log(f"aop: {PATHS[kind]} takes nothing: {redact(refusal.message)} [{refusal.code}]")
     clock = SystemClock()
     intake = WebhookIntake(
@@ -46,14 +50,14 @@ def served_webhooks(root: Path, settings: Settings, log: Callable[[str], None]) 
         rules=wanted.rules,
         ledger=ledger,
         most_waiting=wanted.most_waiting,
-        refusals=workers.refusals,
-        submit=workers.submit,
+        refusals=pool.refusals,
+        submit=pool.submit,
         now=lambda: timestamp(clock.now()),
     )
     make_ready_for_threads()
     with ledger.held_open():
-        workers.start()
+        pool.start()
         try:
             yield webhook_routes(intake)
         finally:
-            workers.close()
+            pool.close()

@@ -41,7 +41,7 @@ from aop.tickets.review.answer import (
 )
 from aop.tickets.review.diff_parts import diff_excerpts
 from aop.tickets.review.prompt import ReviewSubject, review_prompt
-from aop.tickets.steps import Desk, StepFailed, TicketSteps
+from aop.tickets.steps import Desk, Ending, StepFailed, TicketSteps
 
 KIND = "review"
 
@@ -54,7 +54,7 @@ class CodeReviewerAgent:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
 
-    async def review(self, run: Steps, payload: Json) -> Json:
+    async def review(self, run: Steps, payload: Json) -> Ending:
         """Carry out one run; its payload is the ticket as it was when the run was asked for."""
         steps = TicketSteps(run, self._desk)
         work = _Review(self._desk, steps, msgspec.convert(payload, type=Ticket))

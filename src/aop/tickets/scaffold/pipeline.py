@@ -22,7 +22,7 @@ from aop.tickets.scaffold.agentic import AgenticScaffold, ScaffoldDone
 from aop.tickets.scaffold.agentic_prompt import scaffolding_mission_prompt
 from aop.tickets.scaffold.prompt import scaffolding_prompt
 from aop.tickets.scaffold_plan import ScaffoldPlan, validated
-from aop.tickets.steps import Desk, StepFailed, TicketSteps
+from aop.tickets.steps import Desk, Ending, StepFailed, TicketSteps
 
 KIND = "scaffold"
 _CODE_WRITES = {"create_branch": "the branch", "commit": "the commit", "open_merge_request": "the merge request"}
@@ -34,7 +34,7 @@ class ScaffolderAgent:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
 
-    async def scaffold(self, run: Steps, payload: Json) -> Json:
+    async def scaffold(self, run: Steps, payload: Json) -> Ending:
         """Carry out one run; its payload is the ticket as it was when the run was asked for."""
         steps = TicketSteps(run, self._desk)
         work = _Scaffolding(self._desk, steps, msgspec.convert(payload, type=Ticket))

@@ -13,15 +13,24 @@ from aop.core.ids import RunId
 from aop.reviews.report import CodeReviewReport
 from aop.tickets.loop.tool_policy import READS
 from aop.tickets.ports import DocsPort, KnownTool, MergeRequest, PublishedNote, Ticket, TrackerPort, VcsPort
+from aop.tickets.runs.runner import pipeline_of
 from aop.tickets.scaffold_plan import PlannedFile
+from aop.tickets.steps import Desk, Ending
 
 DRY_RUN = RunId("dry-run")
 
 Note = Callable[[Mapping[str, Json]], None]
 
 
+async def dry_run(kind: str, key: str, desk: Desk, note: Note) -> Ending:
+    """Do a kind of work on a ticket without writing: each write is noted instead."""
+    ticket = await desk.tracker.get_ticket(key)
+    dry = msgspec.structs.replace(desk, tracker=DryTracker(desk.tracker, note), vcs=DryVcs(desk.vcs, note))
+    return await pipeline_of(kind, dry)(DirectRun(), msgspec.to_builtins(ticket))
+
+
 class DirectRun:
-    """Implements `aop.core.run.Run` for work that nobody needs to take up again."""
+    """Implements `aop.core.run.Steps`; such a run cannot be continued."""
 
     run_id = DRY_RUN
 
@@ -29,26 +38,14 @@ class DirectRun:
         """Do it."""
         return await do()
 
-    async def spawn(self, kind: str, payload: Json, *, key: str, priority: int) -> RunId:
-        """Break: a dry run has no children."""
-        _impossible()
-
-    async def result(self, run_id: RunId) -> Json:
-        """Break: a dry run has no children."""
-        _impossible()
-
-    async def ask(self, topic: str) -> Json:
-        """Break: a dry run waits for nobody."""
-        _impossible()
-
 
 class ForgetfulLedger:
     """Implements `aop.tickets.steps.Ledger`: a dry run leaves nothing."""
 
-    def step_done(self, run_id: RunId, name: str, at: str, outcome: Json) -> None:
+    def record_step(self, run_id: RunId, name: str, at: str, outcome: Json) -> None:
         """Keep nothing."""
 
-    def ended(self, run_id: RunId, at: str, state: str) -> None:
+    def record_end(self, run_id: RunId, at: str, state: str) -> None:
         """Keep nothing."""
 
 

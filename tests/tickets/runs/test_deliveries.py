@@ -13,12 +13,14 @@ import msgspec
 import pytest
 from starlette.applications import Starlette
 
-from aop.adapters.tickets.deliveries import Taken, take
 from aop.adapters.tickets.ledger import TicketLedger
-from aop.adapters.tickets.workers import TicketWorkers
+from aop.adapters.tickets.loop_thread import BackgroundLoop
+from aop.adapters.tickets.run_files import RunFiles
 from aop.core.errors import WebhookQueueFull
 from aop.testing.scripted_model import ScriptedModel
 from aop.tickets.ports import Ticket
+from aop.tickets.runs.deliveries import AcceptedDelivery, accept_delivery
+from aop.tickets.runs.pool import RunnerPool
 from aop.tickets.steps import Desk
 from aop.tickets.webhook_deliveries import DeliveryRules, Ignored, WorkWanted
 from aop.web.webhooks import WebhookIntake, webhook_routes
@@ -44,9 +46,11 @@ class Unreadable(Around):
         self.commented.append(key)
 
 
-def taken(ledger: TicketLedger, key: str, *, sent: int = 0, most: int = 100) -> Taken | Ignored:
+def taken(ledger: TicketLedger, key: str, *, sent: int = 0, most: int = 100) -> AcceptedDelivery | Ignored:
     name = f"{key} {sent}"
-    return take(ledger, "scaffold", WorkWanted(key=key, sent=sent), [name], at="2026-01-02", most_waiting=most)
+    return accept_delivery(
+        ledger, "scaffold", WorkWanted(key=key, sent=sent), [name], at="2026-01-02", most_waiting=most
+    )
 
 
 @contextmanager
@@ -58,12 +62,12 @@ def working(ledger: TicketLedger, around: Unreadable, *, at_once: int = 1) -> It
     def desk(_kind: str) -> Iterator[Desk]:
         yield msgspec.structs.replace(desk_of(around, ScriptedModel([]), SETTINGS), ledger=ledger)
 
-    workers = TicketWorkers(ledger, desk, at_once=at_once, log=said.append)
-    workers.start()
+    pool = RunnerPool(ledger, RunFiles(ledger.working_folder), desk, BackgroundLoop(), at_once=at_once, log=said.append)
+    pool.start()
     try:
         yield said
     finally:
-        workers.close()
+        pool.close()
 
 
 def posted(ledger: TicketLedger, submitted: list[str], key: str = KEYS[0]) -> tuple[int, Any]:
@@ -91,7 +95,7 @@ def test_what_was_accepted_and_never_handed_on_is_handed_on_when_it_is_delivered
     run_id = "scaffold-MANY-1-1"
     assert posted(ledger, lost) == (202, {"status": "accepted", "run_id": run_id})
     assert posted(ledger, submitted) == (202, {"status": "duplicate", "run_id": run_id})
-    ledger.ended(ledger.active()[0][2], "2026-01-03", "failed")
+    ledger.record_end(ledger.active()[0][2], "2026-01-03", "failed")
     assert posted(ledger, submitted) == (202, {"status": "duplicate", "run_id": run_id})
     assert (lost, submitted) == ([run_id], [run_id])
 
@@ -148,13 +152,13 @@ def test_a_run_that_cannot_be_kept_stays_for_later_and_does_not_stop_the_others(
 @pytest.mark.hostile("W10", "W11")
 def test_the_limit_counts_runs_and_an_older_delivery_opens_none(tmp_path: Path) -> None:
     ledger = TicketLedger(tmp_path / "ledger.db")
-    assert taken(ledger, "SHOP-1", sent=10, most=1) == Taken(status="accepted", run_id=ledger.active()[0][2])
+    assert taken(ledger, "SHOP-1", sent=10, most=1) == AcceptedDelivery(status="accepted", run_id=ledger.active()[0][2])
     with pytest.raises(WebhookQueueFull):
         taken(ledger, "SHOP-2", sent=10, most=1)
     # Another delivery of a ticket that waits already asks for nothing more; an older one says nothing new.
-    assert taken(ledger, "SHOP-1", sent=11, most=1) == Taken(status="running", run_id=ledger.active()[0][2])
+    assert taken(ledger, "SHOP-1", sent=11, most=1) == AcceptedDelivery(status="running", run_id=ledger.active()[0][2])
     assert isinstance(taken(ledger, "SHOP-1", sent=9, most=1), Ignored)
-    ledger.ended(ledger.active()[0][2], "2026-01-03", "failed")
+    ledger.record_end(ledger.active()[0][2], "2026-01-03", "failed")
     assert isinstance(taken(ledger, "SHOP-1", sent=9, most=1), Ignored)
-    assert taken(ledger, "SHOP-2", sent=10, most=1) == Taken(status="accepted", run_id=ledger.active()[0][2])
+    assert taken(ledger, "SHOP-2", sent=10, most=1) == AcceptedDelivery(status="accepted", run_id=ledger.active()[0][2])
     assert [run["run_id"] for run in ledger.runs()] == ["scaffold-SHOP-2-1", "scaffold-SHOP-1-1"]
