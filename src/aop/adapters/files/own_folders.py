@@ -129,7 +129,7 @@ def remove_files(folder: Path, paths: Iterable[str]) -> None:
 
 def place_file(folder: Path, path: str, made: Path) -> os.stat_result:
     """Move a file to a path below a folder, making the folders on its way; never through a link."""
-    with _folder_of(folder, path, make=True) as (parent, name):
+    with open_parent(folder, path, make=True) as (parent, name):
         os.rename(made, name, dst_dir_fd=parent)
         return os.stat(name, dir_fd=parent, follow_symlinks=False)
 
@@ -137,7 +137,7 @@ def place_file(folder: Path, path: str, made: Path) -> os.stat_result:
 def overwrite_file(folder: Path, path: str, content: bytes, *, executable: bool) -> os.stat_result | None:
     """Give a file below a folder another content; None if it is not a plain file of these rights with one name."""
     try:
-        with _folder_of(folder, path) as (parent, name):
+        with open_parent(folder, path) as (parent, name):
             descriptor = os.open(name, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
     except OSError:
         return None
@@ -154,7 +154,7 @@ def overwrite_file(folder: Path, path: str, content: bytes, *, executable: bool)
 def read_file(folder: Path, path: str) -> tuple[os.stat_result, bytes] | None:
     """Return what is known of a plain file below a folder, and what it holds; None if it is none, or behind a link."""
     try:
-        with _folder_of(folder, path) as (parent, name):
+        with open_parent(folder, path) as (parent, name):
             descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
     except OSError:
         return None
@@ -164,16 +164,16 @@ def read_file(folder: Path, path: str) -> tuple[os.stat_result, bytes] | None:
 
 
 @contextmanager
-def _folder_of(folder: Path, path: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
-    """Open the folder that a path lies in, name by name, so that no link on the way is followed."""
-    top = os.open(folder, _REAL_FOLDER)
+def open_parent(folder: Path | str, path: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
+    """Open the folder that a path below `folder` lies in; yield its descriptor and the path's last name.
+
+    It is opened name by name, so that a link on the way is never followed. `make` makes the folders that are missing.
+    """
     *parents, name = path.split("/")
+    top = os.open(folder, _REAL_FOLDER)
     try:
         for parent in parents:
-            if make:
-                with suppress(FileExistsError):
-                    os.mkdir(parent, dir_fd=top)
-            below = os.open(parent, _REAL_FOLDER, dir_fd=top)
+            below = _open_below(top, parent, make=make)
             os.close(top)
             top = below
         yield top, name
@@ -212,7 +212,7 @@ class Quarantine:
         target = self._numbered() / path
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with _folder_of(folder, path) as (parent, name):
+            with open_parent(folder, path) as (parent, name):
                 os.rename(name, target, src_dir_fd=parent)
         except OSError as error:
             raise Fault(f"`{path}` cannot be moved to quarantine: {error.strerror}.") from error
@@ -246,6 +246,17 @@ def _grant(path: str) -> None:
         # Of a folder that belongs to somebody else, whoever needs it says so.
         with suppress(PermissionError):
             os.chmod(path, stat.S_IMODE(mode) | stat.S_IRWXU)
+
+
+def _open_below(top: int, name: str, *, make: bool) -> int:
+    try:
+        return os.open(name, _REAL_FOLDER, dir_fd=top)
+    except FileNotFoundError:
+        if not make:
+            raise
+    with suppress(FileExistsError):
+        os.mkdir(name, dir_fd=top)
+    return os.open(name, _REAL_FOLDER, dir_fd=top)
 
 
 def _remove_file(top: int, path: str) -> None:

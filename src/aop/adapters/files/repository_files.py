@@ -12,10 +12,10 @@ from itertools import islice, takewhile
 from pathlib import Path
 
 from aop.adapters.files.exchange import put_in_place
+from aop.adapters.files.own_folders import open_parent
 from aop.core.errors import Fault, FileNotFound
 from aop.core.paths import globs
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 # More would be new memory each time, which costs more than to read a small file.
 _PIECE = 1 << 16
@@ -27,6 +27,8 @@ class RepositoryFiles:
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        # The repository itself may be reached through a link; nothing in it is.
+        self._top = os.path.realpath(root)
 
     @property
     def root(self) -> Path:
@@ -42,7 +44,7 @@ class RepositoryFiles:
         Raises: FileNotFound for what is no plain file, or too large.
         """
         try:
-            with self._folder_of(f"{above}/" if above else "") as (folder, _name):
+            with open_parent(self._top, f"{above}/" if above else "") as (folder, _name):
                 return [_content_in(folder, name, f"{above}/{name}".lstrip("/"), limit) for name in names]
         except FileNotFoundError:
             return [None] * len(names)
@@ -64,7 +66,7 @@ class RepositoryFiles:
     def below(self, path: str, *, limit: int) -> tuple[str, ...]:
         found: list[str] = []
         try:
-            with self._folder_of(f"{path}/") as (folder, _name):
+            with open_parent(self._top, f"{path}/") as (folder, _name):
                 for place, _folders, names, _descriptor in os.fwalk(dir_fd=folder):
                     found += (os.path.normpath(os.path.join(path, place, name)) for name in names)
         except FileNotFoundError:
@@ -74,17 +76,17 @@ class RepositoryFiles:
         return tuple(sorted(found)[:limit])
 
     def prune(self, path: str) -> None:
-        with suppress(OSError), self._folder_of(f"{path}/") as (folder, _name):
+        with suppress(OSError), open_parent(self._top, f"{path}/") as (folder, _name):
             for _place, folders, _names, descriptor in os.fwalk(dir_fd=folder, topdown=False):
                 for name in folders:
                     with suppress(OSError):
                         os.rmdir(name, dir_fd=descriptor)
-        with suppress(OSError), self._folder_of(path) as (folder, name):
+        with suppress(OSError), open_parent(self._top, path) as (folder, name):
             os.rmdir(name, dir_fd=folder)
 
     def folders(self, path: str, *, limit: int) -> tuple[str, ...]:
         try:
-            with self._folder_of(f"{path}/") as (folder, _name), os.scandir(folder) as listed:
+            with open_parent(self._top, f"{path}/") as (folder, _name), os.scandir(folder) as listed:
                 names = sorted(entry.name for entry in listed if not entry.is_file(follow_symlinks=False))
         except FileNotFoundError:
             return ()
@@ -102,7 +104,7 @@ class RepositoryFiles:
 
     def fingerprint(self, path: str) -> str | None:
         try:
-            with self._folder_of(path) as (folder, name):
+            with open_parent(self._top, path) as (folder, name):
                 mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
                 if not stat.S_ISREG(mode):
                     return f"no plain file: {stat.filemode(mode)}"
@@ -121,7 +123,7 @@ class RepositoryFiles:
 
     def remove(self, path: str) -> None:
         try:
-            with self._folder_of(path) as (folder, name):
+            with open_parent(self._top, path) as (folder, name):
                 os.unlink(name, dir_fd=folder)
         except FileNotFoundError:
             return
@@ -130,7 +132,7 @@ class RepositoryFiles:
 
     def write(self, path: str, content: bytes, *, durable: bool = True) -> None:
         try:
-            with self._folder_of(path, make=True) as (folder, name):
+            with open_parent(self._top, path, make=True) as (folder, name):
                 _put(folder, name, content, durable=durable)
         except OSError as error:
             raise Fault(f"`{path}` cannot be written: {error.strerror}.") from error
@@ -138,7 +140,10 @@ class RepositoryFiles:
     def set_aside(self, path: str) -> str:
         aside = f".aop/quarantine/{uuid.uuid4().hex[:12]}/{Path(path).name}"
         try:
-            with self._folder_of(path) as (folder, name), self._folder_of(aside, make=True) as (quarantine, _name):
+            with (
+                open_parent(self._top, path) as (folder, name),
+                open_parent(self._top, aside, make=True) as (quarantine, _name),
+            ):
                 os.rename(name, name, src_dir_fd=folder, dst_dir_fd=quarantine)
         except OSError as error:
             raise Fault(f"`{path}` cannot be set aside: {error.strerror}.") from error
@@ -146,29 +151,8 @@ class RepositoryFiles:
 
     @contextmanager
     def _opened(self, path: str) -> Iterator[BufferedReader]:
-        with self._folder_of(path) as (folder, name), _opened_in(folder, name) as file:
+        with open_parent(self._top, path) as (folder, name), _opened_in(folder, name) as file:
             yield file
-
-    @contextmanager
-    def _folder_of(self, path: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
-        """Open the folder that a path lies in, name by name, so that no link on the way leads out of the repository."""
-        *above, name = path.split("/")
-        folder = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            for part in above:
-                try:
-                    below = os.open(part, _FOLDER, dir_fd=folder)
-                except FileNotFoundError:
-                    if not make:
-                        raise
-                    with suppress(FileExistsError):
-                        os.mkdir(part, dir_fd=folder)
-                    below = os.open(part, _FOLDER, dir_fd=folder)
-                os.close(folder)
-                folder = below
-            yield folder, name
-        finally:
-            os.close(folder)
 
 
 def _content_in(folder: int, name: str, path: str, limit: int) -> bytes | None:
