@@ -18,7 +18,6 @@ from aop.adapters.files.signing_key import FileSigner
 from aop.adapters.git.process.program import GitDir, GitProgram
 from aop.adapters.git.repository import Repository, open_repository
 from aop.adapters.machine.clock import SystemClock, new_id
-from aop.adapters.processes.late import LateProcesses
 from aop.adapters.reporting.call_log import FileCallLog
 from aop.adapters.storage.record.sqlite import SqliteRecord, can_be_written, copied
 from aop.core.redaction.redactor import Redactor
@@ -26,11 +25,9 @@ from aop.core.roles import Role
 from aop.kernel.gateway.calls import Kernel
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.gateway.principals import Principal
-from aop.kernel.ports.processes import Processes
 from aop.wiring.catalogue import CATALOGUE
 from aop.wiring.late_parts import MODULES as LATE_MODULES
-from aop.wiring.late_parts import late_furnisher, late_remotes, late_reviewer
-from aop.wiring.late_workflows import show_workflow
+from aop.wiring.late_parts import late_furnisher, late_processes, late_remotes, late_reviewer, show_workflow
 
 if TYPE_CHECKING:  # few commands supervise or ask models, and what that takes is imported by those that do
     from aop.adapters.reporting.notifications import Notifications
@@ -124,9 +121,9 @@ def build(folder: Path, settings: Settings, *, to_read: bool = False) -> App:
         record=record,
         git=repository,
         files=RepositoryFiles(repository.root),
-        processes=LateProcesses(lambda: _local_processes(repository, settings, redact)),
+        processes=late_processes(repository, settings.environ, redact),
         locks=locks,
-        furnisher=late_furnisher(own_git, root=repository.root, common=repository.git_dir),
+        furnisher=late_furnisher(own_git, repository),
         calls=call_log,
         clock=SystemClock(),
         signer=FileSigner(private / "keys" / "approval.key"),
@@ -277,7 +274,7 @@ def make_ready_for_threads() -> None:
     Two threads that read a shape at once, for the first time, crash msgspec: a process that calls tools from several
     threads calls this before the second one starts.
     """
-    for name in ("aop.adapters.processes.runner", *LATE_MODULES):
+    for name in LATE_MODULES:
         import_module(name)
     tuple(CATALOGUE.values())
     for shape in _shapes_below(Struct):
@@ -290,14 +287,3 @@ def _shapes_below(shape: type[Struct]) -> Iterator[type[Struct]]:
     for narrower in shape.__subclasses__():
         yield narrower
         yield from _shapes_below(narrower)
-
-
-def _local_processes(repository: Repository, settings: Settings, redact: Redactor) -> Processes:
-    from aop.adapters.processes.runner import LocalProcesses
-
-    return LocalProcesses(
-        environ=settings.environ,
-        redact=redact,
-        git_dirs=[repository.git_dir],
-        private_root=repository.root / ".aop" / "run",
-    )

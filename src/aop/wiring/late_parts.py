@@ -1,27 +1,38 @@
-"""Parts of the kernel that few calls need: what they take is imported and built for the first call that does."""
+"""Late parts: parts of the kernel that are imported and built when first used."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from aop.adapters.git.process.program import GitDir
+    from aop.adapters.git.repository import Repository
     from aop.brains.ports import Brain
+    from aop.core.ids import FeatureId
+    from aop.core.redaction.redactor import Redactor
+    from aop.kernel.gateway.calls import Kernel
     from aop.kernel.ports.handed_in import NewId
+    from aop.kernel.ports.processes import Processes
     from aop.kernel.ports.remotes import Remotes
     from aop.kernel.ports.reviewer import Reviewer
     from aop.kernel.ports.worktree_extras import Furnisher
 
-MODULES = ("aop.adapters.git.worktrees.extras", "aop.adapters.git.refs.remotes", "aop.adapters.models.reviewer")
-"""What is imported late."""
+P = ParamSpec("P")
+T = TypeVar("T")
+
+MODULES = (
+    "aop.adapters.processes.runner",
+    "aop.adapters.git.worktrees.extras",
+    "aop.adapters.git.refs.remotes",
+    "aop.adapters.models.reviewer",
+)
+"""The modules that are imported late."""
 
 
 class _Late:
-    """Stands where a part will be, and has all that the part has."""
+    """Stands in for a part until the first use of one of its attributes, and forwards to it from then on."""
 
     def __init__(self, build: Callable[[], object]) -> None:
         self._build = build
@@ -34,34 +45,46 @@ class _Late:
         return getattr(self._built, name)
 
 
-def late_furnisher(git: GitDir, *, root: Path, common: Path) -> Furnisher:
+def _late(build: Callable[P, T]) -> Callable[P, T]:
+    """Have a function that builds a part return a stand-in, which calls the function at its first use."""
+    return lambda *args, **named: cast("T", _Late(partial(build, *args, **named)))
+
+
+@_late
+def late_processes(repository: Repository, environ: Mapping[str, str], redact: Redactor) -> Processes:
+    """Return the runner of gate steps."""
+    from aop.adapters.processes.runner import LocalProcesses
+
+    private = repository.root / ".aop" / "run"
+    return LocalProcesses(environ, redact, git_dirs=[repository.git_dir], private_root=private)
+
+
+@_late
+def late_furnisher(git: GitDir, repository: Repository) -> Furnisher:
     """Return the furnisher of worktrees."""
+    from aop.adapters.git.worktrees.extras import CheckoutFurnisher
 
-    def build() -> Furnisher:
-        from aop.adapters.git.worktrees.extras import CheckoutFurnisher
-
-        return CheckoutFurnisher(git, root=root, common=common)
-
-    return cast("Furnisher", _Late(build))
+    return CheckoutFurnisher(git, root=repository.root, common=repository.git_dir)
 
 
+@_late
 def late_remotes(git: GitDir, environ: Mapping[str, str]) -> Remotes:
-    """Return what asks the remotes of the repository."""
+    """Return the remotes of the repository."""
+    from aop.adapters.git.refs.remotes import GitRemotes
 
-    def build() -> Remotes:
-        from aop.adapters.git.refs.remotes import GitRemotes
-
-        return GitRemotes(git, environ)
-
-    return cast("Remotes", _Late(build))
+    return GitRemotes(git, environ)
 
 
+@_late
 def late_reviewer(brain: Callable[[str | None], Brain], new_id: NewId) -> Reviewer:
     """Return the reviewer that is a model."""
+    from aop.adapters.models.reviewer import ModelReviewer
 
-    def build() -> Reviewer:
-        from aop.adapters.models.reviewer import ModelReviewer
+    return ModelReviewer(brain, new_id)
 
-        return ModelReviewer(brain, new_id)
 
-    return cast("Reviewer", _Late(build))
+def show_workflow(kernel: Kernel, name: FeatureId) -> None:
+    """Bring the worktree of a gated workflow up to the record."""
+    from aop.gated.session import session
+
+    session.show_workflow(kernel, name)

@@ -10,7 +10,7 @@ import msgspec
 
 from aop.adapters.doctor.checks import Check, failure, fine
 from aop.adapters.doctor.repository import needed_modes
-from aop.adapters.processes.late import LateProcesses
+from aop.adapters.processes.run_override import with_run
 from aop.core.errors import Refusal
 from aop.core.ids import CommitId, FeatureId
 from aop.kernel.config.gates import Mode
@@ -27,23 +27,20 @@ LOGS = ".aop/doctor"
 _NO_FEATURE = FeatureId("base")
 
 
-class _LogsBeside(LateProcesses):
-    """Other processes, but that the logs of steps belong to no feature, and lie together."""
+def _with_logs_in(folder: Path, inner: Processes) -> Processes:
+    """Return processes that write the logs of steps into one folder: these steps belong to no feature."""
 
-    def __init__(self, inner: Processes, folder: Path) -> None:
-        super().__init__(lambda: inner)
-        self._folder = folder
+    def run(command: Command) -> Ended:
+        return inner.run(msgspec.structs.replace(command, log_path=folder / command.log_path.name))
 
-    def run(self, command: Command) -> Ended:
-        return super().run(msgspec.structs.replace(command, log_path=self._folder / command.log_path.name))
+    return with_run(inner, run)
 
 
 def check_base_gates(call: Call, config: Config, head: CommitId) -> Iterator[Check]:
     """Run every mode that a feature must pass, of each profile, in a checkout of the base that is gone afterwards."""
     logs = call.kernel.files.root / LOGS
     shutil.rmtree(logs, ignore_errors=True)
-    beside: Processes = _LogsBeside(call.kernel.processes, logs)
-    kernel = msgspec.structs.replace(call.kernel, processes=beside)
+    kernel = msgspec.structs.replace(call.kernel, processes=_with_logs_in(logs, call.kernel.processes))
     call = msgspec.structs.replace(call, kernel=kernel)
     seen = []
     for name, profile in config.gates.profiles.items():

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from aop.adapters.agents.vendors.catalogue import VENDORS
-from aop.adapters.processes.late import LateProcesses
+from aop.adapters.processes.run_override import with_run
 from aop.core.errors import Refusal
 from aop.core.version import VERSION
 from aop.kernel.gateway.calls import Kernel
@@ -70,7 +70,7 @@ class Telemetry:
 
     def over(self, kernel: Kernel) -> Kernel:
         """Return a kernel that makes a span of each call and of each gate step."""
-        calls, processes = _SpannedCalls(self, kernel.calls), _SpannedProcesses(self, kernel.processes)
+        calls, processes = _SpannedCalls(self, kernel.calls), _spanned_processes(self, kernel.processes)
         return msgspec.structs.replace(kernel, calls=calls, processes=processes)
 
     def over_worker(self, inner: Worker) -> Worker:
@@ -140,16 +140,12 @@ class _SpannedCalls:
         )
 
 
-class _SpannedProcesses(LateProcesses):
-    def __init__(self, spans: Telemetry, inner: Processes) -> None:
-        super().__init__(lambda: inner)
-        self._spans = spans
-
-    def run(self, command: Command) -> Ended:
-        began_ns, ended = time.time_ns(), super().run(command)
+def _spanned_processes(spans: Telemetry, inner: Processes) -> Processes:
+    def run(command: Command) -> Ended:
+        began_ns, ended = time.time_ns(), inner.run(command)
         step = _GATE_LOG.fullmatch(command.log_path.name)
         if step is not None:
-            self._spans.add(
+            spans.add(
                 f"gate {step[2]}",
                 {
                     "aop.gate_run_id": step[1],
@@ -164,6 +160,8 @@ class _SpannedProcesses(LateProcesses):
                 within=None,
             )
         return ended
+
+    return with_run(inner, run)
 
 
 class _SpannedWorker:

@@ -1,0 +1,22 @@
+"""Run override: processes of another kind, but with a `run` that does more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from aop.kernel.ports.processes import Command, Ended, Processes
+
+
+class _WithRun:
+    def __init__(self, inner: Processes, run: Callable[[Command], Ended]) -> None:
+        self._inner = inner
+        self.run = run
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+def with_run(inner: Processes, run: Callable[[Command], Ended]) -> Processes:
+    """Return the processes `inner` with another `run`."""
+    return cast("Processes", _WithRun(inner, run))
