@@ -17,10 +17,9 @@ from aop.adapters.config.locations import FOLDER, NAMES, bundled_content
 from aop.adapters.files.locks import locked_file
 from aop.adapters.files.repository_files import RepositoryFiles
 from aop.core.errors import Fault, FileNotFound
-from aop.core.ids import CommitId, ObjectId, TreeId
+from aop.core.ids import CommitId
 from aop.core.version import VERSION
 from aop.kernel.config.in_force import Config
-from aop.kernel.ports.git import TreeEntry
 
 if TYPE_CHECKING:
     from aop.adapters.config.reader import Branches
@@ -75,12 +74,11 @@ class KeptConfig:
             self._kept = kept
             return kept.config
         # Whoever finds it kept needs no YAML.
-        from aop.adapters.config.reader import read_config
+        from aop.adapters.config.reader import read_with_heads
 
-        seen = _SeenOnce(self._git)
-        config = read_config(seen, self._root)
+        config, heads = read_with_heads(self._git, self._root)
         if files is not None and files == self._read_from():
-            self._kept = _Kept(files=files, heads=seen.heads, config=config)
+            self._kept = _Kept(files=files, heads=heads, config=config)
             self._store(self._kept)
         return config
 
@@ -115,25 +113,3 @@ class KeptConfig:
         # Not stored, it is read again next time: a full disk is no reason to fail.
         with suppress(Fault, OSError), locked_file(self._root / LOCK):
             self._files.write(PATH, msgspec.json.encode(stored))
-
-
-class _SeenOnce:
-    """Git in one moment: where a branch is, is asked once."""
-
-    def __init__(self, git: Branches) -> None:
-        self._git = git
-        self.heads: dict[str, CommitId | None] = {}
-
-    def branch_head(self, branch: str) -> CommitId | None:
-        if branch not in self.heads:
-            self.heads[branch] = self._git.branch_head(branch)
-        return self.heads[branch]
-
-    def tree_of(self, commit: CommitId) -> TreeId:
-        return self._git.tree_of(commit)
-
-    def entry(self, tree: TreeId, path: str) -> TreeEntry | None:
-        return self._git.entry(tree, path)
-
-    def blob(self, oid: ObjectId) -> bytes:
-        return self._git.blob(oid)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from aop.adapters.config.locations import FOLDER, NAMES, bundled_content
 from aop.adapters.files.repository_files import RepositoryFiles
@@ -17,6 +17,9 @@ from aop.core.text.yaml import MAX_YAML_BYTES
 from aop.kernel.config.in_force import Config
 from aop.kernel.config.loader import ConfigText, ConfigTexts, base_branch_named_in, load_config
 from aop.kernel.ports.git import FileMode, TreeEntry
+
+Heads: TypeAlias = dict[str, CommitId | None]
+"""The commit of each branch that was looked at, None for one that does not exist."""
 
 
 class Branches(Protocol):
@@ -40,6 +43,14 @@ def read_config(git: Branches, root: Path, *, base_branch: str | None = None) ->
 
     Raises: InvalidConfiguration, InvalidWorkspaceImplementation.
     """
+    return read_with_heads(git, root, base_branch=base_branch)[0]
+
+
+def read_with_heads(git: Branches, root: Path, *, base_branch: str | None = None) -> tuple[Config, Heads]:
+    """Return the configuration, and the heads of the branches that it depends on.
+
+    Raises: InvalidConfiguration, InvalidWorkspaceImplementation.
+    """
     sources = _Sources(git, RepositoryFiles(root))
     branch = sources.branch_named_in_checkout() or base_branch or sources.usual_branch
     texts = sources.texts(branch)
@@ -54,7 +65,7 @@ def read_config(git: Branches, root: Path, *, base_branch: str | None = None) ->
                 line=1,
                 key="worktree.base_branch",
             )
-    return load_config(texts, bundled_texts(), base_branch=named)
+    return load_config(texts, bundled_texts(), base_branch=named), sources.heads
 
 
 @cache
@@ -70,11 +81,18 @@ class _Sources:
     def __init__(self, git: Branches, files: RepositoryFiles) -> None:
         self._git = git
         self._files = files
+        self.heads: Heads = {}
+
+    def head_of(self, branch: str) -> CommitId | None:
+        """Return the commit of a branch; git is asked once, so that all is read from one moment."""
+        if branch not in self.heads:
+            self.heads[branch] = self._git.branch_head(branch)
+        return self.heads[branch]
 
     @cached_property
     def usual_branch(self) -> str:
         """Return the base branch of a repository that names none."""
-        return "main" if self._git.branch_head("main") or not self._git.branch_head("master") else "master"
+        return "main" if self.head_of("main") or not self.head_of("master") else "master"
 
     def branch_named_in_checkout(self) -> str | None:
         """Return the base branch that the checkout's policy names; whether that file counts is decided later."""
@@ -85,7 +103,7 @@ class _Sources:
 
     def texts(self, branch: str) -> ConfigTexts:
         """Return the files as a branch has them, or else as the checkout has them."""
-        head = self._git.branch_head(branch)
+        head = self.head_of(branch)
         tree = self._git.tree_of(head) if head else None
         warnings: list[str] = []
         files: list[ConfigText | None] = []
