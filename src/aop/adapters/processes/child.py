@@ -39,6 +39,7 @@ _KILL_SECONDS = 3.0
 _POLL_SECONDS = 0.02
 _LONGEST_WAIT_SECONDS = 3600
 _LAST_WORDS = 300
+_TAIL_BYTES = 4096
 _SCANS = 3
 _OF_THE_MOMENT = (errno.EAGAIN, errno.ENOMEM, errno.ETXTBSY)
 
@@ -154,7 +155,8 @@ class Child:
         self._last_status = _Status()
         self._has_ended = False
         self._is_silent = False
-        self._last_chunk = b""
+        self._tail = b""
+        """The end of what it printed."""
         self.heard_at = clock()
         """When it last printed something, or began."""
         self._output = process.stdout.fileno() if process.stdout else -1
@@ -238,7 +240,7 @@ class Child:
         if self._last_status.error:
             raise _refused(program, OSError(self._last_status.error, os.strerror(self._last_status.error)))
         if self._last_status.exit_code is None:
-            words = self._last_chunk.decode("utf-8", "replace").strip().rpartition("\n")[2][-_LAST_WORDS:]
+            words = self._tail.decode("utf-8", "replace").strip().rpartition("\n")[2][-_LAST_WORDS:]
             transient = any(words.endswith(os.strerror(code)) for code in _OF_THE_MOMENT)
             why = words or "the sandbox was ended"
             raise CannotStart(f"`{program}` could not be started: {why}.", transient=transient)
@@ -250,7 +252,7 @@ class Child:
         seconds = min(max(0.0, deadline - self._clock()), longest)
         for descriptor, _ in self._poll.poll(int(seconds * 1000) + 1):
             if descriptor == self._output and (chunk := os.read(descriptor, _CHUNK)):
-                self._last_chunk, self.heard_at = chunk, self._clock()
+                self._tail, self.heard_at = (self._tail + chunk)[-_TAIL_BYTES:], self._clock()
                 self._take(chunk)
                 continue
             self._poll.unregister(descriptor)

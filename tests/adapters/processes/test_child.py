@@ -1,0 +1,42 @@
+"""A child process: what it is, and why it could not be started."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from aop.adapters.processes.child import HELD, CannotStart, HandedDown, started
+
+_PIECES = """
+printf 'bwrap: execvp ./busy: '; read -r _ <"$1"
+printf 'Text file '; read -r _ <"$1"
+printf 'busy'; read -r _ <"$1"
+echo
+"""
+
+
+@pytest.mark.req("AOP-277")
+def test_a_sandbox_that_says_in_pieces_why_it_does_not_start_is_heard_to_the_end(tmp_path: Path) -> None:
+    chunks: list[bytes] = []
+    os.mkfifo(tmp_path / "next")
+    next_piece = os.open(tmp_path / "next", os.O_RDWR)
+
+    def take(chunk: bytes) -> None:
+        chunks.append(chunk)
+        os.write(next_piece, b"\n")
+
+    argv = [*HELD, "/bin/sh", "-c", _PIECES, "sh", str(tmp_path / "next")]
+    with (
+        HandedDown() as handed,
+        started(argv, limit=lambda pid: None, take=take, clock=time.monotonic, handed=handed) as child,
+    ):
+        assert child.ended_by(time.monotonic() + 5)
+    os.close(next_piece)
+    with pytest.raises(CannotStart) as refused:
+        child.check_was_run("busy")
+    assert len(chunks) == 4
+    assert str(refused.value) == "`busy` could not be started: bwrap: execvp ./busy: Text file busy."
+    assert refused.value.transient
