@@ -18,7 +18,7 @@ from statistics import median
 from msgspec import Struct
 
 from aop.adapters.agents.vendors.catalogue import VENDORS
-from aop.adapters.agents.vendors.installed import installed_program
+from aop.adapters.agents.vendors.programs import installed_program
 from aop.kernel.config.agents import Provider
 from bench.effort import Effort
 from bench.measurements import Budget, Measurement

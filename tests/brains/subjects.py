@@ -11,16 +11,16 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from aop.adapters.machine.clock import SystemClock
-from aop.adapters.models.endpoints import PROVIDERS, endpoint
-from aop.adapters.models.recorded import RecordedModel, RecordingModel
-from aop.adapters.models.remote import RemoteModel
+from aop.adapters.models.endpoints import PROVIDERS, endpoint_of
+from aop.adapters.models.recorded_model import RecordedModel, RecordingModel
+from aop.adapters.models.remote_model import RemoteModel
 from aop.brains.budgets import CallLimits
 from aop.brains.conversation import Model, TokenCounts
+from aop.brains.model_brain import ModelBrain
 from aop.brains.names import model_name
 from aop.brains.ports import Brain
 from aop.brains.prices import Price, Prices
-from aop.brains.prompts import Prompt, prompt
-from aop.brains.structured_answer import ModelBrain
+from aop.brains.prompts import Prompt, build_prompt
 from aop.core.redaction.redactor import Redactor
 from aop.testing.scripted_model import ScriptedModel, calls
 from aop.testing.scripted_model import Step as ScriptedStep
@@ -44,7 +44,7 @@ COST = 0.000104
 PRICES = Prices(
     dict.fromkeys([*MODELS.values(), "scripted:model"], Price(input=1.0, output=2.0, cache_read=0.1))
 )  # (60 * 1 + 40 * 0.1 + 20 * 2) / 1,000,000
-QUESTION = prompt("You add numbers.", "Add 2 and 3.", (), FENCE)
+QUESTION = build_prompt("You add numbers.", "Add 2 and 3.", (), FENCE)
 
 
 class Sum(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -72,7 +72,7 @@ def remote(family: str, server: Endpoint, *, retries: int = 0, redact: Redactor 
     """Return the model behind a local endpoint, as settings would name it."""
     provider = PROVIDERS[family]
     environ = {provider.key_variables[0]: KEY, provider.url_variable: server.url}
-    place = endpoint(model_name(MODELS[family]), environ)
+    place = endpoint_of(model_name(MODELS[family]), environ)
     return RemoteModel(place, environ, redact or Redactor([KEY]), retries=retries)
 
 

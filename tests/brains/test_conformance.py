@@ -10,8 +10,8 @@ import pytest
 
 from aop.brains.budgets import Limit, LoopLimits
 from aop.brains.conversation import Offer
+from aop.brains.model_brain import ANSWER
 from aop.brains.ports import Called, Finished, LimitReached, Mission, Observed, Replied, Talked
-from aop.brains.structured_answer import ANSWER
 from aop.brains.tool_loop import FINISH
 from aop.core.errors import ModelAnswerInvalid
 from tests.brains.endpoints import Step

@@ -10,9 +10,9 @@ import pytest
 
 from aop.adapters.machine.clock import SystemClock
 from aop.brains.budgets import CallLimits, LoopLimits
-from aop.brains.fallback import ModelPriority
+from aop.brains.fallback import FallbackModel
+from aop.brains.model_brain import ANSWER, ModelBrain
 from aop.brains.ports import Finished, Mission
-from aop.brains.structured_answer import ANSWER, ModelBrain
 from aop.brains.tool_loop import FINISH
 from aop.core.errors import Refusal
 from aop.core.redaction.redactor import Redactor
@@ -137,7 +137,7 @@ def test_a_key_that_the_provider_repeats_is_in_no_error(family: str, status: int
         asked_with(QUESTION, remote(family, server))
     seen = "".join(traceback.format_exception(refused.value)) + json.dumps(refused.value.as_error())
     assert KEY in server.heard[0].headers.get("x-api-key", "") + json.dumps(dict(server.heard[0].headers))
-    assert KEY not in seen + repr(remote(family, server)) + repr(vars(remote(family, server))["_place"])
+    assert KEY not in seen + repr(remote(family, server)) + repr(vars(remote(family, server))["_endpoint"])
 
 
 @pytest.mark.parametrize("family", MODELS)
@@ -180,7 +180,7 @@ def test_another_provider_takes_a_conversation_over() -> None:
     looking = Step(text="Let me look.", calls=(("weather_now", {"city": "Oslo"}),))
     finishing, mission = Step(calls=((FINISH, FIVE_GIVEN),)), Mission(prompt=QUESTION, result=Sum)
     with serving("google", looking, Step(status=429)) as first, serving("anthropic", finishing) as second:
-        both = ModelPriority([remote("google", first), remote("anthropic", second)])
+        both = FallbackModel([remote("google", first), remote("anthropic", second)])
         outcome = waited(brain_on(both).run_agentic_loop(mission, Weather(), LoopLimits(), lambda _: None))
     assert isinstance(outcome, Finished)
     told = json.dumps(second.heard[0].body["messages"])

@@ -41,7 +41,7 @@ def test_a_usage_costs(model: str, usage: TokenCounts, cost: float | None) -> No
 
 def test_the_shipped_table_is_readable_and_prices_of_ones_own_come_first() -> None:
     shipped = BrainSettings.from_env({"AOP_MODELS": "ollama:x"}, chosen=None, product=None).prices
-    free = shipped.under(Prices({"anthropic:claude-sonnet-5": Price(input=0.0, output=0.0)}))
+    free = shipped.overlaid_by(Prices({"anthropic:claude-sonnet-5": Price(input=0.0, output=0.0)}))
     used = TokenCounts(input_tokens=MILLION, output_tokens=MILLION)
     assert (shipped.cost("anthropic:claude-sonnet-5", used), free.cost("anthropic:claude-sonnet-5", used)) == (
         12.0,

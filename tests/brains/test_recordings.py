@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from aop.adapters.models.recorded import RecordedModel, RecordingModel
-from aop.brains.prompts import Data, Prompt, prompt
+from aop.adapters.models.recorded_model import RecordedModel, RecordingModel
+from aop.brains.prompts import Data, Prompt, build_prompt
 from aop.core.errors import InputPathNotFound, ReplayDiverged
 from aop.core.redaction.redactor import Redactor
 from aop.testing.scripted_model import ScriptedModel, answers
@@ -18,7 +18,7 @@ SECRET = "correct-horse-battery"
 
 
 def question(text: str, fence: str = "fence-of-the-first-run") -> Prompt:
-    return prompt("You add.", "Add.", [Data(source="a ticket", text=text)], fence)
+    return build_prompt("You add.", "Add.", [Data(source="a ticket", text=text)], fence)
 
 
 def recorded(path: Path, text: str) -> Path:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from msgspec import Struct
 
-from aop.adapters.models.endpoints import endpoint
+from aop.adapters.models.endpoints import endpoint_of
 from aop.adapters.models.settings import BrainSettings
 from aop.brains.names import ModelName, model_name, model_priority
 from aop.brains.shapes import read_as, schema_of
@@ -54,7 +54,7 @@ def test_what_names_no_model_is_refused(text: str) -> None:
 )
 def test_a_base_url_that_is_none_is_refused_without_repeating_it(url: str) -> None:
     with pytest.raises(ModelNotConfigured) as refused:
-        endpoint(model_name("compatible:any"), {"AOP_COMPATIBLE_BASE_URL": url})
+        endpoint_of(model_name("compatible:any"), {"AOP_COMPATIBLE_BASE_URL": url})
     assert url not in str(refused.value.as_error())
 
 

@@ -10,12 +10,12 @@ import pytest
 from aop.adapters.agents.gated import persona
 from aop.adapters.agents.scratch_trees import ScratchReader
 from aop.adapters.agents.workers.gated_model import SteppingModel
-from aop.adapters.agents.workers.model import ModelDesk
+from aop.adapters.agents.workers.model import ModelContext
 from aop.adapters.machine.clock import SystemClock
 from aop.brains.budgets import CallLimits
-from aop.brains.conversation import Observation, Reply, Request, Said
+from aop.brains.conversation import Observation, Reply, Request, UserText
+from aop.brains.model_brain import ModelBrain
 from aop.brains.prices import Price, Prices
-from aop.brains.structured_answer import ModelBrain
 from aop.core.errors import ModelUnavailable
 from aop.core.ids import FeatureId
 from aop.core.redaction.redactor import Redactor
@@ -32,7 +32,7 @@ TOOLS |= {"safe_patch", "search_code", "submit_work"}
 
 def driven(agent: Agent, *steps: Step, turns: int) -> tuple[DriveEnded, ScriptedModel]:
     world, model = agent.world, ScriptedModel(steps)
-    desk = ModelDesk(
+    desk = ModelContext(
         gateway=world.app.gateway,
         scratches=ScratchReader(world.app.repository, world.app.root, {}),
         logs=world.app.root / ".aop/logs",
@@ -51,7 +51,7 @@ def works(agent: Agent) -> Step:
 
     def step(request: Request) -> Reply:
         (said,) = request.turns
-        assert isinstance(said, Said)
+        assert isinstance(said, UserText)
         given = json.loads(said.text[said.text.index("{") : said.text.rindex("}") + 1])
         wanted = calls_for(given["task"]["task"], lambda path: agent.content(path)[0])
         return calls(*wanted, ("get_task", {}))(request)

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from aop.brains.structured_answer import ANSWER
+from aop.brains.model_brain import ANSWER
 from tests.brains import endpoints
 from tests.real.fake_rest import TOKENS, FakeRest, Trouble
 from tests.real.ticket_worlds import DESCRIPTION, managed, needs_servers, real_world

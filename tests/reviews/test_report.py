@@ -5,7 +5,15 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from aop.reviews.report import Checked, CodeReviewReport, Finding, ReviewVerdict, Severity, blocking, checked
+from aop.reviews.report import (
+    CheckedReport,
+    CodeReviewReport,
+    Finding,
+    ReviewVerdict,
+    Severity,
+    blocking_findings,
+    check_report,
+)
 
 CHANGED = {"src/a.py": frozenset({1, 2, 3})}
 
@@ -23,25 +31,25 @@ def report(*findings: Finding, verdict: ReviewVerdict = ReviewVerdict.APPROVE) -
 @pytest.mark.req("REV-48")
 def test_a_report_with_a_critical_finding_approves_nothing() -> None:
     critical = report(finding(severity=Severity.CRITICAL))
-    assert checked(critical, CHANGED).report.verdict is ReviewVerdict.REQUEST_CHANGES
+    assert check_report(critical, CHANGED).report.verdict is ReviewVerdict.REQUEST_CHANGES
 
 
 def test_a_critical_finding_about_a_file_that_was_not_changed_decides_nothing() -> None:
     invented = report(finding("src/other.py", severity=Severity.CRITICAL))
-    assert checked(invented, CHANGED).report == report()
+    assert check_report(invented, CHANGED).report == report()
 
 
 @pytest.mark.req("REV-49")
 def test_findings_that_the_diff_does_not_bear_out_are_dropped_or_lose_their_line() -> None:
     good, astray, invented = finding(), finding(line=9), finding("src/other.py")
-    assert checked(report(good, astray, invented), CHANGED) == Checked(
+    assert check_report(report(good, astray, invented), CHANGED) == CheckedReport(
         report=report(good, finding(line=None)), dropped=(invented,), unanchored=(astray,)
     )
 
 
 @pytest.mark.parametrize("path", ["b/src/a.py", "./src/a.py", "/src/a.py", "a/src/a.py"])
 def test_a_file_is_known_however_a_model_spells_its_path(path: str) -> None:
-    assert checked(report(finding(path)), CHANGED).report == report(finding())
+    assert check_report(report(finding(path)), CHANGED).report == report(finding())
 
 
 @pytest.mark.parametrize(
@@ -54,7 +62,7 @@ def test_a_file_is_known_however_a_model_spells_its_path(path: str) -> None:
 )
 def test_what_blocks_is_at_or_above_a_severity_and_the_worst_comes_first(severity: Severity, kept: list[str]) -> None:
     found = report(finding(severity=Severity.INFO), finding(severity=Severity.MINOR), finding(severity=Severity.MAJOR))
-    assert [each.severity for each in blocking(found, severity)] == kept
+    assert [each.severity for each in blocking_findings(found, severity)] == kept
 
 
 @pytest.mark.req("REV-47")

@@ -10,8 +10,8 @@ import pytest
 
 from aop.adapters.machine.clock import SystemClock, new_id
 from aop.brains.budgets import CallLimits
+from aop.brains.model_brain import ModelBrain
 from aop.brains.prices import Prices
-from aop.brains.structured_answer import ModelBrain
 from aop.core.errors import ModelNotConfigured, Refusal
 from aop.core.ids import FeatureId
 from aop.core.redaction.redactor import Redactor

@@ -16,8 +16,8 @@ from aop.adapters.tickets.ledger import TicketLedger
 from aop.adapters.tickets.run_files import RunFiles
 from aop.adapters.tickets.setup.assembly import ticket_desk
 from aop.brains.budgets import CallLimits
+from aop.brains.model_brain import ModelBrain
 from aop.brains.prices import Price, Prices
-from aop.brains.structured_answer import ModelBrain
 from aop.core.errors import Json
 from aop.core.ids import RunId
 from aop.core.redaction.redactor import Redactor

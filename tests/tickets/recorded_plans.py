@@ -6,10 +6,10 @@ import asyncio
 from pathlib import Path
 
 from aop.adapters.machine.clock import SystemClock
-from aop.adapters.models.recorded import RecordingModel
+from aop.adapters.models.recorded_model import RecordingModel
 from aop.brains.budgets import CallLimits
+from aop.brains.model_brain import ModelBrain
 from aop.brains.prices import Prices
-from aop.brains.structured_answer import ModelBrain
 from aop.core.redaction.redactor import Redactor
 from aop.testing.scripted_model import ScriptedModel, answers
 from aop.tickets.mission.blocks import scaffolding_mission

@@ -22,8 +22,8 @@ from aop.adapters.tickets.systems.local.server import Local
 from aop.adapters.tickets.systems.local_ports import LocalDocs, LocalTracker, LocalVcs
 from aop.brains.budgets import CallLimits
 from aop.brains.conversation import Observation, Offer, Reply, Request
+from aop.brains.model_brain import ModelBrain
 from aop.brains.prices import Price, Prices
-from aop.brains.structured_answer import ModelBrain
 from aop.core.errors import Json, RemoteUnavailable
 from aop.core.redaction.redactor import Redactor
 from aop.reviews.report import ReviewVerdict

@@ -60,7 +60,7 @@ class Spent(Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, seconds=seconds)
 
 
-def reached(limits: LoopLimits, spent: Spent) -> Limit | None:
+def limit_reached(limits: LoopLimits, spent: Spent) -> Limit | None:
     """Return the limit that forbids another reply; what cannot be counted counts as used up."""
     if spent.iterations >= limits.max_iterations:
         return Limit.ITERATIONS
@@ -73,7 +73,7 @@ def reached(limits: LoopLimits, spent: Spent) -> Limit | None:
     return None
 
 
-def next_call(limits: LoopLimits, spent: Spent, usual: CallLimits) -> CallLimits:
+def next_call_limits(limits: LoopLimits, spent: Spent, usual: CallLimits) -> CallLimits:
     """Return what the next reply may take: as much as usual, or what is left."""
     tokens = usual.max_output_tokens
     if limits.max_tokens is not None:

@@ -61,7 +61,7 @@ class PassedOver(Struct, frozen=True, kw_only=True):
     code: str
 
 
-class Said(Struct, frozen=True, kw_only=True, tag="said"):
+class UserText(Struct, frozen=True, kw_only=True, tag="said"):
     """What we tell the model."""
 
     text: str
@@ -91,7 +91,7 @@ class Reply(Struct, frozen=True, kw_only=True, tag="replied"):
     passed_over: tuple[PassedOver, ...] = ()
 
 
-Turn: TypeAlias = Said | Reply | Observation
+Turn: TypeAlias = UserText | Reply | Observation
 
 
 class Request(Struct, frozen=True, kw_only=True):

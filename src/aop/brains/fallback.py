@@ -13,7 +13,7 @@ PASSED_OVER = (ModelUnreachable, ModelRateLimited, ModelUnavailable)
 """What says nothing about the request: the next model may do it. A bad answer, or a rejected request, stays one."""
 
 
-class ModelPriority:
+class FallbackModel:
     """Implements `aop.brains.conversation.Model`."""
 
     def __init__(self, models: Sequence[Model]) -> None:
@@ -34,16 +34,16 @@ class ModelPriority:
         passed: list[PassedOver] = []
         for model in self._models[:-1]:
             try:
-                return _noted(await model.reply(request), passed)
+                return _with_passed_over(await model.reply(request), passed)
             except PASSED_OVER as refusal:
                 passed.append(PassedOver(model=model.names[0], code=refusal.code))
         try:
-            return _noted(await self._models[-1].reply(request), passed)
+            return _with_passed_over(await self._models[-1].reply(request), passed)
         except Refusal as refusal:
             if passed:
                 refusal.facts["passed_over"] = msgspec.to_builtins(passed)
             raise
 
 
-def _noted(reply: Reply, passed: Sequence[PassedOver]) -> Reply:
+def _with_passed_over(reply: Reply, passed: Sequence[PassedOver]) -> Reply:
     return msgspec.structs.replace(reply, passed_over=(*passed, *reply.passed_over)) if passed else reply

@@ -125,7 +125,7 @@ interrupted is taken up where it was, with what it had used by then.
 """
 
 
-async def at_once(_name: str, do: Callable[[], Awaitable[Json]]) -> Json:
+async def run_now(_name: str, do: Callable[[], Awaitable[Json]]) -> Json:
     """Do it: for a loop that nobody takes up again."""
     return await do()
 
@@ -140,7 +140,7 @@ class Brain(Protocol):
         """
 
     async def run_agentic_loop(
-        self, mission: Mission[T], tools: Tools, limits: LoopLimits, journal: Journal, *, once: Once = at_once
+        self, mission: Mission[T], tools: Tools, limits: LoopLimits, journal: Journal, *, once: Once = run_now
     ) -> Outcome[T]:
         """Let a model work with tools until it hands in a result or a limit is reached.
 

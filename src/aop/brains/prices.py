@@ -58,7 +58,7 @@ class Prices:
         price = self.of(model)
         return None if price is None else price.cost(usage)
 
-    def under(self, own: Prices) -> Prices:
+    def overlaid_by(self, own: Prices) -> Prices:
         """Return these prices, with others laid over them."""
         return Prices({**self._table, **own._table})
 

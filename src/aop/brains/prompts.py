@@ -37,7 +37,7 @@ class Prompt(Struct, frozen=True, kw_only=True):
     fence: str
 
 
-def prompt(instructions: str, task: str, data: Sequence[Data], fence: str) -> Prompt:
+def build_prompt(instructions: str, task: str, data: Sequence[Data], fence: str) -> Prompt:
     """Put a prompt together; only `instructions` and `task` are ours."""
     if len(fence) < SHORTEST_FENCE:
         raise Fault("A fence that can be guessed fences nothing.")

@@ -32,17 +32,17 @@ def exchange(request: Request, reply: Reply, redact: Callable[[str], str]) -> Ex
     kept: Json = masked(msgspec.to_builtins(msgspec.structs.replace(reply, kept="")), redact)
     return Exchange(
         key=request_key(request, redact),
-        asked=_asked(request, redact),
+        asked=_comparable(request, redact),
         reply=msgspec.convert(kept, type=Reply),
     )
 
 
 def request_key(request: Request, redact: Callable[[str], str]) -> str:
     """Return what the same question always has, and no other."""
-    return sha256(canonical_json(_asked(request, redact))).hexdigest()
+    return sha256(canonical_json(_comparable(request, redact))).hexdigest()
 
 
-def _asked(request: Request, redact: Callable[[str], str]) -> Json:
+def _comparable(request: Request, redact: Callable[[str], str]) -> Json:
     turns = tuple(msgspec.structs.replace(turn, kept="") if isinstance(turn, Reply) else turn for turn in request.turns)
     built = msgspec.to_builtins(msgspec.structs.replace(request, turns=turns))
     told = {name: value for name, value in built.items() if name not in NOT_ASKED}

@@ -9,8 +9,8 @@ from typing import Any, Generic, TypeVar
 import msgspec
 from msgspec import Struct
 
-from aop.brains.budgets import CallLimits, Limit, LoopLimits, Spent, next_call, reached
-from aop.brains.conversation import Model, Observation, Offer, Reply, Request, Said, ToolCall, Turn
+from aop.brains.budgets import CallLimits, Limit, LoopLimits, Spent, limit_reached, next_call_limits
+from aop.brains.conversation import Model, Observation, Offer, Reply, Request, ToolCall, Turn, UserText
 from aop.brains.ports import (
     Called,
     Finished,
@@ -25,7 +25,7 @@ from aop.brains.ports import (
     T,
     Talked,
     Tools,
-    at_once,
+    run_now,
 )
 from aop.brains.prices import Prices
 from aop.brains.prompts import Data, data_block
@@ -47,12 +47,12 @@ from aop.core.text.json import MalformedText, parse_json
 R = TypeVar("R")
 
 FINISH = "hand_in_result"
-NUDGE = Said(text=f"Nothing was called. Call a tool, or hand in the result with `{FINISH}`.")
+NUDGE = UserText(text=f"Nothing was called. Call a tool, or hand in the result with `{FINISH}`.")
 """Not every model can be forced to call something: one that only talks is told so, once."""
 SHORTEST_WAIT_SECONDS = 0.001
 
 
-class _Bench(Generic[T]):
+class _Toolbox(Generic[T]):
     """The tools of one mission under names that every provider takes, and the one that ends it."""
 
     def __init__(self, mission: Mission[T], tools: Tools) -> None:
@@ -78,7 +78,7 @@ class _TimeUp(Exception):
     """A model or a tool did not answer before the time of the loop was used up."""
 
 
-class _Watch:
+class _Stopwatch:
     """The time that a loop has taken, over all the processes that worked on it."""
 
     def __init__(self, clock: Clock) -> None:
@@ -89,12 +89,12 @@ class _Watch:
         """Return how long it has taken by now."""
         return round(self._clock.boot_seconds() - self._began, 3)
 
-    def show(self, seconds: float) -> None:
+    def resume_at(self, seconds: float) -> None:
         """Go on from the time that was recorded."""
         self._began = self._clock.boot_seconds() - seconds
 
 
-class _Heard(Struct, frozen=True, kw_only=True):
+class _ModelAnswer(Struct, frozen=True, kw_only=True):
     """What came of asking: a reply, an error, or nothing before the time was up."""
 
     seconds: float
@@ -102,7 +102,7 @@ class _Heard(Struct, frozen=True, kw_only=True):
     error: dict[str, Any] | None = None
 
 
-class _CarriedOut(Struct, frozen=True, kw_only=True):
+class _CallResult(Struct, frozen=True, kw_only=True):
     """What came of a call."""
 
     tool: str
@@ -113,7 +113,7 @@ class _CarriedOut(Struct, frozen=True, kw_only=True):
     seconds: float
 
 
-class Loop(Struct, frozen=True, kw_only=True):
+class ToolLoop(Struct, frozen=True, kw_only=True):
     """What a loop works with."""
 
     model: Model
@@ -123,24 +123,24 @@ class Loop(Struct, frozen=True, kw_only=True):
     call_limits: CallLimits
     limits: LoopLimits
     journal: Journal
-    once: Once = at_once
+    once: Once = run_now
 
     async def run(self, mission: Mission[T], tools: Tools) -> Outcome[T]:
         """Ask, call, show, until there is a result or something runs out."""
         self._refuse_unknown_prices()
-        bench, watch, spent = _Bench(mission, tools), _Watch(self.clock), Spent()
-        turns: list[Turn] = [Said(text=self.redact.mask_secrets(mission.prompt.text))]
-        while (limit := reached(self.limits, spent)) is None:
-            heard, allowed = await self._heard(bench, turns, spent, watch), self._allowed(spent)
-            if heard.reply is None:
-                return _unanswered(heard, spent.at(heard.seconds))
-            reply, spent = heard.reply, self._counted(spent, heard.reply).at(heard.seconds)
+        toolbox, watch, spent = _Toolbox(mission, tools), _Stopwatch(self.clock), Spent()
+        turns: list[Turn] = [UserText(text=self.redact.mask_secrets(mission.prompt.text))]
+        while (limit := limit_reached(self.limits, spent)) is None:
+            answer, allowed = await self._ask(toolbox, turns, spent, watch), self._next_limits(spent)
+            if answer.reply is None:
+                return _without_reply(answer, spent.at(answer.seconds))
+            reply, spent = answer.reply, self._count_reply(spent, answer.reply).at(answer.seconds)
             if reply.cut_off:
-                return self._ended_by_length(reply, allowed, spent)
+                return self._end_of_cut_reply(reply, allowed, spent)
             if _ends_by_talking(mission, reply, turns):
                 return Talked(text=reply.text, spent=spent)
             try:
-                result, shown = await self._answered(bench, reply, watch, spent.iterations)
+                result, shown = await self._carry_out_calls(toolbox, reply, watch, spent.iterations)
             except _TimeUp:
                 return LimitReached(limit=Limit.TIME, spent=spent.at(watch.seconds()))
             spent = spent.at(watch.seconds())
@@ -149,76 +149,78 @@ class Loop(Struct, frozen=True, kw_only=True):
             turns += (reply, *shown)
         return LimitReached(limit=limit, spent=spent)
 
-    async def _heard(self, bench: _Bench[T], turns: Sequence[Turn], spent: Spent, watch: _Watch) -> _Heard:
+    async def _ask(self, toolbox: _Toolbox[T], turns: Sequence[Turn], spent: Spent, watch: _Stopwatch) -> _ModelAnswer:
         async def ask() -> Json:
             reply, error = None, None
             try:
-                reply = await self._in_time(self.model.reply(self._request(bench, turns, spent)), watch)
+                reply = await self._within_time(self.model.reply(self._request(toolbox, turns, spent)), watch)
             except Refusal as refusal:
                 error = refusal.as_error()
             except _TimeUp:
                 pass
-            told: Json = msgspec.to_builtins(_Heard(seconds=watch.seconds(), reply=reply, error=error))
+            told: Json = msgspec.to_builtins(_ModelAnswer(seconds=watch.seconds(), reply=reply, error=error))
             return told
 
-        heard = msgspec.convert(await self.once(f"reply_{spent.iterations + 1}", ask), type=_Heard)
-        watch.show(heard.seconds)
-        return heard
+        answer = msgspec.convert(await self.once(f"reply_{spent.iterations + 1}", ask), type=_ModelAnswer)
+        watch.resume_at(answer.seconds)
+        return answer
 
-    def _ended_by_length(self, reply: Reply, allowed: CallLimits, spent: Spent) -> LimitReached | ModelFailed:
+    def _end_of_cut_reply(self, reply: Reply, allowed: CallLimits, spent: Spent) -> LimitReached | ModelFailed:
         """Return what a reply that was cut off means: the tokens of the loop ran out, or it was simply too long."""
         if allowed.max_output_tokens < self.call_limits.max_output_tokens:
             return LimitReached(limit=Limit.TOKENS, spent=spent)
-        return ModelFailed(error=cut_off(reply.model, allowed.max_output_tokens).as_error(), spent=spent)
+        return ModelFailed(error=cut_off_refusal(reply.model, allowed.max_output_tokens).as_error(), spent=spent)
 
-    async def _answered(
-        self, bench: _Bench[T], reply: Reply, watch: _Watch, turn: int
+    async def _carry_out_calls(
+        self, toolbox: _Toolbox[T], reply: Reply, watch: _Stopwatch, turn: int
     ) -> tuple[T | None, Sequence[Turn]]:
         """Carry out the calls of a reply in their order, and return what is shown; the first valid result ends it."""
         shown: list[Turn] = []
         for at, call in enumerate(reply.calls):
-            self.journal(Called(tool=bench.name_of(call), arguments=self.redact(call.arguments)))
+            self.journal(Called(tool=toolbox.name_of(call), arguments=self.redact(call.arguments)))
             if call.name != FINISH:
-                answer = await self._carried_out(bench, call, watch, (turn, at))
+                answer = await self._carry_out(toolbox, call, watch, (turn, at))
             else:
                 try:
-                    return read_as(bench.mission.result, call.arguments), ()
+                    return read_as(toolbox.mission.result, call.arguments), ()
                 except Refusal as refusal:
-                    answer = _refused(bench.name_of(call), call, refusal, watch)
-            shown.append(self._shown(bench, call, answer))
+                    answer = _refused_call(toolbox.name_of(call), call, refusal, watch)
+            shown.append(self._observation(toolbox, call, answer))
         return None, shown or [NUDGE]
 
-    async def _carried_out(self, bench: _Bench[T], call: ToolCall, watch: _Watch, at: tuple[int, int]) -> _CarriedOut:
-        name = bench.name_of(call)
+    async def _carry_out(
+        self, toolbox: _Toolbox[T], call: ToolCall, watch: _Stopwatch, at: tuple[int, int]
+    ) -> _CallResult:
+        name = toolbox.name_of(call)
 
         async def execute() -> Json:
             try:
-                text = await self._executed(bench, call, watch, at[1])
-                done = _CarriedOut(tool=name, arguments=call.arguments, ok=True, text=text, seconds=watch.seconds())
+                text = await self._execute(toolbox, call, watch, at[1])
+                done = _CallResult(tool=name, arguments=call.arguments, ok=True, text=text, seconds=watch.seconds())
             except Refusal as refusal:
-                done = _refused(name, call, refusal, watch)
+                done = _refused_call(name, call, refusal, watch)
             except _TimeUp:
-                done = _CarriedOut(tool=name, arguments=call.arguments, seconds=watch.seconds())
+                done = _CallResult(tool=name, arguments=call.arguments, seconds=watch.seconds())
             told: Json = msgspec.to_builtins(done)
             return told
 
-        done = msgspec.convert(await self.once(f"call_{at[0]}_{at[1] + 1}", execute), type=_CarriedOut)
-        watch.show(done.seconds)
+        done = msgspec.convert(await self.once(f"call_{at[0]}_{at[1] + 1}", execute), type=_CallResult)
+        watch.resume_at(done.seconds)
         if done.ok is None:
             raise _TimeUp
         return done
 
-    async def _executed(self, bench: _Bench[T], call: ToolCall, watch: _Watch, before: int) -> str:
+    async def _execute(self, toolbox: _Toolbox[T], call: ToolCall, watch: _Stopwatch, before: int) -> str:
         """Call a tool; what the model cannot have is refused, which it is told."""
         if before >= self.limits.max_calls_in_reply:
             raise Refusal(f"Only {before} calls of one reply are carried out.", hint="Call fewer tools at once.")
-        name = bench.real_names.get(call.name)
+        name = toolbox.real_names.get(call.name)
         if name is None:
-            known = ", ".join(sorted([*bench.real_names, FINISH]))
+            known = ", ".join(sorted([*toolbox.real_names, FINISH]))
             raise UnknownTool(f"There is no tool `{call.name[:80]}`.", hint=f"There are: {known}.")
-        return await self._in_time(bench.tools.execute(name, _arguments(call)), watch)
+        return await self._within_time(toolbox.tools.execute(name, _arguments(call)), watch)
 
-    async def _in_time(self, doing: Awaitable[R], watch: _Watch) -> R:
+    async def _within_time(self, doing: Awaitable[R], watch: _Stopwatch) -> R:
         """Wait for a model or a tool, but not longer than the loop may take."""
         deadline = asyncio.timeout(max(self._seconds_left(watch), SHORTEST_WAIT_SECONDS))
         try:
@@ -234,10 +236,10 @@ class Loop(Struct, frozen=True, kw_only=True):
                 raise _TimeUp from error
             raise
 
-    def _seconds_left(self, watch: _Watch) -> float:
+    def _seconds_left(self, watch: _Stopwatch) -> float:
         return self.limits.max_seconds - watch.seconds()
 
-    def _shown(self, bench: _Bench[T], call: ToolCall, answer: _CarriedOut) -> Observation:
+    def _observation(self, toolbox: _Toolbox[T], call: ToolCall, answer: _CallResult) -> Observation:
         """Tell the journal, and return what the model sees: data, like everything that a tool answers."""
         self.journal(Observed(tool=answer.tool, ok=bool(answer.ok), text=self.redact(answer.text)))
         data = Data(
@@ -245,27 +247,27 @@ class Loop(Struct, frozen=True, kw_only=True):
             text=self.redact.mask_secrets(answer.text),
             max_chars=self.limits.max_observation_chars,
         )
-        block = data_block(data, bench.mission.prompt.fence)
+        block = data_block(data, toolbox.mission.prompt.fence)
         return Observation(call_id=call.call_id, name=call.name, text=block, ok=bool(answer.ok))
 
-    def _request(self, bench: _Bench[T], turns: Sequence[Turn], spent: Spent) -> Request:
-        allowed = self._allowed(spent)
+    def _request(self, toolbox: _Toolbox[T], turns: Sequence[Turn], spent: Spent) -> Request:
+        allowed = self._next_limits(spent)
         return Request(
-            instructions=bench.mission.prompt.instructions,
+            instructions=toolbox.mission.prompt.instructions,
             turns=tuple(turns),
-            tools=bench.offers,
-            answer=bench.finish,
-            text_allowed=bench.mission.text_allowed,
+            tools=toolbox.offers,
+            answer=toolbox.finish,
+            text_allowed=toolbox.mission.text_allowed,
             max_output_tokens=allowed.max_output_tokens,
             timeout_seconds=allowed.timeout_seconds,
             thinking=allowed.thinking,
-            fence=bench.mission.prompt.fence,
+            fence=toolbox.mission.prompt.fence,
         )
 
-    def _allowed(self, spent: Spent) -> CallLimits:
-        return next_call(self.limits, spent, self.call_limits)
+    def _next_limits(self, spent: Spent) -> CallLimits:
+        return next_call_limits(self.limits, spent, self.call_limits)
 
-    def _counted(self, spent: Spent, reply: Reply) -> Spent:
+    def _count_reply(self, spent: Spent, reply: Reply) -> Spent:
         cost = self.prices.cost(reply.model, reply.usage)
         self.journal(
             Replied(
@@ -286,20 +288,20 @@ class Loop(Struct, frozen=True, kw_only=True):
             )
 
 
-def cut_off(model: str, max_output_tokens: int) -> ModelReplyCutOff:
+def cut_off_refusal(model: str, max_output_tokens: int) -> ModelReplyCutOff:
     """Return what a reply is refused with that reached its token limit."""
     return ModelReplyCutOff(f"The reply of `{model}` was cut off at {max_output_tokens} tokens.", model=model)
 
 
-def _unanswered(heard: _Heard, spent: Spent) -> ModelFailed | LimitReached:
-    if heard.error is None:
+def _without_reply(answer: _ModelAnswer, spent: Spent) -> ModelFailed | LimitReached:
+    if answer.error is None:
         return LimitReached(limit=Limit.TIME, spent=spent)
-    return ModelFailed(error=heard.error, spent=spent)
+    return ModelFailed(error=answer.error, spent=spent)
 
 
-def _refused(name: str, call: ToolCall, refusal: Refusal, watch: _Watch) -> _CarriedOut:
+def _refused_call(name: str, call: ToolCall, refusal: Refusal, watch: _Stopwatch) -> _CallResult:
     text = f"[{refusal.code}] {refusal.message} {refusal.next_action}"
-    return _CarriedOut(tool=name, arguments=call.arguments, ok=False, text=text, seconds=watch.seconds())
+    return _CallResult(tool=name, arguments=call.arguments, ok=False, text=text, seconds=watch.seconds())
 
 
 def _ends_by_talking(mission: Mission[T], reply: Reply, turns: Sequence[Turn]) -> bool:

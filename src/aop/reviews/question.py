@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aop.brains.ports import Answer, Brain
-from aop.brains.prompts import Data, Prompt, prompt
+from aop.brains.prompts import Data, Prompt, build_prompt
 from aop.kernel.ports.reviewer import ReviewWanted
 from aop.reviews.report import CodeReviewReport
 
@@ -19,10 +19,10 @@ def review_question(wanted: ReviewWanted, fence: str) -> Prompt:
         # Whoever asks has looked at the size: a change that is shown in part is not reviewed.
         Data(source="its diff", text=wanted.diff, max_chars=len(wanted.diff)),
     ]
-    return prompt(wanted.persona, TASK, data, fence)
+    return build_prompt(wanted.persona, TASK, data, fence)
 
 
-async def asked_report(brain: Brain, wanted: ReviewWanted, fence: str) -> Answer[CodeReviewReport]:
+async def ask_for_report(brain: Brain, wanted: ReviewWanted, fence: str) -> Answer[CodeReviewReport]:
     """Return what the brain makes of a change; one answer that is no report is asked for again.
 
     Raises: ModelAnswerInvalid, or another refusal of asking a model.

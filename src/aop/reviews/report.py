@@ -75,7 +75,7 @@ class CodeReviewReport(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     next_steps: tuple[Words, ...] = ()
 
 
-class Checked(Struct, frozen=True, kw_only=True):
+class CheckedReport(Struct, frozen=True, kw_only=True):
     """A report, held against the diff that it is about."""
 
     report: CodeReviewReport
@@ -85,7 +85,7 @@ class Checked(Struct, frozen=True, kw_only=True):
     """Findings whose line is not in the diff: in the report they are about the file."""
 
 
-def checked(report: CodeReviewReport, changed: Mapping[str, Set[int]]) -> Checked:
+def check_report(report: CodeReviewReport, changed: Mapping[str, Set[int]]) -> CheckedReport:
     """Hold a report against the lines that a diff shows of each file (REV-48, REV-49).
 
     A finding about a file that was not changed is dropped, one about a line that is not shown becomes one about its
@@ -95,7 +95,7 @@ def checked(report: CodeReviewReport, changed: Mapping[str, Set[int]]) -> Checke
     dropped: list[Finding] = []
     unanchored: list[Finding] = []
     for said in report.findings:
-        finding = replace(said, file_path=_as_in_diff(said.file_path, changed))
+        finding = replace(said, file_path=_path_in_diff(said.file_path, changed))
         if finding.file_path not in changed:
             dropped.append(finding)
         elif finding.line_number is not None and finding.line_number not in changed[finding.file_path]:
@@ -105,20 +105,20 @@ def checked(report: CodeReviewReport, changed: Mapping[str, Set[int]]) -> Checke
             kept.append(finding)
     is_critical = any(finding.severity is Severity.CRITICAL for finding in kept)
     verdict = ReviewVerdict.REQUEST_CHANGES if is_critical else report.verdict
-    return Checked(
+    return CheckedReport(
         report=replace(report, verdict=verdict, findings=tuple(kept)),
         dropped=tuple(dropped),
         unanchored=tuple(unanchored),
     )
 
 
-def _as_in_diff(path: str, changed: Mapping[str, Set[int]]) -> str:
+def _path_in_diff(path: str, changed: Mapping[str, Set[int]]) -> str:
     """Return a path as the diff has it: models write some with the `b/` of a diff's header, or from the root."""
     spelled = (path, *(path.removeprefix(prefix) for prefix in ("b/", "./", "/", "a/")))
     return next((each for each in spelled if each in changed), path)
 
 
-def blocking(report: CodeReviewReport, severity: Severity) -> tuple[Finding, ...]:
+def blocking_findings(report: CodeReviewReport, severity: Severity) -> tuple[Finding, ...]:
     """Return the findings that must be dealt with first: those at or above a severity, the worst first."""
     order = list(Severity)
     found = [finding for finding in report.findings if finding.severity.is_at_least(severity)]

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from aop.brains.ports import Brain
-from aop.brains.prompts import Data, prompt
+from aop.brains.prompts import Data, build_prompt
 from aop.core.errors import Refusal
 from aop.core.ids import FeatureId
 from aop.kernel.record.documents.usage import Usage
@@ -78,7 +78,7 @@ class ModelAdviser:
         self, brain: Brain, feature_id: FeatureId, plan: Mapping[str, Any], error: Mapping[str, Any]
     ) -> Consultation:
         material = msgspec.json.encode({"plan": plan, "refusal": error}).decode()
-        question = prompt(
+        question = build_prompt(
             _INSTRUCTIONS,
             f"What is best for the plan of `{feature_id}`?",
             [Data(source="plan and refusal", text=material, max_chars=_MOST_CHARS)],

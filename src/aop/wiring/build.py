@@ -205,17 +205,19 @@ def agent_staff(app: App, settings: Settings, choices: Mapping[Role, ProviderCho
 
     Raises: MissingRolePrompt, ProviderAuthMissing, AgentProviderNotConfigured.
     """
-    from aop.adapters.agents import surroundings as desks
+    from aop.adapters.agents import contexts
     from aop.adapters.agents.staff import ChosenStaff, chosen_workers, feature_scratch, role_prompts
 
     kernel, environ = app.gateway.kernel, settings.environ
-    around = desks.surroundings(kernel, app.root, environ, feature_scratch(kernel))
-    desk = desks.desk(kernel, app.root, environ, app.tokens, mcp_url)
+    around = contexts.command_context(kernel, app.root, environ, feature_scratch(kernel))
+    desk = contexts.session_context(kernel, app.root, environ, app.tokens, mcp_url)
 
     def model_worker(model: str | None) -> Worker:
-        from aop.adapters.agents.workers.model import ModelDesk, ModelWorker
+        from aop.adapters.agents.workers.model import ModelContext, ModelWorker
 
-        at = ModelDesk(gateway=app.gateway, scratches=desk.scratches, logs=around.logs, seconds=around.patience.seconds)
+        at = ModelContext(
+            gateway=app.gateway, scratches=desk.scratches, logs=around.logs, seconds=around.patience.seconds
+        )
         return ModelWorker(build_brain(settings, chosen=model), at)
 
     workers = chosen_workers(choices, environ, around, desk, model_worker)
@@ -229,14 +231,14 @@ def gated_agent(app: App, settings: Settings, choice: ProviderChoice, mcp_url: s
 
     Raises: ProviderAuthMissing, AgentProviderNotConfigured, and the refusals of a model that is not configured.
     """
-    from aop.adapters.agents import surroundings as desks
+    from aop.adapters.agents import contexts
     from aop.adapters.agents.gated import GatedAgents, workflow_scratch
 
     kernel, environ = app.gateway.kernel, settings.environ
-    around = desks.surroundings(kernel, app.root, environ, workflow_scratch(kernel))
-    desk = desks.desk(kernel, app.root, environ, app.tokens, mcp_url)
+    around = contexts.command_context(kernel, app.root, environ, workflow_scratch(kernel))
+    desk = contexts.session_context(kernel, app.root, environ, app.tokens, mcp_url)
     agents = GatedAgents(environ, around, desk, app.gateway, lambda model: build_brain(settings, chosen=model))
-    return agents.chosen(choice)
+    return agents.agent_for(choice)
 
 
 def build_brain(settings: Settings, *, chosen: str | None = None, product: str | None = None) -> Brain:
@@ -246,7 +248,7 @@ def build_brain(settings: Settings, *, chosen: str | None = None, product: str |
     """
     from aop.adapters.models.assembly import assembled_model
     from aop.adapters.models.settings import BrainSettings
-    from aop.brains.structured_answer import ModelBrain
+    from aop.brains.model_brain import ModelBrain
 
     redact = Redactor(settings.secrets)
     wanted = BrainSettings.from_env(settings.environ, chosen=chosen, product=product)

@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from aop.adapters.agents.staff import needs_door
+from aop.adapters.agents.staff import needs_mcp_server
 from aop.adapters.agents.vendors.acp_families import family_of
-from aop.adapters.agents.workers.acp_protocol import AcpTurn, Conversation, may
+from aop.adapters.agents.workers.acp_protocol import AcpTurn, Conversation, is_permitted
 from aop.adapters.agents.workers.named_pipes import NamedPipes
 from aop.core.roles import Role
 from aop.kernel.record.documents.usage import Usage
@@ -61,12 +61,12 @@ BUILDER, PLANNER = turn(edits=True, shell=True), turn(edits=False, shell=False)
 def test_what_leaves_the_tree_or_the_role_is_denied(
     kind: str | None, paths: list[object], who: AcpTurn, *, allowed: bool
 ) -> None:
-    assert may({"kind": kind, "locations": [{"path": path} for path in paths]}, who) is allowed
+    assert is_permitted({"kind": kind, "locations": [{"path": path} for path in paths]}, who) is allowed
 
 
 @pytest.mark.parametrize("said", [None, [], "execute", {"locations": {"path": "/etc"}}, {"locations": [None]}])
 def test_what_is_no_tool_call_is_judged_without_breaking(said: object) -> None:
-    assert may(said, BUILDER) in (True, False)
+    assert is_permitted(said, BUILDER) in (True, False)
 
 
 @pytest.mark.parametrize(
@@ -138,4 +138,4 @@ def test_an_agent_is_told_and_heard_by_a_process_that_has_more_than_a_thousand_f
 def test_only_an_agent_that_speaks_the_protocol_comes_in_by_mcp(command: str, *, by_mcp: bool) -> None:
     choice = ProviderChoice(provider="custom", provider_config_ref="MINE")
     choices = dict.fromkeys(Role, choice)
-    assert needs_door(choices, {"MINE": command}) is by_mcp
+    assert needs_mcp_server(choices, {"MINE": command}) is by_mcp

@@ -12,12 +12,12 @@ import pytest
 
 from aop.adapters.agents.staff import feature_scratch, role_prompts, shipped_prompt
 from aop.adapters.agents.workers.command import (
+    CommandContext,
     CustomWorker,
-    Surroundings,
     TurnPatience,
     TurnWatch,
     command_from,
-    words_of,
+    split_command,
 )
 from aop.core.errors import MissingRolePrompt, NoUsableAnswer, ProviderAuthMissing
 from aop.core.ids import FeatureId
@@ -60,7 +60,7 @@ class Agents:
 
     def worker(self, command: str) -> CustomWorker:
         kernel = self.world.app.gateway.kernel
-        around = Surroundings(
+        around = CommandContext(
             processes=kernel.processes,
             rules=lambda: kernel.config().policy.execution,
             scratch=feature_scratch(kernel),
@@ -70,7 +70,7 @@ class Agents:
             path="/usr/bin:/bin",
             patience=self.patience,
         )
-        return CustomWorker(words_of(command), around)
+        return CustomWorker(split_command(command), around)
 
     def left(self) -> list[Path]:
         return [path for name in ("tmp", "scratch") for path in (self.world.root / ".aop" / name).glob("*")]

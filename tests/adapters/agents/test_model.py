@@ -10,12 +10,12 @@ import msgspec
 import pytest
 
 from aop.adapters.agents.scratch_trees import ScratchReader
-from aop.adapters.agents.workers.model import ModelDesk, ModelWorker
+from aop.adapters.agents.workers.model import ModelContext, ModelWorker
 from aop.adapters.agents.workers.tree_edits import TreeEdits
 from aop.adapters.machine.clock import SystemClock
 from aop.brains.budgets import CallLimits
+from aop.brains.model_brain import ModelBrain
 from aop.brains.prices import Price, Prices
-from aop.brains.structured_answer import ModelBrain
 from aop.core.errors import FileNotFound, InvalidArguments, ModelUnavailable, NoUsableAnswer, PathOutOfBounds, Refusal
 from aop.core.ids import FeatureId
 from aop.core.redaction.redactor import Redactor
@@ -40,7 +40,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 def turn(world: World, role: Role, *steps: Step) -> tuple[Any, ScriptedModel]:
     model = ScriptedModel(steps)
-    desk = ModelDesk(
+    desk = ModelContext(
         gateway=world.app.gateway,
         scratches=ScratchReader(world.app.repository, world.app.root, {}),
         logs=world.app.root / ".aop/logs",

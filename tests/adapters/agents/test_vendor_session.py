@@ -52,7 +52,7 @@ def test_a_turn_that_brings_nothing_says_how_it_ended() -> None:
     assert refused.value.facts == {"ending": "exited", "exit_code": 0}
 
 
-def session(home: Path, role: Role, *, enclosed: bool) -> AgentSession:
+def session(home: Path, role: Role, *, sandboxed: bool) -> AgentSession:
     return AgentSession(
         role=role,
         model="a-model",
@@ -62,7 +62,7 @@ def session(home: Path, role: Role, *, enclosed: bool) -> AgentSession:
         token="the-token",
         model_url="http://127.0.0.1:2",
         model_key="placeholder",
-        enclosed=enclosed,
+        sandboxed=sandboxed,
     )
 
 
@@ -70,13 +70,13 @@ def session(home: Path, role: Role, *, enclosed: bool) -> AgentSession:
 def test_the_token_is_on_no_command_line_and_in_no_file_and_the_model_is_handed_on(
     tmp_path: Path, vendor: Vendor
 ) -> None:
-    launch = vendor.launch(session(tmp_path, Role.BUILDER, enclosed=True))
+    launch = vendor.launch(session(tmp_path, Role.BUILDER, sandboxed=True))
     assert "the-token" not in " ".join([*launch.words, *launch.files.values(), *launch.env.values()])
     assert "a-model" in launch.words
 
 
 @pytest.mark.parametrize(
-    ("role", "enclosed", "tools"),
+    ("role", "sandboxed", "tools"),
     [
         (Role.PLANNER, True, "Read,Grep,Glob"),
         (Role.BUILDER, False, "Read,Grep,Glob,Edit,Write"),
@@ -84,9 +84,9 @@ def test_the_token_is_on_no_command_line_and_in_no_file_and_the_model_is_handed_
     ],
 )
 def test_only_who_changes_files_in_a_sandbox_gets_a_shell(
-    tmp_path: Path, role: Role, tools: str, *, enclosed: bool
+    tmp_path: Path, role: Role, tools: str, *, sandboxed: bool
 ) -> None:
-    words = VENDORS[Provider.CLAUDE].launch(session(tmp_path, role, enclosed=enclosed)).words
+    words = VENDORS[Provider.CLAUDE].launch(session(tmp_path, role, sandboxed=sandboxed)).words
     assert words[words.index("--tools") + 1] == tools
 
 

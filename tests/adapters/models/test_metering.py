@@ -17,9 +17,9 @@ import pytest
 
 from aop.adapters.models.metering.dialects import DIALECTS
 from aop.adapters.models.metering.forwarder import ProviderEndpoint, RequestPatience
-from aop.adapters.models.metering.kept_usage import Kept, KeptUsage
-from aop.adapters.models.metering.sessions import AT_MOST, Meter, metered
-from aop.adapters.models.metering.tallies import Caps, CountedExchange, Metered
+from aop.adapters.models.metering.sessions import AT_MOST, Meter, open_meter
+from aop.adapters.models.metering.tallies import Caps, CountedExchange, MeterReport
+from aop.adapters.models.metering.usage_files import MeterCount, UsageFiles
 from aop.brains.conversation import NO_TOKENS, TokenCounts
 from aop.brains.prices import Price, Prices
 from aop.core.ids import FeatureId
@@ -131,14 +131,14 @@ def scene(
 ) -> Iterator[Scene]:
     with providing(*answers) as provider:
         upstream = ProviderEndpoint(provider=of, base_url=provider.url + DIALECTS[of].prefix, key=key)
-        opened = metered(
+        opened = open_meter(
             upstream, prices=PRICES, caps=caps, patience=patience, keep=keep, provider_tools=provider_tools
         )
         with opened as meter:
             yield Scene(provider, meter)
 
 
-def outcomes(report: Metered) -> list[tuple[str, int, TokenCounts, bool]]:
+def outcomes(report: MeterReport) -> list[tuple[str, int, TokenCounts, bool]]:
     return [(each.outcome.value, each.status, each.usage, each.is_estimated) for each in report.exchanges]
 
 
@@ -282,7 +282,7 @@ def test_a_stream_that_stops_in_the_middle_is_broken_off_in_time() -> None:
 def test_a_provider_that_is_not_there_is_a_502() -> None:
     with providing(whole({})) as gone:
         pass
-    with metered(ProviderEndpoint(provider="anthropic", base_url=gone.url, key=KEY), prices=PRICES) as meter:
+    with open_meter(ProviderEndpoint(provider="anthropic", base_url=gone.url, key=KEY), prices=PRICES) as meter:
         answer = httpx2.post(
             f"{meter.base_url}/v1/messages", json=ASKED, headers={"x-api-key": meter.placeholder_key}, timeout=300
         )
@@ -439,21 +439,21 @@ def test_no_thread_is_left_when_the_endpoint_is_closed() -> None:
 
 
 def test_what_passed_is_kept_after_each_request_so_that_a_killed_turn_can_be_counted(tmp_path: Path) -> None:
-    kept, one = KeptUsage(tmp_path), FeatureId("one")
+    usage_files, one = UsageFiles(tmp_path), FeatureId("one")
     family = FAMILIES["anthropic"]
 
     def keep(usage: Usage) -> None:
-        kept.keep(one, Role.BUILDER, Kept(since="2026-01-02T12:00:00.000Z", usage=usage))
+        usage_files.store(one, Role.BUILDER, MeterCount(since="2026-01-02T12:00:00.000Z", usage=usage))
 
     with scene(family.answer, family.answer, keep=keep) as asked:
-        assert kept.counted(one, Role.BUILDER, since="") is None
+        assert usage_files.usage_since(one, Role.BUILDER, since="") is None
         for _ in range(2):
             asked.ask_as(family)
-            assert kept.counted(one, Role.BUILDER, since="") == asked.meter.report().turn_usage
-    assert kept.counted(one, Role.BUILDER, since="2026-01-02T12:00:00.001Z") is None
-    assert kept.counted(one, Role.PLANNER, since="") is None
+            assert usage_files.usage_since(one, Role.BUILDER, since="") == asked.meter.report().turn_usage
+    assert usage_files.usage_since(one, Role.BUILDER, since="2026-01-02T12:00:00.001Z") is None
+    assert usage_files.usage_since(one, Role.PLANNER, since="") is None
     next((tmp_path / ".aop/metering").iterdir()).write_text("{")
-    assert kept.counted(one, Role.BUILDER, since="") is None
+    assert usage_files.usage_since(one, Role.BUILDER, since="") is None
 
 
 FUNCTION = {"type": "function", "name": "f"}

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from aop.adapters.projects.layout import FoundProject, find_projects, named
+from aop.adapters.projects.guesses import NO_TESTS, Project
+from aop.adapters.projects.layout import FoundProject, find_projects, projects_by_profile
 from aop.adapters.projects.scan import LANGUAGES
 from aop.adapters.projects.starter import gates_text, policy_text
-from aop.adapters.projects.view import NO_TESTS, Project
 from aop.core.text.yaml import parse_yaml
 
 Files = Mapping[str, str]
@@ -24,7 +24,7 @@ def found_in(files: Files) -> tuple[FoundProject, ...]:
 
 def profiles_of(files: Files) -> Any:
     """Return the profiles of the gates.yaml that is written for a repository with these files."""
-    profiles = {name: one.guess.profile for name, one in named(found_in(files)).items()}
+    profiles = {name: one.guess.profile for name, one in projects_by_profile(found_in(files)).items()}
     gates: Any = parse_yaml(gates_text(profiles).encode()).value
     return gates["profiles"]
 

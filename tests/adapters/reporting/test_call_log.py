@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from aop.adapters.reporting import call_log
-from aop.adapters.reporting.call_log import CallReader, FileCallLog, older
+from aop.adapters.reporting.call_log import CallReader, FileCallLog, predecessor_of
 from aop.kernel.ports.call_log import NotedCall
 
 
@@ -62,7 +62,7 @@ def test_a_full_file_makes_room_for_a_new_one_and_a_reader_misses_nothing(path: 
     first.note(called(4))
     second.note(called(5))
     assert [call.operation_id for call in reader.new()] == ["op-3", "op-4", "op-5"]
-    assert older(path).stat().st_size > call_log.LARGEST_FILE
+    assert predecessor_of(path).stat().st_size > call_log.LARGEST_FILE
     assert [call.operation_id for call in CallReader(path).older()] == ["op-1", "op-2", "op-3"]
     for log in (first, second):
         log.close()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from aop.brains.structured_answer import ANSWER
+from aop.brains.model_brain import ANSWER
 from tests.brains.endpoints import Step, serving
 from tests.world import run_aop
 

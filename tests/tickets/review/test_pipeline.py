@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from aop.brains.structured_answer import ANSWER
+from aop.brains.model_brain import ANSWER
 from aop.core.errors import RemoteRejected
 from aop.core.ids import RunId
 from aop.reviews.report import CodeReviewReport, Finding, ReviewVerdict, Severity

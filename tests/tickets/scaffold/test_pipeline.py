@@ -13,8 +13,8 @@ from aop.adapters.machine.clock import SystemClock
 from aop.adapters.tickets.systems.local_ports import TABLE
 from aop.brains.budgets import CallLimits
 from aop.brains.conversation import Offer
+from aop.brains.model_brain import ModelBrain
 from aop.brains.prices import Price, Prices
-from aop.brains.structured_answer import ModelBrain
 from aop.core.errors import Fault, RemoteUnavailable
 from aop.core.redaction.redactor import Redactor
 from aop.reviews.report import CodeReviewReport

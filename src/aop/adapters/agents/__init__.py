@@ -1,1 +1,1 @@
-"""Coding agents: their workers, surroundings, prompts and logs."""
+"""Coding agents: their workers, contexts, prompts and logs."""

@@ -20,15 +20,15 @@ from aop.adapters.agents.workers.acp_protocol import AcpTurn
 from aop.adapters.agents.workers.acp_session import OVERLAY, AcpProgram
 from aop.adapters.agents.workers.command import (
     SCHEMA,
+    CommandContext,
     CustomCommand,
-    Surroundings,
     TurnPatience,
     command_from,
-    words_of,
+    split_command,
 )
 from aop.adapters.agents.workers.gated_model import SteppingModel
-from aop.adapters.agents.workers.model import ModelDesk
-from aop.adapters.agents.workers.vendor_session import AgentProgram, SessionDesk
+from aop.adapters.agents.workers.model import ModelContext
+from aop.adapters.agents.workers.vendor_session import AgentProgram, SessionContext
 from aop.adapters.files.own_folders import held_folder
 from aop.brains.ports import Brain
 from aop.core.errors import NoUsableAnswer, NoWorkflow
@@ -54,7 +54,7 @@ def persona() -> str:
     return (files("aop.gated") / "prompts" / "persona.md").read_text("utf-8")
 
 
-class CallsWanted(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class WantedCalls(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a command answers: the calls that are to be made for it, in this order."""
 
     calls: tuple[WantedCall, ...]
@@ -67,9 +67,11 @@ class CommandAgent:
 
     provider = "custom"
 
-    def __init__(self, argv: tuple[str, ...], around: Surroundings, model: str | None, tools: tuple[Tool, ...]) -> None:
+    def __init__(
+        self, argv: tuple[str, ...], context: CommandContext, model: str | None, tools: tuple[Tool, ...]
+    ) -> None:
         self._argv = argv
-        self._around = around
+        self._context = context
         self.model = model
         self._tools = [
             {"name": tool.name, "description": tool.summary, "input_schema": tool_schemas(tool)[0]} for tool in tools
@@ -86,19 +88,19 @@ class CommandAgent:
             "last_tool_results": given.last_tool_results,
             "tools": self._tools,
         }
-        around = replace(self._around, patience=_within(self._around.patience, given.seconds))
-        said = CustomCommand(self._argv, around).answer(msgspec.json.encode(asked), given.feature_id, Role.SWE)
+        context = replace(self._context, patience=_capped(self._context.patience, given.seconds))
+        said = CustomCommand(self._argv, context).answer(msgspec.json.encode(asked), given.feature_id, Role.SWE)
         wanted = _calls_of(said)
         return TurnTaken(calls=wanted.calls, usage=wanted.usage, note=wanted.note)
 
 
-def _within(patience: TurnPatience, seconds: float) -> TurnPatience:
+def _capped(patience: TurnPatience, seconds: float) -> TurnPatience:
     return replace(patience, seconds=max(1.0, min(patience.seconds, seconds)))
 
 
-def _calls_of(said: bytes) -> CallsWanted:
+def _calls_of(said: bytes) -> WantedCalls:
     try:
-        wanted: CallsWanted = msgspec.convert(parse_json(said.decode()), CallsWanted)
+        wanted: WantedCalls = msgspec.convert(parse_json(said.decode()), WantedCalls)
     except (UnicodeDecodeError, MalformedText, msgspec.ValidationError) as error:
         excerpt = said[:_EXCERPT].decode(errors="replace")
         raise NoUsableAnswer(f"The agent's answer names no calls: {error}.", hint=_HINT, begins_with=excerpt) from error
@@ -118,21 +120,21 @@ class SessionAgent:
         self._config_ref = config_ref
 
     def turn(self, given: Given) -> TurnTaken:
-        desk = self._program.desk
-        program = replace(self._program, desk=replace(desk, patience=_within(desk.patience, given.seconds)))
+        context = self._program.context
+        program = replace(self._program, context=replace(context, patience=_capped(context.patience, given.seconds)))
         with (
-            program.desk.token(Role.SWE, given.feature_id) as token,
-            desk.access(program.vendor, given.feature_id, Role.SWE, self._config_ref) as meter,
+            program.context.token(Role.SWE, given.feature_id) as token,
+            context.access(program.vendor, given.feature_id, Role.SWE, self._config_ref) as meter,
         ):
-            ended = self._worked(program, given, token, (meter.base_url, meter.placeholder_key))
+            ended = self._run_session(program, given, token, (meter.base_url, meter.placeholder_key))
         usage = meter.report().turn_usage
         _refuse_unstarted(ended, usage)
-        return TurnTaken(usage=usage, note=_how(ended))
+        return TurnTaken(usage=usage, note=_ending_text(ended))
 
-    def _worked(self, program: AgentProgram, given: Given, token: str, model: tuple[str, str]) -> Ended:
-        desk = program.desk
-        desk.private.mkdir(parents=True, exist_ok=True)
-        with held_folder(desk.private) as folder:
+    def _run_session(self, program: AgentProgram, given: Given, token: str, model: tuple[str, str]) -> Ended:
+        context = program.context
+        context.private.mkdir(parents=True, exist_ok=True)
+        with held_folder(context.private) as folder:
             tree = folder / "empty"
             tree.mkdir()
             session = AgentSession(
@@ -140,16 +142,16 @@ class SessionAgent:
                 model=self.model,
                 home=folder / "home",
                 tree=tree,
-                mcp_url=desk.mcp_url,
+                mcp_url=context.mcp_url,
                 token=token,
                 model_url=model[0],
                 model_key=model[1],
-                enclosed=program.desk.is_enclosed(),
+                sandboxed=program.context.has_sandbox(),
             )
-            return program.ran(
+            return program.run(
                 session,
                 folder,
-                _told(program.vendor.overlay.replace("submit_plan", "get_task"), given),
+                _prompt_of(program.vendor.overlay.replace("submit_plan", "get_task"), given),
                 given.feature_id,
             )
 
@@ -162,37 +164,39 @@ class AcpAgent:
 
     provider = "custom"
 
-    def __init__(self, seated: Callable[[SessionDesk], AcpProgram], desk: SessionDesk, model: str | None) -> None:
-        self._seated = seated
-        self._desk = desk
+    def __init__(
+        self, seated: Callable[[SessionContext], AcpProgram], context: SessionContext, model: str | None
+    ) -> None:
+        self._program_for = seated
+        self._context = context
         self.model = model
 
     def turn(self, given: Given) -> TurnTaken:
-        desk = replace(self._desk, patience=_within(self._desk.patience, given.seconds))
-        program = self._seated(desk)
-        desk.private.mkdir(parents=True, exist_ok=True)
-        with desk.token(Role.SWE, given.feature_id) as token, held_folder(desk.private) as folder:
+        context = replace(self._context, patience=_capped(self._context.patience, given.seconds))
+        program = self._program_for(context)
+        context.private.mkdir(parents=True, exist_ok=True)
+        with context.token(Role.SWE, given.feature_id) as token, held_folder(context.private) as folder:
             tree = folder / "empty"
             tree.mkdir()
             asked = AcpTurn(
-                prompt=_told(OVERLAY, given),
+                prompt=_prompt_of(OVERLAY, given),
                 tree=str(tree),
-                mcp_url=desk.mcp_url,
+                mcp_url=context.mcp_url,
                 token=token,
                 model=self.model,
                 edits=False,
                 shell=False,
-                is_over=program.cap(given.feature_id),
+                is_over=program.cap_check(given.feature_id),
             )
-            spoken = program.spoken(asked, Role.SWE, given.feature_id, folder)
-        if spoken.broken is not None:
-            spoken.broken.facts["usage"] = msgspec.to_builtins(spoken.usage)
-            raise spoken.broken
-        _refuse_unstarted(spoken.ended, spoken.usage)
-        return TurnTaken(usage=spoken.usage, note=_how(spoken.ended))
+            result = program.run_turn(asked, Role.SWE, given.feature_id, folder)
+        if result.broken is not None:
+            result.broken.facts["usage"] = msgspec.to_builtins(result.usage)
+            raise result.broken
+        _refuse_unstarted(result.ended, result.usage)
+        return TurnTaken(usage=result.usage, note=_ending_text(result.ended))
 
 
-def _told(names: str, given: Given) -> str:
+def _prompt_of(names: str, given: Given) -> str:
     here = "All these tools are those of the MCP server `aop`. You have no others, and no files of your own."
     return "\n\n".join([persona(), here, names, f"You work on `{given.feature_id}`. Begin with `get_task`."]) + "\n"
 
@@ -203,7 +207,7 @@ def _refuse_unstarted(ended: Ended, usage: Usage) -> None:
         raise NoUsableAnswer(f"The agent did not start: {ended.problem}", ending=ended.ending, **facts)
 
 
-def _how(ended: Ended) -> str:
+def _ending_text(ended: Ended) -> str:
     if ended.ending is Ending.EXITED:
         return f"The agent ended with {ended.exit_code}."
     return f"The agent was ended: {ended.problem}"
@@ -215,18 +219,18 @@ class GatedAgents:
     def __init__(
         self,
         environ: Mapping[str, str],
-        around: Surroundings,
-        desk: SessionDesk,
+        command_context: CommandContext,
+        session_context: SessionContext,
         gateway: Gateway,
         brain: Callable[[str | None], Brain],
     ) -> None:
         self._environ = environ
-        self._around = around
-        self._desk = desk
+        self._command_context = command_context
+        self._session_context = session_context
         self._gateway = gateway
         self._brain = brain
 
-    def chosen(self, choice: ProviderChoice) -> Agent:
+    def agent_for(self, choice: ProviderChoice) -> Agent:
         """Return the agent that somebody chose.
 
         Raises: ProviderAuthMissing, AgentProviderNotConfigured, and the refusals of a model that is not configured.
@@ -235,19 +239,19 @@ class GatedAgents:
             return self._model(choice.model)
         vendor = VENDORS.get(Provider(choice.provider))
         if vendor is not None:
-            program = program_of(vendor, choice, self._environ, self._desk)
+            program = program_of(vendor, choice, self._environ, self._session_context)
             return SessionAgent(program, choice.model, choice.provider_config_ref)
         command = command_from(self._environ, choice.provider_config_ref)
         if speaks_acp(choice, self._environ):
-            return AcpAgent(partial(acp_program, command, self._environ), self._desk, choice.model)
+            return AcpAgent(partial(acp_program, command, self._environ), self._session_context, choice.model)
         own = tuple(tool for tool in self._gateway.tools.values() if Role.SWE in tool.roles)
-        return CommandAgent(words_of(command), self._around, choice.model, own)
+        return CommandAgent(split_command(command), self._command_context, choice.model, own)
 
     def _model(self, model: str | None) -> SteppingModel:
-        around = self._around
-        desk = ModelDesk(
+        around = self._command_context
+        desk = ModelContext(
             gateway=self._gateway,
-            scratches=self._desk.scratches,
+            scratches=self._session_context.scratches,
             logs=around.logs,
             seconds=around.patience.seconds,
         )

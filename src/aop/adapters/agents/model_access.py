@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from aop.adapters.agents.turn_logs import AGENT_LOGS, fresh_log
 from aop.adapters.agents.vendors.catalogue import Vendor
-from aop.adapters.models.metering.kept_usage import Kept, KeptUsage
-from aop.adapters.models.metering.tallies import Caps, Metered, Outcome
+from aop.adapters.models.metering.tallies import Caps, MeterReport, Outcome
+from aop.adapters.models.metering.usage_files import MeterCount, UsageFiles
 from aop.core.errors import ProviderAuthMissing
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
@@ -48,7 +48,7 @@ def metered_access(kernel: Kernel, root: Path, environ: Mapping[str, str]) -> Ac
     @contextmanager
     def access(vendor: Vendor, feature_id: FeatureId, role: Role, config_ref: str | None) -> Iterator[Meter]:
         from aop.adapters.models.metering.forwarder import ProviderEndpoint
-        from aop.adapters.models.metering.sessions import metered
+        from aop.adapters.models.metering.sessions import open_meter
         from aop.adapters.models.settings import known_prices
 
         policy = kernel.config().policy
@@ -60,24 +60,24 @@ def metered_access(kernel: Kernel, root: Path, environ: Mapping[str, str]) -> Ac
             key=key_of(vendor, environ, config_ref),
         )
         caps = Caps(cost_usd=dollars, tokens=tokens)
-        kept, since = KeptUsage(root), kernel.now()
+        usage_files, since = UsageFiles(root), kernel.now()
 
         def keep(usage: Usage) -> None:
-            kept.keep(feature_id, role, Kept(since=since, usage=usage))
+            usage_files.store(feature_id, role, MeterCount(since=since, usage=usage))
 
         allowed = policy.execution.provider_tools == "allow"
         log = fresh_log(root / AGENT_LOGS, feature_id, f"{role}-meter")
         prices = known_prices(environ)
-        with metered(upstream, prices=prices, caps=caps, keep=keep, provider_tools=allowed) as meter:
+        with open_meter(upstream, prices=prices, caps=caps, keep=keep, provider_tools=allowed) as meter:
             try:
                 yield meter
             finally:
-                _note(meter.report(), log)
+                _log_refused_tools(meter.report(), log)
 
     return access
 
 
-def _note(report: Metered, log: Path) -> None:
+def _log_refused_tools(report: MeterReport, log: Path) -> None:
     """Write down what an agent asked its provider to do, and did not get."""
     lines = [f"Taken out of requests: the provider's own tool `{name}` ({n})." for name, n in report.removed.items()]
     refused = report.outcomes.get(Outcome.PROVIDER_TOOL)

@@ -10,10 +10,16 @@ from aop.adapters.agents.model_access import key_of
 from aop.adapters.agents.scratch_trees import scratch_of
 from aop.adapters.agents.vendors.acp_families import family_of
 from aop.adapters.agents.vendors.catalogue import VENDORS, Vendor
-from aop.adapters.agents.vendors.installed import installed_program
+from aop.adapters.agents.vendors.programs import installed_program
 from aop.adapters.agents.workers.acp_session import AcpProgram, AcpWorker
-from aop.adapters.agents.workers.command import DEFAULT_VARIABLE, CustomWorker, Surroundings, command_from, words_of
-from aop.adapters.agents.workers.vendor_session import AgentProgram, SessionDesk, SessionWorker
+from aop.adapters.agents.workers.command import (
+    DEFAULT_VARIABLE,
+    CommandContext,
+    CustomWorker,
+    command_from,
+    split_command,
+)
+from aop.adapters.agents.workers.vendor_session import AgentProgram, SessionContext, SessionWorker
 from aop.core.errors import AgentProviderNotConfigured, MissingRolePrompt
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
@@ -49,7 +55,7 @@ class ChosenStaff:
         return self._prompts[role]
 
 
-def needs_door(choices: Mapping[Role, ProviderChoice], environ: Mapping[str, str]) -> bool:
+def needs_mcp_server(choices: Mapping[Role, ProviderChoice], environ: Mapping[str, str]) -> bool:
     """Tell whether one of those who work comes in by MCP."""
     return any(
         choice.provider in set(VENDORS) or (choice.provider == Provider.CUSTOM and speaks_acp(choice, environ))
@@ -65,8 +71,8 @@ def speaks_acp(choice: ProviderChoice, environ: Mapping[str, str]) -> bool:
 def chosen_workers(
     choices: Mapping[Role, ProviderChoice],
     environ: Mapping[str, str],
-    around: Surroundings,
-    desk: SessionDesk,
+    command_context: CommandContext,
+    session_context: SessionContext,
     model_worker: Callable[[str | None], Worker],
 ) -> dict[Role, Worker]:
     """Return who works in each role; `model_worker` gives one that is a plain model.
@@ -76,28 +82,32 @@ def chosen_workers(
     return {
         role: model_worker(choices[role].model)
         if choices[role].provider == Provider.MODEL
-        else _worker(choices[role], environ, around, desk)
+        else _worker(choices[role], environ, command_context, session_context)
         for role in WORKERS
     }
 
 
-def _worker(choice: ProviderChoice, environ: Mapping[str, str], around: Surroundings, desk: SessionDesk) -> Worker:
+def _worker(
+    choice: ProviderChoice, environ: Mapping[str, str], command_context: CommandContext, session_context: SessionContext
+) -> Worker:
     vendor = VENDORS.get(Provider(choice.provider))
     if vendor is None:
         command = command_from(environ, choice.provider_config_ref)
         if speaks_acp(choice, environ):
-            return AcpWorker(acp_program(command, environ, desk), desk)
-        return CustomWorker(words_of(command), around)
-    return SessionWorker(program_of(vendor, choice, environ, desk))
+            return AcpWorker(acp_program(command, environ, session_context), session_context)
+        return CustomWorker(split_command(command), command_context)
+    return SessionWorker(program_of(vendor, choice, environ, session_context))
 
 
-def acp_program(command: str, environ: Mapping[str, str], desk: SessionDesk) -> AcpProgram:
+def acp_program(command: str, environ: Mapping[str, str], session_context: SessionContext) -> AcpProgram:
     """Return the program of a command that says of itself that it speaks the Agent Client Protocol."""
-    words = words_of(command.removeprefix(ACP))
-    return AcpProgram(words, desk, family_of(words, environ))
+    words = split_command(command.removeprefix(ACP))
+    return AcpProgram(words, session_context, family_of(words, environ))
 
 
-def program_of(vendor: Vendor, choice: ProviderChoice, environ: Mapping[str, str], desk: SessionDesk) -> AgentProgram:
+def program_of(
+    vendor: Vendor, choice: ProviderChoice, environ: Mapping[str, str], session_context: SessionContext
+) -> AgentProgram:
     """Return a coding agent that can be started here.
 
     Raises: ProviderAuthMissing, AgentProviderNotConfigured.
@@ -110,7 +120,7 @@ def program_of(vendor: Vendor, choice: ProviderChoice, environ: Mapping[str, str
             provider=vendor.provider,
         )
     key_of(vendor, environ, choice.provider_config_ref)
-    return AgentProgram(vendor=vendor, path=program, desk=desk)
+    return AgentProgram(vendor=vendor, path=program, context=session_context)
 
 
 def role_prompts(git: Git, config: Config) -> dict[Role, str]:

@@ -26,7 +26,7 @@ class TurnLogReader:
     def __init__(self, logs: Path, feature_id: FeatureId) -> None:
         self._folder = logs / feature_id
         # Kept open: the number of a file that is open is given to no other.
-        self._open: dict[Path, _Growing] = {}
+        self._open: dict[Path, _LogFile] = {}
 
     def close(self) -> None:
         """Let go of the files."""
@@ -47,11 +47,11 @@ class TurnLogReader:
             last_words = known.lines(with_unended=True)
             known.file.close()
             known = None
-        self._open[path] = known or _Growing(path)
+        self._open[path] = known or _LogFile(path)
         return [*last_words, *self._open[path].lines(with_unended=with_unended)]
 
 
-class _Growing:
+class _LogFile:
     """A file that somebody writes to."""
 
     def __init__(self, path: Path) -> None:

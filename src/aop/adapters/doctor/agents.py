@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from aop.adapters.agents.vendors.catalogue import VENDORS
-from aop.adapters.agents.vendors.installed import installed_program
+from aop.adapters.agents.vendors.programs import installed_program
 from aop.adapters.doctor.checks import Check, fine
 
 

@@ -45,24 +45,24 @@ def examine(folder: Path, environ: Mapping[str, str], now: datetime) -> Iterator
         yield check_clock(now, None)
         yield from check_confinement("auto", environ)
         return
-    yield from _of_repository(repository, environ)
-    yield from _of_state(repository, environ, now)
+    yield from _repository_checks(repository, environ)
+    yield from _state_checks(repository, environ, now)
 
 
-def _of_repository(repository: Repository, environ: Mapping[str, str]) -> Iterator[Check]:
+def _repository_checks(repository: Repository, environ: Mapping[str, str]) -> Iterator[Check]:
     loaded = load_configuration(repository, environ)
     config = loaded.config
-    yield from _told("base branch", lambda: [check_base_branch(repository, config, environ)])
+    yield from _or_failure("base branch", lambda: [check_base_branch(repository, config, environ)])
     yield from loaded.checks
     if config is not None:
         yield check_gates(config)
-        yield from _told("programs", lambda: check_programs(repository, config, environ))
+        yield from _or_failure("programs", lambda: check_programs(repository, config, environ))
     yield from check_confinement(config.policy.execution.sandbox if config else "auto", environ)
     yield check_agents(environ)
     yield from check_outbound(environ)
 
 
-def _of_state(repository: Repository, environ: Mapping[str, str], now: datetime) -> Iterator[Check]:
+def _state_checks(repository: Repository, environ: Mapping[str, str], now: datetime) -> Iterator[Check]:
     private = repository.root / ".aop"
     yield check_disk(repository.root)
     mounts = MOUNTS.read_text(encoding="utf-8", errors="surrogateescape") if MOUNTS.exists() else ""
@@ -70,11 +70,11 @@ def _of_state(repository: Repository, environ: Mapping[str, str], now: datetime)
     examined = examine_record(private)
     yield examined.check
     yield check_clock(now, examined.newest_entry)
-    yield from _told("leftovers", lambda: [check_leftovers(private)])
-    yield from _told("worktrees", lambda: check_worktrees(repository, examined, environ))
+    yield from _or_failure("leftovers", lambda: [check_leftovers(private)])
+    yield from _or_failure("worktrees", lambda: check_worktrees(repository, examined, environ))
 
 
-def _told(name: str, look: Callable[[], Iterable[Check]]) -> list[Check]:
+def _or_failure(name: str, look: Callable[[], Iterable[Check]]) -> list[Check]:
     """Return what is found; that it cannot be looked at is a finding too."""
     try:
         return list(look())

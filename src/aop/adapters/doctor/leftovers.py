@@ -39,7 +39,7 @@ class Leftover(Struct, frozen=True, kw_only=True):
     """Whether there is work in it that no branch has, which is kept below `refs/aop/rescue/` before it goes."""
 
 
-class Removed(Struct, frozen=True, kw_only=True):
+class Removal(Struct, frozen=True, kw_only=True):
     """What became of it."""
 
     leftover: Leftover
@@ -78,13 +78,13 @@ class Leftovers:
         self._logs = repository.root / ".aop" / "logs"
         self._tickets = TicketLedger(repository.root / ".aop" / "tickets" / "ledger.db")
 
-    def found(self) -> Iterator[Leftover]:
+    def find(self) -> Iterator[Leftover]:
         """Yield everything that could go."""
         for pid in orphans_in(self._repository.root):
             yield Leftover(kind="process", name=str(pid))
         for name in _names(self._worktrees):
             if not self._is_known(name):
-                yield Leftover(kind="worktree", name=name, holds_work=self._unsaved(name) is not None)
+                yield Leftover(kind="worktree", name=name, holds_work=self._unsaved_tree(name) is not None)
         for name in self._forgotten_branches():
             yield Leftover(kind="branch", name=name, holds_work=not self._is_in_base(name))
         for name in _names(self._logs):
@@ -93,29 +93,29 @@ class Leftovers:
         for run_id in self._tickets.ended_before(timestamp(self._now - timedelta(days=TICKET_RUN_DAYS))):
             yield Leftover(kind="ticket_run", name=run_id)
 
-    def removed(self, leftover: Leftover) -> Removed:
+    def remove(self, leftover: Leftover) -> Removal:
         """Remove one of them, if it still is one; what would be lost is kept first."""
         if leftover.kind == "process":
             end_orphans(self._repository.root)
-            return self._gone(leftover, None)
+            return self._removal(leftover, None)
         if leftover.kind == "ticket_run":
             self._tickets.forget(leftover.name)
-            return self._gone(leftover, None)
+            return self._removal(leftover, None)
         name = FeatureId(leftover.name)
         try:
             # Whoever makes or deletes the feature right now holds this lock, and is left alone.
             with self._locks.worktree(name, wait_seconds=0):
                 if self._is_known(name):
-                    return Removed(leftover=leftover, problem=f"There is a feature `{name}` by now.")
+                    return Removal(leftover=leftover, problem=f"There is a feature `{name}` by now.")
                 return self._remove(leftover, name)
         except WorktreeBusy as busy:
-            return Removed(leftover=leftover, problem=busy.message)
+            return Removal(leftover=leftover, problem=busy.message)
 
-    def _remove(self, leftover: Leftover, name: FeatureId) -> Removed:
+    def _remove(self, leftover: Leftover, name: FeatureId) -> Removal:
         rescued = None
         match leftover.kind:
             case "worktree":
-                rescued = self._rescued_files(name)
+                rescued = self._rescue_files(name)
                 self._note_rescued(leftover, rescued)
                 self._repository.remove_worktree(name)
             case "branch":
@@ -125,27 +125,27 @@ class Leftovers:
                     self._note_rescued(leftover, rescued)
                 users = self._repository.users_of(name, besides=name)
                 if users:
-                    return Removed(leftover=leftover, rescued=rescued, problem=f"It is checked out in `{users[0]}`.")
+                    return Removal(leftover=leftover, rescued=rescued, problem=f"It is checked out in `{users[0]}`.")
                 if head is not None:
                     self._repository.delete_branch(name, at=head)
             case _:
                 remove_folder(self._logs / name)
-        return self._gone(leftover, rescued)
+        return self._removal(leftover, rescued)
 
     def _note_rescued(self, leftover: Leftover, rescued: str | None) -> None:
         # Before it goes: killed in between, the journal still says where its work is.
         if rescued is not None:
             self._note(leftover, "rescued", rescued)
 
-    def _gone(self, leftover: Leftover, rescued: str | None) -> Removed:
+    def _removal(self, leftover: Leftover, rescued: str | None) -> Removal:
         self._note(leftover, "removed", rescued)
-        return Removed(leftover=leftover, rescued=rescued)
+        return Removal(leftover=leftover, rescued=rescued)
 
-    def _rescued_files(self, name: FeatureId) -> str | None:
-        tree, head = self._unsaved(name), self._head(name)
+    def _rescue_files(self, name: FeatureId) -> str | None:
+        tree, head = self._unsaved_tree(name), self._head(name)
         return None if tree is None or head is None else self._rescuer.keep_tree(name, tree, head)
 
-    def _unsaved(self, name: FeatureId) -> str | None:
+    def _unsaved_tree(self, name: FeatureId) -> str | None:
         """Return the tree of what lies in a worktree; None if its branch has all of it, or there is no such branch."""
         folder, head = self._repository.worktree_path(name), self._head(name)
         if head is None or folder.is_symlink() or not folder.is_dir():

@@ -71,30 +71,32 @@ def check_base_branch(repository: Repository, config: Config | None, environ: Ma
 # --- configuration ---------------------------------------------------------------------------------
 
 
-class Loaded(Struct, frozen=True, kw_only=True):
+class LoadedConfiguration(Struct, frozen=True, kw_only=True):
     """The configuration in force, if there is one, and what is to be said of it."""
 
     config: Config | None
     checks: tuple[Check, ...]
 
 
-def load_configuration(repository: Repository, environ: Mapping[str, str]) -> Loaded:
+def load_configuration(repository: Repository, environ: Mapping[str, str]) -> LoadedConfiguration:
     """Read the three files, and find something wrong in each that has something wrong."""
     try:
         config = read_config(repository, repository.root)
     except (InvalidConfiguration, InvalidWorkspaceImplementation) as refusal:
         refusals = list(_each_refusal(repository, environ)) or [refusal]
         checks = [failure("configuration", one.message, one.next_action) for one in refusals]
-        return Loaded(config=None, checks=tuple(checks))
+        return LoadedConfiguration(config=None, checks=tuple(checks))
     except Fault as fault:
         unreadable = failure("configuration", f"It cannot be read: {fault}", "`git fsck` says what is broken.")
-        return Loaded(config=None, checks=(unreadable,))
+        return LoadedConfiguration(config=None, checks=(unreadable,))
     base = config.policy.worktree.base_branch
     if config.warnings:
         commit = f"Commit on `{base}` what shall hold, or take the change back."
-        return Loaded(config=config, checks=tuple(warning("configuration", text, commit) for text in config.warnings))
+        return LoadedConfiguration(
+            config=config, checks=tuple(warning("configuration", text, commit) for text in config.warnings)
+        )
     sources = ", ".join(f"{name}: {source}" for name, source in config.sources)
-    return Loaded(config=config, checks=(fine("configuration", sources),))
+    return LoadedConfiguration(config=config, checks=(fine("configuration", sources),))
 
 
 def _each_refusal(repository: Repository, environ: Mapping[str, str]) -> Iterator[Refusal]:
@@ -108,7 +110,7 @@ def _each_refusal(repository: Repository, environ: Mapping[str, str]) -> Iterato
     for name in NAMES:
         path = f"{FOLDER}/{name}.yaml"
         entry = repository.entry(tree, path) if tree else None
-        text = _loose(repository, path)
+        text = _checkout_text(repository, path)
         if entry is not None and entry.mode in (FileMode.FILE, FileMode.EXECUTABLE):
             text = ConfigText(source=f"{branch}:{path}", content=repository.blob(entry.oid))
         try:
@@ -117,7 +119,7 @@ def _each_refusal(repository: Repository, environ: Mapping[str, str]) -> Iterato
             yield refusal
 
 
-def _loose(repository: Repository, path: str) -> ConfigText | None:
+def _checkout_text(repository: Repository, path: str) -> ConfigText | None:
     try:
         content = RepositoryFiles(repository.root).read(path, limit=MAX_YAML_BYTES)
     except FileNotFound:
@@ -135,7 +137,7 @@ def needed_modes(policy: Policy) -> tuple[Mode, ...]:
 
 def check_gates(config: Config) -> Check:
     """Look for steps in every mode that a feature must pass."""
-    lacking = list(_lacking(config))
+    lacking = list(_missing_steps(config))
     if lacking:
         write = (
             f"Write the commands that prove a change into {GATES_FILE}; where it is not there, `aop init` guesses them."
@@ -145,7 +147,7 @@ def check_gates(config: Config) -> Check:
     return fine("gates", f"{', '.join(sorted(config.gates.profiles)) or 'no profiles'}: {modes}")
 
 
-def _lacking(config: Config) -> Iterator[str]:
+def _missing_steps(config: Config) -> Iterator[str]:
     policy = config.policy
     for name, profile in sorted(config.gates.profiles.items()):
         for mode in needed_modes(policy):

@@ -32,7 +32,7 @@ _RESTORE = (
 _WRITABLE = "Let this user write to the repository: look at the owner, the rights, and whether the disk is read-only."
 
 
-class Examined(Struct, frozen=True, kw_only=True):
+class ExaminedRecord(Struct, frozen=True, kw_only=True):
     """What the record says, as far as it can be read, and what is to be said of it."""
 
     check: Check
@@ -42,26 +42,28 @@ class Examined(Struct, frozen=True, kw_only=True):
     """Whether it could be read: if not, nothing can be said of who owns what."""
 
 
-def examine_record(private: Path) -> Examined:
+def examine_record(private: Path) -> ExaminedRecord:
     """Open the record, if there is one, and prove its journal from the first entry to the last."""
     if os.path.lexists(private) and (private.is_symlink() or not private.is_dir()):
         found = "`.aop` must be a folder of its own, and is a link or a file."
-        return Examined(check=failure("record", found, "Move it away; AOP makes the folder itself."), is_known=False)
+        return ExaminedRecord(
+            check=failure("record", found, "Move it away; AOP makes the folder itself."), is_known=False
+        )
     path = private / RECORD
     if not os.access(private if private.is_dir() else private.parent, os.W_OK):
-        return Examined(check=failure("record", "It cannot be written here.", _WRITABLE), is_known=False)
+        return ExaminedRecord(check=failure("record", "It cannot be written here.", _WRITABLE), is_known=False)
     if not path.exists():
-        return Examined(check=fine("record", "none yet; the first call makes it"))
+        return ExaminedRecord(check=fine("record", "none yet; the first call makes it"))
     record = SqliteRecord(path)
     try:
         with record.read() as view:
             entries = list(view.journal())
             features = tuple(view.all(FeatureState))
     except (Fault, sqlite3.Error, msgspec.MsgspecError) as error:
-        return Examined(check=failure("record", f"It cannot be read: {error}", _RESTORE), is_known=False)
+        return ExaminedRecord(check=failure("record", f"It cannot be read: {error}", _RESTORE), is_known=False)
     finally:
         record.close()
-    return Examined(check=_journal_check(entries), features=features, newest_entry=_moment_of(entries))
+    return ExaminedRecord(check=_journal_check(entries), features=features, newest_entry=_time_of_newest(entries))
 
 
 def _journal_check(entries: list[JournalEntry]) -> Check:
@@ -72,7 +74,7 @@ def _journal_check(entries: list[JournalEntry]) -> Check:
     return fine("record", f"{count} journal entries, each following from those before it")
 
 
-def _moment_of(entries: list[JournalEntry]) -> datetime | None:
+def _time_of_newest(entries: list[JournalEntry]) -> datetime | None:
     try:
         return datetime.fromisoformat(entries[-1].event.at).astimezone(UTC) if entries else None
     except (ValueError, OverflowError):
@@ -82,7 +84,7 @@ def _moment_of(entries: list[JournalEntry]) -> datetime | None:
 def check_leftovers(private: Path) -> Check:
     """Look for what killed processes left, and for what was moved out of the way."""
     abandoned = sorted(folder for name in ("scratch", "tmp") for folder in abandoned_folders(private / name))
-    files, size = _counted(private / "quarantine")
+    files, size = _file_totals(private / "quarantine")
     said = f"{len(abandoned)} abandoned folders, {files} files ({size / 1024**2:.1f} MiB) in quarantine"
     if abandoned:
         listed = " ".join(folder.relative_to(private.parent).as_posix() for folder in abandoned)
@@ -92,12 +94,12 @@ def check_leftovers(private: Path) -> Check:
     return fine("leftovers", said)
 
 
-def _counted(folder: Path) -> tuple[int, int]:
+def _file_totals(folder: Path) -> tuple[int, int]:
     paths = [os.path.join(place, name) for place, _folders, names in os.walk(folder) for name in names]
     return len(paths), sum(os.lstat(path).st_size for path in paths)
 
 
-def check_worktrees(repository: Repository, examined: Examined, environ: Mapping[str, str]) -> list[Check]:
+def check_worktrees(repository: Repository, examined: ExaminedRecord, environ: Mapping[str, str]) -> list[Check]:
     """Compare the worktrees that git knows with the features that the record knows."""
     git = GitDir(
         GitProgram(environ),

@@ -28,7 +28,7 @@ VARIABLES = ("VCS_PROVIDER", "TRACKER_PROVIDER", "KNOWLEDGE_PROVIDER")
 
 def check_outbound(environ: Mapping[str, str]) -> Iterator[Check]:
     """Say of each provider that the environment names whether it could be spoken to; asks nobody."""
-    for provider in _named(environ):
+    for provider in _chosen_systems(environ):
         found = found_provider(provider, environ)
         unset = [name for name, is_set in found.variables.items() if not is_set]
         if unset:
@@ -37,36 +37,36 @@ def check_outbound(environ: Mapping[str, str]) -> Iterator[Check]:
             fix = f"Run `aop outbound install {found.provider}`."
             yield failure(NAME, f"{found.provider}: {found.package} is not installed", fix)
         else:
-            yield _of_version(found)
+            yield _version_check(found)
 
 
 def check_tokens(environ: Mapping[str, str], redact: Callable[[str], str]) -> Iterator[Check]:
     """Ask each provider that the environment names for something harmless."""
-    for provider in _named(environ):
+    for provider in _chosen_systems(environ):
         if not found_provider(provider, environ).usable:
             continue
         try:
             command = server_command(SERVERS[provider.server], frozenset([provider.name]), environ)
-            told = asyncio.run(_asked(provider, command, environ, redact))
+            told = asyncio.run(_probe(provider, command, environ, redact))
         except Refusal as refused:
             yield failure(NAME, f"{provider.name.lower()}: {refused.message}", refused.next_action)
         else:
             yield fine(NAME, f"{provider.name.lower()}: {told}")
 
 
-def _of_version(found: FoundProvider) -> Check:
+def _version_check(found: FoundProvider) -> Check:
     if found.version not in (None, found.tested_version):
         told = f"{found.provider}: {found.package} {found.version}, tested with {found.tested_version}"
         return warning(NAME, told, f"Run `aop outbound install {found.provider}`.")
     return fine(NAME, f"{found.provider}: {found.version or 'a command of yours'}, token set")
 
 
-def _named(environ: Mapping[str, str]) -> list[TicketSystem]:
+def _chosen_systems(environ: Mapping[str, str]) -> list[TicketSystem]:
     named = {environ.get(f"{own}{name}", "").strip().upper() for own in ("", "SCAFFOLDING_") for name in VARIABLES}
     return [provider for name, provider in PROVIDERS.items() if name in named]
 
 
-async def _asked(
+async def _probe(
     provider: TicketSystem, command: ServerCommand, environ: Mapping[str, str], redact: Callable[[str], str]
 ) -> str:
     table, read = _READS[provider.name]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from aop.adapters.models.endpoints import Endpoint, endpoint
-from aop.adapters.models.recorded import RecordedModel, RecordingModel
+from aop.adapters.models.endpoints import Endpoint, endpoint_of
+from aop.adapters.models.recorded_model import RecordedModel, RecordingModel
 from aop.adapters.models.settings import BrainSettings
 from aop.brains.conversation import Model
-from aop.brains.fallback import ModelPriority
+from aop.brains.fallback import FallbackModel
 from aop.core.errors import ModelSupportMissing
 from aop.core.redaction.redactor import Redactor
 
@@ -20,16 +20,16 @@ def assembled_model(settings: BrainSettings, environ: Mapping[str, str], redact:
     """
     if settings.replay is not None:
         return RecordedModel(settings.replay, redact)
-    places = [endpoint(name, environ) for name in settings.models]
-    model = _in_their_order(places, settings, environ, redact)
+    places = [endpoint_of(name, environ) for name in settings.models]
+    model = _priority_list(places, settings, environ, redact)
     return model if settings.record is None else RecordingModel(model, settings.record, redact)
 
 
-def _in_their_order(
+def _priority_list(
     places: list[Endpoint], settings: BrainSettings, environ: Mapping[str, str], redact: Redactor
 ) -> Model:
     try:
-        from aop.adapters.models.remote import RemoteModel
+        from aop.adapters.models.remote_model import RemoteModel
     except ModuleNotFoundError as error:
         raise ModelSupportMissing("This installation of AOP cannot talk to models.") from error
     last = len(places) - 1
@@ -38,4 +38,4 @@ def _in_their_order(
         for at, place in enumerate(places)
     ]
     models[0].load()
-    return ModelPriority(models)
+    return FallbackModel(models)

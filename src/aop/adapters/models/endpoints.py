@@ -60,7 +60,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     key_variable: str | None
 
 
-def endpoint(name: ModelName, environ: Mapping[str, str]) -> Endpoint:
+def endpoint_of(name: ModelName, environ: Mapping[str, str]) -> Endpoint:
     """Return where a model is.
 
     Raises: ModelKeyMissing, ModelNotConfigured.
@@ -74,7 +74,7 @@ def endpoint(name: ModelName, environ: Mapping[str, str]) -> Endpoint:
             model=str(name),
             variable=provider.url_variable,
         )
-    _refuse_odd_url(url, provider.url_variable)
+    _refuse_unusable_url(url, provider.url_variable)
     variable = next((variable for variable in provider.key_variables if environ.get(variable)), None)
     if variable is None and provider.needs_key:
         raise ModelKeyMissing(
@@ -86,7 +86,7 @@ def endpoint(name: ModelName, environ: Mapping[str, str]) -> Endpoint:
     return Endpoint(name=name, base_url=url, key_variable=variable)
 
 
-def _refuse_odd_url(url: str, variable: str) -> None:
+def _refuse_unusable_url(url: str, variable: str) -> None:
     """Refuse what is no plain address; one with a password in it would be printed with it somewhere."""
     try:
         parts = urlsplit(url)

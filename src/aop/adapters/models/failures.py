@@ -34,42 +34,42 @@ from aop.core.errors import (
 )
 
 _SERVER_ERROR = 500
-_TOLD_CHARS = 300
+_EXPLANATION_CHARS = 300
 
 
 def refusal_for(error: AgentRunError, model: str, redact: Callable[[str], str]) -> Refusal:
     """Return what a failed request means to whoever asked."""
     match error:
         case ModelRequestTimeout() | ModelTimeoutError():
-            return _timed_out(error, model)
+            return _timeout_refusal(error, model)
         case ModelConnectionError():
-            return _connection_lost(error, model)
+            return _connection_refusal(error, model)
         case ModelAuthenticationError():
             return ModelKeyRejected(f"The provider does not accept the key for `{model}`.", model=model)
         case ModelRateLimitError() | ModelQuotaExceededError():
-            return _rate_limited(error, model)
+            return _rate_refusal(error, model)
         case ModelContextWindowExceededError():
             return ModelContextExceeded(f"The prompt is too long for `{model}`.", model=model)
         case ModelRequestRejectedError():
-            why = _told(error, redact)
+            why = _explanation(error, redact)
             return ModelRequestRejected(f"The provider of `{model}` rejects the request: {why}", model=model)
         case _:
-            return _broke(error, model)
+            return _other_refusal(error, model)
 
 
-def _timed_out(error: ModelAPIError, model: str) -> Refusal:
+def _timeout_refusal(error: ModelAPIError, model: str) -> Refusal:
     if getattr(error, "phase", None) == "connect":
         return ModelUnreachable(f"The endpoint of `{model}` does not take a connection.", model=model)
     return ModelTimeout(f"`{model}` did not answer in time.", model=model)
 
 
-def _connection_lost(error: ModelConnectionError, model: str) -> Refusal:
+def _connection_refusal(error: ModelConnectionError, model: str) -> Refusal:
     if error.phase == "read":
         return ModelReplyCutOff(f"The connection to `{model}` broke before its reply was complete.", model=model)
     return ModelUnreachable(f"The endpoint of `{model}` cannot be connected to.", model=model)
 
 
-def _rate_limited(error: ModelAPIError, model: str) -> Refusal:
+def _rate_refusal(error: ModelAPIError, model: str) -> Refusal:
     after = error.retry_after
     used_up = isinstance(error, ModelQuotaExceededError)
     why = "says that the account's quota is used up" if used_up else "takes no more requests for now"
@@ -77,7 +77,7 @@ def _rate_limited(error: ModelAPIError, model: str) -> Refusal:
     return ModelRateLimited(f"The provider of `{model}` {why}{when}.", model=model, retry_after_seconds=after)
 
 
-def _broke(error: AgentRunError, model: str) -> Refusal:
+def _other_refusal(error: AgentRunError, model: str) -> Refusal:
     status = error.status_code if isinstance(error, ModelHTTPError) else None
     if isinstance(error, ModelUnavailableError | ModelServerError) or (status or 0) >= _SERVER_ERROR:
         return ModelUnavailable(
@@ -90,10 +90,10 @@ def _broke(error: AgentRunError, model: str) -> Refusal:
     return ModelReplyUnreadable(f"What came back from `{model}` is no reply of a model.", model=model)
 
 
-def _told(error: ModelAPIError, redact: Callable[[str], str]) -> str:
+def _explanation(error: ModelAPIError, redact: Callable[[str], str]) -> str:
     """Return the provider's own explanation, as one short line without secrets."""
     body = error.body
     inner = body.get("error", body) if isinstance(body, dict) else None
     message = inner.get("message") if isinstance(inner, dict) else None
     text = " ".join(redact(message if isinstance(message, str) else str(error)).split())
-    return text if len(text) <= _TOLD_CHARS else f"{text[:_TOLD_CHARS]}…"
+    return text if len(text) <= _EXPLANATION_CHARS else f"{text[:_EXPLANATION_CHARS]}…"

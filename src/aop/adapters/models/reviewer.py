@@ -25,10 +25,10 @@ class ModelReviewer:
     def review(self, wanted: ReviewWanted, model: str) -> Opinion:
         import asyncio
 
-        from aop.reviews.question import asked_report
+        from aop.reviews.question import ask_for_report
 
         brain = self._brain(None if model == "default" else model)
-        answer = asyncio.run(asked_report(brain, wanted, self._new_id("fence")))
+        answer = asyncio.run(ask_for_report(brain, wanted, self._new_id("fence")))
         usage = Usage(
             input_tokens=answer.usage.input_tokens,
             output_tokens=answer.usage.output_tokens,

@@ -67,7 +67,7 @@ def known_prices(environ: Mapping[str, str]) -> Prices:
     if own is None:
         return shipped
     try:
-        return shipped.under(read_prices(own.read_bytes(), own.name))
+        return shipped.overlaid_by(read_prices(own.read_bytes(), own.name))
     except OSError as error:
         raise InputPathNotFound(f"`AOP_MODEL_PRICES` cannot be read: {error.strerror}.") from error
 

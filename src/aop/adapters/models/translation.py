@@ -18,7 +18,7 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.tools import ToolDefinition
 
-from aop.brains.conversation import Observation, Offer, Reply, Request, Said, TokenCounts, ToolCall, Turn
+from aop.brains.conversation import Observation, Offer, Reply, Request, TokenCounts, ToolCall, Turn, UserText
 
 ONLY_CALLS = "\n\nReply by calling tools, and in no other way; what is not in a call is not read."
 
@@ -45,11 +45,11 @@ def messages(request: Request, *, native: bool) -> list[ModelMessage]:
     history: list[ModelMessage] = []
     # Some models cannot be forced to call a tool, so each is told.
     rule = "" if native or request.text_allowed or request.answer is None else ONLY_CALLS
-    for reply, shown in _exchanges(request.turns):
+    for reply, shown in _replies_with_context(request.turns):
         response = None if reply is None else _response(reply)
         history += [] if response is None else [response]
         made = set() if response is None else {call.tool_call_id for call in response.tool_calls}
-        parts = [_part(turn, made) for turn in shown]
+        parts = [_message_part(turn, made) for turn in shown]
         history += [ModelRequest(parts=parts, instructions=request.instructions + rule)] if parts else []
     return history
 
@@ -69,10 +69,10 @@ def reply_of(response: ModelResponse, request: Request, model: str, *, native: b
     return Reply(model=model, text=text, calls=calls, cut_off=cut_off, usage=_usage(response), kept=kept)
 
 
-def _exchanges(turns: Iterable[Turn]) -> Iterator[tuple[Reply | None, list[Said | Observation]]]:
+def _replies_with_context(turns: Iterable[Turn]) -> Iterator[tuple[Reply | None, list[UserText | Observation]]]:
     """Yield each reply with what it was shown afterwards; what comes before the first reply has none."""
     reply: Reply | None = None
-    shown: list[Said | Observation] = []
+    shown: list[UserText | Observation] = []
     for turn in turns:
         if isinstance(turn, Reply):
             yield reply, shown
@@ -91,9 +91,9 @@ def _definition(offer: Offer, *, kind: str) -> ToolDefinition:
     )
 
 
-def _part(turn: Said | Observation, calls_made: Set[str]) -> UserPromptPart | ToolReturnPart:
+def _message_part(turn: UserText | Observation, calls_made: Set[str]) -> UserPromptPart | ToolReturnPart:
     """Return what is shown; a result of no call that was made, as after an answer in text, can only be said."""
-    if isinstance(turn, Said) or turn.call_id not in calls_made:
+    if isinstance(turn, UserText) or turn.call_id not in calls_made:
         return UserPromptPart(content=turn.text)
     return ToolReturnPart(
         tool_name=turn.name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from aop.adapters.projects.view import ChosenStep, Guess, Project, caches_note, guess_of, junit_report, monorepo_note
+from aop.adapters.projects.guesses import ChosenStep, Guess, Project, caches_note, guess_of, junit_report, monorepo_note
 from aop.kernel.config.gates import Parsers, Step
 
 BUILDS = ("build.gradle.kts", "build.gradle")

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 from msgspec import Struct
 
-from aop.adapters.projects.view import Guess, Language, Project
-from aop.kernel.config import checks as flaws
+from aop.adapters.projects.guesses import Guess, Language, Project
+from aop.kernel.config import checks
 from aop.kernel.config.gates import CoverageParser, Mode, Modes, Parsers, Profile, Step, TestsParser
 
 DEEPEST = 3
@@ -49,7 +49,7 @@ def find_projects(project: Project, languages: Sequence[Language]) -> tuple[Foun
     return tuple(ranked[:MOST_PROJECTS])
 
 
-def named(found: Sequence[FoundProject]) -> dict[str, FoundProject]:
+def projects_by_profile(found: Sequence[FoundProject]) -> dict[str, FoundProject]:
     """Return the projects by the names of their gate profiles: `default` for the only one, or for the main one too."""
     names = {"default": one for one in found[:1]}  # noqa: B035 - none or one
     for one in found if len(found) > 1 else ():
@@ -88,7 +88,7 @@ def _is_ours(folder: str) -> bool:
     parts = folder.split("/")
     is_near = len(parts) <= DEEPEST and not any(part in NOT_OURS or part.startswith(".") for part in parts)
     # A configuration file cannot name every folder that git can hold.
-    return is_near and not (flaws.in_path(folder) or flaws.in_planned_path(f"{folder}/*"))
+    return is_near and not (checks.in_path(folder) or checks.in_planned_path(f"{folder}/*"))
 
 
 # --- seen from the root ----------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from aop.adapters.projects.view import ChosenStep, Guess, Project, caches_note, guess_of, junit_report, monorepo_note
+from aop.adapters.projects.guesses import ChosenStep, Guess, Project, caches_note, guess_of, junit_report, monorepo_note
 from aop.kernel.config.gates import Parsers, Step
 
 MANIFEST = "pom.xml"
@@ -39,8 +39,8 @@ def guess(project: Project) -> Guess | None:
     has_tests = project.any_below("src/test")
     caches = (CACHE, "~/.m2/wrapper") if WRAPPER in project.paths else (CACHE,)
     return guess_of(
-        tests=[_test(project)] if has_tests else (),
-        reporting=[_whole(project, text)] if has_tests else None,
+        tests=[_test_step(project)] if has_tests else (),
+        reporting=[_verify_step(project, text)] if has_tests else None,
         parsers=Parsers(tests=junit_report(f"**/{REPORTS}" if modules else REPORTS) if has_tests else None),
         notes=tuple(_notes(modules, caches)),
         sandbox_read=caches,
@@ -52,14 +52,14 @@ def _step(project: Project, goal: str) -> Step:
     return Step(name="test", cmd=(program, "--batch-mode", "--quiet", "--offline", goal))
 
 
-def _test(project: Project) -> ChosenStep:
+def _test_step(project: Project) -> ChosenStep:
     return ChosenStep(step=_step(project, "test"), why=f"`{MANIFEST}` is there, and tests below `src/test`")
 
 
-def _whole(project: Project, text: str) -> ChosenStep:
+def _verify_step(project: Project, text: str) -> ChosenStep:
     plugin = next((name for name in CHECKING_PLUGINS if f"{name}-maven-plugin" in text or f"maven-{name}" in text), "")
     if not plugin:
-        return _test(project)
+        return _test_step(project)
     why = f"`{MANIFEST}` has tests, and names the {plugin} plugin, which works up to `verify`"
     return ChosenStep(step=_step(project, "verify"), why=why)
 

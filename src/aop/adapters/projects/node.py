@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from aop.adapters.projects.view import ChosenStep, Guess, Project, caches_note, guess_of, junit_report, monorepo_note
+from aop.adapters.projects.guesses import ChosenStep, Guess, Project, caches_note, guess_of, junit_report, monorepo_note
 from aop.kernel.config.gates import Parsers, Step
 
 MANIFEST = "package.json"
@@ -122,7 +122,7 @@ def guess(project: Project) -> Guess | None:
     """Return the gates of a Node project; None if it is none."""
     if MANIFEST not in project.paths:
         return None
-    package = _parsed(project.texts.get(MANIFEST, ""))
+    package = _parse_manifest(project.texts.get(MANIFEST, ""))
     if package is None:
         return guess_of(tests=(), notes=[f"`{MANIFEST}` cannot be read as a package's manifest."])
     manager = _manager(project)
@@ -130,11 +130,11 @@ def guess(project: Project) -> Guess | None:
     installs = bool(package.needs) or _is_monorepo(project, package)
     setup = [_install(manager, lock)] if installs and lock else []
     test = _test(project, package, manager)
-    reporting = _reporting(package, manager)
+    reporting = _reporting_step(package, manager)
     caches = bool(setup) and not project.any_below(".yarn/cache")
     return guess_of(
         setup=setup,
-        checks=[_scripted(manager, name) for name in CHECKS if name in package.scripts],
+        checks=[_script_step(manager, name) for name in CHECKS if name in package.scripts],
         tests=[test] if test else (),
         reporting=[reporting] if reporting else None,
         parsers=Parsers(tests=junit_report(REPORT) if reporting else None),
@@ -144,7 +144,7 @@ def guess(project: Project) -> Guess | None:
     )
 
 
-def _parsed(text: str) -> _Package | None:
+def _parse_manifest(text: str) -> _Package | None:
     try:
         return msgspec.json.decode(text.removeprefix("\ufeff"), type=_Package)
     except msgspec.MsgspecError:
@@ -168,13 +168,13 @@ def _install(manager: Manager, lock: str) -> ChosenStep:
     return ChosenStep(step=step, why=f"a new worktree has no `node_modules`, and `{lock}` says what belongs there")
 
 
-def _scripted(manager: Manager, script: str) -> ChosenStep:
+def _script_step(manager: Manager, script: str) -> ChosenStep:
     return ChosenStep(step=Step(name=script, cmd=manager.run(script)), why=f"`{MANIFEST}` has the script `{script}`")
 
 
 def _test(project: Project, package: _Package, manager: Manager) -> ChosenStep | None:
     if _has_tests(package):
-        return _scripted(manager, "test")
+        return _script_step(manager, "test")
     if not _is_monorepo(project, package) or not manager.in_every_package:
         return None
     tested = [path for path, text in project.texts.items() if path.endswith(f"/{MANIFEST}") and _tests_in(text)]
@@ -184,7 +184,7 @@ def _test(project: Project, package: _Package, manager: Manager) -> ChosenStep |
 
 
 def _tests_in(text: str) -> bool:
-    package = _parsed(text)
+    package = _parse_manifest(text)
     return package is not None and _has_tests(package)
 
 
@@ -192,7 +192,7 @@ def _has_tests(package: _Package) -> bool:
     return "test" in package.scripts and _NO_TEST_SCRIPT not in package.scripts["test"]
 
 
-def _reporting(package: _Package, manager: Manager) -> ChosenStep | None:
+def _reporting_step(package: _Package, manager: Manager) -> ChosenStep | None:
     """Return the tests with a JUnit report, where what is installed can write one."""
     script = package.scripts.get("test", "")
     words = script.split()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from aop.adapters.projects.view import ChosenStep, Guess, Project, guess_of, junit_report, monorepo_note
+from aop.adapters.projects.guesses import ChosenStep, Guess, Project, guess_of, junit_report, monorepo_note
 from aop.kernel.config.gates import CoverageParser, Parsers, ParserType, Step
 
 RUNNERS = {"uv.lock": "uv", "poetry.lock": "poetry", "pdm.lock": "pdm", "Pipfile.lock": "pipenv"}

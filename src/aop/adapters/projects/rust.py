@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from aop.adapters.projects.view import ChosenStep, Guess, Project, caches_note, guess_of, monorepo_note
+from aop.adapters.projects.guesses import ChosenStep, Guess, Project, caches_note, guess_of, monorepo_note
 from aop.kernel.config.gates import Step
 
 MANIFEST = "Cargo.toml"
@@ -30,7 +30,7 @@ def guess(project: Project) -> Guess | None:
     """Return the gates of a Rust project; None if it is none."""
     if MANIFEST not in project.paths:
         return None
-    manifest = _parsed(project.texts.get(MANIFEST, ""))
+    manifest = _parse_manifest(project.texts.get(MANIFEST, ""))
     if manifest is None:
         return guess_of(tests=(), notes=[f"`{MANIFEST}` cannot be read as TOML."])
     everything = ("--workspace",) if "workspace" in manifest else ()
@@ -44,7 +44,7 @@ def guess(project: Project) -> Guess | None:
     )
 
 
-def _parsed(text: str) -> Mapping[str, Any] | None:
+def _parse_manifest(text: str) -> Mapping[str, Any] | None:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from aop.adapters.git.process.program import GitDir, GitProgram
 from aop.adapters.git.repository import Repository
 from aop.adapters.projects import golang, gradle, maven, node, python, rust
-from aop.adapters.projects.view import Language, Project
+from aop.adapters.projects.guesses import Language, Project
 from aop.core.errors import BaseBranchUnusable
 from aop.core.ids import TreeId
 from aop.kernel.ports.git import FileMode, Git

@@ -13,7 +13,7 @@ from msgspec import Struct
 from aop.adapters.config.locations import FOLDER
 from aop.adapters.config.reader import read_config
 from aop.adapters.git.repository import Repository
-from aop.adapters.projects.layout import FoundProject, find_projects, named
+from aop.adapters.projects.layout import FoundProject, find_projects, projects_by_profile
 from aop.adapters.projects.scan import LANGUAGES, checked_out_branch, guess_base_branch, read_project
 from aop.core.errors import BaseBranchUnusable, Fault, Json, PathOutOfBounds
 from aop.core.text.yaml import dump_yaml
@@ -57,7 +57,9 @@ def propose(repository: Repository, environ: Mapping[str, str]) -> StarterFiles:
         found = find_projects(read_project(repository, repository.tree_of(head)), LANGUAGES)
     texts = {
         "policy": policy_text(base_branch, found),
-        "gates": gates_text({name: one.guess.profile for name, one in named(found).items()} or {"default": NO_GATES}),
+        "gates": gates_text(
+            {name: one.guess.profile for name, one in projects_by_profile(found).items()} or {"default": NO_GATES}
+        ),
         "agents": agents_text(),
     }
     notes = tuple(_notes(found, has_policy="policy" not in lacking)) if "gates" in lacking else ()
@@ -73,7 +75,7 @@ def propose(repository: Repository, environ: Mapping[str, str]) -> StarterFiles:
 
 
 def _reasons(found: tuple[FoundProject, ...]) -> Iterator[str]:
-    for name, one in named(found).items():
+    for name, one in projects_by_profile(found).items():
         if name == "default" and len(found) > 1:
             continue
         prefix = "" if name == "default" else f"{name}: "
@@ -84,7 +86,7 @@ def _notes(found: tuple[FoundProject, ...], *, has_policy: bool) -> Iterator[str
     if not found:
         yield NOTHING_KNOWN
     if len(found) > 1:
-        _default, *others = (f"`{name}`" for name in named(found))
+        _default, *others = (f"`{name}`" for name in projects_by_profile(found))
         yield (
             f"There are several projects here, and a gate profile for each: {', '.join(others)}. `default` proves the"
             f" main one only, {found[0].title}: a plan that touches another one names its profile as `gate_profile`."

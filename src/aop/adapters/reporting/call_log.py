@@ -28,11 +28,11 @@ class FileCallLog:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._open: int | None = None
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
 
     def note(self, call: NotedCall) -> None:
         # A disk that is full or broken shows where it matters: at the record.
-        with suppress(OSError), self._turn:
+        with suppress(OSError), self._lock:
             # One write at the end of a file is whole, whoever else writes there.
             os.write(self._descriptor(), msgspec.json.encode(call) + b"\n")
 
@@ -50,7 +50,7 @@ class FileCallLog:
         with suppress(FileNotFoundError):
             # Another process may have changed it already.
             if os.stat(self._path).st_ino == os.fstat(self._open).st_ino:
-                os.replace(self._path, older(self._path))
+                os.replace(self._path, predecessor_of(self._path))
         self.close()
 
     def close(self) -> None:
@@ -70,7 +70,7 @@ class CallReader:
 
     def older(self) -> Iterator[NotedCall]:
         """Yield the calls of the predecessor of the file."""
-        yield from _calls(older(self._path), 0)[0]
+        yield from _read_calls(predecessor_of(self._path), 0)[0]
 
     def new(self) -> Iterator[NotedCall]:
         """Yield the calls that were noted since this was last asked; at first, all of the file."""
@@ -79,20 +79,20 @@ class CallReader:
         except FileNotFoundError:
             return
         if self._inode not in (0, inode):
-            rest, _end = _calls(older(self._path), self._offset)
+            rest, _end = _read_calls(predecessor_of(self._path), self._offset)
             yield from rest
             self._offset = 0
         self._inode = inode
-        calls, self._offset = _calls(self._path, self._offset)
+        calls, self._offset = _read_calls(self._path, self._offset)
         yield from calls
 
 
-def older(path: Path) -> Path:
+def predecessor_of(path: Path) -> Path:
     """Return where the predecessor of a full file is."""
     return path.with_suffix(".older.jsonl")
 
 
-def _calls(path: Path, offset: int) -> tuple[list[NotedCall], int]:
+def _read_calls(path: Path, offset: int) -> tuple[list[NotedCall], int]:
     """Return the whole lines of a file from an offset on, and where the last of them ends."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
@@ -103,10 +103,10 @@ def _calls(path: Path, offset: int) -> tuple[list[NotedCall], int]:
     except OSError as error:
         raise Fault(f"The log of calls cannot be read: {error.strerror}.") from error
     whole = data[: data.rfind(b"\n") + 1]
-    return list(_parsed(whole)), offset + len(whole)
+    return list(_parse_lines(whole)), offset + len(whole)
 
 
-def _parsed(whole: bytes) -> Iterator[NotedCall]:
+def _parse_lines(whole: bytes) -> Iterator[NotedCall]:
     for line in whole.splitlines():
         # A line that a full disk cut is no call; the others are.
         with suppress(msgspec.DecodeError):

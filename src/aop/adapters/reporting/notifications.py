@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from aop.adapters.reporting.targets import Machine, Tell, Unreached, way_to
+from aop.adapters.reporting.targets import Machine, Send, Unreached, sender_for
 from aop.core.redaction.redactor import Redactor
 from aop.kernel.config.people import NotificationRules
 from aop.kernel.gateway.gateway import Gateway
@@ -27,29 +27,31 @@ class Notifications:
         kernel = gateway.kernel
         machine = Machine(environ=environ, clock=kernel.clock, timeout_seconds=rules.timeout_seconds)
         self._stopping = threading.Event()
-        self._lines = {
-            name: _Line(name, persistent(way_to(target, machine), rules, self._stopping), gateway, log, self._stopping)
+        self._queues = {
+            name: _TargetQueue(
+                name, with_retries(sender_for(target, machine), rules, self._stopping), gateway, log, self._stopping
+            )
             for name, target in rules.targets.items()
         }
         self._wanted = {name: frozenset(target.events) for name, target in rules.targets.items()}
         self._redact: Redactor = kernel.redact
 
     def send(self, notice: Notice) -> None:
-        clean = redacted(notice, self._redact)
-        for name, line in self._lines.items():
+        clean = redact_notice(notice, self._redact)
+        for name, line in self._queues.items():
             if notice.kind in self._wanted[name]:
                 line.queue.put(clean)
 
     def close(self, wait_seconds: float) -> None:
         """Let what is queued be told, for so long; the rest is told by the next supervisor."""
-        for line in self._lines.values():
+        for line in self._queues.values():
             line.queue.put(None)
-        for line in self._lines.values():
+        for line in self._queues.values():
             line.thread.join(wait_seconds)
         self._stopping.set()
 
 
-def redacted(notice: Notice, redact: Redactor) -> Notice:
+def redact_notice(notice: Notice, redact: Redactor) -> Notice:
     """Return a notice without secrets."""
     return Notice(
         event_id=notice.event_id,
@@ -60,7 +62,7 @@ def redacted(notice: Notice, redact: Redactor) -> Notice:
     )
 
 
-def persistent(tell: Tell, rules: NotificationRules, stopping: threading.Event) -> Tell:
+def with_retries(tell: Send, rules: NotificationRules, stopping: threading.Event) -> Send:
     """Return what tells a target, and tries again after a pause that grows where it only failed for now."""
 
     def keep_telling(notice: Notice) -> None:
@@ -76,27 +78,27 @@ def persistent(tell: Tell, rules: NotificationRules, stopping: threading.Event) 
     return keep_telling
 
 
-class _Line:
+class _TargetQueue:
     """One target, with what it is still to be told."""
 
-    def __init__(self, name: str, tell: Tell, gateway: Gateway, log: Log, stopping: threading.Event) -> None:
+    def __init__(self, name: str, tell: Send, gateway: Gateway, log: Log, stopping: threading.Event) -> None:
         self._stopping = stopping
         self.queue: queue.SimpleQueue[Notice | None] = queue.SimpleQueue()
-        self._name, self._tell, self._gateway, self._log = name, tell, gateway, log
+        self._name, self._send, self._gateway, self._log = name, tell, gateway, log
         self.thread = threading.Thread(target=self._work, name=f"notify-{name}", daemon=True)
         self.thread.start()
 
     def _work(self) -> None:
         while (notice := self.queue.get()) is not None:
             if self._note(notice, "sending") == "sending":
-                outcome = self._told(notice)
+                outcome = self._outcome_of(notice)
                 if self._stopping.is_set():
                     return  # the record is closed by now: the next supervisor tells it again
                 self._note(notice, outcome)
 
-    def _told(self, notice: Notice) -> str:
+    def _outcome_of(self, notice: Notice) -> str:
         try:
-            self._tell(notice)
+            self._send(notice)
         except Unreached as unreached:
             self._log(f"notifications: `{self._name}` was not told of {notice.event_id}: {unreached}")
             return "failed"

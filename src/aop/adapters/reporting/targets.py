@@ -19,7 +19,7 @@ from aop.core.clock import Clock, timestamp
 from aop.kernel.config.people import NotificationTarget
 from aop.supervisor.notices import Notice
 
-Tell: TypeAlias = Callable[[Notice], None]
+Send: TypeAlias = Callable[[Notice], None]
 APPLE_SCRIPT = "on run argv\n display notification (item 2 of argv) with title (item 1 of argv)\nend run"
 """What is told comes as arguments: none of it is read as a script."""
 
@@ -40,11 +40,11 @@ class Machine(Struct, frozen=True, kw_only=True):
     timeout_seconds: float
 
 
-def way_to(target: NotificationTarget, machine: Machine) -> Tell:
+def sender_for(target: NotificationTarget, machine: Machine) -> Send:
     """Return what tells a target; whatever keeps it from doing so is raised when it is used."""
     ways: Mapping[str, Callable[[Notice, NotificationTarget, Machine], None]] = {
-        "bell": _ring,
-        "desktop": _show,
+        "bell": _ring_bell,
+        "desktop": _show_on_desktop,
         "webhook": _webhook,
         "slack": _slack,
         "ntfy": _ntfy,
@@ -60,14 +60,14 @@ def signature(secret: str, at: str, body: bytes) -> str:
 # --- on this machine -------------------------------------------------------------------------------
 
 
-def _ring(_notice: Notice, _target: NotificationTarget, _machine: Machine) -> None:
+def _ring_bell(_notice: Notice, _target: NotificationTarget, _machine: Machine) -> None:
     if not sys.stderr.isatty():
         raise Unreached("There is no terminal here to ring.")
     sys.stderr.write("\a")
     sys.stderr.flush()
 
 
-def _show(notice: Notice, _target: NotificationTarget, machine: Machine) -> None:
+def _show_on_desktop(notice: Notice, _target: NotificationTarget, machine: Machine) -> None:
     path = machine.environ.get("PATH", os.defpath)
     title, text = f"AOP: {notice.title}", notice.text
     # The desktop reads markup.
@@ -108,24 +108,24 @@ def _webhook(notice: Notice, target: NotificationTarget, machine: Machine) -> No
         "X-AOP-Timestamp": at,
         "X-AOP-Signature": signature(_secret(target, machine), at, body),
     }
-    _posted(target, machine, headers, body)
+    _post(target, machine, headers, body)
 
 
 def _slack(notice: Notice, target: NotificationTarget, machine: Machine) -> None:
     text = f"AOP: {notice.title}\n{notice.text}"
     # What Slack reads as a link or as a call to everybody begins with `<`.
     escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    _posted(target, machine, {"Content-Type": "application/json"}, msgspec.json.encode({"text": escaped}))
+    _post(target, machine, {"Content-Type": "application/json"}, msgspec.json.encode({"text": escaped}))
 
 
 def _ntfy(notice: Notice, target: NotificationTarget, machine: Machine) -> None:
     headers = {"Content-Type": "text/plain; charset=utf-8", "Title": f"AOP: {notice.title}"}
     if target.secret_env:
         headers["Authorization"] = f"Bearer {_secret(target, machine)}"
-    _posted(target, machine, headers, notice.text.encode(errors="replace"))
+    _post(target, machine, headers, notice.text.encode(errors="replace"))
 
 
-def _posted(target: NotificationTarget, machine: Machine, headers: Mapping[str, str], body: bytes) -> None:
+def _post(target: NotificationTarget, machine: Machine, headers: Mapping[str, str], body: bytes) -> None:
     url = _variable(target.url_env, machine)
     if not url.startswith(("https://", "http://")):
         raise Unreached(f"`{target.url_env}` holds no address that begins with `https://` or `http://`.")

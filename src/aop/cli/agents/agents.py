@@ -13,7 +13,7 @@ from aop.adapters.agents.staff import ACP, WORKERS
 from aop.adapters.agents.vendors.acp_families import family_of
 from aop.adapters.agents.vendors.catalogue import VENDORS, Vendor
 from aop.adapters.agents.vendors.install import FoundAgent, found_agent, install
-from aop.adapters.agents.workers.command import DEFAULT_VARIABLE, words_of
+from aop.adapters.agents.workers.command import DEFAULT_VARIABLE, split_command
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import AgentProviderNotConfigured, InvalidCliArgs, Json, NotARepository, UnsupportedAgentProvider
@@ -108,7 +108,7 @@ def _custom_standing(environ: Mapping[str, str]) -> str | None:
     if not command:
         return None
     speaks = command.startswith(ACP)
-    vendor = family_of(words_of(command.removeprefix(ACP)), environ) if speaks else None
+    vendor = family_of(split_command(command.removeprefix(ACP)), environ) if speaks else None
     if vendor is not None:
         return f"your command, over ACP; its model is behind AOP's meter, and the key in {vendor.key_variable} hidden"
     return (

@@ -12,7 +12,7 @@ from msgspec import Struct
 from aop.adapters.machine.clock import new_id
 from aop.adapters.models.settings import PRODUCTS
 from aop.brains.ports import Answer
-from aop.brains.prompts import Data, prompt
+from aop.brains.prompts import Data, build_prompt
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import ModelAnswerInvalid
@@ -37,7 +37,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Ask, and print who answered, the tokens, the cost and the time."""
     brain = build_brain(Settings.from_env(os.environ), chosen=arguments.model, product=arguments.product)
-    question = prompt(
+    question = build_prompt(
         "You add numbers.",
         "Add the two numbers of the data.",
         [Data(source="aop brain test", text=" ".join(map(str, NUMBERS)))],

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from aop.adapters.reporting.targets import Machine, Unreached, way_to
+from aop.adapters.reporting.targets import Machine, Unreached, sender_for
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import InvalidCliArgs, Json
@@ -64,7 +64,7 @@ def _tried(target: NotificationTarget, machine: Machine, event_id: str) -> str:
         text="AOP can reach you here. Nothing is asked.",
     )
     try:
-        way_to(target, machine)(notice)
+        sender_for(target, machine)(notice)
     except Unreached as unreached:
         return str(unreached)
     return ""

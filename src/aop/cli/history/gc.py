@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from aop.adapters.doctor.leftovers import Leftover, Leftovers, Removed
+from aop.adapters.doctor.leftovers import Leftover, Leftovers, Removal
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import Fault, Json
@@ -29,8 +29,8 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     app = build(Path(arguments.repo), settings)
     try:
         leftovers = _leftovers(app, settings)
-        found = list(leftovers.found())
-        removed = [leftovers.removed(each) for each in found] if arguments.apply else []
+        found = list(leftovers.find())
+        removed = [leftovers.remove(each) for each in found] if arguments.apply else []
     finally:
         app.close()
     if terminal.json:
@@ -69,13 +69,13 @@ def _leftovers(app: App, settings: Settings) -> Leftovers:
     )
 
 
-def _exit_code(found: Sequence[Leftover], removed: Sequence[Removed]) -> Exit:
+def _exit_code(found: Sequence[Leftover], removed: Sequence[Removal]) -> Exit:
     if any(each.problem for each in removed):
         return Exit.FAILED
     return Exit.OK if removed or not found else Exit.NOT_PROVEN
 
 
-def _show(found: Sequence[Leftover], removed: Sequence[Removed], terminal: Terminal) -> None:
+def _show(found: Sequence[Leftover], removed: Sequence[Removal], terminal: Terminal) -> None:
     for left in [] if removed else found:
         work = "  holds work that no branch has" if left.holds_work else ""
         terminal.text(f"{left.kind}  {left.name}{work}")

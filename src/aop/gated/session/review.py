@@ -17,7 +17,7 @@ from aop.gated.session.verification import output_of, run_in_worktree, step_plan
 from aop.kernel.config.gates import Step
 from aop.kernel.ports.reviewer import ReviewWanted
 from aop.kernel.record.documents.gate_runs import Verdict
-from aop.reviews.report import CodeReviewReport, Finding, ReviewVerdict, Severity, blocking
+from aop.reviews.report import CodeReviewReport, Finding, ReviewVerdict, Severity, blocking_findings
 
 LARGEST_DIFF = 4 * 1024 * 1024
 LARGEST_DIFF_FOR_A_MODEL = 400_000
@@ -51,7 +51,7 @@ def judged(report: CodeReviewReport, changed: frozenset[str], severity: Severity
     """
     elsewhere = sorted({finding.file_path for finding in report.findings} - changed)
     here = [finding for finding in report.findings if finding.file_path in changed]
-    found = blocking(msgspec.structs.replace(report, findings=tuple(here)), severity)
+    found = blocking_findings(msgspec.structs.replace(report, findings=tuple(here)), severity)
     if elsewhere and not found:
         raise NoReport(f"The report is about files that the change does not touch, such as `{elsewhere[0][:SHORT]}`.")
     if report.verdict is ReviewVerdict.REQUEST_CHANGES and not found:

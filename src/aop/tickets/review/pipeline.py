@@ -18,7 +18,7 @@ from aop.core.errors import (
 )
 from aop.core.run import Steps
 from aop.kernel.patches.parser import PatchRules, parse_patch
-from aop.reviews.report import Finding, checked
+from aop.reviews.report import Finding, check_report
 from aop.tickets import comments
 from aop.tickets.loop.tool_calls import mission_tools
 from aop.tickets.loop.tool_policy import REVIEWER_MAY
@@ -209,7 +209,7 @@ class _Review:
         self, review: TicketReview, diff: str, subject: ReviewSubject, known: KnownReview, *, hosts: Set[str]
     ) -> dict[str, Any]:
         """Keep what the diff bears out, in words that can do no harm, and of that what is new."""
-        held = checked(review, shown_lines(diff))
+        held = check_report(review, shown_lines(diff))
         kept = replace(review, verdict=held.report.verdict, findings=held.report.findings)
         published = published_review(kept, known, subject.criteria, line_texts(diff))
         published = replace(published, unreviewed=self._unreviewed, dropped=len(held.dropped))

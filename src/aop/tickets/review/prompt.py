@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from aop.brains.budgets import LoopLimits
-from aop.brains.prompts import Data, Prompt, prompt
+from aop.brains.prompts import Data, Prompt, build_prompt
 from aop.brains.shapes import schema_of
 from aop.core.text.json import canonical_json
 from aop.tickets.loop.mission_run import limits_in_words
@@ -62,7 +62,7 @@ def review_prompt(subject: ReviewSubject, diff: str, *, fence: str) -> Prompt:
     # Its size was looked at before: what does not fit is not reviewed in this way.
     shown = Data(source="the diff of the merge request", text=diff, max_chars=len(diff))
     schema = canonical_json(schema_of(TicketReview)).decode()
-    return prompt(INSTRUCTIONS, TASK.format(schema=schema), [*subject.data(), shown], fence)
+    return build_prompt(INSTRUCTIONS, TASK.format(schema=schema), [*subject.data(), shown], fence)
 
 
 RULES = """\
@@ -101,4 +101,4 @@ def review_mission(
         **limits_in_words(limits),
     )
     shown = Data(source="a part of the diff of the merge request", text=part.text, max_chars=len(part.text))
-    return prompt(f"{INSTRUCTIONS}\n\n{RULES}", task, [*subject.data(), shown], fence)
+    return build_prompt(f"{INSTRUCTIONS}\n\n{RULES}", task, [*subject.data(), shown], fence)

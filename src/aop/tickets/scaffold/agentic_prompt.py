@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from aop.brains.budgets import LoopLimits
-from aop.brains.prompts import Data, Prompt, prompt
+from aop.brains.prompts import Data, Prompt, build_prompt
 from aop.core.text.yaml import dump_yaml
 from aop.tickets.loop.mission_run import limits_in_words
 from aop.tickets.mission.blocks import SCAFFOLDING, ScaffoldingMission
@@ -46,4 +46,4 @@ def scaffolding_mission_prompt(
         Data(source="architecture and standards", text=architecture),
         Data(source="what is known of the service", text=project),
     ]
-    return prompt(f"{INSTRUCTIONS}\n\n{RULES}", task, data, fence)
+    return build_prompt(f"{INSTRUCTIONS}\n\n{RULES}", task, data, fence)

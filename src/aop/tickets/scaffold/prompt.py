@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from aop.brains.prompts import Data, Prompt, prompt
+from aop.brains.prompts import Data, Prompt, build_prompt
 from aop.brains.shapes import schema_of
 from aop.core.text.json import canonical_json
 from aop.core.text.yaml import dump_yaml
@@ -42,4 +42,4 @@ def scaffolding_prompt(
         Data(source="what is known of the service", text=project),
     ]
     schema = canonical_json(schema_of(ScaffoldPlan)).decode()
-    return prompt(INSTRUCTIONS, TASK.format(schema=schema), data, fence)
+    return build_prompt(INSTRUCTIONS, TASK.format(schema=schema), data, fence)

@@ -29,7 +29,7 @@ class AgentSession(Struct, frozen=True, kw_only=True):
     model_url: str
     model_key: str
     """A placeholder: the agent never sees the key itself."""
-    enclosed: bool
+    sandboxed: bool
     """Whether a sandbox holds: only then it gets a shell."""
 
     @property
@@ -38,7 +38,7 @@ class AgentSession(Struct, frozen=True, kw_only=True):
         return self.role not in (Role.PLANNER, Role.SWE)
 
     @property
-    def looks(self) -> bool:
+    def reads_files(self) -> bool:
         """Tell whether the role reads files with the agent's own tools; who works step by step has AOP's alone."""
         return self.role is not Role.SWE
 
@@ -73,9 +73,9 @@ class Vendor(Struct, frozen=True, kw_only=True):
 
 
 def _claude(session: AgentSession) -> Launch:
-    tools = ["Read", "Grep", "Glob"] if session.looks else []
+    tools = ["Read", "Grep", "Glob"] if session.reads_files else []
     tools += ["Edit", "Write"] if session.edits else []
-    tools += ["Bash"] if session.edits and session.enclosed else []
+    tools += ["Bash"] if session.edits and session.sandboxed else []
     server = {
         "type": "http",
         "url": session.mcp_url,
@@ -102,7 +102,7 @@ _CODEX_OWN = ("shell_tool", "unified_exec", "view_image", "image_generation", "m
 
 def _codex(session: AgentSession) -> Launch:
     # Its own sandbox cannot be set up within ours, and the scratch tree is thrown away.
-    inner = "danger-full-access" if session.enclosed else "workspace-write" if session.edits else "read-only"
+    inner = "danger-full-access" if session.sandboxed else "workspace-write" if session.edits else "read-only"
     provider = (
         f'{{name="gw",base_url={_json(session.model_url)},env_key="OPENAI_API_KEY",wire_api="responses",'
         "request_max_retries=2,stream_max_retries=2}"
@@ -123,7 +123,7 @@ def _codex(session: AgentSession) -> Launch:
     }
     words = ["exec", "--json", "--skip-git-repo-check", "--ignore-user-config", "--color", "never"]
     words += ["-s", inner, "-C", str(session.tree), "--disable", "plugins", "--disable", "apps"]
-    words += [] if session.looks else [word for name in _CODEX_OWN for word in ("--disable", name)]
+    words += [] if session.reads_files else [word for name in _CODEX_OWN for word in ("--disable", name)]
     words += ["-m", session.model] if session.model else []
     words += [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
     env = {"CODEX_HOME": str(session.home / ".codex"), "OPENAI_API_KEY": session.model_key}
@@ -134,7 +134,7 @@ def _gemini(session: AgentSession) -> Launch:
     # A list of what it may use would have to name every tool of AOP's too.
     excluded = ["web_fetch", "google_web_search", "save_memory"]
     excluded += [] if session.edits else ["write_file", "replace"]
-    excluded += [] if session.edits and session.enclosed else ["run_shell_command"]
+    excluded += [] if session.edits and session.sandboxed else ["run_shell_command"]
     server = {"httpUrl": session.mcp_url, "headers": {"Authorization": f"Bearer ${TOKEN_VARIABLE}"}, "trust": True}
     settings = {
         "security": {
@@ -146,7 +146,7 @@ def _gemini(session: AgentSession) -> Launch:
         "telemetry": {"enabled": False},
         "general": {"enableAutoUpdate": False, "maxAttempts": 2},
         # What is excluded by name is excluded of AOP's tools too, which have names in common with its own.
-        "tools": {"exclude": excluded} if session.looks else {"core": ["mcp_aop_*"]},
+        "tools": {"exclude": excluded} if session.reads_files else {"core": ["mcp_aop_*"]},
         "mcpServers": {"aop": server},
     }
     words = ["--output-format", "stream-json", "--approval-mode", "yolo" if session.edits else "default"]

@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from aop.adapters.agents.vendors.catalogue import Vendor
-from aop.adapters.agents.vendors.installed import agents_folder, installed_program, own_program
+from aop.adapters.agents.vendors.programs import agents_folder, installed_program, own_program
 from aop.adapters.machine.program_folders import InstallProblem, filled_in_place, npm_install
 from aop.core.errors import AgentInstallFailed
 

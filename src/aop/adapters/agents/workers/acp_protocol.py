@@ -60,7 +60,7 @@ class Conversation:
     def __init__(self, streams: Streams, note: Callable[[str], None]) -> None:
         self._streams = streams
         self._note = note
-        self._heard = streams.lines()
+        self._lines = streams.lines()
         self._number = 0
         self._session = ""
         self.usage = Usage()
@@ -74,16 +74,16 @@ class Conversation:
         """
         self._turn = turn
         agent = self._ask("initialize", _GREETING)
-        if not _at(agent, "agentCapabilities", "mcpCapabilities", "http"):
+        if not _member(agent, "agentCapabilities", "mcpCapabilities", "http"):
             raise NoUsableAnswer("The agent takes no MCP server over HTTP, which AOP's tools need.")
-        opened = self._opened(turn, [str(_at(each, "id")) for each in _listed(agent, "authMethods")])
-        self._session = str(_at(opened, "sessionId") or "")
+        opened = self._open_session(turn, [str(_member(each, "id")) for each in _list_in(agent, "authMethods")])
+        self._session = str(_member(opened, "sessionId") or "")
         if turn.model:
             self._choose(turn.model, opened)
         prompt = [{"type": "text", "text": turn.prompt}]
         ended = self._ask("session/prompt", {"sessionId": self._session, "prompt": prompt})
-        self._count(_reported(ended))
-        self.stop_reason = str(_at(ended, "stopReason") or "unknown")
+        self._count(_usage_in(ended))
+        self.stop_reason = str(_member(ended, "stopReason") or "unknown")
 
     def cancel(self) -> None:
         """Tell the agent to stop, if it listens; it still answers then, saying that it did.
@@ -93,7 +93,7 @@ class Conversation:
         if self._session:
             self._streams.offer(_line({"method": "session/cancel", "params": {"sessionId": self._session}}))
 
-    def _opened(self, turn: AcpTurn, methods: Sequence[str]) -> Params:
+    def _open_session(self, turn: AcpTurn, methods: Sequence[str]) -> Params:
         headers = [{"name": "Authorization", "value": f"Bearer {turn.token}"}]
         server = {"type": "http", "name": "aop", "url": turn.mcp_url, "headers": headers}
         wanted = {"cwd": turn.tree, "mcpServers": [server]}
@@ -108,9 +108,11 @@ class Conversation:
         return self._ask("session/new", wanted)
 
     def _choose(self, model: str, opened: Params) -> None:
-        option = next((each for each in _listed(opened, "configOptions") if _at(each, "category") == "model"), None)
+        option = next(
+            (each for each in _list_in(opened, "configOptions") if _member(each, "category") == "model"), None
+        )
         if option is not None:
-            wanted = {"sessionId": self._session, "configId": _at(option, "id"), "value": model}
+            wanted = {"sessionId": self._session, "configId": _member(option, "id"), "value": model}
             self._ask("session/set_config_option", wanted)
         else:
             self._ask("session/set_model", {"sessionId": self._session, "modelId": model})
@@ -120,12 +122,12 @@ class Conversation:
     def _ask(self, method: str, params: Params) -> Params:
         self._number += 1
         self._send({"id": self._number, "method": method, "params": params})
-        for message in map(_message, self._heard):
+        for message in map(_message, self._lines):
             if "method" in message:
-                self._take(message)
+                self._on_message(message)
             elif message.get("id") == self._number:
                 if "error" in message:
-                    raise _refused(method, message["error"])
+                    raise _refusal(method, message["error"])
                 result = message.get("result")
                 return result if isinstance(result, Mapping) else {}
         raise NoUsableAnswer(f"The agent ended before it answered `{method}`.")
@@ -133,28 +135,28 @@ class Conversation:
     def _send(self, message: Params) -> None:
         self._streams.send(_line(message))
 
-    def _take(self, message: Params) -> None:
+    def _on_message(self, message: Params) -> None:
         """Take what the agent says of itself, and answer what it asks."""
         params = message.get("params")
         params = params if isinstance(params, Mapping) else {}
         if "id" not in message:
-            self._noted(_at(params, "update"))
+            self._on_update(_member(params, "update"))
         elif message["method"] == "session/request_permission":
-            allowed = may(_at(params, "toolCall"), self._turn)
-            self._note(f"{'allowed' if allowed else 'denied'}: {_at(params, 'toolCall', 'title') or ''}\n")
+            allowed = is_permitted(_member(params, "toolCall"), self._turn)
+            self._note(f"{'allowed' if allowed else 'denied'}: {_member(params, 'toolCall', 'title') or ''}\n")
             self._send({"id": message["id"], "result": {"outcome": _outcome(params, allowed=allowed)}})
         else:
             error = {"code": _NO_SUCH_METHOD, "message": "AOP offers neither files nor terminals: use your own."}
             self._send({"id": message["id"], "error": error})
 
-    def _noted(self, update: object) -> None:
-        match _at(update, "sessionUpdate"):
+    def _on_update(self, update: object) -> None:
+        match _member(update, "sessionUpdate"):
             case "agent_message_chunk" | "agent_thought_chunk":
-                self._note(str(_at(update, "content", "text") or ""))
+                self._note(str(_member(update, "content", "text") or ""))
             case "tool_call":
-                self._note(f"\n{_at(update, 'kind') or 'tool'}: {_at(update, 'title') or ''}\n")
+                self._note(f"\n{_member(update, 'kind') or 'tool'}: {_member(update, 'title') or ''}\n")
             case "usage_update":
-                self._count(_reported({"cost": _at(update, "cost")}))
+                self._count(_usage_in({"cost": _member(update, "cost")}))
 
     def _count(self, reported: Usage) -> None:
         known = {name: value for name, value in msgspec.structs.asdict(reported).items() if value is not None}
@@ -163,9 +165,9 @@ class Conversation:
             self.cancel()
 
 
-def _refused(method: str, error: object) -> NoUsableAnswer:
-    number = _at(error, "code")
-    said = str(_at(error, "message") or "")[:_EXCERPT]
+def _refusal(method: str, error: object) -> NoUsableAnswer:
+    number = _member(error, "code")
+    said = str(_member(error, "message") or "")[:_EXCERPT]
     return NoUsableAnswer(f"The agent refused `{method}`: {said}", error=number if isinstance(number, int) else None)
 
 
@@ -176,39 +178,39 @@ _GREETING = {
 }
 
 
-def may(tool_call: object, turn: AcpTurn) -> bool:
+def is_permitted(tool_call: object, turn: AcpTurn) -> bool:
     """Decide about what an agent asks permission for: nothing outside of its tree, and no network."""
-    kind = _at(tool_call, "kind")
+    kind = _member(tool_call, "kind")
     if kind == "fetch" or (kind == "execute" and not turn.shell):
         return False
     if kind in ("edit", "delete", "move") and not turn.edits:
         return False
     tree = PurePosixPath(turn.tree)
-    paths = [PurePosixPath(turn.tree, str(_at(place, "path"))) for place in _listed(tool_call, "locations")]
+    paths = [PurePosixPath(turn.tree, str(_member(place, "path"))) for place in _list_in(tool_call, "locations")]
     return all(path.is_relative_to(tree) and ".." not in path.parts for path in paths)
 
 
 def _outcome(params: Params, *, allowed: bool) -> Params:
     """Return the option that says so, for this once if there is one; without one the whole is called off."""
     wanted = ("allow_once", "allow_always") if allowed else ("reject_once", "reject_always")
-    offered = {_at(option, "kind"): _at(option, "optionId") for option in _listed(params, "options")}
+    offered = {_member(option, "kind"): _member(option, "optionId") for option in _list_in(params, "options")}
     chosen = next((offered[kind] for kind in wanted if kind in offered), None)
     return {"outcome": "cancelled"} if chosen is None else {"outcome": "selected", "optionId": chosen}
 
 
-def _reported(said: Params) -> Usage:
+def _usage_in(said: Params) -> Usage:
     """Return what an agent says that it used: in the protocol's words, or in those of Gemini CLI."""
-    counted, quota = _at(said, "usage"), _at(said, "_meta", "quota", "token_count")
-    dollars = _at(said, "cost", "amount") if _at(said, "cost", "currency") == "USD" else None
+    counted, quota = _member(said, "usage"), _member(said, "_meta", "quota", "token_count")
+    dollars = _member(said, "cost", "amount") if _member(said, "cost", "currency") == "USD" else None
     return Usage(
-        input_tokens=_whole(_at(counted, "inputTokens"), _at(quota, "input_tokens")),
-        output_tokens=_whole(_at(counted, "outputTokens"), _at(quota, "output_tokens")),
-        cached_input_tokens=_whole(_at(counted, "cachedReadTokens")),
+        input_tokens=_valid_count(_member(counted, "inputTokens"), _member(quota, "input_tokens")),
+        output_tokens=_valid_count(_member(counted, "outputTokens"), _member(quota, "output_tokens")),
+        cached_input_tokens=_valid_count(_member(counted, "cachedReadTokens")),
         cost_usd=float(dollars) if isinstance(dollars, int | float) and 0 <= dollars <= _MOST_DOLLARS else None,
     )
 
 
-def _whole(*figures: object) -> int | None:
+def _valid_count(*figures: object) -> int | None:
     return next((figure for figure in figures if type(figure) is int and 0 <= figure <= _MOST_TOKENS), None)
 
 
@@ -225,13 +227,13 @@ def _message(line: bytes) -> Params:
     return message if isinstance(message, dict) else {}
 
 
-def _at(value: object, *names: str) -> Any:
+def _member(value: object, *names: str) -> Any:
     """Return what lies under these names, or None: the agent is a stranger."""
     for name in names:
         value = value.get(name) if isinstance(value, Mapping) else None
     return value
 
 
-def _listed(value: object, name: str) -> Sequence[Any]:
-    found = _at(value, name)
+def _list_in(value: object, name: str) -> Sequence[Any]:
+    found = _member(value, name)
     return found if isinstance(found, list) else ()

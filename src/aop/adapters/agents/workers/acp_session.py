@@ -23,11 +23,11 @@ from aop.adapters.agents.scratch_trees import scratch_of
 from aop.adapters.agents.turn_logs import fresh_log
 from aop.adapters.agents.vendors.acp_families import model_variables
 from aop.adapters.agents.vendors.catalogue import Vendor
-from aop.adapters.agents.vendors.installed import library_of
+from aop.adapters.agents.vendors.programs import library_of
 from aop.adapters.agents.workers.acp_protocol import AcpTurn, Conversation
 from aop.adapters.agents.workers.command import TurnWatch
 from aop.adapters.agents.workers.named_pipes import NamedPipes
-from aop.adapters.agents.workers.vendor_session import SessionDesk, answer_of
+from aop.adapters.agents.workers.vendor_session import SessionContext, answer_of
 from aop.adapters.files.own_folders import held_folder
 from aop.adapters.processes.step_log import StepLog
 from aop.core.errors import NoUsableAnswer
@@ -48,7 +48,7 @@ _GOODBYE_SECONDS = 3.0
 _CONNECTED = ("/bin/sh", "-c", ': >"$0/begun" && exec <"$0/in" >"$0/out" && exec "$@"')
 
 
-class Spoken(Struct, frozen=True, kw_only=True):
+class AcpResult(Struct, frozen=True, kw_only=True):
     """What came of one turn."""
 
     ended: Ended
@@ -62,44 +62,44 @@ class Spoken(Struct, frozen=True, kw_only=True):
 class AcpProgram:
     """A command of the user's that speaks the protocol, and what it needs from this machine."""
 
-    def __init__(self, argv: tuple[str, ...], desk: SessionDesk, vendor: Vendor | None = None) -> None:
+    def __init__(self, argv: tuple[str, ...], context: SessionContext, vendor: Vendor | None = None) -> None:
         """Take whose models it asks, if that is known: then a meter stands before them."""
         self._argv = argv
-        self._desk = desk
+        self._context = context
         self._vendor = vendor
 
-    def spoken(self, asked: AcpTurn, role: Role, feature_id: FeatureId, folder: Path) -> Spoken:
+    def run_turn(self, asked: AcpTurn, role: Role, feature_id: FeatureId, folder: Path) -> AcpResult:
         """Start it in its tree, with a folder of its own beside, and go through one turn with it."""
         command = self._command(role, feature_id, Path(asked.tree), folder)
         if self._vendor is None:
-            return self._through(asked, command, folder, f"{role}-says", feature_id)
-        with self._desk.access(self._vendor, feature_id, role, None) as meter:
-            reaching = self._reaching(meter, self._vendor, command)
-            spoken = self._through(asked, reaching, folder, f"{role}-says", feature_id)
-        return msgspec.structs.replace(spoken, usage=meter.report().turn_usage)
+            return self._converse(asked, command, folder, f"{role}-says", feature_id)
+        with self._context.access(self._vendor, feature_id, role, None) as meter:
+            reaching = self._with_meter(meter, self._vendor, command)
+            result = self._converse(asked, reaching, folder, f"{role}-says", feature_id)
+        return msgspec.structs.replace(result, usage=meter.report().turn_usage)
 
-    def _through(self, asked: AcpTurn, command: Command, folder: Path, log: str, feature_id: FeatureId) -> Spoken:
-        desk = self._desk
+    def _converse(self, asked: AcpTurn, command: Command, folder: Path, log: str, feature_id: FeatureId) -> AcpResult:
+        context = self._context
         with NamedPipes(folder) as pipes, ExitStack() as stack:
-            said = StepLog(fresh_log(desk.logs, feature_id, log), desk.kernel.redact)
+            said = StepLog(fresh_log(context.logs, feature_id, log), context.kernel.redact)
             stack.callback(said.close)
             conversation = Conversation(pipes, lambda text: said.feed(text.encode()))
-            watch = TurnWatch(folder / "begun", pipes.heard_bytes, desk.patience, time.monotonic)
+            watch = TurnWatch(folder / "begun", pipes.output_bytes, context.patience, time.monotonic)
             watched = msgspec.structs.replace(command, ends_early=watch.ends_early)
-            ended, broken = self._held(conversation, asked, pipes, watched)
+            ended, broken = self._run_and_speak(conversation, asked, pipes, watched)
         usage, stop_reason = conversation.usage, conversation.stop_reason
-        return Spoken(ended=ended, broken=broken, usage=usage, stop_reason=stop_reason)
+        return AcpResult(ended=ended, broken=broken, usage=usage, stop_reason=stop_reason)
 
-    def _held(
+    def _run_and_speak(
         self, conversation: Conversation, asked: AcpTurn, pipes: NamedPipes, command: Command
     ) -> tuple[Ended, NoUsableAnswer | None]:
         """Run the agent and speak with it; return how it ended, and what was wrong with what it said."""
         with ThreadPoolExecutor(1) as thread:
             speaking = thread.submit(conversation.hold, asked)
-            end = _End(conversation, speaking, pipes, command.timeout_seconds)
+            end = _TurnEnd(conversation, speaking, pipes, command.timeout_seconds)
             early = command.ends_early
             watched = msgspec.structs.replace(command, ends_early=lambda silent: end.why() or (early or _never)(silent))
-            ended = self._desk.kernel.processes.run(watched)
+            ended = self._context.kernel.processes.run(watched)
             # What breaks in the conversation because the agent was ended says nothing of why.
             is_cause = speaking.done() or ended.ending is Ending.EXITED
             pipes.end()
@@ -109,9 +109,9 @@ class AcpProgram:
                 return ended, refusal if is_cause else None
         return ended, None
 
-    def cap(self, feature_id: FeatureId) -> Callable[[Usage], bool]:
+    def cap_check(self, feature_id: FeatureId) -> Callable[[Usage], bool]:
         """Return what tells whether a turn has used more than the feature may still cost."""
-        kernel = self._desk.kernel
+        kernel = self._context.kernel
         with kernel.record.read() as view:
             dollars, tokens = left_of_caps(view, kernel.config().policy.cost, feature_id)
 
@@ -124,33 +124,33 @@ class AcpProgram:
         return is_over
 
     def _command(self, role: Role, feature_id: FeatureId, tree: Path, folder: Path) -> Command:
-        desk, rules = self._desk, self._desk.kernel.config().policy.execution
+        context, rules = self._context, self._context.kernel.config().policy.execution
         home = folder / "home"
         home.mkdir(mode=0o700)
-        program = shutil.which(self._argv[0], path=desk.path)
-        path = [*([os.path.dirname(program)] if program else []), desk.path]
+        program = shutil.which(self._argv[0], path=context.path)
+        path = [*([os.path.dirname(program)] if program else []), context.path]
         named = [word for word in self._argv[1:] if os.path.isabs(word) and os.path.exists(word)]
         own = {"PATH": os.pathsep.join(path), "HOME": str(home)}
         return Command(
             argv=(*_CONNECTED, str(folder), *self._argv),
             cwd=tree,
             worktree=tree,
-            env=(*desk.environment(feature_id), *own.items()),
+            env=(*context.environment(feature_id), *own.items()),
             env_allowlist=rules.env_allowlist,
-            timeout_seconds=desk.patience.seconds,
-            log_path=fresh_log(desk.logs, feature_id, role),
+            timeout_seconds=context.patience.seconds,
+            log_path=fresh_log(context.logs, feature_id, role),
             max_log_bytes=rules.max_log_bytes,
             sandbox=rules.sandbox,
             # Where the model of an agent without a meter is, only the user knows, and opens the network by the policy.
             network="host" if rules.network == "host" else "ports",
-            ports=(urlsplit(desk.mcp_url).port or 0,),
+            ports=(urlsplit(context.mcp_url).port or 0,),
             readable=(*rules.sandbox_read, *(library_of(program) if program else ()), *named),
             writable=(*rules.sandbox_write, str(folder)),
             limits=rules.limits,
         )
 
     @staticmethod
-    def _reaching(meter: Meter, vendor: Vendor, command: Command) -> Command:
+    def _with_meter(meter: Meter, vendor: Vendor, command: Command) -> Command:
         """Return the command with the way to its meter; the user's key is replaced, wherever it comes from."""
         variables = model_variables(vendor, meter.base_url, meter.placeholder_key)
         return msgspec.structs.replace(
@@ -163,42 +163,42 @@ class AcpProgram:
 class AcpWorker:
     """Implements `aop.supervisor.workers.Worker` with an agent of the user's that speaks the protocol."""
 
-    def __init__(self, program: AcpProgram, desk: SessionDesk) -> None:
+    def __init__(self, program: AcpProgram, context: SessionContext) -> None:
         self._program = program
-        self._desk = desk
+        self._context = context
 
     def turn(self, given: WorkerInput) -> WorkerOutput:
-        desk, feature_id = self._desk, given.feature_id
-        desk.private.mkdir(parents=True, exist_ok=True)
-        turn = desk.kernel.new_id("turn")
+        context, feature_id = self._context, given.feature_id
+        context.private.mkdir(parents=True, exist_ok=True)
+        turn = context.kernel.new_id("turn")
         with (
-            desk.token(given.role, feature_id, turn) as token,
-            scratch_of(desk.kernel, feature_id) as scratch,
-            held_folder(desk.private) as folder,
+            context.token(given.role, feature_id, turn) as token,
+            scratch_of(context.kernel, feature_id) as scratch,
+            held_folder(context.private) as folder,
         ):
             edits = given.role is not Role.PLANNER
             asked = AcpTurn(
                 prompt=session_prompt(given, OVERLAY, turn),
                 tree=str(scratch.folder),
-                mcp_url=desk.mcp_url,
+                mcp_url=context.mcp_url,
                 token=token,
                 model=given.model,
                 edits=edits,
-                shell=edits and desk.is_enclosed(),
-                is_over=self._program.cap(feature_id),
+                shell=edits and context.has_sandbox(),
+                is_over=self._program.cap_check(feature_id),
             )
-            spoken = self._program.spoken(asked, given.role, feature_id, folder)
-            diff = desk.scratches.diff(scratch) if edits and spoken.stop_reason else ""
+            result = self._program.run_turn(asked, given.role, feature_id, folder)
+            diff = context.scratches.diff(scratch) if edits and result.stop_reason else ""
             try:
-                output = answer_of(desk.submitted(turn, given), diff, spoken.ended)
+                output = answer_of(context.submission(turn, given), diff, result.ended)
             except NoUsableAnswer as refusal:
-                told = _better_told(refusal, spoken.broken, spoken.stop_reason)
-                told.facts["usage"] = msgspec.to_builtins(spoken.usage)
+                told = _clearest_refusal(refusal, result.broken, result.stop_reason)
+                told.facts["usage"] = msgspec.to_builtins(result.usage)
                 raise told from refusal
-        return msgspec.structs.replace(output, usage=spoken.usage)
+        return msgspec.structs.replace(output, usage=result.usage)
 
 
-class _End:
+class _TurnEnd:
     """Sees when a conversation is over, or has to be."""
 
     def __init__(self, conversation: Conversation, speaking: Future[None], pipes: NamedPipes, seconds: float) -> None:
@@ -225,7 +225,7 @@ def _never(_silent: float) -> str:
     return ""
 
 
-def _better_told(refusal: NoUsableAnswer, broken: NoUsableAnswer | None, stop_reason: str) -> NoUsableAnswer:
+def _clearest_refusal(refusal: NoUsableAnswer, broken: NoUsableAnswer | None, stop_reason: str) -> NoUsableAnswer:
     """Return what says most about a turn without an answer."""
     if stop_reason:
         return NoUsableAnswer(

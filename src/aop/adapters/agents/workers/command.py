@@ -55,7 +55,7 @@ def patience_of(rules: SupervisorRules) -> TurnPatience:
     )
 
 
-class Surroundings(Struct, frozen=True, kw_only=True):
+class CommandContext(Struct, frozen=True, kw_only=True):
     """What a turn of a command needs from this machine."""
 
     processes: Processes
@@ -75,32 +75,32 @@ class Surroundings(Struct, frozen=True, kw_only=True):
 class CustomCommand:
     """A command of the user's that is started once a turn."""
 
-    def __init__(self, argv: tuple[str, ...], around: Surroundings) -> None:
+    def __init__(self, argv: tuple[str, ...], context: CommandContext) -> None:
         self._argv = argv
-        self._around = around
+        self._context = context
 
     def answer(self, asked: bytes, feature_id: FeatureId, role: str) -> bytes:
         """Start it with one object, and return all that it says.
 
         Raises: NoUsableAnswer.
         """
-        self._around.private.mkdir(parents=True, exist_ok=True)
-        with self._around.scratch(feature_id) as tree, held_folder(self._around.private) as folder:
+        self._context.private.mkdir(parents=True, exist_ok=True)
+        with self._context.scratch(feature_id) as tree, held_folder(self._context.private) as folder:
             (folder / "in").write_bytes(asked)
-            with _Listener(folder / "out", LARGEST_ANSWER) as listener:
-                watch = TurnWatch(folder / "begun", listener.heard_bytes, self._around.patience, time.monotonic)
-                log = fresh_log(self._around.logs, feature_id, role)
+            with _OutputPipe(folder / "out", LARGEST_ANSWER) as listener:
+                watch = TurnWatch(folder / "begun", listener.output_bytes, self._context.patience, time.monotonic)
+                log = fresh_log(self._context.logs, feature_id, role)
                 command = self._command(tree, folder, watch, log)
-                own = self._around.environment(feature_id)
-                ended = self._around.processes.run(msgspec.structs.replace(command, env=(*own, *command.env)))
-        _check_heard(listener.heard, ended)
+                own = self._context.environment(feature_id)
+                ended = self._context.processes.run(msgspec.structs.replace(command, env=(*own, *command.env)))
+        _refuse_failure(listener.heard, ended)
         return listener.heard
 
     def _command(self, tree: Path, folder: Path, watch: TurnWatch, log: Path) -> Command:
-        rules = self._around.rules()
+        rules = self._context.rules()
         program, *others = self._argv
         # A program that is named by its path brings its library along, as one on the PATH does.
-        path = [*([os.path.dirname(program)] if os.path.isabs(program) else []), self._around.path]
+        path = [*([os.path.dirname(program)] if os.path.isabs(program) else []), self._context.path]
         named = [os.path.realpath(program), *others] if os.path.isabs(program) else others
         return Command(
             argv=(*_CONNECTED, str(folder), *self._argv),
@@ -108,13 +108,13 @@ class CustomCommand:
             worktree=tree,
             env=(("PATH", os.pathsep.join(path)),),
             env_allowlist=rules.env_allowlist,
-            timeout_seconds=self._around.patience.seconds,
+            timeout_seconds=self._context.patience.seconds,
             ends_early=watch.ends_early,
             log_path=log,
             max_log_bytes=rules.max_log_bytes,
             sandbox=rules.sandbox,
             network=rules.network,
-            readable=(*rules.sandbox_read, *filter(_is_there, named)),
+            readable=(*rules.sandbox_read, *filter(_is_existing_path, named)),
             writable=(*rules.sandbox_write, str(folder)),
             limits=rules.limits,
         )
@@ -123,15 +123,15 @@ class CustomCommand:
 class CustomWorker:
     """Implements `aop.supervisor.workers.Worker`."""
 
-    def __init__(self, argv: tuple[str, ...], around: Surroundings) -> None:
-        self._command = CustomCommand(argv, around)
+    def __init__(self, argv: tuple[str, ...], context: CommandContext) -> None:
+        self._command = CustomCommand(argv, context)
 
     def turn(self, given: WorkerInput) -> WorkerOutput:
         asked = msgspec.json.encode({"schema": SCHEMA, **msgspec.to_builtins(given)})
-        return _answer(self._command.answer(asked, given.feature_id, given.role))
+        return _parse_answer(self._command.answer(asked, given.feature_id, given.role))
 
 
-def _is_there(word: str) -> bool:
+def _is_existing_path(word: str) -> bool:
     return os.path.isabs(word) and os.path.exists(word)
 
 
@@ -139,10 +139,10 @@ class TurnWatch:
     """Sees when a command has not begun, or has said nothing, for too long."""
 
     def __init__(
-        self, begun: Path, heard_bytes: Callable[[], int], patience: TurnPatience, clock: Callable[[], float]
+        self, begun: Path, output_bytes: Callable[[], int], patience: TurnPatience, clock: Callable[[], float]
     ) -> None:
         self._begun = begun
-        self._heard_bytes = heard_bytes
+        self._output_bytes = output_bytes
         self._patience = patience
         self._clock = clock
         self._since = clock()
@@ -152,20 +152,24 @@ class TurnWatch:
         """Return why the command is to be ended now, or nothing; it has not written to its log for so long."""
         now, patience = self._clock(), self._patience
         if self._heard is None and not self._begun.exists():
-            return "" if now - self._since < patience.spawn_seconds else _late("had not begun", patience.spawn_seconds)
-        heard = self._heard_bytes()
+            return (
+                ""
+                if now - self._since < patience.spawn_seconds
+                else _late_text("had not begun", patience.spawn_seconds)
+            )
+        heard = self._output_bytes()
         if heard != self._heard:
             self._heard, self._since = heard, now
         silent = min(silent_seconds, now - self._since)
         is_idle = bool(patience.idle_seconds) and silent >= patience.idle_seconds
-        return _late("had said nothing more", patience.idle_seconds) if is_idle else ""
+        return _late_text("had said nothing more", patience.idle_seconds) if is_idle else ""
 
 
-def _late(what: str, seconds: float) -> str:
+def _late_text(what: str, seconds: float) -> str:
     return f"It {what} after {seconds:g} seconds."
 
 
-class _Listener:
+class _OutputPipe:
     """Takes what a process writes to a pipe with a name, up to a limit; whoever writes on then has no reader."""
 
     def __init__(self, path: Path, limit: int) -> None:
@@ -174,7 +178,7 @@ class _Listener:
         self._chunks: list[bytes] = []
         self._thread = threading.Thread(target=self._listen, daemon=True)
 
-    def __enter__(self) -> _Listener:
+    def __enter__(self) -> _OutputPipe:
         os.mkfifo(self._path, 0o600)
         self._reader = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         # Held open for writing, so that the reader sees no end before the process has begun.
@@ -192,7 +196,7 @@ class _Listener:
     def heard(self) -> bytes:
         return b"".join(self._chunks)
 
-    def heard_bytes(self) -> int:
+    def output_bytes(self) -> int:
         """Return how much was heard so far."""
         return sum(map(len, self._chunks))
 
@@ -204,7 +208,7 @@ class _Listener:
                 left -= len(chunk)
 
 
-def _check_heard(said: bytes, ended: Ended) -> None:
+def _refuse_failure(said: bytes, ended: Ended) -> None:
     if len(said) > LARGEST_ANSWER:
         raise NoUsableAnswer(f"The agent wrote more than {LARGEST_ANSWER} bytes.")
     if ended.ending is Ending.NOT_STARTED:
@@ -214,7 +218,7 @@ def _check_heard(said: bytes, ended: Ended) -> None:
         raise NoUsableAnswer(f"The agent's command failed: {why}", ending=ended.ending, exit_code=ended.exit_code)
 
 
-def _answer(said: bytes) -> WorkerOutput:
+def _parse_answer(said: bytes) -> WorkerOutput:
     """Read an answer from the wire.
 
     Raises: NoUsableAnswer.
@@ -227,7 +231,7 @@ def _answer(said: bytes) -> WorkerOutput:
     return output
 
 
-def words_of(command: str) -> tuple[str, ...]:
+def split_command(command: str) -> tuple[str, ...]:
     """Split a command as a person writes it in a variable.
 
     Raises: ProviderAuthMissing if it names nothing that could be run.

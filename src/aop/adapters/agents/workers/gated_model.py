@@ -12,17 +12,17 @@ from msgspec import Struct
 from aop.adapters.agents.turn_logs import fresh_log
 from aop.adapters.agents.workers.model import (
     CONTEXT_CHARS,
-    ModelDesk,
+    ModelContext,
     Transcript,
-    answered,
+    call_tool,
     limits_of,
-    no_answer,
-    offered,
+    offer_of,
+    refusal_of,
     usage_of,
 )
 from aop.brains.conversation import Offer
 from aop.brains.ports import Brain, Finished, Mission, Outcome
-from aop.brains.prompts import Data, Prompt, prompt
+from aop.brains.prompts import Data, Prompt, build_prompt
 from aop.core.errors import OutOfStep
 from aop.core.roles import Role
 from aop.gated.driver import ENDS_A_TURN, Given, TurnTaken
@@ -36,7 +36,7 @@ _RULE = (
 _OVER = "Your turn is over: there is one attempt in each."
 
 
-class StepTaken(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class StepResult(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What came of a turn."""
 
     summary: str
@@ -47,36 +47,36 @@ class SteppingModel:
 
     provider = "model"
 
-    def __init__(self, brain: Brain, model: str | None, desk: ModelDesk, instructions: str) -> None:
+    def __init__(self, brain: Brain, model: str | None, context: ModelContext, instructions: str) -> None:
         self._brain = brain
         self.model = model
-        self._desk = desk
+        self._context = context
         self._instructions = instructions
 
     def turn(self, given: Given) -> TurnTaken:
-        tools = StepTools(self._desk.gateway, given)
+        tools = StepTools(self._context.gateway, given)
         outcome = asyncio.run(self._work(given, tools))
         if isinstance(outcome, Finished):
             return TurnTaken(usage=usage_of(outcome.spent), note=outcome.value.summary)
         if not tools.is_over:
-            raise no_answer(outcome)
+            raise refusal_of(outcome)
         return TurnTaken(usage=usage_of(outcome.spent))
 
-    async def _work(self, given: Given, tools: StepTools) -> Outcome[StepTaken]:
-        seconds = max(1.0, min(self._desk.seconds, given.seconds))
-        limits = limits_of(self._desk.gateway.kernel, given.feature_id, seconds)
-        mission = Mission(prompt=self._prompt(given), result=StepTaken)
-        with Transcript(fresh_log(self._desk.logs, given.feature_id, Role.SWE)) as transcript:
+    async def _work(self, given: Given, tools: StepTools) -> Outcome[StepResult]:
+        seconds = max(1.0, min(self._context.seconds, given.seconds))
+        limits = limits_of(self._context.gateway.kernel, given.feature_id, seconds)
+        mission = Mission(prompt=self._prompt(given), result=StepResult)
+        with Transcript(fresh_log(self._context.logs, given.feature_id, Role.SWE)) as transcript:
             return await self._brain.run_agentic_loop(mission, tools, limits, transcript.note)
 
     def _prompt(self, given: Given) -> Prompt:
         material = {"task": given.task, "last_tool_results": given.last_tool_results}
         text = msgspec.json.format(msgspec.json.encode(material), indent=1).decode()
-        return prompt(
+        return build_prompt(
             f"{self._instructions}\n\n{_RULE}",
             f"You work on `{given.feature_id}`. Do what the task says.",
             [Data(source="get_task", text=text, max_chars=CONTEXT_CHARS)],
-            self._desk.gateway.kernel.new_id("fence"),
+            self._context.gateway.kernel.new_id("fence"),
         )
 
 
@@ -92,12 +92,12 @@ class StepTools:
     @property
     def offers(self) -> Sequence[Offer]:
         """Return the tools that the model is shown."""
-        return tuple(offered(tool) for tool in self._gateway.tools.values() if Role.SWE in tool.roles)
+        return tuple(offer_of(tool) for tool in self._gateway.tools.values() if Role.SWE in tool.roles)
 
     async def execute(self, name: str, arguments: Mapping[str, Any]) -> str:
         """Call a tool; the gateway decides."""
         if self.is_over:
             raise OutOfStep(_OVER, hint="Hand in your result.")
-        answer = await answered(self._gateway, self._who, name, arguments)
+        answer = await call_tool(self._gateway, self._who, name, arguments)
         self.is_over = name in ENDS_A_TURN
         return answer

@@ -27,7 +27,7 @@ from aop.brains.ports import (
     Replied,
     Talked,
 )
-from aop.brains.prompts import Data, Prompt, prompt
+from aop.brains.prompts import Data, Prompt, build_prompt
 from aop.core.errors import NoUsableAnswer, Refusal
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
@@ -64,14 +64,14 @@ class RequestHandedIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     detail: dict[str, Any] = {}
 
 
-class Built(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class BuildResult(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What came of a turn that edits files."""
 
     summary: str
     request: RequestHandedIn | None = None
 
 
-class Planned(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PlanResult(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What came of a turn that plans."""
 
     plan: Plan | None = None
@@ -80,7 +80,7 @@ class Planned(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     request: RequestHandedIn | None = None
 
 
-class ModelDesk(Struct, frozen=True, kw_only=True):
+class ModelContext(Struct, frozen=True, kw_only=True):
     """What the turns of models share."""
 
     gateway: Gateway
@@ -92,39 +92,39 @@ class ModelDesk(Struct, frozen=True, kw_only=True):
 class ModelWorker:
     """Implements `aop.supervisor.workers.Worker`."""
 
-    def __init__(self, brain: Brain, desk: ModelDesk) -> None:
+    def __init__(self, brain: Brain, context: ModelContext) -> None:
         self._brain = brain
-        self._desk = desk
+        self._context = context
 
     def turn(self, given: WorkerInput) -> WorkerOutput:
-        desk = self._desk
-        with scratch_of(desk.gateway.kernel, given.feature_id) as scratch:
+        context = self._context
+        with scratch_of(context.gateway.kernel, given.feature_id) as scratch:
             edits = None if given.role is Role.PLANNER else TreeEdits(scratch.folder)
-            outcome = asyncio.run(self._work(given, RoleTools(desk.gateway, given, edits)))
+            outcome = asyncio.run(self._work(given, RoleTools(context.gateway, given, edits)))
             if not isinstance(outcome, Finished):
-                raise no_answer(outcome)
-            diff = desk.scratches.diff(scratch) if edits is not None else ""
+                raise refusal_of(outcome)
+            diff = context.scratches.diff(scratch) if edits is not None else ""
         return msgspec.structs.replace(answer_of(outcome.value, diff), usage=usage_of(outcome.spent))
 
-    async def _work(self, given: WorkerInput, tools: RoleTools) -> Outcome[Planned] | Outcome[Built]:
-        limits = limits_of(self._desk.gateway.kernel, given.feature_id, self._desk.seconds)
+    async def _work(self, given: WorkerInput, tools: RoleTools) -> Outcome[PlanResult] | Outcome[BuildResult]:
+        limits = limits_of(self._context.gateway.kernel, given.feature_id, self._context.seconds)
         told = self._prompt(given)
-        with Transcript(fresh_log(self._desk.logs, given.feature_id, given.role)) as transcript:
+        with Transcript(fresh_log(self._context.logs, given.feature_id, given.role)) as transcript:
             if given.role is Role.PLANNER:
-                planning = Mission(prompt=told, result=Planned)
+                planning = Mission(prompt=told, result=PlanResult)
                 return await self._brain.run_agentic_loop(planning, tools, limits, transcript.note)
-            building = Mission(prompt=told, result=Built)
+            building = Mission(prompt=told, result=BuildResult)
             return await self._brain.run_agentic_loop(building, tools, limits, transcript.note)
 
     def _prompt(self, given: WorkerInput) -> Prompt:
         material = {"context_bundle": given.context_bundle, "last_tool_results": given.last_tool_results}
         text = msgspec.json.format(msgspec.json.encode(material), indent=1).decode()
         rules = _RULES.get(given.role, _RULES[Role.BUILDER])
-        return prompt(
+        return build_prompt(
             f"{given.instructions}\n\n{rules} {_OTHERWISE}",
             f"You are the {given.role} of the feature `{given.feature_id}`. Take your turn.",
             [Data(source="feature context and last results", text=text, max_chars=CONTEXT_CHARS)],
-            self._desk.gateway.kernel.new_id("fence"),
+            self._context.gateway.kernel.new_id("fence"),
         )
 
 
@@ -160,13 +160,13 @@ class RoleTools:
         """Call a tool; the gateway decides whether this role may, on this feature."""
         if self._edits is not None and name.startswith("tree."):
             return self._edits.execute(name, arguments)
-        return await answered(self._gateway, self._who, name, {"feature_id": self._feature_id, **arguments})
+        return await call_tool(self._gateway, self._who, name, {"feature_id": self._feature_id, **arguments})
 
     def _offer(self, name: str) -> Offer:
-        return offered(self._gateway.tools[name])
+        return offer_of(self._gateway.tools[name])
 
 
-async def answered(gateway: Gateway, who: Principal, name: str, arguments: Mapping[str, Any]) -> str:
+async def call_tool(gateway: Gateway, who: Principal, name: str, arguments: Mapping[str, Any]) -> str:
     """Call a tool, and return what it answers as a model reads it.
 
     Raises: Refusal.
@@ -179,7 +179,7 @@ async def answered(gateway: Gateway, who: Principal, name: str, arguments: Mappi
     return msgspec.json.encode(answer.data).decode()
 
 
-def offered(tool: Tool) -> Offer:
+def offer_of(tool: Tool) -> Offer:
     """Return a tool as a model sees it."""
     taken, _ = tool_schemas(tool)
     schema = {key: taken[key] for key in taken if key != "$schema"}
@@ -204,11 +204,11 @@ class Transcript:
         self._file.write(msgspec.json.encode(event) + b"\n")
 
 
-def answer_of(result: Planned | Built, diff: str) -> WorkerOutput:
+def answer_of(result: PlanResult | BuildResult, diff: str) -> WorkerOutput:
     """Return what a result is to the supervisor: a request first, then a plan or what was left in the tree."""
     if result.request is not None:
         return WorkerRequest(request=result.request.request, detail=result.request.detail)
-    if isinstance(result, Built):
+    if isinstance(result, BuildResult):
         return PatchProposal(unified_diff=diff) if diff else Note(note=result.summary)
     if result.plan is None:
         return Note(note=result.note)
@@ -226,14 +226,14 @@ def usage_of(spent: Spent) -> Usage:
     )
 
 
-def no_answer(outcome: Talked | LimitReached | ModelFailed) -> NoUsableAnswer:
+def refusal_of(outcome: Talked | LimitReached | ModelFailed) -> NoUsableAnswer:
     """Return what a turn without a result is refused with, and what it cost nevertheless."""
-    refusal = _why(outcome)
+    refusal = _reason(outcome)
     refusal.facts["usage"] = msgspec.to_builtins(usage_of(outcome.spent))
     return refusal
 
 
-def _why(outcome: Talked | LimitReached | ModelFailed) -> NoUsableAnswer:
+def _reason(outcome: Talked | LimitReached | ModelFailed) -> NoUsableAnswer:
     if isinstance(outcome, LimitReached):
         return NoUsableAnswer(f"The model used up its {outcome.limit} before it handed anything in.")
     if isinstance(outcome, ModelFailed):

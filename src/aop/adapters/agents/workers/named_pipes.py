@@ -24,7 +24,7 @@ class NamedPipes:
         self._folder = folder
         self._over = threading.Event()
         self._turn = threading.Lock()
-        self._heard = 0
+        self._received = 0
 
     def __enter__(self) -> NamedPipes:
         for name in ("in", "out"):
@@ -68,9 +68,9 @@ class NamedPipes:
         finally:
             self._turn.release()
 
-    def heard_bytes(self) -> int:
+    def output_bytes(self) -> int:
         """Return how much was heard so far."""
-        return self._heard
+        return self._received
 
     def lines(self) -> Iterator[bytes]:
         """Yield lines as they come; what came before the end is still heard.
@@ -79,10 +79,10 @@ class NamedPipes:
         """
         rest = b""
         while chunk := self._chunk():
-            self._heard += len(chunk)
+            self._received += len(chunk)
             *whole, rest = (rest + chunk).split(b"\n")
             yield from whole
-            if len(rest) > LARGEST_LINE or self._heard > MOST:
+            if len(rest) > LARGEST_LINE or self._received > MOST:
                 raise NoUsableAnswer(f"The agent wrote more than {LARGEST_LINE} bytes in a line, or {MOST} in all.")
 
     def _chunk(self) -> bytes:

@@ -23,7 +23,7 @@ from aop.adapters.agents.prompts import session_prompt
 from aop.adapters.agents.scratch_trees import ScratchReader, scratch_of
 from aop.adapters.agents.turn_logs import fresh_log
 from aop.adapters.agents.vendors.catalogue import TOKEN_VARIABLE, AgentSession, Vendor
-from aop.adapters.agents.vendors.installed import library_of
+from aop.adapters.agents.vendors.programs import library_of
 from aop.adapters.agents.workers.command import TurnPatience, TurnWatch
 from aop.adapters.files.own_folders import held_folder
 from aop.core.errors import NoUsableAnswer
@@ -46,7 +46,7 @@ _TOKEN_OUTLIVES_TURN = timedelta(minutes=1)
 _CONNECTED = ("/bin/sh", "-c", ': >"$0/begun" && exec <"$0/in" && exec "$@"')
 
 
-class SessionDesk(Struct, frozen=True, kw_only=True):
+class SessionContext(Struct, frozen=True, kw_only=True):
     """What the sessions of one run share."""
 
     kernel: Kernel
@@ -74,12 +74,12 @@ class SessionDesk(Struct, frozen=True, kw_only=True):
         finally:
             self.tokens.revoke(handed.token.token_id, by="system")
 
-    def is_enclosed(self) -> bool:
+    def has_sandbox(self) -> bool:
         """Tell whether a sandbox holds."""
         kernel = self.kernel
         return kernel.processes.sandbox_level(kernel.config().policy.execution.sandbox) != "none"
 
-    def submitted(self, turn: str, given: WorkerInput) -> Mapping[str, Any] | None:
+    def submission(self, turn: str, given: WorkerInput) -> Mapping[str, Any] | None:
         """Return what was submitted last in a turn, a patch as it was then."""
         with self.kernel.record.read() as view:
             answer = proposed_in(view, turn, given.feature_id, given.role)
@@ -94,26 +94,26 @@ class AgentProgram(Struct, frozen=True, kw_only=True):
 
     vendor: Vendor
     path: str
-    desk: SessionDesk
+    context: SessionContext
 
-    def ran(self, session: AgentSession, folder: Path, prompt: str, feature_id: FeatureId) -> Ended:
+    def run(self, session: AgentSession, folder: Path, prompt: str, feature_id: FeatureId) -> Ended:
         """Run it to its end, in a folder of its own, with a prompt."""
-        desk, rules = self.desk, self.desk.kernel.config().policy.execution
+        context, rules = self.context, self.context.kernel.config().policy.execution
         launch = self.vendor.launch(session)
-        _furnish(session.home, launch.files)
+        _write_home(session.home, launch.files)
         (folder / "in").write_text(prompt, encoding="utf-8")
-        watch = TurnWatch(folder / "begun", lambda: 0, desk.patience, time.monotonic)
-        path = os.pathsep.join([os.path.dirname(self.path), desk.path])
+        watch = TurnWatch(folder / "begun", lambda: 0, context.patience, time.monotonic)
+        path = os.pathsep.join([os.path.dirname(self.path), context.path])
         own = {"PATH": path, "HOME": str(session.home), TOKEN_VARIABLE: session.token, **launch.env}
         command = Command(
             argv=(*_CONNECTED, str(folder), self.path, *launch.words),
             cwd=session.tree,
             worktree=session.tree,
-            env=(*desk.environment(feature_id), *own.items()),
+            env=(*context.environment(feature_id), *own.items()),
             env_allowlist=ENVIRONMENT,
-            timeout_seconds=desk.patience.seconds,
+            timeout_seconds=context.patience.seconds,
             ends_early=watch.ends_early,
-            log_path=fresh_log(desk.logs, feature_id, session.role),
+            log_path=fresh_log(context.logs, feature_id, session.role),
             max_log_bytes=rules.max_log_bytes,
             sandbox=rules.sandbox,
             # The model and AOP's tools are both reached over the network of this machine, and nothing else is.
@@ -123,7 +123,7 @@ class AgentProgram(Struct, frozen=True, kw_only=True):
             writable=(*rules.sandbox_write, str(folder)),
             limits=rules.limits,
         )
-        return desk.kernel.processes.run(command)
+        return context.kernel.processes.run(command)
 
 
 class SessionWorker:
@@ -131,41 +131,43 @@ class SessionWorker:
 
     def __init__(self, program: AgentProgram) -> None:
         self._program = program
-        self._desk = program.desk
+        self._context = program.context
 
     def turn(self, given: WorkerInput) -> WorkerOutput:
-        turn = self._desk.kernel.new_id("turn")
-        with self._desk.token(given.role, given.feature_id, turn) as token:
-            return self._taken(given, turn, token)
+        turn = self._context.kernel.new_id("turn")
+        with self._context.token(given.role, given.feature_id, turn) as token:
+            return self._metered_turn(given, turn, token)
 
-    def _taken(self, given: WorkerInput, turn: str, token: str) -> WorkerOutput:
-        with self._desk.access(self._program.vendor, given.feature_id, given.role, given.provider_config_ref) as model:
+    def _metered_turn(self, given: WorkerInput, turn: str, token: str) -> WorkerOutput:
+        with self._context.access(
+            self._program.vendor, given.feature_id, given.role, given.provider_config_ref
+        ) as model:
             try:
-                output = self._worked(given, turn, token, model)
+                output = self._run_session(given, turn, token, model)
             except NoUsableAnswer as refusal:
                 refusal.facts["usage"] = msgspec.to_builtins(model.report().turn_usage)
                 raise
         return msgspec.structs.replace(output, usage=model.report().turn_usage)
 
-    def _worked(self, given: WorkerInput, turn: str, token: str, model: Meter) -> WorkerOutput:
-        desk = self._desk
-        desk.private.mkdir(parents=True, exist_ok=True)
-        with scratch_of(desk.kernel, given.feature_id) as scratch, held_folder(desk.private) as folder:
+    def _run_session(self, given: WorkerInput, turn: str, token: str, model: Meter) -> WorkerOutput:
+        context = self._context
+        context.private.mkdir(parents=True, exist_ok=True)
+        with scratch_of(context.kernel, given.feature_id) as scratch, held_folder(context.private) as folder:
             session = AgentSession(
                 role=given.role,
                 model=given.model,
                 home=folder / "home",
                 tree=scratch.folder,
-                mcp_url=desk.mcp_url,
+                mcp_url=context.mcp_url,
                 token=token,
                 model_url=model.base_url,
                 model_key=model.placeholder_key,
-                enclosed=desk.is_enclosed(),
+                sandboxed=context.has_sandbox(),
             )
             prompt = session_prompt(given, self._program.vendor.overlay, turn)
-            ended = self._program.ran(session, folder, prompt, given.feature_id)
-            diff = desk.scratches.diff(scratch) if session.edits and ended.ending is Ending.EXITED else ""
-        return answer_of(desk.submitted(turn, given), diff, ended)
+            ended = self._program.run(session, folder, prompt, given.feature_id)
+            diff = context.scratches.diff(scratch) if session.edits and ended.ending is Ending.EXITED else ""
+        return answer_of(context.submission(turn, given), diff, ended)
 
 
 def answer_of(proposed: Mapping[str, Any] | None, diff: str, ended: Ended) -> WorkerOutput:
@@ -193,7 +195,7 @@ def answer_of(proposed: Mapping[str, Any] | None, diff: str, ended: Ended) -> Wo
 _HINT = "Edit the files of the tree that you stand in, or call one of the `submit_*` tools, before you end."
 
 
-def _furnish(home: Path, files: Mapping[str, str]) -> None:
+def _write_home(home: Path, files: Mapping[str, str]) -> None:
     home.mkdir(mode=0o700)
     for name, content in files.items():
         path = home / name

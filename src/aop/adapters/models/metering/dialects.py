@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from aop.adapters.models.metering.provider_tools import ANTHROPIC, GOOGLE, OPENAI, Own
+from aop.adapters.models.metering.provider_tools import ANTHROPIC, GOOGLE, OPENAI, OwnTools
 from aop.brains.conversation import TokenCounts
 
 _MOST_TOKENS = 10**12
@@ -41,7 +41,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     error: Callable[[int, str], Mapping[str, Any]]
     read: Callable[[Mapping[str, Any], TokenCounts], ReportedTokens | None]
     """Reads the tokens of one event, or of a whole answer; what it does not say is as before."""
-    own: Own
+    own: OwnTools
     """Which tools the agent runs itself."""
 
 
@@ -90,7 +90,7 @@ def _google_error(status: int, message: str) -> Mapping[str, Any]:
 
 
 def _anthropic_usage(event: Mapping[str, Any], before: TokenCounts) -> ReportedTokens | None:
-    told = _within(event, "usage") or _within(_within(event, "message"), "usage")
+    told = _object_in(event, "usage") or _object_in(_object_in(event, "message"), "usage")
     if not told:
         return None
     cache_read = _count(told, "cache_read_input_tokens") or 0
@@ -107,11 +107,11 @@ def _anthropic_usage(event: Mapping[str, Any], before: TokenCounts) -> ReportedT
 
 
 def _openai_usage(event: Mapping[str, Any], _before: TokenCounts) -> ReportedTokens | None:
-    told = _within(event, "usage") or _within(_within(event, "response"), "usage")
+    told = _object_in(event, "usage") or _object_in(_object_in(event, "response"), "usage")
     if not told:
         return None
     chat = "prompt_tokens" in told
-    cached = _within(told, "prompt_tokens_details" if chat else "input_tokens_details")
+    cached = _object_in(told, "prompt_tokens_details" if chat else "input_tokens_details")
     usage = TokenCounts(
         input_tokens=_count(told, "prompt_tokens" if chat else "input_tokens"),
         output_tokens=_count(told, "completion_tokens" if chat else "output_tokens"),
@@ -121,7 +121,7 @@ def _openai_usage(event: Mapping[str, Any], _before: TokenCounts) -> ReportedTok
 
 
 def _google_usage(event: Mapping[str, Any], _before: TokenCounts) -> ReportedTokens | None:
-    told = _within(event, "usageMetadata")
+    told = _object_in(event, "usageMetadata")
     read = _count(told, "promptTokenCount")
     if read is None:
         return None
@@ -137,7 +137,7 @@ def _google_usage(event: Mapping[str, Any], _before: TokenCounts) -> ReportedTok
     return ReportedTokens(usage=usage, is_final=ended or "promptFeedback" in event)
 
 
-def _within(event: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _object_in(event: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     inner = event.get(name)
     return inner if isinstance(inner, dict) else {}
 

@@ -13,7 +13,15 @@ from msgspec import Struct
 
 from aop.adapters.models.metering.answers import AnswerReader
 from aop.adapters.models.metering.dialects import Dialect
-from aop.adapters.models.metering.requests import LARGEST_BODY, Admitted, IncomingRequest, Terms, Turned, admit, has_key
+from aop.adapters.models.metering.requests import (
+    LARGEST_BODY,
+    AdmittedRequest,
+    IncomingRequest,
+    RejectedRequest,
+    SessionTerms,
+    admit,
+    has_key,
+)
 from aop.adapters.models.metering.tallies import CountedExchange, Outcome, Tally
 from aop.brains.conversation import NO_TOKENS, TokenCounts
 
@@ -29,8 +37,8 @@ _REDIRECT = 300
 _NOTED_CHARS = 200
 _MAY_COST = (Outcome.ANSWERED, Outcome.CUT_OFF, Outcome.TIMED_OUT, Outcome.AGENT_LEFT)
 _NOT_CONNECTED = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.InvalidURL, httpx2.UnsupportedProtocol)
-_COME_BACK = ("content-type", "retry-after", "retry-after-ms", "request-id", "x-request-id", "x-should-retry")
-_COME_BACK_BEGINNING = ("anthropic-ratelimit-", "x-ratelimit-")
+_PASSED_HEADERS = ("content-type", "retry-after", "retry-after-ms", "request-id", "x-request-id", "x-should-retry")
+_PASSED_PREFIXES = ("anthropic-ratelimit-", "x-ratelimit-")
 
 
 class ProviderEndpoint(Struct, frozen=True, kw_only=True):
@@ -58,7 +66,7 @@ class MeteredSession(Struct, frozen=True, kw_only=True):
     """Who is served, on whose behalf, and how far."""
 
     upstream: ProviderEndpoint
-    terms: Terms
+    terms: SessionTerms
     tally: Tally
     patience: RequestPatience
     clock: Callable[[], float]
@@ -75,13 +83,13 @@ class MeteredSession(Struct, frozen=True, kw_only=True):
         return f"MeteredSession({self.upstream!r})"
 
 
-class Forwarding:
+class Forwarder:
     """The application: one request in, one answer out, one exchange counted."""
 
     def __init__(self, session: MeteredSession, client: httpx2.AsyncClient) -> None:
         self._session = session
         self._client = client
-        self._places = asyncio.Semaphore(AT_ONCE)
+        self._slots = asyncio.Semaphore(AT_ONCE)
         self._open: set[asyncio.Task[None]] = set()
         self._is_ending = False
 
@@ -105,13 +113,13 @@ class Forwarding:
             self._open.discard(serving)
 
     async def _serve(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
-        asked = _asked(scope)
+        asked = _incoming(scope)
         # Nothing is taken in from who does not show the key.
         if has_key(asked, self._session.placeholder):
             asked = msgspec.structs.replace(asked, body=await _body(receive))
-        passage = _Passage(self._session, asked.path[:_NOTED_CHARS], send)
-        answering = asyncio.create_task(self._answer(passage, asked))
-        leaving = asyncio.create_task(_left(receive))
+        answer = _PassedAnswer(self._session, asked.path[:_NOTED_CHARS], send)
+        answering = asyncio.create_task(self._answer(answer, asked))
+        leaving = asyncio.create_task(_disconnected(receive))
         try:
             await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -120,41 +128,41 @@ class Forwarding:
             with suppress(asyncio.CancelledError):
                 await answering
 
-    async def _answer(self, passage: _Passage, asked: IncomingRequest) -> None:
+    async def _answer(self, answer: _PassedAnswer, asked: IncomingRequest) -> None:
         session = self._session
         try:
             admitted = admit(asked, session.terms)
-            if isinstance(admitted, Turned):
-                await passage.say(admitted.outcome, admitted.status, admitted.why)
+            if isinstance(admitted, RejectedRequest):
+                await answer.refuse(admitted.outcome, admitted.status, admitted.why)
                 return
-            async with asyncio.timeout(session.patience.seconds), self._places:
-                await self._pass_on(passage, admitted)
+            async with asyncio.timeout(session.patience.seconds), self._slots:
+                await self._pass_on(answer, admitted)
         except _NOT_CONNECTED:
-            await passage.say(Outcome.UNREACHABLE, 502, "The provider cannot be reached.")
+            await answer.refuse(Outcome.UNREACHABLE, 502, "The provider cannot be reached.")
         except (TimeoutError, httpx2.TimeoutException):
-            await passage.say(Outcome.TIMED_OUT, 504, "The provider did not answer in time.")
+            await answer.refuse(Outcome.TIMED_OUT, 504, "The provider did not answer in time.")
         except (httpx2.TransportError, httpx2.DecodingError):
-            await passage.say(Outcome.CUT_OFF, 502, "The connection to the provider broke.")
+            await answer.refuse(Outcome.CUT_OFF, 502, "The connection to the provider broke.")
         finally:
-            passage.count()
+            answer.count()
 
-    async def _pass_on(self, passage: _Passage, admitted: Admitted) -> None:
-        why_not = self._session.tally.why_not(admitted.model)
-        if why_not:
-            await passage.say(Outcome.OVER_CAP, 402, why_not)
+    async def _pass_on(self, answer: _PassedAnswer, admitted: AdmittedRequest) -> None:
+        reason = self._session.tally.refusal_reason(admitted.model)
+        if reason:
+            await answer.refuse(Outcome.OVER_CAP, 402, reason)
             return
-        passage.sent = admitted
+        answer.sent = admitted
         async with self._client.stream(
             admitted.method, self._url(admitted), headers=self._headers(admitted), content=admitted.body
         ) as response:
             if response.status_code >= _ERROR:
-                await self._refused(passage, response)
+                await self._pass_refusal(answer, response)
             elif response.status_code >= _REDIRECT:
-                await passage.say(Outcome.PROVIDER_REFUSED, 502, "The provider redirects, which is not followed.")
+                await answer.refuse(Outcome.PROVIDER_REFUSED, 502, "The provider redirects, which is not followed.")
             else:
-                await self._answered(passage, response)
+                await self._pass_answer(answer, response)
 
-    async def _refused(self, passage: _Passage, response: httpx2.Response) -> None:
+    async def _pass_refusal(self, answer: _PassedAnswer, response: httpx2.Response) -> None:
         """Hand a refusal of the provider on: all of it, except for the key if it repeats that."""
         body = bytearray()
         async for chunk in response.aiter_bytes():
@@ -162,31 +170,31 @@ class Forwarding:
         key = self._session.upstream.key.encode()
         if key:
             body = body.replace(key, self._session.placeholder.encode())
-        await passage.begin(response.status_code, _back(response))
-        await passage.end(Outcome.PROVIDER_REFUSED, bytes(body))
+        await answer.begin(response.status_code, _passed_headers(response))
+        await answer.end(Outcome.PROVIDER_REFUSED, bytes(body))
 
-    async def _answered(self, passage: _Passage, response: httpx2.Response) -> None:
+    async def _pass_answer(self, answer: _PassedAnswer, response: httpx2.Response) -> None:
         in_events = response.headers.get("content-type", "").startswith("text/event-stream")
-        passage.reader = reader = AnswerReader(self._session.dialect.read, in_events=in_events)
-        await passage.begin(response.status_code, _back(response))
+        answer.reader = reader = AnswerReader(self._session.dialect.read, in_events=in_events)
+        await answer.begin(response.status_code, _passed_headers(response))
         async for chunk in response.aiter_bytes():
             reader.see(chunk)
-            await passage.more(chunk)
+            await answer.more(chunk)
         reader.end()
-        await passage.end(Outcome.ANSWERED if reader.is_complete or passage.is_free else Outcome.CUT_OFF)
+        await answer.end(Outcome.ANSWERED if reader.is_complete or answer.is_free else Outcome.CUT_OFF)
 
-    def _url(self, admitted: Admitted) -> str:
+    def _url(self, admitted: AdmittedRequest) -> str:
         base = self._session.upstream.base_url.rstrip("/")
         return f"{base}{admitted.path}{'?' if admitted.query else ''}{admitted.query}"
 
-    def _headers(self, admitted: Admitted) -> list[tuple[str, str]]:
+    def _headers(self, admitted: AdmittedRequest) -> list[tuple[str, str]]:
         # Not compressed: what is read here is what is passed on.
         headers = [*admitted.headers, ("accept-encoding", "identity")]
         key, dialect = self._session.upstream.key, self._session.dialect
         return [*headers, (dialect.key_header, dialect.key_form.format(key))] if key else headers
 
 
-class _Passage:
+class _PassedAnswer:
     """One answer on its way back, and what is noted about it."""
 
     def __init__(self, session: MeteredSession, path: str, send: Send) -> None:
@@ -198,14 +206,14 @@ class _Passage:
         self._status = 0
         self._outcome = Outcome.AGENT_LEFT
         self._is_counted = False
-        self.sent: Admitted | None = None
+        self.sent: AdmittedRequest | None = None
         self.reader: AnswerReader | None = None
 
     @property
     def is_free(self) -> bool:
         return self.sent is None or not self.sent.model
 
-    async def say(self, outcome: Outcome, status: int, why: str) -> None:
+    async def refuse(self, outcome: Outcome, status: int, why: str) -> None:
         """Answer in the provider's words; an answer that has begun can only be broken off."""
         self._outcome = outcome
         if self._status:
@@ -256,7 +264,7 @@ class _Passage:
         return reader.usage(len(self.sent.body)), not reader.is_complete
 
 
-def _asked(scope: Mapping[str, Any]) -> IncomingRequest:
+def _incoming(scope: Mapping[str, Any]) -> IncomingRequest:
     return IncomingRequest(
         method=scope["method"],
         # As it was sent: a path with escapes in it matches no route.
@@ -278,15 +286,15 @@ async def _body(receive: Receive) -> bytes | None:
             return bytes(body)
 
 
-async def _left(receive: Receive) -> None:
+async def _disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
-def _back(response: httpx2.Response) -> dict[str, str]:
+def _passed_headers(response: httpx2.Response) -> dict[str, str]:
     """Return the headers that an agent may see; an account's name and cookies are not among them."""
     return {
         name: value
         for name, value in response.headers.items()
-        if name in _COME_BACK or name.startswith(_COME_BACK_BEGINNING)
+        if name in _PASSED_HEADERS or name.startswith(_PASSED_PREFIXES)
     }

@@ -15,7 +15,7 @@ Body = dict[str, Any]
 _NAME_CHARS = 60
 
 
-class Own(Struct, frozen=True, kw_only=True):
+class OwnTools(Struct, frozen=True, kw_only=True):
     """How a family says which tools the agent runs itself, and how it asks its provider to reach out otherwise."""
 
     kinds: frozenset[str] = frozenset()
@@ -27,7 +27,7 @@ class Own(Struct, frozen=True, kw_only=True):
     """Members of a request that ask for the same in another way; plain."""
 
 
-class Cleaned(Struct, frozen=True, kw_only=True):
+class CleanedRequest(Struct, frozen=True, kw_only=True):
     """A request without what the provider would do itself."""
 
     body: Body
@@ -37,22 +37,22 @@ class Cleaned(Struct, frozen=True, kw_only=True):
     """What cannot be taken out without making another request of it: it is refused."""
 
 
-ANTHROPIC = Own(
+ANTHROPIC = OwnTools(
     kinds=frozenset(("", "custom")),
     kinds_beginning=("bash_", "text_editor_", "memory_", "tool_search_tool_"),
     reaching=frozenset(("mcpservers", "container")),
 )
-OPENAI = Own(
+OPENAI = OwnTools(
     kinds=frozenset(("function", "custom", "namespace", "local_shell", "apply_patch", "tool_search")),
     reaching=frozenset(("websearchoptions", "searchparameters", "plugins", "prompt")),
 )
-GOOGLE = Own(members=frozenset(("functiondeclarations",)))
+GOOGLE = OwnTools(members=frozenset(("functiondeclarations",)))
 
 
-def cleaned(body: Body, own: Own) -> Cleaned:
+def without_provider_tools(body: Body, own: OwnTools) -> CleanedRequest:
     """Take the provider's own tools out of a request, and name what cannot be taken out."""
     asks = [name for name, value in body.items() if _plain(name) in own.reaching and value]
-    said = [value for name, value in body.items() if _plain(name) in _SAID]
+    said = [value for name, value in body.items() if _plain(name) in _CONTENT_MEMBERS]
     denied = [*asks, *(["an address to fetch"] if _has_address(said) else [])]
     kept, removed = dict(body), []
     for name, tools in body.items():
@@ -63,12 +63,12 @@ def cleaned(body: Body, own: Own) -> Cleaned:
                 denied += others
     inner = next((name for name in body if _plain(name) == "generatecontentrequest"), None)
     if inner is not None and isinstance(body[inner], dict):
-        within = cleaned(body[inner], own)
+        within = without_provider_tools(body[inner], own)
         kept[inner], removed, denied = within.body, [*removed, *within.removed], [*denied, *within.denied]
-    return Cleaned(body=kept if removed else body, removed=_shown(removed), denied=_shown(denied))
+    return CleanedRequest(body=kept if removed else body, removed=_short_names(removed), denied=_short_names(denied))
 
 
-def _own_tools(tools: Any, own: Own) -> tuple[list[Any], list[str]]:
+def _own_tools(tools: Any, own: OwnTools) -> tuple[list[Any], list[str]]:
     """Divide tools into those that the agent runs and the names of those that the provider runs."""
     kept: list[Any] = []
     removed: list[str] = []
@@ -88,7 +88,7 @@ def _own_tools(tools: Any, own: Own) -> tuple[list[Any], list[str]]:
     return kept, removed
 
 
-def _is_own(kind: str, own: Own) -> bool:
+def _is_own(kind: str, own: OwnTools) -> bool:
     return kind in own.kinds or kind.startswith(own.kinds_beginning)
 
 
@@ -97,16 +97,16 @@ def _plain(name: str) -> str:
     return name.replace("_", "").lower()
 
 
-def _shown(names: Sequence[str]) -> tuple[str, ...]:
+def _short_names(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted({name[:_NAME_CHARS] for name in names}))
 
 
 # --- what a provider would fetch to look at it ------------------------------------------------------
 
-_SAID = ("messages", "input", "contents")
+_CONTENT_MEMBERS = ("messages", "input", "contents")
 _DATA_OF_TOOLS = ("input", "args", "arguments", "response")
 """What a model says to a tool, and a tool to it: there, an address is only text."""
-_FETCHED = {"source": ("url",), "imageurl": ("", "url"), "fileurl": ("",), "filedata": ("fileUri", "file_uri")}
+_ADDRESS_MEMBERS = {"source": ("url",), "imageurl": ("", "url"), "fileurl": ("",), "filedata": ("fileUri", "file_uri")}
 """Members of a part that name a picture or a file, and which of their own members is its address."""
 
 
@@ -116,7 +116,7 @@ def _has_address(said: list[Any]) -> bool:
     while open_parts:
         part = open_parts.pop()
         if isinstance(part, dict):
-            if any(_is_fetched(_plain(name), value) for name, value in part.items()):
+            if any(_holds_address(_plain(name), value) for name, value in part.items()):
                 return True
             open_parts += [value for name, value in part.items() if name not in _DATA_OF_TOOLS]
         elif isinstance(part, list):
@@ -124,7 +124,7 @@ def _has_address(said: list[Any]) -> bool:
     return False
 
 
-def _is_fetched(name: str, value: Any) -> bool:
+def _holds_address(name: str, value: Any) -> bool:
     inner: Mapping[str, Any] = value if isinstance(value, dict) else {"": value}
-    addresses = [inner.get(member) for member in _FETCHED.get(name, ())]
+    addresses = [inner.get(member) for member in _ADDRESS_MEMBERS.get(name, ())]
     return any(isinstance(each, str) and not each.startswith("data:") for each in addresses)

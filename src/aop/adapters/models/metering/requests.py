@@ -11,12 +11,12 @@ import msgspec
 from msgspec import Struct
 
 from aop.adapters.models.metering.dialects import KEY_HEADERS, Dialect, Route
-from aop.adapters.models.metering.provider_tools import cleaned
+from aop.adapters.models.metering.provider_tools import without_provider_tools
 from aop.adapters.models.metering.tallies import Outcome
 from aop.brains.names import ModelName
 
 LARGEST_BODY = 64 * 1024 * 1024
-_STAY_HERE = frozenset(
+_NOT_FORWARDED = frozenset(
     (
         *KEY_HEADERS, "accept-encoding", "connection", "content-length", "cookie", "expect", "host", "keep-alive",
         "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
@@ -35,7 +35,7 @@ class IncomingRequest(Struct, frozen=True, kw_only=True):
     """None: too large, or not all of it came, or it was not taken in."""
 
 
-class Admitted(Struct, frozen=True, kw_only=True):
+class AdmittedRequest(Struct, frozen=True, kw_only=True):
     """A request as it goes on to the provider; the real key is not in it yet."""
 
     method: str
@@ -49,7 +49,7 @@ class Admitted(Struct, frozen=True, kw_only=True):
     """Tools of the provider's own that the agent asked for and does not get."""
 
 
-class Turned(Struct, frozen=True, kw_only=True):
+class RejectedRequest(Struct, frozen=True, kw_only=True):
     """A request that goes no further."""
 
     status: int
@@ -57,7 +57,7 @@ class Turned(Struct, frozen=True, kw_only=True):
     outcome: Outcome = Outcome.NOT_ALLOWED
 
 
-class Terms(Struct, frozen=True, kw_only=True):
+class SessionTerms(Struct, frozen=True, kw_only=True):
     """What a session may ask for."""
 
     dialect: Dialect
@@ -67,52 +67,56 @@ class Terms(Struct, frozen=True, kw_only=True):
     """Whether the provider may search, fetch and run for the agent."""
 
 
-def admit(asked: IncomingRequest, terms: Terms) -> Admitted | Turned:
+def admit(asked: IncomingRequest, terms: SessionTerms) -> AdmittedRequest | RejectedRequest:
     """Return what is sent on, or why nothing is."""
     dialect, key = terms.dialect, terms.key
     if not has_key(asked, key):
-        return Turned(status=401, why="This is not the key of this session.")
+        return RejectedRequest(status=401, why="This is not the key of this session.")
     route = next((route for route in dialect.routes if _matches(route, asked)), None)
     if route is None:
-        return Turned(status=404, why=f"`{asked.method} {asked.path[:100]}` is not among what this endpoint passes on.")
+        return RejectedRequest(
+            status=404, why=f"`{asked.method} {asked.path[:100]}` is not among what this endpoint passes on."
+        )
     if asked.body is None:
-        return Turned(status=413, why=f"The request has more than {LARGEST_BODY} bytes.")
+        return RejectedRequest(status=413, why=f"The request has more than {LARGEST_BODY} bytes.")
     if any(name == "content-encoding" and value != "identity" for name, value in asked.headers):
-        return Turned(status=415, why="The request is compressed; send it as it is.")
-    admitted = Admitted(
+        return RejectedRequest(status=415, why="The request is compressed; send it as it is.")
+    admitted = AdmittedRequest(
         method=asked.method,
         path=asked.path.removeprefix(dialect.prefix),
         query=urlencode([pair for pair in _pairs(asked.query) if pair[0] != "key"]),
-        headers=tuple(pair for pair in asked.headers if pair[0] not in _STAY_HERE),
+        headers=tuple(pair for pair in asked.headers if pair[0] not in _NOT_FORWARDED),
         body=asked.body,
     )
     return admitted if asked.method == "GET" else _read(asked, admitted, route, terms)
 
 
-def _read(asked: IncomingRequest, admitted: Admitted, route: Route, terms: Terms) -> Admitted | Turned:
+def _read(
+    asked: IncomingRequest, admitted: AdmittedRequest, route: Route, terms: SessionTerms
+) -> AdmittedRequest | RejectedRequest:
     """Return a request that was read, and goes on as it was understood; or why it does not."""
     said = _object(admitted.body)
     model = _model(route, asked.path, said) if route.costs else ""
     if said is None or (route.costs and not model):
-        return Turned(status=400, why="The request is no JSON object that names a model.")
+        return RejectedRequest(status=400, why="The request is no JSON object that names a model.")
     if said.get("background"):
-        return Turned(status=400, why="The answer would come later, and nobody could count its tokens.")
+        return RejectedRequest(status=400, why="The answer would come later, and nobody could count its tokens.")
     removed: tuple[str, ...] = ()
     if not terms.provider_tools:
-        without = cleaned(said, terms.dialect.own)
+        without = without_provider_tools(said, terms.dialect.own)
         if without.denied:
-            return Turned(status=400, why=_denied(without.denied), outcome=Outcome.PROVIDER_TOOL)
+            return RejectedRequest(status=400, why=_denied_text(without.denied), outcome=Outcome.PROVIDER_TOOL)
         said, removed = without.body, without.removed
     return msgspec.structs.replace(
         admitted,
         # Written anew: two members of one name, of which another reader takes the other, do not get through.
-        body=msgspec.json.encode(_told_to_report(asked.path, said) if route.costs else said),
+        body=msgspec.json.encode(_with_usage_report(asked.path, said) if route.costs else said),
         model=str(ModelName(terms.provider, model)) if model else "",
         removed=removed,
     )
 
 
-def _denied(names: Iterable[str]) -> str:
+def _denied_text(names: Iterable[str]) -> str:
     listed = ", ".join(f"`{name}`" for name in names)
     return (
         f"The provider would reach out for this agent ({listed}), which the policy does not allow"
@@ -151,7 +155,7 @@ def _model(route: Route, path: str, said: dict[str, Any] | None) -> str:
     return model[:200] if isinstance(model, str) else ""
 
 
-def _told_to_report(path: str, said: dict[str, Any]) -> dict[str, Any]:
+def _with_usage_report(path: str, said: dict[str, Any]) -> dict[str, Any]:
     """Return a streamed chat completion that reports its tokens, which it does only when asked to."""
     options = said.get("stream_options") or {}
     if not path.endswith("/chat/completions") or said.get("stream") is not True or not isinstance(options, dict):

@@ -19,13 +19,13 @@ from aop.adapters.machine.sockets import LOOPBACK, Listening, loopback_socket
 from aop.adapters.models.metering.dialects import DIALECTS
 from aop.adapters.models.metering.forwarder import (
     AT_ONCE,
-    Forwarding,
+    Forwarder,
     MeteredSession,
     ProviderEndpoint,
     RequestPatience,
 )
-from aop.adapters.models.metering.requests import Terms
-from aop.adapters.models.metering.tallies import Caps, Metered, Tally
+from aop.adapters.models.metering.requests import SessionTerms
+from aop.adapters.models.metering.tallies import Caps, MeterReport, Tally
 from aop.brains.prices import Prices
 from aop.kernel.record.documents.usage import Usage
 
@@ -45,13 +45,13 @@ class Meter:
         self.placeholder_key = placeholder_key
         self._tally = tally
 
-    def report(self) -> Metered:
+    def report(self) -> MeterReport:
         """Return what passed so far; after the endpoint was closed, all that passed."""
         return self._tally.report()
 
 
 @contextmanager
-def metered(
+def open_meter(
     upstream: ProviderEndpoint,
     *,
     prices: Prices,
@@ -64,7 +64,7 @@ def metered(
 
     `keep` is told what passed so far, after each request. `provider_tools` lets the provider reach out for the agent.
     """
-    terms = Terms(
+    terms = SessionTerms(
         dialect=DIALECTS[upstream.provider],
         provider=upstream.provider,
         key=f"aop-{secrets.token_urlsafe(24)}",
@@ -99,10 +99,10 @@ class _Server(uvicorn.Server):
         timeout = httpx2.Timeout(patience.silence_seconds, connect=patience.connect_seconds)
         limits = httpx2.Limits(max_connections=AT_ONCE, max_keepalive_connections=AT_ONCE)
         self._client = httpx2.AsyncClient(timeout=timeout, limits=limits, follow_redirects=False)
-        self._forwarding = Forwarding(session, self._client)
+        self._forwarder = Forwarder(session, self._client)
         super().__init__(
             uvicorn.Config(
-                self._forwarding,
+                self._forwarder,
                 http=_Connection,
                 ws="none",
                 lifespan="off",
@@ -126,7 +126,7 @@ class _Server(uvicorn.Server):
     async def _end_connections(self) -> None:
         """End those that there are, and those that were being taken up: who neither reads nor leaves stays for ever."""
         while True:
-            await self._forwarding.end_all()
+            await self._forwarder.end_all()
             for connection in self.server_state.connections:
                 connection.transport.abort()
             await asyncio.sleep(_ENDING_SECONDS)

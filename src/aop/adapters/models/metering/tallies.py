@@ -56,7 +56,7 @@ class CountedExchange(Struct, frozen=True, kw_only=True):
     """Tools of the provider's own that the request named, and that were taken out of it."""
 
 
-class Metered(Struct, frozen=True, kw_only=True):
+class MeterReport(Struct, frozen=True, kw_only=True):
     """All that passed."""
 
     usage: TokenCounts
@@ -110,7 +110,7 @@ class Tally:
             self._newest.append(exchange)
         self._keep(self.report().turn_usage)
 
-    def why_not(self, model: str) -> str:
+    def refusal_reason(self, model: str) -> str:
         """Return why a model may not be asked any more, or nothing."""
         with self._lock:
             tokens, cost = self._usage.total_tokens or 0, self._cost
@@ -123,10 +123,10 @@ class Tally:
         over = cost >= self._caps.cost_usd
         return f"This session has used up {cost:g} of its {self._caps.cost_usd:g} USD." if over else ""
 
-    def report(self) -> Metered:
+    def report(self) -> MeterReport:
         """Return what was counted so far."""
         with self._lock:
-            return Metered(
+            return MeterReport(
                 usage=self._usage,
                 cost_usd=self._cost,
                 estimated=self._estimated,

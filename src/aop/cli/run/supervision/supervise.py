@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from aop.adapters.machine.background import in_background
 from aop.adapters.machine.supervisor_lease import LeaseHolder, SupervisorLease, held_lease
-from aop.adapters.models.metering.kept_usage import KeptUsage
+from aop.adapters.models.metering.usage_files import UsageFiles
 from aop.adapters.processes.orphans import end_children
 from aop.cli.run.supervision.report import FeatureCounts, exit_code, report, show
 from aop.cli.run.supervision.signals import Stopping, stop_on_signals
@@ -150,7 +150,7 @@ def _supervise(
     with open_door(app, settings, order.choices, terminal.say) as mcp_url, stop_on_signals() as stopping:
         staff = agent_staff(app, settings, order.choices, mcp_url)
         made = build_supervision(app, staff, order.limits, tell, notifications, settings=settings)
-        for killed in count_killed_turns(app.gateway, partial(_metered, KeptUsage(app.root))):
+        for killed in count_killed_turns(app.gateway, partial(_metered, UsageFiles(app.root))):
             tell(killed.feature_id, f"{killed.worker}: a turn was killed; it counts")
         made.engine.start(made.feature_runs.kinds())
         features = _with_left_over(wanted, made.supervisor.left_over())
@@ -179,17 +179,17 @@ def _is_over(app: App, stopping: Stopping) -> bool:
     return stopping.asked() or app.gateway.is_replaced()
 
 
-def _metered(kept: KeptUsage, turn: OpenTurn) -> Usage | None:
-    return kept.counted(turn.feature_id, Role(turn.worker), since=turn.began_at)
+def _metered(usage_files: UsageFiles, turn: OpenTurn) -> Usage | None:
+    return usage_files.usage_since(turn.feature_id, Role(turn.worker), since=turn.began_at)
 
 
 def open_door(
     app: App, settings: Settings, choices: Mapping[Role, ProviderChoice], log: Callable[[str], None]
 ) -> AbstractContextManager[str]:
     """Open the door by which agents come in that need one; give its address, or nothing if nobody does."""
-    from aop.adapters.agents.staff import needs_door
+    from aop.adapters.agents.staff import needs_mcp_server
 
-    if not needs_door(choices, settings.environ):
+    if not needs_mcp_server(choices, settings.environ):
         return nullcontext("")
     from aop.mcpserver.in_background import served_beside
 

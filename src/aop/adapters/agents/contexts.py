@@ -9,19 +9,19 @@ from pathlib import Path
 from aop.adapters.agents.model_access import metered_access
 from aop.adapters.agents.scratch_trees import ScratchReader
 from aop.adapters.agents.turn_logs import AGENT_LOGS
-from aop.adapters.agents.workers.command import Surroundings, patience_of
-from aop.adapters.agents.workers.vendor_session import SessionDesk
+from aop.adapters.agents.workers.command import CommandContext, patience_of
+from aop.adapters.agents.workers.vendor_session import SessionContext
 from aop.core.ids import FeatureId
 from aop.kernel.features.worktree_extras import environment_of
 from aop.kernel.gateway.calls import Kernel
 from aop.kernel.gateway.tokens import Tokens
 
 
-def surroundings(
+def command_context(
     kernel: Kernel, root: Path, environ: Mapping[str, str], scratch: Callable[[FeatureId], AbstractContextManager[Path]]
-) -> Surroundings:
+) -> CommandContext:
     """Return what the turn of a command needs; `scratch` gives it a tree to look at."""
-    return Surroundings(
+    return CommandContext(
         processes=kernel.processes,
         rules=lambda: kernel.config().policy.execution,
         scratch=scratch,
@@ -33,10 +33,12 @@ def surroundings(
     )
 
 
-def desk(kernel: Kernel, root: Path, environ: Mapping[str, str], tokens: Tokens, mcp_url: str) -> SessionDesk:
+def session_context(
+    kernel: Kernel, root: Path, environ: Mapping[str, str], tokens: Tokens, mcp_url: str
+) -> SessionContext:
     """Return what the sessions of coding agents share, which come in by MCP at an address."""
     config = kernel.config()
-    return SessionDesk(
+    return SessionContext(
         kernel=kernel,
         tokens=tokens,
         scratches=ScratchReader(kernel.git, root, environ),

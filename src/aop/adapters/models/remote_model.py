@@ -78,26 +78,26 @@ class RemoteModel:
     def __init__(
         self, place: Endpoint, environ: Mapping[str, str], redact: Callable[[str], str], *, retries: int
     ) -> None:
-        self._place = place
+        self._endpoint = place
         self._library = LIBRARIES[place.name.provider]
         self._environ = environ
         self._redact = redact
         self._retries = retries
 
     def __repr__(self) -> str:
-        return f"RemoteModel({str(self._place.name)!r})"
+        return f"RemoteModel({str(self._endpoint.name)!r})"
 
     @property
     def names(self) -> tuple[str, ...]:
-        return (str(self._place.name),)
+        return (str(self._endpoint.name),)
 
     def load(self) -> None:
         """Import what talks to the provider; otherwise the first reply takes longer by that."""
         for place in (self._library.provider, self._library.model):
-            _imported(place)
+            _import_class(place)
 
     async def reply(self, request: Request) -> Reply:
-        name = str(self._place.name)
+        name = str(self._endpoint.name)
         # A client of its own for each request: it belongs to the event loop that waits for it, and is closed here.
         timeout = httpx2.Timeout(request.timeout_seconds, connect=min(CONNECT_SECONDS, request.timeout_seconds))
         client = httpx2.AsyncClient(timeout=timeout, follow_redirects=False, event_hooks={"response": [_limit]})
@@ -111,7 +111,7 @@ class RemoteModel:
                 raise ModelTimeout(f"`{name}` did not answer in time.", model=name) from None
 
     async def _reply(self, model: PydanticModel, request: Request) -> Reply:
-        name, native = str(self._place.name), self._is_native(model, request)
+        name, native = str(self._endpoint.name), self._is_native(model, request)
         try:
             response = await self._response(model, request, native=native)
             if response.finish_reason == "content_filter":
@@ -121,7 +121,7 @@ class RemoteModel:
             raise ModelReplyUnreadable(f"What came back from `{name}` is no reply of a model.", model=name) from None
 
     async def _response(self, model: PydanticModel, request: Request, *, native: bool) -> ModelResponse:
-        name, told = str(self._place.name), messages(request, native=native)
+        name, told = str(self._endpoint.name), messages(request, native=native)
         allowed, settings = parameters(request, native=native), self._settings(request)
         try:
             return await model_request(model, told, model_settings=settings, model_request_parameters=allowed)
@@ -137,12 +137,12 @@ class RemoteModel:
 
     def _model(self, client: httpx2.AsyncClient) -> PydanticModel:
         # Without a key of its own, the library would look for one in the environment.
-        key = self._environ.get(self._place.key_variable or "") or "none"
-        words: dict[str, Any] = {"base_url": self._place.base_url, "http_client": client, "api_key": key}
+        key = self._environ.get(self._endpoint.key_variable or "") or "none"
+        words: dict[str, Any] = {"base_url": self._endpoint.base_url, "http_client": client, "api_key": key}
         if self._library.names_itself:
-            words["name"] = self._place.name.provider
-        provider = _imported(self._library.provider)(**words)
-        model: PydanticModel = _imported(self._library.model)(self._place.name.model, provider=provider)
+            words["name"] = self._endpoint.name.provider
+        provider = _import_class(self._library.provider)(**words)
+        model: PydanticModel = _import_class(self._library.model)(self._endpoint.name.model, provider=provider)
         return model
 
     def _settings(self, request: Request) -> ModelSettings:
@@ -162,10 +162,10 @@ class RemoteModel:
 
 async def _limit(response: httpx2.Response) -> None:
     if isinstance(response.stream, httpx2.AsyncByteStream):
-        response.stream = _Limited(response.stream)
+        response.stream = _LimitedBody(response.stream)
 
 
-class _Limited(httpx2.AsyncByteStream):
+class _LimitedBody(httpx2.AsyncByteStream):
     """A body that breaks off where no reply of a model is so long any more."""
 
     def __init__(self, body: httpx2.AsyncByteStream) -> None:
@@ -183,5 +183,5 @@ class _Limited(httpx2.AsyncByteStream):
         await self._body.aclose()
 
 
-def _imported(place: tuple[str, str]) -> Any:
+def _import_class(place: tuple[str, str]) -> Any:
     return getattr(import_module(place[0]), place[1])

@@ -6,12 +6,12 @@ import msgspec
 from msgspec import Struct
 
 from aop.brains.budgets import CallLimits, LoopLimits, Spent
-from aop.brains.conversation import Model, Observation, Offer, Reply, Request, Said, ToolCall
-from aop.brains.ports import Answer, Journal, Mission, Once, Outcome, T, Tools, at_once
+from aop.brains.conversation import Model, Observation, Offer, Reply, Request, ToolCall, UserText
+from aop.brains.ports import Answer, Journal, Mission, Once, Outcome, T, Tools, run_now
 from aop.brains.prices import Prices
 from aop.brains.prompts import Prompt
 from aop.brains.shapes import read_as, schema_of
-from aop.brains.tool_loop import Loop, cut_off
+from aop.brains.tool_loop import ToolLoop, cut_off_refusal
 from aop.core.clock import Clock
 from aop.core.errors import ModelAnswerInvalid, ModelReplyCutOff, Refusal
 from aop.core.redaction.redactor import Redactor
@@ -39,8 +39,8 @@ class ModelBrain:
                 value = read_as(shape, _only_answer(reply, request).arguments)
             except (ModelAnswerInvalid, ModelReplyCutOff) as refusal:
                 if isinstance(refusal, ModelReplyCutOff) or spent.iterations > repairs:
-                    raise self._with_what_it_took(refusal, reply, spent) from refusal
-                request = _asked_again(request, reply, refusal)
+                    raise self._with_usage(refusal, reply, spent) from refusal
+                request = _repair_request(request, reply, refusal)
                 continue
             return Answer(
                 value=value,
@@ -53,10 +53,10 @@ class ModelBrain:
             )
 
     async def run_agentic_loop(
-        self, mission: Mission[T], tools: Tools, limits: LoopLimits, journal: Journal, *, once: Once = at_once
+        self, mission: Mission[T], tools: Tools, limits: LoopLimits, journal: Journal, *, once: Once = run_now
     ) -> Outcome[T]:
         """Let a model work with tools; see the port."""
-        loop = Loop(
+        loop = ToolLoop(
             model=self._model,
             prices=self._prices,
             clock=self._clock,
@@ -71,7 +71,7 @@ class ModelBrain:
     def _request(self, prompt: Prompt, shape: type[Struct]) -> Request:
         return Request(
             instructions=prompt.instructions,
-            turns=(Said(text=self._redact.mask_secrets(prompt.text)),),
+            turns=(UserText(text=self._redact.mask_secrets(prompt.text)),),
             answer=Offer(
                 name=ANSWER, description="Give the answer. It is the only way to reply.", schema=schema_of(shape)
             ),
@@ -81,7 +81,7 @@ class ModelBrain:
             fence=prompt.fence,
         )
 
-    def _with_what_it_took(self, refusal: Refusal, reply: Reply, spent: Spent) -> Refusal:
+    def _with_usage(self, refusal: Refusal, reply: Reply, spent: Spent) -> Refusal:
         return type(refusal)(
             self._redact(refusal.message),
             model=reply.model,
@@ -93,17 +93,17 @@ class ModelBrain:
 
 def _only_answer(reply: Reply, request: Request) -> ToolCall:
     if reply.cut_off:
-        raise cut_off(reply.model, request.max_output_tokens)
+        raise cut_off_refusal(reply.model, request.max_output_tokens)
     if len(reply.calls) == 1 and reply.calls[0].name == ANSWER:
         return reply.calls[0]
     what = f"{len(reply.calls)} calls" if reply.calls else "text" if reply.text else "nothing"
     raise ModelAnswerInvalid(f"`{reply.model}` replied with {what} in place of one answer.")
 
 
-def _asked_again(request: Request, reply: Reply, invalid: ModelAnswerInvalid) -> Request:
+def _repair_request(request: Request, reply: Reply, invalid: ModelAnswerInvalid) -> Request:
     """Return the request that goes on from an invalid answer; each call that was made must be answered."""
     why = f"{invalid.message} Give the answer again, and keep to the schema."
     told = tuple(Observation(call_id=call.call_id, name=call.name, text=why, ok=False) for call in reply.calls)
     # An empty reply cannot be shown to a model again.
     heard = (reply,) if reply.calls or reply.text else ()
-    return msgspec.structs.replace(request, turns=(*request.turns, *heard, *(told or (Said(text=why),))))
+    return msgspec.structs.replace(request, turns=(*request.turns, *heard, *(told or (UserText(text=why),))))

@@ -16,7 +16,7 @@ from aop.kernel.record.documents.usage import Usage
 FOLDER = Path(".aop") / "metering"
 
 
-class Kept(Struct, frozen=True, kw_only=True):
+class MeterCount(Struct, frozen=True, kw_only=True):
     """What passed through one meter."""
 
     since: str
@@ -24,13 +24,13 @@ class Kept(Struct, frozen=True, kw_only=True):
     usage: Usage
 
 
-class KeptUsage:
+class UsageFiles:
     """One file for each role of a feature: nobody takes two turns at once in one role."""
 
     def __init__(self, root: Path) -> None:
         self._folder = root / FOLDER
 
-    def keep(self, feature_id: FeatureId, role: Role, kept: Kept) -> None:
+    def store(self, feature_id: FeatureId, role: Role, kept: MeterCount) -> None:
         """Replace what is kept; a power cut may take it back, the death of this process does not."""
         self._folder.mkdir(parents=True, exist_ok=True)
         path = self._path(feature_id, role)
@@ -38,10 +38,10 @@ class KeptUsage:
         beside.write_bytes(msgspec.json.encode(kept))
         os.replace(beside, path)
 
-    def counted(self, feature_id: FeatureId, role: Role, *, since: str) -> Usage | None:
+    def usage_since(self, feature_id: FeatureId, role: Role, *, since: str) -> Usage | None:
         """Return what a meter counted that was opened after a moment; None if there was none, or it cannot be read."""
         with suppress(OSError, msgspec.DecodeError):
-            kept = msgspec.json.decode(self._path(feature_id, role).read_bytes(), type=Kept)
+            kept = msgspec.json.decode(self._path(feature_id, role).read_bytes(), type=MeterCount)
             return kept.usage if kept.since >= since else None
         return None
 

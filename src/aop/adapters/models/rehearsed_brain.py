@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from aop.brains.budgets import LoopLimits
 from aop.brains.conversation import TokenCounts
-from aop.brains.ports import Answer, Journal, Mission, Once, Outcome, Tools, at_once
+from aop.brains.ports import Answer, Journal, Mission, Once, Outcome, Tools, run_now
 from aop.brains.prompts import Prompt
 from aop.core.errors import Fault, Json
 
@@ -31,7 +31,7 @@ class RehearsedBrain:
         return Answer(value=value, model=NAME, usage=TokenCounts(), cost_usd=0.0, seconds=0.0)
 
     async def run_agentic_loop(
-        self, mission: Mission[T], tools: Tools, limits: LoopLimits, journal: Journal, *, once: Once = at_once
+        self, mission: Mission[T], tools: Tools, limits: LoopLimits, journal: Journal, *, once: Once = run_now
     ) -> Outcome[T]:
         """Break: a loop cannot be rehearsed."""
         raise Fault("The rehearsed model answers questions only.")
