@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from aop.adapters.tickets.loop_thread import running_loop
 from aop.adapters.tickets.mcp.stdio_client import ServerCommand
-from aop.adapters.tickets.mcp.upstream import Upstream, outbound_portal
+from aop.adapters.tickets.mcp.upstream import Upstream
 from aop.adapters.tickets.systems.local.repositories import PushedFile
 from aop.adapters.tickets.systems.local.server import Local
 from aop.adapters.tickets.systems.local_ports import TABLE
@@ -41,7 +42,7 @@ def server_command(folder: Path) -> ServerCommand:
 
 @contextmanager
 def upstream_of(command: ServerCommand) -> Iterator[Upstream]:
-    with outbound_portal() as portal:
+    with running_loop("outbound") as portal:
         upstream = Upstream(command, tuple(TABLE.values()), portal, Redactor())
         try:
             yield upstream

@@ -7,13 +7,8 @@ import pytest
 from aop.adapters.tickets.systems import confluence, gitlab, jira
 from aop.brains.conversation import Offer
 from aop.tickets.loop.tool_policy import REVIEWER_MAY, SCAFFOLDER_MAY, allowed, gathered
-from aop.tickets.ports import KnownTool
 
 TABLES = {"tracker": jira.TABLE, "vcs": gitlab.TABLE, "docs": confluence.TABLE}
-KNOWN = {
-    side: {name: KnownTool(tool=row.tool, arguments=row.arguments) for name, row in table.items()}
-    for side, table in TABLES.items()
-}
 SERVERS = {
     side: {*(row.tool for row in table.values()), "delete_branch", "merge_merge_request", "jira_delete_issue"}
     for side, table in TABLES.items()
@@ -43,4 +38,4 @@ def test_a_model_gets_these_tools_of_the_real_servers(may: frozenset[str], names
         for side, server in SERVERS.items()
         for tool in gathered(side, [Offer(name=name, description="", schema={}) for name in sorted(server)])
     ]
-    assert [tool.name for tool in allowed(there, KNOWN, may)] == names
+    assert [tool.name for tool in allowed(there, TABLES, may)] == names

@@ -46,8 +46,8 @@ class PublishedNote(Struct, frozen=True, kw_only=True):
     resolved: bool = False
 
 
-class KnownTool(Struct, frozen=True, kw_only=True):
-    """The tool of a server that carries out an operation of ours, and what it calls each of our arguments."""
+class KnownTool(Struct, frozen=True):
+    """The server's tool for one of our operations, and its names for our arguments."""
 
     tool: str
     arguments: Mapping[str, str]

@@ -12,10 +12,12 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
+from aop.adapters.tickets.loop_thread import running_loop
 from aop.adapters.tickets.mcp.stdio_client import ServerCommand, ServerGone, ServerSaidNo, ToolAnswer, connected
-from aop.adapters.tickets.mcp.upstream import ServerOperation, Upstream, outbound_portal
+from aop.adapters.tickets.mcp.upstream import Upstream
 from aop.core.errors import RemoteToolsMissing, RemoteUnavailable
 from aop.core.redaction.redactor import Redactor
+from aop.tickets.ports import KnownTool
 from tests.tickets.local_worlds import KEY, local_world, server_command
 
 RUDE = Path(__file__).with_name("rude_server.py")
@@ -104,8 +106,8 @@ def test_an_address_that_a_server_names_for_signing_in_is_never_asked() -> None:
 def test_a_server_that_describes_its_tools_otherwise_when_it_is_started_anew_is_refused(tmp_path: Path) -> None:
     words = (str(RUDE), "changes", str(tmp_path / "first"))
     command = ServerCommand(name="it", command=sys.executable, args=words, env={"PATH": os.environ["PATH"]})
-    with outbound_portal() as portal:
-        upstream = Upstream(command, (ServerOperation("echo", {"text": "text"}),), portal, Redactor())
+    with running_loop("outbound") as portal:
+        upstream = Upstream(command, (KnownTool("echo", {"text": "text"}),), portal, Redactor())
         for refusal in (RemoteUnavailable, RemoteToolsMissing, RemoteToolsMissing):
             with pytest.raises(refusal):
                 asyncio.run(upstream.call("echo", {"text": "hello"}))

@@ -71,7 +71,7 @@ class Around:
 
     @property
     def known_tools(self) -> Mapping[str, KnownTool]:
-        return {name: KnownTool(tool=row.tool, arguments=row.arguments) for name, row in TABLE.items()}
+        return TABLE
 
     async def get_mcp_tools(self) -> Sequence[Offer]:
         self._called("get_mcp_tools")

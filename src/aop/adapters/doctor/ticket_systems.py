@@ -7,8 +7,9 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any
 
 from aop.adapters.doctor.checks import Check, failure, fine, warning
+from aop.adapters.tickets.loop_thread import running_loop
 from aop.adapters.tickets.mcp.stdio_client import ServerCommand
-from aop.adapters.tickets.mcp.upstream import ServerOperation, Upstream, outbound_portal
+from aop.adapters.tickets.mcp.upstream import Upstream
 from aop.adapters.tickets.setup.install import FoundProvider, found_provider
 from aop.adapters.tickets.setup.servers import (
     CONFLUENCE,
@@ -21,6 +22,7 @@ from aop.adapters.tickets.setup.servers import (
 )
 from aop.adapters.tickets.systems import confluence, gitlab, jira
 from aop.core.errors import Refusal
+from aop.tickets.ports import KnownTool
 
 NAME = "outbound"
 VARIABLES = ("VCS_PROVIDER", "TRACKER_PROVIDER", "KNOWLEDGE_PROVIDER")
@@ -70,7 +72,7 @@ async def _probe(
     provider: TicketSystem, command: ServerCommand, environ: Mapping[str, str], redact: Callable[[str], str]
 ) -> str:
     table, read = _READS[provider.name]
-    with outbound_portal() as portal:
+    with running_loop("outbound") as portal:
         upstream = Upstream(command, tuple(table.values()), portal, redact)
         try:
             return await read(upstream, environ)
@@ -98,7 +100,7 @@ async def _gitlab(upstream: Upstream, _environ: Mapping[str, str]) -> str:
 
 
 _READS: Mapping[
-    str, tuple[Mapping[str, ServerOperation], Callable[[Upstream, Mapping[str, str]], Coroutine[Any, Any, str]]]
+    str, tuple[Mapping[str, KnownTool], Callable[[Upstream, Mapping[str, str]], Coroutine[Any, Any, str]]]
 ] = {
     JIRA: (jira.TABLE, _jira),
     CONFLUENCE: (confluence.TABLE, _confluence),

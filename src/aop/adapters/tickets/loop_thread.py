@@ -1,27 +1,39 @@
-"""Event loop in a thread beside the caller's."""
+"""Loop thread: an event loop in a thread beside the caller's."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import ExitStack, contextmanager
+
+
+@contextmanager
+def running_loop(name: str) -> Iterator[asyncio.AbstractEventLoop]:
+    """Run an event loop in a thread until the block ends."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name=name, daemon=True)
+    thread.start()
+    try:
+        yield loop
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
 
 
 class BackgroundLoop:
     """Implements `aop.tickets.runs.pool.LoopThread`."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="tickets", daemon=True)
+        self._ends = ExitStack()
 
     def start(self) -> None:
-        self._thread.start()
+        self._loop = self._ends.enter_context(running_loop("tickets"))
 
     def call(self, do: Callable[[], object]) -> None:
         self._loop.call_soon_threadsafe(do)
 
     def finish(self, work: Coroutine[object, object, None]) -> None:
         asyncio.run_coroutine_threadsafe(work, self._loop).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        self._ends.close()

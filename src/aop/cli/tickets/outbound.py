@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from aop.adapters.tickets.setup.install import FoundProvider, found_providers, install
-from aop.adapters.tickets.setup.servers import PROVIDERS, SERVERS, Server
+from aop.adapters.tickets.setup.servers import PROVIDERS, SERVERS, OutboundServer
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import InvalidCliArgs
@@ -66,7 +66,7 @@ def _install(names: Sequence[str], terminal: Terminal) -> int:
     return Exit.OK
 
 
-def _server_of(name: str) -> Server:
+def _server_of(name: str) -> OutboundServer:
     provider = PROVIDERS.get(name.upper())
     if provider is None:
         raise _wrong_use(f"There is no provider `{ascii(name[:40])[1:-1]}` to install.")

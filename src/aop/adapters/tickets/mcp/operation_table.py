@@ -1,4 +1,4 @@
-"""What every port shares: a table from its operations to a server's tools, and those tools for a model in a loop."""
+"""Operation table: the base of each port, which maps our operations to a server's tools."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from aop.adapters.tickets.mcp.upstream import ServerOperation, Upstream
+from aop.adapters.tickets.mcp.upstream import Upstream
 from aop.brains.conversation import Offer
 from aop.core.errors import RemoteToolsMissing
 from aop.tickets.ports import KnownTool
@@ -16,11 +16,11 @@ from aop.tickets.ports import KnownTool
 class TablePort:
     """A port whose operations are rows of a table."""
 
-    table: ClassVar[Mapping[str, ServerOperation]]
-    ours: ClassVar[Mapping[str, ServerOperation]] = {}
-    """Further rows, for Python alone: no model hears of these tools, whatever it may."""
+    table: ClassVar[Mapping[str, KnownTool]]
+    ours: ClassVar[Mapping[str, KnownTool]] = {}
+    """More rows, which are never offered to a model."""
     prefix: ClassVar[str] = ""
-    """What the names of its tools begin with, where several ports share a server."""
+    """The prefix of its tools' names, where several ports share a server."""
 
     def __init__(self, upstream: Upstream) -> None:
         self._upstream = upstream
@@ -28,11 +28,7 @@ class TablePort:
     @property
     def known_tools(self) -> Mapping[str, KnownTool]:
         """Return the tools that AOP knows the meaning of, by operation."""
-        return {
-            name: KnownTool(tool=row.tool, arguments=row.arguments)
-            for name, row in self.table.items()
-            if row.tool.startswith(self.prefix)
-        }
+        return {name: row for name, row in self.table.items() if row.tool.startswith(self.prefix)}
 
     async def get_mcp_tools(self) -> Sequence[Offer]:
         """Return the tools of the server that belong to this port."""
@@ -41,11 +37,11 @@ class TablePort:
     async def execute_tool(self, name: str, arguments: Mapping[str, Any]) -> str:
         """Call one of them."""
         if not self._is_own(name):
-            raise RemoteToolsMissing(f"`{name}` is no tool of this port.", tool=name)
+            raise RemoteToolsMissing(f"`{name}` is not a tool of this port.", tool=name)
         return msgspec.json.encode(await self._upstream.call(name, arguments)).decode()
 
     def _is_own(self, tool: str) -> bool:
-        """Tell whether a tool belongs to this port: others are not even named to a model."""
+        """Tell whether a tool belongs to this port; others are not offered to a model."""
         return tool in {row.tool for row in self.table.values()} and tool.startswith(self.prefix)
 
     async def _call(self, operation: str, **arguments: Any) -> Any:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from hashlib import sha256
 from typing import Any
 
@@ -31,15 +30,9 @@ from aop.adapters.tickets.mcp.stdio_client import (
 from aop.brains.conversation import Offer
 from aop.core.errors import Json, Refusal, RemoteToolsMissing, RemoteUnavailable
 from aop.core.text.json import MalformedText, parse_json
+from aop.tickets.ports import KnownTool
 
 _WORD = re.compile(r"\w+")
-
-
-class ServerOperation(Struct, frozen=True):
-    """What the server calls an operation of ours, and what it calls each argument of it."""
-
-    tool: str
-    arguments: Mapping[str, str]
 
 
 class _Asked(Struct, frozen=True):
@@ -55,7 +48,7 @@ class Upstream:
     def __init__(
         self,
         command: ServerCommand,
-        needed: Sequence[ServerOperation],
+        needed: Sequence[KnownTool],
         portal: asyncio.AbstractEventLoop,
         redact: Callable[[str], str],
     ) -> None:
@@ -185,20 +178,6 @@ class Upstream:
             server=self._command.name,
             tool=tool,
         )
-
-
-@contextmanager
-def outbound_portal() -> Iterator[asyncio.AbstractEventLoop]:
-    """Have a thread with an event loop in which servers are spoken to, whichever loop asks."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, name="outbound", daemon=True)
-    thread.start()
-    try:
-        yield loop
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
 
 
 def _fail(waiting: Sequence[_Asked], refusal: Refusal) -> None:

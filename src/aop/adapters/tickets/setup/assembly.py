@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
 from aop.adapters.machine.clock import SystemClock, new_id
+from aop.adapters.tickets.loop_thread import running_loop
 from aop.adapters.tickets.mcp.stdio_client import ServerCommand
-from aop.adapters.tickets.mcp.upstream import ServerOperation, Upstream, outbound_portal
+from aop.adapters.tickets.mcp.upstream import Upstream
 from aop.adapters.tickets.setup.addresses import is_atlassian_cloud
 from aop.adapters.tickets.setup.servers import CONFLUENCE, GITLAB, JIRA, PROVIDERS, SERVERS, server_command, waits
 from aop.adapters.tickets.setup.settings import LOCAL, ChosenSystems, local_server, ticket_settings
@@ -18,16 +19,16 @@ from aop.adapters.tickets.systems.jira import JiraTracker
 from aop.adapters.tickets.systems.local_ports import LocalDocs, LocalTracker, LocalVcs
 from aop.brains.ports import Brain
 from aop.core.redaction.redactor import Redactor
-from aop.tickets.ports import DocsPort, TrackerPort, VcsPort
+from aop.tickets.ports import DocsPort, KnownTool, TrackerPort, VcsPort
 from aop.tickets.steps import Desk, Ledger
 
-_TABLES: Mapping[str, Mapping[str, ServerOperation]] = {
+_TABLES: Mapping[str, Mapping[str, KnownTool]] = {
     LOCAL: local_ports.TABLE,
     JIRA: jira.TABLE,
     CONFLUENCE: confluence.TABLE,
     GITLAB: gitlab.TABLE,
 }
-_APPROVALS: Mapping[str, Mapping[str, ServerOperation]] = {LOCAL: local_ports.APPROVAL, GITLAB: gitlab.APPROVAL}
+_APPROVALS: Mapping[str, Mapping[str, KnownTool]] = {LOCAL: local_ports.APPROVAL, GITLAB: gitlab.APPROVAL}
 
 
 @contextmanager
@@ -61,7 +62,7 @@ def outbound_ports(
     # The ticket is told of a system that cannot be spoken to before that is asked for anything.
     vcs = chosen.vcs or chosen.tracker
     commands = _commands(frozenset([chosen.tracker, vcs, chosen.docs]), environ, may_approve=chosen.may_approve)
-    with outbound_portal() as portal, ExitStack() as ends:
+    with running_loop("outbound") as portal, ExitStack() as ends:
         upstreams: dict[str, Upstream] = {}
         for providers, command in commands:
             tables = [_TABLES[name] for name in providers]

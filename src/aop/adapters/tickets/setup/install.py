@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from aop.adapters.machine.program_folders import InstallProblem, filled_in_place, npm_install, run_installer
-from aop.adapters.tickets.setup.servers import PROVIDERS, SERVERS, Server, TicketSystem, outbound_folder
+from aop.adapters.tickets.setup.servers import PROVIDERS, SERVERS, OutboundServer, TicketSystem, outbound_folder
 from aop.core.errors import OutboundInstallFailed
 
 _DIST_INFO = re.compile(r"mcp_atlassian-(\d[^-]*)\.dist-info")
@@ -58,7 +58,7 @@ def found_providers(environ: Mapping[str, str]) -> list[FoundProvider]:
     return [found_provider(provider, environ) for provider in PROVIDERS.values()]
 
 
-def installed_version(server: Server, place: Path) -> str | None:
+def installed_version(server: OutboundServer, place: Path) -> str | None:
     """Return the version of a server in its folder, as its package says."""
     if not server.from_npm:
         found = [_DIST_INFO.fullmatch(path.name) for path in place.glob("lib/*/site-packages/mcp_atlassian-*")]
@@ -70,7 +70,7 @@ def installed_version(server: Server, place: Path) -> str | None:
         return None
 
 
-def install(server: Server, environ: Mapping[str, str]) -> str:
+def install(server: OutboundServer, environ: Mapping[str, str]) -> str:
     """Install the tested version of a server into its own folder; return its version.
 
     Raises: OutboundInstallFailed.

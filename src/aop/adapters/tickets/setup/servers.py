@@ -52,7 +52,7 @@ class TicketSystem(Struct, frozen=True, kw_only=True):
     token: str
 
 
-class Server(Struct, frozen=True, kw_only=True):
+class OutboundServer(Struct, frozen=True, kw_only=True):
     """An MCP server of somebody else's."""
 
     name: str
@@ -67,7 +67,7 @@ class Server(Struct, frozen=True, kw_only=True):
     arguments: str
 
 
-ATLASSIAN = Server(
+ATLASSIAN = OutboundServer(
     name="atlassian",
     package="mcp-atlassian",
     version="0.23.1",
@@ -84,7 +84,7 @@ ATLASSIAN = Server(
     command="MCP_ATLASSIAN_COMMAND",
     arguments="MCP_ATLASSIAN_ARGS",
 )
-GITLAB_SERVER = Server(
+GITLAB_SERVER = OutboundServer(
     name="gitlab",
     package="@zereight/mcp-gitlab",
     version="2.1.64",
@@ -119,7 +119,7 @@ def outbound_folder(environ: Mapping[str, str]) -> Path:
 
 
 def server_command(
-    server: Server, providers: frozenset[str], environ: Mapping[str, str], *, may_approve: bool = False
+    server: OutboundServer, providers: frozenset[str], environ: Mapping[str, str], *, may_approve: bool = False
 ) -> ServerCommand:
     """Return how a server is started for the providers that are spoken to through it.
 
@@ -155,7 +155,7 @@ def listed_words(text: str) -> tuple[str, ...]:
         return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
-def _program(server: Server, place: Path, environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+def _program(server: OutboundServer, place: Path, environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
     named = environ.get(server.command, "").strip()
     if named:
         return named, listed_words(environ.get(server.arguments, ""))

@@ -7,13 +7,14 @@ from typing import Any
 
 from aop.adapters.tickets.mcp.operation_table import TablePort
 from aop.adapters.tickets.mcp.retries import patiently
-from aop.adapters.tickets.mcp.upstream import ServerOperation, Upstream
+from aop.adapters.tickets.mcp.upstream import Upstream
+from aop.tickets.ports import KnownTool
 
 MOST_PAGES = 5
 
-TABLE: Mapping[str, ServerOperation] = {
-    "get_page": ServerOperation("confluence_get_page", {"page": "page_id", "described": "include_metadata"}),
-    "search_pages": ServerOperation("confluence_search", {"words": "query", "most": "limit"}),
+TABLE: Mapping[str, KnownTool] = {
+    "get_page": KnownTool("confluence_get_page", {"page": "page_id", "described": "include_metadata"}),
+    "search_pages": KnownTool("confluence_search", {"words": "query", "most": "limit"}),
 }
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 from aop.adapters.tickets.mcp.operation_table import TablePort
 from aop.adapters.tickets.mcp.retries import patiently
-from aop.adapters.tickets.mcp.upstream import ServerOperation, Upstream
+from aop.adapters.tickets.mcp.upstream import Upstream
 from aop.adapters.tickets.systems.gitlab_diffs import Position, positions, unified
 from aop.core.errors import RemoteNotFound, RemoteRejected
 from aop.reviews.report import CodeReviewReport
 from aop.tickets.comments import is_marked, marked
-from aop.tickets.ports import MergeRequest, PublishedNote
+from aop.tickets.ports import KnownTool, MergeRequest, PublishedNote
 from aop.tickets.review.notes import ReviewNote, missing_notes
 from aop.tickets.scaffold_plan import PlannedFile
 
@@ -23,33 +23,31 @@ _WHERE = {"project": "project_id"}
 _NUMBER = {**_WHERE, "number": "merge_request_iid"}
 _PAGES = {"page": "page", "most": "per_page"}
 
-TABLE: Mapping[str, ServerOperation] = {
-    "get_project": ServerOperation("get_project", _WHERE),
-    "get_branch": ServerOperation("get_branch", {**_WHERE, "branch": "branch_name"}),
-    "create_branch": ServerOperation("create_branch", {**_WHERE, "branch": "branch", "base": "ref"}),
-    "list_commits": ServerOperation("list_commits", {**_WHERE, "branch": "ref_name", "most": "per_page"}),
-    "read_file": ServerOperation("get_file_contents", {**_WHERE, "path": "file_path", "ref": "ref"}),
-    "list_tree": ServerOperation("get_repository_tree", {**_WHERE, "path": "path", "ref": "ref"}),
-    "commit": ServerOperation(
-        "push_files", {**_WHERE, "branch": "branch", "message": "commit_message", "files": "files"}
-    ),
-    "create_merge_request": ServerOperation(
+TABLE: Mapping[str, KnownTool] = {
+    "get_project": KnownTool("get_project", _WHERE),
+    "get_branch": KnownTool("get_branch", {**_WHERE, "branch": "branch_name"}),
+    "create_branch": KnownTool("create_branch", {**_WHERE, "branch": "branch", "base": "ref"}),
+    "list_commits": KnownTool("list_commits", {**_WHERE, "branch": "ref_name", "most": "per_page"}),
+    "read_file": KnownTool("get_file_contents", {**_WHERE, "path": "file_path", "ref": "ref"}),
+    "list_tree": KnownTool("get_repository_tree", {**_WHERE, "path": "path", "ref": "ref"}),
+    "commit": KnownTool("push_files", {**_WHERE, "branch": "branch", "message": "commit_message", "files": "files"}),
+    "create_merge_request": KnownTool(
         "create_merge_request",
         {**_WHERE, "branch": "source_branch", "base": "target_branch", "title": "title", "text": "description"},
     ),
-    "list_merge_requests": ServerOperation(
+    "list_merge_requests": KnownTool(
         "list_merge_requests", {**_WHERE, "branch": "source_branch", "state": "state", "whose": "scope"}
     ),
-    "get_merge_request": ServerOperation("get_merge_request", _NUMBER),
-    "list_diffs": ServerOperation("list_merge_request_diffs", {**_NUMBER, **_PAGES}),
-    "list_notes": ServerOperation("get_merge_request_notes", {**_NUMBER, **_PAGES}),
-    "add_note": ServerOperation("create_merge_request_note", {**_NUMBER, "text": "body"}),
-    "add_thread": ServerOperation("create_merge_request_thread", {**_NUMBER, "text": "body", "position": "position"}),
-    "who_am_i": ServerOperation("whoami", {}),
+    "get_merge_request": KnownTool("get_merge_request", _NUMBER),
+    "list_diffs": KnownTool("list_merge_request_diffs", {**_NUMBER, **_PAGES}),
+    "list_notes": KnownTool("get_merge_request_notes", {**_NUMBER, **_PAGES}),
+    "add_note": KnownTool("create_merge_request_note", {**_NUMBER, "text": "body"}),
+    "add_thread": KnownTool("create_merge_request_thread", {**_NUMBER, "text": "body", "position": "position"}),
+    "who_am_i": KnownTool("whoami", {}),
 }
-APPROVAL: Mapping[str, ServerOperation] = {
-    "get_approvals": ServerOperation("get_merge_request_approval_state", _NUMBER),
-    "approve": ServerOperation("approve_merge_request", {**_NUMBER, "head": "sha"}),
+APPROVAL: Mapping[str, KnownTool] = {
+    "get_approvals": KnownTool("get_merge_request_approval_state", _NUMBER),
+    "approve": KnownTool("approve_merge_request", {**_NUMBER, "head": "sha"}),
 }
 
 

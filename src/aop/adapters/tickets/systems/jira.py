@@ -9,29 +9,27 @@ from typing import Any
 
 from aop.adapters.tickets.mcp.operation_table import TablePort
 from aop.adapters.tickets.mcp.retries import patiently
-from aop.adapters.tickets.mcp.upstream import ServerOperation, Upstream
+from aop.adapters.tickets.mcp.upstream import Upstream
 from aop.adapters.tickets.systems.wiki_text import as_wiki
 from aop.core.errors import Json, RemoteRejected, RemoteUnavailable
 from aop.tickets.comments import MARKER, marked
 from aop.tickets.mission.keys import ticket_key
-from aop.tickets.ports import Ticket
+from aop.tickets.ports import KnownTool, Ticket
 
 MOST_COMMENTS = 100
 """The most that the server returns; they are the newest."""
 
 _KEY = {"key": "issue_key"}
 
-TABLE: Mapping[str, ServerOperation] = {
-    "get_ticket": ServerOperation(
+TABLE: Mapping[str, KnownTool] = {
+    "get_ticket": KnownTool(
         "jira_get_issue", {**_KEY, "fields": "fields", "comments": "comment_limit", "viewed": "update_history"}
     ),
-    "search": ServerOperation("jira_search", {"query": "jql", "fields": "fields", "most": "limit"}),
-    "add_comment": ServerOperation("jira_add_comment", {**_KEY, "text": "body"}),
-    "update_description": ServerOperation(
-        "jira_update_issue", {**_KEY, "values": "fields", "returned": "return_fields"}
-    ),
-    "list_transitions": ServerOperation("jira_get_transitions", _KEY),
-    "do_transition": ServerOperation("jira_transition_issue", {**_KEY, "transition": "transition_id"}),
+    "search": KnownTool("jira_search", {"query": "jql", "fields": "fields", "most": "limit"}),
+    "add_comment": KnownTool("jira_add_comment", {**_KEY, "text": "body"}),
+    "update_description": KnownTool("jira_update_issue", {**_KEY, "values": "fields", "returned": "return_fields"}),
+    "list_transitions": KnownTool("jira_get_transitions", _KEY),
+    "do_transition": KnownTool("jira_transition_issue", {**_KEY, "transition": "transition_id"}),
 }
 
 _FENCE = re.compile(r"^(?:```|~~~).*$", re.MULTILINE)

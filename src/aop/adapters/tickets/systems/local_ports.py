@@ -8,11 +8,10 @@ from typing import Any
 import msgspec
 
 from aop.adapters.tickets.mcp.operation_table import TablePort
-from aop.adapters.tickets.mcp.upstream import ServerOperation
 from aop.core.errors import Json, RemoteNotFound, RemoteRejected
 from aop.reviews.report import CodeReviewReport
 from aop.tickets.comments import is_marked, marked
-from aop.tickets.ports import MergeRequest, PublishedNote, Ticket
+from aop.tickets.ports import KnownTool, MergeRequest, PublishedNote, Ticket
 from aop.tickets.review.notes import missing_notes
 from aop.tickets.scaffold_plan import PlannedFile
 
@@ -21,33 +20,31 @@ _WHERE = {"project": "project"}
 _BRANCH = {**_WHERE, "branch": "branch"}
 _NUMBER = {**_WHERE, "number": "number"}
 
-TABLE: Mapping[str, ServerOperation] = {
-    "get_ticket": ServerOperation("tracker_get_ticket", _KEY),
-    "add_comment": ServerOperation("tracker_add_comment", {**_KEY, "text": "body"}),
-    "update_description": ServerOperation("tracker_set_description", {**_KEY, "text": "description"}),
-    "list_transitions": ServerOperation("tracker_get_transitions", _KEY),
-    "do_transition": ServerOperation("tracker_transition", {**_KEY, "transition": "transition_id"}),
-    "get_project": ServerOperation("vcs_get_project", _WHERE),
-    "get_branch": ServerOperation("vcs_get_branch", _BRANCH),
-    "list_tree": ServerOperation("vcs_list_tree", {**_WHERE, "ref": "ref", "path": "path"}),
-    "read_file": ServerOperation("vcs_read_file", {**_WHERE, "ref": "ref", "path": "path"}),
-    "create_branch": ServerOperation("vcs_create_branch", {**_BRANCH, "base": "ref"}),
-    "commit": ServerOperation("vcs_push_files", {**_BRANCH, "message": "message", "files": "files"}),
-    "create_merge_request": ServerOperation(
+TABLE: Mapping[str, KnownTool] = {
+    "get_ticket": KnownTool("tracker_get_ticket", _KEY),
+    "add_comment": KnownTool("tracker_add_comment", {**_KEY, "text": "body"}),
+    "update_description": KnownTool("tracker_set_description", {**_KEY, "text": "description"}),
+    "list_transitions": KnownTool("tracker_get_transitions", _KEY),
+    "do_transition": KnownTool("tracker_transition", {**_KEY, "transition": "transition_id"}),
+    "get_project": KnownTool("vcs_get_project", _WHERE),
+    "get_branch": KnownTool("vcs_get_branch", _BRANCH),
+    "list_tree": KnownTool("vcs_list_tree", {**_WHERE, "ref": "ref", "path": "path"}),
+    "read_file": KnownTool("vcs_read_file", {**_WHERE, "ref": "ref", "path": "path"}),
+    "create_branch": KnownTool("vcs_create_branch", {**_BRANCH, "base": "ref"}),
+    "commit": KnownTool("vcs_push_files", {**_BRANCH, "message": "message", "files": "files"}),
+    "create_merge_request": KnownTool(
         "vcs_create_merge_request",
         {**_WHERE, "branch": "source_branch", "base": "target_branch", "title": "title", "text": "description"},
     ),
-    "list_merge_requests": ServerOperation("vcs_list_merge_requests", {**_WHERE, "branch": "source_branch"}),
-    "get_merge_request": ServerOperation("vcs_get_merge_request", _NUMBER),
-    "get_diff": ServerOperation("vcs_get_merge_request_diff", _NUMBER),
-    "list_notes": ServerOperation("vcs_list_notes", _NUMBER),
-    "add_note": ServerOperation("vcs_add_note", {**_NUMBER, "text": "body", "path": "path", "line": "line"}),
-    "get_page": ServerOperation("docs_get_page", {"page": "page_id"}),
-    "search_pages": ServerOperation("docs_search", {"words": "words"}),
+    "list_merge_requests": KnownTool("vcs_list_merge_requests", {**_WHERE, "branch": "source_branch"}),
+    "get_merge_request": KnownTool("vcs_get_merge_request", _NUMBER),
+    "get_diff": KnownTool("vcs_get_merge_request_diff", _NUMBER),
+    "list_notes": KnownTool("vcs_list_notes", _NUMBER),
+    "add_note": KnownTool("vcs_add_note", {**_NUMBER, "text": "body", "path": "path", "line": "line"}),
+    "get_page": KnownTool("docs_get_page", {"page": "page_id"}),
+    "search_pages": KnownTool("docs_search", {"words": "words"}),
 }
-APPROVAL: Mapping[str, ServerOperation] = {
-    "approve": ServerOperation("vcs_approve_merge_request", {**_NUMBER, "head": "sha"})
-}
+APPROVAL: Mapping[str, KnownTool] = {"approve": KnownTool("vcs_approve_merge_request", {**_NUMBER, "head": "sha"})}
 
 
 class _LocalPort(TablePort):
