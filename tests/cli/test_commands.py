@@ -18,7 +18,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from aop.cli.main import VERBS
+from aop.cli.main import FOLDERS, VERBS
 from aop.cli.shell.examples import EXAMPLES
 from aop.cli.shell.parser import Parser
 from aop.core.roles import Role
@@ -88,7 +88,7 @@ def test_every_command_says_what_it_takes(tmp_path: Path, verb: str) -> None:
 def test_every_example_is_something_that_the_command_takes(verb: str) -> None:
     parser = Parser(prog=f"aop {verb}")
     parser.add_argument("--json", action="store_true")
-    import_module(f"aop.cli.{verb}").arguments(parser)
+    import_module(f"aop.cli.{FOLDERS[verb]}.{verb}").arguments(parser)
     for line in EXAMPLES[verb]:
         program, first, *words = shlex.split(line)
         assert (program, first) == ("aop", verb)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from aop.cli.lean_imports import import_leanly
 from aop.cli.shell.exits import Exit
-from aop.cli.shell.terminal import OutputLost, Terminal
+from aop.cli.shell.terminal import CallRefused, OutputLost, Terminal
 from aop.core.errors import Refusal
 from aop.core.version import VERSION
 
@@ -102,6 +102,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return verb.run(arguments, terminal)
     except Refusal as refusal:
         return terminal.refused(refusal)
+    except CallRefused as refused:
+        return terminal.refuse(refused.error, refused.evidence)
     except KeyboardInterrupt:
         terminal.say("aop: stopped.")
         return 130

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import msgspec
 from msgspec import Struct
@@ -74,8 +74,9 @@ class App(Struct, frozen=True, kw_only=True):
     repository: Repository
     record: SqliteRecord
     call_log: FileCallLog
+    settings: Settings
     person: Principal
-    """Whoever sits at the terminal."""
+    """The person at the terminal."""
     telemetry: Telemetry | None = None
 
     @property
@@ -91,6 +92,12 @@ class App(Struct, frozen=True, kw_only=True):
         kernel = self.gateway.kernel
         signer = FileSigner(self.root / ".aop" / "keys" / "token.key")
         return Tokens(record=kernel.record, signer=signer, clock=kernel.clock, new_id=kernel.new_id)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_raised: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Let go of the database, of the log of calls and of git's helpers."""
@@ -137,7 +144,15 @@ def build(folder: Path, settings: Settings, *, to_read: bool = False) -> App:
     person = Principal(role=Role.ORCHESTRATOR, actor=settings.actor, person=True)
     spans = _telemetry(settings)
     gateway = Gateway(kernel if spans is None else spans.over(kernel), CATALOGUE, settles=not is_copy)
-    return App(gateway=gateway, repository=repository, record=record, call_log=call_log, person=person, telemetry=spans)
+    return App(
+        gateway=gateway,
+        repository=repository,
+        record=record,
+        call_log=call_log,
+        settings=settings,
+        person=person,
+        telemetry=spans,
+    )
 
 
 def _telemetry(settings: Settings) -> Telemetry | None:

@@ -78,12 +78,10 @@ def _would_be_used(folder: Path) -> dict[str, str]:
     """Return the provider of each role, as environment and configuration say it."""
     settings = Settings.from_env(os.environ)
     try:
-        app = build(folder, settings)
+        with build(folder, settings) as app:
+            runtime = app.gateway.kernel.config().agents.runtime
     except NotARepository:
         runtime = Runtime()
-    else:
-        runtime = app.gateway.kernel.config().agents.runtime
-        app.close()
     try:
         chosen = choices(ProviderPreference(), ProviderPreference.from_env(settings.environ), runtime)
     except AgentProviderNotConfigured:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import os
-from pathlib import Path
 
 import msgspec
 
 from aop.cli.agents.roles import role
 from aop.cli.shell.exits import Exit, exit_of
+from aop.cli.shell.repository import open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import InvalidArguments, Json
 from aop.core.roles import Role
 from aop.core.text.json import MalformedText, parse_json
-from aop.wiring.build import App, Settings, build
+from aop.wiring.build import App
 
 ESCALATION = "escalate_for_external_help"
 """Ends the loop of an agent that only has a shell: its report is printed as it is (GATED-84)."""
@@ -33,15 +32,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Call the tool; print the envelope."""
     payload = _parsed(terminal.read_all() if arguments.input == "-" else arguments.input)
-    app = build(Path(arguments.repo), Settings.from_env(os.environ))
-    answer = app.gateway.call(
-        msgspec.structs.replace(app.person, role=arguments.role or _role_for(app, arguments.tool)),
-        arguments.tool,
-        payload,
-        operation_id=arguments.operation_id,
-        report=(lambda _line: None) if arguments.tool == ESCALATION else terminal.say,
-    )
-    app.close()
+    with open_app(arguments) as app:
+        answer = app.gateway.call(
+            msgspec.structs.replace(app.person, role=arguments.role or _role_for(app, arguments.tool)),
+            arguments.tool,
+            payload,
+            operation_id=arguments.operation_id,
+            report=(lambda _line: None) if arguments.tool == ESCALATION else terminal.say,
+        )
     if arguments.tool == ESCALATION and answer.ok:
         terminal.exact(answer.data["markdown_report"])
         return Exit.ESCALATED

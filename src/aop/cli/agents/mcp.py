@@ -6,15 +6,15 @@ import argparse
 import os
 import shutil
 import sys
-from pathlib import Path
 
 from aop.cli.agents.mcp_hosts import FILES, HOSTS, TOKEN_VARIABLE, Reached, configuration
 from aop.cli.agents.roles import role
 from aop.cli.shell.exits import Exit
+from aop.cli.shell.repository import open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import InvalidCliArgs, TokenInvalid
 from aop.core.ids import feature_id
-from aop.wiring.build import App, Settings, build
+from aop.wiring.build import App
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,13 +31,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Serve until the client is gone; standard output belongs to the protocol."""
-    app = build(Path(arguments.repo), Settings.from_env(os.environ))
-    try:
+    with open_app(arguments) as app:
         if arguments.words:
             return _configure(app, arguments, terminal)
         return _serve(app, terminal)
-    finally:
-        app.close()
 
 
 def _serve(app: App, terminal: Terminal) -> int:

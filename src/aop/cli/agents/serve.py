@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
-from pathlib import Path
 
 from aop.cli.shell.exits import Exit
+from aop.cli.shell.repository import open_app
 from aop.cli.shell.terminal import Terminal
-from aop.wiring.build import Settings, build
 
 DEFAULT_PORT = 4777
 
@@ -26,21 +24,16 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     from aop.cli.tickets.webhooks import served_webhooks
     from aop.mcpserver.http import serve_http
 
-    settings = Settings.from_env(os.environ)
-    app = build(Path(arguments.repo), settings)
-
     def announce(url: str) -> None:
         if terminal.json:
             terminal.line({"url": url})
         else:
             terminal.text(url)
 
-    try:
-        with (
-            loopback_socket(arguments.port) as listening,
-            served_webhooks(app.root, settings, terminal.say) as routes,
-        ):
-            serve_http(app.gateway, app.tokens, listening, announce=announce, log=terminal.say, routes=routes)
-    finally:
-        app.close()
+    with (
+        open_app(arguments) as app,
+        loopback_socket(arguments.port) as listening,
+        served_webhooks(app.root, app.settings, terminal.say) as routes,
+    ):
+        serve_http(app.gateway, app.tokens, listening, announce=announce, log=terminal.say, routes=routes)
     return Exit.OK

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 from datetime import timedelta
-from pathlib import Path
 
 import msgspec
 
 from aop.cli.shell.exits import Exit
+from aop.cli.shell.repository import open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.clock import timestamp
 from aop.core.errors import InvalidCliArgs
 from aop.core.ids import feature_id
 from aop.core.roles import Role
 from aop.kernel.gateway.tokens import TOKEN_ROLES, IssuedToken, TokenOrder
-from aop.wiring.build import App, Settings, build
+from aop.wiring.build import App
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _LIFE = re.compile(r"([1-9][0-9]{0,7})([smhd])")
@@ -37,15 +36,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Print the token, and nothing else, on stdout."""
-    app = build(Path(arguments.repo), Settings.from_env(os.environ))
-    try:
+    with open_app(arguments) as app:
         if arguments.what == "list":
             return _list(app, terminal)
         if arguments.what == "revoke":
             return _revoke(app, terminal, arguments.which)
         return _issue(app, terminal, arguments)
-    finally:
-        app.close()
 
 
 def _issue(app: App, terminal: Terminal, arguments: argparse.Namespace) -> int:

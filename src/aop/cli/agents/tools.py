@@ -15,12 +15,12 @@ from aop.adapters.git.repository import open_repository
 from aop.cli.agents.contracts import Contracts, contracts_in
 from aop.cli.agents.roles import role
 from aop.cli.shell.exits import Exit
+from aop.cli.shell.repository import open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import ContractDrift
 from aop.kernel.contracts.contract_files import catalog_row, undescribed
 from aop.kernel.gateway.calls import Tool
 from aop.kernel.gateway.principals import Principal
-from aop.wiring.build import Settings, build
 from aop.wiring.catalogue import CATALOGUE
 
 
@@ -60,11 +60,8 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 def _listed(arguments: argparse.Namespace) -> Iterable[Tool]:
     if arguments.role is None:
         return CATALOGUE.values()
-    app = build(Path(arguments.repo), Settings.from_env(os.environ))
-    try:
+    with open_app(arguments) as app:
         return app.gateway.tools_for(Principal(role=arguments.role, actor=app.person.actor))
-    finally:
-        app.close()
 
 
 def _list(tools: Iterable[Tool], terminal: Terminal) -> int:

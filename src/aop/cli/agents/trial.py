@@ -45,11 +45,8 @@ def tried(
     with tempfile.TemporaryDirectory(prefix="aop-agent-") as folder:
         sample = SampleRepository(Path(folder) / "repository", settings.environ)
         sample.make({"README.md": b"A repository to try an agent in.\n"})
-        app = build(sample.root, settings)
-        try:
+        with build(sample.root, settings) as app:
             return _turn(app, settings, log, choice)
-        finally:
-            app.close()
 
 
 def _turn(app: App, settings: Settings, log: Callable[[str], None], choice: ProviderChoice) -> Trial:

@@ -23,10 +23,10 @@ from aop.adapters.git.repository import Repository, open_repository
 from aop.adapters.projects.sample_repository import SampleRepository, sample_files
 from aop.adapters.projects.starter import place_new_file, propose
 from aop.cli.shell.exits import Exit
-from aop.cli.shell.terminal import Terminal
+from aop.cli.shell.repository import call_tool
+from aop.cli.shell.terminal import CallRefused, Terminal
 from aop.core.errors import Fault, Json, ReplayDiverged
 from aop.core.ids import CommitId, FeatureId
-from aop.kernel.gateway.calls import Envelope
 from aop.kernel.record.documents.features import Status
 from aop.kernel.record.documents.plans import AcceptedPlan
 from aop.supervisor.feature_run import limits_of
@@ -69,15 +69,6 @@ class DemoEnding(Struct, frozen=True, kw_only=True):
     history: str
 
 
-class Stopped(Exception):
-    """A tool said no where the story goes on only after a yes."""
-
-    def __init__(self, error: Mapping[str, Json], evidence: Mapping[str, Json]) -> None:
-        super().__init__(str(error["message"]))
-        self.error = error
-        self.evidence = evidence
-
-
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Say what the verb takes."""
     parser.add_argument(
@@ -95,12 +86,9 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
             return demo_tickets.play(arguments, terminal, folder)
     began = time.monotonic()
     environ = _environment(os.environ)
-    try:
-        with _folder(keep=arguments.keep) as folder:
-            story = _Story(SampleRepository(folder / "shop", environ), environ, terminal, began)
-            ending = story.play()
-    except Stopped as stop:
-        return terminal.refuse(stop.error, stop.evidence)
+    with _folder(keep=arguments.keep) as folder:
+        story = _Story(SampleRepository(folder / "shop", environ), environ, terminal, began)
+        ending = story.play()
     seconds = round(time.monotonic() - began, 2)
     root = str(folder / "shop")
     if arguments.keep:
@@ -145,18 +133,15 @@ class _Story:
     def play(self) -> DemoEnding:
         """Take all features from their specs to `main`.
 
-        Raises: Stopped.
+        Raises: CallRefused.
         """
         self._make()
-        app = build(self._sample.root, Settings.from_env(self._environ))
-        try:
+        with build(self._sample.root, Settings.from_env(self._environ)) as app:
             self._drive(app)
             branch = app.gateway.kernel.config().policy.worktree.base_branch
             before = app.repository.branch_head(branch)
             answers = [self._merge(app, feature_id, message) for feature_id, message in FEATURES.items()]
             return self._seen_in_git(app.repository, branch, before, answers)
-        finally:
-            app.close()
 
     def _make(self) -> None:
         self._sample.make(sample_files(Path(__file__).with_name("demo_repository")))
@@ -180,7 +165,7 @@ class _Story:
         made.engine.close()
         for name, entry in sorted(made.board.entries().items()):
             if entry.outcome.get("error"):
-                raise Stopped(entry.outcome["error"], {})
+                raise CallRefused(entry.outcome["error"], {})
             if entry.outcome.get("status") != Status.READY_TO_MERGE:
                 raise ReplayDiverged(f"The recording does not get `{name}` through its gates here: it {entry.does}.")
 
@@ -248,10 +233,7 @@ class _Story:
         return DemoEnding(features=features, notice=notice, history=self._sample.history(branch))
 
     def _called(self, app: App, tool: str, **arguments: Json) -> Any:
-        answer: Envelope = app.gateway.call(app.person, tool, arguments)
-        if answer.error is not None:
-            raise Stopped(answer.error, answer.evidence)
-        return answer.data
+        return call_tool(app, tool, arguments).data
 
     def _tell(self, line: str) -> None:
         # Five features tell at once.

@@ -21,7 +21,7 @@ from aop.adapters.tickets.run_files import RunFiles
 from aop.adapters.tickets.sample import STANDARDS, SampleTickets, below
 from aop.adapters.tickets.setup.assembly import ticket_desk
 from aop.cli.shell.exits import Exit
-from aop.cli.shell.terminal import Terminal
+from aop.cli.shell.terminal import CallRefused, Terminal
 from aop.cli.tickets.ticket import LEDGER
 from aop.core.errors import Fault, Json
 from aop.core.redaction.redactor import Redactor
@@ -32,22 +32,11 @@ from aop.tickets.scaffold_plan import ScaffoldPlan
 KEY = "SHOP-12"
 
 
-class Stopped(Exception):
-    """A run failed where the story goes on only after a success."""
-
-    def __init__(self, ending: Mapping[str, Any]) -> None:
-        super().__init__(str(ending["error"]["message"]))
-        self.ending = ending
-
-
 def play(arguments: argparse.Namespace, terminal: Terminal, folder: Path) -> int:
     """Play the story in a folder; only what LOCAL and git show afterwards is reported."""
     began = time.monotonic()
     story = _Story(folder, terminal, began)
-    try:
-        report = story.played()
-    except Stopped as stop:
-        return terminal.refuse(stop.ending["error"], {"step": stop.ending["step"]})
+    report = story.played()
     report["seconds"] = round(time.monotonic() - began, 2)
     if not arguments.keep:
         terminal.say("Everything was removed; `aop demo tickets --keep` leaves it for you to look around in.")
@@ -81,7 +70,7 @@ class _Story:
     def played(self) -> dict[str, Any]:
         """Take the ticket from `To Do` to a reviewed merge request.
 
-        Raises: Stopped.
+        Raises: CallRefused.
         """
         self._sample.make(KEY, self._files)
         open_repository(self._sample.root, os.environ).exclude_runtime_files()
@@ -110,7 +99,7 @@ class _Story:
 
             ending = asyncio.run(work())
         if ending["outcome"] == "failed":
-            raise Stopped(ending)
+            raise CallRefused(ending["error"], {"step": ending["step"]})
         return ending
 
     def _answers(self) -> dict[type[msgspec.Struct], Json]:

@@ -62,8 +62,7 @@ def _checks(folder: Path, terminal: Terminal, asked: argparse.Namespace) -> Iter
 
 
 def _gates_on_base(folder: Path, terminal: Terminal) -> Iterator[Check]:
-    app = build(folder, Settings.from_env(os.environ))
-    try:
+    with build(folder, Settings.from_env(os.environ)) as app:
         config = app.gateway.kernel.config()
         head = app.repository.branch_head(config.policy.worktree.base_branch)
         call = Call(
@@ -75,8 +74,6 @@ def _gates_on_base(folder: Path, terminal: Terminal) -> Iterator[Check]:
         )
         if head is not None:
             yield from check_base_gates(call, config, head)
-    finally:
-        app.close()
 
 
 def _line(check: Check) -> str:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import os
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from aop.cli.shell.exits import Exit
+from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
-from aop.kernel.gateway.calls import Envelope
 from aop.kernel.merges.merge import approvable
 from aop.kernel.record.documents.features import FeatureState
-from aop.wiring.build import App, Settings, build
+from aop.wiring.build import App
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,37 +21,28 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Show, ask, approve."""
-    app = build(Path(arguments.repo), Settings.from_env(os.environ))
-    try:
+    with open_app(arguments) as app:
         return _approve(app, arguments, terminal)
-    finally:
-        app.close()
 
 
 def _approve(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int:
     which = {"feature_id": arguments.feature}
-    status = _ask(app, "repo.status", which)
-    if status.error is None:
-        _refuse_unready(app, arguments.feature)
-    stat = _ask(app, "repo.diff", {**which, "options": {"stat": True}})
-    evidence = _ask(app, "evidence.latest", which)
-    for answer in (status, stat, evidence):
-        if answer.error is not None:
-            return terminal.refuse(answer.error, answer.evidence)
-    _show(terminal, status.data, stat.data, evidence.data)
+    status = call_tool(app, "repo.status", which).data
+    _refuse_unready(app, arguments.feature)
+    stat = call_tool(app, "repo.diff", {**which, "options": {"stat": True}}).data
+    _show(terminal, status, stat, call_tool(app, "evidence.latest", which).data)
     if not arguments.yes and not terminal.confirm(f"Approve this tree of {arguments.feature} for merging?"):
         terminal.say("Not approved; nothing changed.")
         return Exit.NOT_PROVEN
-    seen = {"tree": status.data["tree"], "base": status.data["base_head"]}
-    granted = _ask(app, "feature.approve", {**which, **seen})
-    if granted.error is not None:
-        return terminal.refuse(granted.error, granted.evidence)
-    if terminal.json:
-        terminal.object(granted.as_json())
-    else:
-        terminal.say(f"Approved. Merge it with: aop merge {arguments.feature} --token TOKEN")
-        terminal.text(granted.data["token"])
-    return Exit.OK
+    seen = {"tree": status["tree"], "base": status["base_head"]}
+    return terminal.answer(
+        call_tool(app, "feature.approve", {**which, **seen}), lambda granted: _show_token(granted, terminal)
+    )
+
+
+def _show_token(granted: Any, terminal: Terminal) -> None:
+    terminal.say(f"Approved. Merge it with: aop merge {granted['feature_id']} --token TOKEN")
+    terminal.text(granted["token"])
 
 
 def _refuse_unready(app: App, feature: str) -> None:
@@ -64,10 +52,6 @@ def _refuse_unready(app: App, feature: str) -> None:
         state = view.get(FeatureState, feature)
         if state is not None:
             approvable(kernel, view, state)
-
-
-def _ask(app: App, tool: str, payload: Mapping[str, Any]) -> Envelope:
-    return app.gateway.call(app.person, tool, payload)
 
 
 def _show(terminal: Terminal, status: Any, stat: Any, evidence: Any) -> None:

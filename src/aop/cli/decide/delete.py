@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from aop.cli.shell.exits import Exit
+from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
-from aop.wiring.build import App, Settings, build
+from aop.wiring.build import App
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,11 +23,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Show, ask, remove."""
-    app = build(Path(arguments.repo), Settings.from_env(os.environ))
-    try:
+    with open_app(arguments) as app:
         return _delete(app, arguments, terminal)
-    finally:
-        app.close()
 
 
 def _delete(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -38,9 +34,7 @@ def _delete(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int:
         "branch": arguments.branch,
         "force": arguments.force,
     }
-    shown = app.gateway.call(app.person, "feature.delete", wish)
-    if shown.error is not None:
-        return terminal.refuse(shown.error, shown.evidence)
+    shown = call_tool(app, "feature.delete", wish)
     if terminal.json and not arguments.yes:
         terminal.object(shown.as_json())
         return Exit.NOT_PROVEN
@@ -49,16 +43,14 @@ def _delete(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int:
         terminal.say("Not removed; nothing changed.")
         return Exit.NOT_PROVEN
     seen = {"dry_run": False, "expected_version": shown.data["version"]}
-    done = app.gateway.call(app.person, "feature.delete", {**wish, **seen})
-    if done.error is not None:
-        return terminal.refuse(done.error, done.evidence)
-    if terminal.json:
-        terminal.object(done.as_json())
-    else:
-        for place in done.evidence.get("set_aside", ()):
-            terminal.say(f"Somebody had changed a file of AOP; it is in {place} now.")
-        terminal.say(f"Removed {arguments.feature}. What happened to it: aop logs --feature {arguments.feature}")
-    return Exit.OK
+    done = call_tool(app, "feature.delete", {**wish, **seen})
+    return terminal.answer(done, lambda removed: _show_removed(removed["feature_id"], done.evidence, terminal))
+
+
+def _show_removed(feature: str, evidence: Mapping[str, Any], terminal: Terminal) -> None:
+    for place in evidence.get("set_aside", ()):
+        terminal.say(f"Somebody had changed a file of AOP; it is in {place} now.")
+    terminal.say(f"Removed {feature}. What happened to it: aop logs --feature {feature}")
 
 
 def _show(terminal: Terminal, planned: Mapping[str, Any]) -> None:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
-from aop.cli.shell.exits import Exit
+from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.text.visible import visible
-from aop.wiring.build import Settings, build
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,18 +18,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Print the questions, oldest first."""
-    app = build(Path(arguments.repo), Settings.from_env(os.environ), to_read=True)
-    answer = app.gateway.call(app.person, "inbox.list", {"answered": arguments.answered})
-    app.close()
-    if answer.error is not None:
-        return terminal.refuse(answer.error, answer.evidence)
-    if terminal.json:
-        terminal.object(answer.as_json())
-        return Exit.OK
-    lines = list(_lines(answer.data))
-    for line in lines or ["Nobody is asked anything."]:
-        (terminal.text if lines else terminal.say)(line)
-    return Exit.OK
+    with open_app(arguments, to_read=True) as app:
+        answer = call_tool(app, "inbox.list", {"answered": arguments.answered})
+    return terminal.answer(answer, lambda inbox: _show(inbox, terminal))
+
+
+def _show(inbox: Mapping[str, Any], terminal: Terminal) -> None:
+    lines = list(_lines(inbox))
+    for line in lines:
+        terminal.text(line)
+    if not lines:
+        terminal.say("Nobody is asked anything.")
 
 
 def _lines(inbox: Mapping[str, Any]) -> Iterator[str]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
-from pathlib import Path
+from collections.abc import Mapping
+from typing import Any
 
-from aop.cli.shell.exits import Exit
+from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import Json
-from aop.wiring.build import Settings, build
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,17 +27,13 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         "commit_message": arguments.message,
         "user_approval_token": arguments.token,
     }
-    app = build(Path(arguments.repo), Settings.from_env(os.environ))
-    answer = app.gateway.call(app.person, "feature.ready_to_merge", payload, report=terminal.say)
-    app.close()
-    if answer.error is not None:
-        return terminal.refuse(answer.error, answer.evidence)
-    if terminal.json:
-        terminal.object(answer.as_json())
-        return Exit.OK
-    merged = answer.data
+    with open_app(arguments) as app:
+        answer = call_tool(app, "feature.ready_to_merge", payload, report=terminal.say)
+    return terminal.answer(answer, lambda merged: _show(merged, terminal))
+
+
+def _show(merged: Mapping[str, Any], terminal: Terminal) -> None:
     terminal.say(f"Merged {merged['feature_id']} into {merged['base_branch']} ({merged['strategy']}).")
     if merged["notice"]:
         terminal.say(merged["notice"])
     terminal.text(merged["merge_commit"])
-    return Exit.OK

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Mapping
-from pathlib import Path
 
 from aop.adapters.reporting.targets import Machine, Unreached, sender_for
 from aop.cli.shell.exits import Exit
+from aop.cli.shell.repository import open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import InvalidCliArgs, Json
 from aop.core.ids import FeatureId
 from aop.kernel.config.people import NoticeKind, NotificationTarget
 from aop.supervisor.notices import Notice
-from aop.wiring.build import Settings, build
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,16 +23,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Tell each target once, without a second attempt."""
-    settings = Settings.from_env(os.environ)
-    app = build(Path(arguments.repo), settings)
-    try:
+    with open_app(arguments) as app:
         kernel = app.gateway.kernel
         rules = kernel.config().policy.notifications
-        machine = Machine(environ=settings.environ, clock=kernel.clock, timeout_seconds=rules.timeout_seconds)
+        machine = Machine(environ=app.settings.environ, clock=kernel.clock, timeout_seconds=rules.timeout_seconds)
         targets = _chosen(rules.targets, arguments.target)
         told = {name: _tried(target, machine, kernel.new_id("test")) for name, target in targets.items()}
-    finally:
-        app.close()
     _show(told, terminal)
     if not told:
         return Exit.NOT_PROVEN

@@ -14,11 +14,11 @@ from aop.adapters.files.user_files import put_file
 from aop.adapters.machine.pager import page
 from aop.cli.decide.review_text import review_text
 from aop.cli.shell.exits import Exit
+from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import VersionConflict
 from aop.kernel.tools.report.review import DiffBundle, FeatureSummary
 from aop.web.review_page import review_page
-from aop.wiring.build import Settings, build
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,17 +34,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Show the feature; nothing is changed."""
-    app = build(Path(arguments.repo), Settings.from_env(os.environ))
-    try:
-        which = {"feature_id": arguments.feature}
-        told = app.gateway.call(app.person, "report.feature_summary", which)
-        shown = app.gateway.call(app.person, "repo.diff_bundle", which)
-    finally:
-        app.close()
-    for answer in (told, shown):
-        if answer.error is not None:
-            return terminal.refuse(answer.error, answer.evidence)
-    summary, bundle = msgspec.convert(told.data, FeatureSummary), msgspec.convert(shown.data, DiffBundle)
+    which = {"feature_id": arguments.feature}
+    with open_app(arguments) as app:
+        found = {
+            "summary": call_tool(app, "report.feature_summary", which).data,
+            "bundle": call_tool(app, "repo.diff_bundle", which).data,
+        }
+    summary, bundle = msgspec.convert(found["summary"], FeatureSummary), msgspec.convert(found["bundle"], DiffBundle)
     if summary.state.version != bundle.version:
         what = f"The feature `{bundle.feature_id}` was changed while it was read; it"
         raise VersionConflict(what, expected=summary.state.version, current=bundle.version)
@@ -53,7 +49,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
             arguments.html, review_page(summary, bundle).encode(errors="backslashreplace"), replace=arguments.force
         )
     if terminal.json:
-        terminal.object({"ok": True, "data": {"summary": told.data, "bundle": shown.data}})
+        terminal.object({"ok": True, "data": found})
     elif arguments.html is not None:
         terminal.text(str(arguments.html))
     else:

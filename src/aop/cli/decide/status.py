@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import os
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from aop.cli.shell.exits import Exit
+from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.ids import FeatureId
 from aop.kernel.record.documents.usage import Spending
 from aop.kernel.record.spending import told
-from aop.wiring.build import App, Settings, build
+from aop.wiring.build import App
 
 
 def arguments(_parser: argparse.ArgumentParser) -> None:
@@ -24,28 +22,25 @@ def arguments(_parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Print the dashboard."""
-    app = build(Path(arguments.repo), Settings.from_env(os.environ), to_read=True)
-    answer = app.gateway.call(app.person, "report.dashboard", {})
-    waiting = () if answer.error is not None else _not_begun(app, answer.data)
-    app.close()
-    if answer.error is not None:
-        return terminal.refuse(answer.error, answer.evidence)
-    if terminal.json:
-        terminal.object(answer.as_json())
-        return Exit.OK
-    features = answer.data["features"]
+    with open_app(arguments, to_read=True) as app:
+        answer = call_tool(app, "report.dashboard", {})
+        waiting = _not_begun(app, answer.data)
+    return terminal.answer(answer, lambda dashboard: _show(dashboard, waiting, terminal))
+
+
+def _show(dashboard: Mapping[str, Any], waiting: Sequence[str], terminal: Terminal) -> None:
+    features = dashboard["features"]
     if not features:
         terminal.say('No features yet. Make one: aop call feature.init \'{"feature_id": "my_feature"}\'')
-        return Exit.OK
+        return
     width = max(len(row["feature_id"]) for row in features)
     lines = [line for row in features for line in _lines(row, width)]
     if waiting:
         lines.append(f"not begun yet: {', '.join(waiting)}")
-    if answer.data["spent"]["turns"]:
-        lines.append(f"all together: {told(msgspec.convert(answer.data['spent'], Spending))}")
+    if dashboard["spent"]["turns"]:
+        lines.append(f"all together: {told(msgspec.convert(dashboard['spent'], Spending))}")
     # A line at a time would be a system call for each.
     terminal.text("\n".join(lines))
-    return Exit.OK
 
 
 def _not_begun(app: App, dashboard: Mapping[str, Any]) -> tuple[str, ...]:

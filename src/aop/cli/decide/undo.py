@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from aop.cli.shell.exits import Exit
+from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import InvalidCliArgs
 from aop.core.text.counts import count
-from aop.wiring.build import App, Settings, build
+from aop.wiring.build import App
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,17 +23,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Show, ask, go back."""
-    app = build(Path(arguments.repo), Settings.from_env(os.environ))
-    try:
+    with open_app(arguments) as app:
         return _undo(app, arguments, terminal)
-    finally:
-        app.close()
 
 
 def _undo(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int:
-    listed = app.gateway.call(app.person, "feature.trees", {"feature_id": arguments.feature})
-    if listed.error is not None:
-        return terminal.refuse(listed.error, listed.evidence)
+    listed = call_tool(app, "feature.trees", {"feature_id": arguments.feature})
     if terminal.json and not arguments.yes:
         terminal.object(listed.as_json())
         return Exit.NOT_PROVEN
@@ -44,16 +38,13 @@ def _undo(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int:
         terminal.say("Nothing changed.")
         return Exit.NOT_PROVEN
     wish = {"feature_id": arguments.feature, "expected_version": listed.data["version"], "to": to}
-    done = app.gateway.call(app.person, "feature.undo", wish)
-    if done.error is not None:
-        return terminal.refuse(done.error, done.evidence)
-    if terminal.json:
-        terminal.object(done.as_json())
-    else:
-        before = f"refs/aop/undone/{arguments.feature}/{done.data['before']}"
-        terminal.say(f"{arguments.feature} is tree {done.data['tree']} now, {done.data['status']}.")
-        terminal.say(f"The tree before is kept as {before}. Go on with: aop run")
-    return Exit.OK
+    return terminal.answer(call_tool(app, "feature.undo", wish), lambda undone: _show_undone(undone, terminal))
+
+
+def _show_undone(undone: Mapping[str, Any], terminal: Terminal) -> None:
+    before = f"refs/aop/undone/{undone['feature_id']}/{undone['before']}"
+    terminal.say(f"{undone['feature_id']} is tree {undone['tree']} now, {undone['status']}.")
+    terminal.say(f"The tree before is kept as {before}. Go on with: aop run")
 
 
 def _one_before(trees: Sequence[Mapping[str, Any]]) -> str:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from aop.cli.shell.exits import Exit
+from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import InvalidCliArgs, Json
-from aop.wiring.build import App, Settings, build
+from aop.wiring.build import App
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,24 +30,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Verify or pack."""
-    app = build(Path(arguments.repo), Settings.from_env(os.environ), to_read=True)
-    try:
+    with open_app(arguments, to_read=True) as app:
         return _verify(app, arguments, terminal) if arguments.action == "verify" else _bundle(app, arguments, terminal)
-    finally:
-        app.close()
 
 
 def _verify(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int:
     wish: dict[str, Json] = {} if arguments.feature is None else {"feature_id": arguments.feature}
     if arguments.anchor is not None:
         wish["anchor"] = _anchor(arguments.anchor)
-    answer = app.gateway.call(app.person, "evidence.verify", wish)
-    if answer.error is not None:
-        return terminal.refuse(answer.error, answer.evidence)
-    if terminal.json:
-        terminal.object(answer.as_json())
-        return Exit.OK
-    found = answer.data
+    return terminal.answer(call_tool(app, "evidence.verify", wish), lambda found: _show_verified(found, terminal))
+
+
+def _show_verified(found: Mapping[str, Any], terminal: Terminal) -> None:
     terminal.say(
         f"Intact: {found['entries']} journal entries, {found['gate_runs']} gate runs, {found['logs']} logs,"
         f" {found['approvals']} approvals."
@@ -54,7 +50,6 @@ def _verify(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int:
         terminal.say(f"{found['undigested']} gate runs are from before digests were kept: only their being is proven.")
     terminal.say("The anchor below, kept elsewhere, shows later that nothing was cut off: --anchor SEQ:HASH")
     terminal.text(f"{found['head_seq']}:{found['head_hash']}")
-    return Exit.OK
 
 
 def _anchor(text: str) -> dict[str, Json]:

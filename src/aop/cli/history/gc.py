@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Sequence
-from pathlib import Path
 
 import msgspec
 
 from aop.adapters.doctor.leftovers import Leftover, Leftovers, Removal
 from aop.cli.shell.exits import Exit
+from aop.cli.shell.repository import open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import Fault, Json
 from aop.core.roles import Role
 from aop.kernel.gateway.principals import Principal
-from aop.wiring.build import App, Settings, build
+from aop.wiring.build import App
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,14 +24,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Find, show, remove."""
-    settings = Settings.from_env(os.environ)
-    app = build(Path(arguments.repo), settings)
-    try:
-        leftovers = _leftovers(app, settings)
+    with open_app(arguments) as app:
+        leftovers = _leftovers(app)
         found = list(leftovers.find())
         removed = [leftovers.remove(each) for each in found] if arguments.apply else []
-    finally:
-        app.close()
     if terminal.json:
         terminal.object(
             {
@@ -47,7 +42,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     return _exit_code(found, removed)
 
 
-def _leftovers(app: App, settings: Settings) -> Leftovers:
+def _leftovers(app: App) -> Leftovers:
     kernel = app.gateway.kernel
     base_branch = kernel.config().policy.worktree.base_branch
     who = Principal(role=Role.SYSTEM, actor=app.person.actor)
@@ -64,7 +59,7 @@ def _leftovers(app: App, settings: Settings) -> Leftovers:
         kernel.locks,
         note,
         base_branch=base_branch,
-        environ=settings.environ,
+        environ=app.settings.environ,
         now=kernel.clock.now(),
     )
 

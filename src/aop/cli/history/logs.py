@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TypeAlias
 
 import msgspec
 
 from aop.adapters.reporting.call_log import CallReader
 from aop.cli.shell.exits import Exit
+from aop.cli.shell.repository import open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import InvalidCliArgs, Json, UnknownFeature
 from aop.core.ids import FeatureId, feature_id
@@ -19,7 +18,7 @@ from aop.core.text.visible import visible
 from aop.kernel.ports.call_log import NotedCall
 from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.port import Event, JournalEntry
-from aop.wiring.build import CALL_LOG, App, Settings, build
+from aop.wiring.build import CALL_LOG, App
 
 LOOK_AGAIN_SECONDS = 0.2
 
@@ -41,9 +40,8 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.agent is not None:
         return _agent(arguments, terminal)
     feature = None if arguments.feature is None else feature_id(arguments.feature)
-    app = build(Path(arguments.repo), Settings.from_env(os.environ), to_read=True)
     told = False
-    try:
+    with open_app(arguments, to_read=True) as app:
         _refuse_unknown(app, feature)
         for happening in _happenings(app, feature, arguments.since, follow=arguments.follow):
             told = True
@@ -51,8 +49,6 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
                 terminal.line(_plain(happening))
             else:
                 terminal.text(_line(happening))
-    finally:
-        app.close()
     if not told:
         terminal.say("Nothing of that kind happened.")
     return Exit.OK
@@ -64,11 +60,8 @@ def _agent(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.feature is not None or arguments.since:
         raise InvalidCliArgs("`--agent` goes with neither `--feature` nor `--since`.")
     feature = feature_id(arguments.agent)
-    app = build(Path(arguments.repo), Settings.from_env(os.environ), to_read=True)
-    try:
+    with open_app(arguments, to_read=True) as app:
         show_agent(app, feature, terminal, follow=arguments.follow)
-    finally:
-        app.close()
     return Exit.OK
 
 

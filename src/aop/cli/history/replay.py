@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
 from aop.cli.shell.exits import Exit
+from aop.cli.shell.repository import open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import UnknownRun
 from aop.core.text.counts import count
 from aop.core.text.visible import visible
 from aop.kernel.record.port import JournalEntry
 from aop.kernel.record.projections import DECISIONS, sentence_of
-from aop.wiring.build import Settings, build
 
 BEGAN = "run_began"
 TURN = "turn_taken"
@@ -54,12 +52,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """List the runs, or tell one of them."""
-    app = build(Path(arguments.repo), Settings.from_env(os.environ))
-    try:
-        with app.record.read() as view:
-            journal = tuple(view.journal())
-    finally:
-        app.close()
+    with open_app(arguments) as app, app.record.read() as view:
+        journal = tuple(view.journal())
     if arguments.run is None:
         return _list(runs_in(journal), terminal)
     steps = steps_of(arguments.run, journal)

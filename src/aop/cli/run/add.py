@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import os
-from pathlib import Path
 
 from aop.cli.run.supervision.live import await_taken, running_supervisor
 from aop.cli.run.supervision.specs import place_specs, read_specs, spec_arguments
 from aop.cli.shell.exits import Exit
+from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import NoSupervisor
-from aop.wiring.build import App, Settings, build
+from aop.wiring.build import App
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,11 +20,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Read the specs, put them in their place, and have the supervisor take them."""
-    app = build(Path(arguments.repo), Settings.from_env(os.environ))
-    try:
+    with open_app(arguments) as app:
         return _add(app, arguments, terminal)
-    finally:
-        app.close()
 
 
 def _add(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -36,10 +32,7 @@ def _add(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int:
     place_specs(app, intake)
     names = [feature.feature_id for feature in intake.features]
     for name in names:
-        given = {"feature_id": name, "depends_on": list(intake.depends_on.get(name, ()))}
-        answer = app.gateway.call(app.person, "run.add", given)
-        if answer.error is not None:
-            return terminal.refuse(answer.error, answer.evidence)
+        call_tool(app, "run.add", {"feature_id": name, "depends_on": list(intake.depends_on.get(name, ()))})
     await_taken(app, names)
     if terminal.json:
         terminal.object({"ok": True, "pid": holder.pid, "features": list(names)})

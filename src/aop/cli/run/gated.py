@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
-from aop.cli.shell.exits import Exit
+from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import InvalidCliArgs
 from aop.kernel.gateway.calls import Envelope
-from aop.wiring.build import App, Settings, build
+from aop.wiring.build import App
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,28 +44,23 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         from aop.cli.run import gated_run
 
         return gated_run.run(arguments, terminal)
-    app = build(Path(arguments.repo), Settings.from_env(os.environ))
-    try:
+    with open_app(arguments) as app:
         answer = ACTIONS[arguments.action](app, arguments)
-    finally:
-        app.close()
-    if answer.error is not None:
-        return terminal.refuse(answer.error, answer.evidence)
-    if terminal.json:
-        terminal.object(answer.as_json())
-    else:
-        terminal.text(SAY[arguments.action](answer.data))
-        if arguments.action == "start":
-            _warn_of_plan(arguments.plan, answer.data, terminal)
-    return Exit.OK
+    return terminal.answer(answer, lambda data: _show(data, arguments, terminal))
+
+
+def _show(data: Mapping[str, Any], arguments: argparse.Namespace, terminal: Terminal) -> None:
+    terminal.text(SAY[arguments.action](data))
+    if arguments.action == "start":
+        _warn_of_plan(arguments.plan, data, terminal)
 
 
 def _start(app: App, arguments: argparse.Namespace) -> Envelope:
-    return app.gateway.call(app.person, "gated.start", {"feature_id": arguments.name, "master_plan": arguments.plan})
+    return call_tool(app, "gated.start", {"feature_id": arguments.name, "master_plan": arguments.plan})
 
 
 def _status(app: App, _arguments: argparse.Namespace) -> Envelope:
-    return app.gateway.call(app.person, "gated.status", {})
+    return call_tool(app, "gated.status", {})
 
 
 def _resume(app: App, arguments: argparse.Namespace) -> Envelope:
@@ -75,11 +68,11 @@ def _resume(app: App, arguments: argparse.Namespace) -> Envelope:
     if not arguments.guidance:
         raise InvalidCliArgs("The agent is to be told something.", hint="Say what with `--guidance TEXT`.")
     given = {"feature_id": arguments.name, "guidance": arguments.guidance}
-    return app.gateway.call(app.person, "gated.resume", given)
+    return call_tool(app, "gated.resume", given)
 
 
 def _reset(app: App, arguments: argparse.Namespace) -> Envelope:
-    return app.gateway.call(app.person, "gated.reset", {"feature_id": arguments.name})
+    return call_tool(app, "gated.reset", {"feature_id": arguments.name})
 
 
 def _say_started(data: Mapping[str, Any]) -> str:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
 import signal
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,7 +15,8 @@ from aop.adapters.files.locks import locked_file
 from aop.adapters.processes.orphans import end_orphans
 from aop.cli.run.supervision.supervise import open_door
 from aop.cli.shell.exits import Exit, exit_of
-from aop.cli.shell.terminal import Terminal
+from aop.cli.shell.repository import open_app
+from aop.cli.shell.terminal import CallRefused, Terminal
 from aop.core.errors import AgentAtWork, InvalidCliArgs, Json
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
@@ -28,7 +27,7 @@ from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.gateway.principals import Principal
 from aop.kernel.ports.handed_in import Report
 from aop.supervisor.providers import ROLES, ProviderPreference, choice_of
-from aop.wiring.build import App, Settings, build, gated_agent, make_ready_for_threads
+from aop.wiring.build import App, gated_agent, make_ready_for_threads
 
 EXITS: Mapping[DriveEnding, Exit] = {
     DriveEnding.DONE: Exit.OK,
@@ -59,13 +58,8 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Start the workflow if there is none, and drive the agent."""
     if arguments.max_turns < 1 or not 0 < arguments.max_minutes <= 10_000:
         raise InvalidCliArgs("`--max-turns` is at least 1, and `--max-minutes` more than 0 and at most 10000.")
-    settings = Settings.from_env(os.environ)
-    app = build(Path(arguments.repo), settings)
-    try:
-        with _alone(app, arguments.name):
-            return _driven(app, settings, arguments, terminal)
-    finally:
-        app.close()
+    with open_app(arguments) as app, _alone(app, arguments.name):
+        return _driven(app, arguments, terminal)
 
 
 def _alone(app: App, name: str) -> AbstractContextManager[int]:
@@ -73,7 +67,8 @@ def _alone(app: App, name: str) -> AbstractContextManager[int]:
     return locked_file(app.root / ".aop" / "locks" / f"gated-{name}.lock", wait_seconds=0.0, refusal=busy)
 
 
-def _driven(app: App, settings: Settings, arguments: argparse.Namespace, terminal: Terminal) -> int:
+def _driven(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int:
+    settings = app.settings
     wish = ProviderPreference(
         provider=arguments.agent_provider, model=arguments.agent_model, config_env=arguments.provider_config_env
     )
@@ -90,7 +85,7 @@ def _driven(app: App, settings: Settings, arguments: argparse.Namespace, termina
     told = ToldGateway(app.gateway, tell)
     started = told.call(app.person, "gated.start", {"feature_id": arguments.name, "master_plan": arguments.plan})
     if started.error is not None:
-        return terminal.refuse(started.error, started.evidence)
+        raise CallRefused(started.error, started.evidence)
     if started.data["plan_problem"]:
         terminal.say(started.data["plan_problem"])
     signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
-from pathlib import Path
 
 from aop.cli.shell.exits import Exit
+from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
-from aop.wiring.build import Settings, build
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,13 +16,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Note it in the record, where every supervisor looks before a turn and before a gate."""
-    app = build(Path(arguments.repo), Settings.from_env(os.environ))
-    try:
-        answer = app.gateway.call(app.person, "run.pause", {"feature_id": arguments.feature})
-    finally:
-        app.close()
-    if answer.error is not None:
-        return terminal.refuse(answer.error, answer.evidence)
+    with open_app(arguments) as app:
+        answer = call_tool(app, "run.pause", {"feature_id": arguments.feature})
     if terminal.json:
         terminal.object(answer.as_json())
     else:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import os
-from pathlib import Path
 
 from aop.adapters.machine.supervisor_lease import LeaseHolder
 from aop.cli.run.supervision.live import running_supervisor
 from aop.cli.run.supervision.supervise import agents_before, order_of, supervised, supervising_arguments
 from aop.cli.shell.exits import Exit
+from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import SupervisorRunning
 from aop.kernel.gateway.calls import Envelope
 from aop.kernel.record.documents.runs import Pause
-from aop.wiring.build import Settings, build
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,19 +23,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Take pauses back; supervise what is left over, unless a supervisor does that already."""
-    settings = Settings.from_env(os.environ)
-    app = build(Path(arguments.repo), settings)
-    try:
+    with open_app(arguments) as app:
         holder = running_supervisor(app)
-        order = order_of(app, settings, arguments, before=agents_before(app)) if holder is None else None
-        answer = app.gateway.call(app.person, "run.resume", {"feature_id": arguments.feature})
-        if answer.error is not None:
-            return terminal.refuse(answer.error, answer.evidence)
+        order = order_of(app, app.settings, arguments, before=agents_before(app)) if holder is None else None
+        answer = call_tool(app, "run.resume", {"feature_id": arguments.feature})
         if order is not None:
-            return supervised(app, settings, order, arguments, terminal)
+            return supervised(app, app.settings, order, arguments, terminal)
         return _goes_on(holder, answer, terminal)
-    finally:
-        app.close()
 
 
 def _goes_on(holder: LeaseHolder | None, answer: Envelope, terminal: Terminal) -> int:

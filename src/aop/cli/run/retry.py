@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import os
-from pathlib import Path
 
 from aop.cli.run.supervision.live import await_taken, running_supervisor
 from aop.cli.run.supervision.supervise import agents_before, order_of, supervised, supervising_arguments
 from aop.cli.shell.exits import Exit
+from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.kernel.gateway.calls import Envelope
-from aop.wiring.build import App, Settings, build
+from aop.wiring.build import App
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,24 +21,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Hand it to the supervisor that is running, or supervise it."""
-    settings = Settings.from_env(os.environ)
-    app = build(Path(arguments.repo), settings)
-    try:
+    with open_app(arguments) as app:
         if running_supervisor(app) is not None:
             return _handed_over(app, arguments.feature, terminal)
-        order = order_of(app, settings, arguments, before=agents_before(app))
-        answer = _retried(app, arguments.feature)
-        if answer.error is not None:
-            return terminal.refuse(answer.error, answer.evidence)
-        return supervised(app, settings, order, arguments, terminal)
-    finally:
-        app.close()
+        order = order_of(app, app.settings, arguments, before=agents_before(app))
+        _retried(app, arguments.feature)
+        return supervised(app, app.settings, order, arguments, terminal)
 
 
 def _handed_over(app: App, feature: str, terminal: Terminal) -> int:
     answer = _retried(app, feature)
-    if answer.error is not None:
-        return terminal.refuse(answer.error, answer.evidence)
     await_taken(app, [feature])
     if terminal.json:
         terminal.object(answer.as_json())
@@ -50,4 +41,4 @@ def _handed_over(app: App, feature: str, terminal: Terminal) -> int:
 
 
 def _retried(app: App, feature: str) -> Envelope:
-    return app.gateway.call(app.person, "feature.retry", {"feature_id": feature})
+    return call_tool(app, "feature.retry", {"feature_id": feature})

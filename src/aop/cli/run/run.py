@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import os
-from pathlib import Path
 
 import msgspec
 
 from aop.cli.run.supervision.specs import place_specs, read_specs, spec_arguments
 from aop.cli.run.supervision.supervise import Order, order_of, supervised, supervising_arguments
 from aop.cli.shell.exits import Exit
+from aop.cli.shell.repository import open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import Json
-from aop.wiring.build import Settings, build
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,16 +23,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Check everything, take the lease, put the specs in their place, and supervise."""
-    settings = Settings.from_env(os.environ)
-    app = build(Path(arguments.repo), settings)
-    try:
+    with open_app(arguments) as app:
         intake = read_specs(app, arguments)
-        order = order_of(app, settings, arguments, intake.features, intake.depends_on)
+        order = order_of(app, app.settings, arguments, intake.features, intake.depends_on)
         if arguments.dry_run:
             return _told(order, terminal)
-        return supervised(app, settings, order, arguments, terminal, before=lambda: place_specs(app, intake))
-    finally:
-        app.close()
+        return supervised(app, app.settings, order, arguments, terminal, before=lambda: place_specs(app, intake))
 
 
 def _told(order: Order, terminal: Terminal) -> int:

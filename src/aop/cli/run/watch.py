@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Mapping
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,12 +12,13 @@ from msgspec import Struct
 
 from aop.cli.run.supervision.live import running_supervisor
 from aop.cli.shell.exits import Exit
+from aop.cli.shell.repository import open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.ids import FeatureId
 from aop.core.text.counts import count
 from aop.core.text.visible import visible
 from aop.kernel.record.documents.usage import Spending
-from aop.wiring.build import App, Settings, build
+from aop.wiring.build import App
 
 LOOK_AGAIN_SECONDS = 0.3
 
@@ -45,14 +44,12 @@ def arguments(_parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Watch until the run ends, or the watcher is told to."""
-    app = build(Path(arguments.repo), Settings.from_env(os.environ))
-    try:
-        return _watch(app, terminal)
-    except KeyboardInterrupt:
-        terminal.say("aop: the run goes on; you watch no more.")
-        return Exit.OK
-    finally:
-        app.close()
+    with open_app(arguments) as app:
+        try:
+            return _watch(app, terminal)
+        except KeyboardInterrupt:
+            terminal.say("aop: the run goes on; you watch no more.")
+            return Exit.OK
 
 
 def _watch(app: App, terminal: Terminal) -> int:

@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from io import StringIO, TextIOWrapper
-from typing import TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from aop.cli.shell.exits import Exit, exit_of
 from aop.core.errors import InvalidCliArgs, Json, Refusal
 
+if TYPE_CHECKING:  # `aop --help` needs no kernel
+    from aop.kernel.gateway.calls import Envelope
+
 
 class OutputLost(Exception):
     """What the command is for could not be printed: the disk is full, or the file is closed."""
+
+
+class CallRefused(Exception):
+    """A tool refused a call, and the command ends with that refusal."""
+
+    def __init__(self, error: Mapping[str, Json], evidence: Mapping[str, Json]) -> None:
+        super().__init__(str(error["message"]))
+        self.error = error
+        self.evidence = evidence
 
 
 class Terminal:
@@ -65,6 +77,14 @@ class Terminal:
         from aop.core.text.json import canonical_json
 
         self._print_json(canonical_json(value) + b"\n")
+
+    def answer(self, envelope: Envelope, show: Callable[[Any], None]) -> Exit:
+        """Print a tool's answer: all of it as JSON, or what `show` prints of its data."""
+        if self.json:
+            self.object(envelope.as_json())
+        else:
+            show(envelope.data)
+        return Exit.OK
 
     def refuse(self, error: Mapping[str, Json], evidence: Mapping[str, Json]) -> Exit:
         """Print a refusal, and return its exit code."""

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
@@ -20,6 +19,7 @@ from aop.adapters.processes.orphans import end_children
 from aop.cli.run.supervision.report import FeatureCounts, exit_code, report, show
 from aop.cli.run.supervision.signals import Stopping, stop_on_signals
 from aop.cli.shell.exits import Exit
+from aop.cli.shell.repository import open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import InvalidCliArgs
 from aop.core.ids import FeatureId
@@ -34,7 +34,7 @@ from aop.supervisor.providers import NOBODY, ProviderPreference, choices
 from aop.supervisor.specs.features import WantedFeature
 from aop.supervisor.supervisor import NO_DEPENDENCIES
 from aop.supervisor.workers import ProviderChoice
-from aop.wiring.build import SPAN_ENDPOINTS, App, Settings, agent_staff, build, build_notifications, build_supervision
+from aop.wiring.build import SPAN_ENDPOINTS, App, Settings, agent_staff, build_notifications, build_supervision
 
 LEASE = ".aop/supervisor.lock"
 STOPPED = "aop: stopped. `aop resume` goes on where it was."
@@ -120,12 +120,8 @@ def supervised(
 
 
 def _in_child(arguments: argparse.Namespace, order: Order, lease: SupervisorLease, ready: Callable[[], None]) -> int:
-    settings = Settings.from_env(os.environ)
-    app = build(Path(arguments.repo), settings)
-    try:
-        return _supervise(app, settings, order, lease, Terminal(json=False), ready=ready, until="ended")
-    finally:
-        app.close()
+    with open_app(arguments) as app:
+        return _supervise(app, app.settings, order, lease, Terminal(json=False), ready=ready, until="ended")
 
 
 def _supervise(
