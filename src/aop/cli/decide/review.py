@@ -14,11 +14,9 @@ from aop.adapters.files.user_files import put_file
 from aop.adapters.machine.pager import page
 from aop.cli.decide.review_text import review_text
 from aop.cli.shell.exits import Exit
-from aop.cli.shell.repository import call_tool, open_app
+from aop.cli.shell.feature_review import read_review
+from aop.cli.shell.repository import open_app
 from aop.cli.shell.terminal import Terminal
-from aop.core.errors import VersionConflict
-from aop.kernel.tools.report.review import DiffBundle, FeatureSummary
-from aop.web.review_page import review_page
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,26 +32,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Show the feature; nothing is changed."""
-    which = {"feature_id": arguments.feature}
     with open_app(arguments) as app:
-        found = {
-            "summary": call_tool(app, "report.feature_summary", which).data,
-            "bundle": call_tool(app, "repo.diff_bundle", which).data,
-        }
-    summary, bundle = msgspec.convert(found["summary"], FeatureSummary), msgspec.convert(found["bundle"], DiffBundle)
-    if summary.state.version != bundle.version:
-        what = f"The feature `{bundle.feature_id}` was changed while it was read; it"
-        raise VersionConflict(what, expected=summary.state.version, current=bundle.version)
+        review = read_review(app, arguments.feature)
     if arguments.html is not None:
-        put_file(
-            arguments.html, review_page(summary, bundle).encode(errors="backslashreplace"), replace=arguments.force
-        )
+        put_file(arguments.html, review.page(), replace=arguments.force)
     if terminal.json:
-        terminal.object({"ok": True, "data": found})
+        terminal.object({"ok": True, "data": msgspec.to_builtins(review)})
     elif arguments.html is not None:
         terminal.text(str(arguments.html))
     else:
-        _show(review_text(summary, bundle, colour=_is_coloured(arguments.color, os.environ)), arguments, terminal)
+        colour = _is_coloured(arguments.color, os.environ)
+        _show(review_text(review.summary, review.bundle, colour=colour), arguments, terminal)
     return Exit.OK
 
 

@@ -8,10 +8,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import InvalidCliArgs, Json
+from aop.core.ids import FeatureId
+from aop.core.text.json import pretty_json
 from aop.wiring.build import App
 
 
@@ -60,14 +64,11 @@ def _anchor(text: str) -> dict[str, Json]:
 
 
 def _bundle(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int:
-    from aop.adapters.files.archives import put_files
-    from aop.cli.history.evidence_bundle import bundle_of
+    from aop.adapters.files.archives import put_files, with_sums
 
     if arguments.feature is None:
         raise InvalidCliArgs("`aop evidence bundle` needs a feature.", hint="`aop status` lists them.")
-    files = bundle_of(app, arguments.feature)
-    if not isinstance(files, dict):
-        return terminal.refuse(files.error or {}, files.evidence)
+    files = with_sums(_bundle_files(app, FeatureId(arguments.feature)))
     name = f"{arguments.feature}-evidence"
     path = arguments.output or Path(f"{name}.tar.gz")
     put_files(path, files, folder=name)
@@ -77,3 +78,16 @@ def _bundle(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int:
         terminal.say(f"Packed {len(files)} files.")
         terminal.text(str(path))
     return Exit.OK
+
+
+def _bundle_files(app: App, feature: FeatureId) -> dict[str, bytes]:
+    from aop.cli.shell.feature_review import read_review
+    from aop.kernel.gates.evidence_bundle import evidence_files
+
+    review = read_review(app, feature)
+    reports = {
+        "summary.json": pretty_json(msgspec.to_builtins(review.summary)),
+        "verified.json": pretty_json(call_tool(app, "evidence.verify", {"feature_id": feature}).data),
+        "review.html": review.page(),
+    }
+    return evidence_files(app.gateway.kernel, feature, review.bundle.version, reports)
