@@ -6,8 +6,10 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from aop.adapters.git.process.discovery import FoundCheckout, find_checkout
+from aop.adapters.git.process.discovery import FoundCheckout, _plain_checkout, find_checkout
 from aop.adapters.git.process.program import GitProgram
 from aop.core.errors import NotARepository
 from tests.world import git, make_repository
@@ -100,3 +102,35 @@ def test_a_repository_that_is_not_plain_is_found_with_git(tmp_path: Path) -> Non
 def test_a_linked_worktree_leads_to_the_repository_that_it_belongs_to(root: Path, tmp_path: Path) -> None:
     git(root, "worktree", "add", "-q", "--detach", str(tmp_path / "linked"))
     assert find_checkout(GitProgram(os.environ), tmp_path / "linked") == found(root)
+
+
+CONFIG_LINES = st.sampled_from(
+    [
+        *("[core]", "[Core]", '[core "x"]', "[user]", "[extensions]", "[include]", "[core] bare = true", "# note"),
+        *(
+            "\tbare",
+            "bare=true",
+            "Bare = False",
+            "bare = 0",
+            "bare = fal\\",
+            "se",
+            'bare = "true"',
+            "bare = false # no",
+        ),
+        *("repositoryformatversion = 1", "repositoryformatversion = 9", "worktree = ..", "objectformat = sha256"),
+        *("path = other", "name = Ada; no", "", "= 3", "[broken", "bare = false # no"),
+    ]
+)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(lines=st.lists(CONFIG_LINES, max_size=4))
+def test_what_is_found_without_git_is_what_git_finds(root: Path, lines: list[str]) -> None:
+    config = root / ".git/config"
+    before = config.read_text()
+    config.write_text(before + "\n".join(lines) + "\n")
+    plain = _plain_checkout(root / "src")
+    if plain is not None:
+        answer = git(root / "src", "rev-parse", "--show-toplevel", "--absolute-git-dir", "--show-object-format")
+        assert [str(plain.root), str(plain.git_dir), plain.object_format] == answer.splitlines()
+    config.write_text(before)

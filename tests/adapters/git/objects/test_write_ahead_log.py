@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from aop.adapters.git.objects.loose import LooseObjects, id_of, object_bytes
 from aop.adapters.git.objects.write_ahead_log import CAPACITY, LARGEST, ObjectLog
@@ -154,6 +156,28 @@ def test_flushed_files_are_gone_from_the_log(root: Path) -> None:
     assert ObjectLog(root, lambda: "second").lost() == {}
     objects.write(blobs(b"three"))
     assert list(ObjectLog(root, lambda: "second").lost()) == list(blobs(b"three"))
+
+
+@given(
+    batches=st.lists(st.tuples(st.booleans(), st.binary(max_size=60)), min_size=1, max_size=8),
+    torn_at=st.integers(min_value=0, max_value=1200),
+)
+def test_cut_off_anywhere_the_log_has_the_batches_that_were_flushed_before_as_plain_files_would(
+    tmp_path_factory: pytest.TempPathFactory, batches: list[tuple[bool, bytes]], torn_at: int
+) -> None:
+    root = tmp_path_factory.mktemp("log")
+    logs = ObjectLog(root, lambda: "first"), ObjectLog(root, lambda: "first")
+    path, flushed, ends = root / ".aop/objects.log", dict[str, bytes](), list[int]()
+    for number, (by_other, content) in enumerate(batches):
+        with logs[by_other].holding({f"file{number}": content}, list):
+            flushed[f"file{number}"] = content
+        ends.append(len(path.read_bytes().rstrip(b"\0")))
+    with open(path, "r+b") as file:
+        file.seek(torn_at)
+        file.write(b"\xff" * (CAPACITY - torn_at))
+    assert ObjectLog(root, lambda: "second").lost() == {
+        name: content for (name, content), end in zip(flushed.items(), ends, strict=True) if end <= torn_at
+    }
 
 
 @pytest.mark.hostile("G11")

@@ -7,9 +7,12 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from aop.adapters.git.repository import Repository, open_repository
 from aop.core.ids import TreeId
@@ -196,6 +199,49 @@ def test_whatever_is_changed_in_a_watched_worktree_is_seen_and_undone(
     assert seen == seen_anew(repository, tree)
     repository.discard_strays(ALICE, tree)
     assert {path: text for path, text in files_in(folder).items() if not path.startswith("build/")} == FILES
+    assert repository.status(ALICE, tree) == seen_anew(repository, tree) == CLEAN
+
+
+PLACES = st.sampled_from(["README.md", "src", "src/a.txt", "src/deep/b.txt", "src/c.txt", "more", "more/d.log"])
+ACTIONS = st.sampled_from(["write", "same", "remove", "move", "link", "executable", "folder"])
+
+
+def act(folder: Path, action: str, path: str, other: str) -> None:
+    """Do one thing to a worktree; what the file system does not allow is left alone."""
+    place = folder / path
+    with suppress(OSError):
+        if action == "write":
+            place.write_text("other\n")
+        elif action == "same":
+            place.write_text(FILES.get(path, "same\n"))
+        elif action == "remove":
+            shutil.rmtree(place) if place.is_dir() and not place.is_symlink() else place.unlink()
+        elif action == "move":
+            place.rename(folder / other)
+        elif action == "link":
+            place.symlink_to(other)
+        elif action == "executable":
+            place.chmod(0o755)
+        else:
+            place.mkdir()
+
+
+@pytest.mark.slow
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rounds=st.lists(st.lists(st.tuples(ACTIONS, PLACES, PLACES), min_size=1, max_size=4), min_size=1, max_size=2))
+def test_whatever_is_done_a_watched_worktree_is_seen_as_by_a_process_that_comes_anew(
+    repository: Repository, folder: Path, rounds: list[list[tuple[str, str, str]]]
+) -> None:
+    tree = base_tree(repository)
+    for actions in rounds:
+        for action in actions:
+            act(folder, *action)
+        assert repository.status(ALICE, tree) == seen_anew(repository, tree)
+    repository.discard_strays(ALICE, tree)
+    for ignored in ("build", "more"):
+        shutil.rmtree(folder / ignored, ignore_errors=True)
+    for _ in range(3):
+        repository.clear_strays(ALICE, tree)
     assert repository.status(ALICE, tree) == seen_anew(repository, tree) == CLEAN
 
 
