@@ -16,7 +16,7 @@ from anyio.from_thread import start_blocking_portal
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from aop.mcpserver.door import Door
+from aop.mcpserver.tool_server import ToolServer
 from bench.bare import NOTHING, bare_server
 from bench.effort import Effort
 from bench.measurements import Act, Budget, Measurement, in_turns
@@ -57,8 +57,8 @@ Pair = tuple[AbstractContextManager[Connection], AbstractContextManager[Connecti
 
 
 def _in_memory(scene: Scene) -> Pair:
-    door = Door(scene.app.gateway, lambda: scene.app.person, lambda line: print(line, file=sys.stderr))
-    return _connected(door.server()), _connected(bare_server())
+    server = ToolServer(scene.app.gateway, lambda: scene.app.person, lambda line: print(line, file=sys.stderr))
+    return _connected(server.mcp_server()), _connected(bare_server())
 
 
 def _over_stdio(scene: Scene) -> Pair:

@@ -32,8 +32,8 @@ from mcp_types import (
 from aop.adapters.machine.sockets import LOOPBACK, loopback_socket
 from aop.core.roles import Role
 from aop.kernel.gateway.principals import Principal
-from aop.mcpserver.door import Door
 from aop.mcpserver.http import PATH, mcp_app
+from aop.mcpserver.tool_server import ToolServer
 from tests.world import World, make_repository
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()
@@ -133,13 +133,13 @@ def main() -> None:
         world = World(make_repository(Path(folder) / "repo"))
         world.init("one")
         fixed = Principal(role=Role.ORCHESTRATOR, actor="orchestrator:conformance")
-        door = Door(world.app.gateway, lambda: fixed, lambda line: print(line, file=sys.stderr))
+        server = ToolServer(world.app.gateway, lambda: fixed, lambda line: print(line, file=sys.stderr))
         origin = f"http://{LOOPBACK}:{listening.getsockname()[1]}"
-        app = mcp_app(with_fixtures(door.server()), origin)
+        app = mcp_app(with_fixtures(server.mcp_server()), origin)
         sys.stdout.write(f"{origin}{PATH}\n")
         sys.stdout.flush()
         uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False)).run(sockets=[listening])
-        door.close()
+        server.close()
         world.close()
 
 

@@ -1,4 +1,4 @@
-"""Many clients over HTTP on this machine, each request with a token of its own."""
+"""HTTP transport: many clients on this machine, each request with its own token."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from aop.kernel.gateway.calls import refused
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.gateway.principals import Principal
 from aop.kernel.gateway.tokens import Tokens
-from aop.mcpserver.door import Door
+from aop.mcpserver.tool_server import ToolServer
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -37,7 +37,7 @@ PATH = "/mcp"
 LARGEST_BODY = 4 * 1024 * 1024
 SECONDS_FOR_STREAMS_TO_CLOSE = 2
 PRINCIPAL = "aop/principal"
-"""Under which name of its claims the SDK carries whom a token stands for."""
+"""The claim of the SDK's access token that holds our principal."""
 
 Announce = Callable[[str], None]
 
@@ -51,29 +51,29 @@ def serve_http(
     log: Callable[[str], None],
     routes: Sequence[Route] = (),
 ) -> None:
-    """Serve until a signal comes; then take no new calls, and let those that are running come to their end.
+    """Serve until a signal arrives, then refuse new calls and finish the running ones.
 
-    Routes that are handed in are served beside the tools, and say themselves who may come in.
+    Additional routes authenticate their requests themselves.
     """
     origin = f"http://{LOOPBACK}:{listening.getsockname()[1]}"
-    door = Door(gateway, caller_of_request, log)
-    serving = Serving(door, tokens, origin, announce, routes)
+    tools = ToolServer(gateway, caller_of_request, log)
+    serving = HttpServer(tools, tokens, origin, announce, routes)
     try:
-        asyncio.run(serving.until_signalled(listening))
+        asyncio.run(serving.serve_until_signal(listening))
     finally:
-        door.close()
+        tools.close()
 
 
-class Serving:
-    """One door, served under one origin until it is stopped."""
+class HttpServer:
+    """Serves one tool server under one origin."""
 
     def __init__(
-        self, door: Door, tokens: Tokens, origin: str, announce: Announce, routes: Sequence[Route] = ()
+        self, tools: ToolServer, tokens: Tokens, origin: str, announce: Announce, routes: Sequence[Route] = ()
     ) -> None:
-        self._doorway = Doorway(_app(door, tokens, origin, routes), tokens)
-        self._server = _Server(
+        self._app = DrainingApp(_asgi_app(tools, tokens, origin, routes), tokens)
+        self._server = _UvicornServer(
             uvicorn.Config(
-                self._doorway,
+                self._app,
                 log_config=None,
                 access_log=False,
                 server_header=False,
@@ -84,28 +84,28 @@ class Serving:
         self._announce = announce
         self._origin = origin
 
-    async def until_signalled(self, listening: Listening) -> None:
-        """Serve until a signal comes; this is the main thread's."""
+    async def serve_until_signal(self, listening: Listening) -> None:
+        """Serve until a signal arrives; only in the main thread."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self.stop)
-        await self.until_stopped(listening)
+        await self.serve_until_stopped(listening)
 
-    async def until_stopped(self, listening: Listening) -> None:
-        """Serve until somebody says `stop`, and let the calls that are inside come to their end."""
+    async def serve_until_stopped(self, listening: Listening) -> None:
+        """Serve until `stop` is called, then finish the running calls."""
         self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
         serving = asyncio.create_task(self._server.serve(sockets=[listening]))
         serving.add_done_callback(lambda _: self._stopping.set())
         await self._stopping.wait()
         for number in (signal.SIGINT, signal.SIGTERM):
-            # Who signals twice does not want to wait; the record survives that too.
+            # A second signal ends the process at once; the record survives that.
             self._loop.remove_signal_handler(number)
-        await self._doorway.emptied()
+        await self._app.drain()
         self._server.handle_exit(signal.SIGTERM, None)
         await serving
 
     def stop(self) -> None:
-        """End it, from any thread."""
+        """Stop the server; from any thread."""
         self._loop.call_soon_threadsafe(self._stopping.set)
 
     def _is_ready(self) -> None:
@@ -113,7 +113,7 @@ class Serving:
 
 
 def caller_of_request() -> Principal:
-    """Return whom the token of the request that is being answered stands for."""
+    """Return the principal of the current request's token."""
     access = get_access_token()
     principal = None if access is None else (access.claims or {}).get(PRINCIPAL)
     if not isinstance(principal, Principal):
@@ -121,10 +121,10 @@ def caller_of_request() -> Principal:
     return principal
 
 
-def _app(door: Door, tokens: Tokens, origin: str, routes: Sequence[Route]) -> ASGIApp:
+def _asgi_app(tools: ToolServer, tokens: Tokens, origin: str, routes: Sequence[Route]) -> ASGIApp:
     url = AnyHttpUrl(origin + PATH)
     return mcp_app(
-        door.server(),
+        tools.mcp_server(),
         origin,
         auth=AuthSettings(issuer_url=AnyHttpUrl(origin), resource_server_url=url, validate_token_resource=True),
         token_verifier=_Verifier(tokens, str(url)),
@@ -133,11 +133,11 @@ def _app(door: Door, tokens: Tokens, origin: str, routes: Sequence[Route]) -> AS
 
 
 def mcp_app(server: Server[Any], origin: str, **options: Any) -> ASGIApp:
-    """Return an MCP server as an application that is reached under this origin alone, by whatever name of it."""
+    """Return an MCP server as an ASGI application that accepts only this origin."""
     origins = [origin, origin.replace(LOOPBACK, "localhost")]
     return server.streamable_http_app(
         streamable_http_path=PATH,
-        # No session: what a request may do depends on its own token and on nothing that came before.
+        # No sessions: the rights of a request depend on its own token only.
         stateless_http=True,
         max_request_body_size=LARGEST_BODY,
         transport_security=TransportSecuritySettings(
@@ -161,7 +161,7 @@ class _Verifier:
         self._resource = resource
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """Return what the SDK wants to know of a token whose audience is this repository."""
+        """Return the SDK's access token for one of our tokens, or None."""
         try:
             principal = self._tokens.principal(token)
         except TokenInvalid:
@@ -176,43 +176,43 @@ class _Verifier:
         )
 
 
-class Doorway:
-    """Counts the calls inside, lets no new ones in once it is closing, and says in our own words who has no token."""
+class DrainingApp:
+    """Counts the running calls, refuses new ones while it drains, and words the refusal of a request without token."""
 
     def __init__(self, app: ASGIApp, tokens: Tokens) -> None:
         self._app = app
         self._tokens = tokens
-        self._inside = 0
-        self._closing = False
+        self._running = 0
+        self._draining = False
         self._empty = asyncio.Event()
 
-    async def emptied(self) -> None:
-        """Close, and return when the last call has its answer."""
-        self._closing = True
-        if self._inside:
+    async def drain(self) -> None:
+        """Refuse new calls, and return when the last running call is answered."""
+        self._draining = True
+        if self._running:
             await self._empty.wait()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        # A GET that waits for news is no call.
+        # A GET that waits for events is not a call.
         if scope["type"] != "http" or scope["method"] != "POST":
             await self._app(scope, receive, send)
             return
-        if self._closing:
-            await _answer(ServerStopping("The server is stopping."), 503)(scope, receive, send)
+        if self._draining:
+            await _stopping_response()(scope, receive, send)
             return
-        self._inside += 1
+        self._running += 1
         try:
-            inside = _Unauthorized(self._tokens, scope, send) if scope["path"] == PATH else send
-            await self._app(scope, receive, inside)
+            answered = _Unauthorized(self._tokens, scope, send) if scope["path"] == PATH else send
+            await self._app(scope, receive, answered)
         finally:
-            self._inside -= 1
-            if self._closing and not self._inside:
+            self._running -= 1
+            if self._draining and not self._running:
                 self._empty.set()
 
 
 class _Unauthorized:
-    """Sends a response on; the body of a 401 is replaced by the refusal that every door gives."""
+    """Forwards a response; the body of a 401 becomes our own refusal."""
 
     def __init__(self, tokens: Tokens, scope: Scope, send: Send) -> None:
         self._tokens = tokens
@@ -237,26 +237,27 @@ class _Unauthorized:
                 self._tokens.principal(token)
         except TokenInvalid as refusal:
             return refusal
-        return TokenInvalid("The request has no token: it comes in the header `Authorization: Bearer TOKEN`.")
+        return TokenInvalid("The request has no token. Send it in the header `Authorization: Bearer TOKEN`.")
 
 
-def _answer(refusal: ServerStopping, status: int) -> Response:
-    return JSONResponse(refused(refusal).as_json(), status, {"retry-after": "5"})
+def _stopping_response() -> Response:
+    refusal = ServerStopping("The server is stopping.")
+    return JSONResponse(refused(refusal).as_json(), 503, {"retry-after": "5"})
 
 
-class _Server(uvicorn.Server):
-    """Says when it is ready, and leaves signals to whoever started it."""
+class _UvicornServer(uvicorn.Server):
+    """Reports when it is ready, and leaves signals to its caller."""
 
     def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._ready = ready
 
     async def startup(self, sockets: list[Any] | None = None) -> None:
-        """Listen, then say so."""
+        """Listen, then report it."""
         await super().startup(sockets)
         self._ready()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Do nothing: a signal first lets the running calls end."""
+        """Do nothing: on a signal the running calls end first."""
         yield

@@ -1,4 +1,4 @@
-"""How a row of the catalogue looks to an MCP client: its names, its schemas, its hints."""
+"""Tool listing: rows of the catalogue as MCP tools, with names, schemas and hints."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OPERATION_ID = "operation_id"
 
 
 def names_by_alias(names: Iterable[str]) -> Mapping[str, str]:
-    """Return the tool for every name that a client may use: its own, and one without dots for hosts that refuse them.
+    """Return the tool for each accepted name: its own, and one without dots for hosts that refuse dots.
 
     Raises: Fault if two tools would share a name, or one is too long for a host.
     """
@@ -25,16 +25,16 @@ def names_by_alias(names: Iterable[str]) -> Mapping[str, str]:
     for name in names:
         for spelling in {name, name.replace(".", "_")}:
             if spelling in found or len(spelling) > LONGEST_NAME:
-                raise Fault(f"The tool name `{name}` is taken already, or is longer than {LONGEST_NAME} characters.")
+                raise Fault(f"The tool name `{name}` is used twice, or is longer than {LONGEST_NAME} characters.")
             found[spelling] = name
     return found
 
 
 ALWAYS_LOADED = {"anthropic/alwaysLoad": True}
-"""For hosts that hide tools until they are searched for: an agent that is led by its tools has to see them."""
+"""Shows the tools in hosts that otherwise hide them until a search."""
 
 
-def published(tool: Tool) -> McpTool:
+def mcp_tool(tool: Tool) -> McpTool:
     """Return a tool as `tools/list` shows it."""
     taken, answered = tool_schemas(tool)
     return McpTool(

@@ -187,13 +187,13 @@ def open_door(
 
     if not needs_mcp_server(choices, settings.environ):
         return nullcontext("")
-    from aop.mcpserver.in_background import served_beside
+    from aop.mcpserver.in_background import served_in_background
 
     kernel = app.gateway.kernel
     why = kernel.processes.why_ports_stay_open(kernel.config().policy.execution.sandbox)
     if why:
         log(f"aop: agents are not kept to the two ports that they need, and reach what you reach: {why}.")
-    return served_beside(app.gateway, app.tokens, log)
+    return served_in_background(app.gateway, app.tokens, log)
 
 
 def _tell_of_missing_spans(app: App, settings: Settings, terminal: Terminal) -> None:

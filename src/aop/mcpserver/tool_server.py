@@ -1,4 +1,4 @@
-"""The MCP server on top of the gateway: who asks for what, and the answer in a form that every host understands."""
+"""Tool server: the gateway's tools as an MCP server, for any transport."""
 
 from __future__ import annotations
 
@@ -32,43 +32,44 @@ from aop.kernel.gateway.calls import Envelope, refused
 from aop.kernel.gateway.gateway import Asked, Gateway
 from aop.kernel.gateway.principals import Principal
 from aop.mcpserver.brief_calls import BriefCalls
-from aop.mcpserver.tool_listing import OPERATION_ID, names_by_alias, published
+from aop.mcpserver.tool_listing import OPERATION_ID, mcp_tool, names_by_alias
 from aop.wiring.build import make_ready_for_threads
 
 CALLS_AT_ONCE = 64
-"""Threads, each with a connection to the record. A gate run holds one for as long as it lasts."""
+"""Threads, each with a connection to the record. A gate run occupies one until it ends."""
 
 META_OPERATION_ID = "aop/operation_id"
 META_ERROR = "aop/error"
 
 HOST_ARGUMENTS = frozenset({"wait_for_previous"})
-"""What a host adds to every call without asking the tool (Gemini CLI)."""
+"""Arguments that a host adds to every call (Gemini CLI)."""
 
 INSTRUCTIONS = (
-    "AOP decides what of your work counts. A call that is refused changed nothing: its text says why and what to do "
-    "next. Give a call that may take long an `operation_id`; if you lose its answer, send the same call again with it."
+    "AOP checks your work and decides what is merged. A refused call changed nothing: its text gives the reason and "
+    "the next step. Pass an `operation_id` with a call that may take long; if you lose its answer, repeat the call "
+    "with the same id."
 )
 
 Context = ServerRequestContext[Any, Any]
 T = TypeVar("T")
 
 
-class Door:
-    """One gateway, served to MCP clients."""
+class ToolServer:
+    """Serves the tools of one gateway to MCP clients."""
 
     def __init__(self, gateway: Gateway, identify: Callable[[], Principal], log: Callable[[str], None]) -> None:
-        """`identify` says who sent the request that is being answered; it raises `TokenInvalid`."""
+        """`identify` returns the sender of the current request, or raises `TokenInvalid`."""
         self._gateway = gateway
         self._identify = identify
         self._log = log
         make_ready_for_threads()
         self._names = names_by_alias(gateway.tools)
-        self._published = cache(lambda name: published(gateway.tools[name]))
+        self._mcp_tool = cache(lambda name: mcp_tool(gateway.tools[name]))
         self._threads = ThreadPoolExecutor(CALLS_AT_ONCE, thread_name_prefix="call")
-        self._brief = BriefCalls(self._all_whole)
+        self._brief = BriefCalls(self._answer_together)
 
-    def server(self) -> Server[Any]:
-        """Return the server, for any transport."""
+    def mcp_server(self) -> Server[Any]:
+        """Return the server that a transport runs."""
         return Server(
             "aop",
             version=VERSION,
@@ -76,30 +77,30 @@ class Door:
             instructions=INSTRUCTIONS,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
-            # Asked for at each call, for arguments that a schema wants in a header too; none of ours does.
+            # The SDK looks here for arguments that belong in a header too; no tool of ours has any.
             get_tool_input_schema=lambda _name: None,
-            # What is listed depends on who asks: nobody may keep it for somebody else.
+            # The list depends on the caller, so a shared cache must not store it.
             cache_hints={"tools/list": CacheHint(ttl_ms=0, scope="private")},
         )
 
     def close(self) -> None:
-        """Let the calls that are running come to their end, whether or not somebody still waits for their answer."""
+        """Finish the running calls, also those whose client has gone."""
         self._threads.shutdown(wait=True)
         self._brief.close()
 
     async def _list_tools(self, _context: Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
         try:
-            return ListToolsResult(tools=await self._in_thread(self._listed, self._whole(self._identify)))
+            return ListToolsResult(tools=await self._in_thread(self._tools_for, self._log_faults(self._identify)))
         except Refusal as refusal:
             answer = refused(refusal).as_json()
             raise MCPError(INTERNAL_ERROR, f"{refusal.code}: {refusal.message}", answer) from refusal
 
-    def _listed(self, principal: Principal) -> list[Tool]:
-        return [self._published(tool.name) for tool in self._gateway.tools_for(principal)]
+    def _tools_for(self, principal: Principal) -> list[Tool]:
+        return [self._mcp_tool(tool.name) for tool in self._gateway.tools_for(principal)]
 
     async def _call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
         try:
-            asked = self._asked(context, params)
+            asked = self._gateway_call(context, params)
             tool = self._gateway.tools.get(asked.tool)
             if tool is not None and tool.brief:
                 return as_result(await self._brief.answer(asked))
@@ -107,19 +108,19 @@ class Door:
         except Refusal as refusal:
             return as_result(refused(refusal))
 
-    def _asked(self, context: Context, params: CallToolRequestParams) -> Asked:
-        """Return what a client asks for, in the gateway's words.
+    def _gateway_call(self, context: Context, params: CallToolRequestParams) -> Asked:
+        """Translate a client's request into a call of the gateway.
 
         Raises: TokenInvalid, InvalidArguments.
         """
-        principal = self._whole(self._identify)
+        principal = self._log_faults(self._identify)
         name = self._names.get(params.name, params.name)
         tool = self._gateway.tools.get(name)
         arguments = {key: value for key, value in (params.arguments or {}).items() if key not in HOST_ARGUMENTS}
         given = [(context.meta or {}).get(META_OPERATION_ID)]
         if tool is not None and tool.mutates:
             given.append(arguments.pop(OPERATION_ID, None))
-        own_id = _the_one(given)
+        own_id = _single_operation_id(given)
         return Asked(
             principal=principal,
             tool=name,
@@ -136,32 +137,32 @@ class Door:
             try:
                 outcome = await self._in_thread(do, asked.principal, asked.tool, asked.arguments)
             except Refusal as refusal:
-                # Raised through the task group, it would come out as a group of exceptions.
+                # Raised inside the task group, it would arrive as an exception group.
                 outcome = refusal
             progress.end()
         return refused(outcome) if isinstance(outcome, Refusal) else outcome
 
     async def _in_thread(self, do: Callable[..., T], *values: object) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, partial(self._whole, do, *values))
+        return await asyncio.get_running_loop().run_in_executor(self._threads, partial(self._log_faults, do, *values))
 
-    def _all_whole(self, calls: Sequence[Asked]) -> Sequence[Envelope]:
-        """Answer calls of brief tools together, or one by one if that fails: it concerns one of them, as a rule."""
+    def _answer_together(self, calls: Sequence[Asked]) -> Sequence[Envelope]:
+        """Answer calls of brief tools together; if that fails, one by one, since mostly one call is the cause."""
         try:
-            return self._whole(partial(self._gateway.call_together, report=self._log), calls)
+            return self._log_faults(partial(self._gateway.call_together, report=self._log), calls)
         except Refusal:
-            return [self._alone(asked) for asked in calls]
+            return [self._answer_single(asked) for asked in calls]
 
-    def _alone(self, asked: Asked) -> Envelope:
+    def _answer_single(self, asked: Asked) -> Envelope:
         do = partial(self._gateway.call, operation_id=asked.operation_id)
         try:
-            return self._whole(do, asked.principal, asked.tool, asked.arguments)
+            return self._log_faults(do, asked.principal, asked.tool, asked.arguments)
         except Refusal as refusal:
             return refused(refusal)
 
-    def _whole(self, do: Callable[..., T], *values: object) -> T:
-        """Do something that may break; what is known of a breakage is logged, since the client must not see it.
+    def _log_faults(self, do: Callable[..., T], *values: object) -> T:
+        """Call a function; log a fault with its traceback, which the client must not see.
 
-        Raises: InternalError, and whatever refusal it raises itself.
+        Raises: InternalError for a fault; refusals pass through.
         """
         try:
             return do(*values)
@@ -175,19 +176,19 @@ class Door:
             raise InternalError(message, reference=reference) from fault
 
 
-def _the_one(given: list[object]) -> str | None:
+def _single_operation_id(given: list[object]) -> str | None:
     ids = [value for value in given if value is not None]
     if not ids:
         return None
     if not isinstance(ids[0], str) or ids != [ids[0]] * len(ids):
         raise InvalidArguments(
-            f"`{OPERATION_ID}` is one text, in the arguments or as `{META_OPERATION_ID}` in `_meta`."
+            f"Pass `{OPERATION_ID}` as one text, in the arguments or as `{META_OPERATION_ID}` in `_meta`."
         )
     return ids[0]
 
 
 class _Progress:
-    """Lines of a running call on their way from its thread to the client that asked for them."""
+    """Forwards progress lines from the thread of a call to its client."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -195,7 +196,7 @@ class _Progress:
         self._lines: asyncio.Queue[str | None] = asyncio.Queue()
 
     def report(self, line: str) -> None:
-        # The call outlives a client that went away, and then also the loop.
+        # A call outlives a client that disconnects, and then the loop too.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._lines.put_nowait, line)
 
@@ -212,8 +213,8 @@ class _Progress:
 def as_result(answer: Envelope) -> CallToolResult:
     """Return an answer as a tool result.
 
-    A refusal has no structured content: some clients check that against the output schema even then. And its text is no
-    JSON alone: some clients take that for structured content.
+    A refusal has no structured content, since some clients check that against the output schema. Its text is not JSON
+    alone, since some clients take that for structured content.
     """
     body = answer.as_json()
     text = msgspec.json.encode(body).decode()
