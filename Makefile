@@ -1,18 +1,24 @@
-# Each target makes `.venv` from a bare python3 on first use, and again when the lock or pyproject.toml changed.
+# Each target makes `.venv` from a bare python3 on first use, and again when a lock changed.
 
 PYTHON ?= python3
 BIN := .venv/bin
+RUNNABLE := .venv/.runnable
 INSTALLED := .venv/.installed
 # One more than there are cores: tests wait for processes and for the disk.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+QUICK = -m "not slow and not soak and not real"
+# Compiled first: where PYTHONDONTWRITEBYTECODE is set, each of a thousand processes would compile for itself.
+COMPILE = $(BIN)/python -m compileall -q -j 0
+LOCK = UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 \
+	--generate-hashes --no-emit-index-url --no-emit-find-links --quiet $(LOCK_ARGS)
 
 # Fails when the coverage is below the limit in pyproject.toml.
 VERDICT = total=$$($(BIN)/coverage report --format=total) && \
-	echo "coverage $$total %, $$(awk "BEGIN {printf \"%.2f\", 100 - $$total}") points short of 100 %" && \
-	$(BIN)/python tests/requirements_covered.py
+	echo "coverage $$total %, $$(awk "BEGIN {printf \"%.2f\", 100 - $$total}") points short of 100 %"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test again slow soak real conformance check tools format bench lock
+.PHONY: help setup demo test cover again slow soak real conformance check tools format bench lock
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 13
@@ -20,22 +26,26 @@ help: ## list the targets
 setup: $(INSTALLED) ## make .venv with everything that the other targets need
 	@echo "Ready: $(BIN)"
 
-demo: $(INSTALLED) ## run AOP on a small repository, with no account and no network
-	$(BIN)/aop demo
+demo: $(RUNNABLE) ## run AOP on a small repository, with no account and no network
+	PYTHONDONTWRITEBYTECODE= $(BIN)/aop demo
 
-# Compiled first: where PYTHONDONTWRITEBYTECODE is set, each of a thousand processes would compile for itself.
-test: $(INSTALLED) ## run the tests with branch coverage, then say which requirements they claim
+test: $(INSTALLED) ## run the tests but the slow ones, then say which requirements they claim
+	$(COMPILE) src
+	$(PYTEST) $(QUICK)
+	@$(BIN)/python tests/requirements_covered.py
+
+cover: $(INSTALLED) ## run the same tests with branch coverage, which must be at least what pyproject.toml says
 	$(BIN)/coverage erase
-	$(BIN)/python -m compileall -q src
-	$(BIN)/python -m pytest -m "not slow and not soak and not real" -n $(WORKERS) --dist worksteal --cov --cov-report=term
+	$(COMPILE) src
+	$(PYTEST) $(QUICK) --cov --cov-report=term
 	@$(VERDICT)
 
-again: $(INSTALLED) ## run the few tests that just failed in `make test` three times alone; what passes then is named as unsteady
+again: $(INSTALLED) ## run the few tests that just failed three times alone; what passes then is named as unsteady
 	$(BIN)/python tests/second_look.py
-	@$(VERDICT)
+	@if [ -f .coverage ]; then $(VERDICT); fi
 
 slow: $(INSTALLED) ## run the tests that take long, most of them whole runs of `aop` with its agents
-	$(BIN)/python -m pytest -m slow -n $(WORKERS) --dist worksteal
+	$(PYTEST) -m slow
 
 soak: $(INSTALLED) ## break operations at the system calls that write (needs strace); kill a server, its 16 clients, and a run
 	$(BIN)/python -m pytest tests/soak -m soak -n auto --dist worksteal -rs
@@ -65,20 +75,23 @@ format: $(INSTALLED) ## rewrite the files as `make check` wants them, as far as 
 bench: $(INSTALLED) ## measure start-up, tool calls and patches against their floors
 	$(BIN)/python -m bench
 
-lock: $(INSTALLED) ## write requirements/dev.lock from pyproject.toml (LOCK_ARGS=--upgrade takes newer versions)
-	UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile pyproject.toml --extra dev --extra models --extra otel --extra sandbox \
-		--universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --quiet \
-		$(LOCK_ARGS) --output-file requirements/dev.lock
+lock: $(INSTALLED) ## write requirements/*.lock from pyproject.toml (LOCK_ARGS=--upgrade takes newer versions)
+	$(LOCK) --extra dev --extra models --extra otel --extra sandbox --output-file requirements/dev.lock
+	$(LOCK) --extra sandbox --constraint requirements/dev.lock --no-annotate --output-file requirements/run.lock
 
-$(INSTALLED): requirements/dev.lock pyproject.toml | $(BIN)/pip
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+# What AOP needs to run, and no more.
+$(RUNNABLE): requirements/run.lock | $(BIN)/python
+	$(PYTHON) requirements/install.py .venv requirements/run.lock
 	@touch $@
 
-$(BIN)/pip:
+$(INSTALLED): requirements/dev.lock | $(BIN)/python
+	$(PYTHON) requirements/install.py .venv requirements/dev.lock
+	$(COMPILE) .venv/lib
+	@touch $(RUNNABLE) $@
+
+$(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "AOP needs Python 3.11 or newer, and \`$(PYTHON)\` is not. Name one: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
-	$(PYTHON) -m venv --clear .venv
 
 .real/.outbound: src/aop/adapters/tickets/setup/servers.py $(INSTALLED)
 	@mkdir -p .real

@@ -1,4 +1,4 @@
-"""The lock is complete, hashed, and says nothing of the machine that wrote it."""
+"""The locks are complete, hashed, and say nothing of the machine that wrote them."""
 
 from __future__ import annotations
 
@@ -6,22 +6,42 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
-LOCK = (ROOT / "requirements" / "dev.lock").read_text(encoding="utf-8")
+DEV, RUN = ((ROOT / "requirements" / name).read_text(encoding="utf-8") for name in ("dev.lock", "run.lock"))
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS = PROJECT["optional-dependencies"]
 PINNED = re.compile(r"^([a-z0-9-]+)==([^ ;]+)[^\n]*\\\n    --hash=sha256:[0-9a-f]{64}", re.MULTILINE)
 
-
-def test_the_lock_names_no_host_and_no_index() -> None:
-    assert [line for line in LOCK.splitlines() if "://" in line or line.startswith("-")] == []
+each_lock = pytest.mark.parametrize("lock", [DEV, RUN], ids=["dev", "run"])
 
 
-def test_every_line_that_is_no_comment_is_a_pin_or_its_hash() -> None:
-    lines = [line for line in LOCK.splitlines() if not line.lstrip().startswith(("#", "--hash=sha256:"))]
-    assert len(lines) == len(PINNED.findall(LOCK))
+@each_lock
+def test_the_lock_names_no_host_and_no_index(lock: str) -> None:
+    assert [line for line in lock.splitlines() if "://" in line or line.startswith("-")] == []
+
+
+@each_lock
+def test_every_line_that_is_no_comment_is_a_pin_or_its_hash(lock: str) -> None:
+    lines = [line for line in lock.splitlines() if not line.lstrip().startswith(("#", "--hash=sha256:"))]
+    assert len(lines) == len(PINNED.findall(lock))
 
 
 def test_the_lock_holds_every_declared_dependency() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    declared = [line for lines in project["optional-dependencies"].values() for line in lines] + project["dependencies"]
-    pinned = {name for name, _ in PINNED.findall(LOCK)}
-    assert {re.split(r"[^A-Za-z0-9-]", line)[0] for line in declared} - pinned == set()
+    declared = [line for lines in EXTRAS.values() for line in lines] + PROJECT["dependencies"]
+    assert names_of(declared) - {name for name, _ in PINNED.findall(DEV)} == set()
+
+
+def test_the_lock_of_the_demo_holds_what_aop_needs_and_none_of_the_developers_tools() -> None:
+    pinned = {name for name, _ in PINNED.findall(RUN)}
+    assert names_of(PROJECT["dependencies"] + EXTRAS["sandbox"]) - pinned == set()
+    assert names_of(EXTRAS["dev"] + EXTRAS["models"]) & pinned <= {"jsonschema"}
+
+
+def test_both_locks_pin_the_same_versions() -> None:
+    assert set(PINNED.findall(RUN)) - set(PINNED.findall(DEV)) == set()
+
+
+def names_of(declared: list[str]) -> set[str]:
+    return {re.split(r"[^A-Za-z0-9-]", line)[0] for line in declared}
