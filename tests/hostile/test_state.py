@@ -193,8 +193,8 @@ def locked_folder(folder: Path) -> Iterator[None]:
 
 SOURCES = Path(aop.__file__).parent
 FORKS = {
-    "adapters/launcher.py": {"fork"},  # A program of its own, which has no file of AOP open.
-    "adapters/background.py": {"fork"},  # The child is the holder from then on; the parent only tells of it, and ends.
+    "adapters/processes/sandbox/launcher.py": {"fork"},  # a separate program that has no file of AOP open
+    "adapters/machine/background.py": {"fork"},  # the child becomes the holder; the parent reports it and ends
 }
 FORKING = {"fork", "forkpty", "preexec_fn", "multiprocessing", "ProcessPoolExecutor"}
 
