@@ -36,7 +36,8 @@ def test_an_example_is_a_configuration_that_proves_something_in_every_mode(langu
     folder = ROOT / "examples" / language
     texts = {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*.yaml")}
     root = make_repository(tmp_path / "repo", texts)
-    config = read_config(open_repository(root, os.environ), root)
+    repository = open_repository(root, os.environ)
+    config = read_config(repository.branches.head, repository.objects, root)
     assert [source.partition(":")[0] for _name, source in config.sources] == ["main"] * 3
     assert config.warnings == ()
     profile = config.gates.profiles["default"]

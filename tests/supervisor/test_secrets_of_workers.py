@@ -73,7 +73,7 @@ def test_a_patch_beside_a_secret_of_its_file_is_applied_and_kept_without_it(tmp_
     with world.app.record.read() as view:
         proposed = proposed_in(view, "", ONE, Role.BUILDER) or {}
     kept_so = KeptPatch(unified_diff=proposed["unified_diff"], patch_blob=proposed["patch_blob"])
-    assert (kept_so.unified_diff, whole_patch(world.app.gateway.kernel.git, kept_so)) == ("", beside)
+    assert (kept_so.unified_diff, whole_patch(world.app.gateway.kernel.git.objects, kept_so)) == ("", beside)
     assert [path for path in held_by(world) if path.startswith((".aop", "agentic"))] == []
     assert (world.root / ".worktrees/one/src/hello.txt").read_text() == f"token = '{SECRET}'\nnew\n"
     world.close()

@@ -146,8 +146,10 @@ class Drive:
 
     def _plan(self) -> str:
         git, known = self._kernel.git, self._known()
-        entry = git.entry(git.tree_of(base_head(self._kernel, self._kernel.config())), known.master_plan)
-        return "" if entry is None else git.blob(entry.oid).decode(errors="replace")
+        entry = git.objects.entry(
+            git.objects.tree_of(base_head(self._kernel, self._kernel.config())), known.master_plan
+        )
+        return "" if entry is None else git.objects.blob(entry.oid).decode(errors="replace")
 
     def _used_up(self, left: float) -> DriveEnded | None:
         with self._kernel.record.read() as view:

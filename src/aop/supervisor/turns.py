@@ -109,7 +109,7 @@ class Work:
         """Return what a tool is called with: nobody but the one who judges a patch sees the secret that it shows."""
         if "patch_blob" not in arguments:
             return arguments
-        return {"unified_diff": whole_patch(self._gateway.kernel.git, msgspec.convert(arguments, KeptPatch))}
+        return {"unified_diff": whole_patch(self._gateway.kernel.git.objects, msgspec.convert(arguments, KeptPatch))}
 
     def _asks_model(self) -> bool:
         rules = self._gateway.kernel.config().policy.supervisor

@@ -136,7 +136,7 @@ def build(folder: Path, settings: Settings, *, to_read: bool = False) -> App:
         signer=FileSigner(private / "keys" / "approval.key"),
         redact=redact,
         new_id=new_id,
-        config=KeptConfig(repository, repository.root),
+        config=KeptConfig(repository.branches.head, repository.objects, repository.root),
         remotes=late_remotes(own_git, settings.environ),
         show_workflow=show_workflow,
         reviewer=late_reviewer(lambda model: build_brain(settings, chosen=model, product="code-review"), new_id),

@@ -27,19 +27,19 @@ class Questions:
 
     def branch_head(self, branch: str) -> CommitId | None:
         self.asked.append(f"head of {branch}")
-        return self._repository.branch_head(branch)
+        return self._repository.branches.head(branch)
 
     def tree_of(self, commit: CommitId) -> TreeId:
         self.asked.append("tree")
-        return self._repository.tree_of(commit)
+        return self._repository.objects.tree_of(commit)
 
     def entry(self, tree: TreeId, path: str) -> TreeEntry | None:
         self.asked.append(path)
-        return self._repository.entry(tree, path)
+        return self._repository.objects.entry(tree, path)
 
     def blob(self, oid: ObjectId) -> bytes:
         self.asked.append("blob")
-        return self._repository.blob(oid)
+        return self._repository.objects.blob(oid)
 
 
 @pytest.fixture
@@ -51,8 +51,12 @@ def root(tmp_path: Path) -> Path:
     return made
 
 
+def kept_config(questions: Questions, root: Path) -> KeptConfig:
+    return KeptConfig(questions.branch_head, questions, root)
+
+
 def new_process(root: Path) -> KeptConfig:
-    return KeptConfig(Questions(root), root)
+    return kept_config(Questions(root), root)
 
 
 def features_of(config: KeptConfig) -> int:
@@ -71,14 +75,15 @@ def commit_policy(root: Path, *, features: int) -> None:
 
 def test_another_process_asks_git_one_question_and_has_the_same_configuration(root: Path) -> None:
     questions = Questions(root)
-    assert KeptConfig(questions, root)() == read_config(Questions(root), root)
+    others = Questions(root)
+    assert kept_config(questions, root)() == read_config(others.branch_head, others, root)
     assert questions.asked == ["head of main"]
 
 
 def test_where_a_branch_is_is_asked_once_while_everything_is_read(root: Path) -> None:
     (root / PATH).unlink()
     questions = Questions(root)
-    KeptConfig(questions, root)()
+    kept_config(questions, root)()
     assert questions.asked.count("head of main") == 1
 
 
@@ -133,7 +138,7 @@ def test_what_is_kept_is_read_again_when_it_is_damaged(root: Path, damage: bytes
     (root / PATH).write_bytes(damage)
     assert features_of(new_process(root)) == 3
     questions = Questions(root)
-    assert features_of(KeptConfig(questions, root)) == 3
+    assert features_of(kept_config(questions, root)) == 3
     assert questions.asked == ["head of main"]
 
 
@@ -148,7 +153,7 @@ def test_what_another_version_kept_is_read_again(root: Path) -> None:
     kept = json.loads((root / PATH).read_bytes())
     (root / PATH).write_text(json.dumps({**kept, "files": {**kept["files"], "version": "0.0.0"}}))
     questions = Questions(root)
-    assert features_of(KeptConfig(questions, root)) == 3
+    assert features_of(kept_config(questions, root)) == 3
     assert "tree" in questions.asked
 
 

@@ -73,14 +73,14 @@ def write_files(root: Path, files: Mapping[str, str]) -> None:
 
 def head(repository: Repository, branch: str = "main") -> CommitId:
     """Return the commit of a branch that is there."""
-    commit = repository.branch_head(branch)
+    commit = repository.branches.head(branch)
     assert commit is not None
     return commit
 
 
 def base_tree(repository: Repository) -> TreeId:
     """Return the tree of `main`."""
-    return repository.tree_of(head(repository))
+    return repository.objects.tree_of(head(repository))
 
 
 def tree_with(repository: Repository, files: Mapping[str, str | None]) -> TreeId:
@@ -108,13 +108,13 @@ def patched(repository: Repository, tree: TreeId, patch: bytes) -> TreeId:
     """Apply a patch whose names are plain to a tree."""
     named = re.findall(rb"^(?:---|\+\+\+) [ab]/(.*)$", patch, re.MULTILINE)
     named += [name for pair in re.findall(rb"^diff --git a/(.*) b/(.*)$", patch, re.MULTILINE) for name in pair]
-    return repository.apply_to_tree(tree, patch, paths={name.decode() for name in named})
+    return repository.objects.apply_to_tree(tree, patch, paths={name.decode() for name in named})
 
 
 def start(repository: Repository, name: FeatureId = ALICE) -> Path:
     """Make a feature's branch and worktree, and return its folder."""
-    repository.create_branch(name, head(repository))
-    return repository.ensure_worktree(name, name)
+    repository.branches.create(name, head(repository))
+    return repository.worktrees.ensure(name, name)
 
 
 def files_in(folder: Path) -> dict[str, str]:

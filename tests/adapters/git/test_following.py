@@ -57,7 +57,7 @@ def changed(repository: Repository) -> TreeId:
 
 def assert_shown(repository: Repository, tree: TreeId) -> None:
     """Have git compare the files, the index and what the index notes of its folders with a tree."""
-    folder = repository.worktree_path(ALICE)
+    folder = repository.worktrees.path(ALICE)
     index = repository.git_dir / "worktrees/alice/index"
     plain = PlainGit(folder)
     assert plain("ls-files", "-z", "--stage", index=index).replace(b" 0\t", b"\t") == (
@@ -95,7 +95,7 @@ def test_wherever_it_goes_files_and_index_are_what_git_would_make_them(
     plain = PlainGit(repository.root)
     for content in trees:
         tree = plain.tree({**content, "z": ("100644", "the same")} if beside else content)
-        assert repository.follow_tree(ALICE, tree) == ()
+        assert repository.worktrees.follow_tree(ALICE, tree) == ()
         assert_shown(repository, tree)
     repository.close()
 
@@ -104,10 +104,10 @@ def test_a_file_that_is_the_same_in_both_trees_is_not_looked_at(
     repository: Repository, folder: Path, changed: TreeId
 ) -> None:
     (folder / "README.md").write_text("somebody's\n")
-    assert repository.follow_tree(ALICE, changed) == ()
+    assert repository.worktrees.follow_tree(ALICE, changed) == ()
     assert files_in(folder) == {**ALL_CHANGED, "README.md": "somebody's\n"}
     assert git(folder, "status", "--porcelain") == " M README.md\nM  src/a.txt\nA  src/c.txt\nD  src/deep/b.txt"
-    assert repository.show_tree(ALICE, changed) == ("README.md",)
+    assert repository.worktrees.show_tree(ALICE, changed) == ("README.md",)
     assert files_in(folder) == ALL_CHANGED
 
 
@@ -116,15 +116,15 @@ def test_a_file_that_was_half_written_over_by_a_killed_process_is_nobodys_edit(
     repository: Repository, folder: Path, changed: TreeId, half_written: str
 ) -> None:
     (folder / "src/a.txt").write_text(half_written)
-    assert repository.follow_tree(ALICE, changed) == ()
+    assert repository.worktrees.follow_tree(ALICE, changed) == ()
     assert files_in(folder) == ALL_CHANGED
 
 
 def test_following_again_writes_nothing(repository: Repository, folder: Path, changed: TreeId) -> None:
-    repository.follow_tree(ALICE, changed)
+    repository.worktrees.follow_tree(ALICE, changed)
     index = repository.git_dir / "worktrees/alice/index"
     before = index.stat()
-    repository.follow_tree(ALICE, changed)
+    repository.worktrees.follow_tree(ALICE, changed)
     after = index.stat()
     # When it was read last is the file system's own business.
     assert (after.st_ino, after.st_ctime_ns) == (before.st_ino, before.st_ctime_ns)
@@ -136,7 +136,7 @@ def test_edits_of_files_that_change_and_unknown_files_in_the_way_go_to_quarantin
     (folder / "src/a.txt").write_text("drift\n")
     (folder / "src/deep/b.txt").write_text("drift\n")
     write_files(folder, {"src/c.txt": "a person's notes\n"})
-    assert repository.follow_tree(ALICE, changed) == ("src/a.txt", "src/deep/b.txt", "src/c.txt")
+    assert repository.worktrees.follow_tree(ALICE, changed) == ("src/a.txt", "src/deep/b.txt", "src/c.txt")
     assert files_in(folder) == ALL_CHANGED
     assert files_in(repository.root / ".aop/quarantine/alice") == {
         "1/src/a.txt": "drift\n",
@@ -158,8 +158,8 @@ def test_nothing_is_written_or_removed_through_a_planted_link(
     else:
         (folder / place).unlink(missing_ok=True)
         (folder / place).symlink_to(tmp_path / "outside/a.txt")
-    repository.follow_tree(ALICE, changed)
-    repository.clear_strays(ALICE, changed)
+    repository.worktrees.follow_tree(ALICE, changed)
+    repository.worktrees.clear_strays(ALICE, changed)
     assert files_in(tmp_path / "outside") == {"a.txt": "canary\n", "b.txt": "canary\n", "c.txt": "canary\n"}
     assert files_in(folder) == ALL_CHANGED
 
@@ -174,7 +174,7 @@ def test_where_it_may_not_write_git_opens_the_folders(repository: Repository, fo
     os.seteuid(65534)
     try:
         (folder / "src").chmod(0o500)
-        assert repository.follow_tree(ALICE, changed) == ()
+        assert repository.worktrees.follow_tree(ALICE, changed) == ()
         assert files_in(folder) == ALL_CHANGED
     finally:
         os.seteuid(0)
@@ -210,7 +210,7 @@ def test_a_file_that_is_not_only_what_git_knows_is_replaced_and_not_written_to(
 ) -> None:
     write_files(tmp_path, {"outside.txt": "canary\n"})
     made(folder / "src/a.txt", tmp_path / "outside.txt")
-    repository.follow_tree(ALICE, changed)
+    repository.worktrees.follow_tree(ALICE, changed)
     assert (tmp_path / "outside.txt").read_text() == "canary\n"
     assert files_in(folder) == ALL_CHANGED
     assert_shown(repository, changed)
@@ -221,7 +221,7 @@ def test_a_file_that_was_half_written_is_written_again_by_whoever_follows_next(
     repository: Repository, folder: Path, changed: TreeId, half: str
 ) -> None:
     (folder / "src/a.txt").write_text(half)
-    repository.follow_tree(ALICE, changed)
+    repository.worktrees.follow_tree(ALICE, changed)
     assert files_in(folder) == ALL_CHANGED
     assert_shown(repository, changed)
 
@@ -229,7 +229,7 @@ def test_a_file_that_was_half_written_is_written_again_by_whoever_follows_next(
 def test_two_processes_take_turns(repository: Repository, folder: Path, changed: TreeId) -> None:
     base, other = base_tree(repository), open_repository(repository.root, os.environ)
     for tree, whose in [(changed, other), (base, repository), (changed, repository), (base, other), (changed, other)]:
-        whose.follow_tree(ALICE, tree)
+        whose.worktrees.follow_tree(ALICE, tree)
         assert_shown(repository, tree)
     other.close()
 
@@ -239,10 +239,10 @@ def test_an_edit_of_the_same_size_in_the_same_moment_is_seen_after_following(
 ) -> None:
     trees = [tree_with(repository, {"src/a.txt": f"{letter}\n"}) for letter in "abcdef"]
     for tree, letter in zip(trees, "abcdef", strict=True):
-        repository.follow_tree(ALICE, tree)
+        repository.worktrees.follow_tree(ALICE, tree)
         (folder / "src/a.txt").write_text("X\n")
         (folder / "README.md").write_text("HELLO\n")
-        repository.show_tree(ALICE, tree)
+        repository.worktrees.show_tree(ALICE, tree)
         assert ((folder / "src/a.txt").read_text(), (folder / "README.md").read_text()) == (f"{letter}\n", "hello\n")
 
 
@@ -252,7 +252,7 @@ def test_an_older_edit_stays_visible_when_the_index_is_written_again(repository:
     (folder / "README.md").write_text("HELLO\n")
     # As if it had happened in the moment in which the index was written.
     os.utime(folder / "README.md", ns=(written.st_mtime_ns, written.st_mtime_ns))
-    repository.follow_tree(ALICE, tree_with(repository, {"src/a.txt": "a\n"}))
+    repository.worktrees.follow_tree(ALICE, tree_with(repository, {"src/a.txt": "a\n"}))
     assert index.stat().st_mtime_ns == written.st_mtime_ns
 
 
@@ -323,8 +323,8 @@ def test_whatever_a_person_did_to_the_index_the_tree_is_shown(
     repository: Repository, folder: Path, changed: TreeId, change: Callable[[Path], None], how: str
 ) -> None:
     change(folder)
-    getattr(repository, how)(ALICE, changed)
-    repository.clear_strays(ALICE, changed)
+    getattr(repository.worktrees, how)(ALICE, changed)
+    repository.worktrees.clear_strays(ALICE, changed)
     assert files_in(folder) == ALL_CHANGED
     assert_shown(repository, changed)
 
@@ -337,8 +337,8 @@ def test_an_index_that_tells_git_not_to_look_hides_nothing(
     hide(folder)
     (folder / "README.md").write_text("hidden\n")
     assert git(folder, "status", "--porcelain") == ""
-    assert repository.status(ALICE, base_tree(repository)).strays == ("README.md",)
-    repository.show_tree(ALICE, base_tree(repository))
+    assert repository.worktrees.status(ALICE, base_tree(repository)).strays == ("README.md",)
+    repository.worktrees.show_tree(ALICE, base_tree(repository))
     assert files_in(folder) == BASE
 
 
@@ -350,7 +350,7 @@ from pathlib import Path
 from aop.adapters.git.repository import open_repository
 
 git = open_repository(Path(sys.argv[1]), os.environ)
-base = git.tree_of(git.branch_head("main"))
+base = git.objects.tree_of(git.branches.head("main"))
 patch, paths, left = sys.argv[2].encode(), set(sys.argv[3].split()), int(sys.argv[4])
 TOUCHING = ("open", "os.", "shutil.", "subprocess.")
 
@@ -362,9 +362,9 @@ def die(event, arguments):
             os.kill(os.getpid(), signal.SIGKILL)
 
 sys.addaudithook(die)
-tree = git.apply_to_tree(base, patch, paths=paths)
-git.keep("alice", tree)
-git.follow_tree("alice", tree)
+tree = git.objects.apply_to_tree(base, patch, paths=paths)
+git.branches.keep("alice", tree)
+git.worktrees.follow_tree("alice", tree)
 print("done")
 """
 
@@ -388,11 +388,11 @@ def test_killed_at_any_touch_of_the_world_the_next_call_finishes_the_work(tmp_pa
         finished = done.returncode == 0
         assert done.returncode in (0, -signal.SIGKILL), done.stderr
         tree = patched(repository, base, patch)
-        repository.keep(ALICE, tree)
-        assert repository.follow_tree(ALICE, tree) == (), number
+        repository.branches.keep(ALICE, tree)
+        assert repository.worktrees.follow_tree(ALICE, tree) == (), number
         assert files_in(folder) == ALL_CHANGED, number
         assert_shown(repository, tree)
-        repository.show_tree(ALICE, base)
+        repository.worktrees.show_tree(ALICE, base)
         assert head(repository, "alice") == head(repository)
     assert number > 40
     repository.close()

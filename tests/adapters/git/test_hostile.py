@@ -108,8 +108,8 @@ def test_nothing_is_written_or_removed_through_a_planted_link(
     plant(folder, outside)
     base = base_tree(repository)
     tree = patched(repository, base, patch) if patch else base
-    repository.show_tree(ALICE, tree)
-    repository.clear_strays(ALICE, tree)
+    repository.worktrees.show_tree(ALICE, tree)
+    repository.worktrees.clear_strays(ALICE, tree)
     after = {"README.md": "hello\n", "src/a.txt": "one\nTWO\nthree\n", "src/c.txt": "see\n"}
     assert files_in(outside) == OUTSIDE
     pipe = folder / "src/c.txt"
@@ -123,7 +123,7 @@ def test_a_worktree_that_became_a_link_is_made_a_folder_again(repository: Reposi
     folder = start(repository)
     shutil.rmtree(folder)
     folder.symlink_to(outside)
-    repository.show_tree(ALICE, base_tree(repository))
+    repository.worktrees.show_tree(ALICE, base_tree(repository))
     assert files_in(outside) == OUTSIDE
     assert (folder.is_symlink(), files_in(folder)) == (False, BASE)
 
@@ -146,7 +146,7 @@ def test_a_tracked_link_is_shown_as_a_link(repository: Repository, outside: Path
     git(repository.root, "commit", "--quiet", "-m", "link")
     folder = start(repository)
     assert files_in(folder) == {**BASE, "link": f"-> {outside}"}
-    assert repository.show_tree(ALICE, tree_with(repository, {"link": None, "link/a.txt": "a\n"})) == ()
+    assert repository.worktrees.show_tree(ALICE, tree_with(repository, {"link": None, "link/a.txt": "a\n"})) == ()
     assert files_in(folder) == {**BASE, "link/a.txt": "a\n"}
     assert files_in(outside) == OUTSIDE
 
@@ -168,12 +168,17 @@ def test_folders_that_a_program_locked_up_are_opened_again(repository: Repositor
         (folder / "src/deep").chmod(0o555)
         (folder / "src").chmod(0)
         tree = patched(repository, base_tree(repository), CREATE_C + DELETE_B)
-        assert repository.status(ALICE, tree).strays == ("README.md", "src/a.txt", "src/c.txt", "src/deep/b.txt")
+        assert repository.worktrees.status(ALICE, tree).strays == (
+            "README.md",
+            "src/a.txt",
+            "src/c.txt",
+            "src/deep/b.txt",
+        )
         (folder / "src").chmod(0)
         # Edits of tracked files are kept aside too, and what cannot be read counts as one.
-        assert repository.show_tree(ALICE, tree) == ("README.md", "src/a.txt", "src/c.txt")
+        assert repository.worktrees.show_tree(ALICE, tree) == ("README.md", "src/a.txt", "src/c.txt")
         assert files_in(folder) == {"README.md": "hello\n", "src/a.txt": "one\ntwo\nthree\n", "src/c.txt": "see\n"}
-        with repository.scratch_checkout(head(repository)) as scratch:
+        with repository.worktrees.scratch(head(repository)) as scratch:
             (scratch / "src").chmod(0o500)
         assert not scratch.exists()
     finally:
@@ -190,22 +195,22 @@ def everything(repository: Repository) -> None:
     tree = patched(repository, base, CREATE_C + CHANGE_A)
     (folder / "README.md").write_text("drift\n")
     write_files(folder, {"stray.txt": "x\n"})
-    repository.status(ALICE, tree)
-    repository.show_tree(ALICE, tree)
-    repository.clear_strays(ALICE, tree)
-    repository.discard_strays(ALICE, tree)
-    repository.keep(ALICE, tree)
-    repository.changes(base, tree)
-    repository.diff(base, tree)
-    repository.diff_stat(base, tree)
-    theirs = repository.commit(tree, [base_commit], "theirs", when=NOON)
-    ours = repository.commit(patched(repository, base, DELETE_B), [base_commit], "ours", when=NOON)
-    assert isinstance(repository.merge(ours, theirs), MergedTree)
-    with repository.scratch_checkout(theirs):
+    repository.worktrees.status(ALICE, tree)
+    repository.worktrees.show_tree(ALICE, tree)
+    repository.worktrees.clear_strays(ALICE, tree)
+    repository.worktrees.discard_strays(ALICE, tree)
+    repository.branches.keep(ALICE, tree)
+    repository.objects.changes(base, tree)
+    repository.objects.diff(base, tree)
+    repository.objects.diff_stat(base, tree)
+    theirs = repository.objects.commit(tree, [base_commit], "theirs", when=NOON)
+    ours = repository.objects.commit(patched(repository, base, DELETE_B), [base_commit], "ours", when=NOON)
+    assert isinstance(repository.merges.merge(ours, theirs), MergedTree)
+    with repository.worktrees.scratch(theirs):
         pass
-    assert repository.move_branch("main", to=theirs, old=base_commit)
-    repository.checkout_behind("main", old=base_commit, new=theirs)
-    repository.is_ancestor(base_commit, theirs)
+    assert repository.branches.move("main", to=theirs, old=base_commit)
+    repository.worktrees.checkout_behind("main", old=base_commit, new=theirs)
+    repository.objects.is_ancestor(base_commit, theirs)
     repository.sweep_leftovers()
 
 
@@ -286,8 +291,8 @@ def test_a_worktree_that_claims_another_repository_is_not_believed(
     else:
         (folder / ".git").symlink_to(evil.git_dir)
     tree = patched(repository, base_tree(repository), CREATE_C)
-    assert repository.status(ALICE, tree).strays == ("src/c.txt",)
-    repository.show_tree(ALICE, tree)
+    assert repository.worktrees.status(ALICE, tree).strays == ("src/c.txt",)
+    repository.worktrees.show_tree(ALICE, tree)
     assert not (canary.parent / "sang").exists()
     assert (folder / ".git").read_bytes() == expected
     assert git(folder, "status", "--porcelain") == "A  src/c.txt"
@@ -305,9 +310,9 @@ def test_a_repository_planted_in_place_of_a_submodule_runs_nothing(
     rewrite_config(folder / "library/.git", canary)
     (canary.parent / "sang").unlink(missing_ok=True)
     everything_else = base_tree(repository)
-    repository.status(ALICE, everything_else)
-    repository.show_tree(ALICE, everything_else)
-    repository.clear_strays(ALICE, everything_else)
+    repository.worktrees.status(ALICE, everything_else)
+    repository.worktrees.show_tree(ALICE, everything_else)
+    repository.worktrees.clear_strays(ALICE, everything_else)
     assert not (canary.parent / "sang").exists()
 
 
@@ -317,7 +322,7 @@ def test_a_git_in_the_worktree_is_not_run(repository: Repository, canary: Path) 
     shutil.copy(canary, folder / "git")
     shutil.copy(canary, repository.root / "git")
     opened = open_repository(repository.root, {"PATH": f".::{os.environ['PATH']}"})
-    opened.status(ALICE, base_tree(opened))
+    opened.worktrees.status(ALICE, base_tree(opened))
     assert not (canary.parent / "sang").exists()
 
 
@@ -331,8 +336,8 @@ def test_replaced_objects_and_grafts_change_nothing(repository: Repository) -> N
     git(repository.root, "replace", blob, other)
     (repository.git_dir / "info").mkdir(exist_ok=True)
     (repository.git_dir / "info/grafts").write_text(f"{new}\n")
-    assert repository.blob(ObjectId(blob)) == b"hello\n"
-    assert repository.is_ancestor(old, new)
+    assert repository.objects.blob(ObjectId(blob)) == b"hello\n"
+    assert repository.objects.is_ancestor(old, new)
 
 
 # --- lock files --------------------------------------------------------------------------------------
@@ -357,9 +362,9 @@ def leave_lock(repository: Repository, ref: str, *, noted: bool) -> Path:
 def test_the_lock_of_a_ref_that_a_dead_aop_left_is_removed(repository: Repository, noted: str) -> None:
     lock = leave_lock(repository, noted, noted=True)
     old = head(repository)
-    new = repository.commit(base_tree(repository), [old], "x", when=NOON)
-    assert repository.move_branch("main", to=new, old=old)
-    repository.keep(ALICE, base_tree(repository))
+    new = repository.objects.commit(base_tree(repository), [old], "x", when=NOON)
+    assert repository.branches.move("main", to=new, old=old)
+    repository.branches.keep(ALICE, base_tree(repository))
     assert not lock.exists()
     assert (repository.root / ".aop/locks/refs").read_bytes() == b""
 
@@ -368,9 +373,9 @@ def test_the_lock_of_a_ref_that_a_dead_aop_left_is_removed(repository: Repositor
 def test_the_lock_of_somebody_else_is_left_alone_and_named(repository: Repository) -> None:
     lock = leave_lock(repository, "refs/heads/main", noted=False)
     old = head(repository)
-    new = repository.commit(base_tree(repository), [old], "x", when=NOON)
+    new = repository.objects.commit(base_tree(repository), [old], "x", when=NOON)
     with pytest.raises(Fault, match=r"refs/heads/main\.lock"):
-        repository.move_branch("main", to=new, old=old)
+        repository.branches.move("main", to=new, old=old)
     assert lock.exists()
 
 
@@ -380,7 +385,7 @@ def test_a_forged_note_removes_nothing(repository: Repository, tmp_path: Path, n
     (repository.git_dir / "HEAD.lock").touch()
     os.utime(repository.git_dir / "HEAD.lock", (LONG_AGO, LONG_AGO))
     write_files(repository.root, {".aop/locks/refs": note})
-    repository.keep(ALICE, base_tree(repository))
+    repository.branches.keep(ALICE, base_tree(repository))
     assert (tmp_path / "canary.lock").exists()
     assert (repository.git_dir / "HEAD.lock").exists()
 
@@ -399,10 +404,10 @@ import os, sys
 from pathlib import Path
 from aop.adapters.git.repository import open_repository
 git = open_repository(Path(sys.argv[1]), os.environ)
-git.create_branch("alice", git.branch_head("main"))
-git.ensure_worktree("alice", "alice")
-git.keep("alice", sys.argv[2])
-git.show_tree("alice", sys.argv[2])
+git.branches.create("alice", git.branches.head("main"))
+git.worktrees.ensure("alice", "alice")
+git.branches.keep("alice", sys.argv[2])
+git.worktrees.show_tree("alice", sys.argv[2])
 print("done")
 """
 
@@ -440,10 +445,10 @@ def test_killed_at_any_git_command_the_next_call_finishes_the_work(tmp_path: Pat
         repository = make_repository(tmp_path / f"project{number}")
         tree = patched(repository, base_tree(repository), CREATE_C + CHANGE_A + DELETE_B)
         finished = work_until(repository, tree, number, after=after)
-        repository.create_branch(ALICE, head(repository))
-        folder = repository.ensure_worktree(ALICE, ALICE)
-        repository.keep(ALICE, tree)
-        assert repository.show_tree(ALICE, tree) == ()
+        repository.branches.create(ALICE, head(repository))
+        folder = repository.worktrees.ensure(ALICE, ALICE)
+        repository.branches.keep(ALICE, tree)
+        assert repository.worktrees.show_tree(ALICE, tree) == ()
         expected = {"README.md": "hello\n", "src/a.txt": "one\nTWO\nthree\n", "src/c.txt": "see\n"}
         assert files_in(folder) == expected, number
         assert git(folder, "write-tree") == tree

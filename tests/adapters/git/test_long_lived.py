@@ -139,12 +139,12 @@ ASKING = """
 from aop.adapters.git.repository import open_repository
 from aop.kernel.ports.git import FileMode
 git = open_repository(Path(sys.argv[1]), os.environ)
-tree = git.tree_of(git.branch_head("main"))
-git.keep("alice", tree)
+tree = git.objects.tree_of(git.branches.head("main"))
+git.branches.keep("alice", tree)
 # What changes in one place is told without git.
-one, two = (git.tree_with(tree, {"a": (FileMode.FILE, text)}) for text in (b"1\\n2\\n3\\n", b"x\\n2\\ny\\n"))
-git.diff(one, two, context_lines=0)
-git.blob_size(git.entry(tree, "README.md").oid)
+one, two = (git.objects.tree_with(tree, {"a": (FileMode.FILE, text)}) for text in (b"1\\n2\\n3\\n", b"x\\n2\\ny\\n"))
+git.objects.diff(one, two, context_lines=0)
+git.objects.blob_size(git.objects.entry(tree, "README.md").oid)
 ready()
 """
 
@@ -162,26 +162,26 @@ def test_they_end_with_the_process_that_started_them(repository: Repository) -> 
 def test_closing_a_repository_ends_them_and_it_can_be_asked_again(repository: Repository) -> None:
     before = set(children_of(os.getpid()))
     blob = ObjectId(git(repository.root, "rev-parse", "main:README.md"))
-    assert repository.blob_size(blob) == 6
+    assert repository.objects.blob_size(blob) == 6
     assert len(set(children_of(os.getpid())) - before) == 1
     repository.close()
     assert set(children_of(os.getpid())) == before
-    assert repository.blob_size(blob) == 6
+    assert repository.objects.blob_size(blob) == 6
     repository.close()
 
 
 @pytest.mark.parametrize("how", ["loose", "packed"])
 def test_an_object_that_another_process_wrote_meanwhile_is_found(repository: Repository, how: str) -> None:
     git(repository.root, "repack", "-adq")
-    assert repository.blob(ObjectId(git(repository.root, "rev-parse", "main:README.md"))) == b"hello\n"
+    assert repository.objects.blob(ObjectId(git(repository.root, "rev-parse", "main:README.md"))) == b"hello\n"
     (repository.root / "README.md").write_text("new\n")
     git(repository.root, "commit", "--quiet", "-a", "-m", "new")
     if how == "packed":
         git(repository.root, "repack", "-adq")
         git(repository.root, "prune-packed", "--quiet")
-    entry = repository.entry(repository.tree_of(head(repository)), "README.md")
+    entry = repository.objects.entry(repository.objects.tree_of(head(repository)), "README.md")
     assert entry is not None
-    assert (repository.blob(entry.oid), repository.blob_size(entry.oid)) == (b"new\n", 4)
+    assert (repository.objects.blob(entry.oid), repository.objects.blob_size(entry.oid)) == (b"new\n", 4)
 
 
 def test_an_object_whose_file_is_damaged_is_a_fault_and_not_its_content(repository: Repository) -> None:
@@ -192,19 +192,19 @@ def test_an_object_whose_file_is_damaged_is_a_fault_and_not_its_content(reposito
     file.chmod(0o644)
     file.write_bytes(b"no object")
     with pytest.raises(Fault):
-        repository.blob(oid)
+        repository.objects.blob(oid)
     file.write_bytes((objects / other[:2] / other[2:]).read_bytes())
     with pytest.raises(Fault, match="is damaged"):
-        repository.blob(oid)
+        repository.objects.blob(oid)
 
 
 def test_what_is_not_a_blob_is_none(repository: Repository) -> None:
-    tree = repository.tree_of(head(repository))
+    tree = repository.objects.tree_of(head(repository))
     for oid in (ObjectId(tree), ObjectId("0" * 40)):
         with pytest.raises(Fault, match="There is no blob"):
-            repository.blob(oid)
+            repository.objects.blob(oid)
         with pytest.raises(Fault, match="There is no blob"):
-            repository.blob_size(oid)
+            repository.objects.blob_size(oid)
 
 
 SLOW_GIT = """#!/bin/sh
@@ -215,8 +215,8 @@ WAITING = """
 import threading
 from aop.adapters.git.repository import open_repository
 git = open_repository(Path(sys.argv[1]), {**os.environ, "PATH": f"{sys.argv[2]}:{os.environ['PATH']}"})
-git._refs._writer._started()
-writing = threading.Thread(target=git.keep, args=("alice", sys.argv[3]), daemon=True)
+git.branches._writer._started()
+writing = threading.Thread(target=git.branches.keep, args=("alice", sys.argv[3]), daemon=True)
 writing.start()
 while not os.path.getsize(Path(sys.argv[1], ".aop/locks/refs")):
     writing.join(0.01)
@@ -228,7 +228,7 @@ ready()
 def test_one_that_is_about_to_write_a_ref_for_a_dead_aop_keeps_the_lock_for_as_long(
     repository: Repository, tmp_path: Path
 ) -> None:
-    tree = repository.tree_of(head(repository))
+    tree = repository.objects.tree_of(head(repository))
     (tmp_path / "git").write_text(SLOW_GIT.format(go=tmp_path / "go", git=shutil.which("git")))
     (tmp_path / "git").chmod(0o755)
     with running(WAITING, repository.root, tmp_path, tree) as asking:
@@ -240,33 +240,33 @@ def test_one_that_is_about_to_write_a_ref_for_a_dead_aop_keeps_the_lock_for_as_l
     (tmp_path / "go").touch()
     fcntl.flock(note, fcntl.LOCK_EX)
     os.close(note)
-    repository.keep(ALICE, tree)
+    repository.branches.keep(ALICE, tree)
     assert git(repository.root, "rev-parse", "refs/aop/features/alice") == tree
 
 
 def test_notes_go_on_in_a_new_file_when_somebody_removed_the_old_one(repository: Repository) -> None:
-    tree = repository.tree_of(head(repository))
-    repository.keep(ALICE, tree)
+    tree = repository.objects.tree_of(head(repository))
+    repository.branches.keep(ALICE, tree)
     shutil.rmtree(repository.root / ".aop/locks")
-    repository.keep(ALICE, tree)
+    repository.branches.keep(ALICE, tree)
     assert (repository.root / ".aop/locks/refs").read_bytes() == b""
     repository.close()
 
 
 def test_a_kept_ref_that_a_power_cut_has_emptied_is_written_again(repository: Repository) -> None:
-    tree = repository.tree_of(head(repository))
-    repository.keep(ALICE, tree)
+    tree = repository.objects.tree_of(head(repository))
+    repository.branches.keep(ALICE, tree)
     (repository.git_dir / "refs/aop/features/alice").write_bytes(b"")
-    repository.keep(ALICE, tree)
+    repository.branches.keep(ALICE, tree)
     assert git(repository.root, "rev-parse", "refs/aop/features/alice") == tree
 
 
 @pytest.mark.parametrize("state", ["loose", "packed"])
 def test_a_kept_ref_moves_on_however_git_holds_it(repository: Repository, state: str) -> None:
     trees = [tree_with(repository, {"src/a.txt": text}) for text in ("a", "b")]
-    repository.keep(ALICE, trees[0])
+    repository.branches.keep(ALICE, trees[0])
     if state == "packed":
         git(repository.root, "pack-refs", "--all", "--prune")
-    repository.keep(ALICE, trees[1])
+    repository.branches.keep(ALICE, trees[1])
     assert git(repository.root, "rev-parse", "refs/aop/features/alice") == trees[1]
     assert os.listdir(repository.git_dir / "refs/aop/features") == ["alice"]

@@ -88,12 +88,12 @@ def test_a_failure_is_told_without_the_paths_of_this_machine(tmp_path: Path) -> 
 
 def test_a_lock_that_another_git_holds_for_a_moment_is_waited_for(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "project")
-    repository.create_branch(ALICE, head(repository))
+    repository.branches.create(ALICE, head(repository))
     counter = tmp_path / "counter"
     counter.write_text("")
     lock = "echo 'fatal: .git/config.lock' >&2; exit 128"
     busy = f'echo x >> {counter}; if [ "$(wc -l < {counter})" -lt 3 ]; then {lock}; fi'
     script = f'case "$*" in *"worktree add"*) {busy};; esac\nexec {shutil.which("git")} "$@"'
     environ = {"PATH": f"{made(tmp_path, script)}:{os.environ['PATH']}"}
-    folder = open_repository(repository.root, environ).ensure_worktree(ALICE, ALICE)
+    folder = open_repository(repository.root, environ).worktrees.ensure(ALICE, ALICE)
     assert (files_in(folder), counter.read_text()) == (BASE, "x\nx\nx\n")

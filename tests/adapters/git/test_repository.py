@@ -49,7 +49,7 @@ def repository(tmp_path: Path) -> Repository:
 
 def test_a_repository_is_what_the_kernel_asks_for(repository: Repository) -> None:
     port: Git = repository
-    assert port.branch_head("main") == git(repository.root, "rev-parse", "main")
+    assert port.branches.head("main") == git(repository.root, "rev-parse", "main")
 
 
 # --- finding it --------------------------------------------------------------------------------------
@@ -135,9 +135,9 @@ def test_worktrees_outside_the_repository_are_refused(repository: Repository, fo
 def test_an_entry_is_found_by_its_plain_path_only(repository: Repository) -> None:
     tree = base_tree(repository)
     blob = ObjectId(git(repository.root, "rev-parse", "main:src/a.txt"))
-    assert repository.entry(tree, "src/a.txt") == TreeEntry(path="src/a.txt", mode=FileMode.FILE, oid=blob)
+    assert repository.objects.entry(tree, "src/a.txt") == TreeEntry(path="src/a.txt", mode=FileMode.FILE, oid=blob)
     for path in ["src/b.txt", "./src/a.txt", "src/../src/a.txt", "src//a.txt", "src/a.txt/", "*", "", "../x", "a\0b"]:
-        assert repository.entry(tree, path) is None, path
+        assert repository.objects.entry(tree, path) is None, path
 
 
 def test_an_entry_below_a_symlink_is_not_there(repository: Repository) -> None:
@@ -145,18 +145,18 @@ def test_an_entry_below_a_symlink_is_not_there(repository: Repository) -> None:
     git(repository.root, "add", "link")
     git(repository.root, "commit", "--quiet", "-m", "link")
     tree = base_tree(repository)
-    link = repository.entry(tree, "link")
+    link = repository.objects.entry(tree, "link")
     assert link is not None
-    assert (link.mode, repository.blob(link.oid)) == (FileMode.SYMLINK, b"src")
-    assert repository.entry(tree, "link/a.txt") is None
+    assert (link.mode, repository.objects.blob(link.oid)) == (FileMode.SYMLINK, b"src")
+    assert repository.objects.entry(tree, "link/a.txt") is None
 
 
 def test_entries_list_a_tree_and_names_a_folder(repository: Repository) -> None:
     tree = base_tree(repository)
-    assert [entry.path for entry in repository.entries(tree)] == sorted(BASE)
-    assert repository.names(tree, "") == ("README.md", "src")
-    assert repository.names(tree, "src") == ("a.txt", "deep")
-    assert repository.names(tree, "README.md") == ()
+    assert [entry.path for entry in repository.objects.entries(tree)] == sorted(BASE)
+    assert repository.objects.names(tree, "") == ("README.md", "src")
+    assert repository.objects.names(tree, "src") == ("a.txt", "deep")
+    assert repository.objects.names(tree, "README.md") == ()
 
 
 def test_the_modes_of_old_trees_are_read_as_git_reads_them(repository: Repository) -> None:
@@ -167,24 +167,24 @@ def test_the_modes_of_old_trees_are_read_as_git_reads_them(repository: Repositor
         cwd=repository.root, input=odd, capture_output=True, check=True, timeout=300,
     )  # fmt: skip
     tree = TreeId(ObjectId(made.stdout.decode().strip()))
-    assert [entry.mode for entry in repository.entries(tree)] == [FileMode.FILE]
+    assert [entry.mode for entry in repository.objects.entries(tree)] == [FileMode.FILE]
 
 
 def test_a_blob_and_its_size(repository: Repository) -> None:
-    entry = repository.entry(base_tree(repository), "README.md")
+    entry = repository.objects.entry(base_tree(repository), "README.md")
     assert entry is not None
-    assert (repository.blob(entry.oid), repository.blob_size(entry.oid)) == (b"hello\n", 6)
+    assert (repository.objects.blob(entry.oid), repository.objects.blob_size(entry.oid)) == (b"hello\n", 6)
 
 
 @pytest.mark.parametrize("text", ["main", "HEAD", "--help", "0" * 39, "0" * 41, "A" * 40, "0" * 40 + "\n"])
 def test_what_is_no_object_id_never_reaches_git(repository: Repository, text: str) -> None:
     with pytest.raises(Fault, match="is not a git object id"):
-        repository.blob(ObjectId(text))
+        repository.objects.blob(ObjectId(text))
 
 
 def test_an_object_that_is_missing_is_a_fault_that_names_no_folder_of_this_machine(repository: Repository) -> None:
     with pytest.raises(Fault) as fault:
-        repository.blob(ObjectId("1" * 40))
+        repository.objects.blob(ObjectId("1" * 40))
     assert str(repository.root) not in str(fault.value)
 
 
@@ -192,7 +192,11 @@ def test_ancestry_counts_the_commit_itself(repository: Repository) -> None:
     old = head(repository)
     git(repository.root, "commit", "--quiet", "--allow-empty", "-m", "next")
     new = head(repository)
-    assert [repository.is_ancestor(*pair) for pair in [(old, new), (old, old), (new, old)]] == [True, True, False]
+    assert [repository.objects.is_ancestor(*pair) for pair in [(old, new), (old, old), (new, old)]] == [
+        True,
+        True,
+        False,
+    ]
 
 
 # --- patches and differences -------------------------------------------------------------------------
@@ -203,8 +207,8 @@ def test_a_patch_becomes_a_tree_and_touches_nothing_else(repository: Repository)
     base = base_tree(repository)
     before = user_state(repository)
     tree = patched(repository, base, CREATE_C + CHANGE_A + DELETE_B)
-    assert [entry.path for entry in repository.entries(tree)] == ["README.md", "src/a.txt", "src/c.txt"]
-    assert [(change.kind, change.path) for change in repository.changes(base, tree)] == [
+    assert [entry.path for entry in repository.objects.entries(tree)] == ["README.md", "src/a.txt", "src/c.txt"]
+    assert [(change.kind, change.path) for change in repository.objects.changes(base, tree)] == [
         ("modify", "src/a.txt"),
         ("create", "src/c.txt"),
         ("delete", "src/deep/b.txt"),
@@ -237,8 +241,8 @@ def test_a_patch_reads_and_writes_nothing_but_the_tree(repository: Repository, t
 def test_changes_show_both_sides(repository: Repository) -> None:
     base = base_tree(repository)
     new = tree_with(repository, {"src/a.txt": None, "z": "z\n"})
-    a, z = repository.entry(base, "src/a.txt"), repository.entry(new, "z")
-    assert repository.changes(base, new) == (
+    a, z = repository.objects.entry(base, "src/a.txt"), repository.objects.entry(new, "z")
+    assert repository.objects.changes(base, new) == (
         TreeChange(path="src/a.txt", old=a, new=None),
         TreeChange(path="z", old=None, new=z),
     )
@@ -247,37 +251,42 @@ def test_changes_show_both_sides(repository: Repository) -> None:
 def test_a_name_that_is_not_utf8_is_seen_as_such(repository: Repository) -> None:
     patch = CREATE_C.replace(b"a/src/c.txt", b'"a/\\377"').replace(b"b/src/c.txt", b'"b/\\377"')
     base = base_tree(repository)
-    tree = repository.apply_to_tree(base, patch, paths={"\udcff"})
-    assert [change.path for change in repository.changes(base, tree)] == ["\udcff"]
+    tree = repository.objects.apply_to_tree(base, patch, paths={"\udcff"})
+    assert [change.path for change in repository.objects.changes(base, tree)] == ["\udcff"]
 
 
 def test_settings_of_the_user_change_neither_changes_nor_diff(repository: Repository) -> None:
     base = base_tree(repository)
     new = patched(repository, base, CREATE_C + CHANGE_A)
-    before = repository.changes(base, new), repository.diff(base, new)
+    before = repository.objects.changes(base, new), repository.objects.diff(base, new)
     for setting in ["diff.noprefix", "diff.mnemonicPrefix", "diff.renames", "core.autocrlf", "diff.ignoreSubmodules"]:
         git(repository.root, "config", setting, "all" if setting == "diff.ignoreSubmodules" else "true")
     (repository.git_dir / "info/attributes").write_text("* -diff\n")
-    assert (repository.changes(base, new), repository.diff(base, new)) == before
+    assert (repository.objects.changes(base, new), repository.objects.diff(base, new)) == before
 
 
 def test_a_diff_shows_new_files_and_only_the_paths_asked_for(repository: Repository) -> None:
     base = base_tree(repository)
     new = patched(repository, base, CREATE_C + CHANGE_A)
-    assert b"+see\n" in repository.diff(base, new)
-    assert b"\n one\n" not in repository.diff(base, new, context_lines=0)
-    assert repository.diff(base, new, paths=["src/c*"]) == b""
-    assert repository.diff(base, new, paths=["--output=evil"]) == b""
-    assert b"a.txt" not in repository.diff(base, new, paths=["src/c.txt"])
-    assert repository.diff_stat(base, new).splitlines()[-1] == " 2 files changed, 2 insertions(+), 1 deletion(-)"
-    assert repository.diff_stat(base, new, paths=["src/c.txt"]).splitlines()[-1] == " 1 file changed, 1 insertion(+)"
+    assert b"+see\n" in repository.objects.diff(base, new)
+    assert b"\n one\n" not in repository.objects.diff(base, new, context_lines=0)
+    assert repository.objects.diff(base, new, paths=["src/c*"]) == b""
+    assert repository.objects.diff(base, new, paths=["--output=evil"]) == b""
+    assert b"a.txt" not in repository.objects.diff(base, new, paths=["src/c.txt"])
+    assert (
+        repository.objects.diff_stat(base, new).splitlines()[-1] == " 2 files changed, 2 insertions(+), 1 deletion(-)"
+    )
+    assert (
+        repository.objects.diff_stat(base, new, paths=["src/c.txt"]).splitlines()[-1]
+        == " 1 file changed, 1 insertion(+)"
+    )
 
 
 def test_attributes_in_a_tree_hide_nothing_from_the_diff(repository: Repository) -> None:
     base = base_tree(repository)
     new = tree_with(repository, {".gitattributes": "* -diff\n", "src/a.txt": "changed\n"})
     write_files(repository.root, {".gitattributes": "* -diff\n"})
-    assert b"+changed\n" in repository.diff(base, new)
+    assert b"+changed\n" in repository.objects.diff(base, new)
 
 
 # --- commits and merges ------------------------------------------------------------------------------
@@ -285,8 +294,10 @@ def test_attributes_in_a_tree_hide_nothing_from_the_diff(repository: Repository)
 
 def test_the_same_arguments_make_the_same_commit(repository: Repository) -> None:
     tree, parent = base_tree(repository), head(repository)
-    first = repository.commit(tree, [parent], "One\n\nTwo\n", when=NOON)
-    again = repository.commit(tree, [parent], "One\n\nTwo\n", when=NOON.astimezone(timezone(timedelta(hours=5))))
+    first = repository.objects.commit(tree, [parent], "One\n\nTwo\n", when=NOON)
+    again = repository.objects.commit(
+        tree, [parent], "One\n\nTwo\n", when=NOON.astimezone(timezone(timedelta(hours=5)))
+    )
     assert first == again
     assert git(repository.root, "cat-file", "commit", first).splitlines() == [
         f"tree {tree}",
@@ -305,7 +316,7 @@ def test_a_commit_names_the_author_of_the_repository(repository: Repository) -> 
     git(repository.root, "config", "user.email", "ada@example.org")
     git(repository.root, "config", "commit.gpgSign", "true")
     opened = open_repository(repository.root, os.environ)
-    commit = opened.commit(base_tree(opened), [], "x", when=NOON)
+    commit = opened.objects.commit(base_tree(opened), [], "x", when=NOON)
     assert git(repository.root, "log", "-1", "--format=%an|%ae|%cn|%ce|%G?", commit) == (
         "Ada x|ada@example.org|AOP|aop@localhost|N"
     )
@@ -317,17 +328,17 @@ def test_without_a_usable_name_aop_is_the_author(repository: Repository, name: s
     if name is not None:
         git(repository.root, "config", "user.name", name)
     opened = open_repository(repository.root, os.environ)
-    commit = opened.commit(base_tree(opened), [], "x", when=NOON)
+    commit = opened.objects.commit(base_tree(opened), [], "x", when=NOON)
     assert git(repository.root, "log", "-1", "--format=%an|%ae", commit) == "AOP|aop@localhost"
 
 
 def test_a_moment_without_a_zone_makes_no_commit(repository: Repository) -> None:
     with pytest.raises(Fault):
-        repository.commit(base_tree(repository), [], "x", when=NOON.replace(tzinfo=None))
+        repository.objects.commit(base_tree(repository), [], "x", when=NOON.replace(tzinfo=None))
 
 
 def commit_on_top(repository: Repository, files: dict[str, str | None]) -> CommitId:
-    return repository.commit(tree_with(repository, files), [head(repository)], "x", when=NOON)
+    return repository.objects.commit(tree_with(repository, files), [head(repository)], "x", when=NOON)
 
 
 @pytest.mark.hostile("M03")
@@ -337,20 +348,20 @@ def test_a_merge_gives_a_tree_or_the_paths_that_conflict(repository: Repository)
     rival = commit_on_top(repository, {"README.md": "rival\n", "src/a.txt": "rival\n"})
     before = user_state(repository)
     both = tree_with(repository, {"README.md": "ours\n", "src/a.txt": "theirs\n"})
-    assert repository.merge(ours, theirs) == MergedTree(tree=both)
-    conflicted = repository.merge(ours, rival)
+    assert repository.merges.merge(ours, theirs) == MergedTree(tree=both)
+    conflicted = repository.merges.merge(ours, rival)
     assert isinstance(conflicted, ConflictedPaths)
     assert (conflicted.paths, conflicted.stages) == (("README.md",), {"README.md": (1, 2, 3)})
-    entry = repository.entry(conflicted.tree, "README.md")
+    entry = repository.objects.entry(conflicted.tree, "README.md")
     assert entry is not None
-    assert b"ours\n|||||||" in repository.blob(entry.oid)
+    assert b"ours\n|||||||" in repository.objects.blob(entry.oid)
     assert user_state(repository) == before
 
 
 def test_commits_without_a_common_past_do_not_merge(repository: Repository) -> None:
-    orphan = repository.commit(base_tree(repository), [], "x", when=NOON)
+    orphan = repository.objects.commit(base_tree(repository), [], "x", when=NOON)
     with pytest.raises(MergeConflict):
-        repository.merge(head(repository), orphan)
+        repository.merges.merge(head(repository), orphan)
 
 
 def test_a_merge_works_in_a_shallow_clone(repository: Repository, tmp_path: Path) -> None:
@@ -358,7 +369,7 @@ def test_a_merge_works_in_a_shallow_clone(repository: Repository, tmp_path: Path
     git(tmp_path, "clone", "--quiet", "--depth=1", f"file://{repository.root}", "shallow")
     shallow = open_repository(tmp_path / "shallow", os.environ)
     ours, theirs = commit_on_top(shallow, {"README.md": "x\n"}), commit_on_top(shallow, {"z": "z\n"})
-    assert shallow.merge(ours, theirs) == MergedTree(tree=tree_with(shallow, {"README.md": "x\n", "z": "z\n"}))
+    assert shallow.merges.merge(ours, theirs) == MergedTree(tree=tree_with(shallow, {"README.md": "x\n", "z": "z\n"}))
 
 
 def test_a_repository_with_sha256_works_alike(tmp_path: Path) -> None:
@@ -367,8 +378,8 @@ def test_a_repository_with_sha256_works_alike(tmp_path: Path) -> None:
     (folder / "src/c.txt").write_text("see\n")
     tree = patched(repository, base_tree(repository), CREATE_C)
     assert len(tree) == 64
-    assert repository.show_tree(ALICE, tree) == ()
-    assert repository.status(ALICE, tree).porcelain == "A  src/c.txt\n"
+    assert repository.worktrees.show_tree(ALICE, tree) == ()
+    assert repository.worktrees.status(ALICE, tree).porcelain == "A  src/c.txt\n"
 
 
 # --- refs --------------------------------------------------------------------------------------------
@@ -377,15 +388,15 @@ def test_a_repository_with_sha256_works_alike(tmp_path: Path) -> None:
 def test_an_absent_an_unborn_and_an_impossible_branch_have_no_head(repository: Repository, tmp_path: Path) -> None:
     git(repository.root, "branch", "a/b")
     git(tmp_path, "init", "--quiet", "-b", "main", "empty")
-    assert open_repository(tmp_path / "empty", os.environ).branch_head("main") is None
-    assert [repository.branch_head(name) for name in ["a", "absent", "-x", "", "main^", "HEAD", "../x"]] == [None] * 7
+    assert open_repository(tmp_path / "empty", os.environ).branches.head("main") is None
+    assert [repository.branches.head(name) for name in ["a", "absent", "-x", "", "main^", "HEAD", "../x"]] == [None] * 7
 
 
 def test_a_branch_is_made_once(repository: Repository) -> None:
     commit = head(repository)
-    repository.create_branch("x", commit)
-    repository.create_branch("x", commit)
-    assert repository.branch_head("x") == commit
+    repository.branches.create("x", commit)
+    repository.branches.create("x", commit)
+    assert repository.branches.head("x") == commit
 
 
 def test_a_branch_that_is_elsewhere_is_not_taken(repository: Repository) -> None:
@@ -393,42 +404,47 @@ def test_a_branch_that_is_elsewhere_is_not_taken(repository: Repository) -> None
     git(repository.root, "branch", "taken/by-folder")
     other = commit_on_top(repository, {"z": "z\n"})
     with pytest.raises(BranchExists) as refused:
-        repository.create_branch("x", other)
+        repository.branches.create("x", other)
     assert refused.value.facts == {"branch": "x", "commit": head(repository)}
     with pytest.raises(BranchExists):
-        repository.create_branch("taken", other)
+        repository.branches.create("taken", other)
 
 
 @pytest.mark.hostile("M01")
 def test_a_branch_moves_only_from_where_it_was_expected(repository: Repository) -> None:
     old = head(repository)
     new = commit_on_top(repository, {"z": "z\n"})
-    assert repository.move_branch("main", to=new, old=old) is True
-    assert repository.move_branch("main", to=old, old=old) is False
-    assert repository.move_branch("absent", to=new, old=old) is False
+    assert repository.branches.move("main", to=new, old=old) is True
+    assert repository.branches.move("main", to=old, old=old) is False
+    assert repository.branches.move("absent", to=new, old=old) is False
     assert head(repository) == new
 
 
 def test_a_kept_tree_survives_collection(repository: Repository) -> None:
     kept = tree_with(repository, {"kept": "kept\n"})
     lost = tree_with(repository, {"lost": "lost\n"})
-    repository.keep(ALICE, kept)
+    repository.branches.keep(ALICE, kept)
     (repository.git_dir / "index-of-a-test").unlink()
     git(repository.root, "gc", "--quiet", "--prune=now")
-    assert [entry.path for entry in repository.entries(kept)] == ["README.md", "kept", "src/a.txt", "src/deep/b.txt"]
+    assert [entry.path for entry in repository.objects.entries(kept)] == [
+        "README.md",
+        "kept",
+        "src/a.txt",
+        "src/deep/b.txt",
+    ]
     with pytest.raises(Fault):
-        repository.entries(lost)
+        repository.objects.entries(lost)
 
 
 @pytest.mark.hostile("N01", "N02", "N03", "N05", "N07", "N13")
 @pytest.mark.parametrize("name", ["--upload-pack=x", "-x", "a..b", "@", "refs/heads/x", "../../etc", "..", "/etc", ""])
 def test_no_odd_feature_id_becomes_a_path_or_a_ref(repository: Repository, name: str) -> None:
     with pytest.raises(InvalidFeatureSlug):
-        repository.worktree_path(FeatureId(name))
+        repository.worktrees.path(FeatureId(name))
     with pytest.raises(InvalidFeatureSlug):
-        repository.ensure_worktree(FeatureId(name), "x")
+        repository.worktrees.ensure(FeatureId(name), "x")
     with pytest.raises(InvalidFeatureSlug):
-        repository.keep(FeatureId(name), base_tree(repository))
+        repository.branches.keep(FeatureId(name), base_tree(repository))
 
 
 @pytest.mark.parametrize(
@@ -436,9 +452,9 @@ def test_no_odd_feature_id_becomes_a_path_or_a_ref(repository: Repository, name:
 )
 def test_an_odd_branch_name_is_refused(repository: Repository, name: str) -> None:
     with pytest.raises(InvalidConfiguration):
-        repository.create_branch(name, head(repository))
+        repository.branches.create(name, head(repository))
     with pytest.raises(InvalidConfiguration):
-        repository.move_branch(name, to=head(repository), old=head(repository))
+        repository.branches.move(name, to=head(repository), old=head(repository))
 
 
 @pytest.mark.parametrize(
@@ -482,15 +498,15 @@ def test_the_users_checkout_stays_as_it_is_through_a_feature(repository: Reposit
     start(repository)
     base = base_tree(repository)
     tree = patched(repository, base, CREATE_C + CHANGE_A)
-    repository.show_tree(ALICE, tree)
-    repository.keep(ALICE, tree)
-    repository.status(ALICE, tree)
-    repository.clear_strays(ALICE, tree)
-    commit = repository.commit(tree, [head(repository)], "feature", when=NOON)
-    with repository.scratch_checkout(commit):
+    repository.worktrees.show_tree(ALICE, tree)
+    repository.branches.keep(ALICE, tree)
+    repository.worktrees.status(ALICE, tree)
+    repository.worktrees.clear_strays(ALICE, tree)
+    commit = repository.objects.commit(tree, [head(repository)], "feature", when=NOON)
+    with repository.worktrees.scratch(commit):
         pass
     assert user_state(repository) == before
-    assert repository.move_branch(ALICE, to=commit, old=head(repository))
+    assert repository.branches.move(ALICE, to=commit, old=head(repository))
     after = user_state(repository)
     assert after == before
     assert "worktreeConfig" not in (root / ".git/config").read_text()
@@ -500,9 +516,9 @@ def test_the_users_checkout_stays_as_it_is_through_a_feature(repository: Reposit
 def test_a_checkout_that_is_behind_is_left_alone_and_told_how_to_follow(repository: Repository) -> None:
     old = head(repository)
     new = commit_on_top(repository, {"src/a.txt": "merged\n", "new.txt": "new\n", "README.md": None})
-    repository.move_branch("main", to=new, old=old)
+    repository.branches.move("main", to=new, old=old)
     before = user_state(repository)
-    advice = repository.checkout_behind("main", old=old, new=new)
+    advice = repository.worktrees.checkout_behind("main", old=old, new=new)
     assert user_state(repository) == before
     assert advice == (
         f"`main` is checked out at the repository's root, which was left alone and still shows the files of"
@@ -517,9 +533,9 @@ def test_a_checkout_that_is_behind_is_left_alone_and_told_how_to_follow(reposito
 def test_following_keeps_local_changes_and_refuses_to_lose_them(repository: Repository) -> None:
     old = head(repository)
     new = commit_on_top(repository, {"src/a.txt": "merged\n"})
-    repository.move_branch("main", to=new, old=old)
+    repository.branches.move("main", to=new, old=old)
     write_files(repository.root, {"src/a.txt": "mine\n", "README.md": "mine too\n"})
-    advice = repository.checkout_behind("main", old=old, new=new)
+    advice = repository.worktrees.checkout_behind("main", old=old, new=new)
     assert advice is not None
     with pytest.raises(subprocess.CalledProcessError):
         run_advice(repository.root, advice)
@@ -538,13 +554,13 @@ def run_advice(root: Path, advice: str) -> None:
 def test_a_branch_that_nobody_looks_at_leaves_nothing_behind(repository: Repository, tmp_path: Path) -> None:
     start(repository)
     old, new = head(repository), commit_on_top(repository, {"z": "z\n"})
-    assert repository.checkout_behind(ALICE, old=old, new=new) is None
+    assert repository.worktrees.checkout_behind(ALICE, old=old, new=new) is None
     git(repository.root, "worktree", "add", "--quiet", "-b", "watched", str(tmp_path / "with space"))
-    advice = repository.checkout_behind("watched", old=old, new=new)
+    advice = repository.worktrees.checkout_behind("watched", old=old, new=new)
     assert advice is not None
     assert advice.startswith("`watched` is checked out at `with space`, which was left alone")
     assert str(tmp_path) not in advice
-    assert repository.checkout_behind("watched", old=old, new=old) is None
+    assert repository.worktrees.checkout_behind("watched", old=old, new=old) is None
 
 
 EXCLUDED = [

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -91,7 +92,7 @@ def test_the_next_process_writes_the_files_that_the_dead_one_did_not(
 def test_the_next_process_makes_the_worktree_be_the_tree_that_was_recorded(world: World) -> None:
     world.plan("one")
     before = TreeId(world.ok("repo.status", feature_id="one")["tree"])
-    tree = kernel_of(world).git.apply_to_tree(before, PATCH.encode(), paths={"src/a.txt"})
+    tree = kernel_of(world).git.objects.apply_to_tree(before, PATCH.encode(), paths={"src/a.txt"})
 
     def change(tx: Transaction, state: FeatureState) -> None:
         store(tx, state, msgspec.structs.replace(state, tree=tree), now=state.last_updated)
@@ -356,21 +357,31 @@ class Mortal:
         raise Killed
 
 
+def mortal_kernel(kernel: Kernel, port: str, method: str, *, nth: int, after: bool) -> Kernel:
+    """A kernel with a mortal port, or with a mortal part of git (`git.branches`)."""
+    name, _, part = port.partition(".")
+    real = getattr(kernel, name)
+    mortal = Mortal(getattr(real, part) if part else real, method, nth=nth, after=after)
+    if not part:
+        return msgspec.structs.replace(kernel, **{name: mortal})
+    parts = {each: getattr(real, each) for each in ("objects", "branches", "worktrees", "merges")}
+    return msgspec.structs.replace(kernel, **{name: SimpleNamespace(**parts | {part: mortal})})
+
+
 MERGE_DEATHS = [
     pytest.param("record", "write", 1, True, False, id="entered"),
     pytest.param("record", "write", 2, True, False, id="intended"),
     pytest.param("record", "write", 3, True, False, id="approval spent"),
-    pytest.param("git", "move_branch", 1, True, False, id="feature branch moved"),
-    pytest.param("git", "move_branch", 2, False, False, id="base branch about to move"),
-    pytest.param("git", "move_branch", 2, True, True, id="base branch moved"),
+    pytest.param("git.branches", "move", 1, True, False, id="feature branch moved"),
+    pytest.param("git.branches", "move", 2, False, False, id="base branch about to move"),
+    pytest.param("git.branches", "move", 2, True, True, id="base branch moved"),
     pytest.param("record", "write", 4, False, True, id="result about to be recorded"),
     pytest.param("record", "write", 4, True, True, id="result recorded"),
 ]
 
 
 def die_merging(world: World, token: str, port: str, method: str, *, nth: int, after: bool) -> None:
-    mortal = Mortal(getattr(kernel_of(world), port), method, nth=nth, after=after)
-    kernel = msgspec.structs.replace(kernel_of(world), **{port: mortal})
+    kernel = mortal_kernel(kernel_of(world), port, method, nth=nth, after=after)
     gateway = Gateway(kernel, world.app.gateway.tools)
     gateway._settled = True
     with pytest.raises(Killed):
@@ -414,7 +425,7 @@ def test_a_merge_that_was_killed_is_finished_if_the_base_moved_and_undone_if_not
 def test_an_approval_that_a_dead_merge_had_spent_opens_another_merge(world: World) -> None:
     world.ready("one")
     token = world.approval("one")
-    die_merging(world, token, "git", "move_branch", nth=2, after=False)
+    die_merging(world, token, "git.branches", "move", nth=2, after=False)
     with reopened(world) as after:
         assert after.call("feature.ready_to_merge", operation="op-2", **merge_of(token)).ok
 
@@ -424,7 +435,7 @@ def test_an_approval_that_a_dead_merge_had_spent_opens_another_merge(world: Worl
 def test_a_repair_that_is_killed_at_any_write_is_taken_up_by_the_next(world: World, *, finished: bool) -> None:
     world.ready("one")
     token = world.approval("one")
-    die_merging(world, token, "git", "move_branch", nth=2, after=finished)
+    die_merging(world, token, "git.branches", "move", nth=2, after=finished)
     deaths = 0
     for nth in range(1, 20):
         for after in (False, True):

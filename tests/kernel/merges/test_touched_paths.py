@@ -75,10 +75,12 @@ class Merging:
         return [CommitId(ObjectId(line)) for line in said.stdout.decode().split()]
 
     def touched(self, old: CommitId, new: CommitId) -> Touched:
-        return touched_between(self.repository, self.repository.tree_of(old), self.repository.tree_of(new))
+        return touched_between(
+            self.repository.objects, self.repository.objects.tree_of(old), self.repository.objects.tree_of(new)
+        )
 
     def is_clean(self, ours: CommitId, theirs: CommitId) -> bool:
-        with self.repository.trial_merges() as trials:
+        with self.repository.merges.trials() as trials:
             return trials.merge([(Proposal(commit=ours), Proposal(commit=theirs))])[0].is_clean
 
 

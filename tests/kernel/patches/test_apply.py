@@ -54,7 +54,7 @@ def test_the_difference_of_two_trees_makes_one_out_of_the_other(
     plain = PlainGit(repository.root)
     trees = plain.tree(old), plain.tree(new)
     patch = patch_between(plain, trees, context)
-    assert applied(repository, trees[0], patch, Placement.EXACT) == trees[1]
+    assert applied(repository.objects, trees[0], patch, Placement.EXACT) == trees[1]
     git(repository.root, "fsck", "--no-dangling", "--strict")
 
 
@@ -62,7 +62,7 @@ def fitted(tree: Content, patch: Patch, repository: Repository, onto: TreeId) ->
     fitting = []
     for file in patch.files:
         mode, text = tree.get(str(file.old_path), ("", "")) if file.hunks else ("", "")
-        entry = repository.entry(onto, str(file.old_path)) if mode else None
+        entry = repository.objects.entry(onto, str(file.old_path)) if mode else None
         old = text.encode() if entry else b""
         fitting.append(Fitted(file=placed(file, old, Placement.UNIQUE) if entry else file, entry=entry, old=old))
     return fitting
@@ -82,11 +82,11 @@ def test_what_is_worked_out_for_another_tree_is_what_git_makes_of_it(
         fitting = fitted(onto, patch, repository, tree)
     except PatchDoesNotApply:
         assume(False)
-    files = plain_files(repository, tree, fitting)
+    files = plain_files(repository.objects, tree, fitting)
     event("left to git" if files is None else "worked out")
     if files is not None:
         by_git = plain.applied(tree, render(Patch(files=tuple(each.file for each in fitting))))
-        assert repository.tree_with(tree, files) == by_git
+        assert repository.objects.tree_with(tree, files) == by_git
 
 
 HEADER = "diff --git a/{0} b/{0}\n"
@@ -129,7 +129,7 @@ def test_only_plain_changes_of_plain_files_are_worked_out(
     }
     tree = plain.tree(content)
     fitting = fitted(content, parse_patch(text.encode(), RULES), repository, tree)
-    found = plain_files(repository, tree, fitting)
+    found = plain_files(repository.objects, tree, fitting)
     assert files == (
         None if found is None else {path: file and (str(file[0]), file[1].decode()) for path, file in found.items()}
     )
@@ -147,8 +147,8 @@ def test_a_file_that_loses_its_last_line_stays_as_an_empty_one(repository: Repos
     plain = PlainGit(repository.root)
     tree = plain.tree({"x": ("100755", "old\n")})
     patch = parse_patch(b"--- a/x\n+++ b/x\n@@ -1 +0,0 @@\n-old\n", RULES)
-    made = applied(repository, tree, patch, Placement.EXACT)
+    made = applied(repository.objects, tree, patch, Placement.EXACT)
     assert made == plain.tree({"x": ("100755", "")})
-    entry = repository.entry(made, "x")
+    entry = repository.objects.entry(made, "x")
     assert entry is not None
-    assert (entry.mode, repository.blob(entry.oid)) == (FileMode.EXECUTABLE, b"")
+    assert (entry.mode, repository.objects.blob(entry.oid)) == (FileMode.EXECUTABLE, b"")

@@ -39,8 +39,10 @@ def scratch_of(kernel: Kernel, feature_id: FeatureId) -> Iterator[Scratch]:
 @contextmanager
 def scratch_at(git: Git, base: CommitId, tree: TreeId) -> Iterator[Scratch]:
     """Give a copy of a tree that is gone afterwards."""
-    commit = base if tree == git.tree_of(base) else git.commit(tree, [base], "Scratch\n", when=_ANY_TIME)
-    with git.scratch_checkout(commit) as folder:
+    commit = (
+        base if tree == git.objects.tree_of(base) else git.objects.commit(tree, [base], "Scratch\n", when=_ANY_TIME)
+    )
+    with git.worktrees.scratch(commit) as folder:
         yield Scratch(folder=folder, commit=commit, tree=tree)
 
 
@@ -62,6 +64,6 @@ class ScratchReader:
         if changed is None:
             return ""
         try:
-            return self._git.diff(scratch.tree, TreeId(ObjectId(changed))).decode()
+            return self._git.objects.diff(scratch.tree, TreeId(ObjectId(changed))).decode()
         except UnicodeDecodeError as error:
             raise NoUsableAnswer("What the agent left in its tree is no text in UTF-8.") from error

@@ -128,15 +128,15 @@ def role_prompts(git: Git, config: Config) -> dict[Role, str]:
 
     Raises: MissingRolePrompt.
     """
-    base = git.branch_head(config.policy.worktree.base_branch)
-    tree = None if base is None else git.tree_of(base)
+    base = git.branches.head(config.policy.worktree.base_branch)
+    tree = None if base is None else git.objects.tree_of(base)
     found: dict[Role, str] = {}
     for role in WORKERS:
         path = getattr(config.agents.roles, role).system_prompt_path
-        entry = git.entry(tree, path) if tree and path else None
+        entry = git.objects.entry(tree, path) if tree and path else None
         if entry is None and path and config.agents.missing_prompt_behavior == "error":
             raise MissingRolePrompt(f"The prompt `{path}` of the {role} is not on the base branch.", path=path)
-        found[role] = shipped_prompt(role) if entry is None else git.blob(entry.oid).decode(errors="replace")
+        found[role] = shipped_prompt(role) if entry is None else git.objects.blob(entry.oid).decode(errors="replace")
     return found
 
 

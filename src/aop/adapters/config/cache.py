@@ -22,7 +22,7 @@ from aop.core.version import VERSION
 from aop.kernel.config.in_force import Config
 
 if TYPE_CHECKING:
-    from aop.adapters.config.reader import Branches
+    from aop.adapters.config.reader import HeadOf, Trees
 
 PATH = ".aop/cache/config.json"
 LOCK = ".aop/locks/config.lock"
@@ -57,8 +57,9 @@ class _Stored(Struct, frozen=True, kw_only=True):
 class KeptConfig:
     """Returns the configuration as it is now."""
 
-    def __init__(self, git: Branches, root: Path) -> None:
-        self._git = git
+    def __init__(self, head_of: HeadOf, trees: Trees, root: Path) -> None:
+        self._head_of = head_of
+        self._trees = trees
         self._root = root
         self._files = RepositoryFiles(root)
         self._kept: _Kept | None = None
@@ -76,14 +77,14 @@ class KeptConfig:
         # Whoever finds it kept needs no YAML.
         from aop.adapters.config.reader import read_with_heads
 
-        config, heads = read_with_heads(self._git, self._root)
+        config, heads = read_with_heads(self._head_of, self._trees, self._root)
         if files is not None and files == self._read_from():
             self._kept = _Kept(files=files, heads=heads, config=config)
             self._store(self._kept)
         return config
 
     def _are_there(self, heads: dict[str, CommitId | None]) -> bool:
-        return all(self._git.branch_head(branch) == head for branch, head in heads.items())
+        return all(self._head_of(branch) == head for branch, head in heads.items())
 
     def _read_from(self) -> _ReadFrom | None:
         """Return all that is read beside git; None if a file is there that cannot be read."""

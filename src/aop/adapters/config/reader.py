@@ -5,6 +5,7 @@ A feature's own tree is never a source. A file that is not committed yet is take
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Protocol, TypeAlias
@@ -22,11 +23,12 @@ Heads: TypeAlias = dict[str, CommitId | None]
 """The commit of each branch that was looked at, None for one that does not exist."""
 
 
-class Branches(Protocol):
-    """What is needed of `aop.kernel.ports.git.Git`."""
+HeadOf: TypeAlias = Callable[[str], CommitId | None]
+"""Returns the commit of a local branch, or None: see `aop.kernel.ports.git.GitBranches.head`."""
 
-    def branch_head(self, branch: str) -> CommitId | None:
-        """Return the commit of a local branch, or None."""
+
+class Trees(Protocol):
+    """The part of `aop.kernel.ports.git.GitObjects` that is read here."""
 
     def tree_of(self, commit: CommitId) -> TreeId:
         """Return the tree of a commit."""
@@ -38,20 +40,22 @@ class Branches(Protocol):
         """Return the bytes of a blob."""
 
 
-def read_config(git: Branches, root: Path, *, base_branch: str | None = None) -> Config:
+def read_config(head_of: HeadOf, trees: Trees, root: Path, *, base_branch: str | None = None) -> Config:
     """Return the configuration of a repository; `base_branch` counts where no policy names one.
 
     Raises: InvalidConfiguration, InvalidWorkspaceImplementation.
     """
-    return read_with_heads(git, root, base_branch=base_branch)[0]
+    return read_with_heads(head_of, trees, root, base_branch=base_branch)[0]
 
 
-def read_with_heads(git: Branches, root: Path, *, base_branch: str | None = None) -> tuple[Config, Heads]:
+def read_with_heads(
+    head_of: HeadOf, trees: Trees, root: Path, *, base_branch: str | None = None
+) -> tuple[Config, Heads]:
     """Return the configuration, and the heads of the branches that it depends on.
 
     Raises: InvalidConfiguration, InvalidWorkspaceImplementation.
     """
-    sources = _Sources(git, RepositoryFiles(root))
+    sources = _Sources(head_of, trees, RepositoryFiles(root))
     branch = sources.branch_named_in_checkout() or base_branch or sources.usual_branch
     texts = sources.texts(branch)
     named = base_branch_named_in(texts.policy) or base_branch or sources.usual_branch
@@ -78,15 +82,16 @@ def bundled_texts() -> ConfigTexts:
 class _Sources:
     """Where configuration files are looked for."""
 
-    def __init__(self, git: Branches, files: RepositoryFiles) -> None:
-        self._git = git
+    def __init__(self, head_of: HeadOf, trees: Trees, files: RepositoryFiles) -> None:
+        self._head_of = head_of
+        self._trees = trees
         self._files = files
         self.heads: Heads = {}
 
     def head_of(self, branch: str) -> CommitId | None:
         """Return the commit of a branch; git is asked once, so that all is read from one moment."""
         if branch not in self.heads:
-            self.heads[branch] = self._git.branch_head(branch)
+            self.heads[branch] = self._head_of(branch)
         return self.heads[branch]
 
     @cached_property
@@ -104,7 +109,7 @@ class _Sources:
     def texts(self, branch: str) -> ConfigTexts:
         """Return the files as a branch has them, or else as the checkout has them."""
         head = self.head_of(branch)
-        tree = self._git.tree_of(head) if head else None
+        tree = self._trees.tree_of(head) if head else None
         warnings: list[str] = []
         files: list[ConfigText | None] = []
         for path in (f"{FOLDER}/{name}.yaml" for name in NAMES):
@@ -118,13 +123,13 @@ class _Sources:
         return ConfigTexts(policy=policy, gates=gates, agents=agents, warnings=tuple(warnings))
 
     def _committed(self, branch: str, tree: TreeId | None, path: str) -> ConfigText | None:
-        entry = self._git.entry(tree, path) if tree else None
+        entry = self._trees.entry(tree, path) if tree else None
         if entry is None:
             return None
         source = f"{branch}:{path}"
         if entry.mode not in (FileMode.FILE, FileMode.EXECUTABLE):
             raise InvalidConfiguration(f"`{source}` is not a plain file.", file=source, line=1, key="")
-        return ConfigText(source=source, content=self._git.blob(entry.oid))
+        return ConfigText(source=source, content=self._trees.blob(entry.oid))
 
     def _loose(self, path: str) -> ConfigText | None:
         source = f"checkout:{path}"

@@ -57,7 +57,7 @@ def _check(call: Call, config: Config, head: CommitId, profile: str, mode: Mode)
     name = f"{profile} {mode}"
     try:
         plan = _plan(call, config, head, profile, mode)
-        with call.kernel.git.scratch_checkout(head) as checkout:
+        with call.kernel.git.worktrees.scratch(head) as checkout:
             run = run_gates(call, plan, checkout)
     except Refusal as refusal:
         return failure(name, refusal.message, refusal.next_action)
@@ -83,7 +83,7 @@ def _plan(call: Call, config: Config, head: CommitId, profile_name: str, mode: M
         steps=steps,
         reports=reports_of(profile_name, profile, mode, config.policy),
         subject=Subject(
-            tree=call.kernel.git.tree_of(head),
+            tree=call.kernel.git.objects.tree_of(head),
             base_commit=head,
             definition=definition_of(steps, profile, config.policy),
         ),

@@ -117,17 +117,17 @@ class Leftovers:
             case "worktree":
                 rescued = self._rescue_files(name)
                 self._note_rescued(leftover, rescued)
-                self._repository.remove_worktree(name)
+                self._repository.worktrees.remove(name)
             case "branch":
                 head = self._head(name)
                 if head is not None and not self._is_in_base(name):
                     rescued = self._rescuer.keep_commit(name, head)
                     self._note_rescued(leftover, rescued)
-                users = self._repository.users_of(name, besides=name)
+                users = self._repository.worktrees.users_of(name, besides=name)
                 if users:
                     return Removal(leftover=leftover, rescued=rescued, problem=f"It is checked out in `{users[0]}`.")
                 if head is not None:
-                    self._repository.delete_branch(name, at=head)
+                    self._repository.branches.delete(name, at=head)
             case _:
                 remove_folder(self._logs / name)
         return self._removal(leftover, rescued)
@@ -147,7 +147,7 @@ class Leftovers:
 
     def _unsaved_tree(self, name: FeatureId) -> str | None:
         """Return the tree of what lies in a worktree; None if its branch has all of it, or there is no such branch."""
-        folder, head = self._repository.worktree_path(name), self._head(name)
+        folder, head = self._repository.worktrees.path(name), self._head(name)
         if head is None or folder.is_symlink() or not folder.is_dir():
             return None
         return self._rescuer.unsaved_tree(folder, head)
@@ -165,11 +165,11 @@ class Leftovers:
             return view.get(FeatureState, name) is not None
 
     def _head(self, name: FeatureId) -> CommitId | None:
-        return self._repository.branch_head(name)
+        return self._repository.branches.head(name)
 
     def _is_in_base(self, name: FeatureId) -> bool:
-        head, base = self._head(name), self._repository.branch_head(self._base_branch)
-        return head is None or (base is not None and self._repository.is_ancestor(head, base))
+        head, base = self._head(name), self._repository.branches.head(self._base_branch)
+        return head is None or (base is not None and self._repository.objects.is_ancestor(head, base))
 
 
 def _names(folder: Path) -> list[FeatureId]:

@@ -52,11 +52,11 @@ def check_base_branch(repository: Repository, config: Config | None, environ: Ma
     """Look for commits on the branch that features are cut from."""
     checked_out = checked_out_branch(repository, environ)
     try:
-        branch = config.policy.worktree.base_branch if config else guess_base_branch(repository, checked_out)
+        branch = config.policy.worktree.base_branch if config else guess_base_branch(repository.branches, checked_out)
     except Refusal as refusal:
         return failure("base branch", refusal.message, refusal.next_action)
     where = f"the checkout is on `{checked_out}`" if checked_out else "the checkout is on no branch"
-    head = repository.branch_head(branch)
+    head = repository.branches.head(branch)
     if head is not None:
         return fine("base branch", f"`{branch}` at {head[:12]}; {where}")
     if branch == checked_out:
@@ -81,7 +81,7 @@ class LoadedConfiguration(Struct, frozen=True, kw_only=True):
 def load_configuration(repository: Repository, environ: Mapping[str, str]) -> LoadedConfiguration:
     """Read the three files, and find something wrong in each that has something wrong."""
     try:
-        config = read_config(repository, repository.root)
+        config = read_config(repository.branches.head, repository.objects, repository.root)
     except (InvalidConfiguration, InvalidWorkspaceImplementation) as refusal:
         refusals = list(_each_refusal(repository, environ)) or [refusal]
         checks = [failure("configuration", one.message, one.next_action) for one in refusals]
@@ -102,17 +102,17 @@ def load_configuration(repository: Repository, environ: Mapping[str, str]) -> Lo
 def _each_refusal(repository: Repository, environ: Mapping[str, str]) -> Iterator[Refusal]:
     """Read each file by itself, as the base branch or else the checkout has it."""
     try:
-        branch = guess_base_branch(repository, checked_out_branch(repository, environ))
+        branch = guess_base_branch(repository.branches, checked_out_branch(repository, environ))
     except Refusal:
         return
-    head = repository.branch_head(branch)
-    tree = repository.tree_of(head) if head else None
+    head = repository.branches.head(branch)
+    tree = repository.objects.tree_of(head) if head else None
     for name in NAMES:
         path = f"{FOLDER}/{name}.yaml"
-        entry = repository.entry(tree, path) if tree else None
+        entry = repository.objects.entry(tree, path) if tree else None
         text = _checkout_text(repository, path)
         if entry is not None and entry.mode in (FileMode.FILE, FileMode.EXECUTABLE):
-            text = ConfigText(source=f"{branch}:{path}", content=repository.blob(entry.oid))
+            text = ConfigText(source=f"{branch}:{path}", content=repository.objects.blob(entry.oid))
         try:
             load_config(msgspec.structs.replace(ConfigTexts(), **{name: text}), bundled_texts())
         except (InvalidConfiguration, InvalidWorkspaceImplementation) as refusal:
@@ -160,8 +160,8 @@ def _missing_steps(config: Config) -> Iterator[str]:
 
 def check_programs(repository: Repository, config: Config, environ: Mapping[str, str]) -> Iterator[Check]:
     """Look for the programs that gate steps name."""
-    head = repository.branch_head(config.policy.worktree.base_branch)
-    tree = repository.tree_of(head) if head else None
+    head = repository.branches.head(config.policy.worktree.base_branch)
+    tree = repository.objects.tree_of(head) if head else None
     steps = {
         (step.cmd[0], step.cwd or "", step.env.get("PATH")): step
         for profile in config.gates.profiles.values()
@@ -198,7 +198,7 @@ def _path_problem(repository: Repository, tree: TreeId | None, step: Step) -> Ch
         missing = f"The step `{step.name}` runs `{program}`, which is no program on this machine."
         return None if _is_program(program) else failure("programs", missing, f"Install `{program}`.")
     path = posixpath.normpath(posixpath.join(step.cwd or "", program))
-    entry = repository.entry(tree, path) if tree else None
+    entry = repository.objects.entry(tree, path) if tree else None
     if entry is None:
         absent = f"The step `{step.name}` runs `{program}`, and the base branch has no `{path}`."
         return warning("programs", absent, "Commit it, unless an earlier step makes it.")

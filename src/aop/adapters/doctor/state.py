@@ -15,7 +15,7 @@ from aop.adapters.doctor.checks import Check, failure, fine, warning
 from aop.adapters.files.own_folders import abandoned_folders
 from aop.adapters.git.process.program import GitDir, GitProgram
 from aop.adapters.git.repository import Repository
-from aop.adapters.git.worktrees.registrations import Worktrees
+from aop.adapters.git.worktrees.registrations import Registrations
 from aop.adapters.storage.record.sqlite import SqliteRecord
 from aop.core.errors import EvidenceBroken, Fault
 from aop.kernel.record.chain import whole_chain
@@ -109,7 +109,7 @@ def check_worktrees(repository: Repository, examined: ExaminedRecord, environ: M
         root=repository.root,
     )
     home = repository.root / ".worktrees"
-    listed = Worktrees(git, root=repository.root, common=repository.git_dir).listed()
+    listed = Registrations(git, root=repository.root, common=repository.git_dir).listed()
     registered = {checkout.folder.name for checkout in listed if checkout.folder.parent == home}
     if not examined.is_known:
         return [warning("worktrees", "Whose they are, only the record knows.", "Repair the record first; remove none.")]

@@ -10,7 +10,7 @@ from aop.adapters.projects import golang, gradle, maven, node, python, rust
 from aop.adapters.projects.guesses import Language, Project
 from aop.core.errors import BaseBranchUnusable
 from aop.core.ids import TreeId
-from aop.kernel.ports.git import FileMode, Git
+from aop.kernel.ports.git import FileMode, GitBranches, GitObjects
 
 LANGUAGES: tuple[Language, ...] = (
     Language(
@@ -68,12 +68,14 @@ LARGEST_TEXT = 256 * 1024
 USUAL_BASES = ("main", "master")
 
 
-def read_project(git: Git, tree: TreeId) -> Project:
+def read_project(objects: GitObjects, tree: TreeId) -> Project:
     """Read the names of all files of a tree, and the texts of the few that guesses depend on."""
-    entries = {entry.path: entry for entry in git.entries(tree) if entry.mode in (FileMode.FILE, FileMode.EXECUTABLE)}
+    entries = {
+        entry.path: entry for entry in objects.entries(tree) if entry.mode in (FileMode.FILE, FileMode.EXECUTABLE)
+    }
     chosen = sorted(filter(_is_read, entries), key=_rank)[:MOST_TEXTS]
-    small = [path for path in chosen if git.blob_size(entries[path].oid) <= LARGEST_TEXT]
-    texts = {path: git.blob(entries[path].oid).decode("utf-8", "replace") for path in small}
+    small = [path for path in chosen if objects.blob_size(entries[path].oid) <= LARGEST_TEXT]
+    texts = {path: objects.blob(entries[path].oid).decode("utf-8", "replace") for path in small}
     return Project(paths=frozenset(entries), texts=texts)
 
 
@@ -103,7 +105,7 @@ def checked_out_branch(repository: Repository, environ: Mapping[str, str]) -> st
     return ref.removeprefix("refs/heads/") if ref.startswith("refs/heads/") else None
 
 
-def guess_base_branch(git: Git, checked_out: str | None) -> str:
+def guess_base_branch(branches: GitBranches, checked_out: str | None) -> str:
     """Return the branch that features are cut from: main or master, the checkout's own first; else the checkout's own.
 
     Raises: BaseBranchUnusable if there is no commit, or no branch to choose.
@@ -112,7 +114,7 @@ def guess_base_branch(git: Git, checked_out: str | None) -> str:
     if checked_out is not None:
         candidates.append(checked_out)
     for branch in candidates:
-        if git.branch_head(branch):
+        if branches.head(branch):
             return branch
     if checked_out is None:
         raise BaseBranchUnusable(

@@ -46,15 +46,17 @@ def propose(repository: Repository, environ: Mapping[str, str]) -> StarterFiles:
     Raises: BaseBranchUnusable; InvalidConfiguration for a file that is there already.
     """
     checked_out = checked_out_branch(repository, environ)
-    config = read_config(repository, repository.root, base_branch=guess_base_branch(repository, checked_out))
+    git = repository
+    base = guess_base_branch(git.branches, checked_out)
+    config = read_config(git.branches.head, git.objects, git.root, base_branch=base)
     base_branch = config.policy.worktree.base_branch
-    head = repository.branch_head(base_branch)
+    head = repository.branches.head(base_branch)
     if head is None:
         raise BaseBranchUnusable(f"The base branch `{base_branch}` has no commit.", base_branch=base_branch)
     lacking = [name for name, source in config.sources if source == "bundled"]
     found: tuple[FoundProject, ...] = ()
     if "gates" in lacking:
-        found = find_projects(read_project(repository, repository.tree_of(head)), LANGUAGES)
+        found = find_projects(read_project(repository.objects, repository.objects.tree_of(head)), LANGUAGES)
     texts = {
         "policy": policy_text(base_branch, found),
         "gates": gates_text(

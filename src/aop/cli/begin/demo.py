@@ -139,7 +139,7 @@ class _Story:
         with build(self._sample.root, Settings.from_env(self._environ)) as app:
             self._drive(app)
             branch = app.gateway.kernel.config().policy.worktree.base_branch
-            before = app.repository.branch_head(branch)
+            before = app.repository.branches.head(branch)
             answers = [self._merge(app, feature_id, message) for feature_id, message in FEATURES.items()]
             return self._seen_in_git(app.repository, branch, before, answers)
 
@@ -213,23 +213,23 @@ class _Story:
 
         Raises: Fault if they are not there.
         """
-        last, head = answers[-1]["merge_commit"], repository.branch_head(branch)
+        last, head = answers[-1]["merge_commit"], repository.branches.head(branch)
         if before is None or head != last:
             raise Fault(f"`{branch}` is at `{head}`, not at the merge that was reported last.")
-        if not all(repository.is_ancestor(answer["merge_commit"], last) for answer in answers):
+        if not all(repository.objects.is_ancestor(answer["merge_commit"], last) for answer in answers):
             raise Fault(f"`{branch}` does not hold every merge that was reported.")
         features = tuple(
             MergedFeature(
                 feature_id=answer["feature_id"],
                 status=answer["status"],
-                tree=repository.tree_of(answer["commit"]),
+                tree=repository.objects.tree_of(answer["commit"]),
                 merge_commit=answer["merge_commit"],
                 gates=answer["gates"],
             )
             for answer in answers
         )
         # Each merge told how to follow it; a person who follows once wants to know how to follow all of them.
-        notice = repository.checkout_behind(branch, old=before, new=last) or ""
+        notice = repository.worktrees.checkout_behind(branch, old=before, new=last) or ""
         return DemoEnding(features=features, notice=notice, history=self._sample.history(branch))
 
     def _called(self, app: App, tool: str, **arguments: Json) -> Any:

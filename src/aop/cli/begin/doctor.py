@@ -64,7 +64,7 @@ def _checks(folder: Path, terminal: Terminal, asked: argparse.Namespace) -> Iter
 def _gates_on_base(folder: Path, terminal: Terminal) -> Iterator[Check]:
     with build(folder, Settings.from_env(os.environ)) as app:
         config = app.gateway.kernel.config()
-        head = app.repository.branch_head(config.policy.worktree.base_branch)
+        head = app.repository.branches.head(config.policy.worktree.base_branch)
         call = Call(
             kernel=app.gateway.kernel,
             principal=app.person,

@@ -39,7 +39,8 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if agreed:
         contracts.write(missing)
         written += _folders_of(missing)
-    config = read_config(repository, repository.root, base_branch=proposal.base_branch)
+    git = repository
+    config = read_config(git.branches.head, git.objects, git.root, base_branch=proposal.base_branch)
     if terminal.json:
         terminal.object(_as_json(proposal, written, config, ok=agreed))
     if not agreed:

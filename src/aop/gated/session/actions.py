@@ -55,7 +55,7 @@ def carried_through(session: Session, event: Event) -> Brief | Judge:
             raise action
         session.learn(workflow=after)
         if before.pending_analysis is not None and after.plan != before.plan:
-            session.learn(red_tree=session.kernel.git.tree_of(session.known.head))
+            session.learn(red_tree=session.kernel.git.objects.tree_of(session.known.head))
         if isinstance(action, Brief | Judge):
             return action
         event = PERFORM[type(action)](session, action)
@@ -64,7 +64,7 @@ def carried_through(session: Session, event: Event) -> Brief | Judge:
 def _made_branch(session: Session, action: MakeBranch) -> BranchMade:
     """Cut the branch from the base branch as it is now; a branch that somebody else made is never taken (C-04)."""
     git, kernel = session.kernel.git, session.kernel
-    taken = git.branch_head(action.branch)
+    taken = git.branches.head(action.branch)
     if taken is not None:
         raise BranchExists(
             f"There is a branch `{action.branch}` already, and this workflow did not make it.",
@@ -73,12 +73,12 @@ def _made_branch(session: Session, action: MakeBranch) -> BranchMade:
             head=taken,
         )
     base = latest_base(session)
-    tree = git.tree_of(base)
+    tree = git.objects.tree_of(base)
     new = FeatureState(
         version=1 if session.state is None else session.state.version,
         feature_id=session.name,
         branch=action.branch,
-        worktree_path=git.worktree_path(session.name).relative_to(kernel.files.root).as_posix(),
+        worktree_path=git.worktrees.path(session.name).relative_to(kernel.files.root).as_posix(),
         status=Status.BUILDING,
         gate_profile=preflight_profile(session.config),
         gates=NOT_RUN,
@@ -95,7 +95,7 @@ def _made_branch(session: Session, action: MakeBranch) -> BranchMade:
 def _committed(session: Session, action: Commit) -> Committed:
     known = session.known
     refuse_secret_message(action.message, session.kernel.redact)
-    made = session.kernel.git.commit(known.tree, [known.head], action.message, when=session.kernel.clock.now())
+    made = session.kernel.git.objects.commit(known.tree, [known.head], action.message, when=session.kernel.clock.now())
     session.advance_to(made)
     return Committed(commit=made)
 
@@ -103,15 +103,15 @@ def _committed(session: Session, action: Commit) -> Committed:
 def _reverted(session: Session, _action: Revert) -> Reverted:
     """Go back to the last commit; what lies about goes too, except the two files that show the workflow (C-19)."""
     git, known = session.kernel.git, session.known
-    tree = git.tree_of(known.head)
-    git.discard_strays(session.name, known.tree)
+    tree = git.objects.tree_of(known.head)
+    git.worktrees.discard_strays(session.name, known.tree)
     state = session.the_state()
     session.state = replace(state, tree=tree, gates=unproven(state.gates))
     session.learn(tree=tree, red_tree=None)
     held = {
         path: frozen
         for path, frozen in known.workflow.frozen_tests.items()
-        if is_as_frozen(git.entry(tree, path), frozen)
+        if is_as_frozen(git.objects.entry(tree, path), frozen)
     }
     return Reverted(frozen=held)
 
@@ -127,10 +127,10 @@ def _squashed(session: Session, action: Squash) -> Squashed:
     if action.commit_hash is not None and action.commit_hash != known.head:
         problem = f"`{action.commit_hash[:64]}` is not the tip of the branch: here the server makes all commits."
         return Squashed(commits=0, tip=known.head, problem=problem)
-    if known.tree == git.tree_of(known.base_commit):
+    if known.tree == git.objects.tree_of(known.base_commit):
         return Squashed(commits=0, tip=known.head)
     refuse_secret_message(action.message, session.kernel.redact)
-    made = git.commit(known.tree, [known.base_commit], action.message, when=session.kernel.clock.now())
+    made = git.objects.commit(known.tree, [known.base_commit], action.message, when=session.kernel.clock.now())
     session.advance_to(made)
     return Squashed(commits=1, tip=made)
 

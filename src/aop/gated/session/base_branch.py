@@ -18,8 +18,8 @@ def latest_base(session: Session) -> CommitId:
     if latest.state == "newer" and latest.commit is not None:
         with kernel.locks.base_branch():
             # Whoever moved it meanwhile did so for a reason; the branch then begins there.
-            if kernel.git.move_branch(branch, to=latest.commit, old=here):
-                behind = kernel.git.checkout_behind(branch, old=here, new=latest.commit)
+            if kernel.git.branches.move(branch, to=latest.commit, old=here):
+                behind = kernel.git.worktrees.checkout_behind(branch, old=here, new=latest.commit)
                 session.notes += [] if behind is None else [behind]
         return base_head(kernel, session.config)
     session.notes += map(kernel.redact, _told(latest, branch))

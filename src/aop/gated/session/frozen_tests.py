@@ -19,7 +19,7 @@ _SWITCHES_OFF = re.compile(rb"skip|xfail|disabled|\bonly\(", re.IGNORECASE)
 def changed_tests(session: Session, old: TreeId) -> list[TreeChange]:
     """Return what became of test files since a tree."""
     patterns = session.policy.test_globs
-    changes = session.kernel.git.changes(old, session.known.tree)
+    changes = session.kernel.git.objects.changes(old, session.known.tree)
     return [each for each in changes if any(globs.matches(pattern, each.path) for pattern in patterns)]
 
 
@@ -27,7 +27,7 @@ def tests_to_freeze(session: Session) -> dict[str, str]:
     """Return the test files that are new or changed on the branch, as they are now."""
     if not session.policy.frozen_tests:
         return {}
-    base = session.kernel.git.tree_of(session.known.base_commit)
+    base = session.kernel.git.objects.tree_of(session.known.base_commit)
     return {each.path: _seen(each.new) for each in changed_tests(session, base) if each.new is not None}
 
 
@@ -42,7 +42,7 @@ def weakened_tests(session: Session) -> tuple[str, ...]:
     is_red = step_of(known.workflow).type is StepType.RED
     weakened = []
     for path, frozen in known.workflow.frozen_tests.items():
-        entry = git.entry(known.tree, path)
+        entry = git.objects.entry(known.tree, path)
         if is_as_frozen(entry, frozen) or is_granted(session, path, known.tree):
             continue
         if not (is_red and entry is not None and _is_longer(session, entry, frozen)):
@@ -55,7 +55,7 @@ def _is_longer(session: Session, entry: TreeEntry, frozen: str) -> bool:
     if entry.mode not in (FileMode.FILE, FileMode.EXECUTABLE) or mode not in ("", entry.mode):
         return False
     git = session.kernel.git
-    return _only_adds(git.blob(ObjectId(oid)), git.blob(entry.oid))
+    return _only_adds(git.objects.blob(ObjectId(oid)), git.objects.blob(entry.oid))
 
 
 def _only_adds(old: bytes, new: bytes) -> bool:
@@ -71,7 +71,7 @@ def _only_adds(old: bytes, new: bytes) -> bool:
 
 def about_frozen(session: Session, path: str, tree: TreeId) -> str:
     """Return what names the question whether a frozen test may become what a tree holds, and nothing else."""
-    entry = session.kernel.git.entry(tree, path)
+    entry = session.kernel.git.objects.entry(tree, path)
     before, after = session.workflow.frozen_tests[path], "nothing" if entry is None else _seen(entry)
     return f"frozen test of {session.name}: {path}: {before} to {after}"
 

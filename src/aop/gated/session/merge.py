@@ -27,23 +27,23 @@ def marked_plan(session: Session, action: CheckPlan) -> PlanMarked:
         if run.verdict is not Verdict.PASS:
             return PlanMarked(is_marked=False, reason=f"The `{mode}` gates did not pass:\n{output}")
     text = f"docs: mark `{plan_of(known.workflow).pr_title}` as done\n"
-    session.advance_to(git.commit(known.tree, [known.head], text, when=session.kernel.clock.now()))
+    session.advance_to(git.objects.commit(known.tree, [known.head], text, when=session.kernel.clock.now()))
     session.state = moved(moved(session.the_state(), Status.QA), Status.READY_TO_MERGE)
     return PlanMarked(is_marked=True)
 
 
 def _mark_problem(session: Session, action: CheckPlan) -> str:
     git, known = session.kernel.git, session.known
-    squashed = git.tree_of(known.head)
-    if [change.path for change in git.changes(squashed, known.tree)] != [action.path]:
+    squashed = git.objects.tree_of(known.head)
+    if [change.path for change in git.objects.changes(squashed, known.tree)] != [action.path]:
         return f"Exactly `{action.path}` is to be changed."
     before, after = (_text(session, tree, action.path) for tree in (squashed, known.tree))
     return mark_problem(before, after, action.pr_title, action.commit_hash)
 
 
 def _text(session: Session, tree: TreeId, path: str) -> str:
-    entry = session.kernel.git.entry(tree, path)
-    return "" if entry is None else session.kernel.git.blob(entry.oid).decode(errors="replace")
+    entry = session.kernel.git.objects.entry(tree, path)
+    return "" if entry is None else session.kernel.git.objects.blob(entry.oid).decode(errors="replace")
 
 
 def looked_at_merge(session: Session, action: Merge) -> Merged | ApprovalAwaited | MergeConflicted:
@@ -51,13 +51,13 @@ def looked_at_merge(session: Session, action: Merge) -> Merged | ApprovalAwaited
     git, known, state = session.kernel.git, session.known, session.the_state()
     base = base_head(session.kernel, session.config)
     if state.status is Status.MERGED:
-        git.ensure_detached_worktree(session.name, base)
-        git.show_tree(session.name, git.tree_of(base))
-        git.delete_branch(action.branch, at=known.head)
-        session.learn(base_commit=base, head=base, tree=git.tree_of(base), red_tree=None, draft=None)
+        git.worktrees.ensure_detached(session.name, base)
+        git.worktrees.show_tree(session.name, git.objects.tree_of(base))
+        git.branches.delete(action.branch, at=known.head)
+        session.learn(base_commit=base, head=base, tree=git.objects.tree_of(base), red_tree=None, draft=None)
         return Merged()
     try:
-        merged = git.merge(base, known.head)
+        merged = git.merges.merge(base, known.head)
     except MergeConflict:
         return MergeConflicted(paths=())
     if isinstance(merged, ConflictedPaths):

@@ -98,7 +98,7 @@ def _read(report: Any) -> CodeReviewReport:
 def _wanted(session: Session, largest: int) -> ReviewWanted:
     """Return what the reviewer gets to know: who it is, the plan, and the whole change (GATED-87)."""
     git, known = session.kernel.git, session.known
-    diff = git.diff(git.tree_of(known.base_commit), known.tree).decode(errors="replace")
+    diff = git.objects.diff(git.objects.tree_of(known.base_commit), known.tree).decode(errors="replace")
     if len(diff) > largest:
         raise NoReport(f"The change has {len(diff)} characters; a reviewer is shown at most {largest}, or nothing.")
     plan = plan_of(known.workflow)
@@ -113,7 +113,7 @@ def _wanted(session: Session, largest: int) -> ReviewWanted:
 
 def _changed_paths(session: Session) -> frozenset[str]:
     git, known = session.kernel.git, session.known
-    return frozenset(change.path for change in git.changes(git.tree_of(known.base_commit), known.tree))
+    return frozenset(change.path for change in git.objects.changes(git.objects.tree_of(known.base_commit), known.tree))
 
 
 def _task_of(finding: Finding) -> PlanTask:

@@ -127,7 +127,7 @@ class Session:
         move = self.move
         answer = self.call.commit(decide) if move is None else commit_with_move(self.call, move, decide)
         if move is not None and move.old is None:
-            self.kernel.git.ensure_worktree(self.name, move.branch)
+            self.kernel.git.worktrees.ensure(self.name, move.branch)
         write_files(self.kernel, self.known)
         return answer
 
@@ -183,7 +183,7 @@ class Session:
             base = {"branch": state.branch, "base_commit": state.base_commit}
             tx.append(self.call.event("feature_initialised", self.name, **base))
         elif before is not None and state.tree != before.tree:
-            files = len(self.kernel.git.changes(before.tree, state.tree))
+            files = len(self.kernel.git.objects.changes(before.tree, state.tree))
             trees = {"tree": state.tree, "before": before.tree}
             tx.append(self.call.event("patch_applied", self.name, **trees, files=files))
 
@@ -251,7 +251,7 @@ def show_workflow(kernel: Kernel, name: FeatureId) -> None:
     with kernel.record.read() as view:
         known, state = view.get(GatedWorkflow, name), view.get(FeatureState, name)
     is_whole = known is not None and (known.branch is None or state is not None)
-    if known is not None and is_whole and kernel.git.worktree_head(name) is not None:
+    if known is not None and is_whole and kernel.git.worktrees.head(name) is not None:
         _set_right(kernel, known, state)
 
 
@@ -267,20 +267,20 @@ def _set_right(kernel: Kernel, known: GatedWorkflow, state: FeatureState | None)
 def put_back(kernel: Kernel, known: GatedWorkflow) -> list[str]:
     """Bring HEAD and the branch to where the server left them; return what was elsewhere (C-58)."""
     git, branch, moved = kernel.git, known.branch, []
-    head = git.worktree_head(known.feature_id)
+    head = git.worktrees.head(known.feature_id)
     if branch is None:
         if head not in (known.head, None):
             moved.append(f"HEAD of the worktree was at `{head}`, and not where the server left it.")
-        git.ensure_detached_worktree(known.feature_id, known.head)
+        git.worktrees.ensure_detached(known.feature_id, known.head)
         return moved
-    tip = git.branch_head(branch)
+    tip = git.branches.head(branch)
     if tip != known.head:
         moved.append(f"The branch `{branch}` was at `{tip}`, and the server left it at `{known.head}`.")
         move_branch(kernel, BranchMove(branch=branch, old=tip, new=known.head))
     # A call that died after it had made the branch leaves HEAD where the branch begins.
     if head not in (f"refs/heads/{branch}", known.base_commit, None):
         moved.append(f"HEAD of the worktree was at `{head}`, and not on `{branch}`.")
-    git.ensure_worktree(known.feature_id, branch)
+    git.worktrees.ensure(known.feature_id, branch)
     return moved
 
 
@@ -304,4 +304,4 @@ def write_files(kernel: Kernel, known: GatedWorkflow) -> list[str]:
 
 
 def _folder_of(kernel: Kernel, known: GatedWorkflow) -> str:
-    return kernel.git.worktree_path(known.feature_id).relative_to(kernel.files.root).as_posix()
+    return kernel.git.worktrees.path(known.feature_id).relative_to(kernel.files.root).as_posix()

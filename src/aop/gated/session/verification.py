@@ -56,10 +56,10 @@ def ran_without_fix(session: Session, _action: RunWithoutFix) -> WithoutFixRan:
     if known.red_tree is None or not proves_fixes(session):
         return WithoutFixRan(passed=False, output="")
     tests: dict[str, FileContent | None] = {
-        each.path: None if each.new is None else (each.new.mode, git.blob(each.new.oid))
+        each.path: None if each.new is None else (each.new.mode, git.objects.blob(each.new.oid))
         for each in changed_tests(session, known.red_tree)
     }
-    unfixed = replace(session.the_state(), tree=git.tree_with(known.red_tree, tests))
+    unfixed = replace(session.the_state(), tree=git.objects.tree_with(known.red_tree, tests))
     plan = planned_gates(unfixed, None, Mode.FULL, session.config)
     if known.unfixed is not None and known.unfixed.subject == plan.subject:
         return WithoutFixRan(passed=False, output="")
@@ -103,15 +103,15 @@ def run_in_worktree(
 ) -> tuple[GateRun, str]:
     """Run a plan in the worktree while it shows the plan's tree; return the run and what it printed."""
     kernel, name = session.kernel, session.name
-    checkout = kernel.git.ensure_worktree(name, session.the_state().branch)
-    strays = kernel.git.status(name, session.known.tree).strays
-    note_quarantined(session.call, name, kernel.git.clear_strays(name, plan.subject.tree))
+    checkout = kernel.git.worktrees.ensure(name, session.the_state().branch)
+    strays = kernel.git.worktrees.status(name, session.known.tree).strays
+    note_quarantined(session.call, name, kernel.git.worktrees.clear_strays(name, plan.subject.tree))
     for path, content in (inputs or {}).items():
         kernel.files.write((checkout / path).relative_to(kernel.files.root).as_posix(), content, durable=False)
     try:
         run = run_gates(session.call, plan, checkout, baseline=baseline)
     finally:
-        kernel.git.discard_strays(name, session.known.tree)
+        kernel.git.worktrees.discard_strays(name, session.known.tree)
     session.runs.append(run)
     foreign = [f"`{path}` was not changed by `safe_patch`, and took no part." for path in strays]
     return run, "\n".join([*foreign, output_of(session, run)])
@@ -189,7 +189,7 @@ def _report_options(parser: TestsParser | None) -> dict[str, str]:
 
 
 def _red_problem(session: Session, run: GateRun) -> str:
-    if proves_fixes(session) and not changed_tests(session, session.kernel.git.tree_of(session.known.head)):
+    if proves_fixes(session) and not changed_tests(session, session.kernel.git.objects.tree_of(session.known.head)):
         return (
             "This step added or changed no test file, and a RED step writes a test. Which files are tests is said by"
             " `gated.test_globs` of the policy."

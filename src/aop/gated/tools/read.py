@@ -26,7 +26,7 @@ from aop.gated.tools.answers import (
     SearchCode,
 )
 from aop.kernel.gateway.calls import Call, Kernel, Outcome, Tool
-from aop.kernel.ports.git import FileMode, Git
+from aop.kernel.ports.git import FileMode, GitObjects
 from aop.kernel.tools.repo.read import LARGEST_READ, as_text, masked_bytes, masked_names
 from aop.kernel.tools.repo.search import Search, found_in
 
@@ -48,14 +48,14 @@ def next_call_of(known: GatedWorkflow) -> str:
     return f"safe_patch or {SUBMIT_WORK}" if is_open else GET_TASK
 
 
-def content_of(git: Git, known: GatedWorkflow, path: str) -> bytes | None:
+def content_of(objects: GitObjects, known: GatedWorkflow, path: str) -> bytes | None:
     """Return what a file of the worktree holds; None if it is not there."""
     if path in (ACTIVE_PR, ORCHESTRATION_STATE):
         return known.files()[path]
-    entry = git.entry(known.tree, path)
+    entry = objects.entry(known.tree, path)
     if entry is None or entry.mode not in (FileMode.FILE, FileMode.EXECUTABLE):
         return None
-    return git.blob(entry.oid)
+    return objects.blob(entry.oid)
 
 
 def state_of(kernel: Kernel, known: GatedWorkflow, path: str, content: bytes | None) -> FileState:
@@ -77,7 +77,7 @@ def read_file(call: Call, arguments: ReadFile) -> Outcome:
     """Read a file, with the hash that `safe_patch` asks for."""
     path = canonical_path(arguments.file_path)
     with _known(call) as known:
-        content = content_of(call.kernel.git, known, path)
+        content = content_of(call.kernel.git.objects, known, path)
         if content is None:
             missing = call.kernel.redact.mask_secrets(path)
             raise FileNotFound(f"There is no file `{missing}`.", path=missing)
@@ -91,17 +91,17 @@ def list_directory(call: Call, arguments: ListDirectory) -> Outcome:
     path = canonical_path(arguments.path) if arguments.path not in ("", ".", "./") else ""
     git = call.kernel.git
     with _known(call) as known:
-        names = git.names(known.tree, path)
+        names = git.objects.names(known.tree, path)
         if not names and path:
             raise FileNotFound(f"There is no folder `{path}`.", path=path)
         own = [] if path else [name for name, content in known.files().items() if content is not None]
-        entries = [f"{name}/" if _is_folder(git, known.tree, path, name) else name for name in names]
+        entries = [f"{name}/" if _is_folder(git.objects, known.tree, path, name) else name for name in names]
         shown = masked_names(sorted([*entries, *own]), call.kernel.redact)
         return DirectoryListed(path=path, entries=tuple(shown), next_call=next_call_of(known))
 
 
-def _is_folder(git: Git, tree: TreeId, folder: str, name: str) -> bool:
-    entry = git.entry(tree, f"{folder}/{name}" if folder else name)
+def _is_folder(objects: GitObjects, tree: TreeId, folder: str, name: str) -> bool:
+    entry = objects.entry(tree, f"{folder}/{name}" if folder else name)
     return entry is not None and entry.mode is FileMode.TREE
 
 

@@ -43,7 +43,7 @@ def safe_patch(call: Call, arguments: SafePatch) -> Outcome:
     refuse_secret_name(path, call.kernel.redact)
     with session_of(call) as session:
         _refuse_untimely(session, path)
-        content = content_of(session.kernel.git, session.known, path)
+        content = content_of(session.kernel.git.objects, session.known, path)
         if hashlib.sha256(content or b"").hexdigest() != arguments.base_content_sha256:
             return session.finish(_answer(session, path, CHANGED_MEANWHILE, success=False))
         _refuse_other_files(session, path, arguments.unified_diff)
@@ -92,9 +92,9 @@ def _change_draft(session: Session, content: bytes, diff: str) -> None:
     patch = parse_patch(diff.encode(), rules_of(rules))
     refuse_secrets(patch, session.kernel.redact)
     is_there = session.known.active_pr() is not None
-    tree = git.tree_with(session.known.tree, {ACTIVE_PR: (FileMode.FILE, content) if is_there else None})
-    entry = git.entry(applied(git, tree, patch, rules.placement), ACTIVE_PR)
-    text = None if entry is None else git.blob(entry.oid)
+    tree = git.objects.tree_with(session.known.tree, {ACTIVE_PR: (FileMode.FILE, content) if is_there else None})
+    entry = git.objects.entry(applied(git.objects, tree, patch, rules.placement), ACTIVE_PR)
+    text = None if entry is None else git.objects.blob(entry.oid)
     try:
         session.learn(draft=None if text is None else text.decode())
     except UnicodeDecodeError as error:
@@ -103,7 +103,7 @@ def _change_draft(session: Session, content: bytes, diff: str) -> None:
 
 def _proposal(session: Session, diff: str) -> PatchedTree:
     kernel, state = session.kernel, session.the_state()
-    target = PatchTarget(state=state, accepted=None, base_tree=kernel.git.tree_of(state.base_commit))
+    target = PatchTarget(state=state, accepted=None, base_tree=kernel.git.objects.tree_of(state.base_commit))
     proposal = proposal_for(kernel, target, diff, session.config)
     judge_proposal(kernel, target, proposal, session.config)
     return proposal
@@ -148,7 +148,7 @@ def _ask_for_grant(session: Session, path: str, tree: TreeId, arguments: SafePat
 
 
 def _answer(session: Session, path: str, message: str, *, success: bool) -> Patched:
-    content = content_of(session.kernel.git, session.known, path)
+    content = content_of(session.kernel.git.objects, session.known, path)
     return Patched(
         success=success,
         message="\n".join([*session.notes, message]),

@@ -82,8 +82,8 @@ def start(call: Call, arguments: Start) -> Outcome:
         wanted = _seated(kernel, known, GatedWorkflow(version=0, feature_id=name, master_plan=plan, **_at_base(kernel)))
         if wanted != known:
             _refuse_tracked(kernel, wanted)
-            kernel.git.ensure_detached_worktree(name, wanted.base_commit)
-            kernel.git.show_tree(name, wanted.tree)
+            kernel.git.worktrees.ensure_detached(name, wanted.base_commit)
+            kernel.git.worktrees.show_tree(name, wanted.tree)
 
         def decide(tx: Transaction) -> Outcome:
             if known is None:
@@ -100,7 +100,7 @@ def start(call: Call, arguments: Start) -> Outcome:
 
 def _at_base(kernel: Kernel) -> dict[str, Any]:
     base = base_head(kernel, kernel.config())
-    return {"base_commit": base, "head": base, "tree": kernel.git.tree_of(base)}
+    return {"base_commit": base, "head": base, "tree": kernel.git.objects.tree_of(base)}
 
 
 def _seated(kernel: Kernel, known: GatedWorkflow | None, new: GatedWorkflow) -> GatedWorkflow:
@@ -141,7 +141,7 @@ def _refuse_second(view: Snapshot, plan: str) -> None:
 
 def _refuse_tracked(kernel: Kernel, new: GatedWorkflow) -> None:
     for name in (ACTIVE_PR, ORCHESTRATION_STATE):
-        if kernel.git.entry(new.tree, name) is not None:
+        if kernel.git.objects.entry(new.tree, name) is not None:
             raise BranchExists(
                 f"The base branch has a file `{name}`, which a workflow needs for itself.",
                 hint=f"Remove `{name}` from the base branch.",
@@ -170,8 +170,8 @@ def reset(call: Call, arguments: ChangeArguments) -> Outcome:
     with held_worktree(kernel, name):
         with kernel.record.read() as view:
             known = _the_workflow(view, arguments)
-        if known.tree != kernel.git.tree_of(known.head):
-            kernel.git.keep(name, known.tree, aside=True)
+        if known.tree != kernel.git.objects.tree_of(known.head):
+            kernel.git.branches.keep(name, known.tree, aside=True)
         anew = GatedWorkflow(
             version=known.version + 1,
             feature_id=name,
@@ -190,8 +190,8 @@ def reset(call: Call, arguments: ChangeArguments) -> Outcome:
             return _facts(kernel, anew)
 
         answer = call.commit(decide)
-        kernel.git.ensure_detached_worktree(name, anew.base_commit)
-        kernel.git.discard_strays(name, anew.tree)
+        kernel.git.worktrees.ensure_detached(name, anew.base_commit)
+        kernel.git.worktrees.discard_strays(name, anew.tree)
         write_files(kernel, anew)
         return answer
 
@@ -207,10 +207,10 @@ def _the_workflow(view: Snapshot, arguments: ChangeArguments) -> GatedWorkflow:
 
 def plan_at(kernel: Kernel, tree: TreeId, path: str) -> str | None:
     """Return what a plan says in a tree; None if it is not there."""
-    entry = kernel.git.entry(tree, path)
+    entry = kernel.git.objects.entry(tree, path)
     if entry is None or entry.mode not in (FileMode.FILE, FileMode.EXECUTABLE):
         return None
-    return kernel.git.blob(entry.oid).decode(errors="replace")
+    return kernel.git.objects.blob(entry.oid).decode(errors="replace")
 
 
 def refuse_without_plan(kernel: Kernel, name: str, wanted: str | None) -> None:
@@ -223,7 +223,7 @@ def refuse_without_plan(kernel: Kernel, name: str, wanted: str | None) -> None:
     if known is not None and not is_untouched(known):
         return
     path = known.master_plan if known else canonical_path(wanted or kernel.config().policy.gated.master_plan)
-    plan = plan_at(kernel, kernel.git.tree_of(base_head(kernel, kernel.config())), path)
+    plan = plan_at(kernel, kernel.git.objects.tree_of(base_head(kernel, kernel.config())), path)
     if plan is None:
         raise NoMasterPlan(plan_problem(path, plan), path=path)
 
@@ -243,7 +243,7 @@ def _facts(kernel: Kernel, known: GatedWorkflow, *, created: bool = False) -> Wo
         version=known.version,
         status=workflow.status,
         master_plan=known.master_plan,
-        worktree_path=kernel.git.worktree_path(known.feature_id).relative_to(kernel.files.root).as_posix(),
+        worktree_path=kernel.git.worktrees.path(known.feature_id).relative_to(kernel.files.root).as_posix(),
         branch=known.branch,
         pr_title=None if workflow.plan is None else workflow.plan.pr_title,
         head=known.head,

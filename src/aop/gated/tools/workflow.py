@@ -96,7 +96,7 @@ def escalate(call: Call, arguments: Escalate) -> Outcome:
 
 
 def _title_problem(session: Session, draft: ActivePr | Refusal | None) -> str:
-    plan = content_of(session.kernel.git, session.known, session.known.master_plan)
+    plan = content_of(session.kernel.git.objects, session.known, session.known.master_plan)
     return title_problem((plan or b"").decode(errors="replace"), draft.pr_title) if isinstance(draft, ActivePr) else ""
 
 

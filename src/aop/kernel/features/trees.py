@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from aop.core.ids import TreeId
 from aop.core.redaction.redactor import Redactor
-from aop.kernel.ports.git import FileMode, Git, TreeChange
+from aop.kernel.ports.git import FileMode, GitObjects, TreeChange
 
 LARGEST_READ = 1024 * 1024
 LARGEST_DIFF = 4 * 1024 * 1024
@@ -28,9 +28,9 @@ def changed_files(changes: tuple[TreeChange, ...]) -> tuple[ChangedFile, ...]:
     return tuple(msgspec.convert({"path": each.path, "kind": each.kind}, ChangedFile) for each in changes)
 
 
-def is_free_in(git: Git, tree: TreeId, path: str) -> bool:
+def is_free_in(objects: GitObjects, tree: TreeId, path: str) -> bool:
     """Tell whether a tree has nothing at a path, and nothing but folders on the way to it."""
-    *above, own = (git.entry(tree, each) for each in accumulate(path.split("/"), "{}/{}".format))
+    *above, own = (objects.entry(tree, each) for each in accumulate(path.split("/"), "{}/{}".format))
     return own is None and all(entry is None or entry.mode is FileMode.TREE for entry in above)
 
 

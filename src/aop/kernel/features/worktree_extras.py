@@ -18,7 +18,7 @@ from aop.kernel.config.policy import ExecutionRules, Policy
 from aop.kernel.config.worktrees import SetupCommand, WorktreeRules
 from aop.kernel.features.trees import is_at_or_below, is_free_in
 from aop.kernel.gateway.calls import Call, Kernel
-from aop.kernel.ports.git import Git
+from aop.kernel.ports.git import GitObjects
 from aop.kernel.ports.processes import Command, Ended, Ending
 from aop.kernel.record.documents.base import Document
 from aop.kernel.record.documents.features import Index
@@ -120,8 +120,8 @@ def furnish(kernel: Kernel, tree: TreeId, folder: Path, rules: WorktreeRules) ->
     """
     if not (rules.copy or rules.link):
         return ()
-    copies = [path for path in kernel.furnisher.untracked(rules.copy) if is_free_in(kernel.git, tree, path)]
-    links = [path for path in rules.link if is_free_in(kernel.git, tree, path)]
+    copies = [path for path in kernel.furnisher.untracked(rules.copy) if is_free_in(kernel.git.objects, tree, path)]
+    links = [path for path in rules.link if is_free_in(kernel.git.objects, tree, path)]
     return kernel.furnisher.place(folder, copies=copies, links=links)
 
 
@@ -132,8 +132,8 @@ def provide(call: Call, feature_id: FeatureId, tree: TreeId, folder: Path, polic
     """
     kernel, rules = call.kernel, policy.worktree
     provisions = Provisions(env=environment_of(kernel, feature_id), readable=furnish(kernel, tree, folder, rules))
-    wanted = _meanings(kernel.git, tree, rules.setup)
-    is_own = folder == kernel.git.worktree_path(feature_id)
+    wanted = _meanings(kernel.git.objects, tree, rules.setup)
+    is_own = folder == kernel.git.worktrees.path(feature_id)
     done = _done(kernel, feature_id, folder, wanted) if is_own else 0
     for number in range(done, len(wanted)):
         with kernel.locks.gate_slot(policy.supervisor.max_parallel_gate_runs):
@@ -142,13 +142,13 @@ def provide(call: Call, feature_id: FeatureId, tree: TreeId, folder: Path, polic
             _note(call, feature_id, kernel.furnisher.identity(folder), wanted[: number + 1], rules.setup[number])
     if is_own and done < len(wanted):
         # What a command did to files of the tree, or left beside it, is not part of the feature.
-        kernel.git.discard_strays(feature_id, tree)
+        kernel.git.worktrees.discard_strays(feature_id, tree)
     return provisions
 
 
-def _meanings(git: Git, tree: TreeId, commands: Sequence[SetupCommand]) -> tuple[str, ...]:
+def _meanings(objects: GitObjects, tree: TreeId, commands: Sequence[SetupCommand]) -> tuple[str, ...]:
     """Return for each command a hash of all that its outcome depends on: itself, its inputs, and those before it."""
-    entries = git.entries(tree) if any(command.inputs for command in commands) else ()
+    entries = objects.entries(tree) if any(command.inputs for command in commands) else ()
     meanings: list[str] = []
     for command in commands:
         read = [f"{each.path} {each.oid}" for each in entries if _names_one(command.inputs, each.path)]

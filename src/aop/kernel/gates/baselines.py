@@ -25,8 +25,8 @@ def base_tests(call: Call, plan: GatePlan) -> int | None:
     if known is not None:
         return known.ran
     call.report(f"{plan.feature_id}: {plan.mode} gates on the base first, to know how many tests run there")
-    subject = msgspec.structs.replace(plan.subject, tree=call.kernel.git.tree_of(base))
-    with call.kernel.git.scratch_checkout(base) as checkout:
+    subject = msgspec.structs.replace(plan.subject, tree=call.kernel.git.objects.tree_of(base))
+    with call.kernel.git.worktrees.scratch(base) as checkout:
         run = run_gates(call, msgspec.structs.replace(plan, subject=subject), checkout)
     with call.kernel.record.write() as tx:
         keep_baseline(tx, base, run)

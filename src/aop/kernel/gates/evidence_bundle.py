@@ -44,7 +44,7 @@ def evidence_files(kernel: Kernel, name: FeatureId, version: int, reports: Mappi
         if state is None or state.version != version:
             raise VersionConflict(f"The feature `{name}`", expected=version, current=state.version if state else 0)
         files = {**reports, **_recorded(view, state), **_gate_files(kernel, view, name)}
-    files["diff.patch"] = kernel.git.diff(kernel.git.tree_of(state.base_commit), state.tree)
+    files["diff.patch"] = kernel.git.objects.diff(kernel.git.objects.tree_of(state.base_commit), state.tree)
     files["README.txt"] = ABOUT.format(feature=name).encode()
     return {path: _masked(kernel, content) for path, content in files.items()}
 

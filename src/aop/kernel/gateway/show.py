@@ -181,13 +181,13 @@ def _remove_outdated(kernel: Kernel, what: Unshown, files: Mapping[str, bytes], 
 
 
 def _followed(kernel: Kernel, state: FeatureState) -> tuple[str, ...]:
-    if state.tree != kernel.git.tree_of(state.base_commit):
-        kernel.git.keep(state.feature_id, state.tree)
+    if state.tree != kernel.git.objects.tree_of(state.base_commit):
+        kernel.git.branches.keep(state.feature_id, state.tree)
     with suppress(WorktreeMissing):
-        return kernel.git.follow_tree(state.feature_id, state.tree)
+        return kernel.git.worktrees.follow_tree(state.feature_id, state.tree)
     # The change is recorded already: somebody's `git worktree prune` is no reason to refuse it.
-    kernel.git.ensure_worktree(state.feature_id, state.branch)
-    return kernel.git.follow_tree(state.feature_id, state.tree)
+    kernel.git.worktrees.ensure(state.feature_id, state.branch)
+    return kernel.git.worktrees.follow_tree(state.feature_id, state.tree)
 
 
 def _show_in_git(kernel: Kernel, what: Unshown, set_aside: list[Moved], *, wait_seconds: float) -> None:
@@ -204,9 +204,9 @@ def _show_in_git(kernel: Kernel, what: Unshown, set_aside: list[Moved], *, wait_
         elif what.kind == "workflow":
             kernel.show_workflow(kernel, name)
         elif state is None and what.kind == "gone_worktree":
-            kernel.git.remove_worktree(name)
+            kernel.git.worktrees.remove(name)
         elif state is None and what.kind == "gone_branch":
-            kernel.git.delete_branch(name, at=CommitId(ObjectId(what.key.partition("@")[2])))
+            kernel.git.branches.delete(name, at=CommitId(ObjectId(what.key.partition("@")[2])))
         with kernel.record.write(durable=False) as tx:
             tx.mark_shown(what, {})
             if moved:
@@ -243,7 +243,7 @@ def _remove_files(kernel: Kernel, what: Unshown, set_aside: list[Moved]) -> None
     except FileNotFound as refusal:
         raise Fault(refusal.message) from refusal
     kernel.files.prune(folder)
-    kernel.git.forget(name)
+    kernel.git.branches.forget(name)
     with kernel.record.write() as tx:
         tx.forget_shown(known)
         tx.mark_shown(what, {})

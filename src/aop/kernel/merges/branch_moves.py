@@ -43,8 +43,8 @@ def move_branch(kernel: Kernel, move: BranchMove) -> None:
     Raises: FeatureBranchMoved.
     """
     if move.old is None:
-        kernel.git.create_branch(move.branch, move.new)
-    elif not kernel.git.move_branch(move.branch, to=move.new, old=move.old):
+        kernel.git.branches.create(move.branch, move.new)
+    elif not kernel.git.branches.move(move.branch, to=move.new, old=move.old):
         raise FeatureBranchMoved(f"The branch `{move.branch}` moved just now.", branch=move.branch)
 
 
@@ -56,9 +56,9 @@ def undo_move(call: Call, intent: Mapping[str, Json]) -> Outcome | None:
 
 def _undo(kernel: Kernel, move: BranchMove) -> None:
     if move.old is None:
-        kernel.git.delete_branch(move.branch, at=move.new)
+        kernel.git.branches.delete(move.branch, at=move.new)
     else:
-        kernel.git.move_branch(move.branch, to=move.old, old=move.new)
+        kernel.git.branches.move(move.branch, to=move.old, old=move.new)
 
 
 def own_head(kernel: Kernel, state: FeatureState) -> CommitId:
@@ -66,11 +66,11 @@ def own_head(kernel: Kernel, state: FeatureState) -> CommitId:
 
     Raises: FeatureBranchMoved.
     """
-    head = kernel.git.branch_head(state.branch)
+    head = kernel.git.branches.head(state.branch)
     if head is None:
         raise FeatureBranchMoved(f"The branch `{state.branch}` is gone.", branch=state.branch)
     # A merge that died between the two branches left a commit of this tree on the feature's.
-    is_own = head in (state.base_commit, state.branch_commit) or kernel.git.tree_of(head) == state.tree
+    is_own = head in (state.base_commit, state.branch_commit) or kernel.git.objects.tree_of(head) == state.tree
     if not is_own:
         raise FeatureBranchMoved(
             f"The branch `{state.branch}` has commits that AOP did not make.", branch=state.branch, head=head

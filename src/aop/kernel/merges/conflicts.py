@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from aop.core.errors import Json
 from aop.core.ids import CommitId
-from aop.kernel.ports.git import ConflictedPaths, FileMode, Git, TreeEntry
+from aop.kernel.ports.git import ConflictedPaths, FileMode, GitObjects, TreeEntry
 
 MOST_FILES = 50
 MOST_HUNKS = 20
@@ -38,11 +38,11 @@ class ConflictHunk(Struct, frozen=True, kw_only=True):
     """What the feature made of it."""
 
 
-def conflict_facts(git: Git, merged: ConflictedPaths, *, ours: CommitId, theirs: CommitId) -> list[Json]:
+def conflict_facts(objects: GitObjects, merged: ConflictedPaths, *, ours: CommitId, theirs: CommitId) -> list[Json]:
     """Return what conflicts in each file, of the first files and of the first places of each."""
     facts: list[Json] = []
     for path, stages in list(merged.stages.items())[:MOST_FILES]:
-        text = _text_of(git, git.entry(merged.tree, path)) if len(stages) > 1 else ""
+        text = _text_of(objects, objects.entry(merged.tree, path)) if len(stages) > 1 else ""
         hunks = list(hunks_in(text, ours=ours, theirs=theirs))
         facts.append(
             {
@@ -55,11 +55,11 @@ def conflict_facts(git: Git, merged: ConflictedPaths, *, ours: CommitId, theirs:
     return facts
 
 
-def _text_of(git: Git, entry: TreeEntry | None) -> str:
+def _text_of(objects: GitObjects, entry: TreeEntry | None) -> str:
     """Return the text of a file; of anything else, nothing."""
     if entry is None or entry.mode not in (FileMode.FILE, FileMode.EXECUTABLE):
         return ""
-    return git.blob(entry.oid).decode("utf-8", "replace") if git.blob_size(entry.oid) <= LARGEST_FILE else ""
+    return objects.blob(entry.oid).decode("utf-8", "replace") if objects.blob_size(entry.oid) <= LARGEST_FILE else ""
 
 
 def hunks_in(text: str, *, ours: CommitId, theirs: CommitId) -> Iterator[ConflictHunk]:

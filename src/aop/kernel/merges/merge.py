@@ -40,7 +40,7 @@ from aop.kernel.merges.branch_moves import BranchMove, move_branch, own_head
 from aop.kernel.merges.conflicts import conflict_facts
 from aop.kernel.plans.checks import bounds_of
 from aop.kernel.plans.needed_locks import check_unbroken, locks_for_paths, locks_for_plan
-from aop.kernel.ports.git import ConflictedPaths, FileMode, Git
+from aop.kernel.ports.git import ConflictedPaths, FileMode, GitObjects
 from aop.kernel.record.documents.approvals import Approval
 from aop.kernel.record.documents.features import FeatureState, Status
 from aop.kernel.record.documents.gate_runs import GateRun, Subject
@@ -98,7 +98,7 @@ def base_head(kernel: Kernel, config: Config) -> CommitId:
     Raises: BaseBranchUnusable.
     """
     branch = config.policy.worktree.base_branch
-    head = kernel.git.branch_head(branch)
+    head = kernel.git.branches.head(branch)
     if head is None:
         raise BaseBranchUnusable(f"The base branch `{branch}` has no commit.", base_branch=branch)
     return head
@@ -109,7 +109,7 @@ def refuse_empty(kernel: Kernel, state: FeatureState) -> None:
 
     Raises: NothingToMerge.
     """
-    if state.tree == kernel.git.tree_of(state.base_commit):
+    if state.tree == kernel.git.objects.tree_of(state.base_commit):
         raise NothingToMerge(f"The feature `{state.feature_id}` changes no file.", feature_id=state.feature_id)
 
 
@@ -154,7 +154,7 @@ def check_locks(kernel: Kernel, view: Snapshot, state: FeatureState) -> tuple[st
     Raises: LockNotHeld, StaleLockReclaimed.
     """
     policy, accepted = kernel.config().policy, view.get(AcceptedPlan, state.feature_id)
-    changes = kernel.git.changes(kernel.git.tree_of(state.base_commit), state.tree)
+    changes = kernel.git.objects.changes(kernel.git.objects.tree_of(state.base_commit), state.tree)
     needed = {*locks_for_paths([change.path for change in changes], policy)}
     if accepted is not None:
         needed.update(locks_for_plan(accepted.plan, bounds_of(accepted.plan, policy), policy))
@@ -184,7 +184,7 @@ def unapproved(kernel: Kernel, view: Snapshot) -> Iterator[FeatureState]:
     config = kernel.config()
     if not config.policy.merge_policy.require_user_approval:
         return
-    base = kernel.git.branch_head(config.policy.worktree.base_branch)
+    base = kernel.git.branches.head(config.policy.worktree.base_branch)
     ready = [state for state in view.all(FeatureState) if state.status is Status.READY_TO_MERGE]
     approvals = list(view.all(Approval)) if ready else []
     for state in ready:
@@ -226,18 +226,20 @@ def prepare(call: Call, ready: Ready, strategy: MergeStrategy, message: str) -> 
     refuse_secret_message(message, call.kernel.redact)
     when = _moment(call.kernel, ready.approval)
     text = commit_message(message, state, ready.approval)
-    feature_commit = _on_branch(git, state) or git.commit(state.tree, [state.base_commit], text, when=when)
-    merged = git.merge(ready.base, feature_commit)
+    feature_commit = _on_branch(git.objects, state) or git.objects.commit(
+        state.tree, [state.base_commit], text, when=when
+    )
+    merged = git.merges.merge(ready.base, feature_commit)
     if isinstance(merged, ConflictedPaths):
-        raise conflict_of(git, merged, state, base=ready.base, feature_commit=feature_commit)
-    refuse_submodules(git, ready.base, merged.tree)
+        raise conflict_of(git.objects, merged, state, base=ready.base, feature_commit=feature_commit)
+    refuse_submodules(git.objects, ready.base, merged.tree)
     # A feature is one tree and so one commit: squashing it and rebasing it are the same.
     parents, merge_text = [ready.base], text
     if strategy is MergeStrategy.MERGE_COMMIT:
         parents, merge_text = [ready.base, feature_commit], f"Merge feature {state.feature_id}\n\n{text}"
     return Prepared(
         feature_commit=feature_commit,
-        merge_commit=git.commit(merged.tree, parents, merge_text, when=when),
+        merge_commit=git.objects.commit(merged.tree, parents, merge_text, when=when),
         base_branch=call.kernel.config().policy.worktree.base_branch,
         base=ready.base,
         strategy=strategy,
@@ -245,29 +247,29 @@ def prepare(call: Call, ready: Ready, strategy: MergeStrategy, message: str) -> 
     )
 
 
-def _on_branch(git: Git, state: FeatureState) -> CommitId | None:
+def _on_branch(objects: GitObjects, state: FeatureState) -> CommitId | None:
     """Return the commit that AOP made on the feature's branch, if it still is what the feature is."""
     made = state.branch_commit
-    return made if made is not None and git.tree_of(made) == state.tree else None
+    return made if made is not None and objects.tree_of(made) == state.tree else None
 
 
 def conflict_of(
-    git: Git, merged: ConflictedPaths, state: FeatureState, *, base: CommitId, feature_commit: CommitId
+    objects: GitObjects, merged: ConflictedPaths, state: FeatureState, *, base: CommitId, feature_commit: CommitId
 ) -> MergeConflict:
     """Return the refusal of a merge that somebody must resolve, with what conflicts as data."""
     return MergeConflict(
         f"`{state.feature_id}` conflicts with the base branch in {count(len(merged.paths), 'file')}.",
         paths=list(merged.paths),
-        conflicts=conflict_facts(git, merged, ours=base, theirs=feature_commit),
+        conflicts=conflict_facts(objects, merged, ours=base, theirs=feature_commit),
     )
 
 
-def refuse_submodules(git: Git, base: CommitId, merged: TreeId) -> None:
+def refuse_submodules(objects: GitObjects, base: CommitId, merged: TreeId) -> None:
     """Refuse a merge that changes a submodule: no patch does, so it is none of ours.
 
     Raises: ProtectedPath.
     """
-    changes = git.changes(git.tree_of(base), merged)
+    changes = objects.changes(objects.tree_of(base), merged)
     links = [
         change.path
         for change in changes
@@ -314,14 +316,14 @@ def merge_gates(call: Call, ready: Ready, prepared: Prepared) -> GateRun:
     """
     plan = _merge_plan(call, ready, prepared)
     baseline = base_tests(call, plan)
-    with call.kernel.git.scratch_checkout(prepared.merge_commit) as checkout:
+    with call.kernel.git.worktrees.scratch(prepared.merge_commit) as checkout:
         return run_gates(call, plan, checkout, baseline=baseline)
 
 
 def _merge_plan(call: Call, ready: Ready, prepared: Prepared) -> GatePlan:
     config = call.kernel.config()
     mode = config.policy.required_merge_mode
-    merged: TreeId = call.kernel.git.tree_of(prepared.merge_commit)
+    merged: TreeId = call.kernel.git.objects.tree_of(prepared.merge_commit)
     plan = None
     with suppress(*((UnknownGateProfileOrMode,) if config.policy.merge_mode_optional else ())):
         plan = planned_gates(ready.state, ready.plan, mode, config)
@@ -340,8 +342,8 @@ def move_branches(kernel: Kernel, state: FeatureState, prepared: Prepared) -> No
     git = kernel.git
     head = own_head(kernel, state)
     move_branch(kernel, BranchMove(branch=state.branch, old=head, new=prepared.feature_commit))
-    if not git.move_branch(prepared.base_branch, to=prepared.merge_commit, old=prepared.base):
-        git.move_branch(state.branch, to=head, old=prepared.feature_commit)
+    if not git.branches.move(prepared.base_branch, to=prepared.merge_commit, old=prepared.base):
+        git.branches.move(state.branch, to=head, old=prepared.feature_commit)
         raise BaseMoved(
             f"The base branch `{prepared.base_branch}` moved while the merge was prepared.", expected=prepared.base
         )

@@ -16,7 +16,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from aop.core.ids import TreeId
-from aop.kernel.ports.git import FileMode, Git
+from aop.kernel.ports.git import FileMode, GitObjects
 
 T = TypeVar("T")
 
@@ -52,9 +52,9 @@ class Touched(Struct, frozen=True, kw_only=True):
         )
 
 
-def touched_between(git: Git, old: TreeId, new: TreeId) -> Touched:
+def touched_between(objects: GitObjects, old: TreeId, new: TreeId) -> Touched:
     """Return what the step from one tree to another touches."""
-    changes = git.changes(old, new)
+    changes = objects.changes(old, new)
     paths = frozenset(change.path for change in changes)
     return Touched(
         paths=paths,
@@ -63,7 +63,7 @@ def touched_between(git: Git, old: TreeId, new: TreeId) -> Touched:
         removed=frozenset(
             folder
             for folder in folders_above(change.path for change in changes if change.new is None)
-            if not _is_folder(git, new, folder)
+            if not _is_folder(objects, new, folder)
         ),
     )
 
@@ -112,6 +112,6 @@ def _crossing(a: Mapping[str, list[T]], b: Mapping[str, list[T]]) -> Iterator[tu
         yield from product(a[place], b[place])
 
 
-def _is_folder(git: Git, tree: TreeId, path: str) -> bool:
-    entry = git.entry(tree, path)
+def _is_folder(objects: GitObjects, tree: TreeId, path: str) -> bool:
+    entry = objects.entry(tree, path)
     return entry is not None and entry.mode is FileMode.TREE

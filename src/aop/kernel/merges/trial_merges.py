@@ -20,7 +20,7 @@ from msgspec import Struct
 from aop.core.ids import CommitId, FeatureId, TreeId
 from aop.kernel.merges.conflicts import KINDS
 from aop.kernel.merges.touched_paths import Touched, meeting_pairs, touched_between
-from aop.kernel.ports.git import Git, Proposal, TrialMerge
+from aop.kernel.ports.git import Git, GitMerges, GitObjects, Proposal, TrialMerge
 from aop.kernel.record.documents.base import Document, NonEmpty
 
 MOST_TRIALS = 1_000
@@ -109,15 +109,15 @@ def look(
     git: Git, tips: Sequence[Tip], head: CommitId, known: Mapping[str, TriedMerge], *, most: int = MOST_TRIALS
 ) -> Look:
     """Answer every question about these features and the base; what is known and still true is not asked again."""
-    changed = {tip: touched_between(git, git.tree_of(tip.base), tip.tree) for tip in tips}
+    changed = {tip: touched_between(git.objects, git.objects.tree_of(tip.base), tip.tree) for tip in tips}
     changed = {tip: touched for tip, touched in changed.items() if touched.paths}
-    overtaken = _overtaken(git, changed, head)
+    overtaken = _overtaken(git.objects, changed, head)
     about_base = [TrialQuestion(ours=None, theirs=tip, onto=head) for tip in overtaken]
     # All of them: how two features are compared hangs on the answers.
-    with_base = _answered(git, about_base, known, most=len(about_base))
+    with_base = _answered(git.merges, about_base, known, most=len(about_base))
     stuck = {question.theirs for question, _ in with_base.conflicts}
     pairs = [*_between_clean(changed, overtaken, stuck, head), *_between_stuck(changed, stuck)]
-    between = _answered(git, pairs, known, most=most)
+    between = _answered(git.merges, pairs, known, most=most)
     return Look(
         conflicts=(*with_base.conflicts, *between.conflicts),
         fresh={**with_base.fresh, **between.fresh},
@@ -130,17 +130,17 @@ def _over(known: Mapping[str, TriedMerge], living: AbstractSet[str]) -> tuple[st
     return tuple(key for key in known if not living >= set(key.split(":")))
 
 
-def _overtaken(git: Git, changed: Mapping[Tip, Touched], head: CommitId) -> dict[Tip, Touched]:
+def _overtaken(objects: GitObjects, changed: Mapping[Tip, Touched], head: CommitId) -> dict[Tip, Touched]:
     """Return the features that meet what became of the base since they were cut, with that."""
 
     @cache
     def since(base: CommitId) -> tuple[Touched, bool]:
-        old, new = git.tree_of(base), git.tree_of(head)
-        there = touched_between(git, old, new)
-        if git.is_ancestor(base, head):
+        old, new = objects.tree_of(base), objects.tree_of(head)
+        there = touched_between(objects, old, new)
+        if objects.is_ancestor(base, head):
             return there, True
         # The base branch was moved aside: a merge brings back what it left behind.
-        return there.with_all_of(touched_between(git, new, old)), False
+        return there.with_all_of(touched_between(objects, new, old)), False
 
     found = {}
     for tip, touched in changed.items():
@@ -171,11 +171,13 @@ def _between_stuck(changed: Mapping[Tip, Touched], stuck: set[Tip]) -> Iterator[
                 yield TrialQuestion(ours=ours, theirs=theirs, onto=base)
 
 
-def _answered(git: Git, questions: Sequence[TrialQuestion], known: Mapping[str, TriedMerge], *, most: int) -> Look:
+def _answered(
+    merges: GitMerges, questions: Sequence[TrialQuestion], known: Mapping[str, TriedMerge], *, most: int
+) -> Look:
     answers = {question: known.get(question.key) for question in questions}
     stale = [question for question, answer in answers.items() if answer is None or answer.about != question.about]
     fresh = {}
-    for question, merged in _tried(git, stale[:most]):
+    for question, merged in _tried(merges, stale[:most]):
         last = known.get(question.key)
         fresh[question.key] = _answer(question, merged, version=last.version + 1 if last else 1)
     now = ((question, fresh.get(question.key, answers[question])) for question in questions)
@@ -190,10 +192,10 @@ def _answered(git: Git, questions: Sequence[TrialQuestion], known: Mapping[str, 
     )
 
 
-def _tried(git: Git, questions: Sequence[TrialQuestion]) -> Iterator[tuple[TrialQuestion, TrialMerge]]:
+def _tried(merges: GitMerges, questions: Sequence[TrialQuestion]) -> Iterator[tuple[TrialQuestion, TrialMerge]]:
     if not questions:
         return
-    with git.trial_merges() as trials:
+    with merges.trials() as trials:
         late = {tip: question.onto for question in questions for tip in question.late}
         merged = trials.merge([(Proposal(commit=onto), tip.proposal) for tip, onto in late.items()])
         updated = {

@@ -12,7 +12,7 @@ from aop.kernel.features.trees import is_free_in
 from aop.kernel.patches.checks import placed
 from aop.kernel.patches.hunks import NO_NEWLINE
 from aop.kernel.patches.parser import FilePatch, Hunk, Patch, render
-from aop.kernel.ports.git import FileContent, FileMode, Git, TreeEntry
+from aop.kernel.ports.git import FileContent, FileMode, GitObjects, TreeEntry
 
 _PLAIN = (FileMode.FILE, FileMode.EXECUTABLE)
 
@@ -25,28 +25,28 @@ class Fitted(Struct, frozen=True, kw_only=True):
     old: bytes = b""
 
 
-def applied(git: Git, tree: TreeId, patch: Patch, placement: Placement) -> TreeId:
+def applied(objects: GitObjects, tree: TreeId, patch: Patch, placement: Placement) -> TreeId:
     """Write the tree that a patch makes of another.
 
     Raises: PatchDoesNotApply.
     """
-    fitting = [_fitted(git, tree, file, placement) for file in patch.files]
-    files = plain_files(git, tree, fitting)
+    fitting = [_fitted(objects, tree, file, placement) for file in patch.files]
+    files = plain_files(objects, tree, fitting)
     if files is not None:
-        return git.tree_with(tree, files)
+        return objects.tree_with(tree, files)
     paths = {path for file in patch.files for path in file.paths}
-    return git.apply_to_tree(tree, render(Patch(files=tuple(each.file for each in fitting))), paths=paths)
+    return objects.apply_to_tree(tree, render(Patch(files=tuple(each.file for each in fitting))), paths=paths)
 
 
-def _fitted(git: Git, tree: TreeId, file: FilePatch, placement: Placement) -> Fitted:
-    entry = git.entry(tree, file.old_path) if file.old_path and file.hunks else None
+def _fitted(objects: GitObjects, tree: TreeId, file: FilePatch, placement: Placement) -> Fitted:
+    entry = objects.entry(tree, file.old_path) if file.old_path and file.hunks else None
     if entry is None or entry.mode in (FileMode.TREE, FileMode.GITLINK):
         return Fitted(file=file)
-    old = git.blob(entry.oid)
+    old = objects.blob(entry.oid)
     return Fitted(file=placed(file, old, placement), entry=entry, old=old)
 
 
-def plain_files(git: Git, tree: TreeId, changes: Sequence[Fitted]) -> dict[str, FileContent | None] | None:
+def plain_files(objects: GitObjects, tree: TreeId, changes: Sequence[Fitted]) -> dict[str, FileContent | None] | None:
     """Return the files that are other in the new tree (None: not there); None if git must say what the patch makes."""
     files: dict[str, FileContent | None] = {}
     for change in changes:
@@ -56,7 +56,7 @@ def plain_files(git: Git, tree: TreeId, changes: Sequence[Fitted]) -> dict[str, 
             files[entry.path] = (entry.mode, content)
         elif entry is not None and _removes(file, entry) and not content:
             files[entry.path] = None
-        elif file.new_path is not None and _creates(file) and is_free_in(git, tree, file.new_path):
+        elif file.new_path is not None and _creates(file) and is_free_in(objects, tree, file.new_path):
             files[file.new_path] = (file.new_mode or FileMode.FILE, content)
         else:
             return None

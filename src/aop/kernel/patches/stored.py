@@ -11,7 +11,7 @@ from msgspec import Struct
 from aop.core.ids import FeatureId, ObjectId
 from aop.kernel.gateway.calls import Kernel, feature_named
 from aop.kernel.patches.checks import refuse_added_secrets
-from aop.kernel.ports.git import FileMode, Git
+from aop.kernel.ports.git import FileMode, GitObjects
 
 _NAME = "patch"
 
@@ -33,10 +33,10 @@ def kept_patch(kernel: Kernel, feature_id: FeatureId, diff: str) -> KeptPatch:
         return KeptPatch(unified_diff=diff)
     with kernel.record.read() as view:
         tree = feature_named(view, feature_id).tree
-    entry = kernel.git.entry(kernel.git.tree_with(tree, {_NAME: (FileMode.FILE, diff.encode())}), _NAME)
+    entry = kernel.git.objects.entry(kernel.git.objects.tree_with(tree, {_NAME: (FileMode.FILE, diff.encode())}), _NAME)
     return KeptPatch(unified_diff="", patch_blob=None if entry is None else entry.oid)
 
 
-def whole_patch(git: Git, kept: KeptPatch) -> str:
+def whole_patch(objects: GitObjects, kept: KeptPatch) -> str:
     """Return a patch as it was proposed."""
-    return kept.unified_diff if kept.patch_blob is None else git.blob(kept.patch_blob).decode()
+    return kept.unified_diff if kept.patch_blob is None else objects.blob(kept.patch_blob).decode()

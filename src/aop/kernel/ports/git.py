@@ -1,4 +1,7 @@
-"""What the kernel needs from the world, as protocols. The implementations live in `adapters`."""
+"""Git port: the managed repository as objects, branches, worktrees and merges.
+
+Nothing behind these protocols writes the user's checkout, its index or its HEAD.
+"""
 
 from __future__ import annotations
 
@@ -8,24 +11,11 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
 from aop.core.ids import CommitId, FeatureId, ObjectId, TreeId
-
-
-class WorktreeHeads(Protocol):
-    """A part of the managed repository: see `aop.kernel.ports.git.Git`."""
-
-    def ensure_detached_worktree(self, feature_id: FeatureId, commit: CommitId) -> Path:
-        """Make the worktree at a commit, on no branch; one that is there is taken off its branch. Return its folder."""
-
-    def worktree_head(self, feature_id: FeatureId) -> str | None:
-        """Return the full ref or the commit that HEAD of the worktree names; None if git knows no such worktree."""
-
-
-T = TypeVar("T")
 
 
 class FileMode(StrEnum):
@@ -36,6 +26,10 @@ class FileMode(StrEnum):
     SYMLINK = "120000"
     GITLINK = "160000"
     TREE = "040000"
+
+
+FileContent: TypeAlias = tuple[FileMode, bytes]
+"""A plain file, as a tree is to hold it."""
 
 
 class TreeEntry(Struct, frozen=True, kw_only=True):
@@ -114,11 +108,8 @@ class WorktreeStatus(Struct, frozen=True, kw_only=True):
     """Paths on disk that are not ignored and are not what the recorded tree says."""
 
 
-class Git(WorktreeHeads, Protocol):
-    """The managed repository. Nothing here writes the user's checkout, its index or its HEAD."""
-
-    def branch_head(self, branch: str) -> CommitId | None:
-        """Return the commit of a local branch, or None if there is none (absent or unborn)."""
+class GitObjects(Protocol):
+    """Blobs, trees and commits: content that its id names and that never changes."""
 
     def tree_of(self, commit: CommitId) -> TreeId:
         """Return the tree of a commit."""
@@ -144,15 +135,6 @@ class Git(WorktreeHeads, Protocol):
     def files_with(self, tree: TreeId, text: str) -> frozenset[str]:
         """Return the paths of a tree whose content holds a text of one line, byte for byte."""
 
-    def apply_to_tree(self, tree: TreeId, patch: bytes, *, paths: AbstractSet[str]) -> TreeId:
-        """Apply a checked patch, which names these paths, to a tree through a private index; return the new tree.
-
-        Raises: PatchDoesNotApply.
-        """
-
-    def tree_with(self, tree: TreeId, files: Mapping[str, FileContent | None]) -> TreeId:
-        """Write a tree that has these files (None: not there), none of them in the way of another; return it."""
-
     def changes(self, old: TreeId, new: TreeId) -> tuple[TreeChange, ...]:
         """Return every path that differs, without rename detection, sorted by path."""
 
@@ -162,17 +144,58 @@ class Git(WorktreeHeads, Protocol):
     def diff_stat(self, old: TreeId, new: TreeId, *, paths: Sequence[str] = ()) -> str:
         """Return `git diff --stat` of two trees, for people."""
 
-    def create_branch(self, branch: str, at: CommitId) -> None:
+    def apply_to_tree(self, tree: TreeId, patch: bytes, *, paths: AbstractSet[str]) -> TreeId:
+        """Apply a checked patch, which names these paths, to a tree through a private index; return the new tree.
+
+        Raises: PatchDoesNotApply.
+        """
+
+    def tree_with(self, tree: TreeId, files: Mapping[str, FileContent | None]) -> TreeId:
+        """Write a tree that has these files (None: not there), none of them in the way of another; return it."""
+
+    def commit(self, tree: TreeId, parents: Sequence[CommitId], message: str, *, when: datetime) -> CommitId:
+        """Write a commit object; the same arguments give the same id."""
+
+
+class GitBranches(Protocol):
+    """Local branches, and the refs that keep a feature's tree from garbage collection."""
+
+    def head(self, branch: str) -> CommitId | None:
+        """Return the commit of a local branch, or None if there is none (absent or unborn)."""
+
+    def create(self, branch: str, at: CommitId) -> None:
         """Make a branch at a commit; fine if it is there already.
 
         Raises: BranchExists if it is elsewhere.
         """
 
-    def ensure_worktree(self, feature_id: FeatureId, branch: str) -> Path:
+    def move(self, branch: str, *, to: CommitId, old: CommitId) -> bool:
+        """Move a branch if it still is at `old`; tell whether it was."""
+
+    def delete(self, branch: str, *, at: CommitId) -> bool:
+        """Delete a branch if it still is at a commit; tell whether it is gone."""
+
+    def keep(self, feature_id: FeatureId, tree: TreeId, *, aside: bool = False) -> None:
+        """Keep a tree from being collected as garbage: as long as the feature has no other one, or for ever."""
+
+    def forget(self, feature_id: FeatureId) -> None:
+        """Let go of the tree that `keep` kept; fine if none is kept."""
+
+
+class GitWorktrees(Protocol):
+    """The worktrees of the features, and the checkouts that people have."""
+
+    def path(self, feature_id: FeatureId) -> Path:
+        """Return the folder of the feature's worktree, whether or not it exists."""
+
+    def head(self, feature_id: FeatureId) -> str | None:
+        """Return the full ref or the commit that HEAD of the worktree names; None if git knows no such worktree."""
+
+    def ensure(self, feature_id: FeatureId, branch: str) -> Path:
         """Make the feature's worktree, checked out on its branch, if it is not there; return its folder."""
 
-    def worktree_path(self, feature_id: FeatureId) -> Path:
-        """Return the folder of the feature's worktree, whether or not it exists."""
+    def ensure_detached(self, feature_id: FeatureId, commit: CommitId) -> Path:
+        """Make the worktree at a commit, on no branch; an existing one is taken off its branch. Return its folder."""
 
     def show_tree(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
         """Make the tracked files of the worktree be exactly this tree; can be repeated after a crash.
@@ -201,32 +224,14 @@ class Git(WorktreeHeads, Protocol):
     def status(self, feature_id: FeatureId, tree: TreeId) -> WorktreeStatus:
         """Compare the worktree on disk with its HEAD and with the recorded tree."""
 
-    def keep(self, feature_id: FeatureId, tree: TreeId, *, aside: bool = False) -> None:
-        """Keep a tree from being collected as garbage: as long as the feature has no other one, or for ever."""
-
-    def forget(self, feature_id: FeatureId) -> None:
-        """Let go of the tree that `keep` kept; fine if none is kept."""
-
-    def remove_worktree(self, feature_id: FeatureId) -> None:
+    def remove(self, feature_id: FeatureId) -> None:
         """Remove the feature's worktree; fine if it is gone. What git neither knows nor ignores goes to quarantine."""
+
+    def scratch(self, commit: CommitId) -> AbstractContextManager[Path]:
+        """Check a commit out into a worktree of its own, which is gone afterwards."""
 
     def users_of(self, branch: str, *, besides: FeatureId) -> tuple[str, ...]:
         """Return the names of the checkouts that are on a branch, without the worktree of a feature."""
-
-    def delete_branch(self, branch: str, *, at: CommitId) -> bool:
-        """Delete a branch if it still is at a commit; tell whether it is gone."""
-
-    def merge(self, ours: CommitId, theirs: CommitId) -> MergedTree | ConflictedPaths:
-        """Merge two commits without a worktree (`git merge-tree --write-tree`)."""
-
-    def trial_merges(self) -> AbstractContextManager[Trials]:
-        """Merge for trial; nothing of it stays in the repository."""
-
-    def commit(self, tree: TreeId, parents: Sequence[CommitId], message: str, *, when: datetime) -> CommitId:
-        """Write a commit object; the same arguments give the same id."""
-
-    def move_branch(self, branch: str, *, to: CommitId, old: CommitId) -> bool:
-        """Move a branch if it still is at `old`; tell whether it was."""
 
     def checkout_behind(self, branch: str, *, old: CommitId, new: CommitId) -> str | None:
         """Return the sentence that tells a person how to bring a checkout of `branch` up to date after it moved.
@@ -234,9 +239,32 @@ class Git(WorktreeHeads, Protocol):
         None if nobody has it checked out. AOP itself leaves the checkout alone.
         """
 
-    def scratch_checkout(self, commit: CommitId) -> AbstractContextManager[Path]:
-        """Check a commit out into a worktree of its own, which is gone afterwards."""
+
+class GitMerges(Protocol):
+    """Merges of commits, without a worktree."""
+
+    def merge(self, ours: CommitId, theirs: CommitId) -> MergedTree | ConflictedPaths:
+        """Merge two commits without a worktree (`git merge-tree --write-tree`)."""
+
+    def trials(self) -> AbstractContextManager[Trials]:
+        """Merge for trial; nothing of it stays in the repository."""
 
 
-FileContent: TypeAlias = tuple[FileMode, bytes]
-"""A plain file, as a tree is to hold it."""
+class Git(Protocol):
+    """The managed repository, in parts: a rule takes the part that it needs."""
+
+    @property
+    def objects(self) -> GitObjects:
+        """Return its blobs, trees and commits."""
+
+    @property
+    def branches(self) -> GitBranches:
+        """Return its branches."""
+
+    @property
+    def worktrees(self) -> GitWorktrees:
+        """Return the worktrees of the features."""
+
+    @property
+    def merges(self) -> GitMerges:
+        """Return what merges commits."""

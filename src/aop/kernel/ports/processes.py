@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
 from aop.kernel.config.policy import NO_LIMITS, StepLimits
-from aop.kernel.ports.git import T
+
+T = TypeVar("T")
 
 
 class Ending(StrEnum):

@@ -38,7 +38,7 @@ def test_an_index_of_aop_is_to_git_what_its_own_is_and_the_other_way_round(
     gits, ours = repository.git_dir / "index-of-git", repository.git_dir / "index-of-aop"
     plain("read-tree", tree, index=gits)
     size = len(tree) // 2
-    entries = dict(leaves(repository._objects.tree, tree, b""))
+    entries = dict(leaves(repository.objects.tree, tree, b""))
     assert read_index(gits.read_bytes(), digest_size=size) == entries
     ours.write_bytes(written_index(entries, digest_size=size))
     assert staged(plain, ours) == staged(plain, gits)
@@ -51,7 +51,7 @@ def test_an_index_of_aop_is_to_git_what_its_own_is_and_the_other_way_round(
 def test_an_edited_index_is_the_one_that_git_makes_of_the_new_tree(
     repository: Repository, old: Content, new: Content, *, beside: bool
 ) -> None:
-    plain, read = PlainGit(repository.root), repository._objects.tree
+    plain, read = PlainGit(repository.root), repository.objects.tree
     kept = {"z": ("100644", "the same")} if beside else {}
     before, after = plain.tree({**old, **kept}), plain.tree({**new, **kept})
     gits, ours, size = repository.git_dir / "index-of-git", repository.git_dir / "index-of-aop", len(before) // 2

@@ -40,7 +40,7 @@ def test_the_changes_are_those_that_git_lists(repository: Repository, old: Conte
         (raw.path, raw.status, raw.old_mode, raw.new_mode, raw.old_oid, raw.new_oid) for raw in raw_changes(listed)
     )
     found = []
-    for change in repository.changes(*trees):
+    for change in repository.objects.changes(*trees):
         absent = ("000000", "0" * len(trees[0]))
         before = (change.old.mode, change.old.oid) if change.old else absent
         after = (change.new.mode, change.new.oid) if change.new else absent
@@ -59,10 +59,10 @@ def test_a_patch_makes_the_tree_that_it_makes_in_a_whole_index_or_is_refused_as_
     trees = plain.tree(old), plain.tree(new)
     patch = plain("diff-tree", "-r", "-p", "--binary", "--full-index", "--no-renames", *trees)
     onto = trees[0] if same else plain.tree({**actual, **old} if not set(actual) & set(old) else actual)
-    paths = {change.path for change in repository.changes(*trees)}
+    paths = {change.path for change in repository.objects.changes(*trees)}
     expected = plain.applied(onto, patch)
     try:
-        made = repository.apply_to_tree(onto, patch, paths=paths)
+        made = repository.objects.apply_to_tree(onto, patch, paths=paths)
     except PatchDoesNotApply:
         assert expected is None
     else:
@@ -80,7 +80,7 @@ def test_the_file_before_a_path_is_the_one_before_it_in_an_index(
     plain = PlainGit(repository.root)
     root = plain.tree(tree)
     earlier = [name for name in sorted(name.encode() for name in tree) if name < path.encode()]
-    found = leaf_before(repository._objects.tree, root, path.encode())
+    found = leaf_before(repository.objects.tree, root, path.encode())
     assert (found and found[0]) == (earlier[-1] if earlier else None)
 
 
@@ -88,13 +88,13 @@ def test_a_copy_and_a_rename_apply_as_in_a_whole_index(repository: Repository) -
     base = base_tree(repository)
     copy = b"diff --git a/README.md b/copied/x\nsimilarity index 100%\ncopy from README.md\ncopy to copied/x\n"
     rename = b"diff --git a/src/a.txt b/b\nsimilarity index 100%\nrename from src/a.txt\nrename to b\n"
-    made = repository.apply_to_tree(base, copy + rename, paths={"README.md", "copied/x", "src/a.txt", "b"})
+    made = repository.objects.apply_to_tree(base, copy + rename, paths={"README.md", "copied/x", "src/a.txt", "b"})
     assert made == PlainGit(repository.root).applied(base, copy + rename)
 
 
 def test_a_patch_that_changes_what_nobody_found_in_it_is_refused(repository: Repository) -> None:
     with pytest.raises(PatchDoesNotApply, match="nobody else"):
-        repository.apply_to_tree(base_tree(repository), CREATE_C, paths={"src/other.txt"})
+        repository.objects.apply_to_tree(base_tree(repository), CREATE_C, paths={"src/other.txt"})
 
 
 def test_a_patch_that_takes_everything_away_leaves_the_empty_tree(repository: Repository) -> None:
@@ -142,7 +142,7 @@ def test_a_tree_with_a_name_that_is_none_is_a_fault(repository: Repository, name
     oid = bytes.fromhex(git(repository.root, "rev-parse", "main:README.md"))
     tree = hand_made(repository, b"".join(b"100644 %s\0%s" % (name, oid) for name in names))
     with pytest.raises(Fault, match="A tree of the repository"):
-        repository.changes(base_tree(repository), tree)
+        repository.objects.changes(base_tree(repository), tree)
 
 
 @pytest.mark.parametrize("content", [b"100644 a", b"100644 a\0short", b"mode a\0" + b"x" * 20])

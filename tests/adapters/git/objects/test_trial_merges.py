@@ -16,7 +16,7 @@ SHOUT_A = CHANGE_A.replace(b"+TWO", b"+2!")
 
 
 def head(repository: Repository) -> CommitId:
-    commit = repository.branch_head("main")
+    commit = repository.branches.head("main")
     assert commit is not None
     return commit
 
@@ -24,7 +24,7 @@ def head(repository: Repository) -> CommitId:
 def changed(repository: Repository, patch: bytes, *paths: str) -> Proposal:
     """Return the base with a patch on it, which nobody has committed."""
     base = head(repository)
-    tree = repository.apply_to_tree(repository.tree_of(base), patch, paths=set(paths))
+    tree = repository.objects.apply_to_tree(repository.objects.tree_of(base), patch, paths=set(paths))
     return Proposal(commit=base, tree=tree)
 
 
@@ -36,7 +36,7 @@ def test_many_merges_are_tried_at_once_without_a_trace(tmp_path: Path, object_fo
     three = changed(repository, CREATE_C + DELETE_B, "src/c.txt", "src/deep/b.txt")
     before = git(repository.root, "count-objects", "-v")
 
-    with repository.trial_merges() as trials:
+    with repository.merges.trials() as trials:
         found = trials.merge([(one, two), (one, three), (Proposal(commit=head(repository)), three)])
 
     assert [(trial.is_clean, trial.stages) for trial in found] == [
@@ -54,7 +54,7 @@ def test_the_result_of_one_trial_takes_part_in_the_next(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "repo")
     one, two = changed(repository, CHANGE_A, "src/a.txt"), changed(repository, CREATE_C, "src/c.txt")
 
-    with repository.trial_merges() as trials:
+    with repository.merges.trials() as trials:
         (both,) = trials.merge([(one, two)])
         (again,) = trials.merge([(Proposal(commit=head(repository), tree=both.tree), two)])
 
@@ -67,7 +67,7 @@ def test_a_pair_without_a_common_commit_does_not_keep_the_others_from_being_trie
     one, two = changed(repository, CHANGE_A, "src/a.txt"), changed(repository, SHOUT_A, "src/a.txt")
     foreign = CommitId(ObjectId(git(repository.root, "commit-tree", "-m", "elsewhere", "HEAD^{tree}")))
 
-    with repository.trial_merges() as trials:
+    with repository.merges.trials() as trials:
         found = trials.merge([(one, two), (Proposal(commit=foreign), one), (one, one)])
 
     assert [(trial.is_clean, dict(trial.stages)) for trial in found] == [
@@ -87,7 +87,7 @@ def test_no_merge_driver_of_the_repository_runs(tmp_path: Path) -> None:
     (repository.git_dir / "info" / "attributes").write_text("* merge=evil\n")
     one, two = changed(repository, CHANGE_A, "src/a.txt"), changed(repository, SHOUT_A, "src/a.txt")
 
-    with repository.trial_merges() as trials:
+    with repository.merges.trials() as trials:
         (found,) = trials.merge([(one, two)])
 
     assert (found.is_clean, canary.exists()) == (False, False)
@@ -98,10 +98,10 @@ def test_a_tree_that_is_not_there_is_a_fault_not_an_answer(tmp_path: Path) -> No
     repository = make_repository(tmp_path / "repo")
     one, lost = changed(repository, CHANGE_A, "src/a.txt"), TreeId(ObjectId("1" * 40))
 
-    with repository.trial_merges() as trials, pytest.raises(Fault, match="`git merge-tree` ended with"):
+    with repository.merges.trials() as trials, pytest.raises(Fault, match="`git merge-tree` ended with"):
         trials.merge([(Proposal(commit=head(repository), tree=lost), one)])
     text = f"tree {lost}\nparent {head(repository)}\nauthor A <a@b> 0 +0000\ncommitter A <a@b> 0 +0000\n\nLost\n"
     commit = git(repository.root, "hash-object", "-t", "commit", "-w", "--stdin", "--literally", stdin=text)
     with pytest.raises(Fault, match="`git merge-tree` ended with"):
-        repository.merge(head(repository), CommitId(ObjectId(commit)))
+        repository.merges.merge(head(repository), CommitId(ObjectId(commit)))
     repository.close()

@@ -31,7 +31,7 @@ def index_of(repository: Repository) -> Path:
 
 
 def sources(repository: Repository) -> dict[str, str]:
-    return files_in(repository.worktree_path(ALICE) / "src")
+    return files_in(repository.worktrees.path(ALICE) / "src")
 
 
 def trees(repository: Repository) -> tuple[TreeId, TreeId, TreeId]:
@@ -51,27 +51,27 @@ def test_patches_leave_the_index_alone_and_the_next_look_brings_it_up(repository
         (half, {"a.txt": "a\n", "b.txt": "BB\n"}),
         (other, {"b.txt": "b\n", "c.txt": "c\n"}),
     ]:
-        assert repository.follow_tree(ALICE, tree) == ()
+        assert repository.worktrees.follow_tree(ALICE, tree) == ()
         assert sources(repository) == files
     assert index_of(repository).stat().st_ino == before
-    assert repository.status(ALICE, other).strays == ()
+    assert repository.worktrees.status(ALICE, other).strays == ()
     assert index_of(repository).stat().st_ino == before
-    assert repository.clear_strays(ALICE, other) == ()
+    assert repository.worktrees.clear_strays(ALICE, other) == ()
     assert_shown(repository, other)
-    assert git(repository.worktree_path(ALICE), "status", "--porcelain") == "D  src/a.txt\nA  src/c.txt"
+    assert git(repository.worktrees.path(ALICE), "status", "--porcelain") == "D  src/a.txt\nA  src/c.txt"
 
 
 def staged_by_a_person(repository: Repository) -> None:
-    git(repository.worktree_path(ALICE), "add", "--all")
+    git(repository.worktrees.path(ALICE), "add", "--all")
 
 
 def taken_back_by_a_person(repository: Repository) -> None:
-    git(repository.worktree_path(ALICE), "checkout", "--", ".")
+    git(repository.worktrees.path(ALICE), "checkout", "--", ".")
 
 
 def refreshed_by_a_person(repository: Repository) -> None:
-    os.utime(repository.worktree_path(ALICE) / next(iter(MANY)))
-    git(repository.worktree_path(ALICE), "status")
+    os.utime(repository.worktrees.path(ALICE) / next(iter(MANY)))
+    git(repository.worktrees.path(ALICE), "status")
 
 
 def noted_half(repository: Repository) -> None:
@@ -82,7 +82,7 @@ def noted_half(repository: Repository) -> None:
 def brought_up_and_then_killed(repository: Repository) -> None:
     note = index_of(repository).with_name("index.aop-shown")
     left = note.read_bytes()
-    repository.show_tree(ALICE, trees(repository)[0])
+    repository.worktrees.show_tree(ALICE, trees(repository)[0])
     note.write_bytes(left)
 
 
@@ -92,8 +92,8 @@ def without_an_index(repository: Repository) -> None:
 
 def followed_by_another_process(repository: Repository) -> None:
     other = open_repository(repository.root, os.environ)
-    other.show_tree(ALICE, trees(repository)[2])
-    other.follow_tree(ALICE, trees(repository)[0])
+    other.worktrees.show_tree(ALICE, trees(repository)[2])
+    other.worktrees.follow_tree(ALICE, trees(repository)[0])
     other.close()
 
 
@@ -108,10 +108,10 @@ def test_whatever_happens_to_an_index_that_is_behind_the_next_tree_is_shown(
     repository: Repository, meanwhile: Callable[[Repository], None]
 ) -> None:
     both, half, _ = trees(repository)
-    repository.follow_tree(ALICE, both)
+    repository.worktrees.follow_tree(ALICE, both)
     meanwhile(repository)
-    repository.follow_tree(ALICE, half)
-    repository.clear_strays(ALICE, half)
+    repository.worktrees.follow_tree(ALICE, half)
+    repository.worktrees.clear_strays(ALICE, half)
     assert sources(repository) == {"a.txt": "a\n", "b.txt": "BB\n"}
     assert_shown(repository, half)
 
@@ -121,18 +121,18 @@ def test_a_file_that_was_changed_before_the_index_is_brought_up_is_not_taken_for
     repository: Repository,
 ) -> None:
     both, _, _ = trees(repository)
-    repository.follow_tree(ALICE, both)
-    changed = repository.worktree_path(ALICE) / "src/a.txt"
+    repository.worktrees.follow_tree(ALICE, both)
+    changed = repository.worktrees.path(ALICE) / "src/a.txt"
     changed.write_text("X\n")
     # As if it had been there long before the index was written.
     os.utime(changed, (1_000_000_000, 1_000_000_000))
-    assert repository.status(ALICE, both).strays == ("src/a.txt",)
-    repository.show_tree(ALICE, both)
+    assert repository.worktrees.status(ALICE, both).strays == ("src/a.txt",)
+    repository.worktrees.show_tree(ALICE, both)
     assert sources(repository) == {"a.txt": "A\n", "b.txt": "B\n"}
     assert_shown(repository, both)
 
 
 def test_nothing_of_the_tree_goes_to_quarantine_when_the_worktree_is_removed(repository: Repository) -> None:
-    repository.follow_tree(ALICE, trees(repository)[2])
-    repository.remove_worktree(ALICE)
+    repository.worktrees.follow_tree(ALICE, trees(repository)[2])
+    repository.worktrees.remove(ALICE)
     assert not (repository.root / ".aop/quarantine").exists()

@@ -64,8 +64,8 @@ def test_a_worktree_lies_where_it_was_configured(repository: Repository) -> None
 def test_asking_again_changes_nothing(repository: Repository) -> None:
     folder = start(repository)
     tree = patched(repository, base_tree(repository), CREATE_C)
-    repository.show_tree(ALICE, tree)
-    assert repository.ensure_worktree(ALICE, ALICE) == folder
+    repository.worktrees.show_tree(ALICE, tree)
+    assert repository.worktrees.ensure(ALICE, ALICE) == folder
     assert files_in(folder) == {**BASE, "src/c.txt": "see\n"}
 
 
@@ -84,8 +84,8 @@ def test_many_processes_make_worktrees_at_once(repository: Repository) -> None:
     script = (
         "import os, sys\nfrom pathlib import Path\nfrom aop.adapters.git.repository import open_repository\n"
         "git = open_repository(Path(sys.argv[1]), os.environ)\n"
-        "git.create_branch(sys.argv[2], git.branch_head('main'))\n"
-        "print(git.ensure_worktree(sys.argv[2], sys.argv[2]))\n"
+        "git.branches.create(sys.argv[2], git.branches.head('main'))\n"
+        "print(git.worktrees.ensure(sys.argv[2], sys.argv[2]))\n"
     )
     started = [
         subprocess.Popen([sys.executable, "-c", script, repository.root, f"f{number % 6}"], stdout=subprocess.PIPE)
@@ -111,7 +111,7 @@ def test_a_folder_that_stands_in_the_way_is_moved_aside(repository: Repository) 
 def test_a_branch_that_a_person_has_checked_out_is_refused(repository: Repository) -> None:
     git(repository.root, "checkout", "--quiet", "-b", "alice")
     with pytest.raises(BranchExists) as refused:
-        repository.ensure_worktree(ALICE, ALICE)
+        repository.worktrees.ensure(ALICE, ALICE)
     assert "already" in refused.value.message
     assert not (repository.root / ".worktrees/alice").exists()
 
@@ -119,7 +119,7 @@ def test_a_branch_that_a_person_has_checked_out_is_refused(repository: Repositor
 def test_a_worktree_on_another_branch_is_put_back_on_its_own(repository: Repository) -> None:
     folder = start(repository)
     git(folder, "checkout", "--quiet", "-b", "wandered")
-    repository.ensure_worktree(ALICE, ALICE)
+    repository.worktrees.ensure(ALICE, ALICE)
     assert git(folder, "branch", "--show-current") == "alice"
 
 
@@ -132,7 +132,7 @@ def test_a_worktree_that_was_half_made_is_made_anew(repository: Repository, left
         shutil.rmtree(folder)
     if left == "nothing":
         folder.mkdir()
-    assert files_in(repository.ensure_worktree(ALICE, ALICE)) == BASE
+    assert files_in(repository.worktrees.ensure(ALICE, ALICE)) == BASE
     assert git(folder, "status", "--porcelain", "--branch") == "## alice"
 
 
@@ -141,7 +141,7 @@ def test_a_first_checkout_that_was_cut_off_is_finished(repository: Repository) -
     (repository.git_dir / "worktrees/alice/index").unlink()
     (folder / "README.md").unlink()
     (folder / "src/a.txt").write_text("one\ntw")
-    repository.ensure_worktree(ALICE, ALICE)
+    repository.worktrees.ensure(ALICE, ALICE)
     assert files_in(folder) == BASE
     assert quarantined(repository) == {"1/src/a.txt": "one\ntw"}
 
@@ -152,14 +152,14 @@ def test_a_repository_that_was_moved_or_copied_keeps_its_worktrees(
 ) -> None:
     tree = patched(repository, base_tree(repository), CREATE_C)
     start(repository)
-    repository.show_tree(ALICE, tree)
+    repository.worktrees.show_tree(ALICE, tree)
     if how is shutil.copytree:
         shutil.copytree(repository.root, tmp_path / "new", symlinks=True)
     else:
         shutil.move(repository.root, tmp_path / "new")
     there = open_repository(tmp_path / "new", os.environ)
-    folder = there.ensure_worktree(ALICE, ALICE)
-    there.show_tree(ALICE, tree)
+    folder = there.worktrees.ensure(ALICE, ALICE)
+    there.worktrees.show_tree(ALICE, tree)
     assert folder == tmp_path / "new/.worktrees/alice"
     assert files_in(folder) == {**BASE, "src/c.txt": "see\n"}
     assert git(folder, "status", "--porcelain") == "A  src/c.txt"
@@ -168,16 +168,16 @@ def test_a_repository_that_was_moved_or_copied_keeps_its_worktrees(
 def test_a_worktree_that_a_person_deleted_comes_back(repository: Repository) -> None:
     folder = start(repository)
     shutil.rmtree(folder)
-    assert repository.show_tree(ALICE, base_tree(repository)) == ()
+    assert repository.worktrees.show_tree(ALICE, base_tree(repository)) == ()
     assert files_in(folder) == BASE
     shutil.rmtree(folder)
     git(repository.root, "worktree", "prune")
-    assert files_in(repository.ensure_worktree(ALICE, ALICE)) == BASE
+    assert files_in(repository.worktrees.ensure(ALICE, ALICE)) == BASE
 
 
 def test_a_deleted_worktree_is_compared_as_an_empty_one(repository: Repository) -> None:
     shutil.rmtree(start(repository))
-    assert repository.status(ALICE, base_tree(repository)).strays == tuple(sorted(BASE))
+    assert repository.worktrees.status(ALICE, base_tree(repository)).strays == tuple(sorted(BASE))
 
 
 def test_a_branch_that_is_only_at_a_remote_makes_no_worktree(repository: Repository) -> None:
@@ -185,13 +185,13 @@ def test_a_branch_that_is_only_at_a_remote_makes_no_worktree(repository: Reposit
     git(repository.root, "update-ref", "refs/remotes/origin/alice", "main")
     config = (repository.git_dir / "config").read_bytes()
     with pytest.raises(Fault, match="no branch `alice`"):
-        repository.ensure_worktree(ALICE, ALICE)
+        repository.worktrees.ensure(ALICE, ALICE)
     assert (repository.git_dir / "config").read_bytes() == config
 
 
 def test_a_worktree_that_was_never_made_shows_nothing(repository: Repository) -> None:
     with pytest.raises(WorktreeMissing, match="no worktree of `alice`"):
-        repository.show_tree(ALICE, base_tree(repository))
+        repository.worktrees.show_tree(ALICE, base_tree(repository))
 
 
 @pytest.mark.parametrize("name", [".worktrees", ".aop"])
@@ -209,7 +209,7 @@ def test_a_link_in_place_of_a_folder_of_aop_is_refused(repository: Repository, t
 def test_a_tree_is_shown_whole_and_the_worktrees_index_holds_it(repository: Repository) -> None:
     folder = start(repository)
     tree = patched(repository, base_tree(repository), CREATE_C + CHANGE_A + DELETE_B)
-    assert repository.show_tree(ALICE, tree) == ()
+    assert repository.worktrees.show_tree(ALICE, tree) == ()
     assert files_in(folder) == {
         "README.md": "hello\n",
         "src/a.txt": "one\nTWO\nthree\n",
@@ -222,7 +222,7 @@ def test_a_tree_is_shown_whole_and_the_worktrees_index_holds_it(repository: Repo
         "D\tsrc/deep/b.txt",
     ]
     assert git(folder, "write-tree") == tree
-    repository.show_tree(ALICE, base_tree(repository))
+    repository.worktrees.show_tree(ALICE, base_tree(repository))
     assert files_in(folder) == BASE
     assert git(folder, "status", "--porcelain") == ""
 
@@ -230,7 +230,7 @@ def test_a_tree_is_shown_whole_and_the_worktrees_index_holds_it(repository: Repo
 def test_an_unchanged_file_is_not_written_again(repository: Repository) -> None:
     folder = start(repository)
     before = (folder / "README.md").stat()
-    repository.show_tree(ALICE, patched(repository, base_tree(repository), CREATE_C))
+    repository.worktrees.show_tree(ALICE, patched(repository, base_tree(repository), CREATE_C))
     after = (folder / "README.md").stat()
     assert (after.st_ino, after.st_ctime_ns) == (before.st_ino, before.st_ctime_ns)
 
@@ -240,7 +240,7 @@ def test_drift_is_undone(repository: Repository) -> None:
     (folder / "README.md").unlink()
     (folder / "src/a.txt").write_text("onX\ntwo\nthree\n")
     (folder / "src/deep/b.txt").chmod(0o755)
-    assert repository.show_tree(ALICE, base_tree(repository)) == ("src/a.txt",)
+    assert repository.worktrees.show_tree(ALICE, base_tree(repository)) == ("src/a.txt",)
     assert files_in(folder) == BASE
     assert not os.access(folder / "src/deep/b.txt", os.X_OK)
     assert quarantined(repository) == {"1/src/a.txt": "onX\ntwo\nthree\n"}
@@ -252,7 +252,7 @@ def test_a_file_that_was_not_written_to_its_end_is_written_again_and_is_nobodys_
 ) -> None:
     folder = start(repository)
     (folder / "src/a.txt").write_text("one\ntw" if not is_whole else "one\ntwo\nthree\n")
-    assert repository.show_tree(ALICE, base_tree(repository)) == ()
+    assert repository.worktrees.show_tree(ALICE, base_tree(repository)) == ()
     assert files_in(folder) == BASE
 
 
@@ -261,12 +261,12 @@ def test_an_edit_of_a_file_that_the_next_tree_has_no_more_or_otherwise_is_kept(r
     next_tree = tree_with(repository, {"src/a.txt": "other\n", "src/deep/b.txt": None})
     for name in ("src/a.txt", "src/deep/b.txt", "README.md"):
         (folder / name).write_text("mine\n")
-    assert repository.show_tree(ALICE, next_tree) == ("README.md", "src/a.txt", "src/deep/b.txt")
+    assert repository.worktrees.show_tree(ALICE, next_tree) == ("README.md", "src/a.txt", "src/deep/b.txt")
     kept = dict.fromkeys(("1/README.md", "1/src/a.txt", "1/src/deep/b.txt"), "mine\n")
     assert quarantined(repository) == kept
-    assert repository.discard_strays(ALICE, next_tree) == ()
+    assert repository.worktrees.discard_strays(ALICE, next_tree) == ()
     (folder / "README.md").write_text("a gate's\n")
-    assert repository.discard_strays(ALICE, next_tree) == ()
+    assert repository.worktrees.discard_strays(ALICE, next_tree) == ()
     assert quarantined(repository) == kept
 
 
@@ -282,8 +282,11 @@ def test_a_file_and_a_folder_change_places(
     repository: Repository, before: dict[str, str | None], after: dict[str, str | None]
 ) -> None:
     folder = start(repository)
-    repository.show_tree(ALICE, tree_with(repository, before))
-    assert repository.show_tree(ALICE, tree_with(repository, {k: v for k, v in after.items() if v is not None})) == ()
+    repository.worktrees.show_tree(ALICE, tree_with(repository, before))
+    assert (
+        repository.worktrees.show_tree(ALICE, tree_with(repository, {k: v for k, v in after.items() if v is not None}))
+        == ()
+    )
     assert files_in(folder) == {**BASE, **{k: v for k, v in after.items() if v is not None}}
 
 
@@ -293,11 +296,11 @@ def test_a_file_that_git_does_not_know_is_never_lost(repository: Repository) -> 
     base = base_tree(repository)
     write_files(folder, {"src/c.txt": "a person's notes\n"})
     tree = patched(repository, base, CREATE_C)
-    assert repository.show_tree(ALICE, tree) == ("src/c.txt",)
+    assert repository.worktrees.show_tree(ALICE, tree) == ("src/c.txt",)
     assert files_in(folder) == {**BASE, "src/c.txt": "see\n"}
-    repository.show_tree(ALICE, base)
+    repository.worktrees.show_tree(ALICE, base)
     write_files(folder, {"src/c.txt/inner/deep.txt": "more notes\n"})
-    assert repository.show_tree(ALICE, tree) == ("src/c.txt",)
+    assert repository.worktrees.show_tree(ALICE, tree) == ("src/c.txt",)
     assert quarantined(repository) == {
         "1/src/c.txt": "a person's notes\n",
         "2/src/c.txt/inner/deep.txt": "more notes\n",
@@ -306,9 +309,9 @@ def test_a_file_that_git_does_not_know_is_never_lost(repository: Repository) -> 
 
 def test_untracked_files_below_a_folder_that_becomes_a_file_are_kept(repository: Repository) -> None:
     folder = start(repository)
-    repository.show_tree(ALICE, tree_with(repository, {"x/y": "y\n"}))
+    repository.worktrees.show_tree(ALICE, tree_with(repository, {"x/y": "y\n"}))
     write_files(folder, {"x/note": "note\n"})
-    assert repository.show_tree(ALICE, tree_with(repository, {"x": "x\n"})) == ("x",)
+    assert repository.worktrees.show_tree(ALICE, tree_with(repository, {"x": "x\n"})) == ("x",)
     assert quarantined(repository) == {"1/x/note": "note\n"}
     assert files_in(folder) == {**BASE, "x": "x\n"}
 
@@ -317,7 +320,7 @@ def test_a_tracked_file_replaced_by_a_folder_comes_back_and_the_folder_is_kept(r
     folder = start(repository)
     (folder / "README.md").unlink()
     write_files(folder, {"README.md/note": "note\n"})
-    assert repository.show_tree(ALICE, base_tree(repository)) == ("README.md",)
+    assert repository.worktrees.show_tree(ALICE, base_tree(repository)) == ("README.md",)
     assert files_in(folder) == BASE
     assert quarantined(repository) == {"1/README.md/note": "note\n"}
 
@@ -325,7 +328,7 @@ def test_a_tracked_file_replaced_by_a_folder_comes_back_and_the_folder_is_kept(r
 def test_a_file_that_already_is_what_the_tree_says_is_no_obstacle(repository: Repository) -> None:
     folder = start(repository)
     write_files(folder, {"src/c.txt": "see\n"})
-    assert repository.show_tree(ALICE, patched(repository, base_tree(repository), CREATE_C)) == ()
+    assert repository.worktrees.show_tree(ALICE, patched(repository, base_tree(repository), CREATE_C)) == ()
     assert not (repository.root / ".aop/quarantine").exists()
 
 
@@ -333,9 +336,9 @@ def test_an_edit_in_the_same_moment_and_of_the_same_size_is_seen(repository: Rep
     folder = start(repository)
     for letter in "abcdefgh":
         tree = tree_with(repository, {"src/a.txt": f"{letter}\n"})
-        repository.show_tree(ALICE, tree)
+        repository.worktrees.show_tree(ALICE, tree)
         (folder / "src/a.txt").write_text("X\n")
-        repository.show_tree(ALICE, tree)
+        repository.worktrees.show_tree(ALICE, tree)
         assert (folder / "src/a.txt").read_text() == f"{letter}\n"
 
 
@@ -344,7 +347,7 @@ def test_an_index_that_cannot_be_read_is_made_anew(repository: Repository, conte
     folder = start(repository)
     (repository.git_dir / "worktrees/alice/index").write_bytes(content)
     (folder / "src/a.txt").write_text("drift\n")
-    assert repository.show_tree(ALICE, base_tree(repository)) == ("src/a.txt",)
+    assert repository.worktrees.show_tree(ALICE, base_tree(repository)) == ("src/a.txt",)
     assert files_in(folder) == BASE
     assert git(folder, "status", "--porcelain") == ""
 
@@ -353,7 +356,7 @@ def test_an_index_that_cannot_be_read_is_made_anew(repository: Repository, conte
 def test_lock_files_of_a_killed_git_are_in_nobodys_way(repository: Repository) -> None:
     folder = start(repository)
     (repository.git_dir / "worktrees/alice/index.lock").touch()
-    repository.show_tree(ALICE, patched(repository, base_tree(repository), CREATE_C))
+    repository.worktrees.show_tree(ALICE, patched(repository, base_tree(repository), CREATE_C))
     assert files_in(folder) == {**BASE, "src/c.txt": "see\n"}
 
 
@@ -367,9 +370,9 @@ def test_the_files_are_the_bytes_of_the_tree(repository: Repository, attributes:
     target = {"worktree": folder / ".gitattributes", "repository": repository.git_dir / "info/attributes"}
     if place != "tree":
         target[place].write_text(attributes)
-    repository.show_tree(ALICE, tree)
+    repository.worktrees.show_tree(ALICE, tree)
     assert (folder / "t").read_bytes() == content.encode()
-    assert "t" not in repository.status(ALICE, tree).strays
+    assert "t" not in repository.worktrees.status(ALICE, tree).strays
 
 
 def test_submodules_of_the_base_are_empty_folders(repository: Repository, tmp_path: Path) -> None:
@@ -379,7 +382,7 @@ def test_submodules_of_the_base_are_empty_folders(repository: Repository, tmp_pa
     folder = start(repository)
     assert list((folder / "library").iterdir()) == []
     assert git(folder, "status", "--porcelain") == ""
-    assert repository.status(ALICE, base_tree(repository)).strays == ()
+    assert repository.worktrees.status(ALICE, base_tree(repository)).strays == ()
 
 
 # --- comparing ---------------------------------------------------------------------------------------
@@ -388,12 +391,12 @@ def test_submodules_of_the_base_are_empty_folders(repository: Repository, tmp_pa
 def test_the_status_tells_accepted_changes_from_drift_and_strays(repository: Repository) -> None:
     folder = start(repository)
     tree = patched(repository, base_tree(repository), CREATE_C + CHANGE_A + DELETE_B)
-    repository.show_tree(ALICE, tree)
+    repository.worktrees.show_tree(ALICE, tree)
     (folder / "src/c.txt").write_text("drift\n")
     (folder / "README.md").unlink()
     write_files(folder, {"new dir/é.txt": "", 'odd"\t': ""})
     os.utime(folder / "src/a.txt", (LONG_AGO, LONG_AGO))
-    status = repository.status(ALICE, tree)
+    status = repository.worktrees.status(ALICE, tree)
     assert status.porcelain == (
         ' D README.md\nM  src/a.txt\nAM src/c.txt\nD  src/deep/b.txt\n?? "new dir/é.txt"\n?? "odd\\"\\t"\n'
     )
@@ -408,7 +411,7 @@ def test_the_status_writes_nothing(repository: Repository) -> None:
     os.utime(folder / "src/a.txt", (LONG_AGO, LONG_AGO))
     index = repository.git_dir / "worktrees/alice/index"
     before = index.read_bytes(), index.stat()
-    repository.status(ALICE, patched(repository, base_tree(repository), CREATE_C))
+    repository.worktrees.status(ALICE, patched(repository, base_tree(repository), CREATE_C))
     assert (index.read_bytes(), index.stat()) == before
 
 
@@ -420,9 +423,9 @@ def ignoring(repository: Repository) -> TreeId:
     """Show a tree with ignore files, and some ignored files beside it."""
     start(repository)
     tree = tree_with(repository, {**IGNORING})
-    repository.show_tree(ALICE, tree)
+    repository.worktrees.show_tree(ALICE, tree)
     write_files(
-        repository.worktree_path(ALICE),
+        repository.worktrees.path(ALICE),
         {"x.log": "", "build/out/x.o": "", "src/generated": "", ".pytest_cache/.gitignore": "*\n", "my.excluded": ""},
     )
     (repository.git_dir / "info/exclude").write_text("*.excluded\n")
@@ -430,10 +433,10 @@ def ignoring(repository: Repository) -> TreeId:
 
 
 def test_ignored_files_are_no_strays(repository: Repository, ignoring: TreeId) -> None:
-    assert repository.status(ALICE, ignoring).strays == ()
-    assert repository.clear_strays(ALICE, ignoring) == ()
-    write_files(repository.worktree_path(ALICE), {"src/keep.log": "", "src/build.txt": ""})
-    assert repository.status(ALICE, ignoring).strays == ("src/build.txt", "src/keep.log")
+    assert repository.worktrees.status(ALICE, ignoring).strays == ()
+    assert repository.worktrees.clear_strays(ALICE, ignoring) == ()
+    write_files(repository.worktrees.path(ALICE), {"src/keep.log": "", "src/build.txt": ""})
+    assert repository.worktrees.status(ALICE, ignoring).strays == ("src/build.txt", "src/keep.log")
 
 
 @pytest.mark.parametrize(
@@ -449,16 +452,16 @@ def test_ignored_files_are_no_strays(repository: Repository, ignoring: TreeId) -
 def test_an_ignore_file_that_was_planted_hides_nothing(
     repository: Repository, ignoring: TreeId, planted: dict[str, str], hidden: tuple[str, ...]
 ) -> None:
-    write_files(repository.worktree_path(ALICE), planted)
-    assert repository.status(ALICE, ignoring).strays == hidden
+    write_files(repository.worktrees.path(ALICE), planted)
+    assert repository.worktrees.status(ALICE, ignoring).strays == hidden
 
 
 def test_strays_go_to_quarantine_and_ignored_files_stay(repository: Repository, ignoring: TreeId) -> None:
-    folder = repository.worktree_path(ALICE)
+    folder = repository.worktrees.path(ALICE)
     before = files_in(folder)
     write_files(folder, {"stray.txt": "stray\n", "empty/after/this.txt": "this\n"})
     (folder / "planted").symlink_to("/etc")
-    assert repository.clear_strays(ALICE, ignoring) == ("empty/after/this.txt", "planted", "stray.txt")
+    assert repository.worktrees.clear_strays(ALICE, ignoring) == ("empty/after/this.txt", "planted", "stray.txt")
     assert files_in(folder) == before
     assert not (folder / "empty").exists()
     assert quarantined(repository) == {
@@ -470,7 +473,7 @@ def test_strays_go_to_quarantine_and_ignored_files_stay(repository: Repository, 
 
 def test_a_repository_inside_the_worktree_is_one_stray(repository: Repository) -> None:
     folder = start(repository)
-    for clear in (repository.clear_strays, repository.discard_strays):
+    for clear in (repository.worktrees.clear_strays, repository.worktrees.discard_strays):
         git(folder, "init", "--quiet", "inner")
         write_files(folder, {"inner/x": "x\n"})
         assert clear(ALICE, base_tree(repository)) == ("inner/",)
@@ -480,12 +483,12 @@ def test_a_repository_inside_the_worktree_is_one_stray(repository: Repository) -
 
 
 def test_discarded_strays_are_gone(repository: Repository, ignoring: TreeId, tmp_path: Path) -> None:
-    folder = repository.worktree_path(ALICE)
+    folder = repository.worktrees.path(ALICE)
     before = files_in(folder)
     write_files(tmp_path / "outside", {"kept.txt": "kept\n"})
     write_files(folder, {"left/behind.txt": "x\n"})
     (folder / "link").symlink_to(tmp_path / "outside")
-    assert repository.discard_strays(ALICE, ignoring) == ("left/behind.txt", "link")
+    assert repository.worktrees.discard_strays(ALICE, ignoring) == ("left/behind.txt", "link")
     assert files_in(folder) == before
     assert not (repository.root / ".aop/quarantine").exists()
     assert files_in(tmp_path / "outside") == {"kept.txt": "kept\n"}
@@ -495,7 +498,7 @@ def test_discarded_strays_are_gone(repository: Repository, ignoring: TreeId, tmp
 
 
 def test_a_scratch_checkout_holds_the_commit_and_is_gone_afterwards(repository: Repository) -> None:
-    with repository.scratch_checkout(head(repository)) as folder:
+    with repository.worktrees.scratch(head(repository)) as folder:
         assert folder.parent == repository.root / ".aop/scratch"
         assert files_in(folder) == BASE
         assert git(folder, "rev-parse", "HEAD") == head(repository)
@@ -506,7 +509,7 @@ def test_a_scratch_checkout_holds_the_commit_and_is_gone_afterwards(repository: 
 
 def test_a_scratch_checkout_is_gone_also_after_a_failure_and_with_locked_folders(repository: Repository) -> None:
     def fail_inside() -> None:
-        with repository.scratch_checkout(head(repository)) as folder:
+        with repository.worktrees.scratch(head(repository)) as folder:
             (folder / ".git").unlink()
             (folder / "src").chmod(0)
             raise LookupError
@@ -519,7 +522,7 @@ def test_a_scratch_checkout_is_gone_also_after_a_failure_and_with_locked_folders
 
 def test_scratch_checkouts_of_one_commit_stand_side_by_side(repository: Repository) -> None:
     commit = head(repository)
-    with repository.scratch_checkout(commit) as one, repository.scratch_checkout(commit) as two:
+    with repository.worktrees.scratch(commit) as one, repository.worktrees.scratch(commit) as two:
         (one / "README.md").write_text("changed\n")
         assert files_in(two) == BASE
 
@@ -529,17 +532,17 @@ def test_what_a_killed_process_left_is_swept_and_nothing_else(repository: Reposi
     script = (
         "import os, signal, sys\nfrom pathlib import Path\nfrom aop.adapters.git.repository import open_repository\n"
         "git = open_repository(Path(sys.argv[1]), os.environ)\n"
-        "with git.scratch_checkout(git.branch_head('main')): os.kill(os.getpid(), signal.SIGKILL)\n"
+        "with git.worktrees.scratch(git.branches.head('main')): os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     subprocess.run([sys.executable, "-c", script, repository.root], check=False, timeout=300)
     scratch = repository.root / ".aop/scratch"
     (left,) = scratch.iterdir()
-    with repository.scratch_checkout(head(repository)) as alive:
+    with repository.worktrees.scratch(head(repository)) as alive:
         write_files(repository.root, {".aop/tmp/notes/x": "", ".aop/tmp/1-0123456789abcdef/index": ""})
         old = [alive, left, *(repository.root / ".aop/tmp").iterdir()]
         for folder in old:
             os.utime(folder, (LONG_AGO, LONG_AGO))
-        with repository.scratch_checkout(head(repository)) as young:
+        with repository.worktrees.scratch(head(repository)) as young:
             repository.sweep_leftovers()
             assert sorted(scratch.iterdir()) == sorted([alive, young])
             assert files_in(alive) == files_in(young) == BASE

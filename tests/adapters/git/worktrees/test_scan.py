@@ -47,7 +47,7 @@ def index_of(repository: Repository) -> Path:
 def look(repository: Repository, *, indexed_ns: int | None = None) -> set[str] | None:
     index = index_of(repository)
     return other_files(
-        repository.worktree_path(ALICE),
+        repository.worktrees.path(ALICE),
         index.read_bytes(),
         indexed_ns=index.stat().st_mtime_ns if indexed_ns is None else indexed_ns,
         digest_size=20,
@@ -117,7 +117,7 @@ def test_a_file_that_may_be_another_one_is_for_git_to_judge(
 ) -> None:
     change(folder / "src/a.txt")
     assert look(repository) is None
-    repository.clear_strays(ALICE, base_tree(repository))
+    repository.worktrees.clear_strays(ALICE, base_tree(repository))
     assert files_in(folder) == BASE
 
 
@@ -152,7 +152,7 @@ def test_a_young_link_is_read_and_a_submodule_is_not_looked_into(repository: Rep
 def test_what_lies_beside_the_files_is_what_git_lists(
     repository: Repository, folder: Path, tree: Content, beside: Content
 ) -> None:
-    repository.show_tree(ALICE, PlainGit(repository.root).tree(tree))
+    repository.worktrees.show_tree(ALICE, PlainGit(repository.root).tree(tree))
     tracked = {part for path in tree for part in (path, *map(str, Path(path).parents))}
     for path, (_, text) in beside.items():
         in_the_way = any(str(above) in tree for above in Path(path).parents)
@@ -168,7 +168,7 @@ def test_what_lies_beside_the_files_is_what_git_lists(
 @pytest.mark.hostile("G09")
 @pytest.mark.parametrize("kind", ["folder", "file"])
 def test_a_git_folder_among_tracked_files_hides_nothing(repository: Repository, folder: Path, kind: str) -> None:
-    for clear in (repository.clear_strays, repository.discard_strays):
+    for clear in (repository.worktrees.clear_strays, repository.worktrees.discard_strays):
         write_files(folder, {"src/.git/hooks/evil": "x\n"} if kind == "folder" else {"src/.git": "gitdir: /evil\n"})
         assert clear(ALICE, base_tree(repository)) == (("src/.git/hooks/evil",) if kind == "folder" else ("src/.git",))
         assert not (folder / "src/.git").exists()
@@ -178,14 +178,14 @@ def test_where_there_are_many_files_git_looks_and_finds_the_same(tmp_path: Path)
     repository = make_repository(tmp_path / "project", {**BASE, **{f"many/{n}": f"{n}\n" for n in range(1001)}})
     folder, tree = start(repository), base_tree(repository)
     before = files_in(folder)
-    assert repository.clear_strays(ALICE, tree) == ()
+    assert repository.worktrees.clear_strays(ALICE, tree) == ()
     (folder / "many/7").write_text("8\n")
     write_files(folder, {"stray/x": "x\n"})
-    assert repository.status(ALICE, tree).strays == ("many/7", "stray/x")
-    assert repository.discard_strays(ALICE, tree) == ("stray/x",)
+    assert repository.worktrees.status(ALICE, tree).strays == ("many/7", "stray/x")
+    assert repository.worktrees.discard_strays(ALICE, tree) == ("stray/x",)
     assert files_in(folder) == before
     other = tree_with(repository, {"many/7": None, "many/new": "new\n"})
-    repository.follow_tree(ALICE, other)
-    assert repository.discard_strays(ALICE, other) == ()
+    repository.worktrees.follow_tree(ALICE, other)
+    assert repository.worktrees.discard_strays(ALICE, other) == ()
     assert git(folder, "status", "--porcelain") == "D  many/7\nA  many/new"
     repository.close()

@@ -41,13 +41,13 @@ def folder(repository: Repository) -> Path:
 
 def watch(repository: Repository, tree: TreeId) -> None:
     for _ in range(3):
-        repository.clear_strays(ALICE, tree)
+        repository.worktrees.clear_strays(ALICE, tree)
     assert watches(repository) == WATCHED
 
 
 def watches(repository: Repository) -> int:
     """Return how many files and folders of the worktree this process watches."""
-    folder = repository.worktree_path(ALICE)
+    folder = repository.worktrees.path(ALICE)
     inodes = {os.lstat(path).st_ino for path in (folder, *folder.rglob("*"))}
     shown = [open_file.read_text() for open_file in Path("/proc/self/fdinfo").iterdir() if open_file.exists()]
     return sum(int(inode, 16) in inodes for text in shown for inode in re.findall(r"inotify wd:\w+ ino:(\w+)", text))
@@ -56,7 +56,7 @@ def watches(repository: Repository) -> int:
 def seen_anew(repository: Repository, tree: TreeId) -> WorktreeStatus:
     other = open_repository(repository.root, os.environ)
     try:
-        return other.status(ALICE, tree)
+        return other.worktrees.status(ALICE, tree)
     finally:
         other.close()
 
@@ -64,11 +64,11 @@ def seen_anew(repository: Repository, tree: TreeId) -> WorktreeStatus:
 def test_a_worktree_that_is_looked_at_again_and_again_is_watched(repository: Repository) -> None:
     tree = base_tree(repository)
     start(repository)
-    repository.clear_strays(ALICE, tree)
-    repository.discard_strays(ALICE, tree)
+    repository.worktrees.clear_strays(ALICE, tree)
+    repository.worktrees.discard_strays(ALICE, tree)
     assert watches(repository) == 0
-    repository.clear_strays(ALICE, tree)
-    assert (watches(repository), repository.status(ALICE, tree)) == (WATCHED, CLEAN)
+    repository.worktrees.clear_strays(ALICE, tree)
+    assert (watches(repository), repository.worktrees.status(ALICE, tree)) == (WATCHED, CLEAN)
     repository.close()
     assert watches(repository) == 0
 
@@ -194,12 +194,12 @@ def test_whatever_is_changed_in_a_watched_worktree_is_seen_and_undone(
 ) -> None:
     tree = base_tree(repository)
     change(folder)
-    seen = repository.status(ALICE, tree)
+    seen = repository.worktrees.status(ALICE, tree)
     assert seen.strays
     assert seen == seen_anew(repository, tree)
-    repository.discard_strays(ALICE, tree)
+    repository.worktrees.discard_strays(ALICE, tree)
     assert {path: text for path, text in files_in(folder).items() if not path.startswith("build/")} == FILES
-    assert repository.status(ALICE, tree) == seen_anew(repository, tree) == CLEAN
+    assert repository.worktrees.status(ALICE, tree) == seen_anew(repository, tree) == CLEAN
 
 
 PLACES = st.sampled_from(["README.md", "src", "src/a.txt", "src/deep/b.txt", "src/c.txt", "more", "more/d.log"])
@@ -236,13 +236,13 @@ def test_whatever_is_done_a_watched_worktree_is_seen_as_by_a_process_that_comes_
     for actions in rounds:
         for action in actions:
             act(folder, *action)
-        assert repository.status(ALICE, tree) == seen_anew(repository, tree)
-    repository.discard_strays(ALICE, tree)
+        assert repository.worktrees.status(ALICE, tree) == seen_anew(repository, tree)
+    repository.worktrees.discard_strays(ALICE, tree)
     for ignored in ("build", "more"):
         shutil.rmtree(folder / ignored, ignore_errors=True)
     for _ in range(3):
-        repository.clear_strays(ALICE, tree)
-    assert repository.status(ALICE, tree) == seen_anew(repository, tree) == CLEAN
+        repository.worktrees.clear_strays(ALICE, tree)
+    assert repository.worktrees.status(ALICE, tree) == seen_anew(repository, tree) == CLEAN
 
 
 def test_a_change_that_is_undone_leaves_the_watch_in_place(repository: Repository, folder: Path) -> None:
@@ -250,28 +250,28 @@ def test_a_change_that_is_undone_leaves_the_watch_in_place(repository: Repositor
     (folder / "src/a.txt").write_text(FILES["src/a.txt"])
     (folder / "passing").write_text("gone soon\n")
     (folder / "passing").unlink()
-    assert (repository.status(ALICE, base_tree(repository)), watches(repository)) == (CLEAN, WATCHED)
+    assert (repository.worktrees.status(ALICE, base_tree(repository)), watches(repository)) == (CLEAN, WATCHED)
 
 
 def test_what_is_ignored_does_not_count(repository: Repository, folder: Path) -> None:
     (folder / "build").mkdir()
     (folder / "build/made").write_text("made\n")
     (folder / "src/run.log").write_text("ran\n")
-    assert (repository.status(ALICE, base_tree(repository)), watches(repository)) == (CLEAN, WATCHED)
+    assert (repository.worktrees.status(ALICE, base_tree(repository)), watches(repository)) == (CLEAN, WATCHED)
 
 
 def test_a_file_that_was_put_back_is_watched_in_its_turn(repository: Repository, folder: Path) -> None:
     tree = base_tree(repository)
     (folder / "new").write_text(FILES["src/a.txt"])
     (folder / "new").replace(folder / "src/a.txt")
-    assert repository.status(ALICE, tree) == CLEAN
+    assert repository.worktrees.status(ALICE, tree) == CLEAN
     written(folder)
-    assert repository.status(ALICE, tree) == seen_anew(repository, tree) != CLEAN
+    assert repository.worktrees.status(ALICE, tree) == seen_anew(repository, tree) != CLEAN
 
 
 def test_a_folder_whose_rights_were_changed_is_looked_at_as_a_whole(repository: Repository, folder: Path) -> None:
     (folder / "src").chmod(0o700)
-    assert (repository.status(ALICE, base_tree(repository)), watches(repository)) == (CLEAN, 0)
+    assert (repository.worktrees.status(ALICE, base_tree(repository)), watches(repository)) == (CLEAN, 0)
 
 
 @pytest.mark.parametrize(
@@ -291,10 +291,10 @@ def test_a_watched_worktree_is_followed_to_another_tree(
     (folder / "build").mkdir()
     (folder / "build/made").write_text("made\n")
     tree = tree_with(repository, files)
-    repository.follow_tree(ALICE, tree)
+    repository.worktrees.follow_tree(ALICE, tree)
     for _ in range(4):
-        assert repository.clear_strays(ALICE, tree) == ()
-        assert repository.status(ALICE, tree) == seen_anew(repository, tree)
+        assert repository.worktrees.clear_strays(ALICE, tree) == ()
+        assert repository.worktrees.status(ALICE, tree) == seen_anew(repository, tree)
     (folder / "README.md").write_text("other\n")
-    assert repository.status(ALICE, tree) == seen_anew(repository, tree)
-    assert "README.md" in repository.status(ALICE, tree).strays
+    assert repository.worktrees.status(ALICE, tree) == seen_anew(repository, tree)
+    assert "README.md" in repository.worktrees.status(ALICE, tree).strays

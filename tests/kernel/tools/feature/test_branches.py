@@ -11,7 +11,7 @@ import pytest
 
 from aop.core.roles import Role
 from aop.kernel.gateway.gateway import Gateway
-from tests.kernel.gateway.test_crash_repair import Killed, Mortal
+from tests.kernel.gateway.test_crash_repair import Killed, mortal_kernel
 from tests.kernel.tools.worlds import configured, copied, events, patch_of, plain, ready_repository, state_of
 from tests.world import PATCH, World, git
 
@@ -215,7 +215,7 @@ def test_after_a_conflict_a_feature_is_sent_back_repaired_and_merged(opened: Wor
     ("port", "method", "nth", "after", "done"),
     [
         pytest.param("record", "write", 2, True, False, id="intended"),
-        pytest.param("git", "move_branch", 1, True, False, id="branch moved"),
+        pytest.param("git.branches", "move", 1, True, False, id="branch moved"),
         pytest.param("record", "write", 3, False, False, id="about to be recorded"),
         pytest.param("record", "write", 3, True, True, id="recorded"),
     ],
@@ -225,9 +225,8 @@ def test_killed_it_happened_or_did_not(
 ) -> None:
     on_main(opened, "README.md", "Meanwhile.\n")
     before, head = state_of(opened), rev(opened, "one")
-    kernel = opened.app.gateway.kernel
-    mortal = Mortal(getattr(kernel, port), method, nth=nth, after=after)
-    gateway = Gateway(msgspec.structs.replace(kernel, **{port: mortal}), opened.app.gateway.tools)
+    kernel = mortal_kernel(opened.app.gateway.kernel, port, method, nth=nth, after=after)
+    gateway = Gateway(kernel, opened.app.gateway.tools)
     gateway.tools_for(opened.app.person)
     system = msgspec.structs.replace(opened.app.person, role=Role.SYSTEM)
     with pytest.raises(Killed):

@@ -6,14 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from aop.core.roles import Role
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.record.documents.approvals import Approval
 from aop.kernel.record.documents.gate_runs import GateRun
-from tests.kernel.gateway.test_crash_repair import Killed, Mortal
+from tests.kernel.gateway.test_crash_repair import Killed, mortal_kernel
 from tests.kernel.tools.worlds import events, plain, state_of
 from tests.world import World, git, plan_for
 
@@ -211,10 +210,10 @@ DEATHS = [
     pytest.param("record", "write", 2, False, False, id="about to be forgotten"),
     pytest.param("record", "write", 2, True, True, id="forgotten"),
     pytest.param("files", "remove", 1, True, True, id="one file removed"),
-    pytest.param("git", "forget", 1, True, True, id="files removed"),
-    pytest.param("git", "delete_branch", 1, True, True, id="branch deleted"),
-    pytest.param("git", "remove_worktree", 1, False, True, id="worktree about to go"),
-    pytest.param("git", "remove_worktree", 1, True, True, id="worktree removed"),
+    pytest.param("git.branches", "forget", 1, True, True, id="files removed"),
+    pytest.param("git.branches", "delete", 1, True, True, id="branch deleted"),
+    pytest.param("git.worktrees", "remove", 1, False, True, id="worktree about to go"),
+    pytest.param("git.worktrees", "remove", 1, True, True, id="worktree removed"),
 ]
 
 
@@ -225,9 +224,8 @@ def test_a_deletion_that_was_killed_happened_or_did_not(
 ) -> None:
     merged(readied)
     readied.ok("report.dashboard")
-    kernel = readied.app.gateway.kernel
-    mortal = Mortal(getattr(kernel, port), method, nth=nth, after=after)
-    gateway = Gateway(msgspec.structs.replace(kernel, **{port: mortal}), readied.app.gateway.tools)
+    kernel = mortal_kernel(readied.app.gateway.kernel, port, method, nth=nth, after=after)
+    gateway = Gateway(kernel, readied.app.gateway.tools)
     gateway.tools_for(readied.app.person)
     wish: Any = {"feature_id": "one", "dry_run": False, "worktree": True, "branch": True}
     with pytest.raises(Killed):

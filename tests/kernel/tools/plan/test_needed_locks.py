@@ -11,7 +11,7 @@ import pytest
 from aop.core.ids import TreeId
 from aop.core.roles import Role
 from aop.kernel.gateway.gateway import Gateway
-from aop.kernel.ports.git import Git
+from aop.kernel.ports.git import Git, GitObjects
 from aop.wiring.catalogue import CATALOGUE
 from tests.clocks import HandClock, clocked
 from tests.kernel.tools.conftest import MakeWorld
@@ -175,14 +175,20 @@ class BusyGit:
     """Implements `aop.kernel.ports.git.Git`: before a patch is stored, something else happens."""
 
     def __init__(self, git: Git, meanwhile: Callable[[], object]) -> None:
-        self._git, self._meanwhile = git, meanwhile
+        self.objects = BusyObjects(git.objects, meanwhile)
+        self.branches, self.worktrees, self.merges = git.branches, git.worktrees, git.merges
+
+
+class BusyObjects:
+    def __init__(self, objects: GitObjects, meanwhile: Callable[[], object]) -> None:
+        self._objects, self._meanwhile = objects, meanwhile
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._git, name)
+        return getattr(self._objects, name)
 
     def diff(self, old: TreeId, new: TreeId, *, context_lines: int) -> bytes:
         self._meanwhile()
-        return self._git.diff(old, new, context_lines=context_lines)
+        return self._objects.diff(old, new, context_lines=context_lines)
 
 
 def patch_while(world: World, meanwhile: Callable[[], object]) -> Any:

@@ -85,7 +85,7 @@ class SessionContext(Struct, frozen=True, kw_only=True):
             answer = proposed_in(view, turn, given.feature_id, given.role)
         if answer is None or "patch_blob" not in answer:
             return answer
-        diff = whole_patch(self.kernel.git, KeptPatch(unified_diff="", patch_blob=answer["patch_blob"]))
+        diff = whole_patch(self.kernel.git.objects, KeptPatch(unified_diff="", patch_blob=answer["patch_blob"]))
         return {"type": answer["type"], "unified_diff": diff}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,8 +14,9 @@ from aop.adapters.git.process.long_lived import Companion
 from aop.adapters.git.process.output import bytes_of, object_id
 from aop.adapters.git.process.program import GitDir, GitRan
 from aop.adapters.git.refs.lock_notes import RefNotes, is_branch_name
+from aop.core import ids
 from aop.core.errors import BranchExists, Fault, InvalidConfiguration
-from aop.core.ids import CommitId, FeatureId, ObjectId
+from aop.core.ids import CommitId, FeatureId, ObjectId, TreeId
 
 _FAILED = 128
 _UPDATE = ("update-ref", "-m", "aop")
@@ -24,16 +26,17 @@ class _NotPlain(Exception):
     """A ref that is kept in another way than as an object id in a file."""
 
 
-class Refs:
-    """The refs of the managed repository."""
+class Branches:
+    """Implements `aop.kernel.ports.git.GitBranches`."""
 
-    def __init__(self, git: GitDir, *, root: Path, common: Path) -> None:
+    def __init__(self, git: GitDir, *, root: Path, common: Path, flush_objects: Callable[[], None]) -> None:
         self._git = git
         self._notes = notes = RefNotes(root=root, common=common)
         self._writer = Companion(lambda: git.start(*_UPDATE, "--stdin", holding=(notes.descriptor(),)))
         self._common = common
+        self._flush_objects = flush_objects
 
-    def branch_head(self, branch: str) -> CommitId | None:
+    def head(self, branch: str) -> CommitId | None:
         """Return the commit of a local branch, or None."""
         if not is_branch_name(branch):
             return None
@@ -44,10 +47,10 @@ class Refs:
             head = self._listed(ref)
         return None if head is None else CommitId(ObjectId(head))
 
-    def create_branch(self, branch: str, at: CommitId) -> None:
+    def create(self, branch: str, at: CommitId) -> None:
         """Make a branch; fine if it is there already."""
         ran = self._set(branch_ref(branch), object_id(at), "0" * len(at))
-        if ran is None or (head := self.branch_head(branch)) == at:
+        if ran is None or (head := self.head(branch)) == at:
             return
         if head is not None:
             raise BranchExists(f"The branch `{branch}` exists already, at `{head[:12]}`.", branch=branch, commit=head)
@@ -55,12 +58,13 @@ class Refs:
             raise BranchExists(f"The branch `{branch}` cannot be made: {self._git.cleaned(ran.err)}", branch=branch)
         raise Fault(f"The branch `{branch}` cannot be made: {self._git.cleaned(ran.err)}")
 
-    def move_branch(self, branch: str, *, to: CommitId, old: CommitId) -> bool:
+    def move(self, branch: str, *, to: CommitId, old: CommitId) -> bool:
         """Move a branch if it still is at `old`."""
+        self._flush_objects()
         ref = branch_ref(branch)
         with self._notes.of(ref):
             ran = self._run(ref, object_id(to), object_id(old))
-        head = to if ran.code == 0 else self.branch_head(branch)
+        head = to if ran.code == 0 else self.head(branch)
         # On a full disk git can fail after the branch has moved, at its log.
         if head == to:
             # Git flushes the file of a ref, and not its folder; there is none where refs are kept in another way.
@@ -71,21 +75,22 @@ class Refs:
             return False
         raise Fault(f"The branch `{branch}` cannot be moved: {self._git.cleaned(ran.err)}")
 
-    def keep(self, feature_id: FeatureId, oid: ObjectId, *, aside: bool = False) -> None:
+    def keep(self, feature_id: FeatureId, tree: TreeId, *, aside: bool = False) -> None:
         """Point the feature's own ref at an object; or, aside, one that stays."""
-        ref = f"refs/aop/undone/{feature_id}/{object_id(oid)}" if aside else f"refs/aop/features/{feature_id}"
-        ran = None if self._overwritten(ref, object_id(oid)) else self._set(ref, oid)
+        name = ids.feature_id(feature_id)
+        ref = f"refs/aop/undone/{name}/{object_id(tree)}" if aside else f"refs/aop/features/{name}"
+        ran = None if self._overwritten(ref, object_id(tree)) else self._set(ref, tree)
         if ran is not None:
             raise Fault(f"The tree of `{feature_id}` cannot be kept: {self._git.cleaned(ran.err)}")
 
     def forget(self, feature_id: FeatureId) -> None:
         """Remove the feature's own ref; fine if there is none."""
-        self._delete(f"refs/aop/features/{feature_id}")
+        self._delete(f"refs/aop/features/{ids.feature_id(feature_id)}")
 
-    def delete_branch(self, branch: str, *, at: CommitId) -> bool:
+    def delete(self, branch: str, *, at: CommitId) -> bool:
         """Delete a branch if it still is at a commit; tell whether it is gone."""
         ran = self._delete(branch_ref(branch), object_id(at))
-        head = self.branch_head(branch)
+        head = self.head(branch)
         if ran.code and head == at:
             raise Fault(f"The branch `{branch}` cannot be deleted: {self._git.cleaned(ran.err)}")
         return head is None

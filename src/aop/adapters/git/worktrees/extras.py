@@ -13,7 +13,7 @@ import msgspec
 from aop.adapters.files.own_folders import held_folder, own_folder, place_file, remove_files
 from aop.adapters.git.process.output import split_names
 from aop.adapters.git.process.program import GitDir
-from aop.adapters.git.worktrees.registrations import Worktrees
+from aop.adapters.git.worktrees.registrations import Registrations
 from aop.core.errors import WorktreeSetupFailed
 from aop.kernel.config.worktrees import OWN
 
@@ -31,7 +31,7 @@ class CheckoutFurnisher:
     def __init__(self, git: GitDir, *, root: Path, common: Path) -> None:
         self._git = git
         self._root = root
-        self._worktrees = Worktrees(git, root=root, common=common)
+        self._worktrees = Registrations(git, root=root, common=common)
 
     def untracked(self, patterns: Sequence[str]) -> tuple[str, ...]:
         if not patterns:

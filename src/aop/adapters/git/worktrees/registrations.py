@@ -32,7 +32,7 @@ class ListedCheckout(Struct, frozen=True, kw_only=True):
     ref: str
 
 
-class Worktrees:
+class Registrations:
     """The registrations below `worktrees/` of the repository's git directory."""
 
     def __init__(self, git: GitDir, *, root: Path, common: Path) -> None:

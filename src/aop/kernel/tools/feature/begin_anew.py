@@ -48,15 +48,15 @@ def begin_anew(call: Call, arguments: ChangeArguments) -> Outcome:
             blocked_from=None,
             waits_for=(),
             base_commit=base,
-            tree=kernel.git.tree_of(base),
+            tree=kernel.git.objects.tree_of(base),
             gates={"plan": Verdict.NA, **NOT_RUN},
             locks=HeldLocks(),
             collisions=Collisions(),
             evidence=FeatureEvidence(),
             branch_commit=None,
         )
-        if state.tree != kernel.git.tree_of(state.base_commit):
-            kernel.git.keep(state.feature_id, state.tree, aside=True)
+        if state.tree != kernel.git.objects.tree_of(state.base_commit):
+            kernel.git.branches.keep(state.feature_id, state.tree, aside=True)
 
         def decide(tx: Transaction) -> Outcome:
             _refuse_too_early(tx, unchanged(tx, arguments, state))

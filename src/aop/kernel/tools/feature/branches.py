@@ -43,7 +43,7 @@ def _refuse_commits(kernel: Kernel) -> None:
 def _made_commit(kernel: Kernel, state: FeatureState, message: str = "") -> CommitId:
     """Write the feature's tree as a commit on its base; the time is that of the feature's last change."""
     when = datetime.fromisoformat(state.last_updated)
-    return kernel.git.commit(state.tree, [state.base_commit], commit_message(message, state, None), when=when)
+    return kernel.git.objects.commit(state.tree, [state.base_commit], commit_message(message, state, None), when=when)
 
 
 # --- repo.commit ---------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ def commit(call: Call, arguments: Commit) -> Outcome:
         refuse_empty(kernel, state)
         refuse_secret_message(arguments.commit_message, kernel.redact)
         head = own_head(kernel, state)
-        if kernel.git.tree_of(head) == state.tree:
+        if kernel.git.objects.tree_of(head) == state.tree:
             return call.commit(lambda tx: _committed(the_feature(tx, arguments), head, created=False))
         made = _made_commit(kernel, state, arguments.commit_message)
 
@@ -132,7 +132,7 @@ def rebase_onto_main(call: Call, arguments: ChangeArguments) -> Outcome:
         if base == state.base_commit:
             return call.commit(lambda tx: _rebased(the_feature(tx, arguments), moved_it=False))
         after = _on(call, state, base)
-        kernel.git.keep(name, after.tree)
+        kernel.git.branches.keep(name, after.tree)
 
         def decide(tx: Transaction) -> Outcome:
             unchanged(tx, arguments, state)
@@ -152,10 +152,10 @@ def _on(call: Call, state: FeatureState, base: CommitId) -> FeatureState:
     """
     git = call.kernel.git
     ours = _made_commit(call.kernel, state)
-    merged = git.merge(base, ours)
+    merged = git.merges.merge(base, ours)
     if isinstance(merged, ConflictedPaths):
-        raise conflict_of(git, merged, state, base=base, feature_commit=ours)
-    refuse_submodules(git, base, merged.tree)
+        raise conflict_of(git.objects, merged, state, base=base, feature_commit=ours)
+    refuse_submodules(git.objects, base, merged.tree)
     after = msgspec.structs.replace(
         state, base_commit=base, tree=merged.tree, gates=unproven(state.gates), branch_commit=None
     )
@@ -169,7 +169,7 @@ def _renew_qa_index(tx: Transaction, kernel: Kernel, state: FeatureState) -> Non
     if index is None:
         return
     accepted = tx.get(AcceptedPlan, state.feature_id)
-    diff = kernel.git.diff(kernel.git.tree_of(state.base_commit), state.tree, context_lines=0)
+    diff = kernel.git.objects.diff(kernel.git.objects.tree_of(state.base_commit), state.tree, context_lines=0)
     steps = required_steps(state, accepted.plan if accepted else None, kernel.config())
     tx.put(next_index(index, state, diff, steps=steps), state.feature_id)
 

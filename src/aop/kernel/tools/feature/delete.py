@@ -86,7 +86,7 @@ def _planned(kernel: Kernel, view: Snapshot, state: FeatureState, arguments: Del
     Raises: UnmergedWork, BranchInUse, FileNotFound if a link stands in the place of the feature's folder.
     """
     found = kernel.files.below(folder_of(state.feature_id), limit=MOST_FILES)
-    head = kernel.git.branch_head(state.branch)
+    head = kernel.git.branches.head(state.branch)
     unmerged = _is_unmerged(kernel, state, head)
     if arguments.branch:
         _refuse_used_branch(kernel, state)
@@ -113,16 +113,16 @@ def _planned(kernel: Kernel, view: Snapshot, state: FeatureState, arguments: Del
 
 
 def _is_unmerged(kernel: Kernel, state: FeatureState, head: CommitId | None) -> bool:
-    base = kernel.git.branch_head(kernel.config().policy.worktree.base_branch)
+    base = kernel.git.branches.head(kernel.config().policy.worktree.base_branch)
     merge = state.evidence.merge
-    in_base = head is None or (base is not None and kernel.git.is_ancestor(head, base))
+    in_base = head is None or (base is not None and kernel.git.objects.is_ancestor(head, base))
     if state.status is Status.MERGED and merge is not None:
         return not in_base and head != merge.commit
-    return not in_base or state.tree != kernel.git.tree_of(state.base_commit)
+    return not in_base or state.tree != kernel.git.objects.tree_of(state.base_commit)
 
 
 def _refuse_used_branch(kernel: Kernel, state: FeatureState) -> None:
-    users = kernel.git.users_of(state.branch, besides=state.feature_id)
+    users = kernel.git.worktrees.users_of(state.branch, besides=state.feature_id)
     if state.branch == kernel.config().policy.worktree.base_branch:
         raise BranchInUse(f"The branch `{state.branch}` is the base branch.", branch=state.branch)
     if users:

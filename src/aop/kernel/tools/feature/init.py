@@ -51,7 +51,7 @@ def init(call: Call, arguments: ChangeArguments) -> Outcome:
         with kernel.record.read() as view:
             known = view.get(FeatureState, name) if arguments.expected_version is None else the_feature(view, arguments)
         base = known.base_commit if known else _place_branch(kernel, name, config)
-        worktree = kernel.git.ensure_worktree(name, name)
+        worktree = kernel.git.worktrees.ensure(name, name)
         new = FeatureState(
             version=1,
             feature_id=name,
@@ -62,7 +62,7 @@ def init(call: Call, arguments: ChangeArguments) -> Outcome:
             gates={"plan": Verdict.NA, **NOT_RUN},
             last_updated=kernel.now(),
             base_commit=base,
-            tree=kernel.git.tree_of(base),
+            tree=kernel.git.objects.tree_of(base),
         )
 
         rules = config.policy.worktree
@@ -85,15 +85,15 @@ def init(call: Call, arguments: ChangeArguments) -> Outcome:
 
 def _place_branch(kernel: Kernel, name: FeatureId, config: Config) -> CommitId:
     base_branch = config.policy.worktree.base_branch
-    base = kernel.git.branch_head(base_branch)
+    base = kernel.git.branches.head(base_branch)
     if base is None:
         raise BaseBranchUnusable(f"The base branch `{base_branch}` has no commit.", base_branch=base_branch)
-    existing = kernel.git.branch_head(name)
+    existing = kernel.git.branches.head(name)
     if existing is None:
-        kernel.git.create_branch(name, base)
+        kernel.git.branches.create(name, base)
         return base
     # A branch without commits of its own is what a call that died left behind, or stands where it would be cut anyway.
-    if not kernel.git.is_ancestor(existing, base):
+    if not kernel.git.objects.is_ancestor(existing, base):
         raise BranchExists(
             f"There is a branch `{name}` with commits that `{base_branch}` does not have.", branch=name, head=existing
         )

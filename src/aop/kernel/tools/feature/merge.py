@@ -205,7 +205,9 @@ def _give_back(call: Call, approval_id: ApprovalId | None) -> None:
 
 def _finish(call: Call, intent: Intent) -> Outcome:
     kernel, prepared, run = call.kernel, intent.prepared, intent.gate_run
-    notice = kernel.git.checkout_behind(prepared.base_branch, old=prepared.base, new=prepared.merge_commit) or ""
+    notice = (
+        kernel.git.worktrees.checkout_behind(prepared.base_branch, old=prepared.base, new=prepared.merge_commit) or ""
+    )
 
     def decide(tx: Transaction) -> Outcome:
         state = tx.get(FeatureState, intent.feature_id)
@@ -265,8 +267,8 @@ def settle_merge(call: Call, left: Mapping[str, Json]) -> Outcome | None:
         state = view.get(FeatureState, intent.feature_id)
     if state is None or state.status is Status.MERGED:
         return None
-    head = call.kernel.git.branch_head(intent.prepared.base_branch)
-    if head is not None and call.kernel.git.is_ancestor(CommitId(intent.prepared.merge_commit), head):
+    head = call.kernel.git.branches.head(intent.prepared.base_branch)
+    if head is not None and call.kernel.git.objects.is_ancestor(CommitId(intent.prepared.merge_commit), head):
         return _finish(call, intent)
     _give_back(call, intent.prepared.approval_id)
     return None

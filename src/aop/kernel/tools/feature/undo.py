@@ -91,10 +91,10 @@ def undo(call: Call, arguments: Undo) -> Outcome:
             accepted = view.get(AcceptedPlan, seen.feature_id)
             target = _named(arguments.to, _trees(kernel, view, seen))
         must_be(seen, Status.BUILDING, Status.QA, Status.READY_TO_MERGE, Status.BLOCKED, to="go back")
-        base = git.tree_of(seen.base_commit)
+        base = git.objects.tree_of(seen.base_commit)
         whole_diff = _whole_diff(kernel, base, target)
         _judge(kernel, accepted, base, target)
-        git.keep(seen.feature_id, seen.tree, aside=True)
+        git.branches.keep(seen.feature_id, seen.tree, aside=True)
 
         def decide(tx: Transaction) -> Outcome:
             # At this version the feature has the plan that the tree was judged by.
@@ -124,7 +124,7 @@ def _trees(kernel: Kernel, view: Snapshot, state: FeatureState) -> tuple[TreeFac
         is_base = event.kind in ("feature_initialised", "feature_rebased")
         # Trees of another base, or of a feature that had this name before, are none that it can go back to.
         found = [] if is_base else found
-        fallback = kernel.git.tree_of(state.base_commit) if event.kind == "feature_initialised" else state.tree
+        fallback = kernel.git.objects.tree_of(state.base_commit) if event.kind == "feature_initialised" else state.tree
         facts = TreeFacts(
             number=len(found),
             tree=str(event.payload.get("tree", fallback)),
@@ -164,7 +164,7 @@ def _named(wish: str, known: tuple[TreeFacts, ...]) -> TreeId:
 
 def _whole_diff(kernel: Kernel, base: TreeId, target: TreeId) -> bytes:
     try:
-        return kernel.git.diff(base, target, context_lines=0)
+        return kernel.git.objects.diff(base, target, context_lines=0)
     except Fault as error:
         raise FileNotFound(
             f"The tree `{target[:12]}` is not in the repository any more.",
@@ -183,7 +183,10 @@ def _judge(kernel: Kernel, accepted: AcceptedPlan | None, base: TreeId, target: 
         rules = policy.patch_policy
         bounds = bounds_of(accepted.plan, policy)
         judge_plan(
-            kernel.git.changes(base, target), bounds, areas=rules.enforce_allowed_areas, files=rules.enforce_plan
+            kernel.git.objects.changes(base, target),
+            bounds,
+            areas=rules.enforce_allowed_areas,
+            files=rules.enforce_plan,
         )
 
 

@@ -134,13 +134,13 @@ def _refuse_other_profile(state: FeatureState, arguments: RunGates) -> None:
 
 def _run_in_worktree(call: Call, state: FeatureState, plan: GatePlan, baseline: int | None) -> GateRun:
     git = call.kernel.git
-    checkout = git.ensure_worktree(state.feature_id, state.branch)
-    note_quarantined(call, state.feature_id, git.clear_strays(state.feature_id, state.tree))
+    checkout = git.worktrees.ensure(state.feature_id, state.branch)
+    note_quarantined(call, state.feature_id, git.worktrees.clear_strays(state.feature_id, state.tree))
     try:
         return run_gates(call, plan, checkout, baseline=baseline)
     finally:
         # What the steps left behind must not take part in the next run.
-        git.discard_strays(state.feature_id, state.tree)
+        git.worktrees.discard_strays(state.feature_id, state.tree)
 
 
 def _record(tx: Transaction, call: Call, arguments: RunGates, finished: GateRun) -> Outcome:

@@ -94,7 +94,7 @@ def apply_patch(call: Call, arguments: ApplyPatch) -> Outcome:
         needed = _needed_locks(target, proposal, config)
         with kernel.record.read() as view:
             check_unbroken(view, target.state, needed, now_by(kernel.clock))
-        whole_diff = kernel.git.diff(target.base_tree, proposal.tree, context_lines=0)
+        whole_diff = kernel.git.objects.diff(target.base_tree, proposal.tree, context_lines=0)
         tests = required_steps(target.state, target.accepted.plan if target.accepted else None, config)
 
         def decide(tx: Transaction) -> Outcome:
@@ -134,7 +134,7 @@ def _target(kernel: Kernel, arguments: ApplyPatch) -> PatchTarget:
         return PatchTarget(
             state=state,
             accepted=view.get(AcceptedPlan, state.feature_id),
-            base_tree=kernel.git.tree_of(state.base_commit),
+            base_tree=kernel.git.objects.tree_of(state.base_commit),
             opened=opened_paths(view, state.feature_id),
         )
 
@@ -158,19 +158,19 @@ def proposal_for(kernel: Kernel, target: PatchTarget, text: str, config: Config)
     # Before any file is read: a refusal that shows the nearest lines must not show those of a guarded file.
     named = sorted(path for file in patch.files for path in file.paths)
     judge_territory(named, territory_of(config.policy, target.opened))
-    tree = applied(git, target.state.tree, patch, rules.placement)
+    tree = applied(git.objects, target.state.tree, patch, rules.placement)
     return PatchedTree(
         patch=patch,
         tree=tree,
-        changes=git.changes(target.state.tree, tree),
-        whole=git.changes(target.base_tree, tree),
+        changes=git.objects.changes(target.state.tree, tree),
+        whole=git.objects.changes(target.base_tree, tree),
     )
 
 
 def judge_proposal(kernel: Kernel, target: PatchTarget, proposal: PatchedTree, config: Config) -> None:
     """Refuse a tree that policy or plan do not allow."""
     rules, territory = config.policy.patch_policy, territory_of(config.policy, target.opened)
-    names_in = cache(lambda folder: kernel.git.names(proposal.tree, folder))
+    names_in = cache(lambda folder: kernel.git.objects.names(proposal.tree, folder))
     must_agree(proposal.patch, proposal.changes)
     judge_tree_change(proposal.changes, rules)
     refuse_case_twins(proposal.changes, names_in)
@@ -192,16 +192,16 @@ def _judge_what_is_no_text(kernel: Kernel, proposal: PatchedTree, config: Config
     packed = {file.new_path for file in proposal.patch.files if file.is_binary}
 
     def is_link(path: str) -> bool:
-        entry = git.entry(proposal.tree, path)
+        entry = git.objects.entry(proposal.tree, path)
         return entry is not None and entry.mode is FileMode.SYMLINK
 
     for change in proposal.changes:
         if change.new is None:
             continue
         if change.new.mode is FileMode.SYMLINK and not config.policy.path_rules.allow_symlink_traversal:
-            judge_link(change.path, git.blob(change.new.oid), is_link)
+            judge_link(change.path, git.objects.blob(change.new.oid), is_link)
         if change.path in packed:
-            judge_bytes(change.path, git.blob(change.new.oid), kernel.redact)
+            judge_bytes(change.path, git.objects.blob(change.new.oid), kernel.redact)
 
 
 def _needed_locks(target: PatchTarget, proposal: PatchedTree, config: Config) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from aop.kernel.features.worktree_extras import allocate, provide
 from aop.kernel.features.worktree_hold import held_feature, note_quarantined
 from aop.kernel.gateway.calls import Call, ChangeArguments, FeatureArguments, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import COORDINATORS, READERS
-from aop.kernel.ports.git import FileMode, Git, TreeChange
+from aop.kernel.ports.git import FileMode, GitObjects, TreeChange
 from aop.kernel.record.port import Transaction
 
 LARGEST_READ = 1024 * 1024
@@ -49,8 +49,8 @@ def ensure_worktree(call: Call, arguments: ChangeArguments) -> Outcome:
     """Make the worktree again if it is gone, make its files be the feature's tree, and set it up."""
     kernel = call.kernel
     with held_feature(kernel, arguments) as state:
-        folder = kernel.git.ensure_worktree(state.feature_id, state.branch)
-        note_quarantined(call, state.feature_id, kernel.git.show_tree(state.feature_id, state.tree))
+        folder = kernel.git.worktrees.ensure(state.feature_id, state.branch)
+        note_quarantined(call, state.feature_id, kernel.git.worktrees.show_tree(state.feature_id, state.tree))
         provide(call, state.feature_id, state.tree, folder, kernel.config().policy)
 
         def decide(tx: Transaction) -> Outcome:
@@ -91,7 +91,7 @@ def status(call: Call, arguments: FeatureArguments) -> Outcome:
     git = call.kernel.git
     with call.kernel.record.read() as view:
         state = the_feature(view, arguments)
-    on_disk = git.status(state.feature_id, state.tree)
+    on_disk = git.worktrees.status(state.feature_id, state.tree)
     base_branch = call.kernel.config().policy.worktree.base_branch
     return RepoStatus(
         feature_id=state.feature_id,
@@ -99,9 +99,9 @@ def status(call: Call, arguments: FeatureArguments) -> Outcome:
         tree=state.tree,
         base_commit=state.base_commit,
         base_branch=base_branch,
-        base_head=git.branch_head(base_branch),
+        base_head=git.branches.head(base_branch),
         porcelain=on_disk.porcelain,
-        changed_files=changed_files(git.changes(git.tree_of(state.base_commit), state.tree)),
+        changed_files=changed_files(git.objects.changes(git.objects.tree_of(state.base_commit), state.tree)),
         strays=on_disk.strays,
     )
 
@@ -134,11 +134,11 @@ def diff(call: Call, arguments: Diff) -> Outcome:
     paths = tuple(canonical_path(path) for path in options.paths)
     with call.kernel.record.read() as view:
         state = the_feature(view, arguments)
-    base = git.tree_of(state.base_commit)
-    changes = git.changes(base, state.tree)
+    base = git.objects.tree_of(state.base_commit)
+    changes = git.objects.changes(base, state.tree)
     if paths:
         changes = tuple(each for each in changes if any(at_or_below(each.path, path) for path in paths))
-    text = _diff_text(git, base, state.tree, changes, msgspec.structs.replace(options, paths=paths))
+    text = _diff_text(git.objects, base, state.tree, changes, msgspec.structs.replace(options, paths=paths))
     shown = text[:LARGEST_DIFF].decode(errors="replace")
     return DiffText(
         feature_id=state.feature_id,
@@ -150,13 +150,15 @@ def diff(call: Call, arguments: Diff) -> Outcome:
     )
 
 
-def _diff_text(git: Git, base: TreeId, tree: TreeId, changes: tuple[TreeChange, ...], options: DiffOptions) -> bytes:
+def _diff_text(
+    objects: GitObjects, base: TreeId, tree: TreeId, changes: tuple[TreeChange, ...], options: DiffOptions
+) -> bytes:
     names = [each.path for each in changes]
     if options.name_only or not names:
         return "".join(f"{name}\n" for name in names).encode()
     if options.stat:
-        return git.diff_stat(base, tree, paths=options.paths).encode()
-    return git.diff(base, tree, context_lines=options.context_lines, paths=options.paths)
+        return objects.diff_stat(base, tree, paths=options.paths).encode()
+    return objects.diff(base, tree, context_lines=options.context_lines, paths=options.paths)
 
 
 def at_or_below(path: str, folder: str) -> bool:
@@ -188,11 +190,11 @@ def read_file(call: Call, arguments: ReadFile) -> Outcome:
     git, path = call.kernel.git, canonical_path(arguments.path)
     with call.kernel.record.read() as view:
         state = the_feature(view, arguments)
-    entry = git.entry(state.tree, path)
+    entry = git.objects.entry(state.tree, path)
     named = call.kernel.redact.mask_secrets(path)
     if entry is None or entry.mode not in (FileMode.FILE, FileMode.EXECUTABLE):
         raise FileNotFound(f"The tree of `{state.feature_id}` has no file `{named}`.", path=named)
-    shown = masked_bytes(git.blob(entry.oid), call.kernel.redact)
+    shown = masked_bytes(git.objects.blob(entry.oid), call.kernel.redact)
     part = shown[arguments.offset : arguments.offset + arguments.limit]
     content, encoding = as_text(part)
     return msgspec.convert(

@@ -13,7 +13,7 @@ from aop.core.paths.names import RepoPath, canonical_path
 from aop.core.text.search import FirstMatch, Match, first_match, matching_lines
 from aop.kernel.gateway.calls import Call, FeatureArguments, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import READERS
-from aop.kernel.ports.git import FileMode, Git, TreeEntry
+from aop.kernel.ports.git import FileMode, GitObjects, TreeEntry
 from aop.kernel.tools.repo.read import at_or_below
 
 LARGEST_FILE = 4 * 1024 * 1024
@@ -68,7 +68,7 @@ def found_in(call: Call, tree: TreeId, arguments: Search, paths: tuple[RepoPath,
     Raises: FileNotFound.
     """
     sought = _Sought(call, first, room=arguments.max_matches)
-    for entry in _files(call.kernel.git, tree, paths, arguments):
+    for entry in _files(call.kernel.git.objects, tree, paths, arguments):
         if not sought.look_into(entry):
             break
     return Found(
@@ -81,14 +81,14 @@ def found_in(call: Call, tree: TreeId, arguments: Search, paths: tuple[RepoPath,
     )
 
 
-def _files(git: Git, tree: TreeId, paths: tuple[RepoPath, ...], arguments: Search) -> Iterator[TreeEntry]:
+def _files(objects: GitObjects, tree: TreeId, paths: tuple[RepoPath, ...], arguments: Search) -> Iterator[TreeEntry]:
     """Yield the plain files that may match, in the tree's order."""
     for path in paths:
-        if git.entry(tree, path) is None:
+        if objects.entry(tree, path) is None:
             raise FileNotFound(f"The tree of `{arguments.feature_id}` has nothing at `{path}`.", path=path)
     literal = not (arguments.regex or arguments.ignore_case)
-    likely = git.files_with(tree, arguments.query) if literal else None
-    for entry in git.entries(tree):
+    likely = objects.files_with(tree, arguments.query) if literal else None
+    for entry in objects.entries(tree):
         is_file = entry.mode in (FileMode.FILE, FileMode.EXECUTABLE)
         is_wanted = not paths or any(at_or_below(entry.path, path) for path in paths)
         if is_file and is_wanted and _is_text(entry.path) and (likely is None or entry.path in likely):
@@ -116,7 +116,7 @@ class _Sought:
 
     def look_into(self, entry: TreeEntry) -> bool:
         """Add the matches of a file; tell whether there is room for those of another."""
-        size = self._git.blob_size(entry.oid)
+        size = self._git.objects.blob_size(entry.oid)
         if size > LARGEST_FILE:
             self.large_files.append(self._mask(entry.path))
             return True
@@ -124,7 +124,7 @@ class _Sought:
         if self._bytes_left < 0:
             self.truncated = True
             return False
-        content = self._git.blob(entry.oid)
+        content = self._git.objects.blob(entry.oid)
         if b"\0" in content[:_BINARY_BYTES]:
             self.binary_files += 1
             return True

@@ -78,9 +78,9 @@ def diff_bundle(call: Call, arguments: FeatureArguments) -> Outcome:
     with call.kernel.record.read() as view:
         state = the_feature(view, arguments)
         gates = latest_runs(call.kernel, view, state)
-    base = git.tree_of(state.base_commit)
-    changes = git.changes(base, state.tree)
-    parts = parts_by_path(git.diff(base, state.tree), [change.path for change in changes])
+    base = git.objects.tree_of(state.base_commit)
+    changes = git.objects.changes(base, state.tree)
+    parts = parts_by_path(git.objects.diff(base, state.tree), [change.path for change in changes])
     lines: list[str] = []
     room = LARGEST_DIFF
     files = []
@@ -95,7 +95,7 @@ def diff_bundle(call: Call, arguments: FeatureArguments) -> Outcome:
         version=state.version,
         tree=state.tree,
         base_commit=state.base_commit,
-        diff_stat=mask(git.diff_stat(base, state.tree)),
+        diff_stat=mask(git.objects.diff_stat(base, state.tree)),
         diff="".join(f"{line}\n" for line in lines),
         truncated=any(file.left_out_lines for file in files),
         added=sum(file.added for file in files),
@@ -193,12 +193,12 @@ def feature_summary(call: Call, arguments: FeatureArguments) -> Outcome:
     """Return where a feature is, what it changes, what proves it, and what is missing before it can be merged."""
     kernel, config = call.kernel, call.kernel.config()
     branch = config.policy.worktree.base_branch
-    head = kernel.git.branch_head(branch)
+    head = kernel.git.branches.head(branch)
     with kernel.record.read() as view:
         state = the_feature(view, arguments)
         accepted = view.get(AcceptedPlan, state.feature_id)
         approvals = _approvals(view, state, config, base=head)
-        base = kernel.git.tree_of(state.base_commit)
+        base = kernel.git.objects.tree_of(state.base_commit)
         usage = view.get(FeatureUsage, state.feature_id)
         runs = latest_runs(kernel, view, state).values()
         return FeatureSummary(
@@ -206,8 +206,8 @@ def feature_summary(call: Call, arguments: FeatureArguments) -> Outcome:
             base_branch=branch,
             base_head=head,
             agent_text=_agent_text(kernel, view, state, accepted.plan) if accepted else None,
-            diff_stat=kernel.redact.mask_secrets(kernel.git.diff_stat(base, state.tree)),
-            changed_files=changed_files(kernel.git.changes(base, state.tree)),
+            diff_stat=kernel.redact.mask_secrets(kernel.git.objects.diff_stat(base, state.tree)),
+            changed_files=changed_files(kernel.git.objects.changes(base, state.tree)),
             evidence=tuple(_links(state, run) for run in runs),
             approvals=approvals,
             spent=spent_on(usage),

@@ -1,0 +1,91 @@
+"""Objects of the repository as the kernel asks for them: trees, diffs, patches, commits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+
+from aop.adapters.files.own_folders import own_folder
+from aop.adapters.git.objects.loose import LooseObjects
+from aop.adapters.git.objects.store import PLAIN_DIFF, Objects
+from aop.adapters.git.objects.trees import differences, side_at, tree_change
+from aop.adapters.git.process.authors import Author, author_in, git_date
+from aop.adapters.git.process.output import bytes_of, is_plain_path, object_id, split_names, text_of, tree_entries
+from aop.adapters.git.process.program import GitDir
+from aop.core.ids import CommitId, ObjectId, TreeId
+from aop.kernel.ports.git import FileContent, FileMode, TreeChange, TreeEntry
+
+
+class RepositoryObjects(Objects):
+    """Implements `aop.kernel.ports.git.GitObjects`."""
+
+    def __init__(self, git: GitDir, neutral: Callable[[], GitDir], loose: LooseObjects, *, root: Path) -> None:
+        super().__init__(git, neutral, loose)
+        self._neutral = neutral
+        self._root = root
+
+    def entry(self, tree: TreeId, path: str) -> TreeEntry | None:
+        if not is_plain_path(path):
+            return None
+        side = side_at(self.tree, object_id(tree), bytes_of(path))
+        return None if side is None else TreeEntry(path=path, mode=side[0], oid=side[1])
+
+    def entries(self, tree: TreeId) -> tuple[TreeEntry, ...]:
+        return tree_entries(self._git.run("ls-tree", "-r", "-z", "--full-tree", object_id(tree)).out)
+
+    def names(self, tree: TreeId, folder: str) -> tuple[str, ...]:
+        listed = self._folder(tree, folder)
+        return () if listed is None else tuple(map(text_of, self.tree(listed)))
+
+    def files_with(self, tree: TreeId, text: str) -> frozenset[str]:
+        options = ("-l", "-z", "-F", "-a", "--full-name", "--no-color", "-e", text)
+        found = self._neutral().run("grep", *options, object_id(tree), "--", fine=(0, 1)).out
+        return frozenset(name.removeprefix(f"{tree}:") for name in split_names(found))
+
+    def changes(self, old: TreeId, new: TreeId) -> tuple[TreeChange, ...]:
+        found = differences(self.tree, object_id(old), object_id(new))
+        return tuple(sorted((tree_change(each) for each in found), key=lambda change: change.path))
+
+    def diff(self, old: TreeId, new: TreeId, *, context_lines: int = 3, paths: Sequence[str] = ()) -> bytes:
+        if context_lines == 0 and not paths:
+            return self.bare_diff(old, new)
+        options = ("-p", f"-U{int(context_lines)}", "--full-index", *PLAIN_DIFF)
+        return self._neutral().run("diff-tree", *options, object_id(old), object_id(new), "--", *paths).out
+
+    def diff_stat(self, old: TreeId, new: TreeId, *, paths: Sequence[str] = ()) -> str:
+        arguments = ("diff-tree", "--stat", *PLAIN_DIFF, object_id(old), object_id(new), "--", *paths)
+        return self._neutral().run(*arguments).out.decode("utf-8", "replace")
+
+    def apply_to_tree(self, tree: TreeId, patch: bytes, *, paths: AbstractSet[str]) -> TreeId:
+        from aop.adapters.git.tree_builder import applied
+
+        return applied(self._neutral(), self, tree, patch, paths=paths, tmp=own_folder(self._root, ".aop", "tmp"))
+
+    def tree_with(self, tree: TreeId, files: Mapping[str, FileContent | None]) -> TreeId:
+        from aop.adapters.git.tree_builder import with_files
+
+        return with_files(self, tree, files)
+
+    def commit(self, tree: TreeId, parents: Sequence[CommitId], message: str, *, when: datetime) -> CommitId:
+        self._loose.flush()  # A branch may soon be at this commit, for readers who know nothing of AOP.
+        environment = {"GIT_AUTHOR_DATE": git_date(when), "GIT_COMMITTER_DATE": git_date(when)}
+        if self._author is not None:
+            environment |= {"GIT_AUTHOR_NAME": self._author.name, "GIT_AUTHOR_EMAIL": self._author.email}
+        arguments = [word for parent in parents for word in ("-p", object_id(parent))]
+        ran = self._neutral().run(
+            "commit-tree", *arguments, "-F", "-", object_id(tree), stdin=message.encode(), environment=environment
+        )
+        return CommitId(ObjectId(ran.out.decode("ascii").strip()))
+
+    @cached_property
+    def _author(self) -> Author | None:
+        return author_in(self._git)
+
+    def _folder(self, tree: TreeId, path: str) -> str | None:
+        if not path:
+            return object_id(tree)
+        entry = self.entry(tree, path)
+        return entry.oid if entry is not None and entry.mode is FileMode.TREE else None
