@@ -10,10 +10,11 @@ from aop.core.text.counts import count
 from aop.core.text.visible import pieces, visible_name
 from aop.core.version import VERSION
 from aop.kernel.features.opened_paths import YES, PathAnswer
+from aop.kernel.gates.summaries import RunSummary
 from aop.kernel.record.documents.features import Status
 from aop.kernel.record.spending import told
-from aop.kernel.tools.gates.evidence import RunSummary
-from aop.kernel.tools.report.review import ApprovalFacts, DiffBundle, EvidenceLinks, FeatureSummary, TouchedFile
+from aop.kernel.tools.repo.diff_bundle import DiffBundle, TouchedFile
+from aop.kernel.tools.report.feature_summary import ApprovalFacts, EvidenceLinks, FeatureSummary
 from aop.web.review_view import (
     AGENT_TEXT,
     WORD_OF_STANDING,

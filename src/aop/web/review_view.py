@@ -14,12 +14,13 @@ from msgspec import Struct
 from aop.core.text.visible import escapes_in, is_deceptive, visible_name
 from aop.kernel.features.opened_paths import YES, PathAnswer
 from aop.kernel.gates.reports.coverage import Figure, TestReport
+from aop.kernel.gates.summaries import RunSummary
 from aop.kernel.plans.obligations.accounting import OBLIGATION_STATES
 from aop.kernel.plans.obligations.review import ObligationReview
 from aop.kernel.record.documents.features import Status
 from aop.kernel.record.documents.gate_runs import Verdict
-from aop.kernel.tools.gates.evidence import RunSummary
-from aop.kernel.tools.report.review import DiffBundle, FeatureSummary, TouchedFile
+from aop.kernel.tools.repo.diff_bundle import DiffBundle, TouchedFile
+from aop.kernel.tools.report.feature_summary import FeatureSummary
 
 AGENT_TEXT = "The planner's words: AOP checked their form, not whether they are true."
 

@@ -8,7 +8,8 @@ from aop.core.text.visible import pieces, visible, visible_name
 from aop.kernel.features.opened_paths import YES
 from aop.kernel.record.documents.features import Status
 from aop.kernel.record.spending import told
-from aop.kernel.tools.report.review import DiffBundle, FeatureSummary
+from aop.kernel.tools.repo.diff_bundle import DiffBundle
+from aop.kernel.tools.report.feature_summary import FeatureSummary
 from aop.web.review_view import (
     AGENT_TEXT,
     WORD_OF_STANDING,

@@ -7,7 +7,8 @@ from msgspec import Struct
 
 from aop.cli.shell.repository import call_tool
 from aop.core.errors import VersionConflict
-from aop.kernel.tools.report.review import DiffBundle, FeatureSummary
+from aop.kernel.tools.repo.diff_bundle import DiffBundle
+from aop.kernel.tools.report.feature_summary import FeatureSummary
 from aop.web.review_page import review_page
 from aop.wiring.build import App
 

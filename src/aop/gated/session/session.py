@@ -25,6 +25,7 @@ from aop.gated.session.documents import REVIEW_INPUT, GatedWorkflow
 from aop.kernel.config.gated import GatedRules
 from aop.kernel.config.in_force import Config
 from aop.kernel.features.lifecycle import relist, store
+from aop.kernel.features.questions import put_question
 from aop.kernel.features.worktree_hold import held_worktree
 from aop.kernel.gates.runs import record_run
 from aop.kernel.gateway.calls import Call, Kernel, Outcome
@@ -36,7 +37,6 @@ from aop.kernel.record.documents.questions import HumanGate
 from aop.kernel.record.documents.usage import FeatureUsage, Usage
 from aop.kernel.record.port import Snapshot, Transaction
 from aop.kernel.record.spending import with_turn
-from aop.kernel.tools.inbox.ask import put_question
 
 
 class Asking(Struct, frozen=True, kw_only=True):

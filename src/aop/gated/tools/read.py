@@ -25,9 +25,9 @@ from aop.gated.tools.answers import (
     ReadFile,
     SearchCode,
 )
+from aop.kernel.features.trees import LARGEST_READ, masked_bytes, masked_names, text_or_base64
 from aop.kernel.gateway.calls import Call, Kernel, Outcome, Tool
 from aop.kernel.ports.git import FileMode, GitObjects
-from aop.kernel.tools.repo.read import LARGEST_READ, as_text, masked_bytes, masked_names
 from aop.kernel.tools.repo.search import Search, found_in
 
 WORKING = frozenset(
@@ -61,7 +61,7 @@ def content_of(objects: GitObjects, known: GatedWorkflow, path: str) -> bytes | 
 def state_of(kernel: Kernel, known: GatedWorkflow, path: str, content: bytes | None) -> FileState:
     """Return a file as answers show it."""
     shown = masked_bytes(content or b"", kernel.redact)
-    text, encoding = as_text(shown[:LARGEST_READ])
+    text, encoding = text_or_base64(shown[:LARGEST_READ])
     return FileState(
         file_path=kernel.redact.mask_secrets(path),
         version=known.version,

@@ -23,10 +23,10 @@ from aop.kernel.locks.leases import now_by
 from aop.kernel.patches.apply import applied
 from aop.kernel.patches.checks import refuse_secret_name, refuse_secrets, rules_of
 from aop.kernel.patches.parser import parse_patch
+from aop.kernel.patches.proposals import PatchedTree, PatchTarget, judge_proposal, proposal_for
 from aop.kernel.plans.needed_locks import check_unbroken, locks_for_paths
 from aop.kernel.ports.git import FileMode
 from aop.kernel.record.documents.questions import Question
-from aop.kernel.tools.repo.apply_patch import PatchedTree, PatchTarget, judge_proposal, proposal_for
 
 PLANNING = (Phase.INITIALIZING, Phase.REPLANNING)
 STEPPING = (Phase.EXECUTING_TDD, Phase.DEBUGGING)

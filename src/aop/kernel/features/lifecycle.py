@@ -37,6 +37,7 @@ PROVEN_STEPS = frozenset(
 )
 """The steps that an accepted plan, passed gates or a merge take; nobody takes them by hand."""
 
+LIVING = tuple(status for status in Status if status not in TERMINAL)
 _ON_THE_WAY = (Status.PLANNING, Status.BUILDING, Status.QA, Status.READY_TO_MERGE)
 
 NOT_RUN: Mapping[str, Verdict] = {"fast": Verdict.NA, "full": Verdict.NA, "merge": Verdict.NA}

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
+from aop.core.errors import VersionConflict
 from aop.core.ids import FeatureId
-from aop.kernel.gateway.calls import Call, FeatureArguments, Kernel, the_feature
+from aop.kernel.gateway.calls import Call, ChangeArguments, FeatureArguments, Kernel, the_feature
 from aop.kernel.gateway.show import MOST_NAMED, QUARANTINED
 from aop.kernel.record.documents.features import FeatureState
+from aop.kernel.record.port import Snapshot
 
 WORKTREE_WAIT_SECONDS = 10.0
 
@@ -39,3 +41,14 @@ def held_feature(kernel: Kernel, arguments: FeatureArguments, *, with_base: bool
         with kernel.record.read() as view:
             state = the_feature(view, arguments)
         yield state
+
+
+def unchanged_feature(view: Snapshot, arguments: ChangeArguments, seen: FeatureState) -> FeatureState:
+    """Return a feature that must still have the version that was read when its worktree was held.
+
+    Raises: UnknownFeature, VersionConflict.
+    """
+    now = the_feature(view, arguments)
+    if now.version != seen.version:
+        raise VersionConflict(f"The feature `{now.feature_id}`", expected=seen.version, current=now.version)
+    return now

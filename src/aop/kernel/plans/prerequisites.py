@@ -10,6 +10,8 @@ import msgspec
 from aop.core.errors import InvalidStatusTransition, Json
 from aop.core.ids import FeatureId
 from aop.kernel.features.lifecycle import change_status, moved
+from aop.kernel.features.specs import spec_path
+from aop.kernel.features.work_requests import request_work
 from aop.kernel.gateway.calls import Call, Kernel, feature_named
 from aop.kernel.locks.grants import free, held_by
 from aop.kernel.locks.leases import now_by
@@ -21,7 +23,6 @@ from aop.kernel.record.documents.questions import Prerequisite, Question
 from aop.kernel.record.documents.runs import WorkRequest
 from aop.kernel.record.documents.specs import IngestedSpec, SpecSource
 from aop.kernel.record.port import Snapshot, Transaction
-from aop.kernel.record.projections import FEATURES
 
 LONGEST_QUOTE = 8000
 _FENCES = re.compile("~{3,}")
@@ -65,15 +66,10 @@ def check_prerequisite(view: Snapshot, offer: Prerequisite) -> tuple[FeatureStat
 
 def place_spec(kernel: Kernel, view: Snapshot, offer: Prerequisite) -> None:
     """Write the spec of the new feature, unless one lies there."""
-    path = spec_path(offer)
+    path = spec_path(offer.feature_id)
     with kernel.locks.files():
         if kernel.files.fingerprint(path) is None:
             kernel.files.write(path, kernel.redact.mask_secrets(_spec(kernel, view, offer)).encode())
-
-
-def spec_path(offer: Prerequisite) -> str:
-    """Return where the spec of the new feature lies."""
-    return f"{FEATURES}/{offer.feature_id}/spec.md"
 
 
 def accept_prerequisite(tx: Transaction, call: Call, question: Question, offer: Prerequisite) -> None:
@@ -99,19 +95,18 @@ def accept_prerequisite(tx: Transaction, call: Call, question: Question, offer: 
 def _want(tx: Transaction, call: Call, offer: Prerequisite, question: Question) -> None:
     name = FeatureId(offer.feature_id)
     if tx.get(FeatureState, name) is None:
-        _wish(tx, call, name)
+        _request_once(tx, call, name)
         tx.append(call.event("feature_wanted", name, depends_on=[]))
-    digest = call.kernel.files.fingerprint(spec_path(offer))
+    digest = call.kernel.files.fingerprint(spec_path(offer.feature_id))
     if digest is not None and tx.get(IngestedSpec, name) is None:
         source = SpecSource(source_path=question.question_id, sha256=digest)
         tx.put(IngestedSpec(version=1, feature_id=name, source=source), name)
         tx.append(call.event("spec_ingested", name, **msgspec.to_builtins(source)))
 
 
-def _wish(tx: Transaction, call: Call, name: FeatureId, *, again: bool = False) -> None:
+def _request_once(tx: Transaction, call: Call, name: FeatureId, *, again: bool = False) -> None:
     if tx.get(WorkRequest, name) is None:
-        by, now = call.principal.actor, call.kernel.now()
-        tx.put(WorkRequest(version=1, feature_id=name, again=again, wished_by=by, wished_at=now), name)
+        request_work(tx, call, name, again=again)
 
 
 def _hold_back(tx: Transaction, call: Call, state: FeatureState, waits_for: FeatureId) -> None:
@@ -128,10 +123,7 @@ def _hold_back(tx: Transaction, call: Call, state: FeatureState, waits_for: Feat
     change_status(tx, call, before, after)
     if before.status is Status.READY_TO_MERGE:
         # Nobody works on it any more: somebody has to take it up when the prerequisite is merged.
-        _wish(tx, call, before.feature_id, again=True)
-
-
-# --- the spec of the new feature -----------------------------------------------------------------
+        _request_once(tx, call, before.feature_id, again=True)
 
 
 def _spec(kernel: Kernel, view: Snapshot, offer: Prerequisite) -> str:
@@ -151,7 +143,7 @@ def _quoted(kernel: Kernel, view: Snapshot, offer: Prerequisite, name: str) -> s
     """Return what somebody wants of a feature, in a fence: its demands are not those of the new one."""
     plan = view.get(AcceptedPlan, name)
     summary = plan.plan.summary if plan else offer.summary
-    data = kernel.files.read(f"{FEATURES}/{name}/spec.md", limit=LONGEST_QUOTE * 100)
+    data = kernel.files.read(spec_path(name), limit=LONGEST_QUOTE * 100)
     text = "" if data is None else data.decode(errors="replace")[:LONGEST_QUOTE].rstrip()
     fence = max(["~~~", *(f"{each}~" for each in _FENCES.findall(text))], key=len)
     return f"\n## {name}\n\n{summary}\n" + (f"\n{fence}\n{text}\n{fence}\n" if text else "")

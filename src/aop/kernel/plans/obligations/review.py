@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from aop.kernel.gates.summaries import RunSummary
 from aop.kernel.plans.obligations.accounting import (
     OBLIGATION_STATES,
     AccountedObligation,
@@ -15,6 +16,8 @@ from aop.kernel.plans.obligations.accounting import (
     judged,
     scanned_spec,
 )
+from aop.kernel.record.documents.features import FeatureState, Status
+from aop.kernel.record.documents.gate_runs import Verdict
 from aop.kernel.record.documents.obligations import ObligationLedger
 
 
@@ -51,4 +54,13 @@ def reviewed(
         rows=tuple(
             replace(row, text=mask(row.text), why=mask(row.why), tests=tuple(map(mask, row.tests))) for row in rows
         ),
+    )
+
+
+def reported_tests(runs: Iterable[RunSummary], state: FeatureState) -> tuple[ReportedTests, ...]:
+    """Return what the runs that passed, and are still true, say of the tests that the plan names."""
+    return tuple(
+        ReportedTests(run_id=run.run_id, mode=run.mode, named_tests=run.tests.get("named", {}))
+        for run in runs
+        if run.verdict is Verdict.PASS and (run.current or state.status is Status.MERGED)
     )

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from aop.core.errors import InvalidStatusTransition
 from aop.kernel.features.lifecycle import NOT_RUN, change_status
-from aop.kernel.features.worktree_hold import held_feature
+from aop.kernel.features.worktree_hold import held_feature, unchanged_feature
 from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import SYSTEM
 from aop.kernel.merges.branch_moves import BranchMove, commit_with_move, own_head, undo_move
@@ -19,7 +19,6 @@ from aop.kernel.record.documents.obligations import ObligationLedger
 from aop.kernel.record.documents.plans import AcceptedPlan
 from aop.kernel.record.documents.qa import QaIndex
 from aop.kernel.record.port import Snapshot, Transaction
-from aop.kernel.tools.feature.branches import unchanged
 
 
 class BegunAnew(Struct, frozen=True, kw_only=True):
@@ -59,7 +58,7 @@ def begin_anew(call: Call, arguments: ChangeArguments) -> Outcome:
             kernel.git.branches.keep(state.feature_id, state.tree, aside=True)
 
         def decide(tx: Transaction) -> Outcome:
-            _refuse_too_early(tx, unchanged(tx, arguments, state))
+            _refuse_too_early(tx, unchanged_feature(tx, arguments, state))
             return _begun(_restart(tx, call, state, after), begun=True)
 
         return commit_with_move(call, BranchMove(branch=state.branch, old=head, new=base), decide)

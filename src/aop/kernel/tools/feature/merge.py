@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from aop.core.errors import ApprovalInvalid, Json, Refusal
+from aop.core.errors import ApprovalInvalid, Json, MergeDisabled, Refusal
 from aop.core.ids import ApprovalId, CommitId, FeatureId
 from aop.kernel.config.policy import MergeStrategy
 from aop.kernel.features.lifecycle import moved, must_be, store
@@ -17,7 +17,7 @@ from aop.kernel.gates.baselines import keep_baseline
 from aop.kernel.gates.runs import failure_of, pointers, record_run
 from aop.kernel.gates.steps import with_verdict
 from aop.kernel.gateway.calls import Answered, Call, ChangeArguments, Kernel, Outcome, Tool, feature_named, the_feature
-from aop.kernel.gateway.role_sets import COORDINATORS
+from aop.kernel.gateway.role_sets import COORDINATORS, SYSTEM
 from aop.kernel.locks.grants import renew
 from aop.kernel.locks.leases import now_by
 from aop.kernel.merges.approval_tokens import token_for
@@ -29,8 +29,6 @@ from aop.kernel.record.documents.base import digest_of
 from aop.kernel.record.documents.features import FeatureState, HeldLocks, MergeEvidence, Status
 from aop.kernel.record.documents.gate_runs import GateRun, Verdict
 from aop.kernel.record.port import Transaction
-
-# --- feature.approve -----------------------------------------------------------------------------
 
 
 class Approve(ChangeArguments, frozen=True, kw_only=True):
@@ -102,9 +100,6 @@ def with_token(kernel: Kernel, granted: Granted) -> Granted:
     with kernel.record.read() as view:
         approval = view.get(Approval, granted.approval_id)
     return granted if approval is None else msgspec.structs.replace(granted, token=token_for(approval, kernel.signer))
-
-
-# --- feature.ready_to_merge ----------------------------------------------------------------------
 
 
 class Merge(ChangeArguments, frozen=True, kw_only=True):
@@ -274,6 +269,15 @@ def settle_merge(call: Call, left: Mapping[str, Json]) -> Outcome | None:
     return None
 
 
+def merge(call: Call, arguments: Merge) -> Outcome:
+    """Do what `feature.ready_to_merge` does, with the same proofs and the same approval."""
+    with call.kernel.record.read() as view:
+        the_feature(view, arguments)
+    if not call.kernel.config().policy.commit_policy.allow_merge:
+        raise MergeDisabled("The policy does not let anybody merge except through `feature.ready_to_merge`.")
+    return ready_to_merge(call, arguments)
+
+
 TOOLS = (
     Tool(
         name="feature.approve",
@@ -293,6 +297,17 @@ TOOLS = (
         output=Merged,
         roles=COORDINATORS,
         run=ready_to_merge,
+        mutates=True,
+        person_only=True,
+        resolve=settle_merge,
+    ),
+    Tool(
+        name="repo.merge",
+        summary="Merge an approved feature as `feature.ready_to_merge` does; only for the system.",
+        arguments=Merge,
+        output=Merged,
+        roles=SYSTEM,
+        run=merge,
         mutates=True,
         person_only=True,
         resolve=settle_merge,

@@ -11,14 +11,14 @@ from msgspec import Meta, Struct
 from aop.core.errors import Refusal, SpecIngestFailed
 from aop.core.ids import feature_id
 from aop.kernel.features.lifecycle import store
-from aop.kernel.gateway.calls import Arguments, Call, ChangeArguments, Kernel, Outcome, Tool, the_feature
+from aop.kernel.features.specs import LARGEST_SPEC, spec_path, spec_text
+from aop.kernel.gateway.calls import Arguments, Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import COORDINATORS, READERS
 from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.documents.specs import IngestedSpec, SpecSource
 from aop.kernel.record.port import Snapshot, Transaction
 from aop.kernel.record.projections import FEATURES
 
-LARGEST_SPEC = 256 * 1024
 MOST_FOLDERS = 10_000
 
 
@@ -53,7 +53,7 @@ def discover_specs(call: Call, _arguments: Arguments) -> Outcome:
     for name in call.kernel.files.folders(FEATURES, limit=MOST_FOLDERS):
         if not call.principal.reaches(name):
             continue
-        path = f"{FEATURES}/{name}/spec.md"
+        path = spec_path(name)
         try:
             if spec_text(call.kernel, name) is not None:
                 found.append(Spec(feature_id=feature_id(name), spec_path=path))
@@ -67,18 +67,6 @@ def discover_specs(call: Call, _arguments: Arguments) -> Outcome:
 def _escaped(text: str) -> str:
     # A name on disk may hold bytes that are no UTF-8, and an answer cannot.
     return text.encode("ascii", "backslashreplace").decode("ascii")
-
-
-def spec_text(kernel: Kernel, name: str) -> str | None:
-    """Return what somebody wants of a feature, without secrets; None when nobody wrote it down.
-
-    Raises: FileNotFound if the file is a link, no plain file, or far too large.
-    """
-    data = kernel.files.read(f"{FEATURES}/{name}/spec.md", limit=LARGEST_SPEC)
-    return None if data is None else kernel.redact.mask_secrets(data.decode(errors="replace"))
-
-
-# --- feature.ingest_spec -------------------------------------------------------------------------
 
 
 class IngestSpec(ChangeArguments, frozen=True, kw_only=True):
@@ -101,7 +89,7 @@ def ingest_spec(call: Call, arguments: IngestSpec) -> Outcome:
     """Put a spec in its place; another text that lies there is set aside, never overwritten."""
     kernel, name = call.kernel, feature_id(arguments.feature_id)
     data = arguments.text.encode()
-    path = f"{FEATURES}/{name}/spec.md"
+    path = spec_path(name)
     if len(data) > LARGEST_SPEC:
         raise SpecIngestFailed(f"The spec of `{name}` has more than {LARGEST_SPEC} bytes.", feature_id=name)
     source = SpecSource(source_path=arguments.source_path, sha256=hashlib.sha256(data).hexdigest())

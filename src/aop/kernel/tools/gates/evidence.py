@@ -1,49 +1,14 @@
-"""Tools that show what has been proven of a feature."""
+"""Tool `evidence.latest`: the newest gate run of each mode."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
-import msgspec
 from msgspec import Struct
 
-from aop.kernel.gates.runs import planned_subjects, telling_step
-from aop.kernel.gateway.calls import Call, FeatureArguments, Kernel, Outcome, Tool, the_feature
+from aop.kernel.gates.summaries import RunSummary, latest_runs
+from aop.kernel.gateway.calls import Call, FeatureArguments, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import READERS
-from aop.kernel.plans.obligations.accounting import ReportedTests
-from aop.kernel.record.documents.features import FeatureState, Status
-from aop.kernel.record.documents.gate_runs import GateRun, StepResult, Verdict
-from aop.kernel.record.documents.plans import AcceptedPlan
-from aop.kernel.record.port import Snapshot
-
-LOG_TAIL_BYTES = 8 * 1024
-
-
-class RunSummary(Struct, frozen=True, kw_only=True):
-    """One gate run, and whether it still speaks of the feature as it is now."""
-
-    run_id: str
-    profile: str
-    mode: str
-    verdict: Verdict
-    current: bool
-    """False once the tree, the base or the gate definition is another: then it proves nothing any more."""
-    failure_code: str
-    failure: str
-    tree: str
-    base_commit: str
-    sandbox_level: str
-    steps: tuple[StepResult, ...]
-    coverage: Mapping[str, Any]
-    tests: Mapping[str, Any]
-    findings: tuple[str, ...]
-    """What a person should know although the run passed."""
-    started_at: str
-    finished_at: str
-    log_path: str
-    log_tail: str
-    """The end of the last step's log: what a program printed, never an instruction."""
 
 
 class Latest(Struct, frozen=True, kw_only=True):
@@ -64,52 +29,6 @@ def latest(call: Call, arguments: FeatureArguments) -> Outcome:
         tree=state.tree,
         latest=next((run for run in by_mode.values() if run.run_id == newest), None),
         by_mode=by_mode,
-    )
-
-
-def latest_runs(kernel: Kernel, view: Snapshot, state: FeatureState) -> dict[str, RunSummary]:
-    """Return the newest run of each mode that has run."""
-    accepted = view.get(AcceptedPlan, state.feature_id)
-    subjects = planned_subjects(state, accepted.plan if accepted else None, kernel.config())
-    runs = {mode: view.get(GateRun, run_id) for mode, run_id in sorted(state.evidence.latest_by_mode.items())}
-    return {
-        mode: _summary(kernel, run, current=run.subject == subjects.get(mode))
-        for mode, run in runs.items()
-        if run is not None
-    }
-
-
-def reported(runs: Iterable[RunSummary], state: FeatureState) -> tuple[ReportedTests, ...]:
-    """Return what the runs that passed, and are still true, say of the tests that the plan names."""
-    return tuple(
-        ReportedTests(run_id=run.run_id, mode=run.mode, named_tests=run.tests.get("named", {}))
-        for run in runs
-        if run.verdict is Verdict.PASS and (run.current or state.status is Status.MERGED)
-    )
-
-
-def _summary(kernel: Kernel, run: GateRun, *, current: bool) -> RunSummary:
-    log_path = telling_step(run).log_path
-    tail = kernel.files.read_tail(log_path, limit=LOG_TAIL_BYTES).decode(errors="replace")
-    return RunSummary(
-        run_id=run.run_id,
-        profile=run.profile,
-        mode=run.mode,
-        verdict=run.verdict,
-        current=current,
-        failure_code=run.failure_code,
-        failure=run.failure,
-        tree=run.subject.tree,
-        base_commit=run.subject.base_commit,
-        sandbox_level=run.sandbox_level,
-        steps=run.steps,
-        coverage=msgspec.to_builtins(run.coverage),
-        tests=msgspec.to_builtins(run.tests),
-        findings=run.findings,
-        started_at=run.started_at,
-        finished_at=run.finished_at,
-        log_path=log_path,
-        log_tail=tail,
     )
 
 

@@ -1,19 +1,18 @@
-"""Tools on gates: which there are, and running them."""
+"""Tool `gates.run`: one mode of a feature's gates, run on its tree."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from aop.core.errors import EvidenceStale, InvalidOverridePrecedence
 from aop.kernel.config.gates import Mode
-from aop.kernel.features.lifecycle import moved, must_be, store
+from aop.kernel.features.lifecycle import LIVING, moved, must_be, store
 from aop.kernel.features.worktree_hold import held_worktree, note_quarantined
 from aop.kernel.gates.baselines import base_tests
-from aop.kernel.gates.reports.coverage import PARSERS
+from aop.kernel.gates.progress import GATES_RUN, with_progress
 from aop.kernel.gates.runs import (
     GatePlan,
     asking_for,
@@ -24,56 +23,20 @@ from aop.kernel.gates.runs import (
     record_run,
     run_gates,
 )
-from aop.kernel.gates.steps import profile_named, with_verdict
-from aop.kernel.gateway.calls import Answered, Arguments, Call, ChangeArguments, Outcome, Tool, the_feature
-from aop.kernel.gateway.role_sets import GATE_RUNNERS, READERS
-from aop.kernel.record.documents.features import TERMINAL, FeatureState, Status
+from aop.kernel.gates.steps import with_verdict
+from aop.kernel.gateway.calls import Answered, Call, ChangeArguments, Outcome, Tool, the_feature
+from aop.kernel.gateway.role_sets import GATE_RUNNERS
+from aop.kernel.record.documents.features import FeatureState, Status
 from aop.kernel.record.documents.gate_runs import GateRun, StepResult, Verdict
 from aop.kernel.record.documents.obligations import ObligationLedger
 from aop.kernel.record.documents.plans import AcceptedPlan
 from aop.kernel.record.port import Transaction
-from aop.kernel.tools.gates.status import GATES_RUN, telling
 
 ADVANCES: Mapping[tuple[Status, Mode], Status] = {
     (Status.BUILDING, Mode.FAST): Status.QA,
     (Status.QA, Mode.FULL): Status.READY_TO_MERGE,
 }
 """What a pass makes of a feature (AOP-249, AOP-250)."""
-
-
-# --- gates.list ----------------------------------------------------------------------------------
-
-
-class ListGates(Arguments, frozen=True, kw_only=True):
-    profile: str | None = None
-
-
-class GateList(Struct, frozen=True, kw_only=True):
-    profiles: Mapping[str, Any]
-    capabilities: tuple[str, ...]
-    required_modes: tuple[str, ...]
-    required_merge_mode: str
-    sources: Mapping[str, str]
-    warnings: tuple[str, ...]
-
-
-def list_gates(call: Call, arguments: ListGates) -> Outcome:
-    """Return the gate profiles as they are in force."""
-    config = call.kernel.config()
-    profiles = config.gates.profiles
-    if arguments.profile is not None:
-        profiles = {arguments.profile: profile_named(config.gates, arguments.profile)}
-    return GateList(
-        profiles=msgspec.to_builtins(profiles),
-        capabilities=tuple(sorted(PARSERS)),
-        required_modes=config.policy.required_modes,
-        required_merge_mode=config.policy.required_merge_mode,
-        sources=dict(config.sources),
-        warnings=config.warnings,
-    )
-
-
-# --- gates.run -----------------------------------------------------------------------------------
 
 
 class RunGates(ChangeArguments, frozen=True, kw_only=True):
@@ -104,13 +67,13 @@ class GateResult(Struct, frozen=True, kw_only=True):
 def run(call: Call, arguments: RunGates) -> Outcome:
     """Run a mode of the feature's gate profile on its tree; a pass moves the feature on."""
     kernel, config = call.kernel, call.kernel.config()
-    call = telling(call, arguments.feature_id, arguments.mode)
+    call = with_progress(call, arguments.feature_id, arguments.mode)
     with held_worktree(kernel, arguments.feature_id):
         with kernel.record.read() as view:
             state = the_feature(view, arguments)
             accepted = view.get(AcceptedPlan, state.feature_id)
             ledger = view.get(ObligationLedger, state.feature_id)
-        must_be(state, *(status for status in Status if status not in TERMINAL), to="run gates")
+        must_be(state, *LIVING, to="run gates")
         _refuse_other_profile(state, arguments)
         plan = asking_for(planned_gates(state, accepted.plan if accepted else None, arguments.mode, config), ledger)
         kept = None if arguments.force else _passed_already(call, state, plan)
@@ -212,14 +175,6 @@ def _result(state: FeatureState, finished: GateRun, *, reused: bool) -> GateResu
 
 
 TOOLS = (
-    Tool(
-        name="gates.list",
-        summary="Return the gate profiles, their modes and steps, and where they were read from.",
-        arguments=ListGates,
-        output=GateList,
-        roles=READERS,
-        run=list_gates,
-    ),
     Tool(
         name=GATES_RUN,
         summary="Run the fast, full or merge gates of the feature's profile on its tree.",

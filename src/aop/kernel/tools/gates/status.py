@@ -1,4 +1,4 @@
-"""Looking at a gate run by the operation id of its call: still running, finished, or interrupted."""
+"""Tool `gates.status`: a gate run by the operation id of its call."""
 
 from __future__ import annotations
 
@@ -11,34 +11,10 @@ from msgspec import Meta, Struct
 from aop.core.errors import OperationInProgress, UnknownOperation
 from aop.core.ids import OPERATION_ID_PATTERN, OperationId
 from aop.kernel.config.gates import Mode
+from aop.kernel.gates.progress import GATES_RUN, Progress
 from aop.kernel.gateway.calls import Call, FeatureArguments, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import READERS
 from aop.kernel.record.port import Operation
-
-GATES_RUN = "gates.run"
-MOST_LINES = 100
-
-
-class Progress(Struct, frozen=True, kw_only=True):
-    """What a gate run notes in its ledger entry while it runs."""
-
-    feature_id: str
-    mode: Mode
-    lines: tuple[str, ...] = ()
-
-
-def telling(call: Call, feature_id: str, mode: Mode) -> Call:
-    """Return the call with a `report` that the ledger keeps as well, where other processes can read it."""
-    progress = Progress(feature_id=feature_id, mode=mode)
-    call.intend(msgspec.to_builtins(progress))
-    lines: list[str] = []
-
-    def report(line: str) -> None:
-        lines.append(line)
-        call.intend(msgspec.to_builtins(msgspec.structs.replace(progress, lines=tuple(lines[-MOST_LINES:]))))
-        call.report(line)
-
-    return msgspec.structs.replace(call, report=report)
 
 
 class GateStatusArguments(FeatureArguments, frozen=True, kw_only=True):

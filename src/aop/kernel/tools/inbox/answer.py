@@ -9,12 +9,12 @@ from msgspec import Meta
 
 from aop.core.errors import AlreadyAnswered, NotAChoice, UnknownQuestion
 from aop.kernel.features.opened_paths import YES, keep_answer
+from aop.kernel.features.questions import LARGEST_TEXT, QuestionFacts, facts_of
 from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import COORDINATORS, SYSTEM
 from aop.kernel.plans.prerequisites import accept_prerequisite, check_prerequisite, place_spec
 from aop.kernel.record.documents.questions import Question, as_of
 from aop.kernel.record.port import Snapshot, Transaction
-from aop.kernel.tools.inbox.ask import LARGEST_TEXT, QuestionFacts, facts_of
 
 
 class QuestionArguments(ChangeArguments, frozen=True, kw_only=True):

@@ -10,14 +10,14 @@ from aop.core.errors import InvalidArguments, ProtectedPath
 from aop.core.paths.names import exact_path
 from aop.kernel.config.guarded_areas import territory_of
 from aop.kernel.config.in_force import Policy
-from aop.kernel.features.lifecycle import must_be
+from aop.kernel.features.lifecycle import LIVING, must_be
 from aop.kernel.features.opened_paths import NO, YES, answer_about
+from aop.kernel.features.questions import put_question
 from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import READERS
-from aop.kernel.record.documents.features import TERMINAL, FeatureState, Status
+from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.documents.questions import Question
 from aop.kernel.record.port import Transaction
-from aop.kernel.tools.inbox.ask import put_question
 
 LONGEST_REASON = 2000
 OWN_HINT = "No answer opens it: do without this path."
@@ -47,7 +47,7 @@ def ask_path(call: Call, arguments: AskPath) -> Outcome:
 
     def decide(tx: Transaction) -> Outcome:
         state = the_feature(tx, arguments)
-        must_be(state, *(status for status in Status if status not in TERMINAL), to="ask for a path")
+        must_be(state, *LIVING, to="ask for a path")
         guard = _guard(call.kernel.config().policy, path)
         said = answer_about(tx, state.feature_id, path)
         if said is not None and said.answer == NO:

@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 from aop.core.errors import FileNotFound, PlanRequired
 from aop.core.redaction.redactor import masked
 from aop.kernel.features.lifecycle import must_be
+from aop.kernel.features.specs import spec_text
 from aop.kernel.gateway.calls import Call, ChangeArguments, FeatureArguments, Kernel, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import PLANNERS, READERS
 from aop.kernel.locks.leases import now_by
@@ -25,7 +26,6 @@ from aop.kernel.record.documents.gate_runs import Verdict
 from aop.kernel.record.documents.obligations import GivenMappings, ObligationLedger
 from aop.kernel.record.documents.plans import AcceptedPlan, Plan
 from aop.kernel.record.port import Transaction
-from aop.kernel.tools.feature.specs import spec_text
 
 
 class Submit(ChangeArguments, frozen=True, kw_only=True):

@@ -11,10 +11,10 @@ from aop.core.errors import FileNotFound
 from aop.core.ids import TreeId
 from aop.core.paths.names import RepoPath, canonical_path
 from aop.core.text.search import FirstMatch, Match, first_match, matching_lines
+from aop.kernel.features.trees import is_at_or_below
 from aop.kernel.gateway.calls import Call, FeatureArguments, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import READERS
 from aop.kernel.ports.git import FileMode, GitObjects, TreeEntry
-from aop.kernel.tools.repo.read import at_or_below
 
 LARGEST_FILE = 4 * 1024 * 1024
 MOST_BYTES = 64 * 1024 * 1024
@@ -90,7 +90,7 @@ def _files(objects: GitObjects, tree: TreeId, paths: tuple[RepoPath, ...], argum
     likely = objects.files_with(tree, arguments.query) if literal else None
     for entry in objects.entries(tree):
         is_file = entry.mode in (FileMode.FILE, FileMode.EXECUTABLE)
-        is_wanted = not paths or any(at_or_below(entry.path, path) for path in paths)
+        is_wanted = not paths or any(is_at_or_below(entry.path, path) for path in paths)
         if is_file and is_wanted and _is_text(entry.path) and (likely is None or entry.path in likely):
             yield entry
 

@@ -1,13 +1,10 @@
-"""Tools that show a feature for review, from trees and from the record, never from what an agent says of it."""
+"""Tool `report.feature_summary`: a feature as a reviewer needs it, from trees and the record alone."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from functools import partial
-from itertools import accumulate
 
-import msgspec
 from msgspec import Struct
 
 from aop.core.errors import FileNotFound, Refusal, UserApprovalRequired
@@ -15,13 +12,14 @@ from aop.core.ids import CommitId
 from aop.kernel.config.in_force import Config
 from aop.kernel.features.lifecycle import must_be
 from aop.kernel.features.opened_paths import PathAnswer, path_answers
+from aop.kernel.features.specs import spec_text
+from aop.kernel.features.trees import ChangedFile, changed_files
+from aop.kernel.gates.summaries import RunSummary, latest_runs
 from aop.kernel.gateway.calls import Call, FeatureArguments, Kernel, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import READERS
 from aop.kernel.merges.merge import base_head, check_locks, proven_runs, refuse_empty, void_reasons
-from aop.kernel.patches.diff_parts import DiffPart, parts_by_path
 from aop.kernel.plans.obligations.accounting import ReportedTests
-from aop.kernel.plans.obligations.review import ObligationReview, reviewed
-from aop.kernel.ports.git import FileMode, TreeChange
+from aop.kernel.plans.obligations.review import ObligationReview, reported_tests, reviewed
 from aop.kernel.record.documents.approvals import Approval
 from aop.kernel.record.documents.features import FeatureState, Status
 from aop.kernel.record.documents.gate_runs import Verdict
@@ -31,103 +29,6 @@ from aop.kernel.record.documents.usage import FeatureUsage, Spending
 from aop.kernel.record.port import Snapshot
 from aop.kernel.record.projections import folder_of
 from aop.kernel.record.spending import spent_on
-from aop.kernel.tools.feature.specs import spec_text
-from aop.kernel.tools.gates.evidence import RunSummary, latest_runs, reported
-from aop.kernel.tools.repo.read import LARGEST_DIFF, ChangedFile, changed_files
-
-LARGEST_FILE_DIFF = 1024 * 1024
-"""One file that is larger does not take the place of all others."""
-
-# --- repo.diff_bundle ----------------------------------------------------------------------------
-
-
-class TouchedFile(ChangedFile, frozen=True, kw_only=True):
-    """One path that differs between base and tree; a renamed file is one that is gone and one that is new."""
-
-    old_mode: FileMode | None
-    new_mode: FileMode | None
-    binary: bool
-    added: int
-    removed: int
-    first_line: int
-    """Which line of `diff` its part begins at, counted from 0."""
-    shown_lines: int
-    left_out_lines: int
-    """How many further lines its part has; `repo.diff` with this path shows them."""
-
-
-class DiffBundle(Struct, frozen=True, kw_only=True):
-    feature_id: str
-    version: int
-    tree: str
-    base_commit: str
-    diff_stat: str
-    diff: str
-    """The parts of all files, one below the other."""
-    truncated: bool
-    added: int
-    removed: int
-    files: tuple[TouchedFile, ...]
-    gates: Mapping[str, RunSummary]
-    """The newest run of each mode that has run; one that is not `current` proves nothing of this tree."""
-
-
-def diff_bundle(call: Call, arguments: FeatureArguments) -> Outcome:
-    """Return everything that a reviewer reads: the diff file by file, and what the gates say of this very tree."""
-    git, mask = call.kernel.git, call.kernel.redact.mask_secrets
-    with call.kernel.record.read() as view:
-        state = the_feature(view, arguments)
-        gates = latest_runs(call.kernel, view, state)
-    base = git.objects.tree_of(state.base_commit)
-    changes = git.objects.changes(base, state.tree)
-    parts = parts_by_path(git.objects.diff(base, state.tree), [change.path for change in changes])
-    lines: list[str] = []
-    room = LARGEST_DIFF
-    files = []
-    for change in changes:
-        whole = mask(parts[change.path].text.decode(errors="replace")).split("\n")[:-1]
-        shown = _first_lines(whole, min(room, LARGEST_FILE_DIFF))
-        room -= sum(map(len, shown)) + len(shown)
-        files.append(_touched(change, parts[change.path], lines, shown=len(shown), left_out=len(whole) - len(shown)))
-        lines += shown
-    return DiffBundle(
-        feature_id=state.feature_id,
-        version=state.version,
-        tree=state.tree,
-        base_commit=state.base_commit,
-        diff_stat=mask(git.objects.diff_stat(base, state.tree)),
-        diff="".join(f"{line}\n" for line in lines),
-        truncated=any(file.left_out_lines for file in files),
-        added=sum(file.added for file in files),
-        removed=sum(file.removed for file in files),
-        files=tuple(files),
-        gates=gates,
-    )
-
-
-def _first_lines(lines: list[str], room: int) -> list[str]:
-    return lines[: bisect_right(list(accumulate(len(line) + 1 for line in lines)), room)]
-
-
-def _touched(change: TreeChange, part: DiffPart, before: list[str], *, shown: int, left_out: int) -> TouchedFile:
-    return msgspec.convert(
-        {
-            "path": change.path,
-            "kind": change.kind,
-            "old_mode": change.old.mode if change.old else None,
-            "new_mode": change.new.mode if change.new else None,
-            "binary": part.binary,
-            "added": part.added,
-            "removed": part.removed,
-            "first_line": len(before),
-            "shown_lines": shown,
-            "left_out_lines": left_out,
-        },
-        TouchedFile,
-    )
-
-
-# --- report.feature_summary ----------------------------------------------------------------------
 
 
 class AgentText(Struct, frozen=True, kw_only=True):
@@ -213,7 +114,7 @@ def feature_summary(call: Call, arguments: FeatureArguments) -> Outcome:
             spent=spent_on(usage),
             spent_by_role={} if usage is None else usage.roles,
             missing=_missing(kernel, view, state, approvals),
-            obligations=_obligations(kernel, view, state, reported(runs, state)),
+            obligations=_obligations(kernel, view, state, reported_tests(runs, state)),
             path_answers=path_answers(view, state.feature_id),
         )
 
@@ -303,14 +204,6 @@ def _check_approved(state: FeatureState, config: Config, approvals: tuple[Approv
 
 
 TOOLS = (
-    Tool(
-        name="repo.diff_bundle",
-        summary="Show the feature for review: every file with its diff and counts, and the newest gates.",
-        arguments=FeatureArguments,
-        output=DiffBundle,
-        roles=READERS,
-        run=diff_bundle,
-    ),
     Tool(
         name="report.feature_summary",
         summary="Return a feature's state, plan, diff stat, evidence, approvals and what is missing before a merge.",

@@ -1,4 +1,4 @@
-"""Low-level steps on a feature's branch, for the system alone and off unless the policy allows them (AOP-189)."""
+"""Tools `repo.commit` and `repo.rebase_onto_main`: commits on a feature's branch, if the policy allows (AOP-189)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from aop.core.errors import CommitDisabled, MergeDisabled, VersionConflict
+from aop.core.errors import CommitDisabled
 from aop.core.ids import CommitId, FeatureId
-from aop.kernel.features.lifecycle import moved, must_be, store
-from aop.kernel.features.worktree_hold import held_feature
+from aop.kernel.features.lifecycle import LIVING, moved, must_be, store
+from aop.kernel.features.worktree_hold import held_feature, unchanged_feature
 from aop.kernel.gates.qa_index import next_index, required_steps
 from aop.kernel.gates.steps import unproven
 from aop.kernel.gateway.calls import Call, ChangeArguments, Kernel, Outcome, Tool, the_feature
@@ -26,13 +26,10 @@ from aop.kernel.merges.merge import (
     refuse_submodules,
 )
 from aop.kernel.ports.git import ConflictedPaths
-from aop.kernel.record.documents.features import TERMINAL, FeatureState, Status
+from aop.kernel.record.documents.features import FeatureState, Status
 from aop.kernel.record.documents.plans import AcceptedPlan
 from aop.kernel.record.documents.qa import QaIndex
 from aop.kernel.record.port import Transaction
-from aop.kernel.tools.feature.merge import Merge, Merged, ready_to_merge, settle_merge
-
-LIVING = tuple(status for status in Status if status not in TERMINAL)
 
 
 def _refuse_commits(kernel: Kernel) -> None:
@@ -44,9 +41,6 @@ def _made_commit(kernel: Kernel, state: FeatureState, message: str = "") -> Comm
     """Write the feature's tree as a commit on its base; the time is that of the feature's last change."""
     when = datetime.fromisoformat(state.last_updated)
     return kernel.git.objects.commit(state.tree, [state.base_commit], commit_message(message, state, None), when=when)
-
-
-# --- repo.commit ---------------------------------------------------------------------------------
 
 
 class Commit(ChangeArguments, frozen=True, kw_only=True):
@@ -78,23 +72,12 @@ def commit(call: Call, arguments: Commit) -> Outcome:
         made = _made_commit(kernel, state, arguments.commit_message)
 
         def decide(tx: Transaction) -> Outcome:
-            after = msgspec.structs.replace(unchanged(tx, arguments, state), branch_commit=made)
+            after = msgspec.structs.replace(unchanged_feature(tx, arguments, state), branch_commit=made)
             stored = store(tx, state, after, now=kernel.now())
             tx.append(call.event("feature_committed", stored.feature_id, commit=made, tree=stored.tree))
             return _committed(stored, made, created=True)
 
         return commit_with_move(call, BranchMove(branch=state.branch, old=head, new=made), decide)
-
-
-def unchanged(tx: Transaction, arguments: ChangeArguments, seen: FeatureState) -> FeatureState:
-    """Return the feature, which nobody may have changed since it was looked at.
-
-    Raises: VersionConflict.
-    """
-    now = the_feature(tx, arguments)
-    if now.version != seen.version:
-        raise VersionConflict(f"The feature `{now.feature_id}`", expected=seen.version, current=now.version)
-    return now
 
 
 def _committed(state: FeatureState, made: CommitId, *, created: bool) -> Committed:
@@ -106,9 +89,6 @@ def _committed(state: FeatureState, made: CommitId, *, created: bool) -> Committ
         tree=state.tree,
         created=created,
     )
-
-
-# --- repo.rebase_onto_main -----------------------------------------------------------------------
 
 
 class Rebased(Struct, frozen=True, kw_only=True):
@@ -135,7 +115,7 @@ def rebase_onto_main(call: Call, arguments: ChangeArguments) -> Outcome:
         kernel.git.branches.keep(name, after.tree)
 
         def decide(tx: Transaction) -> Outcome:
-            unchanged(tx, arguments, state)
+            unchanged_feature(tx, arguments, state)
             stored = store(tx, state, after, now=kernel.now())
             _renew_qa_index(tx, kernel, stored)
             tx.mark_unshown("worktree", name)
@@ -185,18 +165,6 @@ def _rebased(state: FeatureState, *, moved_it: bool) -> Rebased:
     )
 
 
-# --- repo.merge ----------------------------------------------------------------------------------
-
-
-def merge(call: Call, arguments: Merge) -> Outcome:
-    """Do what `feature.ready_to_merge` does, with the same proofs and the same approval."""
-    with call.kernel.record.read() as view:
-        the_feature(view, arguments)
-    if not call.kernel.config().policy.commit_policy.allow_merge:
-        raise MergeDisabled("The policy does not let anybody merge except through `feature.ready_to_merge`.")
-    return ready_to_merge(call, arguments)
-
-
 TOOLS = (
     Tool(
         name="repo.commit",
@@ -219,16 +187,5 @@ TOOLS = (
         mutates=True,
         person_only=True,
         resolve=undo_move,
-    ),
-    Tool(
-        name="repo.merge",
-        summary="Merge an approved feature as `feature.ready_to_merge` does; only for the system.",
-        arguments=Merge,
-        output=Merged,
-        roles=SYSTEM,
-        run=merge,
-        mutates=True,
-        person_only=True,
-        resolve=settle_merge,
     ),
 )

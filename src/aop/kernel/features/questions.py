@@ -1,0 +1,61 @@
+"""Questions: how one is put into the inbox, and how answers show it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from aop.core.ids import FeatureId
+from aop.kernel.gateway.calls import Call
+from aop.kernel.record.documents.questions import HumanGate, Prerequisite, Question, time_limit
+from aop.kernel.record.port import Transaction
+
+LARGEST_TEXT = 16_000
+
+
+class QuestionFacts(Struct, frozen=True, kw_only=True):
+    question_id: str
+    feature_id: FeatureId
+    gate: str
+    text: str
+    detail: Mapping[str, Any]
+    choices: tuple[str, ...]
+    default: str | None
+    opens: str
+    """The guarded path that a `yes` opens for the feature; empty for every other question."""
+    prerequisite: Prerequisite | None
+    """What a `yes` makes a feature of its own, which others wait for; null for every other question."""
+    due_at: str
+    asked_by: str
+    asked_at: str
+    answer: str | None
+    answered_by: str
+    answered_at: str
+    closed_because: str
+
+
+def put_question(
+    tx: Transaction, call: Call, feature_id: FeatureId, gate: HumanGate, text: str, **more: Any
+) -> Question:
+    """Put a question into the inbox, under the next number."""
+    question = Question(
+        version=1,
+        question_id=f"q{1 + sum(1 for _ in tx.all(Question))}",
+        feature_id=feature_id,
+        gate=gate,
+        text=text,
+        due_at=time_limit(call.kernel.config().policy.inbox, gate, call.kernel.clock.now()),
+        asked_by=call.principal.actor,
+        asked_at=call.kernel.now(),
+        **more,
+    )
+    tx.put(question, question.question_id)
+    tx.append(call.event("question_asked", feature_id, question_id=question.question_id, text=text))
+    return question
+
+
+def facts_of(question: Question) -> QuestionFacts:
+    """Return what is told of a question."""
+    return QuestionFacts(**{name: getattr(question, name) for name in QuestionFacts.__struct_fields__})

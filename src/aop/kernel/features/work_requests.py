@@ -1,0 +1,24 @@
+"""Work requests: a person wants the supervisor to take up a feature."""
+
+from __future__ import annotations
+
+from aop.core.ids import FeatureId
+from aop.kernel.gateway.calls import Call
+from aop.kernel.record.documents.runs import WorkRequest
+from aop.kernel.record.port import Transaction
+
+
+def request_work(
+    tx: Transaction, call: Call, name: FeatureId, *, depends_on: tuple[FeatureId, ...] = (), again: bool = False
+) -> None:
+    """Keep a wish; one that nobody has taken yet is replaced, and stays one to begin again."""
+    before = tx.get(WorkRequest, name)
+    wish = WorkRequest(
+        version=1 if before is None else before.version + 1,
+        feature_id=name,
+        again=again or (before is not None and before.again),
+        depends_on=depends_on,
+        wished_by=call.principal.actor,
+        wished_at=call.kernel.now(),
+    )
+    tx.put(wish, name)

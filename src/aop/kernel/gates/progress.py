@@ -1,0 +1,34 @@
+"""Progress of a gate run: the lines that its entry in the ledger keeps while it runs."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct
+
+from aop.kernel.config.gates import Mode
+from aop.kernel.gateway.calls import Call
+
+GATES_RUN = "gates.run"
+MOST_LINES = 100
+
+
+class Progress(Struct, frozen=True, kw_only=True):
+    """What a gate run notes in its ledger entry while it runs."""
+
+    feature_id: str
+    mode: Mode
+    lines: tuple[str, ...] = ()
+
+
+def with_progress(call: Call, feature_id: str, mode: Mode) -> Call:
+    """Return the call with a `report` that the ledger keeps as well, where other processes can read it."""
+    progress = Progress(feature_id=feature_id, mode=mode)
+    call.intend(msgspec.to_builtins(progress))
+    lines: list[str] = []
+
+    def report(line: str) -> None:
+        lines.append(line)
+        call.intend(msgspec.to_builtins(msgspec.structs.replace(progress, lines=tuple(lines[-MOST_LINES:]))))
+        call.report(line)
+
+    return msgspec.structs.replace(call, report=report)

@@ -1,0 +1,108 @@
+"""Proposals: the tree that a patch would make of a feature, and the checks that it must pass."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from msgspec import Struct
+
+from aop.core.ids import TreeId
+from aop.kernel.config.guarded_areas import territory_of
+from aop.kernel.config.in_force import Config
+from aop.kernel.gateway.calls import Kernel
+from aop.kernel.patches.apply import applied
+from aop.kernel.patches.checks import (
+    judge_bytes,
+    judge_link,
+    judge_plan,
+    judge_territory,
+    judge_tree_change,
+    must_agree,
+    refuse_case_twins,
+    refuse_nested_repositories,
+    refuse_secrets,
+    rules_of,
+)
+from aop.kernel.patches.parser import Patch, parse_patch
+from aop.kernel.plans.checks import bounds_of
+from aop.kernel.ports.git import FileMode, TreeChange
+from aop.kernel.record.documents.features import FeatureState
+from aop.kernel.record.documents.plans import AcceptedPlan
+
+
+class PatchTarget(Struct, frozen=True, kw_only=True):
+    """The feature that a patch is for, as it is now."""
+
+    state: FeatureState
+    accepted: AcceptedPlan | None
+    base_tree: TreeId
+    opened: frozenset[str] = frozenset()
+    """The guarded paths that a person opened for it."""
+
+
+class PatchedTree(Struct, frozen=True, kw_only=True):
+    """A patch, and the tree that it makes of the feature."""
+
+    patch: Patch
+    tree: TreeId
+    changes: tuple[TreeChange, ...]
+    """Against the feature's tree before."""
+    whole: tuple[TreeChange, ...]
+    """Against the commit that the feature was cut from."""
+
+
+def proposal_for(kernel: Kernel, target: PatchTarget, text: str, config: Config) -> PatchedTree:
+    """Return the tree that a patch would make of a feature.
+
+    Raises: a refusal of the patch, of a secret in it, or of a guarded path.
+    """
+    git, rules = kernel.git, config.policy.patch_policy
+    patch = parse_patch(text.encode(), rules_of(rules))
+    refuse_secrets(patch, kernel.redact)
+    # Before any file is read: a refusal that shows the nearest lines must not show those of a guarded file.
+    named = sorted(path for file in patch.files for path in file.paths)
+    judge_territory(named, territory_of(config.policy, target.opened))
+    tree = applied(git.objects, target.state.tree, patch, rules.placement)
+    return PatchedTree(
+        patch=patch,
+        tree=tree,
+        changes=git.objects.changes(target.state.tree, tree),
+        whole=git.objects.changes(target.base_tree, tree),
+    )
+
+
+def judge_proposal(kernel: Kernel, target: PatchTarget, proposal: PatchedTree, config: Config) -> None:
+    """Refuse a tree that policy or plan do not allow."""
+    rules, territory = config.policy.patch_policy, territory_of(config.policy, target.opened)
+    names_in = cache(lambda folder: kernel.git.objects.names(proposal.tree, folder))
+    must_agree(proposal.patch, proposal.changes)
+    judge_tree_change(proposal.changes, rules)
+    refuse_case_twins(proposal.changes, names_in)
+    refuse_nested_repositories(proposal.changes, names_in, territory)
+    judge_territory([change.path for change in proposal.changes], territory)
+    _judge_what_is_no_text(kernel, proposal, config)
+    if target.accepted is None:
+        return
+    touched = {change.path for change in proposal.changes}
+    # Judged against the base: a file that the feature made stays one that it creates, however often it is patched.
+    planned = tuple(change for change in proposal.whole if change.path in touched)
+    bounds = bounds_of(target.accepted.plan, config.policy)
+    judge_plan(planned, bounds, areas=rules.enforce_allowed_areas, files=rules.enforce_plan)
+
+
+def _judge_what_is_no_text(kernel: Kernel, proposal: PatchedTree, config: Config) -> None:
+    """Look where links lead, and what bytes hold; both are there only if the policy allows them at all."""
+    git = kernel.git
+    packed = {file.new_path for file in proposal.patch.files if file.is_binary}
+
+    def is_link(path: str) -> bool:
+        entry = git.objects.entry(proposal.tree, path)
+        return entry is not None and entry.mode is FileMode.SYMLINK
+
+    for change in proposal.changes:
+        if change.new is None:
+            continue
+        if change.new.mode is FileMode.SYMLINK and not config.policy.path_rules.allow_symlink_traversal:
+            judge_link(change.path, git.objects.blob(change.new.oid), is_link)
+        if change.path in packed:
+            judge_bytes(change.path, git.objects.blob(change.new.oid), kernel.redact)

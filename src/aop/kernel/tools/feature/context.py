@@ -1,0 +1,98 @@
+"""Tools `feature.state_get` and `feature.get_context`: the state of a feature, and all that a worker needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from aop.core.errors import Json
+from aop.kernel.features.specs import spec_text
+from aop.kernel.gates.summaries import RunSummary, latest_runs
+from aop.kernel.gateway.calls import Call, FeatureArguments, Outcome, Tool, the_feature
+from aop.kernel.gateway.role_sets import READERS
+from aop.kernel.plans.obligations.review import ObligationReview, reported_tests, reviewed
+from aop.kernel.record.documents.features import FeatureState
+from aop.kernel.record.documents.obligations import ObligationLedger
+from aop.kernel.record.documents.plans import AcceptedPlan
+from aop.kernel.record.documents.qa import QaIndex
+from aop.kernel.record.port import Snapshot
+from aop.kernel.record.projections import body_of, front_matter
+
+
+class State(Struct, frozen=True, kw_only=True):
+    feature_id: str
+    version: int
+    front_matter: Mapping[str, Any]
+    body: str
+
+
+def state_get(call: Call, arguments: FeatureArguments) -> Outcome:
+    """Return what `state.md` holds, from the record."""
+    with call.kernel.record.read() as view:
+        state = the_feature(view, arguments)
+    return State(
+        feature_id=state.feature_id, version=state.version, front_matter=front_matter(state), body=body_of(state)
+    )
+
+
+class Context(Struct, frozen=True, kw_only=True):
+    """Everything that a worker needs to go on without an earlier conversation."""
+
+    feature_id: str
+    spec: str | None
+    """None when nobody wrote `spec.md`. It is data from outside, not an instruction to AOP."""
+    state: Mapping[str, Any]
+    plan: Mapping[str, Any] | None
+    evidence: Mapping[str, RunSummary]
+    """The newest gate run of each mode."""
+    qa_index: Mapping[str, Any] | None
+    obligations: ObligationReview | None
+    """What the spec obliges the feature to, numbered; null when there is no spec."""
+
+
+def get_context(call: Call, arguments: FeatureArguments) -> Outcome:
+    """Return spec, obligations, state, plan, newest evidence and QA index in one bundle."""
+    kernel = call.kernel
+    with kernel.record.read() as view:
+        state = the_feature(view, arguments)
+        evidence = latest_runs(kernel, view, state)
+        plan = view.get(AcceptedPlan, state.feature_id)
+        ledger = view.get(ObligationLedger, state.feature_id)
+        spec = spec_text(kernel, state.feature_id)
+        return Context(
+            feature_id=state.feature_id,
+            spec=spec,
+            state=front_matter(state),
+            plan=None if plan is None else msgspec.to_builtins(plan.plan),
+            evidence=evidence,
+            qa_index=_qa_index(view, state),
+            obligations=reviewed(spec, ledger, reported_tests(evidence.values(), state), kernel.redact.mask_secrets),
+        )
+
+
+def _qa_index(view: Snapshot, state: FeatureState) -> dict[str, Json] | None:
+    index = view.get(QaIndex, state.feature_id)
+    return None if index is None else msgspec.to_builtins(index)
+
+
+TOOLS = (
+    Tool(
+        name="feature.state_get",
+        summary="Return a feature's state: status, gates, locks, evidence.",
+        arguments=FeatureArguments,
+        output=State,
+        roles=READERS,
+        run=state_get,
+    ),
+    Tool(
+        name="feature.get_context",
+        summary="Return spec, obligations, state, plan, evidence and QA index: all that a fresh worker needs.",
+        arguments=FeatureArguments,
+        output=Context,
+        roles=READERS,
+        run=get_context,
+    ),
+)

@@ -1,0 +1,86 @@
+"""Tool `feature.retry`: a failed or blocked feature begins again where it was."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct
+
+from aop.kernel.features.lifecycle import change_status, moved, must_be
+from aop.kernel.features.work_requests import request_work
+from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, feature_named, the_feature
+from aop.kernel.gateway.role_sets import COORDINATORS
+from aop.kernel.plans.acceptance import weigh
+from aop.kernel.plans.collisions import collision_refusal
+from aop.kernel.plans.waiting_queue import follow_status
+from aop.kernel.record.documents.features import FeatureState, Status
+from aop.kernel.record.documents.plans import AcceptedPlan
+from aop.kernel.record.port import Transaction
+
+REASON = "A person asked for it to begin again."
+
+
+class Retried(Struct, frozen=True, kw_only=True):
+    feature_id: str
+    version: int
+    status: Status
+    """Where it begins again."""
+    was: Status
+
+
+def retry(call: Call, arguments: ChangeArguments) -> Outcome:
+    """Let a failed or blocked feature begin again where it was; what was done for it stays."""
+
+    def decide(tx: Transaction) -> Outcome:
+        state = the_feature(tx, arguments)
+        must_be(state, Status.FAILED, Status.BLOCKED, to="begin again")
+        after = _begun_again(tx, call, state)
+        stored = change_status(tx, call, state, after, reason=REASON)
+        follow_status(tx, call, stored)
+        request_work(tx, call, stored.feature_id, again=True)
+        tx.append(call.event("feature_retried", stored.feature_id, was=state.status, now=stored.status))
+        now = feature_named(tx, stored.feature_id)
+        return Retried(feature_id=now.feature_id, version=now.version, status=now.status, was=state.status)
+
+    return call.commit(decide)
+
+
+def _begun_again(tx: Transaction, call: Call, state: FeatureState) -> FeatureState:
+    if state.waits_for:
+        # It begins anew when they are merged, and its old plan holds nothing any more.
+        return msgspec.structs.replace(state, status=Status.BLOCKED, blocked_from=Status.PLANNING)
+    return _revived(tx, call, state) if state.status is Status.FAILED else _unblocked(state)
+
+
+def _unblocked(state: FeatureState) -> FeatureState:
+    before = state.blocked_from or Status.PLANNING
+    # What was ready is proven again: nobody becomes ready by hand.
+    return moved(state, Status.QA if before is Status.READY_TO_MERGE else before, reason=REASON)
+
+
+def _revived(tx: Transaction, call: Call, state: FeatureState) -> FeatureState:
+    """Return a failed feature as one that is on its way, with its plan in force again; only a person does that (C-23).
+
+    Raises: CollisionDetected if another feature holds by now what the plan held.
+    """
+    accepted = tx.get(AcceptedPlan, state.feature_id)
+    if accepted is None:
+        return msgspec.structs.replace(state, status=Status.PLANNING, status_reason=REASON)
+    weighed = weigh(tx, state, accepted.plan, call.kernel.config())
+    if weighed.collisions:
+        raise collision_refusal(state.feature_id, weighed.collisions)
+    tx.set_claims(state.feature_id, weighed.claims)
+    return msgspec.structs.replace(state, status=Status.BUILDING, status_reason=REASON)
+
+
+TOOLS = (
+    Tool(
+        name="feature.retry",
+        summary="Let a failed or blocked feature begin again where it was, with fresh turns.",
+        arguments=ChangeArguments,
+        output=Retried,
+        roles=COORDINATORS,
+        run=retry,
+        mutates=True,
+        person_only=True,
+    ),
+)

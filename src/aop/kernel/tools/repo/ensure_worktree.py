@@ -1,0 +1,57 @@
+"""Tool `repo.ensure_worktree`: the worktree of a feature, made again if it is missing."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from aop.kernel.features.worktree_extras import allocate, provide
+from aop.kernel.features.worktree_hold import held_feature, note_quarantined
+from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, the_feature
+from aop.kernel.gateway.role_sets import COORDINATORS
+from aop.kernel.record.port import Transaction
+
+
+class Worktree(Struct, frozen=True, kw_only=True):
+    feature_id: str
+    branch: str
+    worktree_path: str
+    base_commit: str
+    tree: str
+
+
+def ensure_worktree(call: Call, arguments: ChangeArguments) -> Outcome:
+    """Make the worktree again if it is gone, make its files be the feature's tree, and set it up."""
+    kernel = call.kernel
+    with held_feature(kernel, arguments) as state:
+        folder = kernel.git.worktrees.ensure(state.feature_id, state.branch)
+        note_quarantined(call, state.feature_id, kernel.git.worktrees.show_tree(state.feature_id, state.tree))
+        provide(call, state.feature_id, state.tree, folder, kernel.config().policy)
+
+        def decide(tx: Transaction) -> Outcome:
+            now = the_feature(tx, arguments)
+            allocate(tx, now.feature_id, kernel.config().policy.worktree, kernel.furnisher.is_free)
+            tx.append(call.event("worktree_ensured", now.feature_id, tree=now.tree))
+            tx.mark_unshown("worktree", now.feature_id)
+            return Worktree(
+                feature_id=now.feature_id,
+                branch=now.branch,
+                worktree_path=now.worktree_path,
+                base_commit=now.base_commit,
+                tree=now.tree,
+            )
+
+        return call.commit(decide)
+
+
+TOOLS = (
+    Tool(
+        name="repo.ensure_worktree",
+        summary="Make the feature's worktree if it is missing, holding exactly the feature's tree.",
+        arguments=ChangeArguments,
+        output=Worktree,
+        roles=COORDINATORS,
+        run=ensure_worktree,
+        mutates=True,
+        idempotent=True,
+    ),
+)

@@ -1,0 +1,84 @@
+"""Tools `run.add` and `run.took`: a request for work on a feature, and its end."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from aop.core.ids import FEATURE_ID_PATTERN, FeatureId, feature_id
+from aop.kernel.features.work_requests import request_work
+from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, the_feature
+from aop.kernel.gateway.role_sets import COORDINATORS
+from aop.kernel.record.documents.runs import WorkRequest
+from aop.kernel.record.port import Transaction
+
+
+class Add(ChangeArguments, frozen=True, kw_only=True):
+    depends_on: tuple[Annotated[str, Meta(pattern=FEATURE_ID_PATTERN)], ...] = ()
+    """The features that must be merged before this one begins."""
+
+
+class Wished(Struct, frozen=True, kw_only=True):
+    feature_id: str
+    depends_on: tuple[str, ...]
+    """The features that must be merged before this one begins."""
+
+
+def add(call: Call, arguments: Add) -> Outcome:
+    """Note that a person wants a feature worked on; the supervisor takes it from there."""
+
+    def decide(tx: Transaction) -> Outcome:
+        name = FeatureId(arguments.feature_id)
+        if arguments.expected_version is not None:
+            the_feature(tx, arguments)
+        depends_on = tuple(feature_id(other) for other in arguments.depends_on)
+        request_work(tx, call, name, depends_on=depends_on)
+        tx.append(call.event("feature_wanted", name, depends_on=list(depends_on)))
+        return Wished(feature_id=name, depends_on=depends_on)
+
+    return call.commit(decide)
+
+
+class Took(Struct, frozen=True, kw_only=True):
+    feature_id: str
+    taken: bool
+    """False when there was nothing to take."""
+
+
+def took(call: Call, arguments: ChangeArguments) -> Outcome:
+    """Note that the supervisor works on what a person wanted."""
+
+    def decide(tx: Transaction) -> Outcome:
+        if arguments.expected_version is not None:
+            the_feature(tx, arguments)
+        name = FeatureId(arguments.feature_id)
+        known = tx.get(WorkRequest, name)
+        tx.remove(WorkRequest, name)
+        return Took(feature_id=name, taken=known is not None)
+
+    return call.commit(decide)
+
+
+TOOLS = (
+    Tool(
+        name="run.add",
+        summary="Have one feature more worked on by the supervisor that is running, or by the next one.",
+        arguments=Add,
+        output=Wished,
+        roles=COORDINATORS,
+        run=add,
+        mutates=True,
+        person_only=True,
+    ),
+    Tool(
+        name="run.took",
+        summary="Say that the supervisor works on what was added or is to begin again.",
+        arguments=ChangeArguments,
+        output=Took,
+        roles=frozenset(),
+        run=took,
+        mutates=True,
+        person_only=True,
+    ),
+)

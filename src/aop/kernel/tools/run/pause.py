@@ -1,0 +1,105 @@
+"""Tools `run.pause` and `run.resume`: no new turn and no new gate, of one feature or of all."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from aop.core.ids import FEATURE_ID_PATTERN, FeatureId
+from aop.kernel.gateway.calls import Arguments, Call, ChangeArguments, Outcome, Tool, the_feature
+from aop.kernel.gateway.role_sets import COORDINATORS
+from aop.kernel.record.documents.runs import Pause
+from aop.kernel.record.port import Transaction
+
+
+class Rest(Arguments, frozen=True, kw_only=True):
+    feature_id: Annotated[str, Meta(pattern=FEATURE_ID_PATTERN)] | None = None
+    """Which feature; all of them, and those to come, when it is null."""
+    expected_version: Annotated[int, Meta(ge=1)] | None = None
+
+
+class Paused(Struct, frozen=True, kw_only=True):
+    feature_id: str | None
+    paused_by: str
+    """Who paused it."""
+    paused_at: str
+    """Since when it rests, in UTC."""
+    changed: bool
+    """False when it rested already."""
+
+
+def pause(call: Call, arguments: Rest) -> Outcome:
+    """Let no new turn and no new gate begin; what runs comes to its end."""
+
+    def decide(tx: Transaction) -> Outcome:
+        _check(tx, arguments)
+        key = arguments.feature_id or Pause.all
+        known = tx.get(Pause, key)
+        name = None if arguments.feature_id is None else FeatureId(arguments.feature_id)
+        rest = known or Pause(version=1, feature_id=name, paused_by=call.principal.actor, paused_at=call.kernel.now())
+        if known is None:
+            tx.put(rest, key)
+            tx.append(call.event("run_paused", name))
+        return Paused(
+            feature_id=rest.feature_id, paused_by=rest.paused_by, paused_at=rest.paused_at, changed=known is None
+        )
+
+    return call.commit(decide)
+
+
+class ResumedFeatures(Struct, frozen=True, kw_only=True):
+    resumed: tuple[str, ...]
+    """What was taken back: features, or `*` for everything; empty when nothing rested."""
+    still_paused: tuple[str, ...]
+    """What rests as before: features, or `*` for everything."""
+
+
+def resume(call: Call, arguments: Rest) -> Outcome:
+    """Take a pause back: that of one feature, or every one."""
+
+    def decide(tx: Transaction) -> Outcome:
+        _check(tx, arguments)
+        keys = [rest.feature_id or Pause.all for rest in tx.all(Pause)]
+        ended = [key for key in keys if arguments.feature_id in (None, key)]
+        for key in ended:
+            tx.remove(Pause, key)
+            tx.append(call.event("run_resumed", None if key == Pause.all else FeatureId(key)))
+        return ResumedFeatures(resumed=tuple(ended), still_paused=tuple(key for key in keys if key not in ended))
+
+    return call.commit(decide)
+
+
+def _check(tx: Transaction, arguments: Rest) -> None:
+    """Refuse a feature that is not there, or not at the version that the caller saw.
+
+    Raises: UnknownFeature, VersionConflict.
+    """
+    if arguments.feature_id is not None:
+        seen = {"feature_id": arguments.feature_id, "expected_version": arguments.expected_version}
+        the_feature(tx, msgspec.convert(seen, ChangeArguments))
+
+
+TOOLS = (
+    Tool(
+        name="run.pause",
+        summary="Let no new turn and no new gate begin, of one feature or of all; what runs comes to its end.",
+        arguments=Rest,
+        output=Paused,
+        roles=COORDINATORS,
+        run=pause,
+        mutates=True,
+        person_only=True,
+    ),
+    Tool(
+        name="run.resume",
+        summary="Take a pause back: that of one feature, or every one.",
+        arguments=Rest,
+        output=ResumedFeatures,
+        roles=COORDINATORS,
+        run=resume,
+        mutates=True,
+        person_only=True,
+    ),
+)
