@@ -25,7 +25,7 @@ from aop.core.ids import feature_id, is_feature_id, is_operation_id
 from aop.core.ids import operation_id as operation_id_of
 from aop.core.roles import Role
 from aop.core.text.json import MalformedText, canonical_json
-from aop.kernel.config.in_force import Policy
+from aop.kernel.config.policy import Policy
 from aop.kernel.gateway.calls import (
     Arguments,
     Call,

@@ -6,7 +6,6 @@ A token is a JWT of exactly one form. Its id is a document of the record; the to
 from __future__ import annotations
 
 import base64
-import binascii
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, ClassVar
 
@@ -17,8 +16,8 @@ from aop.core.clock import Clock, timestamp
 from aop.core.errors import InvalidCliArgs, TokenInvalid, UnknownFeature
 from aop.core.ids import FeatureId, OperationId, RunId, TokenId
 from aop.core.roles import Role
-from aop.core.text.json import MalformedText, canonical_json, parse_json
 from aop.kernel.gateway.principals import Principal
+from aop.kernel.gateway.signed_text import NotSigned, SignedForm
 from aop.kernel.ports.handed_in import NewId
 from aop.kernel.ports.signer import Signer
 from aop.kernel.record.documents.base import Document, NonEmpty
@@ -26,7 +25,6 @@ from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.port import Event, Record, Snapshot, Transaction
 
 ISSUER = "aop"
-LONGEST_TOKEN = 4096
 DEFAULT_LIFE = timedelta(hours=1)
 LONGEST_LIFE = timedelta(days=7)
 
@@ -34,6 +32,7 @@ TOKEN_ROLES = frozenset(Role) - {Role.SYSTEM}
 """The system may do what only a person may do, so nobody gets to be it by a token (C-53)."""
 
 _HEADER = base64.urlsafe_b64encode(b'{"alg":"HS256","typ":"JWT"}').rstrip(b"=").decode()
+_FORM = SignedForm(head=_HEADER, covered=f"{_HEADER}.")
 _NOT_OURS = "The token was not made by this repository's `aop token`."
 
 
@@ -124,7 +123,7 @@ class Tokens(Struct, frozen=True, kw_only=True):
             token = _document(claims, by=by)
             tx.put(token, token_id)
             tx.append(self._event("token_issued", token, by=by, role=token.role, expires_at=token.expires_at))
-        return Handed(text=token_text(claims, self.signer), token=token)
+        return Handed(text=_FORM.write(claims, self.signer), token=token)
 
     def principal(self, text: str) -> Principal:
         """Return whom a token stands for, as of now.
@@ -211,27 +210,14 @@ def claims_for(order: TokenOrder, token_id: TokenId, audience: RepositoryIdentit
     )
 
 
-def token_text(claims: TokenClaims, signer: Signer) -> str:
-    """Return the signed token."""
-    body = canonical_json(msgspec.to_builtins(claims))
-    signed = f"{_HEADER}.{base64.urlsafe_b64encode(body).rstrip(b'=').decode()}"
-    return f"{signed}.{signer.sign(signed.encode())}"
-
-
 def read_token(text: str, signer: Signer) -> TokenClaims:
-    """Return the claims of a token whose signature is ours; which algorithm that is, no token has a say in.
+    """Return the claims of a token that this repository signed.
 
     Raises: TokenInvalid.
     """
-    if len(text) > LONGEST_TOKEN or not text.isascii() or text.count(".") != 2:
-        raise TokenInvalid(_NOT_OURS)
-    header, payload, signature = text.split(".")
-    if header != _HEADER or not signer.verify(f"{header}.{payload}".encode(), signature):
-        raise TokenInvalid(_NOT_OURS)
     try:
-        body = parse_json(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
-        return msgspec.convert(body, TokenClaims)
-    except (binascii.Error, MalformedText, msgspec.ValidationError) as error:
+        return _FORM.read(text, TokenClaims, signer)
+    except NotSigned as error:
         raise TokenInvalid(_NOT_OURS) from error
 
 
