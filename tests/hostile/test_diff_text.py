@@ -9,7 +9,8 @@ import pytest
 
 from aop.core.errors import PatchDoesNotApply, Refusal
 from aop.kernel.config.policy import Placement
-from aop.kernel.patches.parser import PatchRules, parse_patch
+from aop.kernel.patches.lines import PatchRules
+from aop.kernel.patches.parser import parse_patch
 from aop.kernel.patches.placement import place
 
 HUNK = b"@@ -1 +1 @@\n-x\n+y\n"

@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from aop.core.text.visible import escapes_in, is_deceptive, visible_name
 from aop.kernel.features.opened_paths import YES, PathAnswer
-from aop.kernel.gates.reports.coverage import Figure, TestReport
+from aop.kernel.gates.reports.coverage import Figure
+from aop.kernel.gates.reports.measurements import TestReport
 from aop.kernel.gates.summaries import RunSummary
 from aop.kernel.plans.obligations.accounting import OBLIGATION_STATES
 from aop.kernel.plans.obligations.review import ObligationReview

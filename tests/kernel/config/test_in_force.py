@@ -16,12 +16,12 @@ from aop.core.errors import InvalidConfiguration, InvalidWorkspaceImplementation
 from aop.core.paths.names import Matching, parse_area
 from aop.core.roles import Role
 from aop.core.text.yaml import parse_yaml
-from aop.kernel.config.agents import Provider
+from aop.kernel.config.agents import Agents, Provider
 from aop.kernel.config.checks import Misfit
-from aop.kernel.config.gates import CoverageParser, Mode, Modes, ParserType, Profile, Step
-from aop.kernel.config.in_force import Agents, Config, Gates, Policy
+from aop.kernel.config.gates import CoverageParser, Gates, Mode, Modes, ParserType, Profile, Step
+from aop.kernel.config.in_force import Config
 from aop.kernel.config.loader import ConfigText, ConfigTexts, lay_over, load_config
-from aop.kernel.config.policy import MergeStrategy
+from aop.kernel.config.policy import MergeStrategy, Policy
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "configuration.md"
 BUNDLED = bundled_texts()

@@ -15,17 +15,9 @@ from hypothesis import strategies as st
 from aop.core.errors import UnsupportedParser
 from aop.kernel.config.gates import Thresholds
 from aop.kernel.config.policy import CoverageRules, CoverageShares
-from aop.kernel.gates.reports import coverage
-from aop.kernel.gates.reports.coverage import (
-    PARSERS,
-    CoverageReport,
-    CoverageVerdict,
-    Figure,
-    Ratio,
-    UnreadableReport,
-    judge_coverage,
-    parse_report,
-)
+from aop.kernel.gates.reports import measurements
+from aop.kernel.gates.reports.coverage import PARSERS, CoverageVerdict, Figure, judge_coverage, parse_report
+from aop.kernel.gates.reports.measurements import CoverageReport, Ratio, UnreadableReport
 from aop.kernel.record.documents.gate_runs import Verdict
 
 
@@ -33,8 +25,8 @@ def share(covered: int, total: int) -> Ratio:
     return Ratio(covered=covered, total=total)
 
 
-def fates_of(count: int, *, failures: int = 0, errors: int = 0, skipped: int = 0) -> coverage.Report:
-    return coverage.TestReport(tests=count, failures=failures, errors=errors, skipped=skipped)
+def fates_of(count: int, *, failures: int = 0, errors: int = 0, skipped: int = 0) -> measurements.Report:
+    return measurements.TestReport(tests=count, failures=failures, errors=errors, skipped=skipped)
 
 
 # --- LCOV ----------------------------------------------------------------------------------------
@@ -312,7 +304,7 @@ def test_junit_counts_each_test_once() -> None:
         ),
     ],
 )
-def test_junit_believes_the_worse_of_cases_and_totals(data: bytes, report: coverage.Report) -> None:
+def test_junit_believes_the_worse_of_cases_and_totals(data: bytes, report: measurements.Report) -> None:
     assert parse_report("junit_xml", data) == report
 
 
@@ -520,7 +512,7 @@ def test_no_branch_figures_fail_where_a_branch_minimum_is_set(missing: Ratio | N
 
 @pytest.mark.req("AOP-274")
 @pytest.mark.parametrize("report", [None, CoverageReport(), fates_of(9)], ids=["none", "empty", "of tests"])
-def test_a_report_without_figures_fails_both_minimums(report: coverage.Report | None) -> None:
+def test_a_report_without_figures_fails_both_minimums(report: measurements.Report | None) -> None:
     verdict = judge_coverage(report, Thresholds(), POLICY)
     assert verdict.problems == (
         "There are no figures for line coverage, and at least 90 % is demanded.",

@@ -14,7 +14,8 @@ from aop.core.ids import TreeId
 from aop.kernel.config.policy import Placement
 from aop.kernel.patches.apply import Fitted, applied, plain_files, rewritten
 from aop.kernel.patches.checks import placed
-from aop.kernel.patches.parser import Patch, PatchRules, parse_patch, render
+from aop.kernel.patches.lines import PatchRules
+from aop.kernel.patches.parser import Patch, parse_patch, render
 from aop.kernel.ports.git import FileMode
 from tests.adapters.git.random_trees import Content, PlainGit
 from tests.adapters.git.repositories import git, make_repository

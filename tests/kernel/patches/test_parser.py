@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 from aop.core.errors import InvalidPatch, PathOutOfBounds
 from aop.core.paths.names import RepoPath
 from aop.kernel.config.policy import Placement
-from aop.kernel.patches.parser import FilePatch, Hunk, PatchRules, parse_patch, render
+from aop.kernel.patches.file_headers import FilePatch
+from aop.kernel.patches.hunks import Hunk
+from aop.kernel.patches.lines import PatchRules
+from aop.kernel.patches.parser import parse_patch, render
 from aop.kernel.patches.placement import place
 from aop.kernel.ports.git import FileMode
 

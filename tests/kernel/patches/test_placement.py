@@ -16,7 +16,10 @@ from msgspec.structs import replace
 from aop.core.errors import PatchDoesNotApply
 from aop.core.paths.names import RepoPath
 from aop.kernel.config.policy import Placement
-from aop.kernel.patches.parser import FilePatch, Hunk, Patch, PatchRules, parse_patch, render
+from aop.kernel.patches.file_headers import FilePatch
+from aop.kernel.patches.hunks import Hunk
+from aop.kernel.patches.lines import PatchRules
+from aop.kernel.patches.parser import Patch, parse_patch, render
 from aop.kernel.patches.placement import MAX_PLACES, MAX_SEARCHES, place
 
 SONG = b"one\ntwo\nthree\nfour\nfive\nsix\nseven\n"

@@ -7,7 +7,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from aop.core.paths.names import Area, Matching, PlannedPath, area_overlap, parse_area
-from aop.kernel.config.in_force import Policy
+from aop.kernel.config.policy import Policy
 
 OWN = tuple(Area(name) for name in ("agentic", ".aop", ".worktrees"))
 """AOP's own folders: no role that an agent has may change them, whatever the policy says."""

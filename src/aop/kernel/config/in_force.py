@@ -9,8 +9,6 @@ from aop.kernel.config.agents import Agents
 from aop.kernel.config.gates import Gates
 from aop.kernel.config.policy import Policy
 
-__all__ = ["Agents", "Config", "Gates", "Policy", "hash_of"]
-
 
 class Config(Struct, frozen=True, kw_only=True):
     """The configuration in force."""

@@ -11,8 +11,9 @@ from msgspec import Struct
 
 from aop.core.errors import Json, all_refusals
 from aop.core.text.json import pretty_json
-from aop.kernel.config.gates import Mode
-from aop.kernel.config.in_force import Agents, Gates, Policy
+from aop.kernel.config.agents import Agents
+from aop.kernel.config.gates import Gates, Mode
+from aop.kernel.config.policy import Policy
 from aop.kernel.contracts.config_words import KEY_WORDS, SECTION_WORDS
 from aop.kernel.contracts.reference_pages import tools_text
 from aop.kernel.contracts.schemas import DIALECT, Schema, document, error_schema, model_schema, tool_schemas

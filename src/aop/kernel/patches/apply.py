@@ -10,8 +10,9 @@ from aop.core.ids import TreeId
 from aop.kernel.config.policy import Placement
 from aop.kernel.features.trees import is_free_in
 from aop.kernel.patches.checks import placed
-from aop.kernel.patches.hunks import NO_NEWLINE
-from aop.kernel.patches.parser import FilePatch, Hunk, Patch, render
+from aop.kernel.patches.file_headers import FilePatch
+from aop.kernel.patches.hunks import NO_NEWLINE, Hunk
+from aop.kernel.patches.parser import Patch, render
 from aop.kernel.ports.git import FileContent, FileMode, GitObjects, TreeEntry
 
 _PLAIN = (FileMode.FILE, FileMode.EXECUTABLE)

@@ -13,7 +13,9 @@ from aop.core.paths.names import PlannedPath, exact_path, folded
 from aop.core.redaction.redactor import Redactor
 from aop.kernel.config.guarded_areas import Territory
 from aop.kernel.config.policy import PatchPolicy, Placement
-from aop.kernel.patches.parser import FilePatch, Patch, PatchRules
+from aop.kernel.patches.file_headers import FilePatch
+from aop.kernel.patches.lines import PatchRules
+from aop.kernel.patches.parser import Patch
 from aop.kernel.patches.placement import place
 from aop.kernel.plans.checks import Bounds
 from aop.kernel.ports.git import FileMode, TreeChange, TreeEntry

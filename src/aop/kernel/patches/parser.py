@@ -7,14 +7,10 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from aop.core.paths.names import folded
-from aop.kernel.patches.binary import BinaryChange
 from aop.kernel.patches.file_headers import FilePatch, scan_file
 from aop.kernel.patches.file_names import spelled_name
-from aop.kernel.patches.hunks import Hunk
 from aop.kernel.patches.lines import PatchLines, PatchRules, invalid_patch
 from aop.kernel.ports.git import FileMode
-
-__all__ = ["BinaryChange", "FilePatch", "Hunk", "Patch", "PatchRules", "parse_patch", "render"]
 
 
 class Patch(Struct, frozen=True, kw_only=True):

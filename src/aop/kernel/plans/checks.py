@@ -18,7 +18,8 @@ from aop.core.errors import (
 )
 from aop.core.paths.names import Area, BadPattern, Matching, PlannedPath, area_overlap, parse_area, parse_planned
 from aop.kernel.config.guarded_areas import Territory, territory_of
-from aop.kernel.config.in_force import Config, Policy
+from aop.kernel.config.in_force import Config
+from aop.kernel.config.policy import Policy
 from aop.kernel.gates.steps import check_overrides, profile_named
 from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.documents.plans import AcceptedPlan, Plan

@@ -17,7 +17,7 @@ from msgspec import Struct
 from aop.core.ids import FeatureId
 from aop.core.paths.names import PlannedPath, folded, overlap, parse_planned
 from aop.kernel.config.guarded_areas import Territory, territory_of
-from aop.kernel.config.in_force import Policy
+from aop.kernel.config.policy import Policy
 from aop.kernel.plans.collisions import CollisionKind, claims_on, fingerprint, kind_of
 from aop.kernel.plans.needed_locks import area_lock
 from aop.kernel.record.documents.plans import Plan

@@ -9,7 +9,7 @@ import msgspec
 from aop.core.errors import Json, LockNotHeld, StaleLockReclaimed
 from aop.core.paths.names import Area, area_overlap
 from aop.kernel.config.guarded_areas import AREA_LOCK, territory_of
-from aop.kernel.config.in_force import Policy
+from aop.kernel.config.policy import Policy
 from aop.kernel.locks.grants import live_leases, lock_on
 from aop.kernel.locks.leases import Now
 from aop.kernel.plans.checks import Bounds

@@ -10,7 +10,7 @@ import msgspec
 
 from aop.core.errors import BlockedByCollisionPolicy, Json, Refusal
 from aop.core.ids import FeatureId, OperationId
-from aop.kernel.config.in_force import Policy
+from aop.kernel.config.policy import Policy
 from aop.kernel.features.lifecycle import moved, store, store_index, the_index
 from aop.kernel.gateway.calls import Call, feature_named
 from aop.kernel.locks.grants import free, held_by, lock_on, take

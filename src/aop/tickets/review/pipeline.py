@@ -17,7 +17,8 @@ from aop.core.errors import (
     TicketProviderUnsupported,
 )
 from aop.core.run import Steps
-from aop.kernel.patches.parser import PatchRules, parse_patch
+from aop.kernel.patches.lines import PatchRules
+from aop.kernel.patches.parser import parse_patch
 from aop.reviews.report import Finding, check_report
 from aop.tickets import comments
 from aop.tickets.loop.tool_calls import mission_tools

@@ -11,23 +11,9 @@ from aop.core.errors import UnsupportedParser
 from aop.kernel.config.gates import Thresholds
 from aop.kernel.config.policy import CoverageRules
 from aop.kernel.gates.reports.lcov import read_lcov
-from aop.kernel.gates.reports.measurements import CoverageReport, Ratio, Report, TestReport, UnreadableReport
+from aop.kernel.gates.reports.measurements import CoverageReport, Ratio, Report, UnreadableReport
 from aop.kernel.gates.reports.xml import read_cobertura, read_jacoco, read_junit
 from aop.kernel.record.documents.gate_runs import Verdict
-
-__all__ = [
-    "PARSERS",
-    "CoverageReport",
-    "CoverageVerdict",
-    "Figure",
-    "Parser",
-    "Ratio",
-    "Report",
-    "TestReport",
-    "UnreadableReport",
-    "judge_coverage",
-    "parse_report",
-]
 
 LARGEST_REPORT = 64 * 1024 * 1024
 

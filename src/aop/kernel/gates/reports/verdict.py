@@ -11,17 +11,8 @@ from msgspec import Struct
 from aop.core.errors import CoverageBelowMinimum, FileNotFound, GateFailed, Json, UnsupportedParser
 from aop.kernel.config.gates import CoverageParser, Mode, ParserType, Profile, TestsParser
 from aop.kernel.config.policy import Policy
-from aop.kernel.gates.reports.coverage import (
-    LARGEST_REPORT,
-    PARSERS,
-    CoverageReport,
-    Report,
-    TestReport,
-    UnreadableReport,
-    judge_coverage,
-    parse_report,
-)
-from aop.kernel.gates.reports.measurements import ReportedTest
+from aop.kernel.gates.reports.coverage import LARGEST_REPORT, PARSERS, judge_coverage, parse_report
+from aop.kernel.gates.reports.measurements import CoverageReport, Report, ReportedTest, TestReport, UnreadableReport
 from aop.kernel.gates.reports.named_tests import fates
 from aop.kernel.gates.reports.xml import cases_in_junit
 from aop.kernel.ports.files import Files

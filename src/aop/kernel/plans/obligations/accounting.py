@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aop.core.errors import ObligationsUnaccounted
-from aop.kernel.config.in_force import Policy
+from aop.kernel.config.policy import Policy
 from aop.kernel.plans.checks import Violation, refuse
 from aop.kernel.plans.obligations.spec_scan import Scanned, scan
 from aop.kernel.record.documents.obligations import (

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from aop.core.errors import InvalidArguments, ProtectedPath
 from aop.core.paths.names import exact_path
 from aop.kernel.config.guarded_areas import territory_of
-from aop.kernel.config.in_force import Policy
+from aop.kernel.config.policy import Policy
 from aop.kernel.features.lifecycle import LIVING, must_be
 from aop.kernel.features.opened_paths import NO, YES, answer_about
 from aop.kernel.features.questions import put_question
