@@ -122,7 +122,7 @@ def test_a_port_that_is_taken_is_named(world: World, server: Served) -> None:
     port = server.origin.rpartition(":")[2]
     ran = run_aop(world.root, "serve", "--port", port)
     assert (ran.code, ran.out) == (2, "")
-    assert f"The port {port} cannot be used." in ran.err
+    assert f"Port {port} cannot be used." in ran.err
 
 
 def test_the_address_is_the_first_line_on_standard_output(world: World) -> None:

@@ -21,7 +21,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from aop.adapters.machine.sockets import LOOPBACK, Listening
+from aop.adapters.machine.sockets import LOOPBACK, ListeningSocket
 from aop.core.errors import ServerStopping, TokenInvalid
 from aop.core.version import VERSION
 from aop.kernel.gateway.calls import refused
@@ -45,7 +45,7 @@ Announce = Callable[[str], None]
 def serve_http(
     gateway: Gateway,
     tokens: Tokens,
-    listening: Listening,
+    listening: ListeningSocket,
     *,
     announce: Announce,
     log: Callable[[str], None],
@@ -84,14 +84,14 @@ class HttpServer:
         self._announce = announce
         self._origin = origin
 
-    async def serve_until_signal(self, listening: Listening) -> None:
+    async def serve_until_signal(self, listening: ListeningSocket) -> None:
         """Serve until a signal arrives; only in the main thread."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self.stop)
         await self.serve_until_stopped(listening)
 
-    async def serve_until_stopped(self, listening: Listening) -> None:
+    async def serve_until_stopped(self, listening: ListeningSocket) -> None:
         """Serve until `stop` is called, then finish the running calls."""
         self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
         serving = asyncio.create_task(self._server.serve(sockets=[listening]))

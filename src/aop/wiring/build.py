@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 from msgspec import Struct
 
-from aop.adapters.config.cache import KeptConfig
+from aop.adapters.config.cache import CachedConfig
 from aop.adapters.files.locks import FileLocks
 from aop.adapters.files.repository_files import RepositoryFiles
 from aop.adapters.files.signing_key import FileSigner
@@ -136,7 +136,7 @@ def build(folder: Path, settings: Settings, *, to_read: bool = False) -> App:
         signer=FileSigner(private / "keys" / "approval.key"),
         redact=redact,
         new_id=new_id,
-        config=KeptConfig(repository.branches.head, repository.objects, repository.root),
+        config=CachedConfig(repository.branches.head, repository.objects, repository.root),
         remotes=late_remotes(own_git, settings.environ),
         show_workflow=show_workflow,
         reviewer=late_reviewer(lambda model: build_brain(settings, chosen=model, product="code-review"), new_id),

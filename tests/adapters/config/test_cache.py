@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from aop.adapters.config.cache import PATH, KeptConfig
+from aop.adapters.config.cache import PATH, CachedConfig
 from aop.adapters.config.reader import read_config
 from aop.adapters.git.repository import open_repository
 from aop.core.errors import InvalidConfiguration
@@ -51,15 +51,15 @@ def root(tmp_path: Path) -> Path:
     return made
 
 
-def kept_config(questions: Questions, root: Path) -> KeptConfig:
-    return KeptConfig(questions.branch_head, questions, root)
+def kept_config(questions: Questions, root: Path) -> CachedConfig:
+    return CachedConfig(questions.branch_head, questions, root)
 
 
-def new_process(root: Path) -> KeptConfig:
+def new_process(root: Path) -> CachedConfig:
     return kept_config(Questions(root), root)
 
 
-def features_of(config: KeptConfig) -> int:
+def features_of(config: CachedConfig) -> int:
     return config().policy.supervisor.max_active_features
 
 

@@ -73,7 +73,7 @@ def test_an_installation_that_fails_says_why_and_leaves_nothing(tmp_path: Path, 
     assert list((tmp_path / "servers").iterdir()) == []
     (tmp_path / "bin" / "npm").unlink()
     lacking = run_aop(tmp_path, "outbound", "install", "gitlab", "--json", env={**env, "PATH": str(tmp_path / "bin")})
-    assert lacking.json["error"]["message"] == "There is no `npm` on the PATH."
+    assert lacking.json["error"]["message"] == "`npm` is not on the PATH."
 
 
 @pytest.mark.parametrize("words", [["install"], ["install", "bitbucket"], ["remove", "gitlab"]])

@@ -1,6 +1,6 @@
-"""The configuration in force, kept from process to process until something that it was read from changes.
+"""Cache of the configuration in force, shared by processes until a source changes.
 
-Reading it means YAML and a dozen questions to git; that nothing has changed since takes one question.
+Reading the sources takes YAML and a dozen questions to git; checking that none has changed takes one question.
 """
 
 from __future__ import annotations
@@ -29,88 +29,88 @@ LOCK = ".aop/locks/config.lock"
 LARGEST = 4 * 1024 * 1024
 
 
-class _ReadFrom(Struct, frozen=True, kw_only=True):
-    """What a configuration is read from beside git, byte for byte: to compare them takes no hash to be made."""
+class _Sources(Struct, frozen=True, kw_only=True):
+    """The sources of a configuration outside of git, byte for byte, so that comparing them needs no hash."""
 
     version: str
     bundled: tuple[bytes, ...]
     checkout: tuple[bytes | None, ...]
 
 
-class _Kept(Struct, frozen=True, kw_only=True):
-    files: _ReadFrom
+class _CacheEntry(Struct, frozen=True, kw_only=True):
+    files: _Sources
     heads: dict[str, CommitId | None]
-    """The branches that were looked at, and where they were."""
+    """The commits of the branches that it was read from."""
     config: Config
 
 
-class _Stored(Struct, frozen=True, kw_only=True):
-    """A `_Kept` as it is stored."""
+class _StoredEntry(Struct, frozen=True, kw_only=True):
+    """A `_CacheEntry` as it is stored."""
 
-    files: _ReadFrom
+    files: _Sources
     heads: dict[str, CommitId | None]
     config: msgspec.Raw
     sum: int
-    """The CRC-32 of the configuration, by which damage is noticed."""
+    """The CRC-32 of the configuration, to notice damage."""
 
 
-class KeptConfig:
-    """Returns the configuration as it is now."""
+class CachedConfig:
+    """Returns the configuration in force."""
 
     def __init__(self, head_of: HeadOf, trees: Trees, root: Path) -> None:
         self._head_of = head_of
         self._trees = trees
         self._root = root
         self._files = RepositoryFiles(root)
-        self._kept: _Kept | None = None
+        self._entry: _CacheEntry | None = None
 
     def __call__(self) -> Config:
-        """Return what is kept if it still holds, or else read it again.
+        """Return the cached configuration if it still holds, or read it again.
 
         Raises: InvalidConfiguration, InvalidWorkspaceImplementation.
         """
-        files = self._read_from()
-        kept = self._kept or self._stored()
-        if kept is not None and kept.files == files and self._are_there(kept.heads):
-            self._kept = kept
-            return kept.config
-        # Whoever finds it kept needs no YAML.
+        files = self._sources()
+        entry = self._entry or self._stored_entry()
+        if entry is not None and entry.files == files and self._are_current(entry.heads):
+            self._entry = entry
+            return entry.config
+        # A cached configuration needs no YAML.
         from aop.adapters.config.reader import read_with_heads
 
         config, heads = read_with_heads(self._head_of, self._trees, self._root)
-        if files is not None and files == self._read_from():
-            self._kept = _Kept(files=files, heads=heads, config=config)
-            self._store(self._kept)
+        if files is not None and files == self._sources():
+            self._entry = _CacheEntry(files=files, heads=heads, config=config)
+            self._store(self._entry)
         return config
 
-    def _are_there(self, heads: dict[str, CommitId | None]) -> bool:
+    def _are_current(self, heads: dict[str, CommitId | None]) -> bool:
         return all(self._head_of(branch) == head for branch, head in heads.items())
 
-    def _read_from(self) -> _ReadFrom | None:
-        """Return all that is read beside git; None if a file is there that cannot be read."""
+    def _sources(self) -> _Sources | None:
+        """Return the sources outside of git; None if a file cannot be read."""
         try:
             loose = self._files.read_each(FOLDER, [f"{name}.yaml" for name in NAMES], limit=LARGEST)
         except FileNotFound:
             return None
-        return _ReadFrom(version=VERSION, bundled=tuple(map(bundled_content, NAMES)), checkout=tuple(loose))
+        return _Sources(version=VERSION, bundled=tuple(map(bundled_content, NAMES)), checkout=tuple(loose))
 
-    def _stored(self) -> _Kept | None:
-        """Return what another process has stored; None if there is nothing, or nothing that this AOP would write."""
+    def _stored_entry(self) -> _CacheEntry | None:
+        """Return what another process stored; None if there is nothing, or not what this AOP would write."""
         try:
             data = self._files.read(PATH, limit=LARGEST)
-            stored = msgspec.json.decode(data, type=_Stored) if data else None
+            stored = msgspec.json.decode(data, type=_StoredEntry) if data else None
             if stored is None or crc32(stored.config) != stored.sum:
                 return None
             config = msgspec.json.decode(stored.config, type=Config)
         except (FileNotFound, msgspec.MsgspecError, UnicodeDecodeError):
             return None
-        # A key that has come since, with its default, would not be in the hash that the configuration has.
+        # A key that is new since then, with its default, would be missing in the hash of the configuration.
         is_ours = msgspec.json.encode(config) == bytes(stored.config)
-        return _Kept(files=stored.files, heads=stored.heads, config=config) if is_ours else None
+        return _CacheEntry(files=stored.files, heads=stored.heads, config=config) if is_ours else None
 
-    def _store(self, kept: _Kept) -> None:
-        config = msgspec.json.encode(kept.config)
-        stored = _Stored(files=kept.files, heads=kept.heads, config=msgspec.Raw(config), sum=crc32(config))
-        # Not stored, it is read again next time: a full disk is no reason to fail.
+    def _store(self, entry: _CacheEntry) -> None:
+        config = msgspec.json.encode(entry.config)
+        stored = _StoredEntry(files=entry.files, heads=entry.heads, config=msgspec.Raw(config), sum=crc32(config))
+        # It is read again next time: a full disk is not a reason to fail.
         with suppress(Fault, OSError), locked_file(self._root / LOCK):
             self._files.write(PATH, msgspec.json.encode(stored))

@@ -1,4 +1,4 @@
-"""Where the files of a configuration lie."""
+"""Locations of the configuration files."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ NAMES = ("policy", "gates", "agents")
 
 @cache
 def bundled_content(name: str) -> bytes:
-    """Return one of the files that AOP brings along."""
+    """Return a default file that AOP ships."""
     return (Path(config.__file__).with_name("defaults") / f"{name}.yaml").read_bytes()

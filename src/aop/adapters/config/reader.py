@@ -1,6 +1,7 @@
-"""Finds policy.yaml, gates.yaml and agents.yaml: in the tree of the base branch, over AOP's own defaults (C-56).
+"""Reader of policy.yaml, gates.yaml and agents.yaml on the base branch (C-56).
 
-A feature's own tree is never a source. A file that is not committed yet is taken from the checkout, with a warning.
+AOP's defaults fill the gaps. A feature's own tree is never a source. A file that is not committed yet is taken from the
+checkout, with a warning.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ class Trees(Protocol):
         """Return the tree of a commit."""
 
     def entry(self, tree: TreeId, path: str) -> TreeEntry | None:
-        """Return what a tree holds at a path, or None."""
+        """Return the entry of a tree at a path, or None."""
 
     def blob(self, oid: ObjectId) -> bytes:
         """Return the bytes of a blob."""
 
 
 def read_config(head_of: HeadOf, trees: Trees, root: Path, *, base_branch: str | None = None) -> Config:
-    """Return the configuration of a repository; `base_branch` counts where no policy names one.
+    """Return the configuration of a repository; `base_branch` is used if no policy names one.
 
     Raises: InvalidConfiguration, InvalidWorkspaceImplementation.
     """
@@ -64,7 +65,7 @@ def read_with_heads(
         other = base_branch_named_in(texts.policy) or base_branch or sources.usual_branch
         if other != named:
             raise InvalidConfiguration(
-                f"The policy on `{branch}` says that `{named}` is the base branch, and the one there says `{other}`.",
+                f"The policy on `{branch}` names the base branch `{named}`, and the policy there names `{other}`.",
                 file=texts.policy.source if texts.policy else f"{named}:{FOLDER}/policy.yaml",
                 line=1,
                 key="worktree.base_branch",
@@ -74,13 +75,13 @@ def read_with_heads(
 
 @cache
 def bundled_texts() -> ConfigTexts:
-    """Return the defaults that AOP brings along."""
+    """Return the defaults that AOP ships."""
     policy, gates, agents = (ConfigText(source=f"bundled {name}.yaml", content=bundled_content(name)) for name in NAMES)
     return ConfigTexts(policy=policy, gates=gates, agents=agents)
 
 
 class _Sources:
-    """Where configuration files are looked for."""
+    """The places where configuration files are searched."""
 
     def __init__(self, head_of: HeadOf, trees: Trees, files: RepositoryFiles) -> None:
         self._head_of = head_of
@@ -100,14 +101,14 @@ class _Sources:
         return "main" if self.head_of("main") or not self.head_of("master") else "master"
 
     def branch_named_in_checkout(self) -> str | None:
-        """Return the base branch that the checkout's policy names; whether that file counts is decided later."""
+        """Return the base branch that the policy in the checkout names; it may be overruled later."""
         try:
             return base_branch_named_in(self._loose(f"{FOLDER}/policy.yaml"))
         except InvalidConfiguration:
             return None
 
     def texts(self, branch: str) -> ConfigTexts:
-        """Return the files as a branch has them, or else as the checkout has them."""
+        """Return the files of a branch, or those of the checkout where it has none."""
         head = self.head_of(branch)
         tree = self._trees.tree_of(head) if head else None
         warnings: list[str] = []

@@ -1,4 +1,4 @@
-"""Several files as one folder or one archive: put there whole or not at all, never over something else."""
+"""Archives: several files written as one archive or folder, whole or not at all."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ ARCHIVES = (".tar.gz", ".tgz")
 SUMS = "SHA256SUMS"
 
 
-def with_sums(files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Add the file that `sha256sum -c` checks the others by."""
+def add_checksums(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Add the file of checksums that `sha256sum -c` reads."""
     sums = "".join(f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in sorted(files.items()))
     return {**files, SUMS: sums.encode()}
 
 
 def put_files(path: Path, files: Mapping[str, bytes], *, folder: str) -> None:
-    """Put files at a path: as an archive that unpacks to a folder, if the path is named so, else as a folder.
+    """Write files to a path: as an archive if its name ends like one, else as a folder.
 
-    Raises: InvalidCliArgs if something is there already, InputPathNotFound if it cannot be written there.
+    Raises: InvalidCliArgs if the path exists, InputPathNotFound if it cannot be written.
     """
     if os.path.lexists(path):
-        raise InvalidCliArgs(f"`{path}` is there already.", hint="Name another place with `--output`, or move it away.")
+        raise InvalidCliArgs(f"`{path}` already exists.", hint="Name another path with `--output`, or move it away.")
     if path.name.endswith(ARCHIVES):
-        put_file(path, archived(files, folder=folder), replace=False)
+        put_file(path, pack_archive(files, folder=folder), replace=False)
     else:
         _put_folder(path, files)
 
 
-def archived(files: Mapping[str, bytes], *, folder: str) -> bytes:
-    """Return a compressed archive; the same files give the same bytes, whoever packs them, and when."""
+def pack_archive(files: Mapping[str, bytes], *, folder: str) -> bytes:
+    """Return a compressed archive; the same files always give the same bytes."""
     packed = io.BytesIO()
     with (
         gzip.GzipFile(fileobj=packed, mode="wb", filename="", mtime=0) as compressed,

@@ -1,4 +1,4 @@
-"""Puts a new file in the place of an old one without the wait for the disk that some file systems add to a rename."""
+"""Exchange: replaces a file without the disk flush that a rename can cause."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _HERE = -100
 
 
 def put_in_place(beside: str, name: str, *, folder: int = _HERE) -> None:
-    """Let a file take the name of another one, which is gone; the names are those of the folder, or whole paths.
+    """Rename `beside` to `name` and remove the old file; both are names in the folder, or whole paths.
 
-    A rename over an existing file makes ext4 write the new one out first. Nobody who may ask for this depends on that:
-    what a power cut takes is written again.
+    A rename over an existing file makes ext4 flush the new one first. Use this only for files that are written again
+    after a power cut.
     """
     libc = _libc()
     if libc.renameat2(folder, os.fsencode(beside), folder, os.fsencode(name), _EXCHANGE) == 0:
         os.unlink(beside, dir_fd=folder)
     else:
-        # There is no old one, or this file system cannot do it.
+        # There is no old file, or this file system cannot exchange names.
         os.replace(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
 
 

@@ -1,4 +1,4 @@
-"""Files that are made from the code and kept in a repository: compared with what the code says, and written again."""
+"""Generated files: compared with what the code generates, and rewritten."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from aop.core.errors import InputPathNotFound, PathOutOfBounds
 
 
 class Drift(Struct, frozen=True, kw_only=True):
-    """A file that is not what the code says."""
+    """A file that differs from what the code generates."""
 
     path: str
     how: Literal["missing", "different", "left over"]
 
 
 def drift_of(root: Path, files: Mapping[str, bytes], *, folders: Iterable[str]) -> tuple[Drift, ...]:
-    """Return what differs below a root, by path; nothing but these files may lie in the folders.
+    """Return the differences below a root, by path; the folders may hold no other schema.
 
-    Raises: PathOutOfBounds if the way to a file leads out of the root.
+    Raises: PathOutOfBounds if a link leads a path out of the root.
     """
     wrong = [found for path, content in files.items() if (found := _difference(root, path, content))]
     extra = [Drift(path=path, how="left over") for path in _schemas_in(root, folders) if path not in files]
     return tuple(sorted((*wrong, *extra), key=lambda drift: drift.path))
 
 
-def write_again(root: Path, drifted: Iterable[Drift], files: Mapping[str, bytes]) -> None:
+def rewrite_files(root: Path, drifted: Iterable[Drift], files: Mapping[str, bytes]) -> None:
     """Write the files that are missing or different, and remove those that are left over.
 
     Raises: InputPathNotFound if a file cannot be written.
@@ -49,7 +49,7 @@ def write_again(root: Path, drifted: Iterable[Drift], files: Mapping[str, bytes]
 def _difference(root: Path, path: str, content: bytes) -> Drift | None:
     target = root / path
     if not target.parent.resolve().is_relative_to(root.resolve()):
-        raise PathOutOfBounds(f"The way to `{path}` leads out of the folder that it belongs to.", path=path)
+        raise PathOutOfBounds(f"A link leads `{path}` out of its folder.", path=path)
     try:
         return None if target.read_bytes() == content else Drift(path=path, how="different")
     except OSError:
@@ -57,6 +57,6 @@ def _difference(root: Path, path: str, content: bytes) -> Drift | None:
 
 
 def _schemas_in(root: Path, folders: Iterable[str]) -> Iterator[str]:
-    """Return the schemas in the folders; what somebody put there under another kind of name is theirs."""
+    """Yield the schemas in the folders; other files there belong to the user."""
     for folder in folders:
         yield from (path.relative_to(root).as_posix() for path in (root / folder).rglob("*.schema.json"))

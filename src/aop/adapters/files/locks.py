@@ -1,4 +1,4 @@
-"""Locks between processes: `flock` on small files, which the kernel of the system frees when a holder dies."""
+"""Locks between processes: `flock` on small files, freed when the holder dies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OPERATIONS = "operations.lock"
 
 @contextmanager
 def locked_file(path: Path, *, wait_seconds: float | None = None, refusal: Refusal | None = None) -> Iterator[int]:
-    """Hold a lock file alone; waits in line without a limit, or for a time and then raises the refusal."""
+    """Hold a lock file; wait without a limit, or raise the refusal after `wait_seconds`."""
     with _opened(path) as descriptor:
         if wait_seconds is None or refusal is None:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -49,8 +49,8 @@ def _lock_within(attempt: Callable[[], bool], wait_seconds: float, refusal: Refu
     while not attempt():
         if time.monotonic() >= deadline:
             raise refusal
-        # Somewhat less, by chance: who waits for the same lock does not come at the same moment. `random` costs every
-        # command more to import than this costs those that wait.
+        # Jitter, so that callers that wait for one lock do not try at the same moment. Importing `random` would cost
+        # every command more than this costs those that wait.
         time.sleep(pause * (1 - os.urandom(1)[0] / 512))
         pause = min(pause * 1.5, 0.1)
 
@@ -65,7 +65,7 @@ def _try_lock(descriptor: int) -> bool:
 
 def _try_byte(descriptor: int, operation_id: OperationId, kind: int) -> bool:
     byte = int.from_bytes(sha256(operation_id.encode())[:7], "big")
-    # Like `flock`, these belong to the open file and not to the process, so that threads keep each other out too.
+    # Like `flock`, these locks belong to the open file and not to the process, so they also exclude threads.
     wanted = struct.pack("hhqqi4x", kind, os.SEEK_SET, byte, 1, 0)
     try:
         fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, wanted)
@@ -89,7 +89,7 @@ class FileLocks:
 
     def is_running(self, operation_id: OperationId) -> bool:
         with _opened(self._folder / OPERATIONS) as descriptor:
-            # Shared: two that look at once do not take each other for the holder.
+            # Shared, so that two callers that look at once do not take each other for the holder.
             return not _try_byte(descriptor, operation_id, fcntl.F_RDLCK)
 
     @contextmanager
@@ -110,7 +110,7 @@ class FileLocks:
 
     @contextmanager
     def gate_slot(self, limit: int) -> Iterator[None]:
-        """Take any free slot; when all are taken, stand in line for them one caller at a time."""
+        """Take any free slot; when all are taken, wait in line."""
         with _first_free([self._folder / f"gate-slot-{number}.lock" for number in range(limit)], self._folder):
             yield
 

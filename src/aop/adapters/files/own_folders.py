@@ -1,4 +1,4 @@
-"""Folders that AOP owns in the managed repository, and moving files in them without being led outside by a link."""
+"""Own folders: folders that AOP owns in a repository, reached without links."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from aop.core.errors import Fault, PathOutOfBounds
 _REAL_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOT_A_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 _HELD_NAME = re.compile(r"[0-9]+-[0-9a-f]{16}")
-# A folder this young may belong to a process that has made it and not yet taken its lock, as long as that one lives.
+# A younger folder may belong to a living process that has not locked it yet.
 _YOUNG_SECONDS = 60.0
 
 
 def own_folder(root: Path, *names: str) -> Path:
-    """Make a folder below the root if it is not there, and return it.
+    """Return a folder below the root, and make it if it does not exist.
 
-    Raises: PathOutOfBounds if a link or a file stands in its place.
+    Raises: PathOutOfBounds if a link or a file is in its place.
     """
     folder = str(root)
     for number, name in enumerate(names, start=1):
@@ -38,7 +38,7 @@ def own_folder(root: Path, *names: str) -> Path:
         if not stat.S_ISDIR(found.st_mode):
             path = "/".join(names[:number])
             raise PathOutOfBounds(
-                f"`{path}` must be a folder of its own, and is a link or a file.",
+                f"`{path}` must be a folder, and is a link or a file.",
                 hint="Move it away; AOP makes the folder itself.",
                 path=path,
             )
@@ -46,7 +46,7 @@ def own_folder(root: Path, *names: str) -> Path:
 
 
 def flush_folder(folder: Path) -> None:
-    """Have the names in a folder on the disk; what the files hold is another matter."""
+    """Flush the names in a folder to the disk, but not the contents of its files."""
     descriptor = os.open(folder, _REAL_FOLDER)
     try:
         os.fsync(descriptor)
@@ -55,19 +55,8 @@ def flush_folder(folder: Path) -> None:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[int]:
-    """Hold a lock file alone; the lock ends with its holder."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
 def held_folder(parent: Path) -> Iterator[Path]:
-    """Make a new folder that is gone afterwards; while its maker lives, `abandoned_folders` does not list it."""
+    """Make a folder and remove it afterwards; `abandoned_folders` lists it only if its maker died."""
     folder = parent / f"{os.getpid()}-{os.urandom(8).hex()}"
     folder.mkdir()
     descriptor = os.open(folder, _REAL_FOLDER)
@@ -80,27 +69,27 @@ def held_folder(parent: Path) -> Iterator[Path]:
 
 
 def abandoned_folders(parent: Path) -> Iterator[Path]:
-    """Yield the folders of `held_folder` whose makers are dead; each is held during its turn."""
+    """Yield the folders of `held_folder` whose makers are dead, and lock each meanwhile."""
     for folder in sorted(parent.iterdir()) if parent.is_dir() else ():
         if is_held_name(folder.name):
-            # Its maker, or another sweep, may be removing it right now.
-            with suppress(FileNotFoundError, NotADirectoryError, BlockingIOError), _taken_over(folder):
+            # Its maker or another sweep may be removing it now.
+            with suppress(FileNotFoundError, NotADirectoryError, BlockingIOError), _abandoned_lock(folder):
                 yield folder
 
 
 def is_alive(pid: str) -> bool:
-    """Tell whether there is a process of this id."""
+    """Tell whether a process with this id exists."""
     return os.path.exists(f"/proc/{pid}")
 
 
 def is_held_name(name: str) -> bool:
-    """Tell whether `held_folder` gives such names."""
+    """Tell whether a name is one that `held_folder` gives."""
     return _HELD_NAME.fullmatch(name) is not None
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a folder with all that is in it, also where a program took away the right to."""
-    # Few commands remove a folder, and it brings every kind of archive along.
+    """Remove a folder with its contents, even where a program took away the right to."""
+    # Few commands remove a folder, and `shutil` imports every kind of archive.
     import shutil
 
     shutil.rmtree(folder, ignore_errors=True)
@@ -110,15 +99,15 @@ def remove_folder(folder: Path) -> None:
 
 
 def grant_access(folder: Path) -> None:
-    """Give the owner back the right to list and to change a folder and all folders below it."""
-    _grant(str(folder))
+    """Give the owner back all rights to a folder and the folders below it."""
+    _grant_owner(str(folder))
     for here, names, _ in os.walk(folder):
         for name in names:
-            _grant(os.path.join(here, name))
+            _grant_owner(os.path.join(here, name))
 
 
 def remove_files(folder: Path, paths: Iterable[str]) -> None:
-    """Remove files below a folder, and the folders that they leave empty; never through a link."""
+    """Remove files below a folder, and folders left empty; never follow a link."""
     top = os.open(folder, _REAL_FOLDER)
     try:
         for path in paths:
@@ -128,14 +117,14 @@ def remove_files(folder: Path, paths: Iterable[str]) -> None:
 
 
 def place_file(folder: Path, path: str, made: Path) -> os.stat_result:
-    """Move a file to a path below a folder, making the folders on its way; never through a link."""
+    """Move a file to a path below a folder, and make the folders above it; never follow a link."""
     with open_parent(folder, path, make=True) as (parent, name):
         os.rename(made, name, dst_dir_fd=parent)
         return os.stat(name, dir_fd=parent, follow_symlinks=False)
 
 
 def overwrite_file(folder: Path, path: str, content: bytes, *, executable: bool) -> os.stat_result | None:
-    """Give a file below a folder another content; None if it is not a plain file of these rights with one name."""
+    """Overwrite a file below a folder; None if it is not a plain file with these rights and one name."""
     try:
         with open_parent(folder, path) as (parent, name):
             descriptor = os.open(name, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
@@ -152,7 +141,7 @@ def overwrite_file(folder: Path, path: str, content: bytes, *, executable: bool)
 
 
 def read_file(folder: Path, path: str) -> tuple[os.stat_result, bytes] | None:
-    """Return what is known of a plain file below a folder, and what it holds; None if it is none, or behind a link."""
+    """Return the status and content of a plain file below a folder; None if it is not one, or behind a link."""
     try:
         with open_parent(folder, path) as (parent, name):
             descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
@@ -182,9 +171,9 @@ def open_parent(folder: Path | str, path: str, *, make: bool = False) -> Iterato
 
 
 def files_below(folder: Path, start: str) -> Iterator[str]:
-    """Yield the paths of all that is below `start` and is no folder; a link is never followed.
+    """Yield the paths of all files below `start`; links are not followed.
 
-    A repository in there is one path, which ends with a slash.
+    A nested repository is one path, which ends with a slash.
     """
     path = start.rstrip("/")
     with os.scandir(folder / path) as listed:
@@ -200,7 +189,7 @@ def files_below(folder: Path, start: str) -> Iterator[str]:
 
 
 class Quarantine:
-    """Where files go that are in the way and are not AOP's to destroy: `.aop/quarantine/<feature>/<n>/<path>`."""
+    """A place for files that AOP moves away and must not destroy: `.aop/quarantine/<feature>/<n>/<path>`."""
 
     def __init__(self, root: Path, feature_id: str) -> None:
         self._root = root
@@ -208,7 +197,7 @@ class Quarantine:
         self._folder: Path | None = None
 
     def take(self, folder: Path, path: str) -> None:
-        """Move what is at a path below a folder into quarantine."""
+        """Move a file or folder into quarantine."""
         target = self._numbered() / path
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -227,8 +216,8 @@ class Quarantine:
 
 
 @contextmanager
-def _taken_over(folder: Path) -> Iterator[None]:
-    _grant(str(folder))
+def _abandoned_lock(folder: Path) -> Iterator[None]:
+    _grant_owner(str(folder))
     descriptor = os.open(folder, _REAL_FOLDER)
     try:
         is_young = time.time() - os.fstat(descriptor).st_mtime < _YOUNG_SECONDS
@@ -240,10 +229,10 @@ def _taken_over(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _grant(path: str) -> None:
+def _grant_owner(path: str) -> None:
     mode = os.lstat(path).st_mode
     if stat.S_ISDIR(mode) and mode & stat.S_IRWXU != stat.S_IRWXU:
-        # Of a folder that belongs to somebody else, whoever needs it says so.
+        # The caller fails by itself if it needs a folder of another user.
         with suppress(PermissionError):
             os.chmod(path, stat.S_IMODE(mode) | stat.S_IRWXU)
 

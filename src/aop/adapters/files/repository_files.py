@@ -1,4 +1,7 @@
-"""The files that AOP owns in the managed repository: reached without following links, written whole or not at all."""
+"""Repository files: files of the managed repository, read and written safely.
+
+No link is followed, and a file is written whole or not at all.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from aop.core.errors import Fault, FileNotFound
 from aop.core.paths import globs
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-# More would be new memory each time, which costs more than to read a small file.
+# A larger buffer would be allocated anew each time, which costs more than reading a small file.
 _PIECE = 1 << 16
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -39,9 +42,9 @@ class RepositoryFiles:
         return self.read_each(above, (name,), limit=limit)[0]
 
     def read_each(self, above: str, names: Sequence[str], *, limit: int) -> list[bytes | None]:
-        """Return what files of one folder hold; None for one that is not there.
+        """Return the contents of files in one folder; None for one that does not exist.
 
-        Raises: FileNotFound for what is no plain file, or too large.
+        Raises: FileNotFound for one that is not a plain file, or too large.
         """
         try:
             with open_parent(self._top, f"{above}/" if above else "") as (folder, _name):
@@ -52,7 +55,7 @@ class RepositoryFiles:
             raise FileNotFound(f"`{above}` cannot be read: {error.strerror}.", path=above) from error
 
     def read_tail(self, path: str, *, limit: int) -> bytes:
-        with suppress(OSError), self._opened(path) as file:
+        with suppress(OSError), self._open(path) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - limit))
             return file.read(limit)
         return b""
@@ -108,8 +111,8 @@ class RepositoryFiles:
                 mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
                 if not stat.S_ISREG(mode):
                     return f"no plain file: {stat.filemode(mode)}"
-                with _opened_in(folder, name) as file:
-                    # Few commands look at files.
+                with _open_file(folder, name) as file:
+                    # Few commands need a hash.
                     import hashlib
 
                     digest = hashlib.sha256()
@@ -119,7 +122,7 @@ class RepositoryFiles:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise Fault(f"`{path}` cannot be looked at: {error.strerror}.") from error
+            raise Fault(f"`{path}` cannot be read: {error.strerror}.") from error
 
     def remove(self, path: str) -> None:
         try:
@@ -133,7 +136,7 @@ class RepositoryFiles:
     def write(self, path: str, content: bytes, *, durable: bool = True) -> None:
         try:
             with open_parent(self._top, path, make=True) as (folder, name):
-                _put(folder, name, content, durable=durable)
+                _write_file(folder, name, content, durable=durable)
         except OSError as error:
             raise Fault(f"`{path}` cannot be written: {error.strerror}.") from error
 
@@ -150,14 +153,14 @@ class RepositoryFiles:
         return aside
 
     @contextmanager
-    def _opened(self, path: str) -> Iterator[BufferedReader]:
-        with open_parent(self._top, path) as (folder, name), _opened_in(folder, name) as file:
+    def _open(self, path: str) -> Iterator[BufferedReader]:
+        with open_parent(self._top, path) as (folder, name), _open_file(folder, name) as file:
             yield file
 
 
 def _content_in(folder: int, name: str, path: str, limit: int) -> bytes | None:
     try:
-        with _opened_in(folder, name) as file:
+        with _open_file(folder, name) as file:
             size = os.fstat(file.fileno()).st_size
             if size > limit:
                 raise FileNotFound(f"`{path}` has {size} bytes; at most {limit} are read.", path=path)
@@ -169,7 +172,7 @@ def _content_in(folder: int, name: str, path: str, limit: int) -> bytes | None:
 
 
 @contextmanager
-def _opened_in(folder: int, name: str) -> Iterator[BufferedReader]:
+def _open_file(folder: int, name: str) -> Iterator[BufferedReader]:
     descriptor = os.open(name, _READ, dir_fd=folder)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -180,9 +183,8 @@ def _opened_in(folder: int, name: str) -> Iterator[BufferedReader]:
         os.close(descriptor)
 
 
-def _put(folder: int, name: str, content: bytes, *, durable: bool) -> None:
-    # One name for each file: what a killed process left is replaced by the next one that writes. Nobody else does at
-    # the same time, whoever writes holds a lock.
+def _write_file(folder: int, name: str, content: bytes, *, durable: bool) -> None:
+    # One temporary name for each file: the next writer replaces what a killed process left. The caller holds a lock.
     beside = f".aop-{name}.tmp"
     with suppress(FileNotFoundError):
         os.unlink(beside, dir_fd=folder)

@@ -1,4 +1,4 @@
-"""A signing key in a file that only its owner can read, made on first use."""
+"""Signing key: a file that only its owner can read, made on first use."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class FileSigner:
         try:
             key = self._path.read_bytes()
         except FileNotFoundError:
-            key = self._made_key()
-        # A key that was cut short, or emptied, would let anybody sign.
+            key = self._make_key()
+        # A key that was cut short or emptied would let anyone sign.
         if len(key) != KEY_BYTES:
             raise Fault(f"The signing key `{self._path.name}` does not have {KEY_BYTES} bytes.")
         return key
 
-    def _made_key(self) -> bytes:
+    def _make_key(self) -> bytes:
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         beside = self._path.with_name(f".aop-{os.urandom(8).hex()}.tmp")
         descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -48,7 +48,7 @@ class FileSigner:
                 file.write(os.urandom(KEY_BYTES))
                 file.flush()
                 os.fsync(descriptor)
-            # A link fails where a file is: of two processes that make the key at once, both use the first one's.
+            # A link fails if the file exists: two processes that make the key at once both use the first one.
             os.link(beside, self._path)
         except FileExistsError:
             pass

@@ -1,4 +1,4 @@
-"""Spec files on disk: which there are, by the names that the rest of AOP knows them by, and what is in them."""
+"""Spec files on disk: found by name or below a folder, and read."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from aop.core.errors import InputPathNotFound, InvalidCliArgs, SpecIngestFailed
 LARGEST_SPEC = 256 * 1024
 
 
-def one_spec(path: Path, root: Path) -> dict[str, Path]:
-    """Return a file by its name.
+def named_spec(path: Path, root: Path) -> dict[str, Path]:
+    """Return one spec file by its name.
 
     Raises: InputPathNotFound, InvalidCliArgs.
     """
@@ -24,7 +24,7 @@ def one_spec(path: Path, root: Path) -> dict[str, Path]:
 
 
 def specs_below(folder: Path, root: Path) -> dict[str, Path]:
-    """Return all Markdown files below a folder by their names, in the order of these; hidden folders are left out.
+    """Return the Markdown files below a folder, sorted by name, without hidden folders.
 
     Raises: InputPathNotFound, InvalidCliArgs.
     """
@@ -35,8 +35,8 @@ def specs_below(folder: Path, root: Path) -> dict[str, Path]:
     return {_name(path, root): path for path in sorted(_markdown(folder))}
 
 
-def text_in_spec_file(path: Path) -> str:
-    """Return what a spec says.
+def read_spec(path: Path) -> str:
+    """Return the text of a spec.
 
     Raises: SpecIngestFailed.
     """
@@ -50,7 +50,7 @@ def text_in_spec_file(path: Path) -> str:
     if len(data) > LARGEST_SPEC:
         raise SpecIngestFailed(f"`{path.name}` has more than {LARGEST_SPEC} bytes.", path=path.name)
     if not text.strip():
-        raise SpecIngestFailed(f"`{path.name}` is empty.", path=path.name, hint="Write what is wanted into it.")
+        raise SpecIngestFailed(f"`{path.name}` is empty.", path=path.name, hint="Describe the feature in it.")
     return text
 
 
@@ -61,7 +61,7 @@ def _markdown(folder: Path) -> Iterator[Path]:
 
 
 def _name(path: Path, root: Path) -> str:
-    """Return a path from the repository's root, or what it is called where it lies elsewhere."""
+    """Return the path from the root of the repository, or the plain name of a file outside of it."""
     absolute = path.absolute()
     real = absolute.parent.resolve() / absolute.name
     return real.relative_to(root).as_posix() if real.is_relative_to(root) else path.name

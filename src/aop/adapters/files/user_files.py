@@ -1,4 +1,4 @@
-"""Files that a person asked for by name: written whole or not at all, and never over another one by accident."""
+"""User files: written whole to a path that a person named, or not at all."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from aop.core.errors import InputPathNotFound, InvalidCliArgs
 
 
 def put_file(path: Path, content: bytes, *, replace: bool) -> None:
-    """Put the content at a path: written beside, fsynced, then moved there in one step.
+    """Write the content to a path: beside it first, flushed, then moved in one step.
 
-    Raises: InvalidCliArgs if something is there already, InputPathNotFound if it cannot be written there.
+    Raises: InvalidCliArgs if the path exists, InputPathNotFound if it cannot be written.
     """
     beside = path.with_name(f".aop-{uuid.uuid4().hex}.tmp")
     try:
@@ -24,10 +24,10 @@ def put_file(path: Path, content: bytes, *, replace: bool) -> None:
         if replace:
             os.replace(beside, path)
         else:
-            # A link, unlike a rename, never takes the place of a file that came in between.
+            # A link, unlike a rename, never replaces a file that appeared meanwhile.
             os.link(beside, path)
     except FileExistsError as error:
-        raise InvalidCliArgs(f"`{path}` is there already.", hint="Pass `--force` to replace it.") from error
+        raise InvalidCliArgs(f"`{path}` already exists.", hint="Pass `--force` to replace it.") from error
     except OSError as error:
         raise InputPathNotFound(f"`{path}` cannot be written: {error.strerror}.") from error
     finally:

@@ -9,7 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aop.adapters.files.own_folders import Quarantine, held_folder, locked, own_folder, remove_folder
+from aop.adapters.files.locks import locked_file
+from aop.adapters.files.own_folders import Quarantine, held_folder, own_folder, remove_folder
 from aop.adapters.git.process.output import object_id, porcelain
 from aop.adapters.git.process.program import GitDir
 from aop.adapters.git.refs.branches import Branches, branch_ref
@@ -64,7 +65,7 @@ class FeatureWorktrees:
     def ensure(self, feature_id: FeatureId, branch: str) -> Path:
         folder = self._made_worktrees_folder() / ids.feature_id(feature_id)
         quarantine = Quarantine(self._root, feature_id)
-        with locked(self._own("locks") / f"git-{feature_id}"):
+        with locked_file(self._own("locks") / f"git-{feature_id}"):
             registration = self._registrations.likely_registration(folder)
             if registration is None:
                 # Git would look for a branch of that name at a remote, and write what it finds into the config.
@@ -80,7 +81,7 @@ class FeatureWorktrees:
     def ensure_detached(self, feature_id: FeatureId, commit: CommitId) -> Path:
         folder = self._made_worktrees_folder() / ids.feature_id(feature_id)
         quarantine = Quarantine(self._root, feature_id)
-        with locked(self._own("locks") / f"git-{feature_id}"):
+        with locked_file(self._own("locks") / f"git-{feature_id}"):
             registration = self._registrations.ensure_detached(folder, object_id(commit), quarantine)
             self._registrations.restore(folder, registration, quarantine)
             if not (registration / "index").exists():
@@ -113,7 +114,7 @@ class FeatureWorktrees:
 
     def remove(self, feature_id: FeatureId) -> None:
         folder = self.path(feature_id)
-        with locked(self._own("locks") / f"git-{feature_id}"):
+        with locked_file(self._own("locks") / f"git-{feature_id}"):
             registration = self._registrations.registration(folder)
             if os.path.lexists(folder):
                 quarantine = Quarantine(self._root, feature_id)

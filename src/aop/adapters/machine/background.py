@@ -1,4 +1,4 @@
-"""Goes on in the background: a process of its own, with its output in a file, that outlives the terminal."""
+"""Background process: a child that outlives the terminal and logs to a file."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 
-def in_background(log: Path, work: Callable[[Callable[[], None]], int], tell: Callable[[int], int]) -> int:
-    """Do the work in a child; return what `tell` makes of its process id once it has called `ready`.
+def run_in_background(log: Path, work: Callable[[Callable[[], None]], int], tell: Callable[[int], int]) -> int:
+    """Run `work` in a child; once it calls `ready`, return what `tell` returns for its process id.
 
-    If it ends before that, its exit code is ours, and what it said is shown. No thread may be running.
+    If the child ends earlier, its log is printed and its exit code returned. No thread may be running.
     """
     reader, writer = os.pipe()
     pid = os.fork()
@@ -45,5 +45,5 @@ def _become_child(log: Path, work: Callable[[Callable[[], None]], int], writer: 
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
-        # Not through Python's own exit, which would undo what the parent did before it forked.
+        # Python's own exit would run the cleanup that belongs to the parent.
         os._exit(code)

@@ -1,4 +1,4 @@
-"""The machine's clock, and ids that were never used before."""
+"""Clock of the machine, and new ids."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class SystemClock:
         return datetime.now(UTC)
 
     def boot_seconds(self) -> float:
-        # CLOCK_BOOTTIME counts the time that the machine slept; where there is none, the monotonic clock must do.
+        # CLOCK_BOOTTIME counts the time that the machine slept; not every system has it.
         return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
     def boot_id(self) -> str:
-        # Where the system does not say, two starts are told apart by boot seconds that went back.
+        # Without it, a restart is noticed because the boot seconds went back.
         with suppress(OSError):
             return BOOT_ID.read_text(encoding="ascii").strip()
         return ""
@@ -32,5 +32,5 @@ class SystemClock:
 
 
 def new_id(prefix: str) -> str:
-    """Return an id that sorts by the time it was made, and that nobody can guess."""
+    """Return an id that sorts by time and cannot be guessed."""
     return f"{prefix}-{time.time_ns() // 1_000_000:013d}-{uuid.uuid4().hex[:16]}"

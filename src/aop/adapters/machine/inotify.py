@@ -1,4 +1,4 @@
-"""The Linux kernel's notices of what happens to files and folders, for which Python has no functions."""
+"""Inotify: notices of the Linux kernel about changes of files and folders."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ SELF_DELETED, SELF_MOVED = 0x400, 0x800
 NO_LONGER_WATCHED = 0x8000
 ONLY_A_FOLDER, NOT_THROUGH_A_LINK = 0x01000000, 0x02000000
 
-# ext4, XFS, Btrfs, F2FS, tmpfs. Elsewhere another machine, or another layer, may change a file without a notice.
+# ext4, XFS, Btrfs, F2FS, tmpfs. On others, another machine or layer may change a file without a notice.
 _LOCAL = frozenset((0xEF53, 0x58465342, 0x9123683E, 0xF2F52010, 0x01021994))
 _HEAD = struct.Struct("iIII")
 _PIECE = 1 << 18
 
 
 class Inotify:
-    """One queue of notices. It holds every one, in order, or says that it did not."""
+    """One queue of notices, in order; it says so when it lost some."""
 
     def __init__(self) -> None:
-        """Raises: OSError if this process may have no more of them."""
-        # Few processes live long enough to watch anything.
+        """Raises: OSError if this process has too many queues."""
+        # Few processes watch anything.
         import ctypes
 
         self._ctypes = ctypes
@@ -33,14 +33,14 @@ class Inotify:
         self._descriptor = self._checked(self._library.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
 
     def watch(self, path: bytes, kinds: int) -> int:
-        """Watch what lies at a path now, wherever it is moved to; return the number that notices of it bear.
+        """Watch the file or folder at a path, even when it is moved; return the number that its notices carry.
 
-        Raises: OSError, also if there are too many already.
+        Raises: OSError, also if too many are watched.
         """
         return self._checked(self._add(self._descriptor, path, kinds))
 
     def notices(self) -> Iterator[tuple[int, int, bytes]]:
-        """Yield the notices up to now: the number, what happened, and the name of the entry if it is in a folder."""
+        """Yield the notices up to now: number, kinds of change, and name in a watched folder."""
         while True:
             try:
                 piece = os.read(self._descriptor, _PIECE)
@@ -53,11 +53,11 @@ class Inotify:
                 yield number, kinds, piece[at - length : at].rstrip(b"\0")
 
     def close(self) -> None:
-        """Watch nothing any more."""
+        """End all watches."""
         os.close(self._descriptor)
 
     def sees_all_of(self, folder: bytes) -> bool:
-        """Tell whether whatever changes files in a folder must go through this kernel."""
+        """Tell whether every change of a file in a folder goes through this kernel."""
         described = self._ctypes.create_string_buffer(256)
         self._checked(self._library.statfs(folder, described))
         return int.from_bytes(described.raw[: self._ctypes.sizeof(self._ctypes.c_long)], "little") in _LOCAL

@@ -1,4 +1,4 @@
-"""Shows a long text in the pager of whoever sits at the terminal."""
+"""Pager: shows a long text at the terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DEFAULT_PAGER = "less -FRX"
 
 
 def page(text: str, environ: Mapping[str, str]) -> bool:
-    """Hand the text to `$PAGER`, and wait until the person is done; tell whether there is one."""
+    """Show the text in `$PAGER` and wait for its end; tell whether there is a pager."""
     words = shlex.split(environ.get("PAGER", DEFAULT_PAGER))
     if words in ([], ["cat"]):
         return False
@@ -20,7 +20,7 @@ def page(text: str, environ: Mapping[str, str]) -> bool:
         process = subprocess.Popen(words, stdin=subprocess.PIPE, env=dict(environ))
     except OSError:
         return False
-    # Ctrl-C means something to a pager; whoever started it must not go away below it.
+    # Ctrl-C belongs to the pager, which must not lose its parent.
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         with suppress(BrokenPipeError):

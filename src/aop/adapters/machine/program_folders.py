@@ -1,4 +1,4 @@
-"""Programs of others, put into folders of AOP's own: beside what is there, tried, and only then in its place."""
+"""Program folders: third-party programs, installed beside the old and swapped in."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ SECONDS = 900
 
 
 class InstallProblem(Exception):
-    """What was wanted could not be installed; what was there before still is."""
+    """A program could not be installed; the earlier one is unchanged."""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
         self.hint = hint
 
 
-def filled_in_place(place: Path, fill: Callable[[Path], str]) -> str:
-    """Have a folder filled and put into its place; return what `fill` returned.
+def replace_folder(place: Path, fill: Callable[[Path], str]) -> str:
+    """Fill a new folder and replace the old one with it; return what `fill` returned.
 
-    Raises: InstallProblem, and whatever `fill` raises.
+    Raises: InstallProblem, and what `fill` raises.
     """
     new = place.with_name(f".{place.name}.new")
     shutil.rmtree(new, ignore_errors=True)
@@ -37,19 +37,19 @@ def filled_in_place(place: Path, fill: Callable[[Path], str]) -> str:
 
 
 def npm_install(folder: Path, package: str, environ: Mapping[str, str]) -> None:
-    """Have npm install one package.
+    """Install one package with npm.
 
     Raises: InstallProblem.
     """
     npm = shutil.which("npm", path=environ.get("PATH", ""))
     if npm is None:
-        raise InstallProblem("There is no `npm` on the PATH.", hint="Install Node.js 20 or newer, and try again.")
+        raise InstallProblem("`npm` is not on the PATH.", hint="Install Node.js 20 or newer and try again.")
     options = ["--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"]
     run_installer("npm", [npm, "install", "--prefix", str(folder), *options, package], package, environ)
 
 
 def run_installer(name: str, words: Sequence[str], package: str, environ: Mapping[str, str]) -> None:
-    """Have a program install a package.
+    """Run an installer for one package.
 
     Raises: InstallProblem.
     """

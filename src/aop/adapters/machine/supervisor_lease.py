@@ -1,4 +1,4 @@
-"""One supervisor at a time for a repository: a lock that ends with its holder, and a note that says who that is."""
+"""Supervisor lease: a lock that lets one supervisor at a time work, with its name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LARGEST_NOTE = 64 * 1024
 
 
 class LeaseHolder(Struct, frozen=True, kw_only=True):
-    """Who supervises."""
+    """The process that supervises."""
 
     pid: int
     since: str
@@ -31,15 +31,15 @@ class SupervisorLease:
         self._descriptor = descriptor
 
     def sign(self, holder: LeaseHolder) -> None:
-        """Say who holds it, for those who come later."""
+        """Write down the holder for other processes to read."""
         note = msgspec.json.encode(holder)
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, note, 0)
 
 
 @contextmanager
-def held_lease(path: Path) -> Iterator[SupervisorLease]:
-    """Hold the lease; a dead holder's is free, and a child that was forked meanwhile keeps it.
+def hold_lease(path: Path) -> Iterator[SupervisorLease]:
+    """Hold the lease; it ends with its holder, and a forked child keeps it.
 
     Raises: SupervisorRunning.
     """
@@ -49,14 +49,14 @@ def held_lease(path: Path) -> Iterator[SupervisorLease]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise _taken(_signed(descriptor)) from error
+            raise _refusal_for(_note_in(descriptor)) from error
         yield SupervisorLease(descriptor)
     finally:
         os.close(descriptor)
 
 
 def holder_of(path: Path) -> LeaseHolder | None:
-    """Return who holds the lease; None if nobody does."""
+    """Return the holder of the lease, or None."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
@@ -64,25 +64,25 @@ def holder_of(path: Path) -> LeaseHolder | None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return _signed(descriptor) or LeaseHolder(pid=0, since="")
+        return _note_in(descriptor) or LeaseHolder(pid=0, since="")
     else:
         return None
     finally:
         os.close(descriptor)
 
 
-def _signed(descriptor: int) -> LeaseHolder | None:
+def _note_in(descriptor: int) -> LeaseHolder | None:
     try:
         return msgspec.json.decode(os.pread(descriptor, _LARGEST_NOTE, 0), type=LeaseHolder)
     except msgspec.MsgspecError:
-        # It was taken a moment ago, and is not signed yet.
+        # It was taken a moment ago and is not signed yet.
         return None
 
 
-def _taken(holder: LeaseHolder | None) -> SupervisorRunning:
+def _refusal_for(holder: LeaseHolder | None) -> SupervisorRunning:
     who = f"process {holder.pid}, since {holder.since}" if holder else "another process"
     return SupervisorRunning(
-        f"A supervisor works on this repository already: {who}.",
+        f"A supervisor already works on this repository: {who}.",
         pid=holder.pid if holder else None,
         since=holder.since if holder else None,
         features=list(holder.features) if holder else [],

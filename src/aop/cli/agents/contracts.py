@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from aop.adapters.config.locations import FOLDER
-from aop.adapters.files.generated import Drift, drift_of, write_again
+from aop.adapters.files.generated import Drift, drift_of, rewrite_files
 from aop.cli.shell.exits import EXIT_OF_MOVE
 from aop.kernel.contracts.contract_files import contract_files
 from aop.kernel.contracts.reference_pages import refusals_text, tools_text
@@ -28,7 +28,7 @@ class Contracts(Struct, frozen=True, kw_only=True):
 
     def write(self, drifted: tuple[Drift, ...]) -> None:
         """Make it be as the code says."""
-        write_again(self.root, drifted, self.files)
+        rewrite_files(self.root, drifted, self.files)
 
 
 def contracts_in(root: Path, *, folder: str = FOLDER, docs: bool = False) -> Contracts:

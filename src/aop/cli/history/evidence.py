@@ -64,11 +64,11 @@ def _anchor(text: str) -> dict[str, Json]:
 
 
 def _bundle(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int:
-    from aop.adapters.files.archives import put_files, with_sums
+    from aop.adapters.files.archives import add_checksums, put_files
 
     if arguments.feature is None:
         raise InvalidCliArgs("`aop evidence bundle` needs a feature.", hint="`aop status` lists them.")
-    files = with_sums(_bundle_files(app, FeatureId(arguments.feature)))
+    files = add_checksums(_bundle_files(app, FeatureId(arguments.feature)))
     name = f"{arguments.feature}-evidence"
     path = arguments.output or Path(f"{name}.tar.gz")
     put_files(path, files, folder=name)

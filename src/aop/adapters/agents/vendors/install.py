@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from aop.adapters.agents.vendors.catalogue import Vendor
 from aop.adapters.agents.vendors.programs import agents_folder, installed_program, own_program
-from aop.adapters.machine.program_folders import InstallProblem, filled_in_place, npm_install
+from aop.adapters.machine.program_folders import InstallProblem, npm_install, replace_folder
 from aop.core.errors import AgentInstallFailed
 
 _VERSION = re.compile(r"\d+\.\d+\.\d+[A-Za-z0-9.-]*")
@@ -92,6 +92,6 @@ def install(vendor: Vendor, environ: Mapping[str, str]) -> str:
         return version
 
     try:
-        return filled_in_place(agents_folder(environ) / vendor.provider, fill)
+        return replace_folder(agents_folder(environ) / vendor.provider, fill)
     except InstallProblem as problem:
         raise AgentInstallFailed(str(problem), hint=problem.hint, provider=vendor.provider) from problem

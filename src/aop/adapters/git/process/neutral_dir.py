@@ -10,7 +10,8 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from aop.adapters.files.own_folders import held_folder, locked, own_folder
+from aop.adapters.files.locks import locked_file
+from aop.adapters.files.own_folders import held_folder, own_folder
 from aop.adapters.git.process.program import GitDir, GitProgram
 from aop.core.errors import Fault
 
@@ -26,7 +27,7 @@ def neutral_git_dir(program: GitProgram, *, root: Path, common: Path, object_for
     """Return the neutral git directory of a repository, made if it is not there."""
     git_dir = own_folder(root, ".aop") / "git"
     if not _is_current(git_dir):
-        with locked(own_folder(root, ".aop", "locks") / "git-neutral"):
+        with locked_file(own_folder(root, ".aop", "locks") / "git-neutral"):
             if not _is_current(git_dir):
                 _make(program, root=root, git_dir=git_dir, object_format=object_format)
     return GitDir(

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from aop.adapters.files.own_folders import Quarantine, is_held_name, locked, own_folder, remove_folder
+from aop.adapters.files.locks import locked_file
+from aop.adapters.files.own_folders import Quarantine, is_held_name, own_folder, remove_folder
 from aop.adapters.git.process.output import text_of
 from aop.adapters.git.process.program import GitDir
 from aop.adapters.git.refs.lock_notes import drop_lock
@@ -168,7 +169,7 @@ class Registrations:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        with locked(own_folder(self._root, ".aop", "locks") / "git-worktrees"):
+        with locked_file(own_folder(self._root, ".aop", "locks") / "git-worktrees"):
             yield
 
     def _registrations(self, folder: Path) -> list[Path]:

@@ -15,7 +15,7 @@ import httpx2
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from aop.adapters.machine.sockets import LOOPBACK, Listening, loopback_socket
+from aop.adapters.machine.sockets import LOOPBACK, ListeningSocket, loopback_socket
 from aop.adapters.models.metering.dialects import DIALECTS
 from aop.adapters.models.metering.forwarder import (
     AT_ONCE,
@@ -114,7 +114,7 @@ class _Server(uvicorn.Server):
             )
         )
 
-    async def shutdown(self, sockets: list[Listening] | None = None) -> None:
+    async def shutdown(self, sockets: list[ListeningSocket] | None = None) -> None:
         """Give up what is under way, then close."""
         ending = asyncio.create_task(self._end_connections())
         try:

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from aop.adapters.machine.program_folders import InstallProblem, filled_in_place, npm_install, run_installer
+from aop.adapters.machine.program_folders import InstallProblem, npm_install, replace_folder, run_installer
 from aop.adapters.tickets.setup.servers import PROVIDERS, SERVERS, OutboundServer, TicketSystem, outbound_folder
 from aop.core.errors import OutboundInstallFailed
 
@@ -87,7 +87,7 @@ def install(server: OutboundServer, environ: Mapping[str, str]) -> str:
         return version
 
     try:
-        return filled_in_place(outbound_folder(environ) / server.name, fill)
+        return replace_folder(outbound_folder(environ) / server.name, fill)
     except InstallProblem as problem:
         raise OutboundInstallFailed(str(problem), hint=problem.hint, server=server.name) from problem
 

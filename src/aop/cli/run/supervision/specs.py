@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from aop.adapters.files.specs import one_spec, specs_below, text_in_spec_file
+from aop.adapters.files.specs import named_spec, read_spec, specs_below
 from aop.core.errors import InvalidCliArgs, NoSpecsFound, SpecIngestFailed
 from aop.core.ids import FeatureId
 from aop.kernel.gateway.calls import Envelope
@@ -39,7 +39,7 @@ def read_specs(app: App, arguments: argparse.Namespace) -> Intake:
     """
     files = _files(app, arguments)
     features = wanted_features(files)
-    texts = {feature.feature_id: text_in_spec_file(files[feature.source]) for feature in features}
+    texts = {feature.feature_id: read_spec(files[feature.source]) for feature in features}
     return Intake(features=features, texts=texts, depends_on=_dependencies(app, texts))
 
 
@@ -68,7 +68,7 @@ def _files(app: App, arguments: argparse.Namespace) -> Mapping[str, Path]:
 
 def _found(app: App, arguments: argparse.Namespace) -> Mapping[str, Path]:
     if arguments.fi is not None:
-        return one_spec(Path(arguments.fi), app.root)
+        return named_spec(Path(arguments.fi), app.root)
     if arguments.fl is not None:
         found = specs_below(Path(arguments.fl), app.root)
         return {name: path for name, path in found.items() if not is_written_by_aop(name)}

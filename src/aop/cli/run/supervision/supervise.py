@@ -12,8 +12,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from aop.adapters.machine.background import in_background
-from aop.adapters.machine.supervisor_lease import LeaseHolder, SupervisorLease, held_lease
+from aop.adapters.machine.background import run_in_background
+from aop.adapters.machine.supervisor_lease import LeaseHolder, SupervisorLease, hold_lease
 from aop.adapters.models.metering.usage_files import UsageFiles
 from aop.adapters.processes.orphans import end_children
 from aop.cli.run.supervision.report import FeatureCounts, exit_code, report, show
@@ -107,12 +107,12 @@ def supervised(
     Raises: SupervisorRunning, and what `before` raises.
     """
     _tell_of_missing_spans(app, settings, terminal)
-    with held_lease(app.root / LEASE) as lease:
+    with hold_lease(app.root / LEASE) as lease:
         before()
         if arguments.wait:
             return _supervise(app, settings, order, lease, terminal)
         app.close()
-        return in_background(
+        return run_in_background(
             app.root / ".aop" / "supervisor.log",
             lambda ready: _in_child(arguments, order, lease, ready),
             lambda pid: _left_running(order, pid, terminal),
