@@ -1,9 +1,13 @@
-"""How the source is cut: short modules, packages that hold no code, and names that say something."""
+"""The shape of the source: short modules, small folders, plain names, first sentences that fit on a line."""
 
 from __future__ import annotations
 
 import ast
+import re
+from collections import defaultdict
 from pathlib import Path
+
+from tests.architecture.not_yet import LONG_OR_UNNAMED_DOCSTRINGS
 
 SOURCE = Path(__file__).parents[2] / "src" / "aop"
 LINES = 400
@@ -14,6 +18,37 @@ NAMES_THAT_SAY_NOTHING = frozenset(
     f"{word}{plural}"
     for word in ("common", "data", "helper", "manager", "misc", "service", "util", "utilities")
     for plural in ("", "s")
+)
+ENTRIES = 12
+NOUNS_IN_ING = frozenset({"accounting", "encoding", "metering", "pricing", "spending", "tool_listing", "wiring"})
+FIRST_SENTENCE = 80
+QUESTION_WORDS = re.compile(r"(What|Which|Where|Who|How)\b")
+ONE_THING_IN_TWO_ROOMS = {
+    "adapters: assembly": "each puts the parts of one system together: models, tickets",
+    "adapters: failures": "each translates the failures of one remote system: models, MCP servers",
+    "adapters: install": "each installs programs of one kind: coding agents, ticket servers",
+    "adapters: repository": "the managed repository, and the doctor's checks of it",
+    "adapters: settings": "each reads the environment variables of one system: models, tickets",
+    "kernel: checks": "each checks one kind of input: configuration, plans, patches",
+    "kernel: collisions": "the rule, and the tool that reports it",
+    "kernel: list": "the tools `gates.list` and `inbox.list`",
+    "kernel: locks": "lock documents, the port of file locks, and the tools that take locks",
+    "kernel: merge": "the rule, and the tool `feature.ready_to_merge`",
+    "kernel: proposals": "answers of agents: how they are read, and how their patches are stored",
+    "kernel: qa_index": "the rule, and the tool that reads it",
+    "kernel: questions": "the document, and the rule that puts one to a person",
+    "kernel: runs": "gate runs, and the documents of supervised runs",
+    "kernel: specs": "the document, the rule, and the tool",
+    "kernel: status": "the tools `gates.status` and `repo.status`",
+    "kernel: usage": "the document, and the tool that reports it",
+    "kernel: worktree_extras": "the port, and the rule that uses it",
+    "tickets: agentic": "one flow for each kind of ticket work: review, scaffold",
+    "tickets: pipeline": "one flow for each kind of ticket work: review, scaffold",
+    "tickets: prompt": "one prompt for each kind of ticket work: review, scaffold",
+    "tickets: texts": "one set of texts for each kind of ticket work: review, scaffold",
+}
+TWO_THINGS_NOT_YET_RENAMED = frozenset(
+    {"adapters: database", "adapters: scan", "kernel: Asked", "kernel: Patch", "kernel: Scanned"}
 )
 
 
@@ -28,6 +63,40 @@ def test_packages_hold_a_docstring_and_no_code() -> None:
 
 def test_no_module_has_a_name_that_says_nothing() -> None:
     assert [str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*.py") if path.stem in NAMES_THAT_SAY_NOTHING] == []
+
+
+def test_folders_have_at_most_12_entries() -> None:
+    crowded = {str(folder.relative_to(SOURCE)): count for folder, count in entry_counts().items() if count > ENTRIES}
+    assert crowded == {}
+
+
+def test_no_module_is_named_for_a_gesture() -> None:
+    gestures = {path.stem for path in SOURCE.rglob("*.py") if path.stem.endswith("ing")} - NOUNS_IN_ING
+    assert gestures == set()
+
+
+def test_a_module_begins_with_what_it_is_in_80_characters() -> None:
+    unnamed = {
+        path.relative_to(SOURCE).as_posix()
+        for path in SOURCE.rglob("*.py")
+        if len(first := first_sentence(path)) > FIRST_SENTENCE or QUESTION_WORDS.match(first)
+    }
+    assert unnamed - LONG_OR_UNNAMED_DOCSTRINGS == set()
+
+
+def test_a_name_stands_for_one_thing_in_a_top_level_package() -> None:
+    homes: dict[str, list[str]] = defaultdict(list)
+    for path in sorted(SOURCE.rglob("*.py")):
+        name = path.relative_to(SOURCE)
+        if path.name == "__init__.py":
+            continue
+        public = [node.name for node in classes(path) if not node.name.startswith("_")]
+        for each in {path.stem, *public}:
+            homes[f"{name.parts[0]}: {each}"].append(name.as_posix())
+    shared = {name: modules for name, modules in homes.items() if len(modules) > 1}
+    assert {
+        name: shared[name] for name in shared.keys() - ONE_THING_IN_TWO_ROOMS.keys() - TWO_THINGS_NOT_YET_RENAMED
+    } == {}
 
 
 def test_every_refusal_stands_in_the_one_list_of_them() -> None:
@@ -45,6 +114,20 @@ def test_every_refusal_stands_in_the_one_list_of_them() -> None:
 
 def classes(path: Path) -> list[ast.ClassDef]:
     return [node for node in ast.walk(ast.parse(path.read_bytes())) if isinstance(node, ast.ClassDef)]
+
+
+def entry_counts() -> dict[Path, int]:
+    folders = [path for path in SOURCE.rglob("*") if path.is_dir() and path.name != "__pycache__"]
+    return {folder: sum(is_entry(path) for path in folder.iterdir()) for folder in folders}
+
+
+def is_entry(path: Path) -> bool:
+    return path.name not in ("__init__.py", "__pycache__") and not path.name.startswith(".")
+
+
+def first_sentence(path: Path) -> str:
+    docstring = ast.get_docstring(ast.parse(path.read_bytes())) or ""
+    return re.split(r"(?<=[.!?])\s", " ".join(docstring.split()), maxsplit=1)[0]
 
 
 def line_counts() -> dict[str, int]:
