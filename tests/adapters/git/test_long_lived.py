@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from aop.adapters.git.process.long_lived import Answers, Companion
+from aop.adapters.git.process.long_lived import Answers, LongLivedGit
 from aop.adapters.git.repository import Repository
 from aop.core.errors import Fault
 from aop.core.ids import ObjectId
@@ -40,7 +40,7 @@ class Started:
 
 def test_it_is_started_when_it_is_asked_and_asked_again_without_a_new_process() -> None:
     start = Started("cat")
-    companion = Companion(start)
+    companion = LongLivedGit(start)
     assert start.codes == []
     assert [companion.ask(b"one\n", Answers.line), companion.ask(b"two\n", Answers.line)] == [b"one", b"two"]
     assert start.codes == [None]
@@ -50,7 +50,7 @@ def test_it_is_started_when_it_is_asked_and_asked_again_without_a_new_process() 
 
 def test_one_that_died_is_started_again_and_one_that_was_closed_too() -> None:
     start = Started("cat")
-    companion = Companion(start)
+    companion = LongLivedGit(start)
     companion.ask(b"one\n", Answers.line)
     start.processes[0].kill()
     start.processes[0].wait()
@@ -66,7 +66,7 @@ def test_one_that_died_is_started_again_and_one_that_was_closed_too() -> None:
 )
 def test_one_that_does_not_answer_twice_is_a_fault(words: tuple[str, ...]) -> None:
     start = Started(*words)
-    companion = Companion(start, seconds=0.05)
+    companion = LongLivedGit(start, seconds=0.05)
     with pytest.raises(Fault, match="before it answered"):
         companion.ask(b"one\n", Answers.line)
     assert len(start.codes) == 2
@@ -74,7 +74,7 @@ def test_one_that_does_not_answer_twice_is_a_fault(words: tuple[str, ...]) -> No
 
 
 def test_a_large_answer_comes_whole() -> None:
-    companion = Companion(Started("sh", "-c", "head -c 3000000 /dev/zero; echo end; cat"))
+    companion = LongLivedGit(Started("sh", "-c", "head -c 3000000 /dev/zero; echo end; cat"))
     assert companion.ask(b"?\n", lambda answers: answers.exactly(3_000_000)) == b"\0" * 3_000_000
     assert companion.ask(b"!\n", lambda answers: answers.up_to(b"?\n!")) == b"end\n"
     companion.close()
@@ -82,7 +82,7 @@ def test_a_large_answer_comes_whole() -> None:
 
 def test_an_answer_that_was_not_read_to_its_end_is_not_taken_for_the_next_one() -> None:
     start = Started("cat")
-    companion = Companion(start)
+    companion = LongLivedGit(start)
 
     def interrupted(answers: Answers) -> bytes:
         answers.exactly(1)
@@ -97,7 +97,7 @@ def test_an_answer_that_was_not_read_to_its_end_is_not_taken_for_the_next_one() 
 
 def test_everyone_who_asks_at_once_gets_his_own_answer() -> None:
     start = Started("cat")
-    companion = Companion(start)
+    companion = LongLivedGit(start)
     questions = [b"%d" % number * 500 for number in range(400)]
     with ThreadPoolExecutor(16) as pool:
         answers = list(pool.map(lambda question: companion.ask(question + b"\n", Answers.line), questions))
@@ -107,7 +107,7 @@ def test_everyone_who_asks_at_once_gets_his_own_answer() -> None:
 
 def test_one_that_nobody_holds_any_more_is_ended() -> None:
     start = Started("cat")
-    companion = Companion(start)
+    companion = LongLivedGit(start)
     companion.ask(b"one\n", Answers.line)
     del companion
     gc.collect()
@@ -116,7 +116,7 @@ def test_one_that_nobody_holds_any_more_is_ended() -> None:
 
 def test_its_pipes_are_not_handed_to_other_programs() -> None:
     start = Started("cat")
-    companion = Companion(start)
+    companion = LongLivedGit(start)
     companion.ask(b"one\n", Answers.line)
     pipes = (start.processes[0].stdin, start.processes[0].stdout)
     assert [os.get_inheritable(pipe.fileno()) for pipe in pipes if pipe] == [False, False]

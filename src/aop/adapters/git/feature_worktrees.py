@@ -23,7 +23,7 @@ from aop.kernel.ports.git import WorktreeStatus
 
 if TYPE_CHECKING:
     # What writes files and indexes is imported by the calls that do.
-    from aop.adapters.git.index.format import KnownIndex
+    from aop.adapters.git.index.format import IndexLayout
     from aop.adapters.git.worktrees.checkout import Checkout
     from aop.adapters.git.worktrees.watch import Watches
 
@@ -49,7 +49,7 @@ class FeatureWorktrees:
         self._root = root
         self._folder = folder
         self._digest_size = digest_size
-        self._seen_indexes: dict[Path, KnownIndex] = {}
+        self._seen_indexes: dict[Path, IndexLayout] = {}
 
     def close(self) -> None:
         """Stop watching the worktrees; the next comparison starts again."""

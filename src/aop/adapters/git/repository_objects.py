@@ -12,7 +12,7 @@ from aop.adapters.files.own_folders import own_folder
 from aop.adapters.git.objects.loose import LooseObjects
 from aop.adapters.git.objects.store import PLAIN_DIFF, Objects
 from aop.adapters.git.objects.trees import differences, side_at, tree_change
-from aop.adapters.git.process.authors import Author, author_in, git_date
+from aop.adapters.git.process.authors import Author, configured_author, git_date
 from aop.adapters.git.process.output import bytes_of, is_plain_path, object_id, split_names, text_of, tree_entries
 from aop.adapters.git.process.program import GitDir
 from aop.core.ids import CommitId, ObjectId, TreeId
@@ -60,14 +60,14 @@ class RepositoryObjects(Objects):
         return self._neutral().run(*arguments).out.decode("utf-8", "replace")
 
     def apply_to_tree(self, tree: TreeId, patch: bytes, *, paths: AbstractSet[str]) -> TreeId:
-        from aop.adapters.git.tree_builder import applied
+        from aop.adapters.git.tree_builder import apply_patch
 
-        return applied(self._neutral(), self, tree, patch, paths=paths, tmp=own_folder(self._root, ".aop", "tmp"))
+        return apply_patch(self._neutral(), self, tree, patch, paths=paths, tmp=own_folder(self._root, ".aop", "tmp"))
 
     def tree_with(self, tree: TreeId, files: Mapping[str, FileContent | None]) -> TreeId:
-        from aop.adapters.git.tree_builder import with_files
+        from aop.adapters.git.tree_builder import replace_files
 
-        return with_files(self, tree, files)
+        return replace_files(self, tree, files)
 
     def commit(self, tree: TreeId, parents: Sequence[CommitId], message: str, *, when: datetime) -> CommitId:
         self._loose.flush()  # A branch may soon be at this commit, for readers who know nothing of AOP.
@@ -82,7 +82,7 @@ class RepositoryObjects(Objects):
 
     @cached_property
     def _author(self) -> Author | None:
-        return author_in(self._git)
+        return configured_author(self._git)
 
     def _folder(self, tree: TreeId, path: str) -> str | None:
         if not path:

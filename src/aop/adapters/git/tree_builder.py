@@ -7,10 +7,10 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 from aop.adapters.files.own_folders import held_folder
-from aop.adapters.git.index.format import read_index, written_index
+from aop.adapters.git.index.format import read_index, serialize_index
 from aop.adapters.git.objects.loose import id_of, object_bytes
 from aop.adapters.git.objects.store import Objects
-from aop.adapters.git.objects.trees import Side, leaves, side_at, spliced
+from aop.adapters.git.objects.trees import Side, leaves, side_at, splice_tree
 from aop.adapters.git.process.output import bytes_of, is_plain_path, object_id
 from aop.adapters.git.process.program import GitDir
 from aop.core.errors import Fault, PatchDoesNotApply
@@ -23,7 +23,7 @@ _FAILED = 128
 _BROKEN = ("fatal: ", "error: unable to create ", "error: unable to write ", "error: Unable to write ")
 
 
-def applied(
+def apply_patch(
     neutral: GitDir, objects: Objects, tree: TreeId, patch: bytes, *, paths: AbstractSet[str], tmp: Path
 ) -> TreeId:
     """Write the tree that a patch makes of another; `paths` are all that the patch names.
@@ -34,7 +34,7 @@ def applied(
     before = _touched(objects, tree, paths)
     with held_folder(tmp) as private:
         index = private / "index"
-        index.write_bytes(written_index(before, digest_size=digest_size))
+        index.write_bytes(serialize_index(before, digest_size=digest_size))
         # The kernel has found the place of every hunk: one without context needs no second opinion.
         arguments = ("apply", "--cached", "--unidiff-zero", "--whitespace=nowarn", "-")
         ran = neutral.run(*arguments, stdin=patch, index=index, fine=(0, _DOES_NOT_APPLY, _FAILED))
@@ -50,7 +50,7 @@ def applied(
     return _with_sides(objects, tree, changes, {})
 
 
-def with_files(objects: Objects, tree: TreeId, files: Mapping[str, FileContent | None]) -> TreeId:
+def replace_files(objects: Objects, tree: TreeId, files: Mapping[str, FileContent | None]) -> TreeId:
     """Write the tree that has these files (None: not there) and is the same elsewhere."""
     blobs: dict[ObjectId, bytes] = {}
     sides: dict[bytes, Side | None] = {}
@@ -70,7 +70,7 @@ def _with_sides(
 ) -> TreeId:
     if not sides:
         return tree
-    trees = spliced(objects.tree, tree, sides)
+    trees = splice_tree(objects.tree, tree, sides)
     objects.write(blobs, trees)
     return TreeId(list(trees)[-1])
 

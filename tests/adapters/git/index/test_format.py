@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aop.adapters.git.index.format import Edit, edited_index, known_index, read_index, written_index
-from aop.adapters.git.index.tree_cache import noted_tree, renoted
+from aop.adapters.git.index.format import Edit, edit_index, layout_of, read_index, serialize_index
+from aop.adapters.git.index.tree_cache import cached_tree, update_notes
 from aop.adapters.git.objects.trees import differences, leaf_before, leaves
 from aop.adapters.git.repository import Repository
 from tests.adapters.git.random_trees import Content, PlainGit, contents
@@ -40,7 +40,7 @@ def test_an_index_of_aop_is_to_git_what_its_own_is_and_the_other_way_round(
     size = len(tree) // 2
     entries = dict(leaves(repository.objects.tree, tree, b""))
     assert read_index(gits.read_bytes(), digest_size=size) == entries
-    ours.write_bytes(written_index(entries, digest_size=size))
+    ours.write_bytes(serialize_index(entries, digest_size=size))
     assert staged(plain, ours) == staged(plain, gits)
     assert plain("write-tree", index=ours).decode().strip() == tree
 
@@ -57,18 +57,18 @@ def test_an_edited_index_is_the_one_that_git_makes_of_the_new_tree(
     gits, ours, size = repository.git_dir / "index-of-git", repository.git_dir / "index-of-aop", len(before) // 2
     plain("read-tree", before, index=gits)
     content = gits.read_bytes()
-    known = known_index(content, digest_size=size)
+    known = layout_of(content, digest_size=size)
     assert known is not None
     changed = list(differences(read, before, after))
     edits = [
         Edit(path=path, old=was, new=becomes, after=leaf_before(read, before, path) if was is None else None)
         for path, was, becomes in changed
     ]
-    folders = renoted(known.folders, changed, read=read, tree=after, digest_size=size)
-    pieces, edited = edited_index(content, known, edits, folders)
+    folders = update_notes(known.folders, changed, read=read, tree=after, digest_size=size)
+    pieces, edited = edit_index(content, known, edits, folders)
     ours.write_bytes(b"".join(pieces))
     plain("read-tree", after, index=gits)
     assert staged(plain, ours) == staged(plain, gits)
-    assert noted_tree(edited.folders, digest_size=size) == after
-    assert known_index(ours.read_bytes(), digest_size=size) == edited
+    assert cached_tree(edited.folders, digest_size=size) == after
+    assert layout_of(ours.read_bytes(), digest_size=size) == edited
     assert plain("write-tree", index=ours).decode().strip() == after

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aop.adapters.git.objects.trees import leaf_before, parsed_tree
+from aop.adapters.git.objects.trees import leaf_before, parse_tree
 from aop.adapters.git.process.output import raw_changes
 from aop.adapters.git.repository import Repository, open_repository
 from aop.core.errors import Fault, PatchDoesNotApply
@@ -148,13 +148,13 @@ def test_a_tree_with_a_name_that_is_none_is_a_fault(repository: Repository, name
 @pytest.mark.parametrize("content", [b"100644 a", b"100644 a\0short", b"mode a\0" + b"x" * 20])
 def test_what_is_not_a_tree_is_a_fault(content: bytes) -> None:
     with pytest.raises(Fault, match="A tree of the repository"):
-        parsed_tree(content, digest_size=20)
+        parse_tree(content, digest_size=20)
 
 
 def test_modes_are_read_as_git_reads_them() -> None:
     modes = [b"100664", b"100744", b"0100644", b"40000", b"040000", b"120777", b"160000", b"020000"]
     content = b"".join(b"%s %d\0%s" % (mode, number, b"x" * 20) for number, mode in enumerate(modes))
-    assert [mode for mode, _ in parsed_tree(content, digest_size=20).values()] == [
+    assert [mode for mode, _ in parse_tree(content, digest_size=20).values()] == [
         *(FileMode.FILE, FileMode.EXECUTABLE, FileMode.FILE),
         *(FileMode.TREE, FileMode.TREE, FileMode.SYMLINK, FileMode.GITLINK, FileMode.GITLINK),
     ]

@@ -32,7 +32,7 @@ _MODES: dict[int, FileMode] = {number: mode for mode, number in _NUMBERS.items()
 Piece: TypeAlias = bytes | memoryview
 
 
-class KnownIndex(Struct, frozen=True, kw_only=True):
+class IndexLayout(Struct, frozen=True, kw_only=True):
     """An index of plain entries: where they end, and what git noted of the folders that they make up."""
 
     checksum: bytes
@@ -53,7 +53,7 @@ class Edit(Struct, frozen=True, kw_only=True):
     """The entry that comes before a new one, or None if it is the first."""
 
 
-def written_index(entries: Mapping[bytes, Side], *, digest_size: int) -> bytes:
+def serialize_index(entries: Mapping[bytes, Side], *, digest_size: int) -> bytes:
     """Return an index that holds these entries, and knows of no file on disk."""
     records = [_record(path, side, None) for path, side in sorted(entries.items())]
     content = b"".join((_HEADER.pack(b"DIRC", _VERSION, len(records)), *records))
@@ -84,7 +84,7 @@ def entry_offsets(content: bytes, *, digest_size: int) -> Iterator[tuple[str, in
         yield os.fsdecode(content[start + fixed : content.index(0, start + fixed)]), start
 
 
-def says_of(content: bytes, at: int, on_disk: os.stat_result) -> bool:
+def describes(content: bytes, at: int, on_disk: os.stat_result) -> bool:
     """Tell whether the entry at an offset is about a file just as it is."""
     changed, changed_ns, modified, modified_ns, _, inode, mode, user, group, size = _STAT.unpack_from(content, at)
     kind = stat.S_IFMT(on_disk.st_mode)
@@ -109,7 +109,7 @@ def object_at(content: bytes, at: int, *, digest_size: int) -> ObjectId:
     return ObjectId(content[at + _STAT.size : at + _STAT.size + digest_size].hex())
 
 
-def known_index(content: bytes, *, digest_size: int) -> KnownIndex | None:
+def layout_of(content: bytes, *, digest_size: int) -> IndexLayout | None:
     """Return what is certain about an index, or None if it is damaged or holds other than plain entries."""
     body = memoryview(content)[:-digest_size]
     if _digest((body,), digest_size) != content[-digest_size:]:
@@ -128,14 +128,14 @@ def known_index(content: bytes, *, digest_size: int) -> KnownIndex | None:
             at += 8 + size
     except (ValueError, struct.error):
         return None
-    return KnownIndex(
+    return IndexLayout(
         checksum=content[-digest_size:], count=_HEADER.unpack_from(content)[2], entries_end=end, folders=folders
     )
 
 
-def edited_index(
-    content: bytes, known: KnownIndex, edits: Sequence[Edit], folders: bytes
-) -> tuple[list[Piece], KnownIndex]:
+def edit_index(
+    content: bytes, known: IndexLayout, edits: Sequence[Edit], folders: bytes
+) -> tuple[list[Piece], IndexLayout]:
     """Return the pieces of the index after some edits, with other notes about its folders, and what is certain of it.
 
     Raises: LookupError if an entry is not where and what it should be.
@@ -145,10 +145,10 @@ def edited_index(
     entries_end = sum(map(len, pieces))
     pieces += (b"TREE", struct.pack(">I", len(folders)), folders)
     checksum = _digest(pieces, len(known.checksum))
-    return [*pieces, checksum], KnownIndex(checksum=checksum, count=count, entries_end=entries_end, folders=folders)
+    return [*pieces, checksum], IndexLayout(checksum=checksum, count=count, entries_end=entries_end, folders=folders)
 
 
-def _edited_entries(content: bytes, known: KnownIndex, edits: Iterable[Edit]) -> Iterator[Piece]:
+def _edited_entries(content: bytes, known: IndexLayout, edits: Iterable[Edit]) -> Iterator[Piece]:
     view = memoryview(content)
     at = _HEADER.size
     # Where entries end that were found already; nothing comes before the first one.

@@ -21,14 +21,14 @@ class _Folder:
         self.below: dict[bytes, _Folder] = {}
 
 
-def noted_tree(notes: bytes, *, digest_size: int) -> TreeId | None:
+def cached_tree(notes: bytes, *, digest_size: int) -> TreeId | None:
     """Return the tree that the whole index is; None if something was changed since that was noted."""
     counts, _, rest = notes.partition(b"\n")
     is_whole = counts[:1] == b"\0" and counts[1:2].isdigit()
     return TreeId(ObjectId(rest[:digest_size].hex())) if is_whole else None
 
 
-def renoted(
+def update_notes(
     notes: bytes, differences: Iterable[Difference], *, read: ReadTree, tree: TreeId, digest_size: int
 ) -> bytes:
     """Return the notes of an index that has become another tree.

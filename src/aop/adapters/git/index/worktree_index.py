@@ -10,8 +10,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from aop.adapters.files.exchange import put_in_place
-from aop.adapters.git.index.format import Edit, KnownIndex, edited_index, known_index
-from aop.adapters.git.index.tree_cache import noted_tree, renoted
+from aop.adapters.git.index.format import Edit, IndexLayout, edit_index, layout_of
+from aop.adapters.git.index.tree_cache import cached_tree, update_notes
 from aop.adapters.git.objects.trees import Difference, ReadTree, leaf_before
 from aop.core.ids import ObjectId, TreeId
 
@@ -19,13 +19,13 @@ LARGE = 1 << 18
 """How many bytes an index has that is left behind: that of some 2,600 files."""
 
 
-class ReadIndex(Struct, frozen=True, kw_only=True):
+class PlainIndex(Struct, frozen=True, kw_only=True):
     """An index that says nothing which would keep git from looking at a file."""
 
     content: bytes
     written_ns: int
     """When it was last compared with the files."""
-    known: KnownIndex
+    known: IndexLayout
     tree: TreeId | None
     """The tree that it is; None if it was changed since that was certain."""
 
@@ -35,13 +35,13 @@ class ReadIndex(Struct, frozen=True, kw_only=True):
         return len(self.known.checksum)
 
 
-class Shown(Struct, frozen=True, kw_only=True):
+class ShownTree(Struct, frozen=True, kw_only=True):
     """What the files of a worktree were last made to be."""
 
     tree: TreeId
     checksum: str
     """Of the index."""
-    index: ReadIndex | None
+    index: PlainIndex | None
     """The index, if it is this tree; None if it was left behind."""
 
 
@@ -55,12 +55,12 @@ class WorktreeIndex:
     files have become, until somebody looks at all of them. The note holds for this very index, and for no other.
     """
 
-    def __init__(self, path: Path, seen: dict[Path, KnownIndex], *, digest_size: int) -> None:
+    def __init__(self, path: Path, seen: dict[Path, IndexLayout], *, digest_size: int) -> None:
         self.path = path
         self._seen = seen
         self._digest_size = digest_size
 
-    def read(self) -> ReadIndex | None:
+    def read(self) -> PlainIndex | None:
         """Return the index; None if it is absent, damaged, or not a plain one."""
         try:
             with open(self.path, "rb") as file:
@@ -69,28 +69,28 @@ class WorktreeIndex:
             return None
         known = self._seen.get(self.path)
         if known is None or known.checksum != content[-self._digest_size :]:
-            known = known_index(content, digest_size=self._digest_size)
+            known = layout_of(content, digest_size=self._digest_size)
         if known is None:
             return None
         self._seen[self.path] = known
-        return ReadIndex(
+        return PlainIndex(
             content=content,
             written_ns=written_ns,
             known=known,
-            tree=noted_tree(known.folders, digest_size=self._digest_size),
+            tree=cached_tree(known.folders, digest_size=self._digest_size),
         )
 
-    def shown(self) -> Shown | None:
+    def shown(self) -> ShownTree | None:
         """Return what the files were last made to be; None if that is not certain."""
         note = self._note()
         if note is not None:
             checksum, _, tree = note.decode("ascii", "replace").partition(" ")
             is_right = len(note) == 4 * self._digest_size + 1 and checksum == self._checksum()
-            return Shown(tree=TreeId(ObjectId(tree)), checksum=checksum, index=None) if is_right else None
+            return ShownTree(tree=TreeId(ObjectId(tree)), checksum=checksum, index=None) if is_right else None
         index = self.read()
         if index is None or index.tree is None:
             return None
-        return Shown(tree=index.tree, checksum=index.known.checksum.hex(), index=index)
+        return ShownTree(tree=index.tree, checksum=index.known.checksum.hex(), index=index)
 
     @property
     def is_behind(self) -> bool:
@@ -103,7 +103,7 @@ class WorktreeIndex:
 
     def follow(
         self,
-        shown: Shown,
+        shown: ShownTree,
         changed: Sequence[Difference],
         on_disk: Mapping[bytes, os.stat_result],
         *,
@@ -126,7 +126,7 @@ class WorktreeIndex:
 
     def advance(
         self,
-        index: ReadIndex,
+        index: PlainIndex,
         changed: Sequence[Difference],
         on_disk: Mapping[bytes, os.stat_result],
         *,
@@ -149,8 +149,8 @@ class WorktreeIndex:
             )
             for path, old, new in changed
         ]
-        folders = renoted(index.known.folders, changed, read=read, tree=to, digest_size=self._digest_size)
-        pieces, known = edited_index(index.content, index.known, edits, folders)
+        folders = update_notes(index.known.folders, changed, read=read, tree=to, digest_size=self._digest_size)
+        pieces, known = edit_index(index.content, index.known, edits, folders)
         beside = self._beside()
         with open(beside, "wb") as file:
             file.writelines(pieces)

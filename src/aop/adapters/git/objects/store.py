@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from aop.adapters.git.objects.loose import LooseObjects, id_of, object_bytes
 from aop.adapters.git.objects.small_diffs import plain_diff
-from aop.adapters.git.objects.trees import Tree, differences, parsed_tree
-from aop.adapters.git.process.long_lived import Answers, Companion
+from aop.adapters.git.objects.trees import Tree, differences, parse_tree
+from aop.adapters.git.process.long_lived import Answers, LongLivedGit
 from aop.adapters.git.process.output import object_id
 from aop.adapters.git.process.program import GitDir
 from aop.core.errors import Fault
@@ -30,8 +30,8 @@ class Objects:
     def __init__(self, git: GitDir, neutral: Callable[[], GitDir], loose: LooseObjects) -> None:
         self._git = git
         self._loose = loose
-        self._reader = Companion(lambda: git.start("cat-file", "--batch-command"))
-        self._differ = Companion(
+        self._reader = LongLivedGit(lambda: git.start("cat-file", "--batch-command"))
+        self._differ = LongLivedGit(
             lambda: neutral().start("diff-tree", "--stdin", "-p", "-U0", "--full-index", *PLAIN_DIFF)
         )
         self._trees: dict[str, Tree] = {}
@@ -63,7 +63,7 @@ class Objects:
         """Return the names in a tree; they are kept, since what an id stands for never changes."""
         tree = self._trees.get(oid)
         if tree is None:
-            tree = parsed_tree(self._content(oid, "tree"), digest_size=len(oid) // 2)
+            tree = parse_tree(self._content(oid, "tree"), digest_size=len(oid) // 2)
             _remember(self._trees, oid, tree)
         return tree
 

@@ -34,7 +34,7 @@ _SPELLED = {mode: mode.value.lstrip("0").encode() for mode in FileMode}
 _MODES = {spelled: mode for mode, spelled in _SPELLED.items()}
 
 
-def parsed_tree(content: bytes, *, digest_size: int) -> dict[bytes, Side]:
+def parse_tree(content: bytes, *, digest_size: int) -> dict[bytes, Side]:
     """Read a tree object.
 
     Raises: Fault for a name that stands in it twice or can be no name, and for anything that is not a tree.
@@ -115,7 +115,7 @@ def leaves(read: ReadTree, folder: str, above: bytes) -> Iterator[tuple[bytes, S
                 yield above + name, side
 
 
-def spliced(read: ReadTree, root: str, changes: Mapping[bytes, Side | None]) -> dict[ObjectId, tuple[bytes, Tree]]:
+def splice_tree(read: ReadTree, root: str, changes: Mapping[bytes, Side | None]) -> dict[ObjectId, tuple[bytes, Tree]]:
     """Return the tree objects to write so that some paths are otherwise (None: not there), the root last.
 
     Folders left empty are gone. Whoever asks has seen to it that no path is a file and a folder at once.

@@ -21,7 +21,7 @@ class Author(Struct, frozen=True, kw_only=True):
     email: str
 
 
-def author_in(git: GitDir) -> Author | None:
+def configured_author(git: GitDir) -> Author | None:
     """Return `user.name` and `user.email` of the repository's own config, or None."""
     out = git.run("config", "--local", "-z", "--get-regexp", r"^user\.(name|email)$", fine=(0, 1)).out
     values = dict(line.partition("\n")[::2] for line in split_names(out))

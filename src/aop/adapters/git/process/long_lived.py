@@ -22,7 +22,7 @@ _PIECE = 1 << 16
 _GOODBYE_SECONDS = 2.0
 
 
-class Companion:
+class LongLivedGit:
     """One git process: started when it is first asked, started again if it died, gone when nobody holds it any more.
 
     Any number of threads may ask; they are answered one after the other.

@@ -63,7 +63,7 @@ def conflict_stages(records: Iterable[str]) -> dict[str, tuple[int, ...]]:
     return stages
 
 
-def joined_names(paths: Iterable[str]) -> bytes:
+def join_names(paths: Iterable[str]) -> bytes:
     """Write names for a command that reads them from `--stdin -z`."""
     return b"".join(bytes_of(path) + b"\0" for path in paths)
 
@@ -106,12 +106,13 @@ def porcelain(accepted: Iterable[TreeChange], drift: Iterable[RawChange], untrac
     staged = {change.path: letters[change.kind] for change in accepted}
     unstaged = {change.path: change.status for change in drift}
     changed = [
-        f"{staged.get(path, ' ')}{unstaged.get(path, ' ')} {quoted(path)}\n" for path in sorted({*staged, *unstaged})
+        f"{staged.get(path, ' ')}{unstaged.get(path, ' ')} {quote_name(path)}\n"
+        for path in sorted({*staged, *unstaged})
     ]
-    return "".join(changed + [f"?? {quoted(path)}\n" for path in untracked])
+    return "".join(changed + [f"?? {quote_name(path)}\n" for path in untracked])
 
 
-def quoted(path: str) -> str:
+def quote_name(path: str) -> str:
     """Write a name as `git status --porcelain` does: between quotes if it is not plain."""
     if path.isprintable() and not any(letter in ' "\\' for letter in path):
         return path

@@ -69,7 +69,7 @@ _SETTINGS = (
 _OPTIONS = tuple(word for setting in _SETTINGS for word in ("-c", setting))
 
 
-class GitRan(Struct, frozen=True, kw_only=True):
+class GitResult(Struct, frozen=True, kw_only=True):
     """What a git command left: its exit code and what it printed."""
 
     code: int
@@ -95,7 +95,7 @@ class GitProgram:
         stdin: bytes = b"",
         seconds: float = GIT_SECONDS,
         holding: tuple[int, ...] = (),
-    ) -> GitRan:
+    ) -> GitResult:
         """Run git to its end, whatever its exit code; the locks that it holds too last as long as it does."""
         import subprocess
 
@@ -117,7 +117,7 @@ class GitProgram:
                     raise Fault(f"`git {name}` did not end within {seconds:.0f} seconds.")
             out.seek(0)
             err.seek(0)
-            return GitRan(code=process.returncode, out=out.read(), err=err.read().decode("utf-8", "replace"))
+            return GitResult(code=process.returncode, out=out.read(), err=err.read().decode("utf-8", "replace"))
 
     def start(
         self, arguments: Sequence[str], *, cwd: Path, environment: Mapping[str, str], holding: tuple[int, ...] = ()
@@ -160,7 +160,7 @@ class GitDir:
         fine: Container[int] = (0,),
         seconds: float = GIT_SECONDS,
         holding: tuple[int, ...] = (),
-    ) -> GitRan:
+    ) -> GitResult:
         """Run git here; an exit code that the caller did not call fine is a fault."""
         folder = work_tree or self.work_tree
         more = {**self._environment, **(environment or {})}

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from aop.adapters.files.exchange import put_in_place
 from aop.adapters.files.own_folders import flush_folder
-from aop.adapters.git.process.long_lived import Companion
+from aop.adapters.git.process.long_lived import LongLivedGit
 from aop.adapters.git.process.output import bytes_of, object_id
-from aop.adapters.git.process.program import GitDir, GitRan
+from aop.adapters.git.process.program import GitDir, GitResult
 from aop.adapters.git.refs.lock_notes import RefNotes, is_branch_name
 from aop.core import ids
 from aop.core.errors import BranchExists, Fault, InvalidConfiguration
@@ -32,7 +32,7 @@ class Branches:
     def __init__(self, git: GitDir, *, root: Path, common: Path, flush_objects: Callable[[], None]) -> None:
         self._git = git
         self._notes = notes = RefNotes(root=root, common=common)
-        self._writer = Companion(lambda: git.start(*_UPDATE, "--stdin", holding=(notes.descriptor(),)))
+        self._writer = LongLivedGit(lambda: git.start(*_UPDATE, "--stdin", holding=(notes.descriptor(),)))
         self._common = common
         self._flush_objects = flush_objects
 
@@ -95,7 +95,7 @@ class Branches:
             raise Fault(f"The branch `{branch}` cannot be deleted: {self._git.cleaned(ran.err)}")
         return head is None
 
-    def _delete(self, ref: str, *old: str) -> GitRan:
+    def _delete(self, ref: str, *old: str) -> GitResult:
         with self._notes.of(ref):
             holding = (self._notes.descriptor(),)
             return self._git.run("update-ref", "-d", "--", ref, *old, fine=(0, 1, _FAILED), holding=holding)
@@ -136,7 +136,7 @@ class Branches:
                 return False
         return True
 
-    def _set(self, ref: str, *values: str) -> GitRan | None:
+    def _set(self, ref: str, *values: str) -> GitResult | None:
         """Write a ref through the process that stays; where that gives up, return what git says about it alone.
 
         Only for what may be done twice: that process may have ended right after the ref was written.
@@ -150,7 +150,7 @@ class Branches:
             ran = self._run(ref, *values)
         return None if ran.code == 0 else ran
 
-    def _run(self, ref: str, *values: str) -> GitRan:
+    def _run(self, ref: str, *values: str) -> GitResult:
         holding = (self._notes.descriptor(),)
         return self._git.run(*_UPDATE, "--", ref, *values, fine=(0, 1, _FAILED), holding=holding)
 

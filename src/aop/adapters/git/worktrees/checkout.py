@@ -10,14 +10,14 @@ from pathlib import Path
 
 from aop.adapters.files.own_folders import Quarantine, held_folder, remove_files, remove_folder
 from aop.adapters.git.index.format import entry_offsets
-from aop.adapters.git.index.worktree_index import ReadIndex, Shown, WorktreeIndex
+from aop.adapters.git.index.worktree_index import PlainIndex, ShownTree, WorktreeIndex
 from aop.adapters.git.objects.store import Objects
 from aop.adapters.git.objects.trees import Difference, Side, differences
 from aop.adapters.git.process.output import (
     RawChange,
     bytes_of,
     is_plain_path,
-    joined_names,
+    join_names,
     object_id,
     raw_changes,
     text_of,
@@ -179,7 +179,7 @@ class Checkout:
             tracked=lambda: [path for path, _ in entry_offsets(index.content, digest_size=index.digest_size)],
         )
 
-    def _others_in(self, index: ReadIndex) -> set[str] | None:
+    def _others_in(self, index: PlainIndex) -> set[str] | None:
         if index.known.count > _FEW_FILES:
             return None if self._files.drift(self._index.path) else self._files.others(self._index.path)
         return other_files(
@@ -187,7 +187,7 @@ class Checkout:
         )
 
     def _rewrite(
-        self, shown: Shown, changed: Sequence[Difference], tree: TreeId, quarantine: Quarantine, moved: list[str]
+        self, shown: ShownTree, changed: Sequence[Difference], tree: TreeId, quarantine: Quarantine, moved: list[str]
     ) -> None:
         """Write the files that differ and the index; `moved` gets what was moved to quarantine.
 
@@ -238,7 +238,7 @@ class Checkout:
         outdated = sorted({change.path for change in drift} | folders)
         moved = edited + self._files.clear_way(outdated, created, quarantine)
         if outdated:
-            self._files.git("checkout-index", "-f", "-u", "-z", "--stdin", stdin=joined_names(outdated), index=index)
+            self._files.git("checkout-index", "-f", "-u", "-z", "--stdin", stdin=join_names(outdated), index=index)
         return moved
 
     def _private_index(self, private: Path, tree: TreeId) -> tuple[Path, list[RawChange]]:

@@ -48,7 +48,7 @@ class CheckoutFurnisher:
         registration = self._worktrees.registration(folder)
         if registration is None:
             return ()
-        before = placed_paths(registration / PLACED)
+        before = read_placed_paths(registration / PLACED)
         targets = {path: target for path in links if (target := self._target(path)) is not None}
         self._refuse_too_much(copies)
         # First the note, then the files: what a kill leaves half done is known to be AOP's.
@@ -130,14 +130,14 @@ class CheckoutFurnisher:
         return True
 
     def _note(self, registration: Path, paths: frozenset[str]) -> None:
-        if paths == placed_paths(registration / PLACED):
+        if paths == read_placed_paths(registration / PLACED):
             return
         beside = registration / f"{PLACED}.new"
         beside.write_bytes(msgspec.json.encode(sorted(paths)))
         os.replace(beside, registration / PLACED)
 
 
-def placed_paths(note: Path) -> frozenset[str]:
+def read_placed_paths(note: Path) -> frozenset[str]:
     """Return what AOP has placed in a worktree beside its tree."""
     try:
         return msgspec.json.decode(note.read_bytes(), type=frozenset[str])

@@ -19,7 +19,7 @@ from aop.adapters.files.own_folders import (
 )
 from aop.adapters.git.objects.loose import id_of, object_bytes
 from aop.adapters.git.process.output import RawChange, raw_changes, split_names
-from aop.adapters.git.process.program import ANY_CODE, CHECKOUT_SECONDS, GitDir, GitRan
+from aop.adapters.git.process.program import ANY_CODE, CHECKOUT_SECONDS, GitDir, GitResult
 from aop.core.errors import Fault
 from aop.kernel.ports.git import FileMode
 
@@ -41,7 +41,7 @@ class WorktreeFiles:
             raise Fault(f"`git {arguments[0]}` ended with {ran.code}: {self._neutral.cleaned(ran.err)}")
         return ran.out
 
-    def attempt(self, *arguments: str, index: Path, stdin: bytes = b"") -> GitRan:
+    def attempt(self, *arguments: str, index: Path, stdin: bytes = b"") -> GitResult:
         """Run git on the files, whatever comes of it."""
         return self._neutral.run(
             *arguments, stdin=stdin, work_tree=self.folder, index=index, fine=ANY_CODE, seconds=CHECKOUT_SECONDS

@@ -10,7 +10,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from aop.adapters.git.index.format import entry_offsets, is_submodule, object_at, says_of
+from aop.adapters.git.index.format import describes, entry_offsets, is_submodule, object_at
 from aop.adapters.git.objects.loose import id_of, object_bytes
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -65,7 +65,7 @@ class _Look:
     def _is_same(self, path: str, at: int, found: os.stat_result) -> bool:
         if stat.S_ISDIR(found.st_mode):
             return is_submodule(self._index, at)
-        if not says_of(self._index, at, found):
+        if not describes(self._index, at, found):
             return False
         # As young as the index, it may have been changed within the same tick of the clock.
         return found.st_mtime_ns < self._indexed_ns or self._holds(self._folder / path, at, found)

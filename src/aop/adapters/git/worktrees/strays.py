@@ -8,9 +8,9 @@ from pathlib import Path
 from aop.adapters.files.own_folders import held_folder
 from aop.adapters.git.objects.store import Objects
 from aop.adapters.git.objects.trees import side_at
-from aop.adapters.git.process.output import bytes_of, joined_names, split_names
+from aop.adapters.git.process.output import bytes_of, join_names, split_names
 from aop.adapters.git.process.program import GitDir
-from aop.adapters.git.worktrees.extras import placed_paths
+from aop.adapters.git.worktrees.extras import read_placed_paths
 from aop.adapters.git.worktrees.files import WorktreeFiles
 from aop.core.ids import TreeId
 from aop.kernel.ports.git import FileMode
@@ -34,7 +34,7 @@ class Strays:
 
     def among(self, others: set[str], tree: TreeId) -> tuple[str, ...]:
         """Return the strays among what lies beside a tree; a repository is one, and ends with a slash."""
-        placed = placed_paths(self._placed)
+        placed = read_placed_paths(self._placed)
         others = others - placed
         if not others:
             return ()
@@ -51,7 +51,7 @@ class Strays:
         # The one command that takes no literal names: `./` before each keeps it from reading a `:` as more than a name.
         ran = self._neutral.run(
             *("check-ignore", "--no-index", "-z", "--stdin"),
-            stdin=joined_names(f"./{path}" for path in sorted(paths)),
+            stdin=join_names(f"./{path}" for path in sorted(paths)),
             work_tree=rules,
             environment=_WITH_PATTERNS,
             fine=(0, 1),
