@@ -68,7 +68,7 @@ def test_an_answer_that_is_not_of_the_shape_is_refused(subject: str, tmp_path: P
     with playing(subject, tmp_path, Step(calls=((ANSWER, {"total": "5", "word": "five"}),))) as model:
         with pytest.raises(ModelAnswerInvalid) as refused:
             waited(brain_on(model).generate_structured(QUESTION, Sum))
-        assert refused.value.message == "The answer is no `Sum`: Expected `int`, got `str` - at `$.total`."
+        assert refused.value.message == "The answer is not a valid `Sum`: Expected `int`, got `str` - at `$.total`."
 
 
 def test_an_answer_is_asked_for_again_where_repairs_are_allowed(subject: str, tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_tool_that_there_is_not_is_said_to_the_model_and_the_loop_goes_on(subj
         outcome = waited(brain_on(model).run_agentic_loop(MISSION, tools, LoopLimits(), journal.append))
         assert isinstance(outcome, Finished)
         assert tools.executed == []
-        told = "[unknown_tool] There is no tool `rm`. There are: hand_in_result, tide, weather_now."
+        told = "[unknown_tool] There is no tool `rm`. Call one of: hand_in_result, tide, weather_now."
         assert Observed(tool="rm", ok=False, text=told) in journal
 
 

@@ -54,7 +54,7 @@ def test_the_shipped_table_is_readable_and_prices_of_ones_own_come_first() -> No
 def test_a_table_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(InvalidConfiguration) as refused:
         read_prices(text.encode(), "prices.json")
-    assert refused.value.message.startswith("`prices.json` is no table of prices: ")
+    assert refused.value.message.startswith("`prices.json` is not a table of prices: ")
 
 
 def test_unknown_and_anything_is_unknown() -> None:

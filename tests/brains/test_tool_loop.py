@@ -206,7 +206,7 @@ def test_a_result_that_is_not_of_the_shape_is_shown_and_can_be_handed_in_again()
     outcome = looped(model, Desk(), LoopLimits(), journal.append)
     assert isinstance(outcome, Finished)
     told = (
-        "[model_answer_invalid] The answer is no `Sum`: Object missing required field `word`."
+        "[model_answer_invalid] The answer is not a valid `Sum`: Object missing required field `word`."
         " Ask again, or take a model that keeps to schemas."
     )
     assert journal[2] == Observed(tool=FINISH, ok=False, text=told)
@@ -217,7 +217,7 @@ def test_arguments_that_are_no_object_do_not_reach_the_tool() -> None:
     tools, model = Desk(), ScriptedModel([calls(("do", [1])), answers(FIVE)])  # type: ignore[arg-type]  # as models do
     looped(model, tools, LoopLimits(), journal.append)
     assert (tools.executed, journal[2].text.partition(".")[0]) == (
-        0, "[invalid_arguments] The arguments are no JSON object",
+        0, "[invalid_arguments] The arguments are not a JSON object",
     )  # fmt: skip
 
 

@@ -25,7 +25,7 @@ from aop.testing.scripted_model import NAME, ScriptedModel, Step, answers, calls
 from tests.gated.agents import Agent, begun
 from tests.gated.scripted import calls_for
 
-OVER = "Your turn is over: there is one attempt in each."
+OVER = "Your turn is over: each turn has one attempt."
 TOOLS = {"escalate_for_external_help", "get_task", "list_directory", "read_file", "request_scope_reduction"}
 TOOLS |= {"safe_patch", "search_code", "submit_work"}
 

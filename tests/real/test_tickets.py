@@ -119,9 +119,9 @@ def test_doctor_asks_each_system_one_thing_and_names_the_token_that_is_wrong(off
         return [(each["health"], each["found"]) for each in ran.json["checks"] if each["name"] == "outbound"][3:]
 
     assert said() == [
-        ("ok", "jira: its token finds tickets"),
-        ("ok", "confluence: its token reads the page of the standards"),
-        ("ok", "gitlab: its token is that of `bot`"),
+        ("ok", "jira: the token can search tickets"),
+        ("ok", "confluence: the token can read the architecture page"),
+        ("ok", "gitlab: the token belongs to `bot`"),
     ]
     office.rest.troubles = [Trouble("/gitlab", 401, times=9), Trouble("/jira", 401, times=9)]
     assert [(health, found.partition(":")[0]) for health, found in said()] == [

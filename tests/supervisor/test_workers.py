@@ -76,14 +76,14 @@ def asked(role: Role) -> WorkerInput:
 def test_a_recording_gives_its_turns_in_their_order_and_then_says_that_it_is_over() -> None:
     worker = ReplayWorker(read_transcript(b'{"role": "builder", "output": {"type": "NOTE", "note": "Hello."}}\n'))
     assert worker.turn(asked(Role.BUILDER)) == Note(note="Hello.")
-    with pytest.raises(Exception, match="ends after 1 turns, and the builder of `one` is asked for one more") as over:
+    with pytest.raises(Exception, match="ends after 1 turn, but the builder of `one` needs another one") as over:
         worker.turn(asked(Role.BUILDER))
     assert getattr(over.value, "code", None) == "replay_diverged"
 
 
 def test_a_recording_does_not_speak_for_another_role() -> None:
     worker = ReplayWorker([RecordedTurn(role=Role.PLANNER, output=PlanSubmission(plan={}))])
-    with pytest.raises(Exception, match="Turn 1 of the recording is the planner's, and the builder is asked"):
+    with pytest.raises(Exception, match="Turn 1 of the recording is for the planner, not for the builder"):
         worker.turn(asked(Role.BUILDER))
 
 

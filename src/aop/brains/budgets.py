@@ -1,4 +1,4 @@
-"""How far asking may go, and how far it went."""
+"""Budgets of model calls and loops: limits and usage."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from aop.brains.conversation import NO_TOKENS, Thinking, TokenCounts
 
 
 class Limit(StrEnum):
-    """What can run out."""
+    """A limit that can be reached."""
 
     ITERATIONS = "iterations"
     TIME = "time"
@@ -20,7 +20,7 @@ class Limit(StrEnum):
 
 
 class CallLimits(Struct, frozen=True, kw_only=True):
-    """What one call of a model may take."""
+    """The limits of one model call."""
 
     max_output_tokens: int = 16_384
     timeout_seconds: float = 120.0
@@ -28,7 +28,7 @@ class CallLimits(Struct, frozen=True, kw_only=True):
 
 
 class LoopLimits(Struct, frozen=True, kw_only=True):
-    """What one loop may use; None is no limit."""
+    """The limits of one loop; None is no limit."""
 
     max_iterations: int = 20
     max_seconds: float = 600.0
@@ -36,11 +36,11 @@ class LoopLimits(Struct, frozen=True, kw_only=True):
     max_cost_usd: float | None = None
     max_calls_in_reply: int = 16
     max_observation_chars: int = 25_000
-    """What a model is shown of one tool's answer."""
+    """The part of a tool's answer that the model is shown."""
 
 
 class Spent(Struct, frozen=True, kw_only=True):
-    """What one loop has used."""
+    """The usage of one loop."""
 
     iterations: int = 0
     seconds: float = 0.0
@@ -49,19 +49,19 @@ class Spent(Struct, frozen=True, kw_only=True):
     """None: at least one reply had no known price."""
 
     def with_reply(self, usage: TokenCounts, cost_usd: float | None) -> Spent:
-        """Return what is spent after one more reply."""
+        """Return the usage after one more reply."""
         cost = None if self.cost_usd is None or cost_usd is None else round(self.cost_usd + cost_usd, 9)
         return msgspec.structs.replace(
             self, iterations=self.iterations + 1, usage=self.usage.plus(usage), cost_usd=cost
         )
 
     def at(self, seconds: float) -> Spent:
-        """Return the same, so many seconds after the beginning."""
+        """Return the same usage at another time."""
         return msgspec.structs.replace(self, seconds=seconds)
 
 
 def limit_reached(limits: LoopLimits, spent: Spent) -> Limit | None:
-    """Return the limit that forbids another reply; what cannot be counted counts as used up."""
+    """Return the limit that is reached, if any; unknown usage counts as reaching it."""
     if spent.iterations >= limits.max_iterations:
         return Limit.ITERATIONS
     if spent.seconds >= limits.max_seconds:
@@ -74,7 +74,7 @@ def limit_reached(limits: LoopLimits, spent: Spent) -> Limit | None:
 
 
 def next_call_limits(limits: LoopLimits, spent: Spent, usual: CallLimits) -> CallLimits:
-    """Return what the next reply may take: as much as usual, or what is left."""
+    """Return the limits of the next call: the usual ones, or what is left."""
     tokens = usual.max_output_tokens
     if limits.max_tokens is not None:
         tokens = min(tokens, tokens_left(limits.max_tokens, spent))
@@ -83,6 +83,6 @@ def next_call_limits(limits: LoopLimits, spent: Spent, usual: CallLimits) -> Cal
 
 
 def tokens_left(max_tokens: int, spent: Spent) -> int:
-    """Return what is left of a number of tokens: nothing, where they were not reported."""
+    """Return the tokens that are left; none if the usage was not reported."""
     used = spent.usage.total_tokens
     return 0 if used is None else max(0, max_tokens - used)

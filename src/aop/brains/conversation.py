@@ -1,4 +1,4 @@
-"""What goes to a model and what comes back, whichever model it is."""
+"""Conversation with a model: requests and replies, for every provider."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ Thinking: TypeAlias = Literal["off", "low", "medium", "high"]
 
 
 class TokenCounts(Struct, frozen=True, kw_only=True):
-    """Tokens as the provider reports them; what it does not report is None, not zero."""
+    """Tokens that the provider reports; None is not reported."""
 
     input_tokens: int | None = None
-    """All that was read, cached or not."""
+    """All input tokens, cached or not."""
     output_tokens: int | None = None
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
 
     @property
     def total_tokens(self) -> int | None:
-        """Return what was read and written, if both are known."""
+        """Return the sum of input and output, if both are known."""
         return _sum(self.input_tokens, self.output_tokens)
 
     def plus(self, other: TokenCounts) -> TokenCounts:
-        """Return the tokens of both; unknown and anything is unknown."""
+        """Return the sum; unknown plus anything is unknown."""
         return TokenCounts(
             input_tokens=_sum(self.input_tokens, other.input_tokens),
             output_tokens=_sum(self.output_tokens, other.output_tokens),
@@ -38,7 +38,7 @@ NO_TOKENS = TokenCounts(input_tokens=0, output_tokens=0)
 
 
 class Offer(Struct, frozen=True, kw_only=True):
-    """A tool as a model sees it: calling it is all that a model can do."""
+    """A tool that a model may call."""
 
     name: str
     description: str
@@ -47,7 +47,7 @@ class Offer(Struct, frozen=True, kw_only=True):
 
 
 class ToolCall(Struct, frozen=True, kw_only=True):
-    """A tool that the model wants to be called, with the arguments as it wrote them."""
+    """A call that the model requests, with the arguments as it wrote them."""
 
     call_id: str
     name: str
@@ -62,13 +62,13 @@ class PassedOver(Struct, frozen=True, kw_only=True):
 
 
 class UserText(Struct, frozen=True, kw_only=True, tag="said"):
-    """What we tell the model."""
+    """Text for the model."""
 
     text: str
 
 
 class Observation(Struct, frozen=True, kw_only=True, tag="observed"):
-    """What a tool answered to a call of the model."""
+    """The result of a tool call."""
 
     call_id: str
     name: str
@@ -77,17 +77,17 @@ class Observation(Struct, frozen=True, kw_only=True, tag="observed"):
 
 
 class Reply(Struct, frozen=True, kw_only=True, tag="replied"):
-    """What a model said: text, calls, or both."""
+    """The reply of a model: text, calls, or both."""
 
     model: str
     """The model that was asked, as `provider:model`."""
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
     cut_off: bool = False
-    """Whether it reached its token limit before it was complete; what it says is not to be used then."""
+    """Whether it reached its token limit; it must not be used then."""
     usage: TokenCounts = TokenCounts()
     kept: str = ""
-    """What the adapter wants to see again with the next request (signatures of thoughts); nobody else reads it."""
+    """The adapter's data for the next request, such as signatures of thoughts; opaque to others."""
     passed_over: tuple[PassedOver, ...] = ()
 
 
@@ -101,15 +101,15 @@ class Request(Struct, frozen=True, kw_only=True):
     turns: tuple[Turn, ...]
     tools: tuple[Offer, ...] = ()
     answer: Offer | None = None
-    """The tool whose arguments are the answer; where there are no other tools, it is the only way to reply."""
+    """The tool whose arguments are the answer; without other tools it is the only way to reply."""
     text_allowed: bool = False
-    """Whether a reply without any call will do."""
+    """Whether a reply without a call is allowed."""
     max_output_tokens: int
     timeout_seconds: float
     thinking: Thinking | None = None
-    """How hard to think before replying; None is the model's own default, and so it is where it has no choice."""
+    """The reasoning effort; None is the model's default."""
     fence: str = ""
-    """What fences the data in this conversation, so that a recording can tell it from what was said."""
+    """The fence of the data in this conversation, which recordings leave out."""
 
 
 class Model(Protocol):

@@ -1,4 +1,4 @@
-"""Several models as one: the first that can be reached answers, and who was passed over is said."""
+"""Fallback: several models as one; the first reachable one answers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from aop.brains.conversation import Model, PassedOver, Reply, Request
 from aop.core.errors import Fault, ModelRateLimited, ModelUnavailable, ModelUnreachable, Refusal
 
 PASSED_OVER = (ModelUnreachable, ModelRateLimited, ModelUnavailable)
-"""What says nothing about the request: the next model may do it. A bad answer, or a rejected request, stays one."""
+"""Failures of the endpoint, not of the request: the next model is asked."""
 
 
 class FallbackModel:
@@ -18,7 +18,7 @@ class FallbackModel:
 
     def __init__(self, models: Sequence[Model]) -> None:
         if not models:
-            raise Fault("A list of models that is asked holds at least one.")
+            raise Fault("A fallback needs at least one model.")
         self._models = tuple(models)
 
     @property
@@ -27,7 +27,7 @@ class FallbackModel:
         return tuple(name for model in self._models for name in model.names)
 
     async def reply(self, request: Request) -> Reply:
-        """Answer with the first model that can be reached.
+        """Return the reply of the first reachable model.
 
         Raises: the refusal of the last one, with those before it in `passed_over`.
         """

@@ -1,4 +1,4 @@
-"""The brain that stands on a model: validates every answer, counts what it takes, and keeps secrets out of prompts."""
+"""Model brain: validated answers, counted usage, and prompts without secrets."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ModelBrain:
         self._limits = limits
 
     async def generate_structured(self, prompt: Prompt, shape: type[T], *, repairs: int = 0) -> Answer[T]:
-        """Ask, and return what is valid; see the port."""
+        """Return a valid answer; see the port."""
         began, spent, request = self._clock.boot_seconds(), Spent(), self._request(prompt, shape)
         while True:
             reply = await self._model.reply(request)
@@ -55,7 +55,7 @@ class ModelBrain:
     async def run_agentic_loop(
         self, mission: Mission[T], tools: Tools, limits: LoopLimits, journal: Journal, *, once: Once = run_now
     ) -> Outcome[T]:
-        """Let a model work with tools; see the port."""
+        """Run a loop with tools; see the port."""
         loop = ToolLoop(
             model=self._model,
             prices=self._prices,
@@ -97,13 +97,13 @@ def _only_answer(reply: Reply, request: Request) -> ToolCall:
     if len(reply.calls) == 1 and reply.calls[0].name == ANSWER:
         return reply.calls[0]
     what = f"{len(reply.calls)} calls" if reply.calls else "text" if reply.text else "nothing"
-    raise ModelAnswerInvalid(f"`{reply.model}` replied with {what} in place of one answer.")
+    raise ModelAnswerInvalid(f"`{reply.model}` replied with {what} instead of one answer.")
 
 
 def _repair_request(request: Request, reply: Reply, invalid: ModelAnswerInvalid) -> Request:
-    """Return the request that goes on from an invalid answer; each call that was made must be answered."""
-    why = f"{invalid.message} Give the answer again, and keep to the schema."
-    told = tuple(Observation(call_id=call.call_id, name=call.name, text=why, ok=False) for call in reply.calls)
-    # An empty reply cannot be shown to a model again.
-    heard = (reply,) if reply.calls or reply.text else ()
-    return msgspec.structs.replace(request, turns=(*request.turns, *heard, *(told or (UserText(text=why),))))
+    """Return the request that asks again after an invalid answer; each call needs a result."""
+    why = f"{invalid.message} Give the answer again, following the schema."
+    results = tuple(Observation(call_id=call.call_id, name=call.name, text=why, ok=False) for call in reply.calls)
+    # Providers reject an empty reply in the history.
+    replied = (reply,) if reply.calls or reply.text else ()
+    return msgspec.structs.replace(request, turns=(*request.turns, *replied, *(results or (UserText(text=why),))))

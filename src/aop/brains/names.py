@@ -1,4 +1,4 @@
-"""Names of models, `provider:model`, and the lists of them that settings hold."""
+"""Names of models, `provider:model`, and lists of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,199}")
 
 
 class ModelName(Struct, frozen=True):
-    """Which model of which provider."""
+    """A model of a provider."""
 
     provider: str
     model: str
@@ -25,14 +25,14 @@ class ModelName(Struct, frozen=True):
 
 
 def model_name(text: str) -> ModelName:
-    """Read one name.
+    """Parse one name.
 
     Raises: ModelNotConfigured.
     """
     provider, colon, model = text.strip().partition(":")
     if not colon or provider not in PROVIDERS or not _MODEL.fullmatch(model):
         raise ModelNotConfigured(
-            f"`{text.strip()[:80]}` names no model.",
+            f"`{text.strip()[:80]}` is not a model name.",
             hint=f"Write `provider:model`; the provider is one of: {', '.join(PROVIDERS)}.",
             model=text.strip()[:80],
         )
@@ -40,7 +40,7 @@ def model_name(text: str) -> ModelName:
 
 
 def model_priority(text: str) -> tuple[ModelName, ...]:
-    """Read an ordered list of names: a JSON array, or names with commas between them.
+    """Parse an ordered list of names: a JSON array, or names separated by commas.
 
     Raises: ModelNotConfigured.
     """
@@ -55,7 +55,7 @@ def _texts(text: str) -> list[str]:
     try:
         value = parse_json(text)
     except MalformedText as problem:
-        raise ModelNotConfigured(f"The list of models is no JSON array of names: {problem}.") from problem
+        raise ModelNotConfigured(f"The list of models is not a JSON array of names: {problem}.") from problem
     if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-        raise ModelNotConfigured("The list of models is no JSON array of names.")
+        raise ModelNotConfigured("The list of models is not a JSON array of names.")
     return [str(name) for name in value]

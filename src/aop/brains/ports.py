@@ -1,4 +1,4 @@
-"""Asking a model, as the products see it: one structured answer, or a loop in which Python carries out the calls."""
+"""Brain port: one structured answer, or a loop with tools."""
 
 from __future__ import annotations
 
@@ -16,44 +16,41 @@ T = TypeVar("T", bound=Struct)
 
 
 class Answer(Struct, Generic[T], frozen=True, kw_only=True):
-    """A valid answer, and what it took."""
+    """A valid answer and its usage."""
 
     value: T
     model: str
     usage: TokenCounts
     cost_usd: float | None
-    """None: the model has no known price, or did not report its tokens."""
+    """None: the price or the tokens are unknown."""
     seconds: float
     calls: int = 1
-    """How often a model was asked; more than once only where repairs were allowed."""
+    """The number of requests; more than one only if repairs are allowed."""
     passed_over: tuple[PassedOver, ...] = ()
 
 
 class Mission(Struct, Generic[T], frozen=True, kw_only=True):
-    """What a loop is for, and how the model says that it is done."""
+    """The task of a loop and the shape of its result."""
 
     prompt: Prompt
     result: type[T]
-    """What the model hands in; handing it in ends the loop."""
+    """The shape of the result; handing it in ends the loop."""
     text_allowed: bool = False
-    """Whether a reply without any call ends the loop too; otherwise the model is made, or told, to call something."""
+    """Whether a reply without a call ends the loop too; otherwise the model is asked to call a tool."""
 
 
 class Tools(Protocol):
-    """The tools that a model may call in a loop, and the one place where they are called."""
+    """The tools that a model may call in a loop."""
 
     @property
     def offers(self) -> Sequence[Offer]:
         """Return the tools that the model is shown."""
 
     async def execute(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """Call a tool that was offered, and return what it answers.
+        """Call an offered tool, and return its answer.
 
         Raises: Refusal, which the model is shown; anything else ends the loop.
         """
-
-
-# --- how a loop ends -----------------------------------------------------------------------------
 
 
 class Finished(Struct, Generic[T], frozen=True, kw_only=True, tag="finished"):
@@ -64,29 +61,27 @@ class Finished(Struct, Generic[T], frozen=True, kw_only=True, tag="finished"):
 
 
 class Talked(Struct, frozen=True, kw_only=True, tag="talked"):
-    """The model called nothing, although it was told to unless text was allowed; the text may be empty."""
+    """The model replied with text, possibly empty, and called no tool."""
 
     text: str
     spent: Spent
 
 
 class LimitReached(Struct, frozen=True, kw_only=True, tag="limit_reached"):
-    """Something ran out before there was a result."""
+    """A limit was reached before there was a result."""
 
     limit: Limit
     spent: Spent
 
 
 class ModelFailed(Struct, frozen=True, kw_only=True, tag="model_failed"):
-    """No model answered any more; the error is a refusal's."""
+    """The model failed; `error` is the refusal."""
 
     error: Mapping[str, Any]
     spent: Spent
 
 
 Outcome: TypeAlias = Finished[T] | Talked | LimitReached | ModelFailed
-
-# --- what a journal is told ----------------------------------------------------------------------
 
 
 class Replied(Struct, frozen=True, kw_only=True, tag="replied"):
@@ -107,7 +102,7 @@ class Called(Struct, frozen=True, kw_only=True, tag="called"):
 
 
 class Observed(Struct, frozen=True, kw_only=True, tag="observed"):
-    """The model is shown what came of a call."""
+    """The model is shown the result of a call."""
 
     tool: str
     ok: bool
@@ -115,26 +110,26 @@ class Observed(Struct, frozen=True, kw_only=True, tag="observed"):
 
 
 Journal: TypeAlias = Callable[[Replied | Called | Observed], None]
-"""Told of each event as it happens, without secrets."""
+"""Receives each event as it happens, without secrets."""
 
 Once: TypeAlias = Callable[[str, Callable[[], Awaitable[Json]]], Awaitable[Json]]
-"""Does what is named and returns what came of it; what was done before under that name is returned, and not done again.
+"""Runs a named step once and returns its result; a step that was already done is not repeated.
 
-A loop asks for `reply_1`, `call_1_1`, `call_1_2`, `reply_2` ..., and takes all that it knows from there: one that was
-interrupted is taken up where it was, with what it had used by then.
+A loop runs the steps `reply_1`, `call_1_1`, `call_1_2`, `reply_2` ...: after an interruption it continues where it was,
+with the usage of that time.
 """
 
 
 async def run_now(_name: str, do: Callable[[], Awaitable[Json]]) -> Json:
-    """Do it: for a loop that nobody takes up again."""
+    """Run the step: for a loop that is never resumed."""
     return await do()
 
 
 class Brain(Protocol):
-    """Something that can be asked."""
+    """Answers questions and runs loops."""
 
     async def generate_structured(self, prompt: Prompt, shape: type[T], *, repairs: int = 0) -> Answer[T]:
-        """Ask once and return a valid answer; an invalid one is asked for again as often as `repairs` allows.
+        """Ask, and return a valid answer; an invalid one is asked for again up to `repairs` times.
 
         Raises: ModelAnswerInvalid, or another refusal of asking a model.
         """
@@ -144,5 +139,5 @@ class Brain(Protocol):
     ) -> Outcome[T]:
         """Let a model work with tools until it hands in a result or a limit is reached.
 
-        Raises: ModelPriceUnknown, before anything is asked, if there is a cost limit that could not be kept.
+        Raises: ModelPriceUnknown, before the first request, if a cost limit cannot be enforced.
         """

@@ -1,4 +1,4 @@
-"""What tokens cost. A model without a price has an unknown cost, never none."""
+"""Prices of tokens; a model without a price has an unknown cost, never zero."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Price(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     input: float
     output: float
     cache_read: float | None = None
-    """None: as dear as other input."""
+    """None: the price of other input."""
     cache_write: float | None = None
     above: int | None = None
-    """More input than this, and all tokens of the request cost what `long` says."""
+    """Above this number of input tokens, all tokens of the request have the price `long`."""
     long: Price | None = None
 
     def cost(self, usage: TokenCounts) -> float | None:
-        """Return what one request of this usage costs, if it is known."""
+        """Return the cost of one request, if its usage is known."""
         if usage.input_tokens is None or usage.output_tokens is None:
             return None
         if self.long is not None and self.above is not None and usage.input_tokens > self.above:
@@ -41,7 +41,7 @@ class Price(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Prices:
-    """The prices of models by `provider:model`; a dated version of a model costs what the model costs."""
+    """The prices of models by `provider:model`; a dated version has the price of its model."""
 
     def __init__(self, table: Mapping[str, Price]) -> None:
         self._table = dict(table)
@@ -54,17 +54,17 @@ class Prices:
         return self._table.get(dated[1]) if dated else None
 
     def cost(self, model: str, usage: TokenCounts) -> float | None:
-        """Return what a usage of a model costs in US dollars; None if that is not known."""
+        """Return the cost of a usage in US dollars; None if it is unknown."""
         price = self.of(model)
         return None if price is None else price.cost(usage)
 
     def overlaid_by(self, own: Prices) -> Prices:
-        """Return these prices, with others laid over them."""
+        """Return these prices, replaced by others where those exist."""
         return Prices({**self._table, **own._table})
 
 
 def read_prices(data: bytes, source: str) -> Prices:
-    """Read a table of prices: a JSON object of `provider:model` and its price.
+    """Parse a table of prices: a JSON object of `provider:model` and its price.
 
     Raises: InvalidConfiguration.
     """
@@ -72,6 +72,6 @@ def read_prices(data: bytes, source: str) -> Prices:
         return Prices(msgspec.json.decode(data, type=dict[str, Price]))
     except msgspec.DecodeError as problem:
         raise InvalidConfiguration(
-            f"`{source}` is no table of prices: {problem}.",
+            f"`{source}` is not a table of prices: {problem}.",
             hint='Write `{"provider:model": {"input": 1.0, "output": 2.0}}`, in US dollars for a million tokens.',
         ) from problem

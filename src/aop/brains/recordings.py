@@ -1,4 +1,4 @@
-"""Exchanges with a model as they are kept: without secrets, and found again by what was asked."""
+"""Recordings of model exchanges: without secrets, keyed by request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from aop.core.redaction.redactor import masked
 from aop.core.text.json import canonical_json
 
 NOT_ASKED = ("timeout_seconds", "max_output_tokens", "fence")
-"""What differs from one run to the next although the same is asked."""
+"""Fields that differ between runs although the request is the same."""
 
 
 class Exchange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -28,7 +28,7 @@ class Exchange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def exchange(request: Request, reply: Reply, redact: Callable[[str], str]) -> Exchange:
-    """Return what is kept of an exchange."""
+    """Return an exchange as it is stored."""
     kept: Json = masked(msgspec.to_builtins(msgspec.structs.replace(reply, kept="")), redact)
     return Exchange(
         key=request_key(request, redact),
@@ -38,7 +38,7 @@ def exchange(request: Request, reply: Reply, redact: Callable[[str], str]) -> Ex
 
 
 def request_key(request: Request, redact: Callable[[str], str]) -> str:
-    """Return what the same question always has, and no other."""
+    """Return the key of a request, equal for equal requests."""
     return sha256(canonical_json(_comparable(request, redact))).hexdigest()
 
 

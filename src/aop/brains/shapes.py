@@ -1,4 +1,4 @@
-"""The shape of an answer: the JSON Schema that a model is shown, and the strict reading of what it wrote."""
+"""Shapes of answers: the JSON Schema for a model, and strict parsing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T", bound=Struct)
 
 
 def schema_of(shape: type[Struct]) -> dict[str, Any]:
-    """Return the JSON Schema of a struct, as the schema of an object: providers take no reference at the top."""
+    """Return the JSON Schema of a struct without a reference at the top, which providers reject."""
     (top,), parts = msgspec.json.schema_components([shape], ref_template="#/$defs/{name}")
     name = top["$ref"].rpartition("/")[2]
     schema = dict(parts[name])
@@ -25,7 +25,7 @@ def schema_of(shape: type[Struct]) -> dict[str, Any]:
 
 
 def read_as(shape: type[T], text: str) -> T:
-    """Return what a model wrote, if it is of the shape to the last field.
+    """Parse a model's answer strictly.
 
     Raises: ModelAnswerInvalid.
     """
@@ -35,7 +35,7 @@ def read_as(shape: type[T], text: str) -> T:
         why = problem.reason
     except msgspec.ValidationError as problem:
         why = str(problem)[:500]
-    raise ModelAnswerInvalid(f"The answer is no `{shape.__name__}`: {why}.")
+    raise ModelAnswerInvalid(f"The answer is not a valid `{shape.__name__}`: {why}.")
 
 
 def _names_used(node: Any, parts: dict[str, Any], found: set[str]) -> set[str]:

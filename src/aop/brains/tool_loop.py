@@ -1,4 +1,4 @@
-"""A model at work with tools: it asks for calls, Python carries them out, and Python says when it is over."""
+"""Tool loop: a model requests calls, AOP executes them until a result or a limit."""
 
 from __future__ import annotations
 
@@ -47,20 +47,20 @@ from aop.core.text.json import MalformedText, parse_json
 R = TypeVar("R")
 
 FINISH = "hand_in_result"
-NUDGE = UserText(text=f"Nothing was called. Call a tool, or hand in the result with `{FINISH}`.")
-"""Not every model can be forced to call something: one that only talks is told so, once."""
+NUDGE = UserText(text=f"You called no tool. Call a tool, or hand in the result with `{FINISH}`.")
+"""Not every model can be forced to call a tool: one that replies with text is reminded once."""
 SHORTEST_WAIT_SECONDS = 0.001
 
 
 class _Toolbox(Generic[T]):
-    """The tools of one mission under names that every provider takes, and the one that ends it."""
+    """The tools of one mission, under names that every provider accepts, and the tool that ends it."""
 
     def __init__(self, mission: Mission[T], tools: Tools) -> None:
         self.mission = mission
         self.tools = tools
         self.real_names = {offer.name.replace(".", "_"): offer.name for offer in tools.offers}
         if len(self.real_names) != len(tools.offers) or FINISH in self.real_names:
-            raise Fault("Two tools have the same name, once `.` is `_`.")
+            raise Fault("Two tools have the same name after `.` is replaced by `_`.")
         self.offers = tuple(
             Offer(name=alias, description=offer.description, schema=offer.schema)
             for alias, offer in zip(self.real_names, tools.offers, strict=True)
@@ -70,27 +70,27 @@ class _Toolbox(Generic[T]):
         )
 
     def name_of(self, call: ToolCall) -> str:
-        """Return the tool that a call is for; what is no tool stands there as the model wrote it, cut short."""
+        """Return the tool of a call; an unknown name is returned as the model wrote it, shortened."""
         return self.real_names.get(call.name, call.name[:80])
 
 
 class _TimeUp(Exception):
-    """A model or a tool did not answer before the time of the loop was used up."""
+    """The time of the loop ran out while a model or a tool was working."""
 
 
 class _Stopwatch:
-    """The time that a loop has taken, over all the processes that worked on it."""
+    """The time that a loop has taken, across restarts."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._began = clock.boot_seconds()
 
     def seconds(self) -> float:
-        """Return how long it has taken by now."""
+        """Return the seconds so far."""
         return round(self._clock.boot_seconds() - self._began, 3)
 
     def resume_at(self, seconds: float) -> None:
-        """Go on from the time that was recorded."""
+        """Continue from a recorded time."""
         self._began = self._clock.boot_seconds() - seconds
 
 
@@ -103,18 +103,18 @@ class _ModelAnswer(Struct, frozen=True, kw_only=True):
 
 
 class _CallResult(Struct, frozen=True, kw_only=True):
-    """What came of a call."""
+    """The result of a tool call."""
 
     tool: str
     arguments: str
     ok: bool | None = None
-    """None: the time was up before it answered."""
+    """None: the time ran out before it answered."""
     text: str = ""
     seconds: float
 
 
 class ToolLoop(Struct, frozen=True, kw_only=True):
-    """What a loop works with."""
+    """The parts and limits of a loop."""
 
     model: Model
     prices: Prices
@@ -126,7 +126,7 @@ class ToolLoop(Struct, frozen=True, kw_only=True):
     once: Once = run_now
 
     async def run(self, mission: Mission[T], tools: Tools) -> Outcome[T]:
-        """Ask, call, show, until there is a result or something runs out."""
+        """Ask the model and execute its calls until there is a result or a limit is reached."""
         self._refuse_unknown_prices()
         toolbox, watch, spent = _Toolbox(mission, tools), _Stopwatch(self.clock), Spent()
         turns: list[Turn] = [UserText(text=self.redact.mask_secrets(mission.prompt.text))]
@@ -166,7 +166,7 @@ class ToolLoop(Struct, frozen=True, kw_only=True):
         return answer
 
     def _end_of_cut_reply(self, reply: Reply, allowed: CallLimits, spent: Spent) -> LimitReached | ModelFailed:
-        """Return what a reply that was cut off means: the tokens of the loop ran out, or it was simply too long."""
+        """Return the outcome of a reply that was cut off: the loop's tokens ran out, or the reply was too long."""
         if allowed.max_output_tokens < self.call_limits.max_output_tokens:
             return LimitReached(limit=Limit.TOKENS, spent=spent)
         return ModelFailed(error=cut_off_refusal(reply.model, allowed.max_output_tokens).as_error(), spent=spent)
@@ -174,7 +174,7 @@ class ToolLoop(Struct, frozen=True, kw_only=True):
     async def _carry_out_calls(
         self, toolbox: _Toolbox[T], reply: Reply, watch: _Stopwatch, turn: int
     ) -> tuple[T | None, Sequence[Turn]]:
-        """Carry out the calls of a reply in their order, and return what is shown; the first valid result ends it."""
+        """Execute the calls of a reply in order; return the first valid result, or the observations."""
         shown: list[Turn] = []
         for at, call in enumerate(reply.calls):
             self.journal(Called(tool=toolbox.name_of(call), arguments=self.redact(call.arguments)))
@@ -211,17 +211,17 @@ class ToolLoop(Struct, frozen=True, kw_only=True):
         return done
 
     async def _execute(self, toolbox: _Toolbox[T], call: ToolCall, watch: _Stopwatch, before: int) -> str:
-        """Call a tool; what the model cannot have is refused, which it is told."""
+        """Call a tool; the model is shown a refusal."""
         if before >= self.limits.max_calls_in_reply:
-            raise Refusal(f"Only {before} calls of one reply are carried out.", hint="Call fewer tools at once.")
+            raise Refusal(f"Only {before} calls of one reply are executed.", hint="Call fewer tools in one reply.")
         name = toolbox.real_names.get(call.name)
         if name is None:
             known = ", ".join(sorted([*toolbox.real_names, FINISH]))
-            raise UnknownTool(f"There is no tool `{call.name[:80]}`.", hint=f"There are: {known}.")
+            raise UnknownTool(f"There is no tool `{call.name[:80]}`.", hint=f"Call one of: {known}.")
         return await self._within_time(toolbox.tools.execute(name, _arguments(call)), watch)
 
     async def _within_time(self, doing: Awaitable[R], watch: _Stopwatch) -> R:
-        """Wait for a model or a tool, but not longer than the loop may take."""
+        """Wait for a model or a tool, within the time of the loop."""
         deadline = asyncio.timeout(max(self._seconds_left(watch), SHORTEST_WAIT_SECONDS))
         try:
             async with deadline:
@@ -231,7 +231,7 @@ class ToolLoop(Struct, frozen=True, kw_only=True):
                 raise _TimeUp from error
             raise
         except ModelTimeout as error:
-            # A model is given no longer than the loop has, so it may be the first to notice.
+            # The model's timeout is at most the loop's, so it may expire first.
             if self._seconds_left(watch) <= 0:
                 raise _TimeUp from error
             raise
@@ -240,7 +240,7 @@ class ToolLoop(Struct, frozen=True, kw_only=True):
         return self.limits.max_seconds - watch.seconds()
 
     def _observation(self, toolbox: _Toolbox[T], call: ToolCall, answer: _CallResult) -> Observation:
-        """Tell the journal, and return what the model sees: data, like everything that a tool answers."""
+        """Note a call's result in the journal, and return it as fenced data for the model."""
         self.journal(Observed(tool=answer.tool, ok=bool(answer.ok), text=self.redact(answer.text)))
         data = Data(
             source=f"tool {answer.tool}",
@@ -284,12 +284,12 @@ class ToolLoop(Struct, frozen=True, kw_only=True):
         unknown = [name for name in self.model.names if self.prices.of(name) is None]
         if self.limits.max_cost_usd is not None and unknown:
             raise ModelPriceUnknown(
-                f"Nobody knows what `{unknown[0]}` costs, so a cost limit cannot be kept.", models=unknown
+                f"The price of `{unknown[0]}` is unknown, so a cost limit cannot be enforced.", models=unknown
             )
 
 
 def cut_off_refusal(model: str, max_output_tokens: int) -> ModelReplyCutOff:
-    """Return what a reply is refused with that reached its token limit."""
+    """Return the refusal of a reply that reached its token limit."""
     return ModelReplyCutOff(f"The reply of `{model}` was cut off at {max_output_tokens} tokens.", model=model)
 
 
@@ -309,11 +309,11 @@ def _ends_by_talking(mission: Mission[T], reply: Reply, turns: Sequence[Turn]) -
 
 
 def _arguments(call: ToolCall) -> Mapping[str, Any]:
-    hint = "Call the tool again with arguments of its schema."
+    hint = "Call the tool again with arguments that match its schema."
     try:
         value = parse_json(call.arguments or "{}")
     except MalformedText as problem:
-        raise InvalidArguments(f"The arguments cannot be read: {problem.reason}.", hint=hint) from problem
+        raise InvalidArguments(f"The arguments are not valid JSON: {problem.reason}.", hint=hint) from problem
     if not isinstance(value, Mapping):
-        raise InvalidArguments("The arguments are no JSON object.", hint=hint)
+        raise InvalidArguments("The arguments are not a JSON object.", hint=hint)
     return value

@@ -1,4 +1,4 @@
-"""Asks a brain for the report on a change: one question, one structured answer."""
+"""Review question: asks a brain for the report on a change."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ TASK = "Review this pull request. Answer once, with the report."
 
 
 def review_question(wanted: ReviewWanted, fence: str) -> Prompt:
-    """Put the question together; everything that others wrote stands in it as data."""
+    """Return the prompt; all texts of others are data in it."""
     data = [
         Data(source="the title of the pull request", text=wanted.title),
         Data(source="what it is for", text=wanted.description),
         Data(source="its plan", text=wanted.plan, max_chars=len(wanted.plan)),
-        # Whoever asks has looked at the size: a change that is shown in part is not reviewed.
+        # Not cut: the caller has checked the size, and a partial diff must not be reviewed.
         Data(source="its diff", text=wanted.diff, max_chars=len(wanted.diff)),
     ]
     return build_prompt(wanted.persona, TASK, data, fence)
 
 
 async def ask_for_report(brain: Brain, wanted: ReviewWanted, fence: str) -> Answer[CodeReviewReport]:
-    """Return what the brain makes of a change; one answer that is no report is asked for again.
+    """Return the brain's report; an invalid answer is asked for once more.
 
     Raises: ModelAnswerInvalid, or another refusal of asking a model.
     """

@@ -1,4 +1,4 @@
-"""The one report of a code review, and what of it may be believed (C-12)."""
+"""Report of a code review, and the checks of its findings (C-12)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_FINDINGS = 500
 
 
 class ReviewVerdict(StrEnum):
-    """What the reviewer makes of the whole change."""
+    """The reviewer's verdict on the whole change."""
 
     APPROVE = "APPROVE"
     COMMENT = "COMMENT"
@@ -21,7 +21,7 @@ class ReviewVerdict(StrEnum):
 
 
 class Severity(StrEnum):
-    """How much a finding matters, the worst first."""
+    """The severity of a finding, the worst first."""
 
     CRITICAL = "CRITICAL"
     MAJOR = "MAJOR"
@@ -30,13 +30,13 @@ class Severity(StrEnum):
     INFO = "INFO"
 
     def is_at_least(self, other: Severity) -> bool:
-        """Tell whether a finding of this severity matters as much as one of the other."""
+        """Tell whether this severity is as bad as another, or worse."""
         order = list(Severity)
         return order.index(self) <= order.index(other)
 
 
 class Category(StrEnum):
-    """What a finding is about."""
+    """The topic of a finding."""
 
     CORRECTNESS = "Correctness"
     PLAN_ALIGNMENT = "PlanAlignmentViolation"
@@ -55,11 +55,11 @@ Words = Annotated[str, Meta(min_length=1, max_length=4_000)]
 
 
 class Finding(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One thing that the reviewer found."""
+    """One finding of the reviewer."""
 
     file_path: Annotated[str, Meta(max_length=4_000)]
     line_number: Annotated[int, Meta(ge=1)] | None = None
-    """A line of the new file; null when the finding is about the file as a whole."""
+    """A line of the new file; null if the finding is about the whole file."""
     severity: Severity
     category: Category | None = None
     description: Words
@@ -67,7 +67,7 @@ class Finding(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class CodeReviewReport(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a reviewer answers, whoever asked."""
+    """The answer of a reviewer."""
 
     verdict: ReviewVerdict
     summary: Words
@@ -76,26 +76,26 @@ class CodeReviewReport(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class CheckedReport(Struct, frozen=True, kw_only=True):
-    """A report, held against the diff that it is about."""
+    """A report after comparison with its diff."""
 
     report: CodeReviewReport
     dropped: tuple[Finding, ...]
     """Findings about files that the diff does not touch."""
     unanchored: tuple[Finding, ...]
-    """Findings whose line is not in the diff: in the report they are about the file."""
+    """Findings whose line is not in the diff; in the report they are about the file."""
 
 
 def check_report(report: CodeReviewReport, changed: Mapping[str, Set[int]]) -> CheckedReport:
-    """Hold a report against the lines that a diff shows of each file (REV-48, REV-49).
+    """Compare a report with the lines that a diff shows of each file (REV-48, REV-49).
 
-    A finding about a file that was not changed is dropped, one about a line that is not shown becomes one about its
-    file. A report with a critical finding approves nothing, whatever its verdict says.
+    A finding about an unchanged file is dropped; one about a line that is not shown becomes one about its file. A
+    critical finding turns every verdict into REQUEST_CHANGES.
     """
     kept: list[Finding] = []
     dropped: list[Finding] = []
     unanchored: list[Finding] = []
-    for said in report.findings:
-        finding = replace(said, file_path=_path_in_diff(said.file_path, changed))
+    for original in report.findings:
+        finding = replace(original, file_path=_path_in_diff(original.file_path, changed))
         if finding.file_path not in changed:
             dropped.append(finding)
         elif finding.line_number is not None and finding.line_number not in changed[finding.file_path]:
@@ -113,13 +113,13 @@ def check_report(report: CodeReviewReport, changed: Mapping[str, Set[int]]) -> C
 
 
 def _path_in_diff(path: str, changed: Mapping[str, Set[int]]) -> str:
-    """Return a path as the diff has it: models write some with the `b/` of a diff's header, or from the root."""
+    """Return a path as the diff has it: models sometimes add `b/`, `a/`, `./` or `/`."""
     spelled = (path, *(path.removeprefix(prefix) for prefix in ("b/", "./", "/", "a/")))
     return next((each for each in spelled if each in changed), path)
 
 
 def blocking_findings(report: CodeReviewReport, severity: Severity) -> tuple[Finding, ...]:
-    """Return the findings that must be dealt with first: those at or above a severity, the worst first."""
+    """Return the findings at or above a severity, the worst first."""
     order = list(Severity)
     found = [finding for finding in report.findings if finding.severity.is_at_least(severity)]
     return tuple(sorted(found, key=lambda finding: order.index(finding.severity)))

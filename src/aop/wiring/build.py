@@ -231,7 +231,7 @@ def agent_staff(app: App, settings: Settings, choices: Mapping[Role, ProviderCho
         from aop.adapters.agents.workers.model import ModelContext, ModelWorker
 
         at = ModelContext(
-            gateway=app.gateway, scratches=desk.scratches, logs=around.logs, seconds=around.patience.seconds
+            gateway=app.gateway, scratches=desk.scratches, logs=around.logs, seconds=around.timeouts.seconds
         )
         return ModelWorker(build_brain(settings, chosen=model), at)
 

@@ -14,7 +14,7 @@ from aop.adapters.agents.staff import feature_scratch, role_prompts, shipped_pro
 from aop.adapters.agents.workers.command import (
     CommandContext,
     CustomWorker,
-    TurnPatience,
+    TurnTimeouts,
     TurnWatch,
     command_from,
     split_command,
@@ -45,7 +45,7 @@ class Agents:
     def __init__(self, world: World, folder: Path) -> None:
         self.world = world
         self._folder = folder
-        self.patience = TurnPatience(seconds=300.0, spawn_seconds=300.0, idle_seconds=0)
+        self.timeouts = TurnTimeouts(seconds=300.0, spawn_seconds=300.0, idle_seconds=0)
 
     def turn(self, code: str) -> Any:
         script = self._folder / "agent with a space.py"
@@ -68,7 +68,7 @@ class Agents:
             private=self.world.root / ".aop/tmp",
             logs=self.world.root / ".aop/logs",
             path="/usr/bin:/bin",
-            patience=self.patience,
+            timeouts=self.timeouts,
         )
         return CustomWorker(split_command(command), around)
 
@@ -130,13 +130,13 @@ def test_an_agent_cannot_read_the_record_or_write_the_repository(agents: Agents)
 
 
 BAD: dict[str, tuple[str, Callable[[str], bool]]] = {
-    "no JSON": ("print('The weather is nice.')", lambda text: "not one of the four" in text),
-    "two objects": ('print(\'{"type": "NOTE", "note": "a"}\' * 2)', lambda text: "not one of the four" in text),
-    "an unknown type": ('print(\'{"type": "MERGE"}\')', lambda text: "not one of the four" in text),
-    "an unknown key": ('print(\'{"type": "NOTE", "note": "a", "x": 1}\')', lambda text: "not one of the four" in text),
-    "nothing": ("pass", lambda text: "not one of the four" in text),
-    "a failure": ("print('{}'); sys.exit(3)", lambda text: "It ended with 3." in text),
-    "too much": ("\nwhile True: sys.stdout.write('x' * 65536)", lambda text: "more than 8388608 bytes" in text),
+    "no JSON": ("print('The weather is nice.')", lambda text: "not a valid proposal" in text),
+    "two objects": ('print(\'{"type": "NOTE", "note": "a"}\' * 2)', lambda text: "not a valid proposal" in text),
+    "an unknown type": ('print(\'{"type": "MERGE"}\')', lambda text: "not a valid proposal" in text),
+    "an unknown key": ('print(\'{"type": "NOTE", "note": "a", "x": 1}\')', lambda text: "not a valid proposal" in text),
+    "nothing": ("pass", lambda text: "not a valid proposal" in text),
+    "a failure": ("print('{}'); sys.exit(3)", lambda text: "It exited with 3." in text),
+    "too much": ("\nwhile True: sys.stdout.write('x' * 65536)", lambda text: "larger than 8388608 bytes" in text),
 }
 
 
@@ -151,37 +151,37 @@ def test_an_answer_that_cannot_be_used_is_refused_with_the_reason(
 
 
 def test_an_agent_that_takes_too_long_is_ended(agents: Agents) -> None:
-    agents.patience = TurnPatience(seconds=0.5, spawn_seconds=300.0, idle_seconds=0)
+    agents.timeouts = TurnTimeouts(seconds=0.5, spawn_seconds=300.0, idle_seconds=0)
     with pytest.raises(NoUsableAnswer, match="did not end within"):
         agents.turn("time.sleep(1000)")
 
 
 def test_an_agent_that_falls_silent_is_ended_before_its_time(agents: Agents) -> None:
-    agents.patience = TurnPatience(seconds=300.0, spawn_seconds=300.0, idle_seconds=0.5)
-    with pytest.raises(NoUsableAnswer, match=r"had said nothing more after 0\.5 seconds"):
+    agents.timeouts = TurnTimeouts(seconds=300.0, spawn_seconds=300.0, idle_seconds=0.5)
+    with pytest.raises(NoUsableAnswer, match=r"had printed nothing after 0\.5 seconds"):
         agents.turn('print("thinking", file=sys.stderr, flush=True); time.sleep(1000)')
 
 
 def test_an_agent_may_be_silent_as_long_as_it_writes_to_its_answer_or_to_its_log(tmp_path: Path) -> None:
     clock, heard = [0.0], [0]
     begun = tmp_path / "begun"
-    patience = TurnPatience(seconds=300.0, spawn_seconds=5.0, idle_seconds=10.0)
-    watch = TurnWatch(begun, lambda: heard[0], patience, lambda: clock[0])
+    timeouts = TurnTimeouts(seconds=300.0, spawn_seconds=5.0, idle_seconds=10.0)
+    watch = TurnWatch(begun, lambda: heard[0], timeouts, lambda: clock[0])
     begun.touch()
     says = []
     for now, answer_bytes, silent_seconds in ((9, 0, 9), (18, 1, 18), (27, 1, 27), (28, 1, 2), (29, 1, 11)):
         clock[0], heard[0] = now, answer_bytes
         says.append(watch.ends_early(silent_seconds))
-    assert says == ["", "", "", "", "It had said nothing more after 10 seconds."]
+    assert says == ["", "", "", "", "The command had printed nothing after 10 seconds."]
 
 
 def test_an_agent_that_does_not_begin_is_not_waited_for(tmp_path: Path) -> None:
     clock = [0.0]
-    patience = TurnPatience(seconds=300.0, spawn_seconds=5.0, idle_seconds=0)
-    watch = TurnWatch(tmp_path / "begun", lambda: 0, patience, lambda: clock[0])
+    timeouts = TurnTimeouts(seconds=300.0, spawn_seconds=5.0, idle_seconds=0)
+    watch = TurnWatch(tmp_path / "begun", lambda: 0, timeouts, lambda: clock[0])
     assert watch.ends_early(0) == ""
     clock[0] = 5.0
-    assert watch.ends_early(5) == "It had not begun after 5 seconds."
+    assert watch.ends_early(5) == "The command had not started after 5 seconds."
     (tmp_path / "begun").touch()
     assert watch.ends_early(5) == ""
 

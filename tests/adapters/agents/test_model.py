@@ -102,9 +102,9 @@ def test_a_request_goes_before_what_was_left_in_the_tree(world: World) -> None:
 @pytest.mark.parametrize(
     ("steps", "message"),
     [
-        ((says("Hello."), says("Hello.")), "The model only talked, and handed nothing in."),
+        ((says("Hello."), says("Hello.")), "The model replied with text and handed in no result."),
         ((ModelUnavailable("It is broken."),), "It is broken."),
-        ((calls(("gates_list", {})),) * 60, "The model used up its iterations before it handed anything in."),
+        ((calls(("gates_list", {})),) * 60, "The model reached its limit of iterations before it handed in a result."),
     ],
     ids=["talks", "breaks", "never ends"],
 )
@@ -130,7 +130,7 @@ def test_a_turn_ends_when_what_the_feature_may_cost_is_used_up(
     world.init()
     with pytest.raises(NoUsableAnswer) as refused:
         turn(world, Role.BUILDER, *(calls(("gates_list", {})),) * 60)
-    assert refused.value.message == f"The model used up its {ran_out} before it handed anything in."
+    assert refused.value.message == f"The model reached its limit of {ran_out} before it handed in a result."
     assert msgspec.convert(refused.value.facts["usage"], Usage).cost_usd == 4
     world.close()
 

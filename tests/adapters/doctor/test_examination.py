@@ -44,7 +44,7 @@ def test_a_file_system_of_another_machine_is_warned_of(kind: str, tmp_path: Path
     assert f"is on {kind}" in check.found
 
 
-@pytest.mark.parametrize(("mounts", "found"), [(MOUNTS, "ext4"), ("", "not known on this system")])
+@pytest.mark.parametrize(("mounts", "found"), [(MOUNTS, "ext4"), ("", "unknown on this system")])
 def test_a_local_or_unknown_file_system_is_fine(mounts: str, found: str, tmp_path: Path) -> None:
     check = check_file_system(tmp_path, mounts)
     assert (check.health, check.found) == (Health.OK, found)
@@ -97,5 +97,5 @@ def test_a_sandbox_that_is_switched_off_is_warned_of() -> None:
     )
     assert (network.health, network.found) == (
         Health.WARNING,
-        "Coding agents reach what you reach: no sandbox holds.",
+        "Coding agents can connect to every host that you can: no sandbox holds.",
     )

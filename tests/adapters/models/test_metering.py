@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from aop.adapters.models.metering.dialects import DIALECTS
-from aop.adapters.models.metering.forwarder import ProviderEndpoint, RequestPatience
+from aop.adapters.models.metering.forwarder import ProviderEndpoint, RequestTimeouts
 from aop.adapters.models.metering.sessions import AT_MOST, Meter, open_meter
 from aop.adapters.models.metering.tallies import Caps, CountedExchange, MeterReport
 from aop.adapters.models.metering.usage_files import MeterCount, UsageFiles
@@ -125,14 +125,14 @@ def scene(
     of: str = "anthropic",
     key: str = KEY,
     caps: Caps | None = None,
-    patience: RequestPatience | None = None,
+    timeouts: RequestTimeouts | None = None,
     keep: Callable[[Usage], None] = lambda _usage: None,
     provider_tools: bool = False,
 ) -> Iterator[Scene]:
     with providing(*answers) as provider:
         upstream = ProviderEndpoint(provider=of, base_url=provider.url + DIALECTS[of].prefix, key=key)
         opened = open_meter(
-            upstream, prices=PRICES, caps=caps, patience=patience, keep=keep, provider_tools=provider_tools
+            upstream, prices=PRICES, caps=caps, timeouts=timeouts, keep=keep, provider_tools=provider_tools
         )
         with opened as meter:
             yield Scene(provider, meter)
@@ -180,7 +180,7 @@ def test_each_part_of_a_stream_is_handed_on_before_the_next_one_is_there() -> No
 @pytest.mark.parametrize(
     ("caps", "message"),
     [
-        (Caps(cost_usd=18), "This session has used up 18 of its 18 USD."),
+        (Caps(cost_usd=18), "This session has used 18 of its 18 USD."),
         (Caps(tokens=15), "This session has used 15 of its 15 tokens."),
     ],
 )
@@ -260,11 +260,11 @@ def test_a_redirect_is_not_followed() -> None:
     with scene(whole({}, status=307, location="http://127.0.0.1:9/elsewhere")) as at:
         answer = at.ask()
     assert (answer.status_code, len(at.provider.heard)) == (502, 1)
-    assert answer.json()["error"]["message"] == "The provider redirects, which is not followed."
+    assert answer.json()["error"]["message"] == "The provider answered with a redirect, which is not followed."
 
 
 def test_a_provider_that_says_nothing_is_a_504() -> None:
-    with scene(streamed(HANG), patience=RequestPatience(silence_seconds=0.2)) as at:
+    with scene(streamed(HANG), timeouts=RequestTimeouts(silence_seconds=0.2)) as at:
         answer = at.ask()
     assert (answer.status_code, answer.json()["error"]["type"]) == (504, "timeout_error")
     assert at.meter.report().outcomes == {"timed_out": 1}
@@ -272,7 +272,7 @@ def test_a_provider_that_says_nothing_is_a_504() -> None:
 
 def test_a_stream_that_stops_in_the_middle_is_broken_off_in_time() -> None:
     with (
-        scene(streamed(MESSAGE_EVENTS[0], HANG), patience=RequestPatience(seconds=5)) as at,
+        scene(streamed(MESSAGE_EVENTS[0], HANG), timeouts=RequestTimeouts(seconds=5)) as at,
         pytest.raises(httpx2.RemoteProtocolError),
     ):
         at.ask()

@@ -279,7 +279,7 @@ def test_dependencies_without_a_lock_file_are_said_aloud() -> None:
 def test_a_package_json_that_cannot_be_read_is_no_reason_to_fail(text: str) -> None:
     assert the_guess({"package.json": text}).notes == (
         NO_TESTS,
-        "`package.json` cannot be read as a package's manifest.",
+        "`package.json` is not a valid package manifest.",
     )
 
 
@@ -383,7 +383,7 @@ def test_clippy_and_rustfmt_run_where_they_are_configured(files: Files) -> None:
 
 
 def test_a_cargo_toml_that_cannot_be_read_is_no_reason_to_fail() -> None:
-    assert the_guess({"Cargo.toml": "[package\n"}).notes == (NO_TESTS, "`Cargo.toml` cannot be read as TOML.")
+    assert the_guess({"Cargo.toml": "[package\n"}).notes == (NO_TESTS, "`Cargo.toml` is not valid TOML.")
 
 
 # --- Go --------------------------------------------------------------------------------------------

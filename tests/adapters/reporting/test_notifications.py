@@ -176,7 +176,7 @@ def test_a_target_that_is_not_reached_is_named_in_the_log_without_its_address_or
         at_work.tell()
     assert [heard.path for heard in listener.heard] == ["/hook"] * attempts
     [line] = at_work.log
-    assert line == f"notifications: `hook` was not told of question:q1: It answered with HTTP {status}."
+    assert line == f"notifications: question:q1 was not sent to `hook`: The target answered with HTTP {status}."
 
 
 @pytest.mark.parametrize(
@@ -186,14 +186,14 @@ def test_a_target_that_is_not_reached_is_named_in_the_log_without_its_address_or
         ({"HOOK_URL": "http://127.0.0.1:1/"}, "The variable `HOOK_KEY` is not set."),
         (
             {"HOOK_URL": "file:///etc/passwd", "HOOK_KEY": KEY},
-            "`HOOK_URL` holds no address that begins",
+            "`HOOK_URL` is not an address that starts",
         ),
         (
             {"HOOK_URL": "http://127.0.0.1:1/x?token=t0p", "HOOK_KEY": KEY},
-            "It was not reached: ConnectionRefusedError.",
+            "The target was not reached: ConnectionRefusedError.",
         ),
-        ({"HOOK_URL": "http://127.0.0.1:99999/", "HOOK_KEY": KEY}, "It was not reached:"),
-        ({"HOOK_URL": "http://[", "HOOK_KEY": KEY}, "It was not reached: ValueError."),
+        ({"HOOK_URL": "http://127.0.0.1:99999/", "HOOK_KEY": KEY}, "The target was not reached:"),
+        ({"HOOK_URL": "http://[", "HOOK_KEY": KEY}, "The target was not reached: ValueError."),
     ],
     ids=["no address", "no key", "no web address", "nobody there", "no such port", "nonsense"],
 )
@@ -207,5 +207,5 @@ def test_one_target_that_cannot_work_holds_up_no_other(begun: World, environ: di
         made.close(20)
     assert len(listener.heard) == 1
     assert len(log) == 1
-    assert log[0].startswith(f"notifications: `bad` was not told of question:q1: {why}")
+    assert log[0].startswith(f"notifications: question:q1 was not sent to `bad`: {why}")
     assert "t0p" not in log[0]

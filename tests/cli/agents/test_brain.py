@@ -114,7 +114,7 @@ def test_an_installation_without_the_extra_says_what_to_install() -> None:
     assert (ended.returncode, ended.stderr.splitlines()) == (
         2,
         [
-            "aop: This installation of AOP cannot talk to models. [model_support_missing]",
+            "aop: This installation of AOP has no model support. [model_support_missing]",
             "  Install AOP with its extra `models`: `pip install 'aop[models]'`.",
         ],
     )

@@ -73,8 +73,8 @@ def test_everything_is_looked_at_and_a_healthy_repository_is_well(managed: Path)
         "disk",
         "file system",
     }
-    assert "journal entries, each following from those before it" in the(ran, "record")[1]
-    assert the(ran, "worktrees")[1] == "1 for 1 open features"
+    assert "hash chain intact" in the(ran, "record")[1]
+    assert the(ran, "worktrees")[1] == "1 for 1 open feature"
     assert the(ran, "sqlite") == ("ok", sqlite3.sqlite_version, "")
 
 
@@ -162,7 +162,7 @@ def test_configuration_that_is_not_committed_is_warned_of(tmp_path: Path) -> Non
     health, what, fix = the(ran, "configuration")
     assert (ran.code, health) == (0, "warning")
     assert what == f"`{GATES}` in the checkout differs from the one on `main`, which is used."
-    assert fix == "Commit on `main` what shall hold, or take the change back."
+    assert fix == "Commit the change on `main`, or undo it."
 
 
 def test_modes_without_steps_are_a_failure(tmp_path: Path) -> None:
@@ -192,17 +192,17 @@ def with_command(root: Path, command: str, **files: str) -> Ran:
 def test_a_program_that_is_not_on_the_path_is_a_failure(tmp_path: Path) -> None:
     assert the(with_command(tmp_path / "repo", "[no-such-program, -q]"), "programs") == (
         "failure",
-        "The step `check` runs `no-such-program`, and there is none on PATH.",
-        "Install `no-such-program`, or start `aop` with a PATH that leads to it.",
+        "The step `check` runs `no-such-program`, which is not on PATH.",
+        "Install `no-such-program`, or add its folder to the PATH of `aop`.",
     )
 
 
 @pytest.mark.parametrize(
     ("path", "health", "what"),
     [
-        ("./absent.sh", "warning", "and the base branch has no `absent.sh`."),
-        ("./check.sh", "failure", "and `check.sh` is not executable."),
-        ("/no/such/program", "failure", "which is no program on this machine."),
+        ("./absent.sh", "warning", "but the base branch has no `absent.sh`."),
+        ("./check.sh", "failure", "but `check.sh` is not executable."),
+        ("/no/such/program", "failure", "which is not a program on this machine."),
     ],
 )
 def test_a_program_that_is_named_by_its_path_must_be_there(path: str, health: str, what: str, tmp_path: Path) -> None:
@@ -274,7 +274,7 @@ def test_a_journal_from_the_future_says_that_the_clock_went_back(managed: Path) 
     record.close()
     health, what, _fix = the(doctor(managed), "clock")
     assert health == "warning"
-    assert "the newest entry of the journal is of 2098-01-01" in what
+    assert "the newest journal entry is from 2098-01-01" in what
 
 
 def test_what_killed_processes_left_is_named_with_the_command_that_removes_it(managed: Path) -> None:
@@ -284,7 +284,7 @@ def test_what_killed_processes_left_is_named_with_the_command_that_removes_it(ma
     (managed / ".aop" / "quarantine" / "one").mkdir(parents=True)
     (managed / ".aop" / "quarantine" / "one" / "file").write_bytes(b"x" * 1024)
     health, what, fix = the(doctor(managed), "leftovers")
-    assert (health, what) == ("warning", "1 abandoned folders, 1 files (0.0 MiB) in quarantine")
+    assert (health, what) == ("warning", "1 abandoned folder, 1 file (0.0 MiB) in quarantine")
     assert fix == "rm -rf .aop/scratch/12345-0123456789abcdef && git worktree prune"
     subprocess.run(["sh", "-c", fix], cwd=managed, check=True, timeout=300)
     assert the(doctor(managed), "leftovers")[0] == "ok"
@@ -304,8 +304,8 @@ def test_a_record_that_cannot_be_read_makes_no_worktree_a_stranger(managed: Path
     for path in (managed / ".aop").glob("record.db*"):
         path.write_bytes(b"no database at all" * 100)
     [(health, what, fix)] = found(doctor(managed), "worktrees")
-    assert (health, what) == ("warning", "Whose they are, only the record knows.")
-    assert fix == "Repair the record first; remove none."
+    assert (health, what) == ("warning", "Without the record their owners are unknown.")
+    assert fix == "Repair the record first; remove no worktree."
 
 
 @pytest.mark.skipif(not READ_ONLY, reason="no bubblewrap to make a folder read-only with")
@@ -317,7 +317,7 @@ def test_a_repository_that_is_read_only_is_told_as_that_and_not_as_a_loss(manage
 
     looked, asked = read_only("doctor"), read_only("call", "feature.log_append", '{"feature_id": "one", "note": "x"}')
     assert looked.returncode == 1
-    assert "failure  record         It cannot be written here.\n" in looked.stdout
+    assert "failure  record         The record cannot be written.\n" in looked.stdout
     assert "restore" not in looked.stdout
     assert asked.returncode == 6
     assert (
@@ -334,7 +334,7 @@ def test_the_gates_of_a_green_base_are_green_and_nothing_is_left(managed: Path) 
     assert ran.code == 0
     for mode in ("fast", "full", "merge"):
         health, what, _fix = the(ran, f"default {mode}")
-        assert (health, what.startswith("green on the base in ")) == ("ok", True)
+        assert (health, what.startswith("passed on the base branch in ")) == ("ok", True)
     after = (git(managed, "for-each-ref"), git(managed, "worktree", "list"), git(managed, "status", "--porcelain"))
     assert after == before
     assert not (managed / "agentic" / "features" / "base").exists()

@@ -20,7 +20,7 @@ NAMES = [f"{FOLDER}/{name}.yaml" for name in ("policy", "gates", "agents")]
 CONTRACTS = [f"{FOLDER}/{name}" for name in ("schemas", "tools", "tools.md")]
 PYTEST = ["python3", "-m", "pytest", "-q"]
 REPORTING = [*PYTEST, "--junitxml=junit.xml"]
-WHY = "test: `pyproject.toml` names pytest"
+WHY = "test: `pyproject.toml` mentions pytest"
 
 
 # --- writing ---------------------------------------------------------------------------------------
@@ -36,20 +36,18 @@ def test_the_files_are_shown_written_and_in_force(tmp_path: Path) -> None:
     assert (ran.code, ran.out) == (0, "")
     assert {path: (root / path).read_text() for path in NAMES} == {
         NAMES[0]: (
-            "# What differs from AOP's defaults; docs/configuration.md lists every key.\n"
+            "# Only what differs from AOP's defaults; docs/configuration.md lists every key.\n"
             "version: 1\nworktree:\n  base_branch: main\n"
         ),
         NAMES[1]: (
-            "# The commands that prove a feature; docs/configuration.md lists every key.\n"
+            "# The commands that test a feature; docs/configuration.md lists every key.\n"
             "version: 1\nprofiles:\n  default:\n    modes:\n"
             '      fast:\n        - name: test\n          cmd: ["python3", "-m", "pytest", "-q"]\n'
             f"      full:\n        - name: test\n          cmd: {json.dumps(REPORTING)}\n"
             f"      merge:\n        - name: test\n          cmd: {json.dumps(REPORTING)}\n"
             '    parsers:\n      tests: {type: junit_xml, path: "junit.xml", modes: [full, merge]}\n'
         ),
-        NAMES[2]: (
-            "# Who does the work, and what each role is told; docs/configuration.md lists every key.\nversion: 1\n"
-        ),
+        NAMES[2]: ("# The agent and the prompt of each role; docs/configuration.md lists every key.\nversion: 1\n"),
     }
     assert f"Base branch  main (it is checked out here)\nLanguage     Python\nGuessed      {WHY}\n" in ran.err
     for path in NAMES:
@@ -106,8 +104,8 @@ def test_json_tells_what_was_written_and_what_was_guessed(tmp_path: Path) -> Non
         "reasons": [WHY],
         "gates": {"default": {"fast": [fast], "full": [full], "merge": [full]}},
         "warnings": [
-            "The gates run the `python3` that comes first on PATH: start `aop` with this project's virtual environment"
-            " active."
+            "The gates run the first `python3` on PATH: activate this project's virtual environment before you start"
+            " `aop`."
         ],
     }
 
@@ -169,8 +167,8 @@ def test_several_projects_get_a_profile_each_and_it_is_said_what_default_proves(
         {"name": "test", "cmd": ["bun", "run", "test"], "cwd": "web"},
     ]
     assert ran.json["reasons"] == [
-        "python: test: `pyproject.toml` names pytest",
-        "web: install: a new worktree has no `node_modules`, and `bun.lock` says what belongs there",
+        "python: test: `pyproject.toml` mentions pytest",
+        "web: install: a new worktree has no `node_modules`; `bun.lock` lists the packages",
         "web: test: `package.json` has the script `test`",
     ]
     assert "gate profile for each: `python`, `web`. `default` proves the main one only, Python:" in ran.err
@@ -181,14 +179,14 @@ def test_what_the_gates_need_of_this_machine_is_opened_in_the_policy_and_said(tm
     ran = run_aop(root, "init", "--yes")
     opened = 'execution:\n  sandbox_read:\n    - "~/.bun/install/cache"\n'
     assert (root / NAMES[0]).read_text().endswith(opened)
-    assert "`execution.sandbox_read: [~/.bun/install/cache]` lets them read it." in ran.err
+    assert "`execution.sandbox_read: [~/.bun/install/cache]` lets them read these." in ran.err
 
 
 def test_a_policy_that_is_there_is_left_to_the_person_to_open(tmp_path: Path) -> None:
     root = python_repository(tmp_path / "repo", **WEB, **{NAMES[0]: "version: 1\n"})
     ran = run_aop(root, "init", "--yes")
     assert (root / NAMES[0]).read_text() == "version: 1\n"
-    assert "policy.yaml is there already, and is left as it is: write the lines" in ran.err
+    assert "policy.yaml already exists and was not changed: add the lines" in ran.err
 
 
 def test_a_folder_of_the_repository_is_as_good_as_its_root(tmp_path: Path) -> None:
@@ -235,9 +233,7 @@ def test_a_repository_without_a_commit_is_refused(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q", "-b", "main")
     ran = run_aop(tmp_path, "init", "--yes", "--json")
     assert (ran.code, ran.json["error"]["code"]) == (4, "base_branch_unusable")
-    assert ran.json["error"]["message"] == (
-        "The branch `main` has no commit yet, so there is nothing to cut features from."
-    )
+    assert ran.json["error"]["message"] == ("The branch `main` has no commit yet, so no feature can start from it.")
     assert os.listdir(tmp_path) == [".git"]
 
 

@@ -73,10 +73,10 @@ def test_an_agent_brings_a_feature_to_ready_to_merge_and_is_denied_what_leaves_i
 @pytest.mark.parametrize(
     ("manner", "problem"),
     [
-        ("mumbles", "The agent ended before it answered `initialize`."),
-        ("dies", "The agent ended before it answered `session/prompt`."),
-        ("old", "The agent takes no MCP server over HTTP, which AOP's tools need."),
-        ("floods", "The agent wrote more than 8388608 bytes in a line, or 268435456 in all."),
+        ("mumbles", "The agent exited before it answered `initialize`."),
+        ("dies", "The agent exited before it answered `session/prompt`."),
+        ("old", "The agent does not support MCP servers over HTTP, which AOP's tools need."),
+        ("floods", "The agent wrote a line of more than 8388608 bytes, or more than 268435456 bytes in total."),
     ],
 )
 def test_an_agent_that_does_not_keep_to_the_protocol_is_told_apart(tmp_path: Path, manner: str, problem: str) -> None:
@@ -85,7 +85,7 @@ def test_an_agent_that_does_not_keep_to_the_protocol_is_told_apart(tmp_path: Pat
 
 def test_an_agent_that_never_ends_is_asked_to_stop_before_it_is_ended(tmp_path: Path) -> None:
     scene = Scene(tmp_path, "hangs", "supervisor: {turn_timeout_seconds: 20}\n")
-    assert scene.problem() == "The agent stopped (`cancelled`), submitted nothing, and left the tree as it was."
+    assert scene.problem() == "The agent stopped (`cancelled`) without a submission or a changed file."
 
 
 def test_an_agent_that_says_it_is_over_its_cap_is_asked_to_stop(tmp_path: Path) -> None:
@@ -116,5 +116,5 @@ def test_an_agent_whose_family_is_known_asks_its_model_through_the_meter_and_has
     assert asked == [(KEY, {"tools": [{"functionDeclarations": []}]})] * 2
     assert scene.spent()["input_tokens"] == {"known": 20, "unknown_turns": 0}
     noted = (scene.shop.root / ".aop/logs/good/builder-meter.log").read_text()
-    assert noted == "Taken out of requests: the provider's own tool `googleSearch` (1).\n"
+    assert noted == "Removed from 1 request: the provider's own tool `googleSearch`.\n"
     assert "its model is behind AOP's meter, and the key in GEMINI_API_KEY hidden" in listed

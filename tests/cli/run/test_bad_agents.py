@@ -22,11 +22,11 @@ supervisor: {turn_timeout_seconds: 10}
 execution: {max_log_bytes: 100000}
 """
 FAILING = {
-    "nonsense": "ended with 0, submitted nothing",
+    "nonsense": "exited with 0 without a submission",
     "endless": "did not end within 10 seconds",
     "flood": "did not end within 10 seconds",
-    "dies": "ended with 137, submitted nothing",
-    "ignores": "ended with 0, submitted nothing",
+    "dies": "exited with 137 without a submission",
+    "ignores": "exited with 0 without a submission",
 }
 REPORTING = ("outside", "git", "environ", "others", "same")
 

@@ -96,7 +96,7 @@ def test_doctor_names_what_a_provider_lacks_and_no_token(world: World, tmp_path:
     run_aop(world.root, "outbound", "install", "gitlab", env=env)
     assert said(**GITLAB) == [("ok", "gitlab: 2.1.64, token set")]
     named = {"MCP_GITLAB_COMMAND": "my-server", "AOP_OUTBOUND_HOME": str(tmp_path / "none")}
-    assert said(**GITLAB, **named) == [("ok", "gitlab: a command of yours, token set")]
+    assert said(**GITLAB, **named) == [("ok", "gitlab: custom command, token set")]
 
 
 @pytest.mark.req("SCAF-32", "REV-20")

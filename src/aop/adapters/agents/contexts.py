@@ -1,4 +1,4 @@
-"""Puts together what the turns of coding agents need from this machine."""
+"""Contexts: the parts of this machine that turns of coding agents work with."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from aop.adapters.agents.model_access import metered_access
 from aop.adapters.agents.scratch_trees import ScratchReader
 from aop.adapters.agents.turn_logs import AGENT_LOGS
-from aop.adapters.agents.workers.command import CommandContext, patience_of
+from aop.adapters.agents.workers.command import CommandContext, timeouts_of
 from aop.adapters.agents.workers.vendor_session import SessionContext
 from aop.core.ids import FeatureId
 from aop.kernel.features.worktree_extras import environment_of
@@ -20,7 +20,7 @@ from aop.kernel.gateway.tokens import Tokens
 def command_context(
     kernel: Kernel, root: Path, environ: Mapping[str, str], scratch: Callable[[FeatureId], AbstractContextManager[Path]]
 ) -> CommandContext:
-    """Return what the turn of a command needs; `scratch` gives it a tree to look at."""
+    """Return the context of a custom command; `scratch` provides the tree that it works in."""
     return CommandContext(
         processes=kernel.processes,
         rules=lambda: kernel.config().policy.execution,
@@ -29,14 +29,14 @@ def command_context(
         private=root / ".aop" / "tmp",
         logs=root / AGENT_LOGS,
         path=environ.get("PATH", ""),
-        patience=patience_of(kernel.config().policy.supervisor),
+        timeouts=timeouts_of(kernel.config().policy.supervisor),
     )
 
 
 def session_context(
     kernel: Kernel, root: Path, environ: Mapping[str, str], tokens: Tokens, mcp_url: str
 ) -> SessionContext:
-    """Return what the sessions of coding agents share, which come in by MCP at an address."""
+    """Return the context of agent sessions; they reach AOP at this MCP address."""
     config = kernel.config()
     return SessionContext(
         kernel=kernel,
@@ -48,5 +48,5 @@ def session_context(
         private=root / ".aop" / "tmp",
         logs=root / AGENT_LOGS,
         path=environ.get("PATH", ""),
-        patience=patience_of(config.policy.supervisor),
+        timeouts=timeouts_of(config.policy.supervisor),
     )

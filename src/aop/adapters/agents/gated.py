@@ -1,4 +1,4 @@
-"""Agents that work one step at a time: a command that says what it wants called, or a program that calls it by MCP."""
+"""Gated agents: a command, a vendor's program, an ACP agent or a model, per step."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from aop.adapters.agents.workers.command import (
     SCHEMA,
     CommandContext,
     CustomCommand,
-    TurnPatience,
+    TurnTimeouts,
     command_from,
     split_command,
 )
@@ -50,12 +50,12 @@ _HINT = 'Answer with one JSON object: {"calls": [{"tool": "...", "arguments": {.
 
 
 def persona() -> str:
-    """Return what an agent is told before anything else."""
+    """Return the instructions that every gated agent gets first."""
     return (files("aop.gated") / "prompts" / "persona.md").read_text("utf-8")
 
 
 class WantedCalls(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a command answers: the calls that are to be made for it, in this order."""
+    """The answer of a command: the tool calls to make for it, in this order."""
 
     calls: tuple[WantedCall, ...]
     usage: Usage | None = None
@@ -63,7 +63,7 @@ class WantedCalls(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class CommandAgent:
-    """Implements `aop.gated.driver.Agent` with a command that is started once a turn."""
+    """Implements `aop.gated.driver.Agent` with a command that is started for each turn."""
 
     provider = "custom"
 
@@ -88,14 +88,14 @@ class CommandAgent:
             "last_tool_results": given.last_tool_results,
             "tools": self._tools,
         }
-        context = replace(self._context, patience=_capped(self._context.patience, given.seconds))
+        context = replace(self._context, timeouts=_capped(self._context.timeouts, given.seconds))
         said = CustomCommand(self._argv, context).answer(msgspec.json.encode(asked), given.feature_id, Role.SWE)
         wanted = _calls_of(said)
         return TurnTaken(calls=wanted.calls, usage=wanted.usage, note=wanted.note)
 
 
-def _capped(patience: TurnPatience, seconds: float) -> TurnPatience:
-    return replace(patience, seconds=max(1.0, min(patience.seconds, seconds)))
+def _capped(timeouts: TurnTimeouts, seconds: float) -> TurnTimeouts:
+    return replace(timeouts, seconds=max(1.0, min(timeouts.seconds, seconds)))
 
 
 def _calls_of(said: bytes) -> WantedCalls:
@@ -108,9 +108,9 @@ def _calls_of(said: bytes) -> WantedCalls:
 
 
 class SessionAgent:
-    """Implements `aop.gated.driver.Agent` with a program of a vendor's: it works until it ends by itself.
+    """Implements `aop.gated.driver.Agent` with a vendor's program, which runs until it exits.
 
-    It stands in an empty folder and has no tools of its own, so that what it sees and what it changes is the server's.
+    It runs in an empty folder without its own tools, so it reads and changes files only through the MCP server.
     """
 
     def __init__(self, program: AgentProgram, model: str | None, config_ref: str | None) -> None:
@@ -121,7 +121,7 @@ class SessionAgent:
 
     def turn(self, given: Given) -> TurnTaken:
         context = self._program.context
-        program = replace(self._program, context=replace(context, patience=_capped(context.patience, given.seconds)))
+        program = replace(self._program, context=replace(context, timeouts=_capped(context.timeouts, given.seconds)))
         with (
             program.context.token(Role.SWE, given.feature_id) as token,
             context.access(program.vendor, given.feature_id, Role.SWE, self._config_ref) as meter,
@@ -157,9 +157,9 @@ class SessionAgent:
 
 
 class AcpAgent:
-    """Implements `aop.gated.driver.Agent` with an agent of the user's that speaks the Agent Client Protocol.
+    """Implements `aop.gated.driver.Agent` with a custom agent that speaks the Agent Client Protocol.
 
-    As the programs of vendors, it stands in an empty folder: what it changes by itself is nobody's.
+    Like a vendor's program, it runs in an empty folder; changes that it makes there are discarded.
     """
 
     provider = "custom"
@@ -172,7 +172,7 @@ class AcpAgent:
         self.model = model
 
     def turn(self, given: Given) -> TurnTaken:
-        context = replace(self._context, patience=_capped(self._context.patience, given.seconds))
+        context = replace(self._context, timeouts=_capped(self._context.timeouts, given.seconds))
         program = self._program_for(context)
         context.private.mkdir(parents=True, exist_ok=True)
         with context.token(Role.SWE, given.feature_id) as token, held_folder(context.private) as folder:
@@ -197,7 +197,7 @@ class AcpAgent:
 
 
 def _prompt_of(names: str, given: Given) -> str:
-    here = "All these tools are those of the MCP server `aop`. You have no others, and no files of your own."
+    here = "All these tools belong to the MCP server `aop`. You have no other tools and no files."
     return "\n\n".join([persona(), here, names, f"You work on `{given.feature_id}`. Begin with `get_task`."]) + "\n"
 
 
@@ -209,12 +209,12 @@ def _refuse_unstarted(ended: Ended, usage: Usage) -> None:
 
 def _ending_text(ended: Ended) -> str:
     if ended.ending is Ending.EXITED:
-        return f"The agent ended with {ended.exit_code}."
-    return f"The agent was ended: {ended.problem}"
+        return f"The agent exited with {ended.exit_code}."
+    return f"The agent was stopped: {ended.problem}"
 
 
 class GatedAgents:
-    """What an agent is made of, whichever somebody chooses."""
+    """Makes the gated agent that a choice names."""
 
     def __init__(
         self,
@@ -231,7 +231,7 @@ class GatedAgents:
         self._brain = brain
 
     def agent_for(self, choice: ProviderChoice) -> Agent:
-        """Return the agent that somebody chose.
+        """Return the chosen agent.
 
         Raises: ProviderAuthMissing, AgentProviderNotConfigured, and the refusals of a model that is not configured.
         """
@@ -248,18 +248,18 @@ class GatedAgents:
         return CommandAgent(split_command(command), self._command_context, choice.model, own)
 
     def _model(self, model: str | None) -> SteppingModel:
-        around = self._command_context
-        desk = ModelContext(
+        command = self._command_context
+        context = ModelContext(
             gateway=self._gateway,
             scratches=self._session_context.scratches,
-            logs=around.logs,
-            seconds=around.patience.seconds,
+            logs=command.logs,
+            seconds=command.timeouts.seconds,
         )
-        return SteppingModel(self._brain(model), model, desk, persona())
+        return SteppingModel(self._brain(model), model, context, persona())
 
 
 def workflow_scratch(kernel: Kernel) -> Callable[[FeatureId], AbstractContextManager[Path]]:
-    """Return what gives a copy of a workflow's tree that is gone afterwards."""
+    """Return a context manager that checks out a temporary copy of a workflow's tree."""
 
     @contextmanager
     def scratch(name: FeatureId) -> Iterator[Path]:

@@ -1,4 +1,4 @@
-"""Where the model of a coding agent is: behind a meter on this machine, which alone has the key."""
+"""Model access of coding agents: through a meter, which alone holds the key."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from aop.adapters.models.metering.usage_files import MeterCount, UsageFiles
 from aop.core.errors import ProviderAuthMissing
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
+from aop.core.text.counts import count
 from aop.kernel.gateway.calls import Kernel
 from aop.kernel.record.documents.usage import Usage
 from aop.kernel.record.spending import left_of_caps
@@ -23,11 +24,11 @@ if TYPE_CHECKING:  # it brings a web server along
 
 
 Access: TypeAlias = Callable[[Vendor, FeatureId, Role, str | None], "AbstractContextManager[Meter]"]
-"""Puts a meter between a session of a role and its model; the last is the variable that holds the key."""
+"""Opens a meter between a session and its model; the last argument names the variable that holds the key."""
 
 
 def key_of(vendor: Vendor, environ: Mapping[str, str], config_ref: str | None) -> str:
-    """Return the user's key, which no agent gets to see.
+    """Return the user's key, which no agent sees.
 
     Raises: ProviderAuthMissing.
     """
@@ -35,15 +36,15 @@ def key_of(vendor: Vendor, environ: Mapping[str, str], config_ref: str | None) -
     key = environ.get(variable, "").strip()
     if not key:
         raise ProviderAuthMissing(
-            f"The provider `{vendor.provider}` takes its key from `{variable}`, which is not set.",
-            hint=f"Set `{variable}` to your key, or name another variable: `--provider-config-env`.",
+            f"The provider `{vendor.provider}` needs a key in `{variable}`, which is not set.",
+            hint=f"Set `{variable}` to your key, or name another variable with --provider-config-env.",
             variable=variable,
         )
     return key
 
 
 def metered_access(kernel: Kernel, root: Path, environ: Mapping[str, str]) -> Access:
-    """Return what puts a meter between a session and its model, with what the feature may still use as its caps."""
+    """Return a function that opens a meter, capped at the feature's remaining budget."""
 
     @contextmanager
     def access(vendor: Vendor, feature_id: FeatureId, role: Role, config_ref: str | None) -> Iterator[Meter]:
@@ -78,10 +79,12 @@ def metered_access(kernel: Kernel, root: Path, environ: Mapping[str, str]) -> Ac
 
 
 def _log_refused_tools(report: MeterReport, log: Path) -> None:
-    """Write down what an agent asked its provider to do, and did not get."""
-    lines = [f"Taken out of requests: the provider's own tool `{name}` ({n})." for name, n in report.removed.items()]
+    """Log the provider's own tools that an agent asked for and did not get."""
+    lines = [
+        f"Removed from {count(n, 'request')}: the provider's own tool `{name}`." for name, n in report.removed.items()
+    ]
     refused = report.outcomes.get(Outcome.PROVIDER_TOOL)
     if refused:
-        lines.append(f"Refused: requests that would have the provider reach out for the agent ({refused}).")
+        lines.append(f"Refused {count(refused, 'request')} that asked the provider to connect elsewhere for the agent.")
     if lines:
         log.write_text("\n".join(lines) + "\n")

@@ -1,4 +1,4 @@
-"""A copy of a feature's tree for an agent to work in, and what the agent changed there, as AOP reads it itself."""
+"""Scratch trees: temporary copies for agents, and the diff of their changes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ANY_TIME = datetime(1980, 1, 1, tzinfo=UTC)
 
 
 class Scratch(Struct, frozen=True, kw_only=True):
-    """A checked out copy, and what it was made from."""
+    """A temporary checkout, and the commit and tree that it was made from."""
 
     folder: Path
     commit: CommitId
@@ -29,7 +29,7 @@ class Scratch(Struct, frozen=True, kw_only=True):
 
 @contextmanager
 def scratch_of(kernel: Kernel, feature_id: FeatureId) -> Iterator[Scratch]:
-    """Give a copy of a feature's tree that is gone afterwards."""
+    """Check out a temporary copy of a feature's tree."""
     with kernel.record.read() as view:
         state = feature_named(view, feature_id)
     with scratch_at(kernel.git, state.base_commit, state.tree) as made:
@@ -38,7 +38,7 @@ def scratch_of(kernel: Kernel, feature_id: FeatureId) -> Iterator[Scratch]:
 
 @contextmanager
 def scratch_at(git: Git, base: CommitId, tree: TreeId) -> Iterator[Scratch]:
-    """Give a copy of a tree that is gone afterwards."""
+    """Check out a temporary copy of a tree."""
     commit = (
         base if tree == git.objects.tree_of(base) else git.objects.commit(tree, [base], "Scratch\n", when=_ANY_TIME)
     )
@@ -47,7 +47,7 @@ def scratch_at(git: Git, base: CommitId, tree: TreeId) -> Iterator[Scratch]:
 
 
 class ScratchReader:
-    """Reads what became of scratch trees of one repository."""
+    """Reads the changes in scratch trees of one repository."""
 
     def __init__(self, git: Git, root: Path, environ: Mapping[str, str]) -> None:
         self._git = git
@@ -55,9 +55,9 @@ class ScratchReader:
         self._environ = environ
 
     def diff(self, scratch: Scratch) -> str:
-        """Return what differs from the copy as it was made; what git ignores is left out.
+        """Return the changes since the checkout as a diff; ignored files are left out.
 
-        Raises: NoUsableAnswer if that is no text.
+        Raises: NoUsableAnswer if the diff is not UTF-8.
         """
         rescuer = Rescuer(GitProgram(self._environ), self._root)
         changed = rescuer.unsaved_tree(scratch.folder, scratch.commit)
@@ -66,4 +66,4 @@ class ScratchReader:
         try:
             return self._git.objects.diff(scratch.tree, TreeId(ObjectId(changed))).decode()
         except UnicodeDecodeError as error:
-            raise NoUsableAnswer("What the agent left in its tree is no text in UTF-8.") from error
+            raise NoUsableAnswer("The files that the agent left are not valid UTF-8.") from error

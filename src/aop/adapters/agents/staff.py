@@ -1,4 +1,4 @@
-"""Who works in which role of a run, and what the repository tells them before anything else."""
+"""Staff: the worker and the prompt of each role in a run."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from aop.supervisor import prompts
 from aop.supervisor.workers import ProviderChoice, Worker
 
 ACP = "acp:"
-"""What a command of the user's begins with if it speaks the Agent Client Protocol."""
+"""The prefix of a custom command that speaks the Agent Client Protocol."""
 WORKERS = (Role.PLANNER, Role.BUILDER, Role.QA)
 
 
 class ChosenStaff:
-    """Implements `aop.supervisor.feature_run.Staff` with the coding agents that somebody chose."""
+    """Implements `aop.supervisor.feature_run.Staff` with the chosen coding agents."""
 
     def __init__(
         self, choices: Mapping[Role, ProviderChoice], prompts: Mapping[Role, str], workers: Mapping[Role, Worker]
@@ -56,7 +56,7 @@ class ChosenStaff:
 
 
 def needs_mcp_server(choices: Mapping[Role, ProviderChoice], environ: Mapping[str, str]) -> bool:
-    """Tell whether one of those who work comes in by MCP."""
+    """Tell whether a worker of the run reaches AOP by MCP."""
     return any(
         choice.provider in set(VENDORS) or (choice.provider == Provider.CUSTOM and speaks_acp(choice, environ))
         for choice in map(choices.__getitem__, WORKERS)
@@ -64,7 +64,7 @@ def needs_mcp_server(choices: Mapping[Role, ProviderChoice], environ: Mapping[st
 
 
 def speaks_acp(choice: ProviderChoice, environ: Mapping[str, str]) -> bool:
-    """Tell whether a command of the user's says that it speaks the Agent Client Protocol."""
+    """Tell whether the custom command has the prefix of the Agent Client Protocol."""
     return environ.get(choice.provider_config_ref or DEFAULT_VARIABLE, "").strip().startswith(ACP)
 
 
@@ -75,7 +75,7 @@ def chosen_workers(
     session_context: SessionContext,
     model_worker: Callable[[str | None], Worker],
 ) -> dict[Role, Worker]:
-    """Return who works in each role; `model_worker` gives one that is a plain model.
+    """Return the worker of each role; `model_worker` makes one from a plain model.
 
     Raises: ProviderAuthMissing, AgentProviderNotConfigured, and the refusals of a model that is not configured.
     """
@@ -100,7 +100,7 @@ def _worker(
 
 
 def acp_program(command: str, environ: Mapping[str, str], session_context: SessionContext) -> AcpProgram:
-    """Return the program of a command that says of itself that it speaks the Agent Client Protocol."""
+    """Return the program of a command with the `acp:` prefix."""
     words = split_command(command.removeprefix(ACP))
     return AcpProgram(words, session_context, family_of(words, environ))
 
@@ -108,7 +108,7 @@ def acp_program(command: str, environ: Mapping[str, str], session_context: Sessi
 def program_of(
     vendor: Vendor, choice: ProviderChoice, environ: Mapping[str, str], session_context: SessionContext
 ) -> AgentProgram:
-    """Return a coding agent that can be started here.
+    """Return the installed program of a coding agent.
 
     Raises: ProviderAuthMissing, AgentProviderNotConfigured.
     """
@@ -116,7 +116,7 @@ def program_of(
     if program is None:
         raise AgentProviderNotConfigured(
             f"The coding agent `{vendor.provider}` is not installed.",
-            hint=f"Install it: `aop agents install {vendor.provider}`.",
+            hint=f"Install it with: aop agents install {vendor.provider}",
             provider=vendor.provider,
         )
     key_of(vendor, environ, choice.provider_config_ref)
@@ -124,7 +124,7 @@ def program_of(
 
 
 def role_prompts(git: Git, config: Config) -> dict[Role, str]:
-    """Return what each role is told: the file of the base branch that agents.yaml names, or AOP's own.
+    """Return the prompt of each role: the file on the base branch that agents.yaml names, or AOP's own.
 
     Raises: MissingRolePrompt.
     """
@@ -141,12 +141,12 @@ def role_prompts(git: Git, config: Config) -> dict[Role, str]:
 
 
 def shipped_prompt(role: Role) -> str:
-    """Return the prompt that AOP brings along."""
+    """Return AOP's own prompt of a role."""
     return (Path(str(prompts.__file__)).with_name(f"{role}.md")).read_text(encoding="utf-8")
 
 
 def feature_scratch(kernel: Kernel) -> Callable[[FeatureId], AbstractContextManager[Path]]:
-    """Return what gives a copy of a feature's tree that is gone afterwards."""
+    """Return a context manager that checks out a temporary copy of a feature's tree."""
 
     @contextmanager
     def scratch(feature_id: FeatureId) -> Iterator[Path]:

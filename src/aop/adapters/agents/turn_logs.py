@@ -1,4 +1,4 @@
-"""What the newest turn of each role says while it works: one file a role, written as it goes."""
+"""Turn logs: the output of each role's newest turn, one file for each role."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ AGENT_LOGS = ".aop/logs"
 
 
 def fresh_log(logs: Path, feature_id: FeatureId, role: str) -> Path:
-    """Return where a turn that begins writes; what the turn before it wrote there is gone."""
+    """Return the log file of a new turn; the log of the previous turn is deleted."""
     path = logs / feature_id / f"{role}.log"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
@@ -21,22 +21,22 @@ def fresh_log(logs: Path, feature_id: FeatureId, role: str) -> Path:
 
 
 class TurnLogReader:
-    """Reads what was said about one feature, and then what is said next."""
+    """Reads the logs of one feature, and follows them."""
 
     def __init__(self, logs: Path, feature_id: FeatureId) -> None:
         self._folder = logs / feature_id
-        # Kept open: the number of a file that is open is given to no other.
+        # Kept open: the inode of an open file is not reused.
         self._open: dict[Path, _LogFile] = {}
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         for growing in self._open.values():
             growing.file.close()
 
     def new(self, *, with_unended: bool) -> Iterator[tuple[str, str]]:
-        """Yield roles and lines that came since this was last asked; the last line of a file may still grow."""
+        """Yield roles and lines since the last call; the last line of a file may be incomplete."""
         for path in sorted(self._folder.glob("*.log")):
-            # Between two turns it is not there.
+            # Between two turns the file does not exist.
             with suppress(FileNotFoundError):
                 for line in self._lines(path, with_unended=with_unended):
                     yield path.stem, line
@@ -52,7 +52,7 @@ class TurnLogReader:
 
 
 class _LogFile:
-    """A file that somebody writes to."""
+    """A log file that may grow."""
 
     def __init__(self, path: Path) -> None:
         self.file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb")

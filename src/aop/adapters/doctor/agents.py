@@ -1,4 +1,4 @@
-"""Looks for the coding agents that AOP can start; without any, a command of the user's can still do the work."""
+"""Agent check: the installed coding agents; a custom command works without any."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from aop.adapters.doctor.checks import Check, fine
 
 
 def check_agents(environ: Mapping[str, str]) -> Check:
-    """Say which are installed, and which of them have a key; `aop agents` says more."""
-    here = [vendor for vendor in VENDORS.values() if installed_program(vendor, environ)]
-    told = [vendor.provider + ("" if environ.get(vendor.key_variable) else " (no key)") for vendor in here]
-    return fine("agents", ", ".join(told) or "none is installed; `aop agents install` brings one")
+    """Name the installed agents and those without a key; `aop agents` says more."""
+    installed = [vendor for vendor in VENDORS.values() if installed_program(vendor, environ)]
+    names = [vendor.provider + ("" if environ.get(vendor.key_variable) else " (no key)") for vendor in installed]
+    return fine("agents", ", ".join(names) or "none installed; install one with: aop agents install")

@@ -1,4 +1,4 @@
-"""Runs the gates that every feature must pass on the base branch itself: a base that is red proves nothing green."""
+"""Base gates: the gates of every feature, run on the base branch itself."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def _with_logs_in(folder: Path, inner: Processes) -> Processes:
 
 
 def check_base_gates(call: Call, config: Config, head: CommitId) -> Iterator[Check]:
-    """Run every mode that a feature must pass, of each profile, in a checkout of the base that is gone afterwards."""
+    """Run every required mode of each profile in a scratch checkout of the base branch."""
     logs = call.kernel.files.root / LOGS
     shutil.rmtree(logs, ignore_errors=True)
     kernel = msgspec.structs.replace(call.kernel, processes=_with_logs_in(logs, call.kernel.processes))
     call = msgspec.structs.replace(call, kernel=kernel)
     seen = []
     for name, profile in config.gates.profiles.items():
-        # `default` is often one of the others under another name.
+        # `default` often repeats another profile.
         if profile in seen:
             continue
         seen.append(profile)
@@ -63,13 +63,13 @@ def _check(call: Call, config: Config, head: CommitId, profile: str, mode: Mode)
         return failure(name, refusal.message, refusal.next_action)
     seconds = f"{sum(step.seconds for step in run.steps):.1f} s, sandbox {run.sandbox_level}"
     if run.verdict is Verdict.PASS:
-        return fine(name, f"green on the base in {seconds}")
-    return failure(name, f"red on the base after {seconds}: {run.failure}", _fix(run))
+        return fine(name, f"passed on the base branch in {seconds}")
+    return failure(name, f"failed on the base branch after {seconds}: {run.failure}", _fix(run))
 
 
 def _fix(run: GateRun) -> str:
     log = f"{LOGS}/{Path(telling_step(run).log_path).name}"
-    return f"Make it pass on the base branch first; {log} says why it does not."
+    return f"Make it pass on the base branch first. Log: {log}"
 
 
 def _plan(call: Call, config: Config, head: CommitId, profile_name: str, mode: Mode) -> GatePlan:

@@ -1,4 +1,4 @@
-"""One thing that was looked at: how it is, what was found, and how to repair it."""
+"""Checks: the health of one thing, what was found, and how to repair it."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from msgspec import Struct
 
 
 class Health(StrEnum):
-    """How a thing is."""
+    """The result of a check."""
 
     OK = "ok"
     WARNING = "warning"
-    """AOP works, and something will surprise somebody."""
+    """AOP works, but something may go wrong later."""
     FAILURE = "failure"
     """Something that AOP needs does not work."""
 
 
 class Check(Struct, frozen=True, kw_only=True):
-    """What was looked at, and what was found."""
+    """One check and its result."""
 
     name: str
     health: Health

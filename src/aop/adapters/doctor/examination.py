@@ -1,4 +1,4 @@
-"""The whole examination, in the order in which one thing needs another."""
+"""Examination: all checks, each after those that it depends on."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from aop.core.errors import Fault, Refusal
 
 
 def examine(folder: Path, environ: Mapping[str, str], now: datetime) -> Iterator[Check]:
-    """Look at everything that can be looked at without running a gate; what needs something broken is left out."""
+    """Yield every check that runs no gate; a check that depends on a broken one is left out."""
     yield check_python()
     yield check_sqlite()
     git = check_git(environ)
@@ -75,8 +75,8 @@ def _state_checks(repository: Repository, environ: Mapping[str, str], now: datet
 
 
 def _or_failure(name: str, look: Callable[[], Iterable[Check]]) -> list[Check]:
-    """Return what is found; that it cannot be looked at is a finding too."""
+    """Return the checks, or a failure if they cannot be made."""
     try:
         return list(look())
     except (Fault, Refusal, OSError) as problem:
-        return [failure(name, f"It cannot be looked at: {problem}", "See to what the message names, and look again.")]
+        return [failure(name, f"The check itself failed: {problem}", "Fix the problem, then run: aop doctor")]

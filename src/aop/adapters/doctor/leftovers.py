@@ -1,4 +1,4 @@
-"""What belongs to no feature any more: worktrees, branches, agents' logs, and processes of an AOP that is gone."""
+"""Leftovers: worktrees, branches, logs and processes that belong to no feature."""
 
 from __future__ import annotations
 
@@ -26,35 +26,35 @@ from aop.kernel.record.port import Record
 
 Kind = Literal["worktree", "branch", "logs", "process", "ticket_run"]
 TICKET_RUN_DAYS = 90
-"""How long it can be looked up what became of a ticket."""
+"""How long the run of a ticket can be looked up."""
 
 
 class Leftover(Struct, frozen=True, kw_only=True):
-    """One thing that nobody needs."""
+    """One thing that can be removed."""
 
     kind: Kind
     name: str
-    """A feature that is not there, the number of a process, or a run of a ticket that ended long ago."""
+    """The feature that no longer exists, the process id, or the id of the ticket run."""
     holds_work: bool = False
-    """Whether there is work in it that no branch has, which is kept below `refs/aop/rescue/` before it goes."""
+    """Whether it holds work that is on no branch; that is saved below `refs/aop/rescue/` first."""
 
 
 class Removal(Struct, frozen=True, kw_only=True):
-    """What became of it."""
+    """The result of removing one leftover."""
 
     leftover: Leftover
     rescued: str | None = None
-    """The ref that keeps what was in it."""
+    """The ref that holds the saved work."""
     problem: str = ""
-    """Why it is still there; empty when it is gone."""
+    """Why it was not removed; empty if it was."""
 
 
 Note: TypeAlias = Callable[[Leftover, Literal["rescued", "removed"], str | None], None]
-"""Told of each that goes, with the ref that keeps its work: before, when there is such a ref, and after."""
+"""Called with the ref of saved work before a leftover is removed, if there is one, and after each removal."""
 
 
 class Leftovers:
-    """Finds and removes them, in one managed repository."""
+    """Finds and removes the leftovers of one managed repository."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Leftovers:
         self._tickets = TicketLedger(repository.root / ".aop" / "tickets" / "ledger.db")
 
     def find(self) -> Iterator[Leftover]:
-        """Yield everything that could go."""
+        """Yield every leftover."""
         for pid in orphans_in(self._repository.root):
             yield Leftover(kind="process", name=str(pid))
         for name in _names(self._worktrees):
@@ -94,7 +94,7 @@ class Leftovers:
             yield Leftover(kind="ticket_run", name=run_id)
 
     def remove(self, leftover: Leftover) -> Removal:
-        """Remove one of them, if it still is one; what would be lost is kept first."""
+        """Remove a leftover, unless a feature owns it by now; unsaved work is saved first."""
         if leftover.kind == "process":
             end_orphans(self._repository.root)
             return self._removal(leftover, None)
@@ -103,10 +103,10 @@ class Leftovers:
             return self._removal(leftover, None)
         name = FeatureId(leftover.name)
         try:
-            # Whoever makes or deletes the feature right now holds this lock, and is left alone.
+            # A call that creates or deletes the feature holds this lock.
             with self._locks.worktree(name, wait_seconds=0):
                 if self._is_known(name):
-                    return Removal(leftover=leftover, problem=f"There is a feature `{name}` by now.")
+                    return Removal(leftover=leftover, problem=f"A feature `{name}` now exists.")
                 return self._remove(leftover, name)
         except WorktreeBusy as busy:
             return Removal(leftover=leftover, problem=busy.message)
@@ -133,7 +133,7 @@ class Leftovers:
         return self._removal(leftover, rescued)
 
     def _note_rescued(self, leftover: Leftover, rescued: str | None) -> None:
-        # Before it goes: killed in between, the journal still says where its work is.
+        # Before the removal: if AOP is killed in between, the journal names the ref.
         if rescued is not None:
             self._note(leftover, "rescued", rescued)
 
@@ -146,18 +146,18 @@ class Leftovers:
         return None if tree is None or head is None else self._rescuer.keep_tree(name, tree, head)
 
     def _unsaved_tree(self, name: FeatureId) -> str | None:
-        """Return the tree of what lies in a worktree; None if its branch has all of it, or there is no such branch."""
+        """Return the tree of a worktree with unsaved work; None if its branch has all of it or does not exist."""
         folder, head = self._repository.worktrees.path(name), self._head(name)
         if head is None or folder.is_symlink() or not folder.is_dir():
             return None
         return self._rescuer.unsaved_tree(folder, head)
 
     def _forgotten_branches(self) -> list[FeatureId]:
-        """Return the branches that AOP made for features which are gone."""
+        """Return the branches that AOP created for deleted features."""
         with self._record.read() as view:
             made = [entry.event.feature_id for entry in view.journal(kinds=("feature_deleted",))]
-        lying = [name for name in _names(self._worktrees) if not self._is_known(name)]
-        named = sorted({*(name for name in made if name is not None), *lying})
+        unowned = [name for name in _names(self._worktrees) if not self._is_known(name)]
+        named = sorted({*(name for name in made if name is not None), *unowned})
         return [name for name in named if not self._is_known(name) and self._head(name) is not None]
 
     def _is_known(self, name: FeatureId) -> bool:
@@ -173,7 +173,7 @@ class Leftovers:
 
 
 def _names(folder: Path) -> list[FeatureId]:
-    """Return the names in a folder that features can have, sorted."""
+    """Return the names in a folder that are valid feature ids, sorted."""
     found: list[FeatureId] = []
     for name in sorted(os.listdir(folder)) if folder.is_dir() else ():
         with suppress(InvalidFeatureSlug):

@@ -1,4 +1,4 @@
-"""Looks at the machine: Python, its SQLite, git, the clock, the disk and its file system, and the sandbox."""
+"""Machine checks: Python, SQLite, git, clock, disk, file system and sandbox."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from aop.adapters.git.process.program import GitProgram
 from aop.adapters.processes.runner import LocalProcesses
 from aop.core.errors import Fault, SandboxUnavailable
 from aop.core.redaction.redactor import Redactor
+from aop.core.text.counts import count
 
 OLDEST_PYTHON = (3, 11)
 OLDEST_GIT = (2, 38)
@@ -32,7 +33,7 @@ REMOTE_FILE_SYSTEMS = frozenset(
     "9p afs beegfs ceph cifs davfs drvfs fuse fuseblk glusterfs gpfs lustre ncpfs nfs nfs4 orangefs prl_fs smb3 smbfs"
     " vboxsf virtiofs vmhgfs".split()
 )
-"""Where locks and the database's shared memory do not hold for certain (S29)."""
+"""File systems on which locks and the database's shared memory are not reliable (S29)."""
 
 MOUNTS = Path("/proc/self/mountinfo")
 
@@ -41,7 +42,7 @@ _OCTAL = re.compile(r"\\([0-7]{3})")
 
 
 def check_python() -> Check:
-    """Look at the interpreter that runs AOP."""
+    """Check the version of the interpreter that runs AOP."""
     found = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info[:2] < OLDEST_PYTHON:
         return failure("python", f"{found} at {sys.executable}", "Run AOP with Python 3.11 or newer.")
@@ -49,13 +50,13 @@ def check_python() -> Check:
 
 
 def check_sqlite() -> Check:
-    """Name the SQLite that this Python carries, which the record and the engine are stored with."""
+    """Name the SQLite version that this Python carries; the record and the engine are stored with it."""
     return fine("sqlite", sqlite3.sqlite_version)
 
 
 def check_git(environ: Mapping[str, str]) -> Check:
-    """Look for a git that is new enough."""
-    fix = "Install git 2.38 or newer, and see to it that PATH leads to it."
+    """Check that git is installed and new enough."""
+    fix = "Install git 2.38 or newer, and put it on PATH."
     try:
         ran = GitProgram(environ).run(["version"], cwd=Path("/"), environment={})
     except Fault as fault:
@@ -63,54 +64,54 @@ def check_git(environ: Mapping[str, str]) -> Check:
     found = ran.out.decode("utf-8", "replace").strip().removeprefix("git version ")
     numbers = _NUMBERS.match(found)
     if ran.code or numbers is None:
-        return failure("git", f"`git version` ended with {ran.code} and says `{found[:80]}`.", fix)
+        return failure("git", f"`git version` exited with {ran.code} and printed `{found[:80]}`.", fix)
     if (int(numbers[1]), int(numbers[2])) < OLDEST_GIT:
-        return failure("git", f"{found} has no `merge-tree --write-tree`.", fix)
+        return failure("git", f"{found} is too old: it has no `merge-tree --write-tree`.", fix)
     return fine("git", found)
 
 
 def check_clock(now: datetime, newest_entry: datetime | None) -> Check:
-    """Compare the clock with the calendar, and with the last thing that the journal saw (S41)."""
+    """Check that the clock is plausible and not behind the newest journal entry (S41)."""
     said = f"{now:%Y-%m-%d %H:%M:%S} UTC"
-    fix = "Set the clock, or let the machine keep it by NTP."
+    fix = "Set the clock, or synchronize it with NTP."
     if not FIRST_SANE_YEAR <= now.year <= LAST_SANE_YEAR:
-        return warning("clock", f"It says {said}.", fix)
+        return warning("clock", f"The clock says {said}.", fix)
     if newest_entry is not None and newest_entry > now + CLOCK_JITTER:
-        return warning("clock", f"It says {said}, and the newest entry of the journal is of {newest_entry}.", fix)
+        return warning("clock", f"The clock says {said}, but the newest journal entry is from {newest_entry}.", fix)
     return fine("clock", said)
 
 
 def check_disk(folder: Path) -> Check:
-    """Look for room at the repository."""
+    """Check the free space and the free inodes of the repository's disk."""
     free, left = shutil.disk_usage(folder).free, os.statvfs(folder)
     said = f"{free / 1024**3:.1f} GiB free"
-    fix = "Make room: worktrees, gate runs and their logs need it."
+    fix = "Free some space: worktrees, gate runs and their logs need it."
     if free < TOO_FEW_BYTES:
         return failure("disk", said, fix)
     if free < LOW_BYTES:
         return warning("disk", said, fix)
     # Some file systems do not count files, and say 0 of 0.
     if left.f_files and left.f_favail < LOW_FILES:
-        return warning("disk", f"{said}, and room for {left.f_favail} more files", fix)
+        return warning("disk", f"{said}, but room for only {count(left.f_favail, 'more file')}", fix)
     return fine("disk", said)
 
 
 def check_file_system(folder: Path, mounts: str) -> Check:
-    """Look at what kind of file system a folder lies on, by the text of `/proc/self/mountinfo`."""
+    """Check the type of file system that a folder is on, from the text of `/proc/self/mountinfo`."""
     kind = file_system_of(os.path.realpath(folder), mounts)
     if kind is None:
-        return fine("file system", "not known on this system")
+        return fine("file system", "unknown on this system")
     if kind in REMOTE_FILE_SYSTEMS or kind.startswith("fuse."):
         return warning(
             "file system",
-            f"`{folder.name}` is on {kind}: locks between processes and the record's database may not hold there.",
+            f"`{folder.name}` is on {kind}, where file locks and the database are not reliable.",
             "Keep the repository on a local disk.",
         )
     return fine("file system", kind)
 
 
 def file_system_of(path: str, mounts: str) -> str | None:
-    """Return the type of the file system that a real path lies on; None if no line tells."""
+    """Return the type of the file system that a real path is on; None if no mount covers it."""
     best, kind = "", None
     for line in mounts.splitlines():
         place, _, source = line.partition(" - ")
@@ -126,7 +127,7 @@ def file_system_of(path: str, mounts: str) -> str | None:
 
 
 def check_confinement(setting: str, environ: Mapping[str, str]) -> Iterator[Check]:
-    """Let the sandbox prove itself, for gates and for agents, and say what a better one would take."""
+    """Prove the sandbox for gates and the port filter for agents."""
     with tempfile.TemporaryDirectory(prefix="aop-doctor-") as scratch:
         processes = LocalProcesses(environ, Redactor(), private_root=Path(scratch))
         yield _check_sandbox(setting, processes, lambda: _why_no_bubblewrap(environ, Path(scratch)))
@@ -137,27 +138,27 @@ def _check_sandbox(setting: str, processes: LocalProcesses, why_not: Callable[[]
     if setting == "off":
         return warning(
             "sandbox",
-            "Switched off: gate steps, and so what agents wrote, can do whatever you can.",
+            "Switched off: gate steps run code that agents wrote with your permissions.",
             "Set `execution.sandbox` in policy.yaml to `auto` or `require`.",
         )
     level = processes.sandbox_level("auto")
     if level == "bubblewrap":
         return fine("sandbox", level)
     why = why_not()
-    found = f"`{level}` is the best that holds here. {why}"
+    found = f"{'No sandbox works' if level == 'none' else f'Only `{level}` works'} here. {why}"
     if level == "none" and setting == "require":
-        return failure("sandbox", f"{found} The policy requires one, so no gate can run.", _bubblewrap_fix(why))
+        return failure("sandbox", f"{found} The policy requires a sandbox, so no gate can run.", _bubblewrap_fix(why))
     return warning("sandbox", found, _bubblewrap_fix(why))
 
 
 def _check_agent_network(why: str) -> Check:
-    """Say whether sessions of coding agents are kept to the two ports that they need."""
+    """Tell whether sessions of coding agents are limited to the two ports that they need."""
     if not why:
-        return fine("agent network", "two TCP ports, whatever the host; nothing else")
+        return fine("agent network", "limited to two TCP ports")
     return warning(
         "agent network",
-        f"Coding agents reach what you reach: {why}.",
-        "Use Linux 6.7 or newer with a sandbox that holds, or start AOP where only the model's provider is reached.",
+        f"Coding agents can connect to every host that you can: {why}.",
+        "Use Linux 6.7 or newer with a working sandbox, or run AOP where only the model's provider is reachable.",
     )
 
 
@@ -174,7 +175,7 @@ def _bubblewrap_fix(why: str) -> str:
     if "installed" in why:
         return "Install bubblewrap: the package `bubblewrap` of your system, or `pip install 'aop[sandbox]'`."
     return (
-        "Let users make namespaces: `sysctl kernel.unprivileged_userns_clone=1`, on Ubuntu"
-        " `sysctl kernel.apparmor_restrict_unprivileged_userns=0`; in a container, run it with"
+        "Allow user namespaces: `sysctl kernel.unprivileged_userns_clone=1`, on Ubuntu"
+        " `sysctl kernel.apparmor_restrict_unprivileged_userns=0`; start a container with"
         " `--security-opt seccomp=unconfined --security-opt apparmor=unconfined`."
     )

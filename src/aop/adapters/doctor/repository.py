@@ -1,4 +1,4 @@
-"""Looks at the repository: whether there is one, its base branch, its configuration, its gates and their programs."""
+"""Repository checks: base branch, configuration, gates and their programs."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ GATES_FILE = f"{FOLDER}/gates.yaml"
 
 
 def find_repository(folder: Path, environ: Mapping[str, str]) -> tuple[Repository | None, Check]:
-    """Look for the repository that a folder lies in."""
+    """Find the repository that contains a folder."""
     try:
         repository = open_repository(folder, environ)
     except NotARepository as refusal:
         if (folder / "HEAD").is_file() and (folder / "objects").is_dir():
-            clone = "Clone it, and manage the clone: AOP needs a repository with a work tree."
+            clone = "Clone it, and use the clone: AOP needs a working tree."
             return None, failure("repository", f"`{folder}` is a bare repository.", clone)
         return None, failure("repository", refusal.message, refusal.next_action)
     return repository, fine("repository", str(repository.root))
 
 
 def check_base_branch(repository: Repository, config: Config | None, environ: Mapping[str, str]) -> Check:
-    """Look for commits on the branch that features are cut from."""
+    """Check that the base branch has a commit."""
     checked_out = checked_out_branch(repository, environ)
     try:
         branch = config.policy.worktree.base_branch if config else guess_base_branch(repository.branches, checked_out)
@@ -64,22 +64,19 @@ def check_base_branch(repository: Repository, config: Config | None, environ: Ma
     return failure(
         "base branch",
         f"There is no branch `{branch}`; {where}.",
-        f"Make it, or name another one as `worktree.base_branch` in {FOLDER}/policy.yaml.",
+        f"Create it, or set `worktree.base_branch` in {FOLDER}/policy.yaml to another branch.",
     )
 
 
-# --- configuration ---------------------------------------------------------------------------------
-
-
 class LoadedConfiguration(Struct, frozen=True, kw_only=True):
-    """The configuration in force, if there is one, and what is to be said of it."""
+    """The configuration in force, if it is valid, and its checks."""
 
     config: Config | None
     checks: tuple[Check, ...]
 
 
 def load_configuration(repository: Repository, environ: Mapping[str, str]) -> LoadedConfiguration:
-    """Read the three files, and find something wrong in each that has something wrong."""
+    """Read the three files, and check each of them."""
     try:
         config = read_config(repository.branches.head, repository.objects, repository.root)
     except (InvalidConfiguration, InvalidWorkspaceImplementation) as refusal:
@@ -87,11 +84,11 @@ def load_configuration(repository: Repository, environ: Mapping[str, str]) -> Lo
         checks = [failure("configuration", one.message, one.next_action) for one in refusals]
         return LoadedConfiguration(config=None, checks=tuple(checks))
     except Fault as fault:
-        unreadable = failure("configuration", f"It cannot be read: {fault}", "`git fsck` says what is broken.")
+        unreadable = failure("configuration", f"It cannot be read: {fault}", "Find the broken object with: git fsck")
         return LoadedConfiguration(config=None, checks=(unreadable,))
     base = config.policy.worktree.base_branch
     if config.warnings:
-        commit = f"Commit on `{base}` what shall hold, or take the change back."
+        commit = f"Commit the change on `{base}`, or undo it."
         return LoadedConfiguration(
             config=config, checks=tuple(warning("configuration", text, commit) for text in config.warnings)
         )
@@ -100,7 +97,7 @@ def load_configuration(repository: Repository, environ: Mapping[str, str]) -> Lo
 
 
 def _each_refusal(repository: Repository, environ: Mapping[str, str]) -> Iterator[Refusal]:
-    """Read each file by itself, as the base branch or else the checkout has it."""
+    """Read each file alone, from the base branch or else from the checkout."""
     try:
         branch = guess_base_branch(repository.branches, checked_out_branch(repository, environ))
     except Refusal:
@@ -127,21 +124,16 @@ def _checkout_text(repository: Repository, path: str) -> ConfigText | None:
     return None if content is None else ConfigText(source=f"checkout:{path}", content=content)
 
 
-# --- gates -----------------------------------------------------------------------------------------
-
-
 def needed_modes(policy: Policy) -> tuple[Mode, ...]:
-    """Return the modes that a feature must pass on its way into the base branch."""
+    """Return the modes that a feature must pass before it is merged."""
     return tuple(dict.fromkeys((*policy.required_modes, policy.required_merge_mode)))
 
 
 def check_gates(config: Config) -> Check:
-    """Look for steps in every mode that a feature must pass."""
+    """Check that every required mode has steps."""
     lacking = list(_missing_steps(config))
     if lacking:
-        write = (
-            f"Write the commands that prove a change into {GATES_FILE}; where it is not there, `aop init` guesses them."
-        )
+        write = f"Write your test commands into {GATES_FILE}; if it does not exist, `aop init` guesses them."
         return failure("gates", f"No feature can pass: {'; '.join(lacking)}.", write)
     modes = ", ".join(needed_modes(config.policy))
     return fine("gates", f"{', '.join(sorted(config.gates.profiles)) or 'no profiles'}: {modes}")
@@ -159,7 +151,7 @@ def _missing_steps(config: Config) -> Iterator[str]:
 
 
 def check_programs(repository: Repository, config: Config, environ: Mapping[str, str]) -> Iterator[Check]:
-    """Look for the programs that gate steps name."""
+    """Check that the programs of gate steps exist."""
     head = repository.branches.head(config.policy.worktree.base_branch)
     tree = repository.objects.tree_of(head) if head else None
     steps = {
@@ -180,30 +172,30 @@ def _program_problem(
     program = step.cmd[0]
     if "/" in program:
         return _path_problem(repository, tree, step)
-    # As a step in a worktree finds it: a virtual environment in the repository's own folder is not a worktree's.
+    # Looked up as in a worktree: a virtual environment in the checkout is not on a worktree's PATH.
     worktree = str(repository.root / ".worktrees" / "any")
     folders = search_path(step.env.get("PATH", environ.get("PATH", "")), worktree)
     if any(_is_program(os.path.join(folder, program)) for folder in folders):
         return None
     return failure(
         "programs",
-        f"The step `{step.name}` runs `{program}`, and there is none on PATH.",
-        f"Install `{program}`, or start `aop` with a PATH that leads to it.",
+        f"The step `{step.name}` runs `{program}`, which is not on PATH.",
+        f"Install `{program}`, or add its folder to the PATH of `aop`.",
     )
 
 
 def _path_problem(repository: Repository, tree: TreeId | None, step: Step) -> Check | None:
     program = step.cmd[0]
     if os.path.isabs(program):
-        missing = f"The step `{step.name}` runs `{program}`, which is no program on this machine."
+        missing = f"The step `{step.name}` runs `{program}`, which is not a program on this machine."
         return None if _is_program(program) else failure("programs", missing, f"Install `{program}`.")
     path = posixpath.normpath(posixpath.join(step.cwd or "", program))
     entry = repository.objects.entry(tree, path) if tree else None
     if entry is None:
-        absent = f"The step `{step.name}` runs `{program}`, and the base branch has no `{path}`."
-        return warning("programs", absent, "Commit it, unless an earlier step makes it.")
+        absent = f"The step `{step.name}` runs `{program}`, but the base branch has no `{path}`."
+        return warning("programs", absent, "Commit it, unless an earlier step creates it.")
     if entry.mode is FileMode.FILE:
-        closed = f"The step `{step.name}` runs `{program}`, and `{path}` is not executable."
+        closed = f"The step `{step.name}` runs `{program}`, but `{path}` is not executable."
         return failure("programs", closed, f"git update-index --chmod=+x {path} && git commit")
     return None
 

@@ -1,4 +1,4 @@
-"""Looks at AOP's own state in a repository: the record and its journal, leftovers, and worktrees."""
+"""State checks: the record and its journal, leftovers, and worktrees."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from aop.adapters.git.repository import Repository
 from aop.adapters.git.worktrees.registrations import Registrations
 from aop.adapters.storage.record.sqlite import SqliteRecord
 from aop.core.errors import EvidenceBroken, Fault
+from aop.core.text.counts import count
 from aop.kernel.record.chain import whole_chain
 from aop.kernel.record.documents.features import TERMINAL, FeatureState
 from aop.kernel.record.port import JournalEntry
@@ -26,41 +27,41 @@ LARGE_QUARANTINE = 100 * 1024**2
 RECORD = "record.db"
 
 _RESTORE = (
-    "Stop every `aop` of this repository, keep a copy of `.aop`, and restore `record.db` from a backup: what the"
-    " journal says is not proven any more."
+    "Stop every `aop` of this repository, keep a copy of `.aop`, and restore `record.db` from a backup: the journal"
+    " is no longer proof."
 )
-_WRITABLE = "Let this user write to the repository: look at the owner, the rights, and whether the disk is read-only."
+_WRITABLE = (
+    "Make the repository writable for this user: check its owner, its permissions and whether the disk is read-only."
+)
 
 
 class ExaminedRecord(Struct, frozen=True, kw_only=True):
-    """What the record says, as far as it can be read, and what is to be said of it."""
+    """The check of the record, and what could be read of it."""
 
     check: Check
     features: tuple[FeatureState, ...] = ()
     newest_entry: datetime | None = None
     is_known: bool = True
-    """Whether it could be read: if not, nothing can be said of who owns what."""
+    """Whether it could be read; if not, the owner of a worktree is unknown."""
 
 
 def examine_record(private: Path) -> ExaminedRecord:
-    """Open the record, if there is one, and prove its journal from the first entry to the last."""
+    """Open the record, if it exists, and verify its whole journal."""
     if os.path.lexists(private) and (private.is_symlink() or not private.is_dir()):
-        found = "`.aop` must be a folder of its own, and is a link or a file."
-        return ExaminedRecord(
-            check=failure("record", found, "Move it away; AOP makes the folder itself."), is_known=False
-        )
+        found = "`.aop` must be a folder, but it is a link or a file."
+        return ExaminedRecord(check=failure("record", found, "Move it away; AOP creates the folder."), is_known=False)
     path = private / RECORD
     if not os.access(private if private.is_dir() else private.parent, os.W_OK):
-        return ExaminedRecord(check=failure("record", "It cannot be written here.", _WRITABLE), is_known=False)
+        return ExaminedRecord(check=failure("record", "The record cannot be written.", _WRITABLE), is_known=False)
     if not path.exists():
-        return ExaminedRecord(check=fine("record", "none yet; the first call makes it"))
+        return ExaminedRecord(check=fine("record", "none yet; the first call creates it"))
     record = SqliteRecord(path)
     try:
         with record.read() as view:
             entries = list(view.journal())
             features = tuple(view.all(FeatureState))
     except (Fault, sqlite3.Error, msgspec.MsgspecError) as error:
-        return ExaminedRecord(check=failure("record", f"It cannot be read: {error}", _RESTORE), is_known=False)
+        return ExaminedRecord(check=failure("record", f"The record cannot be read: {error}", _RESTORE), is_known=False)
     finally:
         record.close()
     return ExaminedRecord(check=_journal_check(entries), features=features, newest_entry=_time_of_newest(entries))
@@ -68,10 +69,10 @@ def examine_record(private: Path) -> ExaminedRecord:
 
 def _journal_check(entries: list[JournalEntry]) -> Check:
     try:
-        count = sum(1 for _ in whole_chain(lambda after: iter(entries[after:])))
+        entry_count = sum(1 for _ in whole_chain(lambda after: iter(entries[after:])))
     except EvidenceBroken as broken:
-        return failure("record", f"{broken.message} Somebody changed the record.", _RESTORE)
-    return fine("record", f"{count} journal entries, each following from those before it")
+        return failure("record", f"{broken.message} The record was changed from outside.", _RESTORE)
+    return fine("record", f"{count(entry_count, 'journal entry', 'journal entries')}, hash chain intact")
 
 
 def _time_of_newest(entries: list[JournalEntry]) -> datetime | None:
@@ -82,15 +83,16 @@ def _time_of_newest(entries: list[JournalEntry]) -> datetime | None:
 
 
 def check_leftovers(private: Path) -> Check:
-    """Look for what killed processes left, and for what was moved out of the way."""
+    """Look for folders of killed processes, and for files in quarantine."""
     abandoned = sorted(folder for name in ("scratch", "tmp") for folder in abandoned_folders(private / name))
     files, size = _file_totals(private / "quarantine")
-    said = f"{len(abandoned)} abandoned folders, {files} files ({size / 1024**2:.1f} MiB) in quarantine"
+    quarantine = f"{count(files, 'file')} ({size / 1024**2:.1f} MiB) in quarantine"
+    said = f"{count(len(abandoned), 'abandoned folder')}, {quarantine}"
     if abandoned:
         listed = " ".join(folder.relative_to(private.parent).as_posix() for folder in abandoned)
         return warning("leftovers", said, f"rm -rf {listed} && git worktree prune")
     if size > LARGE_QUARANTINE:
-        return warning("leftovers", said, "Look through `.aop/quarantine`, and delete what nobody misses.")
+        return warning("leftovers", said, "Look through `.aop/quarantine`, and delete what you do not need.")
     return fine("leftovers", said)
 
 
@@ -100,7 +102,7 @@ def _file_totals(folder: Path) -> tuple[int, int]:
 
 
 def check_worktrees(repository: Repository, examined: ExaminedRecord, environ: Mapping[str, str]) -> list[Check]:
-    """Compare the worktrees that git knows with the features that the record knows."""
+    """Compare the worktrees that git knows with the features in the record."""
     git = GitDir(
         GitProgram(environ),
         git_dir=repository.git_dir,
@@ -112,14 +114,20 @@ def check_worktrees(repository: Repository, examined: ExaminedRecord, environ: M
     listed = Registrations(git, root=repository.root, common=repository.git_dir).listed()
     registered = {checkout.folder.name for checkout in listed if checkout.folder.parent == home}
     if not examined.is_known:
-        return [warning("worktrees", "Whose they are, only the record knows.", "Repair the record first; remove none.")]
+        return [
+            warning(
+                "worktrees",
+                "Without the record their owners are unknown.",
+                "Repair the record first; remove no worktree.",
+            )
+        ]
     known = {feature.feature_id for feature in examined.features}
     living = {feature.feature_id for feature in examined.features if feature.status not in TERMINAL}
     checks = [
         warning(
             "worktrees",
             f"`.worktrees/{name}` belongs to no feature.",
-            "`aop gc` shows it; `aop gc --apply` removes it.",
+            "List it with: aop gc. Remove it with: aop gc --apply",
         )
         for name in sorted(registered - known)
     ]
@@ -127,9 +135,9 @@ def check_worktrees(repository: Repository, examined: ExaminedRecord, environ: M
         warning(
             "worktrees",
             f"The feature `{name}` has no worktree.",
-            "Nothing is lost: the next call that needs it makes it again.",
+            "Nothing is lost: the next call that needs it creates it.",
         )
         for name in sorted(living)
         if name not in registered or not (home / name).is_dir()
     ]
-    return checks or [fine("worktrees", f"{len(registered)} for {len(living)} open features")]
+    return checks or [fine("worktrees", f"{len(registered)} for {count(len(living), 'open feature')}")]

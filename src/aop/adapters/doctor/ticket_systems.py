@@ -1,4 +1,4 @@
-"""Looks at the systems around tickets: what is set and installed, and, if asked, whether the tokens open them."""
+"""Ticket system checks: settings, installed servers and, on request, tokens."""
 
 from __future__ import annotations
 
@@ -29,38 +29,38 @@ VARIABLES = ("VCS_PROVIDER", "TRACKER_PROVIDER", "KNOWLEDGE_PROVIDER")
 
 
 def check_outbound(environ: Mapping[str, str]) -> Iterator[Check]:
-    """Say of each provider that the environment names whether it could be spoken to; asks nobody."""
+    """Check the settings and the server of each provider that the environment names; sends no request."""
     for provider in _chosen_systems(environ):
         found = found_provider(provider, environ)
         unset = [name for name, is_set in found.variables.items() if not is_set]
         if unset:
-            yield failure(NAME, f"{found.provider}: not set: {', '.join(unset)}", "Set them, as docs/tickets.md says.")
+            yield failure(NAME, f"{found.provider}: not set: {', '.join(unset)}", "Set them; see docs/tickets.md.")
         elif not found.installed:
-            fix = f"Run `aop outbound install {found.provider}`."
+            fix = f"Run: aop outbound install {found.provider}"
             yield failure(NAME, f"{found.provider}: {found.package} is not installed", fix)
         else:
             yield _version_check(found)
 
 
 def check_tokens(environ: Mapping[str, str], redact: Callable[[str], str]) -> Iterator[Check]:
-    """Ask each provider that the environment names for something harmless."""
+    """Send each provider that the environment names one read-only request."""
     for provider in _chosen_systems(environ):
         if not found_provider(provider, environ).usable:
             continue
         try:
             command = server_command(SERVERS[provider.server], frozenset([provider.name]), environ)
-            told = asyncio.run(_probe(provider, command, environ, redact))
+            result = asyncio.run(_probe(provider, command, environ, redact))
         except Refusal as refused:
             yield failure(NAME, f"{provider.name.lower()}: {refused.message}", refused.next_action)
         else:
-            yield fine(NAME, f"{provider.name.lower()}: {told}")
+            yield fine(NAME, f"{provider.name.lower()}: {result}")
 
 
 def _version_check(found: FoundProvider) -> Check:
     if found.version not in (None, found.tested_version):
-        told = f"{found.provider}: {found.package} {found.version}, tested with {found.tested_version}"
-        return warning(NAME, told, f"Run `aop outbound install {found.provider}`.")
-    return fine(NAME, f"{found.provider}: {found.version or 'a command of yours'}, token set")
+        versions = f"{found.provider}: {found.package} {found.version}, tested with {found.tested_version}"
+        return warning(NAME, versions, f"Run: aop outbound install {found.provider}")
+    return fine(NAME, f"{found.provider}: {found.version or 'custom command'}, token set")
 
 
 def _chosen_systems(environ: Mapping[str, str]) -> list[TicketSystem]:
@@ -82,7 +82,7 @@ async def _probe(
 
 async def _jira(upstream: Upstream, _environ: Mapping[str, str]) -> str:
     await jira.JiraTracker(upstream, waits=(), is_cloud=False).finds_tickets("created >= -1d")
-    return "its token finds tickets"
+    return "the token can search tickets"
 
 
 async def _confluence(upstream: Upstream, environ: Mapping[str, str]) -> str:
@@ -90,13 +90,13 @@ async def _confluence(upstream: Upstream, environ: Mapping[str, str]) -> str:
     page = environ.get("ARCHITECTURE_DOC_PAGE_ID", "").strip()
     if not page:
         await docs.get_project_context("aop")
-        return "its token finds pages"
+        return "the token can search pages"
     await docs.get_architecture_context(page)
-    return "its token reads the page of the standards"
+    return "the token can read the architecture page"
 
 
 async def _gitlab(upstream: Upstream, _environ: Mapping[str, str]) -> str:
-    return f"its token is that of `{await gitlab.GitlabVcs(upstream, waits=()).who_am_i()}`"
+    return f"the token belongs to `{await gitlab.GitlabVcs(upstream, waits=()).who_am_i()}`"
 
 
 _READS: Mapping[

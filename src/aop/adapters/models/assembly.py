@@ -1,4 +1,4 @@
-"""Puts the model together that settings ask for: remote ones in their order, recorded or played back."""
+"""Assembly of a model from settings: remote models in their order, or a recording."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from aop.core.redaction.redactor import Redactor
 
 
 def assembled_model(settings: BrainSettings, environ: Mapping[str, str], redact: Redactor) -> Model:
-    """Return the model; a replay asks nobody, and needs no key.
+    """Return the model of the settings; a replay sends no request and needs no key.
 
     Raises: ModelNotConfigured, ModelKeyMissing, ModelSupportMissing, InputPathNotFound.
     """
@@ -31,7 +31,7 @@ def _priority_list(
     try:
         from aop.adapters.models.remote_model import RemoteModel
     except ModuleNotFoundError as error:
-        raise ModelSupportMissing("This installation of AOP cannot talk to models.") from error
+        raise ModelSupportMissing("This installation of AOP has no model support.") from error
     last = len(places) - 1
     models = [
         RemoteModel(place, environ, redact, retries=settings.retries if at == last else 0)

@@ -1,4 +1,4 @@
-"""Where each provider is found, and which variable of the environment holds its key. No key is kept here."""
+"""Endpoints of model providers: their addresses and the variables of their keys."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from aop.core.errors import ModelKeyMissing, ModelNotConfigured
 
 
 class ModelProvider(Struct, frozen=True, kw_only=True):
-    """What the environment may say about a provider."""
+    """The environment variables and the default address of a provider."""
 
     key_variables: tuple[str, ...]
-    """The first that is set counts."""
+    """The first one that is set is used."""
     needs_key: bool = True
     url_variable: str
     url: str | None
-    """None: there is no usual place, and the variable must name one."""
+    """None: there is no default, so the variable must be set."""
 
 
 PROVIDERS: Mapping[str, ModelProvider] = {
@@ -53,7 +53,7 @@ PROVIDERS: Mapping[str, ModelProvider] = {
 
 
 class Endpoint(Struct, frozen=True, kw_only=True):
-    """One model and where it is; the key stays in the environment until a request is made."""
+    """A model and its address; the key stays in the environment until a request is sent."""
 
     name: ModelName
     base_url: str
@@ -61,7 +61,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
 
 
 def endpoint_of(name: ModelName, environ: Mapping[str, str]) -> Endpoint:
-    """Return where a model is.
+    """Return the endpoint of a model.
 
     Raises: ModelKeyMissing, ModelNotConfigured.
     """
@@ -69,7 +69,7 @@ def endpoint_of(name: ModelName, environ: Mapping[str, str]) -> Endpoint:
     url = environ.get(provider.url_variable) or provider.url
     if url is None:
         raise ModelNotConfigured(
-            f"Nothing says where `{name}` is.",
+            f"The address of `{name}` is not set.",
             hint=f"Set `{provider.url_variable}` to the base URL of the endpoint.",
             model=str(name),
             variable=provider.url_variable,
@@ -78,8 +78,8 @@ def endpoint_of(name: ModelName, environ: Mapping[str, str]) -> Endpoint:
     variable = next((variable for variable in provider.key_variables if environ.get(variable)), None)
     if variable is None and provider.needs_key:
         raise ModelKeyMissing(
-            f"There is no key for `{name}`: `{provider.key_variables[0]}` is not set.",
-            hint=f"Set `{provider.key_variables[0]}` in the environment, and try again.",
+            f"The key for `{name}` is missing: `{provider.key_variables[0]}` is not set.",
+            hint=f"Set `{provider.key_variables[0]}` to your key, and try again.",
             model=str(name),
             variable=provider.key_variables[0],
         )
@@ -87,7 +87,7 @@ def endpoint_of(name: ModelName, environ: Mapping[str, str]) -> Endpoint:
 
 
 def _refuse_unusable_url(url: str, variable: str) -> None:
-    """Refuse what is no plain address; one with a password in it would be printed with it somewhere."""
+    """Refuse a URL with a password, which would be printed, or one without a host."""
     try:
         parts = urlsplit(url)
         odd = parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or bool(parts.query)
@@ -95,7 +95,7 @@ def _refuse_unusable_url(url: str, variable: str) -> None:
         odd = True
     if odd:
         raise ModelNotConfigured(
-            f"`{variable}` is no base URL.",
-            hint="Write `https://HOST/PATH`, without user, password and query; the key has its own variable.",
+            f"`{variable}` is not a base URL.",
+            hint="Write `https://HOST/PATH` without user, password or query; the key has its own variable.",
             variable=variable,
         )

@@ -1,4 +1,4 @@
-"""What a provider's library raises, as the refusals of AOP. Words of the provider are shown only where they explain."""
+"""Failures of providers, as refusals; the provider's text is shown only if it helps."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ _EXPLANATION_CHARS = 300
 
 
 def refusal_for(error: AgentRunError, model: str, redact: Callable[[str], str]) -> Refusal:
-    """Return what a failed request means to whoever asked."""
+    """Return the refusal for a failed request."""
     match error:
         case ModelRequestTimeout() | ModelTimeoutError():
             return _timeout_refusal(error, model)
         case ModelConnectionError():
             return _connection_refusal(error, model)
         case ModelAuthenticationError():
-            return ModelKeyRejected(f"The provider does not accept the key for `{model}`.", model=model)
+            return ModelKeyRejected(f"The provider rejects the key for `{model}`.", model=model)
         case ModelRateLimitError() | ModelQuotaExceededError():
             return _rate_refusal(error, model)
         case ModelContextWindowExceededError():
@@ -59,21 +59,21 @@ def refusal_for(error: AgentRunError, model: str, redact: Callable[[str], str]) 
 
 def _timeout_refusal(error: ModelAPIError, model: str) -> Refusal:
     if getattr(error, "phase", None) == "connect":
-        return ModelUnreachable(f"The endpoint of `{model}` does not take a connection.", model=model)
+        return ModelUnreachable(f"The endpoint of `{model}` did not accept a connection in time.", model=model)
     return ModelTimeout(f"`{model}` did not answer in time.", model=model)
 
 
 def _connection_refusal(error: ModelConnectionError, model: str) -> Refusal:
     if error.phase == "read":
         return ModelReplyCutOff(f"The connection to `{model}` broke before its reply was complete.", model=model)
-    return ModelUnreachable(f"The endpoint of `{model}` cannot be connected to.", model=model)
+    return ModelUnreachable(f"Connecting to the endpoint of `{model}` failed.", model=model)
 
 
 def _rate_refusal(error: ModelAPIError, model: str) -> Refusal:
     after = error.retry_after
     used_up = isinstance(error, ModelQuotaExceededError)
-    why = "says that the account's quota is used up" if used_up else "takes no more requests for now"
-    when = "" if after is None else f"; it asks to wait {after:g} seconds"
+    why = "says that the account's quota is used up" if used_up else "limits the rate of requests"
+    when = "" if after is None else f"; wait {after:g} seconds"
     return ModelRateLimited(f"The provider of `{model}` {why}{when}.", model=model, retry_after_seconds=after)
 
 
@@ -87,11 +87,11 @@ def _other_refusal(error: AgentRunError, model: str) -> Refusal:
         return ModelRequestRejected(
             f"The provider of `{model}` rejects the request with status {status}.", model=model, status=status
         )
-    return ModelReplyUnreadable(f"What came back from `{model}` is no reply of a model.", model=model)
+    return ModelReplyUnreadable(f"The response from `{model}` is not a model's reply.", model=model)
 
 
 def _explanation(error: ModelAPIError, redact: Callable[[str], str]) -> str:
-    """Return the provider's own explanation, as one short line without secrets."""
+    """Return the provider's explanation as one short line without secrets."""
     body = error.body
     inner = body.get("error", body) if isinstance(body, dict) else None
     message = inner.get("message") if isinstance(inner, dict) else None

@@ -1,4 +1,4 @@
-"""A model that is recorded once and played back for ever: JSON lines, without secrets, found by what was asked."""
+"""Recorded model: exchanges stored as JSON lines, and replayed by request."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from aop.core.errors import InputPathNotFound, ReplayDiverged
 
 
 class RecordingModel:
-    """Implements `aop.brains.conversation.Model`: asks another one, and keeps each exchange before it is used."""
+    """Implements `aop.brains.conversation.Model`: asks another model, and stores each exchange."""
 
     def __init__(self, model: Model, path: Path, redact: Callable[[str], str]) -> None:
         self._model = model
         self._path = path
         self._redact = redact
-        # Before anything is asked and paid for.
+        # Fails here, before a request is paid for, if the file cannot be written.
         self._append(b"")
 
     @property
@@ -44,10 +44,10 @@ class RecordingModel:
 
 
 class RecordedModel:
-    """Implements `aop.brains.conversation.Model`: answers what was asked before, as it was answered then."""
+    """Implements `aop.brains.conversation.Model`: replays the recorded replies."""
 
     def __init__(self, path: Path, redact: Callable[[str], str]) -> None:
-        self._replies = {kept.key: kept.reply for kept in _read(path)}
+        self._replies = {exchange.key: exchange.reply for exchange in _read(path)}
         self._redact = redact
 
     @property
@@ -59,7 +59,7 @@ class RecordedModel:
         if key not in self._replies:
             raise ReplayDiverged(
                 f"The recording has no reply to this request (`{key[:12]}`).",
-                hint="What is asked has changed since; record it again.",
+                hint="The request has changed since the recording; record it again.",
                 key=key,
                 recorded=len(self._replies),
             )
@@ -73,4 +73,4 @@ def _read(path: Path) -> list[Exchange]:
     except OSError as error:
         raise InputPathNotFound(f"The recording `{path.name}` cannot be read: {error.strerror}.") from error
     except msgspec.DecodeError as error:
-        raise InputPathNotFound(f"`{path.name}` is no recording: {error}.") from error
+        raise InputPathNotFound(f"`{path.name}` is not a recording: {error}.") from error

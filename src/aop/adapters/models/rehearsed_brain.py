@@ -1,4 +1,4 @@
-"""A brain that knows its answers beforehand, one for each shape: for a demonstration without a key or a network."""
+"""Rehearsed brain: a fixed answer for each shape, for demos without a key."""
 
 from __future__ import annotations
 
@@ -33,5 +33,5 @@ class RehearsedBrain:
     async def run_agentic_loop(
         self, mission: Mission[T], tools: Tools, limits: LoopLimits, journal: Journal, *, once: Once = run_now
     ) -> Outcome[T]:
-        """Break: a loop cannot be rehearsed."""
-        raise Fault("The rehearsed model answers questions only.")
+        """Raise a fault: a loop has no fixed answer."""
+        raise Fault("The rehearsed model cannot run a loop.")

@@ -1,4 +1,4 @@
-"""A model behind HTTP, through `pydantic-ai`: one request a reply, no redirects, and an end to every wait."""
+"""Remote model: one HTTP request per reply, through `pydantic-ai`."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ NO_REPLY = (
     *(AssertionError, AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError),
     httpx2.DecodingError,
 )
-"""What the library stumbles over when a body is not what it says, or is JSON, and not a reply."""
+"""What the library raises for a body that is malformed or not a reply."""
 
 
 class Library(Struct, frozen=True, kw_only=True):
-    """Which classes talk to a provider; imported for the first request, since all together take seconds."""
+    """The classes for a provider; imported for its first request, since importing all takes seconds."""
 
     model: tuple[str, str]
     provider: tuple[str, str]
     names_itself: bool = False
-    """Whether the provider's class must be told its name."""
+    """Whether the provider's class takes a name."""
     native: bool = False
-    """Whether the endpoint holds a reply to a schema better than it obeys a forced call."""
+    """Whether the endpoint follows a response schema better than a forced tool call."""
     settings: Mapping[str, Any] = {}
 
 
@@ -92,19 +92,19 @@ class RemoteModel:
         return (str(self._endpoint.name),)
 
     def load(self) -> None:
-        """Import what talks to the provider; otherwise the first reply takes longer by that."""
+        """Import the provider's classes now instead of with the first request."""
         for place in (self._library.provider, self._library.model):
             _import_class(place)
 
     async def reply(self, request: Request) -> Reply:
         name = str(self._endpoint.name)
-        # A client of its own for each request: it belongs to the event loop that waits for it, and is closed here.
+        # One client for each request: it belongs to the current event loop and is closed here.
         timeout = httpx2.Timeout(request.timeout_seconds, connect=min(CONNECT_SECONDS, request.timeout_seconds))
         client = httpx2.AsyncClient(timeout=timeout, follow_redirects=False, event_hooks={"response": [_limit]})
         async with client:
             model = self._model(client)
             try:
-                # The client's own limit begins anew with every byte that comes.
+                # The client's own timeout restarts with every byte.
                 async with asyncio.timeout(request.timeout_seconds * (1 + self._retries)):
                     return await self._reply(model, request)
             except TimeoutError:
@@ -115,20 +115,20 @@ class RemoteModel:
         try:
             response = await self._response(model, request, native=native)
             if response.finish_reason == "content_filter":
-                raise ModelRequestRejected(f"`{name}` declines to answer this.", model=name)
+                raise ModelRequestRejected(f"`{name}` refuses to answer this request.", model=name)
             return reply_of(response, request, name, native=native)
         except NO_REPLY:
-            raise ModelReplyUnreadable(f"What came back from `{name}` is no reply of a model.", model=name) from None
+            raise ModelReplyUnreadable(f"The response from `{name}` is not a model's reply.", model=name) from None
 
     async def _response(self, model: PydanticModel, request: Request, *, native: bool) -> ModelResponse:
-        name, told = str(self._endpoint.name), messages(request, native=native)
+        name, history = str(self._endpoint.name), messages(request, native=native)
         allowed, settings = parameters(request, native=native), self._settings(request)
         try:
-            return await model_request(model, told, model_settings=settings, model_request_parameters=allowed)
+            return await model_request(model, history, model_settings=settings, model_request_parameters=allowed)
         except UserError as error:
-            raise ModelRequestRejected(f"`{name}` cannot be asked like this: {error}", model=name) from error
+            raise ModelRequestRejected(f"`{name}` does not support this request: {error}", model=name) from error
         except AgentRunError as error:
-            # Not `from error`: it holds the provider's words, which may repeat the key.
+            # Not `from error`: the provider's text may contain the key.
             raise refusal_for(error, name, self._redact) from None
 
     def _is_native(self, model: PydanticModel, request: Request) -> bool:
@@ -136,7 +136,7 @@ class RemoteModel:
         return self._library.native and held and request.answer is not None and not request.tools
 
     def _model(self, client: httpx2.AsyncClient) -> PydanticModel:
-        # Without a key of its own, the library would look for one in the environment.
+        # Without a key, the library would look for one in the environment.
         key = self._environ.get(self._endpoint.key_variable or "") or "none"
         words: dict[str, Any] = {"base_url": self._endpoint.base_url, "http_client": client, "api_key": key}
         if self._library.names_itself:
@@ -155,7 +155,7 @@ class RemoteModel:
         )
         if request.thinking is not None:
             settings["thinking"] = False if request.thinking == "off" else request.thinking
-        # Each provider has settings of its own beside the common ones.
+        # Settings of this provider beside the common ones.
         settings.update(self._library.settings)  # type: ignore[typeddict-item]
         return settings
 
@@ -166,7 +166,7 @@ async def _limit(response: httpx2.Response) -> None:
 
 
 class _LimitedBody(httpx2.AsyncByteStream):
-    """A body that breaks off where no reply of a model is so long any more."""
+    """A body that fails when it is larger than any reply."""
 
     def __init__(self, body: httpx2.AsyncByteStream) -> None:
         self._body = body
@@ -176,7 +176,7 @@ class _LimitedBody(httpx2.AsyncByteStream):
         async for chunk in self._body:
             left -= len(chunk)
             if left < 0:
-                raise httpx2.ReadError(f"The reply has more than {LARGEST_REPLY} bytes.")
+                raise httpx2.ReadError(f"The reply is larger than {LARGEST_REPLY} bytes.")
             yield chunk
 
     async def aclose(self) -> None:

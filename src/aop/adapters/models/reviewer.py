@@ -1,4 +1,4 @@
-"""The reviewer that is a model."""
+"""Reviewer that asks a model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ModelReviewer:
-    """Implements `aop.kernel.ports.reviewer.Reviewer`. Few calls ask a model: what that takes is imported for those."""
+    """Implements `aop.kernel.ports.reviewer.Reviewer`. Imports are local: few calls ask a model."""
 
     def __init__(self, brain: Callable[[str | None], Brain], new_id: NewId) -> None:
         self._brain = brain

@@ -1,4 +1,4 @@
-"""What the environment says about models: which ones, in which order, and how long and how much they may answer."""
+"""Model settings from the environment: models, limits, recordings and prices."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PRODUCTS: Mapping[str, str] = {
     "scaffolding": "SCAFFOLDING_LLM_MODEL_PRIORITY",
     "code-review": "CODE_REVIEW_LLM_MODEL_PRIORITY",
 }
-"""The products that may have a list of models of their own, and the variable that holds it."""
+"""The products with their own list of models, and the variable that holds it."""
 
 
 class BrainSettings(Struct, frozen=True, kw_only=True):
@@ -28,21 +28,21 @@ class BrainSettings(Struct, frozen=True, kw_only=True):
     models: tuple[ModelName, ...]
     limits: CallLimits
     retries: int
-    """How often the last model of the list is asked again by its own client; the others are passed over at once."""
+    """How often the last model of the list is retried; the others are passed over at once."""
     record: Path | None
     replay: Path | None
     prices: Prices
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str], *, chosen: str | None, product: str | None) -> BrainSettings:
-        """Read the settings: what was chosen at the command line, then a product's own variable, then `AOP_MODELS`.
+        """Read the settings: the command line first, then the product's variable, then `AOP_MODELS`.
 
         Raises: ModelNotConfigured, InputPathNotFound, InvalidConfiguration.
         """
         replay = _path(environ, "AOP_MODEL_REPLAY")
         text = chosen or environ.get(PRODUCTS[product] if product else MODELS) or environ.get(MODELS)
         if not text and replay is None:
-            raise ModelNotConfigured("Nothing says which model to ask.", variable=MODELS)
+            raise ModelNotConfigured("No model is chosen.", variable=MODELS)
         return cls(
             models=model_priority(text) if text else (),
             limits=CallLimits(
@@ -58,7 +58,7 @@ class BrainSettings(Struct, frozen=True, kw_only=True):
 
 
 def known_prices(environ: Mapping[str, str]) -> Prices:
-    """Return the prices that AOP brings, with the user's own laid over them.
+    """Return AOP's prices, overlaid by the user's.
 
     Raises: InputPathNotFound, InvalidConfiguration.
     """
@@ -76,8 +76,8 @@ def _thinking(environ: Mapping[str, str]) -> Thinking | None:
     text = environ.get("AOP_MODEL_THINKING") or None
     if text not in (None, *get_args(Thinking)):
         raise ModelNotConfigured(
-            "`AOP_MODEL_THINKING` is not understood.",
-            hint=f"Take one of: {', '.join(get_args(Thinking))}; or leave it unset.",
+            "`AOP_MODEL_THINKING` has an unknown value.",
+            hint=f"Set it to one of: {', '.join(get_args(Thinking))}; or leave it unset.",
         )
     return cast("Thinking | None", text)
 
@@ -91,6 +91,7 @@ def _number(environ: Mapping[str, str], variable: str, default: int, *, least: i
     text = environ.get(variable) or str(default)
     if not (text.isascii() and text.isdecimal() and least <= int(text[:10]) == int(text)):
         raise ModelNotConfigured(
-            f"`{variable}` is no whole number from {least} on.", hint=f"Write a number, or leave `{variable}` unset."
+            f"`{variable}` is not a whole number of at least {least}.",
+            hint=f"Set it to such a number, or leave `{variable}` unset.",
         )
     return int(text)

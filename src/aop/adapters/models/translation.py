@@ -1,4 +1,4 @@
-"""Our conversation as the messages of `pydantic-ai`, and its response as our reply."""
+"""Translation between AOP's conversation and the messages of `pydantic-ai`."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from pydantic_ai.tools import ToolDefinition
 
 from aop.brains.conversation import Observation, Offer, Reply, Request, TokenCounts, ToolCall, Turn, UserText
 
-ONLY_CALLS = "\n\nReply by calling tools, and in no other way; what is not in a call is not read."
+ONLY_CALLS = "\n\nReply only by calling tools; other text is not read."
 
 
 def parameters(request: Request, *, native: bool) -> ModelRequestParameters:
-    """Return what the model may do; `native` has the endpoint itself hold the reply to the schema."""
+    """Return the request parameters; with `native`, the endpoint itself enforces the schema of the answer."""
     tools = [_definition(tool, kind="function") for tool in request.tools]
     answer = request.answer
     if answer is None:
@@ -41,9 +41,9 @@ def parameters(request: Request, *, native: bool) -> ModelRequestParameters:
 
 
 def messages(request: Request, *, native: bool) -> list[ModelMessage]:
-    """Return the conversation; what is shown between two replies is one message."""
+    """Return the conversation as messages; all turns between two replies are one message."""
     history: list[ModelMessage] = []
-    # Some models cannot be forced to call a tool, so each is told.
+    # Some models cannot be forced to call a tool, so the prompt says it too.
     rule = "" if native or request.text_allowed or request.answer is None else ONLY_CALLS
     for reply, shown in _replies_with_context(request.turns):
         response = None if reply is None else _response(reply)
@@ -55,7 +55,7 @@ def messages(request: Request, *, native: bool) -> list[ModelMessage]:
 
 
 def reply_of(response: ModelResponse, request: Request, model: str, *, native: bool) -> Reply:
-    """Return what the model said; text that the endpoint held to the schema is the answer."""
+    """Return the reply; with `native`, its text is the answer."""
     text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
     calls = tuple(
         ToolCall(call_id=part.tool_call_id, name=part.tool_name, arguments=part.args_as_json_str())
@@ -70,7 +70,7 @@ def reply_of(response: ModelResponse, request: Request, model: str, *, native: b
 
 
 def _replies_with_context(turns: Iterable[Turn]) -> Iterator[tuple[Reply | None, list[UserText | Observation]]]:
-    """Yield each reply with what it was shown afterwards; what comes before the first reply has none."""
+    """Yield each reply with the turns after it; the turns before the first reply come with None."""
     reply: Reply | None = None
     shown: list[UserText | Observation] = []
     for turn in turns:
@@ -92,7 +92,7 @@ def _definition(offer: Offer, *, kind: str) -> ToolDefinition:
 
 
 def _message_part(turn: UserText | Observation, calls_made: Set[str]) -> UserPromptPart | ToolReturnPart:
-    """Return what is shown; a result of no call that was made, as after an answer in text, can only be said."""
+    """Return a turn as a message part; the result of a call that is not in the history becomes user text."""
     if isinstance(turn, UserText) or turn.call_id not in calls_made:
         return UserPromptPart(content=turn.text)
     return ToolReturnPart(
@@ -104,7 +104,7 @@ def _message_part(turn: UserText | Observation, calls_made: Set[str]) -> UserPro
 
 
 def _response(reply: Reply) -> ModelResponse:
-    """Return a reply as it was received, or, if another adapter received it, as much of it as any model takes."""
+    """Return a reply as it was received, or rebuilt from text and calls if another adapter received it."""
     if reply.kept:
         (kept,) = ModelMessagesTypeAdapter.validate_json(reply.kept)
         if isinstance(kept, ModelResponse):
@@ -115,7 +115,7 @@ def _response(reply: Reply) -> ModelResponse:
 
 
 def _usage(response: ModelResponse) -> TokenCounts:
-    """Return the tokens as reported; a request that read nothing was not reported."""
+    """Return the reported tokens; no input tokens means that nothing was reported."""
     used = response.usage
     if not used.input_tokens:
         return TokenCounts()

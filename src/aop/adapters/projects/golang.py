@@ -1,4 +1,4 @@
-"""Guesses the gates of a Go project from its go.mod or go.work."""
+"""Go projects: gates from go.mod or go.work."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WORKSPACE = "go.work"
 LINTER_SETTINGS = (".golangci.yml", ".golangci.yaml", ".golangci.toml", ".golangci.json")
 CACHE = "~/go/pkg/mod"
 NO_DOWNLOADS = {"GOPROXY": "off"}
-"""So that a module that is missing is named at once, rather than the network that is."""
+"""Makes Go report a missing module instead of a missing network."""
 
 _USE = re.compile(r"^use\s+(?:\((?P<several>[^)]*)\)|(?P<one>\S+))", re.MULTILINE)
 _COMMENT = re.compile(r"//[^\n]*")
@@ -30,7 +30,7 @@ def reads(path: str) -> bool:
 
 
 def guess(project: Project) -> Guess | None:
-    """Return the gates of a Go project; None if it is none."""
+    """Return the gates of a Go project; None for another project."""
     manifest = project.first_of(WORKSPACE, MODULE)
     if manifest is None:
         return None
@@ -41,9 +41,7 @@ def guess(project: Project) -> Guess | None:
     caches = (CACHE,) if _downloads(project) else ()
     return guess_of(
         checks=tuple(_checks(project, manifest, packages)),
-        tests=[ChosenStep(step=test, why=f"`{manifest}` is there, and files that end in `_test.go`")]
-        if has_tests
-        else (),
+        tests=[ChosenStep(step=test, why=f"`{manifest}` and `_test.go` files exist")] if has_tests else (),
         notes=tuple(_notes(project, modules, caches)),
         sandbox_read=caches,
     )
@@ -66,11 +64,11 @@ def _downloads(project: Project) -> bool:
 def _checks(project: Project, manifest: str, packages: list[str]) -> Iterator[ChosenStep]:
     yield ChosenStep(
         step=Step(name="vet", cmd=("go", "vet", *packages), env=NO_DOWNLOADS),
-        why=f"`{manifest}` is there, and every Go has `vet`",
+        why=f"`{manifest}` exists, and `vet` is part of Go",
     )
     if settings := project.first_of(*LINTER_SETTINGS):
         step = Step(name="lint", cmd=("golangci-lint", "run", *packages), env=NO_DOWNLOADS)
-        yield ChosenStep(step=step, why=f"`{settings}` is there")
+        yield ChosenStep(step=step, why=f"`{settings}` exists")
 
 
 def _notes(project: Project, modules: list[str], caches: tuple[str, ...]) -> Iterator[str]:

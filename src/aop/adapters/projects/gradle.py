@@ -1,4 +1,4 @@
-"""Guesses the gates of a Java or Kotlin project that Gradle builds."""
+"""Gradle projects: gates of Java or Kotlin projects."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SETTINGS = ("settings.gradle.kts", "settings.gradle")
 WRAPPER = "gradlew"
 REPORTS = "build/test-results/test/TEST-*.xml"
 CACHES = ("~/.gradle/caches", "~/.gradle/wrapper")
-"""Not `~/.gradle`, whose properties hold passwords. Gradle locks files in both, so it must be able to write them."""
+"""Not `~/.gradle`, whose properties hold passwords. Gradle locks files in both, so they must be writable."""
 
 _INCLUDE = re.compile(r"^\s*include\b\s*\(?(?P<projects>[^\n)]*)", re.MULTILINE)
 _NAME = re.compile(r"""["']([^"']+)["']""")
@@ -30,16 +30,14 @@ def reads(path: str) -> bool:
 
 
 def guess(project: Project) -> Guess | None:
-    """Return the gates of a Gradle project; None if it is none."""
+    """Return the gates of a Gradle project; None for another project."""
     manifest = project.first_of(*BUILDS, *SETTINGS)
     if manifest is None:
         return None
     included = sorted(_included(project))
     has_tests = project.any_below("src/test")
-    tests = _step(project, "test", f"`{manifest}` is there, and tests below `src/test`")
-    whole = _step(
-        project, "check", f"`{manifest}`: the task `check` runs the tests, and whatever else the build checks"
-    )
+    tests = _step(project, "test", f"`{manifest}` and tests below `src/test` exist")
+    whole = _step(project, "check", f"`{manifest}`: the task `check` runs the tests and all other checks of the build")
     return guess_of(
         tests=[tests] if has_tests else (),
         reporting=[whole] if has_tests else None,

@@ -1,4 +1,4 @@
-"""What is known of a project before AOP manages it, and what is guessed from that."""
+"""Guesses: the files of a project, and the gates that they suggest."""
 
 from __future__ import annotations
 
@@ -8,23 +8,21 @@ from msgspec import Struct
 
 from aop.kernel.config.gates import Mode, Modes, Parsers, Profile, Step, TestsParser
 
-NO_TESTS = (
-    "No tests were found. The modes without steps cannot pass: write the commands that prove a change into gates.yaml."
-)
+NO_TESTS = "No tests were found. Modes without steps cannot pass: write your test commands into gates.yaml."
 
 
 NO_PARSERS = Parsers()
 
 
 class Project(Struct, frozen=True, kw_only=True):
-    """The files of a project, as its base branch has them."""
+    """The files of a project on its base branch."""
 
     paths: frozenset[str]
     texts: Mapping[str, str]
-    """The content of those few files that some language asked for."""
+    """The content of the few files that guesses depend on."""
 
     def below(self, folder: str) -> Project:
-        """Return what lies in a folder (`""` is the root) as a project of its own."""
+        """Return a folder (`""` is the root) as a project."""
         if not folder:
             return self
         prefix = f"{folder}/"
@@ -33,31 +31,31 @@ class Project(Struct, frozen=True, kw_only=True):
         return Project(paths=paths, texts=texts)
 
     def any_below(self, *folders: str) -> bool:
-        """Tell whether a path leads through one of these folders, wherever it is."""
+        """Tell whether a path contains one of these folders, at any depth."""
         return any(f"/{folder}/" in f"/{path}" for path in self.paths for folder in folders)
 
     def first_of(self, *paths: str) -> str | None:
-        """Return the first of these files that is there."""
+        """Return the first of these files that exists."""
         return next((path for path in paths if path in self.paths), None)
 
 
 class ChosenStep(Struct, frozen=True, kw_only=True):
-    """A step, and why it is one."""
+    """A step, and the reason for it."""
 
     step: Step
     why: str
 
 
 class Guess(Struct, frozen=True, kw_only=True):
-    """How a project seems to prove its changes."""
+    """The guessed gates of a project."""
 
     profile: Profile
     reasons: Mapping[str, str] = {}
-    """For each step, by its name, why it is one."""
+    """The reason for each step, by its name."""
     notes: tuple[str, ...] = ()
-    """What a person should know before trusting the guess."""
+    """Hints for the person who checks the guess."""
     sandbox_read: tuple[str, ...] = ()
-    """Folders of this machine that the steps read, beyond what every gate sees."""
+    """Folders of this machine that the steps must read, beside those of every gate."""
     sandbox_write: tuple[str, ...] = ()
 
     @property
@@ -67,19 +65,19 @@ class Guess(Struct, frozen=True, kw_only=True):
 
 
 class Language(Struct, frozen=True, kw_only=True):
-    """One kind of project that AOP can guess the gates of."""
+    """A kind of project whose gates AOP can guess."""
 
     name: str
     profile: str
-    """What its gate profile is called where there are several."""
+    """The name of its gate profile if there are several."""
     suffixes: tuple[str, ...]
-    """How its source files end."""
+    """The suffixes of its source files."""
     marks: Callable[[str], bool]
     """Tells whether a file of this name makes its folder a project of this kind."""
     reads: Callable[[str], bool]
     """Tells whether the guess depends on the text of a file, by its path from the project's folder."""
     guess: Callable[[Project], Guess | None]
-    """Returns None for a project of another kind. Pure: all that it knows is in the project."""
+    """Returns None for a project of another kind. Pure: it reads only the project."""
 
 
 def guess_of(
@@ -95,8 +93,8 @@ def guess_of(
 ) -> Guess:
     """Return a guess with the tests in every mode, and the checks in `full`.
 
-    `setup` comes first wherever something else runs; `reporting` are the tests of `full` and `merge`, where these
-    leave a report.
+    `setup` comes first in every mode that has steps; `reporting` are the tests of `full` and `merge` if these write a
+    report.
     """
     full = tests if reporting is None else reporting
 
@@ -114,29 +112,29 @@ def guess_of(
 
 
 def junit_report(path: str) -> TestsParser:
-    """Return the parser of a JUnit report that the tests of `full` and `merge` leave."""
+    """Return the parser of the JUnit report that the tests of `full` and `merge` write."""
     return TestsParser(type="junit_xml", path=path, modes=(Mode.FULL, Mode.MERGE))
 
 
 def monorepo_note(kind: str, members: Sequence[str] = ()) -> str:
-    """Say that the repository holds several packages, which one profile proves together."""
+    """Return the note for a repository with several packages under one profile."""
     named = ": " + ", ".join(f"`{member}`" for member in members) if members else ""
-    return f"This is a monorepo ({kind}{named}). Its gates run for all of its packages, whichever a feature touches."
+    return f"This is a monorepo ({kind}{named}). Its gates run for all packages, whichever a feature changes."
 
 
 def caches_note(fill: str, *, read: Sequence[str] = (), write: Sequence[str] = ()) -> str:
-    """Say what the gates need of this machine, and which lines of policy.yaml open it."""
+    """Return the note on the caches that gates need, and the lines of policy.yaml that open them."""
     return (
-        "Gates have no network and an empty home folder: what they need is taken from where an ordinary"
-        f" {fill} of yours leaves it. In policy.yaml, {' and '.join(_lines(read, write))}."
+        f"Gates have no network and an empty home folder, so they use the packages that {fill} has downloaded before."
+        f" In policy.yaml, {' and '.join(_lines(read, write))}."
     )
 
 
 def _lines(read: Sequence[str], write: Sequence[str]) -> Iterator[str]:
     if read:
-        yield f"`execution.sandbox_read: [{', '.join(read)}]` lets them read it"
+        yield f"`execution.sandbox_read: [{', '.join(read)}]` lets them read these"
     if write:
         yield (
-            f"`execution.sandbox_write: [{', '.join(write)}]` lets them read and change it, which its tools insist on"
-            " (so one feature's tests can spoil it for others)"
+            f"`execution.sandbox_write: [{', '.join(write)}]` lets them read and change these, which the tools require"
+            " (the tests of one feature can therefore break those of others)"
         )

@@ -1,4 +1,4 @@
-"""Where in a repository which kinds of projects lie, and the gate profiles that come of it."""
+"""Layout of a repository: its projects and their gate profiles."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ NOT_OURS = frozenset(
     "example examples fixture fixtures node_modules sample samples template templates test testdata tests third_party"
     " vendor".split()
 )
-"""Folders whose projects are somebody else's, or data."""
+"""Folders with third-party projects or test data."""
 
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class FoundProject(Struct, frozen=True, kw_only=True):
-    """A project of one kind, the folder that it lies in, and how it seems to prove its changes there."""
+    """A project of one kind, its folder, and its guessed gates."""
 
     language: Language
     folder: str
@@ -34,15 +34,15 @@ class FoundProject(Struct, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """Return what a person calls it."""
+        """Return the name that people are shown."""
         return f"{self.language.name} in `{self.folder}`" if self.folder else self.language.name
 
 
 def find_projects(project: Project, languages: Sequence[Language]) -> tuple[FoundProject, ...]:
-    """Return the projects of a repository, the main one first: the nearest to the root, with the most source files."""
+    """Return the projects of a repository, the main one first: nearest to the root, with the most source files."""
     found = [one for language in languages for one in _of_language(project, language)]
     if not found:
-        # Files of tests alone are a sign too, where there is no better one.
+        # Without a manifest, test files alone are a sign.
         found = [one for language in languages for one in _in_folder(project, language, "")]
     proving = [one for one in found if one.guess.proves] or found[:1]
     ranked = sorted(proving, key=lambda one: (bool(one.folder), one.folder.count("/"), -one.sources))
@@ -50,7 +50,7 @@ def find_projects(project: Project, languages: Sequence[Language]) -> tuple[Foun
 
 
 def projects_by_profile(found: Sequence[FoundProject]) -> dict[str, FoundProject]:
-    """Return the projects by the names of their gate profiles: `default` for the only one, or for the main one too."""
+    """Return the projects by the names of their gate profiles; `default` is the only one or the main one."""
     names = {"default": one for one in found[:1]}  # noqa: B035 - none or one
     for one in found if len(found) > 1 else ():
         likely = _NOT_IN_NAMES.sub("-", one.folder.replace("/", "-")).strip("-._")[:48] or one.language.profile
@@ -60,11 +60,11 @@ def projects_by_profile(found: Sequence[FoundProject]) -> dict[str, FoundProject
 
 
 def _of_language(project: Project, language: Language) -> list[FoundProject]:
-    """Return the projects of a language that no other one with gates lies around."""
+    """Return the projects of a language, without those inside another project that has gates."""
     found: list[FoundProject] = []
     for folder in sorted(_marked_folders(project, language), key=lambda folder: (folder.count("/"), folder)):
-        around = (one for one in found if one.guess.proves)
-        if not any(not one.folder or folder.startswith(f"{one.folder}/") for one in around):
+        outer = (one for one in found if one.guess.proves)
+        if not any(not one.folder or folder.startswith(f"{one.folder}/") for one in outer):
             found += _in_folder(project, language, folder)
     return found
 
@@ -87,11 +87,8 @@ def _is_ours(folder: str) -> bool:
         return True
     parts = folder.split("/")
     is_near = len(parts) <= DEEPEST and not any(part in NOT_OURS or part.startswith(".") for part in parts)
-    # A configuration file cannot name every folder that git can hold.
+    # A configuration file cannot name every folder that git can store.
     return is_near and not (checks.in_path(folder) or checks.in_planned_path(f"{folder}/*"))
-
-
-# --- seen from the root ----------------------------------------------------------------------------
 
 
 def _from_root(guess: Guess, folder: str) -> Guess:

@@ -1,4 +1,4 @@
-"""Guesses the gates of a Java project that Maven builds from its pom.xml."""
+"""Maven projects: gates from pom.xml."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CACHE = "~/.m2/repository"
 """Not `~/.m2`, whose settings hold passwords."""
 
 CHECKING_PLUGINS = ("failsafe", "checkstyle", "spotless", "spotbugs", "pmd", "enforcer", "jacoco")
-"""Plugins that do their work in `verify` or on the way to it, after the unit tests."""
+"""Plugins that run in `verify` or before it, after the unit tests."""
 
 _MODULE = re.compile(r"<module>\s*([^<\s]+)\s*</module>")
 
@@ -31,7 +31,7 @@ def reads(path: str) -> bool:
 
 
 def guess(project: Project) -> Guess | None:
-    """Return the gates of a Maven project; None if it is none."""
+    """Return the gates of a Maven project; None for another project."""
     if MANIFEST not in project.paths:
         return None
     text = project.texts.get(MANIFEST, "")
@@ -53,14 +53,14 @@ def _step(project: Project, goal: str) -> Step:
 
 
 def _test_step(project: Project) -> ChosenStep:
-    return ChosenStep(step=_step(project, "test"), why=f"`{MANIFEST}` is there, and tests below `src/test`")
+    return ChosenStep(step=_step(project, "test"), why=f"`{MANIFEST}` and tests below `src/test` exist")
 
 
 def _verify_step(project: Project, text: str) -> ChosenStep:
     plugin = next((name for name in CHECKING_PLUGINS if f"{name}-maven-plugin" in text or f"maven-{name}" in text), "")
     if not plugin:
         return _test_step(project)
-    why = f"`{MANIFEST}` has tests, and names the {plugin} plugin, which works up to `verify`"
+    why = f"`{MANIFEST}` has tests and the {plugin} plugin, which runs up to `verify`"
     return ChosenStep(step=_step(project, "verify"), why=why)
 
 

@@ -1,4 +1,4 @@
-"""Guesses the gates of a Node project from its package.json and its lock file."""
+"""Node projects: gates from package.json and the lock file."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from aop.adapters.projects.guesses import ChosenStep, Guess, Project, caches_note, guess_of, junit_report, monorepo_note
+from aop.core.text.counts import count
 from aop.kernel.config.gates import Parsers, Step
 
 MANIFEST = "package.json"
@@ -16,9 +17,9 @@ PNPM_WORKSPACE = "pnpm-workspace.yaml"
 REPORT = "junit.xml"
 CHECKS = ("lint", "typecheck", "build")
 
-# What `npm init` writes where there are no tests.
+# Part of the test script that `npm init` writes.
 _NO_TEST_SCRIPT = "no test specified"
-# A script with one of these is more than one command, or means something only to a shell.
+# A script with one of these needs a shell.
 _SHELL_CHARACTERS = frozenset("&|;<>$`()'\"\\\n")
 _GLOB_CHARACTERS = frozenset("*?[{~")
 _NODE_REPORTERS = (
@@ -30,16 +31,16 @@ _JEST_REPORTERS = ("--reporters=default", "--reporters=jest-junit")
 
 
 class Manager(Struct, frozen=True, kw_only=True):
-    """A package manager, and how it is used without a network."""
+    """A package manager and its commands for offline use."""
 
     name: str
     locks: tuple[str, ...]
     install: tuple[str, ...]
     install_env: Mapping[str, str] = {}
     passes_on_after: tuple[str, ...] = ()
-    """What stands before the arguments that go to the script."""
+    """The words before the arguments of a script."""
     in_every_package: tuple[str, ...] = ()
-    """Runs a script in each package of a monorepo that has it."""
+    """The command that runs a script in each package of a monorepo that has it."""
     sandbox_read: tuple[str, ...] = ()
     sandbox_write: tuple[str, ...] = ()
 
@@ -79,7 +80,7 @@ MANAGERS = (
     ),
     NPM,
 )
-"""The first whose lock file is there is the project's own."""
+"""The first one whose lock file exists is the project's."""
 
 YARN_SETTINGS = ".yarnrc.yml"
 NEWER_YARN = Manager(
@@ -119,12 +120,12 @@ def reads(path: str) -> bool:
 
 
 def guess(project: Project) -> Guess | None:
-    """Return the gates of a Node project; None if it is none."""
+    """Return the gates of a Node project; None for another project."""
     if MANIFEST not in project.paths:
         return None
     package = _parse_manifest(project.texts.get(MANIFEST, ""))
     if package is None:
-        return guess_of(tests=(), notes=[f"`{MANIFEST}` cannot be read as a package's manifest."])
+        return guess_of(tests=(), notes=[f"`{MANIFEST}` is not a valid package manifest."])
     manager = _manager(project)
     lock = project.first_of(*manager.locks)
     installs = bool(package.needs) or _is_monorepo(project, package)
@@ -160,12 +161,9 @@ def _is_monorepo(project: Project, package: _Package) -> bool:
     return bool(package.members) or PNPM_WORKSPACE in project.paths
 
 
-# --- steps -----------------------------------------------------------------------------------------
-
-
 def _install(manager: Manager, lock: str) -> ChosenStep:
     step = Step(name="install", cmd=manager.install, env=dict(manager.install_env))
-    return ChosenStep(step=step, why=f"a new worktree has no `node_modules`, and `{lock}` says what belongs there")
+    return ChosenStep(step=step, why=f"a new worktree has no `node_modules`; `{lock}` lists the packages")
 
 
 def _script_step(manager: Manager, script: str) -> ChosenStep:
@@ -179,7 +177,7 @@ def _test(project: Project, package: _Package, manager: Manager) -> ChosenStep |
         return None
     tested = [path for path, text in project.texts.items() if path.endswith(f"/{MANIFEST}") and _tests_in(text)]
     step = Step(name="test", cmd=(*manager.in_every_package, "test"))
-    why = f"{len(tested)} packages of the monorepo have the script `test`"
+    why = f"{count(len(tested), 'package')} of the monorepo {'has' if len(tested) == 1 else 'have'} the script `test`"
     return ChosenStep(step=step, why=why) if tested else None
 
 
@@ -193,13 +191,13 @@ def _has_tests(package: _Package) -> bool:
 
 
 def _reporting_step(package: _Package, manager: Manager) -> ChosenStep | None:
-    """Return the tests with a JUnit report, where what is installed can write one."""
+    """Return the tests with a JUnit report, if the test runner can write one."""
     script = package.scripts.get("test", "")
     words = script.split()
     if not words or not _has_tests(package) or _SHELL_CHARACTERS.intersection(script) or "reporter" in script:
         return None
     if words[0] == "node" and "--test" in words:
-        # Run without npm, and so without a shell: options of node must stand before the names of files.
+        # Run without npm, and so without a shell: options of node must come before file names.
         is_plain = not _GLOB_CHARACTERS.intersection(script) and not {"pretest", "posttest"} & package.scripts.keys()
         step = Step(name="test", cmd=("node", *_NODE_REPORTERS, *words[1:]))
         return ChosenStep(step=step, why=f"the script `test` of `{MANIFEST}` is `{script}`") if is_plain else None
@@ -217,9 +215,6 @@ def _reporting_step(package: _Package, manager: Manager) -> ChosenStep | None:
     return None
 
 
-# --- what to know ----------------------------------------------------------------------------------
-
-
 def _notes(
     project: Project, package: _Package, manager: Manager, *, has_caches: bool, lacks_lock: bool
 ) -> Iterator[str]:
@@ -229,8 +224,8 @@ def _notes(
         yield monorepo_note(f"{manager.name} workspaces", package.members)
     if lacks_lock:
         yield (
-            f"`{MANIFEST}` has dependencies, and there is no lock file: nothing installs them in a new worktree. Commit"
-            " a lock file and run `aop init` again, or write an install step into gates.yaml."
+            f"`{MANIFEST}` has dependencies but no lock file, so new worktrees have no packages. Commit a lock file and"
+            " run `aop init` again, or write an install step into gates.yaml."
         )
     if has_caches:
         yield caches_note(f"`{manager.name} install`", read=manager.sandbox_read, write=manager.sandbox_write)

@@ -1,4 +1,4 @@
-"""Guesses the gates of a Python project from its lock file, its settings and its tests."""
+"""Python projects: gates from the lock file, the settings and the tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aop.adapters.projects.guesses import ChosenStep, Guess, Project, guess_of, 
 from aop.kernel.config.gates import CoverageParser, Parsers, ParserType, Step
 
 RUNNERS = {"uv.lock": "uv", "poetry.lock": "poetry", "pdm.lock": "pdm", "Pipfile.lock": "pipenv"}
-"""The lock files of the programs that run others in an environment of the project's own: `uv run ...`."""
+"""The lock files of programs that run others in the project's environment: `uv run ...`."""
 
 SETTINGS = ("pyproject.toml", "setup.cfg", "setup.py", "tox.ini", "mypy.ini", ".mypy.ini", "ruff.toml", ".ruff.toml")
 REPORT = "junit.xml"
@@ -33,7 +33,7 @@ def reads(path: str) -> bool:
 
 
 def guess(project: Project) -> Guess | None:
-    """Return the gates of a Python project; None if it is none."""
+    """Return the gates of a Python project; None for another project."""
     if not any(_marks_python(path) for path in project.paths):
         return None
     with_pytest = _uses_pytest(project)
@@ -65,13 +65,10 @@ def _step(project: Project, name: str, *words: str) -> Step:
 
 
 def _environment(project: Project, runner: str | None) -> dict[str, str]:
-    # A package that is installed in editable mode is the one of the user's checkout: without this, the gates of a
-    # worktree would test other code than the worktree's. Only uv installs each worktree itself.
+    # An editable install points to the user's checkout: without this, the gates of a worktree would test that code
+    # instead of the worktree's. Only uv installs each worktree itself.
     in_src = any(path.startswith("src/") and path.endswith(".py") for path in project.paths)
     return {"PYTHONPATH": "src"} if in_src and runner != "uv" else {}
-
-
-# --- tests -----------------------------------------------------------------------------------------
 
 
 def _pytest(project: Project, *more: str) -> ChosenStep:
@@ -85,7 +82,7 @@ def _unittests(project: Project) -> Iterator[ChosenStep]:
     for number, folder in enumerate(sorted({_import_root(path, project) for path in files}), start=1):
         start = ("-s", folder) if folder else ()
         name = "test" if number == 1 else f"test-{number}"
-        why = f"tests in `{folder or '.'}` import unittest, and nothing names pytest"
+        why = f"tests in `{folder or '.'}` import unittest, and nothing mentions pytest"
         yield ChosenStep(step=_step(project, name, "unittest", "discover", *start), why=why)
 
 
@@ -94,14 +91,14 @@ def _uses_pytest(project: Project) -> bool:
 
 
 def _why_pytest(project: Project) -> str:
-    """Return the sign of pytest that was found; empty if there is none."""
+    """Return the first sign of pytest; empty if there is none."""
     for path, text in sorted(project.texts.items()):
         if _is_setting(path) and "pytest" in text:
-            return f"`{path}` names pytest"
+            return f"`{path}` mentions pytest"
         if _TEST_FILE.fullmatch(path) and "import pytest" in text:
             return f"`{path}` imports pytest"
     by_name = [path for path in sorted(project.paths) if path.rpartition("/")[2] in ("conftest.py", "pytest.ini")]
-    return f"`{by_name[0]}` is there" if by_name else ""
+    return f"`{by_name[0]}` exists" if by_name else ""
 
 
 def _is_setting(path: str) -> bool:
@@ -114,7 +111,7 @@ def _mentions(project: Project, *names: str) -> bool:
 
 
 def _import_root(path: str, project: Project) -> str:
-    """Return the folder from which a file can be imported: the nearest one above it that is no package."""
+    """Return the folder from which a file can be imported: the nearest one above it that is not a package."""
     folder = path.rpartition("/")[0]
     while folder and f"{folder}/__init__.py" in project.paths:
         folder = folder.rpartition("/")[0]
@@ -125,15 +122,12 @@ def _coverage_parser() -> CoverageParser:
     return CoverageParser(type=ParserType.COBERTURA_XML, path="coverage.xml")
 
 
-# --- checks ----------------------------------------------------------------------------------------
-
-
 def _lint(project: Project) -> Iterator[ChosenStep]:
     settings = project.first_of("ruff.toml", ".ruff.toml")
     if settings is None and "[tool.ruff" in project.texts.get("pyproject.toml", ""):
         settings = "pyproject.toml"
     if settings:
-        yield ChosenStep(step=_step(project, "lint", "ruff", "check"), why=f"`{settings}` has settings of ruff")
+        yield ChosenStep(step=_step(project, "lint", "ruff", "check"), why=f"`{settings}` has ruff settings")
 
 
 def _types(project: Project) -> Iterator[ChosenStep]:
@@ -141,11 +135,8 @@ def _types(project: Project) -> Iterator[ChosenStep]:
         settings = _MYPY_SETTINGS.search(project.texts.get(place, ""))
         if settings:
             targets = () if _MYPY_TARGETS.search(settings["body"]) else (".",)
-            yield ChosenStep(step=_step(project, "types", "mypy", *targets), why=f"`{place}` has settings of mypy")
+            yield ChosenStep(step=_step(project, "types", "mypy", *targets), why=f"`{place}` has mypy settings")
             return
-
-
-# --- what to know ----------------------------------------------------------------------------------
 
 
 def _notes(project: Project, *, has_tests: bool, covered: bool) -> Iterator[str]:
@@ -154,17 +145,17 @@ def _notes(project: Project, *, has_tests: bool, covered: bool) -> Iterator[str]
         yield monorepo_note("uv workspace")
     if runner and has_tests:
         yield (
-            f"`{runner} run` sets its environment up in every new worktree, and gates have no network and an empty home"
-            " folder. If they lack packages, set `execution.network: host` in policy.yaml, or name a folder with the"
-            " packages under `execution.sandbox_read`."
+            f"`{runner} run` creates its environment in every new worktree, but gates have no network and an empty home"
+            " folder. If packages are missing, set `execution.network: host` in policy.yaml, or list a folder with the"
+            " packages in `execution.sandbox_read`."
         )
     elif _uses_pytest(project):
         yield (
-            "The gates run the `python3` that comes first on PATH: start `aop` with this project's virtual environment"
-            " active."
+            "The gates run the first `python3` on PATH: activate this project's virtual environment before you start"
+            " `aop`."
         )
     if covered:
         yield (
-            "With a coverage report, the gates demand 90 % of lines and branches. `testing.coverage.minimums` in"
-            " policy.yaml changes that."
+            "With a coverage report, the gates require 90 % of lines and branches. Change that with"
+            " `testing.coverage.minimums` in policy.yaml."
         )

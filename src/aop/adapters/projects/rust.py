@@ -1,4 +1,4 @@
-"""Guesses the gates of a Rust project from its Cargo.toml."""
+"""Rust projects: gates from Cargo.toml."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ def reads(path: str) -> bool:
 
 
 def guess(project: Project) -> Guess | None:
-    """Return the gates of a Rust project; None if it is none."""
+    """Return the gates of a Rust project; None for another project."""
     if MANIFEST not in project.paths:
         return None
     manifest = _parse_manifest(project.texts.get(MANIFEST, ""))
     if manifest is None:
-        return guess_of(tests=(), notes=[f"`{MANIFEST}` cannot be read as TOML."])
+        return guess_of(tests=(), notes=[f"`{MANIFEST}` is not valid TOML."])
     everything = ("--workspace",) if "workspace" in manifest else ()
     test = _cargo(project, "test", "test", *everything)
     caches = tuple(_caches(project, manifest))
     return guess_of(
         checks=tuple(_checks(project, manifest, everything)),
-        tests=[ChosenStep(step=test, why=f"`{MANIFEST}` is there; `cargo test` builds it and runs what tests it has")],
+        tests=[ChosenStep(step=test, why=f"`{MANIFEST}` exists; `cargo test` builds the project and runs its tests")],
         notes=tuple(_notes(project, manifest, caches)),
         sandbox_read=caches,
     )
@@ -58,18 +58,16 @@ def _cargo(project: Project, name: str, command: str, *words: str) -> Step:
 
 def _checks(project: Project, manifest: Mapping[str, Any], everything: tuple[str, ...]) -> Iterator[ChosenStep]:
     if settings := project.first_of("rustfmt.toml", ".rustfmt.toml"):
-        yield ChosenStep(
-            step=Step(name="format", cmd=("cargo", "fmt", "--all", "--check")), why=f"`{settings}` is there"
-        )
+        yield ChosenStep(step=Step(name="format", cmd=("cargo", "fmt", "--all", "--check")), why=f"`{settings}` exists")
     settings = project.first_of("clippy.toml", ".clippy.toml")
     lints = (_table(manifest, "lints"), _table(manifest, "workspace", "lints"))
     if settings or any("clippy" in table for table in lints):
         step = _cargo(project, "lint", "clippy", *everything, "--all-targets", "--", "-D", "warnings")
-        yield ChosenStep(step=step, why=f"`{settings}` is there" if settings else f"`{MANIFEST}` has lints of Clippy")
+        yield ChosenStep(step=step, why=f"`{settings}` exists" if settings else f"`{MANIFEST}` has Clippy lints")
 
 
 def _table(manifest: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
-    """Return a table of the manifest; an empty one if it is absent or something else."""
+    """Return a table of the manifest; an empty one if it is absent or not a table."""
     table: Any = manifest
     for key in keys:
         table = table.get(key) if isinstance(table, Mapping) else None
@@ -103,6 +101,6 @@ def _notes(project: Project, manifest: Mapping[str, Any], caches: tuple[str, ...
         members = _table(manifest, "workspace").get("members", ())
         yield monorepo_note("Cargo workspace", [member for member in members if isinstance(member, str)])
     if LOCK not in project.paths:
-        yield f"`{LOCK}` is not committed: each gate run chooses versions anew, out of those that are on this machine."
+        yield f"`{LOCK}` is not committed: each gate run chooses package versions again, from those on this machine."
     if caches:
         yield caches_note("`cargo test`", read=caches)

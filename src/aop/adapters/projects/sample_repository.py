@@ -1,4 +1,4 @@
-"""A throw-away repository, made and committed to as its user would; `aop demo` plays in one."""
+"""Sample repository: a temporary repository for `aop demo`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ IDENTITY = {
 
 
 class SampleRepository:
-    """A repository with a work tree and a user of its own; no setting of this machine's user counts in it."""
+    """A repository with a working tree and its own git user; the settings of this machine's user are ignored."""
 
     def __init__(self, root: Path, environ: Mapping[str, str]) -> None:
         self.root = root
@@ -30,7 +30,7 @@ class SampleRepository:
         )
 
     def make(self, files: Mapping[str, bytes]) -> None:
-        """Make the repository, with these files in the first commit of `main`."""
+        """Create the repository, with these files in the first commit of `main`."""
         self.root.mkdir()
         self._git.run("init", "--quiet", "--template=", "--initial-branch=main")
         self._git.run("config", "user.name", NAME)
@@ -41,17 +41,17 @@ class SampleRepository:
         self.commit("A small shop")
 
     def commit(self, message: str) -> None:
-        """Commit whatever is in the work tree."""
+        """Commit all files of the working tree."""
         self._git.run("add", "--all")
         self._git.run("commit", "--quiet", "--message", message)
 
     def history(self, branch: str) -> str:
-        """Return the commits of a branch as people draw them."""
+        """Return the commits of a branch as a graph."""
         return self._git.run("log", "--graph", "--oneline", "--no-color", branch, "--").out.decode("utf-8", "replace")
 
 
 def sample_files(folder: Path) -> dict[str, bytes]:
-    """Return the files of a sample that is shipped as text: each ends in `.txt`, so that nothing takes it for code."""
+    """Return the files of a shipped sample; each has the suffix `.txt`, so that tools do not treat it as code."""
     return {
         path.relative_to(folder).as_posix().removesuffix(".txt"): path.read_bytes()
         for path in sorted(folder.rglob("*.txt"))

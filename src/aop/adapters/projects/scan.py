@@ -1,4 +1,4 @@
-"""The languages whose gates can be guessed, and what is read of a repository for that: its base branch, few texts."""
+"""Scan of a repository: its base branch and the few files that guesses depend on."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ USUAL_BASES = ("main", "master")
 
 
 def read_project(objects: GitObjects, tree: TreeId) -> Project:
-    """Read the names of all files of a tree, and the texts of the few that guesses depend on."""
+    """Read the names of all files of a tree, and the few texts that guesses depend on."""
     entries = {
         entry.path: entry for entry in objects.entries(tree) if entry.mode in (FileMode.FILE, FileMode.EXECUTABLE)
     }
@@ -80,20 +80,20 @@ def read_project(objects: GitObjects, tree: TreeId) -> Project:
 
 
 def _is_read(path: str) -> bool:
-    """Tell whether a language would read a file, in whichever of the folders above it the project lies."""
+    """Tell whether a language reads a file, for a project in any folder above it."""
     names = path.split("/")
     tails = ["/".join(names[depth:]) for depth in range(len(names))]
     return any(language.reads(tail) for language in LANGUAGES for tail in tails)
 
 
 def _rank(path: str) -> tuple[bool, int, str]:
-    """Put what makes a project first, and then what is near the root."""
+    """Return the sort key: manifests first, then files near the root."""
     marked = any(language.marks(path.rpartition("/")[2]) for language in LANGUAGES)
     return (not marked, path.count("/"), path)
 
 
 def checked_out_branch(repository: Repository, environ: Mapping[str, str]) -> str | None:
-    """Return the branch that the user's checkout is on, even one without a commit; None if it is on none."""
+    """Return the branch of the user's checkout, even one without a commit; None if HEAD is detached."""
     git = GitDir(
         GitProgram(environ),
         git_dir=repository.git_dir,
@@ -106,7 +106,7 @@ def checked_out_branch(repository: Repository, environ: Mapping[str, str]) -> st
 
 
 def guess_base_branch(branches: GitBranches, checked_out: str | None) -> str:
-    """Return the branch that features are cut from: main or master, the checkout's own first; else the checkout's own.
+    """Return the base branch: main or master, the checked out one first; else the checked out branch.
 
     Raises: BaseBranchUnusable if there is no commit, or no branch to choose.
     """
@@ -118,11 +118,11 @@ def guess_base_branch(branches: GitBranches, checked_out: str | None) -> str:
             return branch
     if checked_out is None:
         raise BaseBranchUnusable(
-            "The checkout is on no branch, and there is neither `main` nor `master` to cut features from.",
-            hint="Check out the branch that features are to be merged into, and run `aop init` again.",
+            "The checkout is on no branch, and neither `main` nor `master` exists.",
+            hint="Check out the branch that features are merged into, then run: aop init",
         )
     raise BaseBranchUnusable(
-        f"The branch `{checked_out}` has no commit yet, so there is nothing to cut features from.",
-        hint="Commit something first, then run `aop init` again.",
+        f"The branch `{checked_out}` has no commit yet, so no feature can start from it.",
+        hint="Make a first commit, then run: aop init",
         base_branch=checked_out,
     )

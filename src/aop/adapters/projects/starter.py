@@ -1,4 +1,4 @@
-"""The first configuration of a repository: only what differs from AOP's own defaults, and never over a file."""
+"""Starter files: the first configuration of a repository; no file is overwritten."""
 
 from __future__ import annotations
 
@@ -21,29 +21,28 @@ from aop.kernel.config.gates import Mode, Modes, Parsers, Profile, Step
 
 NO_GATES = Profile(modes=Modes(fast=(), full=(), merge=()))
 NOTHING_KNOWN = (
-    "No language that AOP knows was found, so no gate has a step, and `gates.run` refuses with `no_gate_steps`: write"
-    " the commands that prove a change into gates.yaml."
+    "No known language was found, so the gates have no steps and cannot pass: write your test commands into gates.yaml."
 )
 
 
 class StarterFiles(Struct, frozen=True, kw_only=True):
-    """What `aop init` would write."""
+    """The files that `aop init` writes."""
 
     base_branch: str
     checked_out: str | None
     language: str | None
-    """None where nothing was guessed: an unknown language, or gates that are there already."""
+    """None if nothing was guessed: an unknown language, or existing gates."""
     reasons: tuple[str, ...]
-    """For each thing that was guessed, why."""
+    """The reason for each guessed step."""
     files: Mapping[str, str]
     existing: tuple[str, ...]
     warnings: tuple[str, ...]
 
 
 def propose(repository: Repository, environ: Mapping[str, str]) -> StarterFiles:
-    """Look at a repository, and return the configuration that it lacks.
+    """Return the configuration files that a repository lacks.
 
-    Raises: BaseBranchUnusable; InvalidConfiguration for a file that is there already.
+    Raises: BaseBranchUnusable; InvalidConfiguration for an existing file.
     """
     checked_out = checked_out_branch(repository, environ)
     git = repository
@@ -90,12 +89,12 @@ def _notes(found: tuple[FoundProject, ...], *, has_policy: bool) -> Iterator[str
     if len(found) > 1:
         _default, *others = (f"`{name}`" for name in projects_by_profile(found))
         yield (
-            f"There are several projects here, and a gate profile for each: {', '.join(others)}. `default` proves the"
-            f" main one only, {found[0].title}: a plan that touches another one names its profile as `gate_profile`."
+            f"There are several projects, each with a gate profile: {', '.join(others)}. `default` covers only the main"
+            f" one, {found[0].title}: a plan that changes another one must name its profile as `gate_profile`."
         )
     yield from dict.fromkeys(note for one in found for note in one.guess.notes)
     if has_policy and any(_opened(found).values()):
-        yield "policy.yaml is there already, and is left as it is: write the lines that open these folders into it."
+        yield "policy.yaml already exists and was not changed: add the lines that open these folders."
 
 
 def _opened(found: tuple[FoundProject, ...]) -> dict[str, list[str]]:
@@ -106,21 +105,18 @@ def _opened(found: tuple[FoundProject, ...]) -> dict[str, list[str]]:
     }
 
 
-# --- the texts -------------------------------------------------------------------------------------
-
-
 def policy_text(base_branch: str, found: tuple[FoundProject, ...] = ()) -> str:
-    """Return a policy.yaml that names the base branch, and the folders that the gates need."""
+    """Return a policy.yaml with the base branch and the folders that the gates need."""
     content: dict[str, Json] = {"version": 1, "worktree": {"base_branch": base_branch}}
     opened: dict[str, Json] = {key: folders for key, folders in _opened(found).items() if folders}
     if opened:
         content["execution"] = opened
-    return f"# What differs from AOP's defaults; docs/configuration.md lists every key.\n{dump_yaml(content)}"
+    return f"# Only what differs from AOP's defaults; docs/configuration.md lists every key.\n{dump_yaml(content)}"
 
 
 def gates_text(profiles: Mapping[str, Profile]) -> str:
     """Return a gates.yaml with these profiles in all three modes."""
-    lines = ["# The commands that prove a feature; docs/configuration.md lists every key.", "version: 1", "profiles:"]
+    lines = ["# The commands that test a feature; docs/configuration.md lists every key.", "version: 1", "profiles:"]
     for name, profile in profiles.items():
         lines += [f"  {name}:", "    modes:"]
         for mode in Mode:
@@ -131,8 +127,8 @@ def gates_text(profiles: Mapping[str, Profile]) -> str:
 
 
 def agents_text() -> str:
-    """Return an agents.yaml that leaves everything to the defaults."""
-    return "# Who does the work, and what each role is told; docs/configuration.md lists every key.\nversion: 1\n"
+    """Return an agents.yaml without settings."""
+    return "# The agent and the prompt of each role; docs/configuration.md lists every key.\nversion: 1\n"
 
 
 def _step_lines(steps: tuple[Step, ...]) -> Iterator[str]:
@@ -157,18 +153,18 @@ def _parser_lines(parsers: Parsers) -> Iterator[str]:
 
 
 def _flow(value: Json) -> str:
-    # YAML, unlike JSON, knows no pairs of surrogates.
+    # YAML, unlike JSON, has no surrogate pairs.
     return json.dumps(value, ensure_ascii=False)
 
 
 def place_new_file(root: Path, path: str, content: str) -> bool:
-    """Put a file where none is, as a whole; tell whether it was written.
+    """Create a file atomically unless it exists; tell whether it was written.
 
-    Raises: PathOutOfBounds if the way to it leads out of the repository.
+    Raises: PathOutOfBounds if its folder is outside the repository.
     """
     target = root / path
     if not target.parent.resolve().is_relative_to(root.resolve()):
-        raise PathOutOfBounds(f"`{path}` would be written outside of the repository.", path=path)
+        raise PathOutOfBounds(f"`{path}` is outside the repository.", path=path)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         return _linked_into_place(target, content.encode())
@@ -183,7 +179,7 @@ def _linked_into_place(target: Path, content: bytes) -> bool:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        # A link, unlike a rename, never takes the place of a file that came in between.
+        # A link, unlike a rename, never replaces a file that was created meanwhile.
         os.link(beside, target)
     except FileExistsError:
         return False

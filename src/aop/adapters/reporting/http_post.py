@@ -1,4 +1,4 @@
-"""One HTTP request that carries a secret: it follows no redirect, and what is said of a failure names no address."""
+"""HTTP POST with a secret: no redirects, and no address in error texts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msgspec import Struct
 
 
 class Post(Struct, frozen=True, kw_only=True):
-    """What is sent."""
+    """The request."""
 
     url: str
     headers: Mapping[str, str]
@@ -16,15 +16,15 @@ class Post(Struct, frozen=True, kw_only=True):
 
 
 class PostAnswer(Struct, frozen=True, kw_only=True):
-    """What came back: a status, or why nothing did."""
+    """The status, or the reason why there is none."""
 
     status: int = 0
     problem: str = ""
 
 
 def post(what: Post, environ: Mapping[str, str], *, timeout_seconds: float) -> PostAnswer:
-    """Send it once, through the proxy that the environment names."""
-    # Few commands tell anybody: what it takes is imported by those that do.
+    """Send a request once, through the proxy of the environment."""
+    # Imported here: few commands send a notification.
     from http.client import HTTPException
     from urllib import error, request
 
@@ -46,6 +46,6 @@ def post(what: Post, environ: Mapping[str, str], *, timeout_seconds: float) -> P
         refused.close()
         return PostAnswer(status=refused.code)
     except error.URLError as unreachable:
-        return PostAnswer(problem=f"It was not reached: {type(unreachable.reason).__name__}.")
+        return PostAnswer(problem=f"The target was not reached: {type(unreachable.reason).__name__}.")
     except (OSError, HTTPException, ValueError) as broken:
-        return PostAnswer(problem=f"It was not reached: {type(broken).__name__}.")
+        return PostAnswer(problem=f"The target was not reached: {type(broken).__name__}.")

@@ -1,6 +1,6 @@
-"""Tells every target in a thread of its own: what one of them does or does not do holds up nobody else.
+"""Notifications: one thread for each target, so that none delays the others.
 
-An event is told to a target once: the record says so before and after. If AOP is killed in between, it is told again.
+An event is sent to a target once; the record notes it before and after. If AOP is killed in between, it is sent again.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Notifications:
                 line.queue.put(clean)
 
     def close(self, wait_seconds: float) -> None:
-        """Let what is queued be told, for so long; the rest is told by the next supervisor."""
+        """Wait so long for queued notices; the next supervisor sends the rest."""
         for line in self._queues.values():
             line.queue.put(None)
         for line in self._queues.values():
@@ -63,7 +63,7 @@ def redact_notice(notice: Notice, redact: Redactor) -> Notice:
 
 
 def with_retries(tell: Send, rules: NotificationRules, stopping: threading.Event) -> Send:
-    """Return what tells a target, and tries again after a pause that grows where it only failed for now."""
+    """Return a function that sends a notice, with retries after growing pauses if the failure is temporary."""
 
     def keep_telling(notice: Notice) -> None:
         for attempt in range(1, rules.attempts + 1):
@@ -79,7 +79,7 @@ def with_retries(tell: Send, rules: NotificationRules, stopping: threading.Event
 
 
 class _TargetQueue:
-    """One target, with what it is still to be told."""
+    """One target and its queue of notices."""
 
     def __init__(self, name: str, tell: Send, gateway: Gateway, log: Log, stopping: threading.Event) -> None:
         self._stopping = stopping
@@ -93,14 +93,14 @@ class _TargetQueue:
             if self._note(notice, "sending") == "sending":
                 outcome = self._outcome_of(notice)
                 if self._stopping.is_set():
-                    return  # the record is closed by now: the next supervisor tells it again
+                    return  # the record is closed: the next supervisor sends it again
                 self._note(notice, outcome)
 
     def _outcome_of(self, notice: Notice) -> str:
         try:
             self._send(notice)
         except Unreached as unreached:
-            self._log(f"notifications: `{self._name}` was not told of {notice.event_id}: {unreached}")
+            self._log(f"notifications: {notice.event_id} was not sent to `{self._name}`: {unreached}")
             return "failed"
         return "sent"
 

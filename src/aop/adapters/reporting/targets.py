@@ -1,4 +1,4 @@
-"""Each way to reach people, once: told, or an `Unreached` that says why without naming an address or a key."""
+"""Targets of notifications: bell, desktop, webhook, Slack and ntfy."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from aop.supervisor.notices import Notice
 
 Send: TypeAlias = Callable[[Notice], None]
 APPLE_SCRIPT = "on run argv\n display notification (item 2 of argv) with title (item 1 of argv)\nend run"
-"""What is told comes as arguments: none of it is read as a script."""
+"""The texts are arguments; they are not parsed as a script."""
 
 
 class Unreached(Exception):
-    """A target that was not reached; what only failed for now may be tried again."""
+    """A target was not reached; the reason names no address and no key. A temporary failure may be retried."""
 
     def __init__(self, why: str, *, for_now: bool = False) -> None:
         super().__init__(why)
@@ -33,7 +33,7 @@ class Unreached(Exception):
 
 
 class Machine(Struct, frozen=True, kw_only=True):
-    """What targets need of this machine."""
+    """The parts of this machine that targets use."""
 
     environ: Mapping[str, str]
     clock: Clock
@@ -41,7 +41,7 @@ class Machine(Struct, frozen=True, kw_only=True):
 
 
 def sender_for(target: NotificationTarget, machine: Machine) -> Send:
-    """Return what tells a target; whatever keeps it from doing so is raised when it is used."""
+    """Return the function that sends a notice to a target; it raises `Unreached`."""
     ways: Mapping[str, Callable[[Notice, NotificationTarget, Machine], None]] = {
         "bell": _ring_bell,
         "desktop": _show_on_desktop,
@@ -53,16 +53,13 @@ def sender_for(target: NotificationTarget, machine: Machine) -> Send:
 
 
 def signature(secret: str, at: str, body: bytes) -> str:
-    """Return what a webhook is signed with: HMAC-SHA256 over the time, a full stop, and the body."""
+    """Return the signature of a webhook: HMAC-SHA256 over the time, a full stop, and the body."""
     return "sha256=" + hmac.new(secret.encode(), f"{at}.".encode() + body, hashlib.sha256).hexdigest()
-
-
-# --- on this machine -------------------------------------------------------------------------------
 
 
 def _ring_bell(_notice: Notice, _target: NotificationTarget, _machine: Machine) -> None:
     if not sys.stderr.isatty():
-        raise Unreached("There is no terminal here to ring.")
+        raise Unreached("There is no terminal to ring.")
     sys.stderr.write("\a")
     sys.stderr.flush()
 
@@ -70,7 +67,7 @@ def _ring_bell(_notice: Notice, _target: NotificationTarget, _machine: Machine) 
 def _show_on_desktop(notice: Notice, _target: NotificationTarget, machine: Machine) -> None:
     path = machine.environ.get("PATH", os.defpath)
     title, text = f"AOP: {notice.title}", notice.text
-    # The desktop reads markup.
+    # The desktop parses markup.
     escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     programs = {
         "notify-send": ["--app-name=AOP", "--", title, escaped],
@@ -79,7 +76,7 @@ def _show_on_desktop(notice: Notice, _target: NotificationTarget, machine: Machi
     found = [(shutil.which(name, path=path), words) for name, words in programs.items()]
     program, words = next(((program, words) for program, words in found if program), (None, []))
     if program is None:
-        raise Unreached("Neither `notify-send` nor `osascript` is installed here.")
+        raise Unreached("Neither `notify-send` nor `osascript` is installed.")
     try:
         done = subprocess.run(
             [program, *words],
@@ -92,10 +89,7 @@ def _show_on_desktop(notice: Notice, _target: NotificationTarget, machine: Machi
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Unreached(f"The desktop was not reached: {type(error).__name__}.", for_now=True) from error
     if done.returncode:
-        raise Unreached(f"`{os.path.basename(program)}` ended with {done.returncode}.")
-
-
-# --- over HTTP -------------------------------------------------------------------------------------
+        raise Unreached(f"`{os.path.basename(program)}` exited with {done.returncode}.")
 
 
 def _webhook(notice: Notice, target: NotificationTarget, machine: Machine) -> None:
@@ -113,7 +107,7 @@ def _webhook(notice: Notice, target: NotificationTarget, machine: Machine) -> No
 
 def _slack(notice: Notice, target: NotificationTarget, machine: Machine) -> None:
     text = f"AOP: {notice.title}\n{notice.text}"
-    # What Slack reads as a link or as a call to everybody begins with `<`.
+    # In Slack, links and mentions of everyone start with `<`.
     escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     _post(target, machine, {"Content-Type": "application/json"}, msgspec.json.encode({"text": escaped}))
 
@@ -128,13 +122,13 @@ def _ntfy(notice: Notice, target: NotificationTarget, machine: Machine) -> None:
 def _post(target: NotificationTarget, machine: Machine, headers: Mapping[str, str], body: bytes) -> None:
     url = _variable(target.url_env, machine)
     if not url.startswith(("https://", "http://")):
-        raise Unreached(f"`{target.url_env}` holds no address that begins with `https://` or `http://`.")
+        raise Unreached(f"`{target.url_env}` is not an address that starts with `https://` or `http://`.")
     answered = post(Post(url=url, headers=headers, body=body), machine.environ, timeout_seconds=machine.timeout_seconds)
     if answered.problem:
         raise Unreached(answered.problem, for_now=True)
     if not 200 <= answered.status < 300:
         is_for_now = answered.status in (408, 425, 429) or answered.status >= 500
-        raise Unreached(f"It answered with HTTP {answered.status}.", for_now=is_for_now)
+        raise Unreached(f"The target answered with HTTP {answered.status}.", for_now=is_for_now)
 
 
 def _secret(target: NotificationTarget, machine: Machine) -> str:

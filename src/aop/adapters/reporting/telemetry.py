@@ -1,6 +1,6 @@
-"""Spans for turns, tool calls and gate steps, sent by OpenTelemetry's own library to whom the environment names.
+"""Telemetry: OpenTelemetry spans for turns, tool calls and gate steps.
 
-They carry names, figures and outcomes; never a prompt, an argument, an answer or a line of a log.
+Spans carry names, figures and outcomes; never a prompt, an argument, an answer or a log line.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # it takes most of a second, and few have it
 T = TypeVar("T")
 
 _EXPORT_SECONDS = 3
-"""How long an endpoint that does not answer may hold up the end of a command."""
+"""How long a silent endpoint may delay the end of a command."""
 _PROVIDERS = {"anthropic": "anthropic", "openai": "openai", "google": "gcp.gemini"}
 _GATE_LOG = re.compile(r"(gate-\d+-[0-9a-f]+)-(.+?)(?:-\d+)?\.log")
 _OK = "ok"
@@ -39,7 +39,7 @@ Attributes = Mapping[str, str | int | float]
 
 
 def telemetry(environ: Mapping[str, str]) -> Telemetry | None:
-    """Return what makes spans, if the library is here; it reads its own variables itself."""
+    """Return the telemetry, if the library is installed; the library reads its own variables."""
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import Resource
@@ -65,22 +65,22 @@ class Telemetry:
         self._lock = threading.Lock()
 
     def close(self) -> None:
-        """Send what is left."""
+        """Send the remaining spans."""
         self._provider.shutdown()
 
     def over(self, kernel: Kernel) -> Kernel:
-        """Return a kernel that makes a span of each call and of each gate step."""
+        """Return a kernel with a span for each call and each gate step."""
         calls, processes = _SpannedCalls(self, kernel.calls), _spanned_processes(self, kernel.processes)
         return msgspec.structs.replace(kernel, calls=calls, processes=processes)
 
     def over_worker(self, inner: Worker) -> Worker:
-        """Return a worker whose turns are spans."""
+        """Return a worker with a span for each turn."""
         return _SpannedWorker(self, inner)
 
     def add(
         self, name: str, attributes: Attributes, *, began_ns: int, error: str, within: tuple[str, str] | None
     ) -> None:
-        """Add a span of something that has ended; what a turn calls stands below it."""
+        """Add a finished span, below the turn that it belongs to."""
         from opentelemetry.trace import set_span_in_context
 
         with self._lock:
@@ -92,7 +92,7 @@ class Telemetry:
 
     @contextmanager
     def turn(self, name: str, key: tuple[str, str], attributes: Attributes) -> Iterator[Span]:
-        """Keep a span open for as long as a turn takes."""
+        """Open a span for a turn."""
         span = self._tracer.start_span(name, attributes=attributes)
         with self._lock:
             self._turns[key] = span

@@ -116,6 +116,13 @@ def overrun(view: Snapshot, rules: CostRules, feature_id: FeatureId, run: str) -
     return None
 
 
+def reaches_cap(usage: Usage, *, dollars: float | None, tokens: int | None) -> bool:
+    """Tell whether one turn has used up the dollars or the tokens that were left; None is no cap."""
+    used = (usage.input_tokens or 0) + (usage.output_tokens or 0)
+    is_over_cost = dollars is not None and usage.cost_usd is not None and usage.cost_usd >= dollars
+    return is_over_cost or (tokens is not None and used >= tokens)
+
+
 def left_of_caps(view: Snapshot, rules: CostRules, feature_id: FeatureId) -> tuple[float | None, int | None]:
     """Return the dollars and the tokens that a feature may still use, each None where there is no cap."""
     spent = spent_on(view.get(FeatureUsage, feature_id))

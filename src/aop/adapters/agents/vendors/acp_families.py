@@ -1,4 +1,4 @@
-"""Whose models an agent of the user's asks that speaks the Agent Client Protocol, as far as its name tells."""
+"""ACP families: the vendor behind a custom ACP agent, known by its program name."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _KNOWN = {
     "claude-agent-acp": Provider.CLAUDE,
     "claude-code-acp": Provider.CLAUDE,
 }
-"""Programs that take the address of their model from a variable. Codex over ACP takes it from files of its own."""
+"""Programs that take the address of their model from a variable. Codex over ACP takes it from its own files."""
 _QUIET = {
     Provider.GEMINI: {"GEMINI_CLI_TRUST_WORKSPACE": "true", "GEMINI_CLI_NO_RELAUNCH": "true"},
     Provider.CLAUDE: {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1"},
 }
 _STARTERS = ("node", "npx", "bunx", "python")
-"""What only starts another program, which is the next word."""
+"""Launchers: the program is the next word."""
 
 
 def family_of(argv: Sequence[str], environ: Mapping[str, str]) -> Vendor | None:
-    """Return the vendor whose meter stands before an agent's model; None if it is not known, or there is no key."""
+    """Return the vendor of an agent's model, for its meter; None if it is unknown or has no key."""
     names = [PurePosixPath(word).name.partition("@")[0] for word in argv if not word.startswith("-")]
     is_started = len(names) > 1 and names[0].startswith(_STARTERS)
     provider = _KNOWN.get(names[1] if is_started else names[0]) if names else None
@@ -33,5 +33,5 @@ def family_of(argv: Sequence[str], environ: Mapping[str, str]) -> Vendor | None:
 
 
 def model_variables(vendor: Vendor, url: str, placeholder: str) -> dict[str, str]:
-    """Return what leads an agent to its meter, with a key that opens nothing else."""
+    """Return the environment that points an agent to its meter, with a placeholder key."""
     return {**_QUIET[vendor.provider], vendor.key_variable: placeholder, vendor.url_variable: url}

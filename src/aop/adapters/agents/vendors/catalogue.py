@@ -1,6 +1,6 @@
-"""The coding agents that AOP starts itself: for each one a record of how it is installed, called and kept to its place.
+"""Catalogue of coding agents: how each is installed, started and restricted.
 
-Each is started once a turn, reads its prompt from standard input, and reaches AOP over HTTP MCP as the server `aop`.
+Each is started for one turn, reads its prompt from standard input, and reaches AOP over HTTP MCP as the server `aop`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TOKEN_VARIABLE = "AOP_TOKEN"
 
 
 class AgentSession(Struct, frozen=True, kw_only=True):
-    """What one turn of an agent gets."""
+    """The settings of one turn of an agent."""
 
     role: Role
     model: str | None
@@ -30,7 +30,7 @@ class AgentSession(Struct, frozen=True, kw_only=True):
     model_key: str
     """A placeholder: the agent never sees the key itself."""
     sandboxed: bool
-    """Whether a sandbox holds: only then it gets a shell."""
+    """Whether a sandbox is in force: only then the agent gets a shell."""
 
     @property
     def edits(self) -> bool:
@@ -39,7 +39,7 @@ class AgentSession(Struct, frozen=True, kw_only=True):
 
     @property
     def reads_files(self) -> bool:
-        """Tell whether the role reads files with the agent's own tools; who works step by step has AOP's alone."""
+        """Tell whether the role reads files with the agent's own tools; a gated agent has only AOP's tools."""
         return self.role is not Role.SWE
 
 
@@ -49,7 +49,7 @@ class Launch(Struct, frozen=True, kw_only=True):
     words: tuple[str, ...]
     env: Mapping[str, str]
     files: Mapping[str, str] = {}
-    """What lies in its home beforehand."""
+    """Files to write into its home first."""
 
 
 class Vendor(Struct, frozen=True, kw_only=True):
@@ -61,13 +61,13 @@ class Vendor(Struct, frozen=True, kw_only=True):
     version: str
     """The one that AOP is tested with."""
     family: str
-    """Whose protocol its models speak."""
+    """The protocol that its models speak."""
     key_variable: str
     url_variable: str
     url: str
-    """Where its models are, if the variable does not say otherwise."""
+    """The default address of its models."""
     logins: tuple[str, ...]
-    """Files in the user's home that its own log-in leaves."""
+    """Files in the user's home that its own login creates."""
     overlay: str
     launch: Callable[[AgentSession], Launch]
 
@@ -101,7 +101,7 @@ _CODEX_OWN = ("shell_tool", "unified_exec", "view_image", "image_generation", "m
 
 
 def _codex(session: AgentSession) -> Launch:
-    # Its own sandbox cannot be set up within ours, and the scratch tree is thrown away.
+    # Its own sandbox does not start inside AOP's, and the scratch tree is temporary.
     inner = "danger-full-access" if session.sandboxed else "workspace-write" if session.edits else "read-only"
     provider = (
         f'{{name="gw",base_url={_json(session.model_url)},env_key="OPENAI_API_KEY",wire_api="responses",'
@@ -131,7 +131,7 @@ def _codex(session: AgentSession) -> Launch:
 
 
 def _gemini(session: AgentSession) -> Launch:
-    # A list of what it may use would have to name every tool of AOP's too.
+    # An allow-list would have to name every tool of AOP too.
     excluded = ["web_fetch", "google_web_search", "save_memory"]
     excluded += [] if session.edits else ["write_file", "replace"]
     excluded += [] if session.edits and session.sandboxed else ["run_shell_command"]
@@ -145,7 +145,7 @@ def _gemini(session: AgentSession) -> Launch:
         "privacy": {"usageStatisticsEnabled": False},
         "telemetry": {"enabled": False},
         "general": {"enableAutoUpdate": False, "maxAttempts": 2},
-        # What is excluded by name is excluded of AOP's tools too, which have names in common with its own.
+        # Excluding by name would also exclude AOP's tools of the same name.
         "tools": {"exclude": excluded} if session.reads_files else {"core": ["mcp_aop_*"]},
         "mcpServers": {"aop": server},
     }
@@ -175,7 +175,7 @@ VENDORS: Mapping[Provider, Vendor] = {
         url_variable="ANTHROPIC_BASE_URL",
         url="https://api.anthropic.com",
         logins=(".claude/.credentials.json",),
-        overlay="The tools of the server `aop` are named `mcp__aop__submit_plan`, and so on.",
+        overlay="The tools of the server `aop` are named like `mcp__aop__submit_plan`.",
         launch=_claude,
     ),
     Provider.CODEX: Vendor(
@@ -188,7 +188,7 @@ VENDORS: Mapping[Provider, Vendor] = {
         url_variable="OPENAI_BASE_URL",
         url="https://api.openai.com/v1",
         logins=(".codex/auth.json",),
-        overlay="The tools of the server `aop` stand beside your own.",
+        overlay="The tools of the server `aop` are listed beside your own.",
         launch=_codex,
     ),
     Provider.GEMINI: Vendor(
@@ -201,7 +201,7 @@ VENDORS: Mapping[Provider, Vendor] = {
         url_variable="GOOGLE_GEMINI_BASE_URL",
         url="https://generativelanguage.googleapis.com",
         logins=(".gemini/oauth_creds.json",),
-        overlay="The tools of the server `aop` are named `mcp_aop_submit_plan`, and so on.",
+        overlay="The tools of the server `aop` are named like `mcp_aop_submit_plan`.",
         launch=_gemini,
     ),
 }

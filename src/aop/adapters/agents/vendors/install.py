@@ -1,4 +1,4 @@
-"""Which coding agents are on this machine, and AOP's own installation of them: pinned, from npm, in its own folder."""
+"""Installation of coding agents: what is installed, and pinned installs from npm."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ _LOOK_SECONDS = 30
 
 
 class FoundAgent(Struct, frozen=True, kw_only=True):
-    """What is known of one coding agent."""
+    """The state of one coding agent on this machine."""
 
     provider: str
     installed: bool
     source: str
-    """`aop` for AOP's own installation, `path` for one on the PATH, empty where there is none."""
+    """`aop` for AOP's own installation, `path` for one on the PATH, empty if not installed."""
     version: str | None
-    """As the program says; null where it says nothing."""
+    """As the program reports it; null if it reports none."""
     tested_version: str
-    """The one that AOP is tested with, and installs."""
+    """The version that AOP is tested with and installs."""
     key_variable: str
     has_key: bool
     has_login: bool
-    """Whether its own log-in left something; AOP does not use it."""
+    """Whether its own login exists; AOP does not use it."""
     usable: bool
     """Whether a run can use it now."""
 
 
 def found_agent(vendor: Vendor, environ: Mapping[str, str]) -> FoundAgent:
-    """Look for an agent, and ask it for its version."""
+    """Find an agent, and ask it for its version."""
     program = installed_program(vendor, environ)
     is_own = program == str(own_program(vendor, environ))
     home = Path(environ.get("HOME") or "/")
@@ -57,7 +57,7 @@ def found_agent(vendor: Vendor, environ: Mapping[str, str]) -> FoundAgent:
 
 
 def version_of(program: str, environ: Mapping[str, str]) -> str | None:
-    """Return what a program says of its version."""
+    """Return the version that a program reports."""
     env = {name: environ[name] for name in ("PATH", "HOME") if name in environ}
     try:
         said = subprocess.run(
@@ -77,7 +77,7 @@ def version_of(program: str, environ: Mapping[str, str]) -> str | None:
 
 
 def install(vendor: Vendor, environ: Mapping[str, str]) -> str:
-    """Install the tested version beside whatever is there, try it, and put it in its place; return its version.
+    """Install the tested version in a new folder, try it, and put it in place; return its version.
 
     Raises: AgentInstallFailed.
     """
@@ -86,9 +86,7 @@ def install(vendor: Vendor, environ: Mapping[str, str]) -> str:
         npm_install(new, f"{vendor.package}@{vendor.version}", environ)
         version = version_of(str(new / "node_modules" / ".bin" / vendor.program), environ)
         if version != vendor.version:
-            raise InstallProblem(
-                f"What npm installed as `{vendor.provider}` says that it is version {version}, not {vendor.version}."
-            )
+            raise InstallProblem(f"npm installed version {version} of `{vendor.provider}` instead of {vendor.version}.")
         return version
 
     try:

@@ -1,4 +1,4 @@
-"""Where the coding agents of others are on this machine."""
+"""Programs of coding agents: where they are installed on this machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FOLDER_VARIABLE = "AOP_AGENTS_HOME"
 
 
 def agents_folder(environ: Mapping[str, str]) -> Path:
-    """Return AOP's own folder for agents of a user, whether or not it is there."""
+    """Return AOP's folder for installed agents; it may not exist."""
     named = environ.get(FOLDER_VARIABLE)
     if named:
         return Path(named)
@@ -22,7 +22,7 @@ def agents_folder(environ: Mapping[str, str]) -> Path:
 
 
 def own_program(vendor: Vendor, environ: Mapping[str, str]) -> Path:
-    """Return where AOP's own installation of an agent has its program."""
+    """Return the path of an agent's program in AOP's own installation."""
     return agents_folder(environ) / vendor.provider / "node_modules" / ".bin" / vendor.program
 
 

@@ -1,6 +1,6 @@
-"""The Agent Client Protocol, as far as one turn needs it: JSON-RPC, a line each, over an agent's standard streams.
+"""ACP: the part of the Agent Client Protocol that one turn needs, as JSON-RPC lines.
 
-What the agent says of itself is noted; what it may do is settled by token and sandbox, and here once more by rule.
+The agent's updates are logged. Token and sandbox limit what it can do; permission requests are decided here.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ _AUTH_REQUIRED = -32000
 _NO_SUCH_METHOD = -32601
 _EXCERPT = 300
 _MOST_TOKENS, _MOST_DOLLARS = 10**12, 10**6
-"""As `Usage` has it: more is no figure of one turn."""
+"""The limits of `Usage`; a larger figure is not plausible."""
 
 Params = Mapping[str, Any]
 
 
 class Streams(Protocol):
-    """What an agent reads and writes."""
+    """The standard streams of an agent."""
 
     def send(self, data: bytes) -> None:
         """Write to its standard input."""
 
     def offer(self, data: bytes) -> None:
-        """Write to its standard input if it reads, and otherwise not."""
+        """Write to its standard input if that does not block."""
 
     def lines(self) -> Iterator[bytes]:
-        """Yield what it writes to its standard output, until there is no more."""
+        """Yield the lines of its standard output until it ends."""
 
 
 class AcpTurn(Struct, frozen=True, kw_only=True):
-    """What an agent is asked for in one turn."""
+    """The settings of one turn."""
 
     prompt: str
     tree: str
@@ -51,7 +51,7 @@ class AcpTurn(Struct, frozen=True, kw_only=True):
     edits: bool
     shell: bool
     is_over: Callable[[Usage], bool]
-    """Tells whether so much is more than the turn may use."""
+    """Tells whether a usage reaches the cap of the turn."""
 
 
 class Conversation:
@@ -65,17 +65,17 @@ class Conversation:
         self._session = ""
         self.usage = Usage()
         self.stop_reason = ""
-        """Why the agent stopped, in its own word; empty while it has not."""
+        """The agent's own stop reason; empty until it stops."""
 
     def hold(self, turn: AcpTurn) -> None:
-        """Go through the turn to its end.
+        """Run the turn to its end.
 
         Raises: NoUsableAnswer.
         """
         self._turn = turn
         agent = self._ask("initialize", _GREETING)
         if not _member(agent, "agentCapabilities", "mcpCapabilities", "http"):
-            raise NoUsableAnswer("The agent takes no MCP server over HTTP, which AOP's tools need.")
+            raise NoUsableAnswer("The agent does not support MCP servers over HTTP, which AOP's tools need.")
         opened = self._open_session(turn, [str(_member(each, "id")) for each in _list_in(agent, "authMethods")])
         self._session = str(_member(opened, "sessionId") or "")
         if turn.model:
@@ -86,9 +86,9 @@ class Conversation:
         self.stop_reason = str(_member(ended, "stopReason") or "unknown")
 
     def cancel(self) -> None:
-        """Tell the agent to stop, if it listens; it still answers then, saying that it did.
+        """Ask the agent to stop, without waiting; it answers with a stop reason.
 
-        Who calls this sees to its end: nothing may be waited for here.
+        The caller ends the agent if it does not.
         """
         if self._session:
             self._streams.offer(_line({"method": "session/cancel", "params": {"sessionId": self._session}}))
@@ -100,7 +100,7 @@ class Conversation:
         try:
             return self._ask("session/new", wanted)
         except NoUsableAnswer as refusal:
-            # Nobody sits at a browser: what is left is a key, which the environment holds.
+            # No browser login is possible; a method with a key from the environment is.
             method = next((method for method in methods if "key" in method), None)
             if refusal.facts.get("error") != _AUTH_REQUIRED or method is None:
                 raise
@@ -117,8 +117,6 @@ class Conversation:
         else:
             self._ask("session/set_model", {"sessionId": self._session, "modelId": model})
 
-    # --- the wire -----------------------------------------------------------------------------------
-
     def _ask(self, method: str, params: Params) -> Params:
         self._number += 1
         self._send({"id": self._number, "method": method, "params": params})
@@ -130,13 +128,13 @@ class Conversation:
                     raise _refusal(method, message["error"])
                 result = message.get("result")
                 return result if isinstance(result, Mapping) else {}
-        raise NoUsableAnswer(f"The agent ended before it answered `{method}`.")
+        raise NoUsableAnswer(f"The agent exited before it answered `{method}`.")
 
     def _send(self, message: Params) -> None:
         self._streams.send(_line(message))
 
     def _on_message(self, message: Params) -> None:
-        """Take what the agent says of itself, and answer what it asks."""
+        """Note the agent's updates, and answer its requests."""
         params = message.get("params")
         params = params if isinstance(params, Mapping) else {}
         if "id" not in message:
@@ -146,7 +144,7 @@ class Conversation:
             self._note(f"{'allowed' if allowed else 'denied'}: {_member(params, 'toolCall', 'title') or ''}\n")
             self._send({"id": message["id"], "result": {"outcome": _outcome(params, allowed=allowed)}})
         else:
-            error = {"code": _NO_SUCH_METHOD, "message": "AOP offers neither files nor terminals: use your own."}
+            error = {"code": _NO_SUCH_METHOD, "message": "AOP provides no files or terminals: use your own tools."}
             self._send({"id": message["id"], "error": error})
 
     def _on_update(self, update: object) -> None:
@@ -179,7 +177,7 @@ _GREETING = {
 
 
 def is_permitted(tool_call: object, turn: AcpTurn) -> bool:
-    """Decide about what an agent asks permission for: nothing outside of its tree, and no network."""
+    """Decide on a permission request: nothing outside the tree, no network, no edits or shell unless allowed."""
     kind = _member(tool_call, "kind")
     if kind == "fetch" or (kind == "execute" and not turn.shell):
         return False
@@ -191,7 +189,7 @@ def is_permitted(tool_call: object, turn: AcpTurn) -> bool:
 
 
 def _outcome(params: Params, *, allowed: bool) -> Params:
-    """Return the option that says so, for this once if there is one; without one the whole is called off."""
+    """Return the option for the decision, preferably for this once; without one the request is cancelled."""
     wanted = ("allow_once", "allow_always") if allowed else ("reject_once", "reject_always")
     offered = {_member(option, "kind"): _member(option, "optionId") for option in _list_in(params, "options")}
     chosen = next((offered[kind] for kind in wanted if kind in offered), None)
@@ -199,7 +197,7 @@ def _outcome(params: Params, *, allowed: bool) -> Params:
 
 
 def _usage_in(said: Params) -> Usage:
-    """Return what an agent says that it used: in the protocol's words, or in those of Gemini CLI."""
+    """Return the usage that an agent reports, in the protocol's fields or in those of Gemini CLI."""
     counted, quota = _member(said, "usage"), _member(said, "_meta", "quota", "token_count")
     dollars = _member(said, "cost", "amount") if _member(said, "cost", "currency") == "USD" else None
     return Usage(
@@ -219,7 +217,7 @@ def _line(message: Params) -> bytes:
 
 
 def _message(line: bytes) -> Params:
-    """Read a line; what is no message, such as what a library prints, is none."""
+    """Parse a line; text that is not a message, such as library output, gives an empty one."""
     try:
         message = parse_json(line.decode())
     except (UnicodeDecodeError, MalformedText):
@@ -228,7 +226,7 @@ def _message(line: bytes) -> Params:
 
 
 def _member(value: object, *names: str) -> Any:
-    """Return what lies under these names, or None: the agent is a stranger."""
+    """Return the member at a path of names, or None; the agent's data is not trusted."""
     for name in names:
         value = value.get(name) if isinstance(value, Mapping) else None
     return value

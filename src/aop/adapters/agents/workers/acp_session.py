@@ -1,6 +1,6 @@
-"""Turns of coding agents that speak the Agent Client Protocol: the user's command, AOP's tools, and a rule for consent.
+"""ACP sessions: one turn of a custom agent that speaks the Agent Client Protocol.
 
-What counts is what counts for every session: what was submitted, and the tree that the agent leaves.
+As in every session, the result is the submission and the tree that the agent leaves.
 """
 
 from __future__ import annotations
@@ -35,41 +35,41 @@ from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.kernel.ports.processes import Command, Ended, Ending
 from aop.kernel.record.documents.usage import Usage
-from aop.kernel.record.spending import left_of_caps
+from aop.kernel.record.spending import left_of_caps, reaches_cap
 from aop.supervisor.workers import WorkerInput, WorkerOutput
 
 if TYPE_CHECKING:  # it brings a web server along
     from aop.adapters.models.metering.sessions import Meter
 
-OVERLAY = "The tools of the server `aop` stand beside your own, perhaps with words before their names."
+OVERLAY = "The tools of the server `aop` are listed beside your own, perhaps with a prefix."
 _GOODBYE_SECONDS = 3.0
-"""From asking an agent to stop, or from its answer, to ending it."""
-# The shell only connects pipes and becomes the command: none of the words is read as shell.
+"""The time between asking an agent to stop, or its last answer, and killing it."""
+# The shell only redirects the streams and then becomes the command; the words are not parsed as shell.
 _CONNECTED = ("/bin/sh", "-c", ': >"$0/begun" && exec <"$0/in" >"$0/out" && exec "$@"')
 
 
 class AcpResult(Struct, frozen=True, kw_only=True):
-    """What came of one turn."""
+    """The result of one turn."""
 
     ended: Ended
     broken: NoUsableAnswer | None
-    """What was wrong with what it said, if that is why it ended."""
+    """The protocol error that ended the turn, if there was one."""
     usage: Usage
     stop_reason: str
-    """Why the agent stopped, in its own word; empty if it did not say so."""
+    """The agent's own stop reason; empty if it gave none."""
 
 
 class AcpProgram:
-    """A command of the user's that speaks the protocol, and what it needs from this machine."""
+    """A custom command that speaks the protocol, and its context."""
 
     def __init__(self, argv: tuple[str, ...], context: SessionContext, vendor: Vendor | None = None) -> None:
-        """Take whose models it asks, if that is known: then a meter stands before them."""
+        """Take the vendor of its models, if it is known: then a meter is opened."""
         self._argv = argv
         self._context = context
         self._vendor = vendor
 
     def run_turn(self, asked: AcpTurn, role: Role, feature_id: FeatureId, folder: Path) -> AcpResult:
-        """Start it in its tree, with a folder of its own beside, and go through one turn with it."""
+        """Start the agent in its tree, with a private folder, and run one turn."""
         command = self._command(role, feature_id, Path(asked.tree), folder)
         if self._vendor is None:
             return self._converse(asked, command, folder, f"{role}-says", feature_id)
@@ -84,7 +84,7 @@ class AcpProgram:
             said = StepLog(fresh_log(context.logs, feature_id, log), context.kernel.redact)
             stack.callback(said.close)
             conversation = Conversation(pipes, lambda text: said.feed(text.encode()))
-            watch = TurnWatch(folder / "begun", pipes.output_bytes, context.patience, time.monotonic)
+            watch = TurnWatch(folder / "begun", pipes.output_bytes, context.timeouts, time.monotonic)
             watched = msgspec.structs.replace(command, ends_early=watch.ends_early)
             ended, broken = self._run_and_speak(conversation, asked, pipes, watched)
         usage, stop_reason = conversation.usage, conversation.stop_reason
@@ -93,14 +93,14 @@ class AcpProgram:
     def _run_and_speak(
         self, conversation: Conversation, asked: AcpTurn, pipes: NamedPipes, command: Command
     ) -> tuple[Ended, NoUsableAnswer | None]:
-        """Run the agent and speak with it; return how it ended, and what was wrong with what it said."""
+        """Run the agent and its conversation; return how it ended, and a protocol error if there was one."""
         with ThreadPoolExecutor(1) as thread:
             speaking = thread.submit(conversation.hold, asked)
             end = _TurnEnd(conversation, speaking, pipes, command.timeout_seconds)
             early = command.ends_early
             watched = msgspec.structs.replace(command, ends_early=lambda silent: end.why() or (early or _never)(silent))
             ended = self._context.kernel.processes.run(watched)
-            # What breaks in the conversation because the agent was ended says nothing of why.
+            # An error that follows from stopping the agent is not the cause.
             is_cause = speaking.done() or ended.ending is Ending.EXITED
             pipes.end()
             try:
@@ -110,18 +110,11 @@ class AcpProgram:
         return ended, None
 
     def cap_check(self, feature_id: FeatureId) -> Callable[[Usage], bool]:
-        """Return what tells whether a turn has used more than the feature may still cost."""
+        """Return a function that tells whether a turn has used up the feature's remaining budget."""
         kernel = self._context.kernel
         with kernel.record.read() as view:
             dollars, tokens = left_of_caps(view, kernel.config().policy.cost, feature_id)
-
-        def is_over(usage: Usage) -> bool:
-            used = (usage.input_tokens or 0) + (usage.output_tokens or 0)
-            return (tokens is not None and used >= tokens) or (
-                dollars is not None and usage.cost_usd is not None and usage.cost_usd >= dollars
-            )
-
-        return is_over
+        return lambda usage: reaches_cap(usage, dollars=dollars, tokens=tokens)
 
     def _command(self, role: Role, feature_id: FeatureId, tree: Path, folder: Path) -> Command:
         context, rules = self._context, self._context.kernel.config().policy.execution
@@ -137,11 +130,11 @@ class AcpProgram:
             worktree=tree,
             env=(*context.environment(feature_id), *own.items()),
             env_allowlist=rules.env_allowlist,
-            timeout_seconds=context.patience.seconds,
+            timeout_seconds=context.timeouts.seconds,
             log_path=fresh_log(context.logs, feature_id, role),
             max_log_bytes=rules.max_log_bytes,
             sandbox=rules.sandbox,
-            # Where the model of an agent without a meter is, only the user knows, and opens the network by the policy.
+            # Without a meter, the address of the model is unknown: the user opens the network in the policy.
             network="host" if rules.network == "host" else "ports",
             ports=(urlsplit(context.mcp_url).port or 0,),
             readable=(*rules.sandbox_read, *(library_of(program) if program else ()), *named),
@@ -151,7 +144,7 @@ class AcpProgram:
 
     @staticmethod
     def _with_meter(meter: Meter, vendor: Vendor, command: Command) -> Command:
-        """Return the command with the way to its meter; the user's key is replaced, wherever it comes from."""
+        """Return the command with the address of its meter and a placeholder in place of the user's key."""
         variables = model_variables(vendor, meter.base_url, meter.placeholder_key)
         return msgspec.structs.replace(
             command,
@@ -161,7 +154,7 @@ class AcpProgram:
 
 
 class AcpWorker:
-    """Implements `aop.supervisor.workers.Worker` with an agent of the user's that speaks the protocol."""
+    """Implements `aop.supervisor.workers.Worker` with a custom agent that speaks the protocol."""
 
     def __init__(self, program: AcpProgram, context: SessionContext) -> None:
         self._program = program
@@ -192,14 +185,14 @@ class AcpWorker:
             try:
                 output = answer_of(context.submission(turn, given), diff, result.ended)
             except NoUsableAnswer as refusal:
-                told = _clearest_refusal(refusal, result.broken, result.stop_reason)
-                told.facts["usage"] = msgspec.to_builtins(result.usage)
-                raise told from refusal
+                clearest = _clearest_refusal(refusal, result.broken, result.stop_reason)
+                clearest.facts["usage"] = msgspec.to_builtins(result.usage)
+                raise clearest from refusal
         return msgspec.structs.replace(output, usage=result.usage)
 
 
 class _TurnEnd:
-    """Sees when a conversation is over, or has to be."""
+    """Notices that a conversation is over, or has to end."""
 
     def __init__(self, conversation: Conversation, speaking: Future[None], pipes: NamedPipes, seconds: float) -> None:
         self._conversation = conversation
@@ -209,16 +202,16 @@ class _TurnEnd:
         self._leave_at: float | None = None
 
     def why(self) -> str:
-        """Return why the agent is to be ended now, or nothing."""
+        """Return why the agent must be stopped now, or nothing."""
         now = time.monotonic()
         if self._speaking.done() and self._leave_at is None:
-            # An agent ends with its input, as a rule.
+            # Most agents exit when their input ends.
             self._pipes.end()
             self._leave_at = now + _GOODBYE_SECONDS
         elif now >= self._cancel_at:
             self._cancel_at = float("inf")
             self._conversation.cancel()
-        return "Its turn was over." if self._leave_at is not None and now >= self._leave_at else ""
+        return "Its turn is over." if self._leave_at is not None and now >= self._leave_at else ""
 
 
 def _never(_silent: float) -> str:
@@ -226,9 +219,7 @@ def _never(_silent: float) -> str:
 
 
 def _clearest_refusal(refusal: NoUsableAnswer, broken: NoUsableAnswer | None, stop_reason: str) -> NoUsableAnswer:
-    """Return what says most about a turn without an answer."""
+    """Return the refusal that explains best why a turn has no answer."""
     if stop_reason:
-        return NoUsableAnswer(
-            f"The agent stopped (`{stop_reason[:40]}`), submitted nothing, and left the tree as it was."
-        )
+        return NoUsableAnswer(f"The agent stopped (`{stop_reason[:40]}`) without a submission or a changed file.")
     return broken or refusal

@@ -1,7 +1,7 @@
-"""A coding agent that is a command of the user's: one JSON object on its standard input, one on its standard output.
+"""Custom commands as coding agents: one JSON object in, one JSON object out.
 
-It runs like a gate: in the sandbox, with the allow-listed environment, in a copy of the feature's tree that is thrown
-away afterwards. Only what it answers counts.
+A command runs like a gate step: in the sandbox, with the allow-listed environment, in a temporary copy of the feature's
+tree. Only its answer counts.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ SCHEMA = 1
 LARGEST_ANSWER = 8 * 1024 * 1024
 _EXCERPT = 300
 _GOODBYE_SECONDS = 2.0
-# The shell only connects files and becomes the command: none of the words is read as shell.
+# The shell only redirects the streams and then becomes the command; the words are not parsed as shell.
 _CONNECTED = ("/bin/sh", "-c", ': >"$0/begun" && exec <"$0/in" >"$0/out" && exec "$@"')
 
 
-class TurnPatience(Struct, frozen=True, kw_only=True):
-    """How long a turn may take."""
+class TurnTimeouts(Struct, frozen=True, kw_only=True):
+    """The time limits of a turn."""
 
     seconds: float
-    """All in all."""
+    """For the whole turn."""
     spawn_seconds: float
-    """Until the command has begun."""
+    """Until the command has started."""
     idle_seconds: float
-    """While it prints nothing; 0 is for ever."""
+    """Without output; 0 is no limit."""
 
 
-def patience_of(rules: SupervisorRules) -> TurnPatience:
-    """Return what the policy allows."""
-    return TurnPatience(
+def timeouts_of(rules: SupervisorRules) -> TurnTimeouts:
+    """Return the time limits of the policy."""
+    return TurnTimeouts(
         seconds=rules.turn_timeout_seconds,
         spawn_seconds=rules.turn_spawn_seconds,
         idle_seconds=rules.turn_idle_seconds,
@@ -56,31 +56,31 @@ def patience_of(rules: SupervisorRules) -> TurnPatience:
 
 
 class CommandContext(Struct, frozen=True, kw_only=True):
-    """What a turn of a command needs from this machine."""
+    """The parts of this machine that a command works with."""
 
     processes: Processes
     rules: Callable[[], ExecutionRules]
     scratch: Callable[[FeatureId], AbstractContextManager[Path]]
-    """Gives a copy of a feature's tree that is gone afterwards."""
+    """Checks out a temporary copy of a feature's tree."""
     environment: Callable[[FeatureId], tuple[tuple[str, str], ...]]
-    """What tells a feature's processes which ports are theirs."""
+    """The variables that name a feature's ports."""
     private: Path
-    """A folder of AOP's own, for what goes in and out."""
+    """AOP's private folder, for input and output."""
     logs: Path
     path: str
-    """Where programs are looked up."""
-    patience: TurnPatience
+    """The PATH for programs."""
+    timeouts: TurnTimeouts
 
 
 class CustomCommand:
-    """A command of the user's that is started once a turn."""
+    """A command that is started for each turn."""
 
     def __init__(self, argv: tuple[str, ...], context: CommandContext) -> None:
         self._argv = argv
         self._context = context
 
     def answer(self, asked: bytes, feature_id: FeatureId, role: str) -> bytes:
-        """Start it with one object, and return all that it says.
+        """Start the command with one object, and return its output.
 
         Raises: NoUsableAnswer.
         """
@@ -88,7 +88,7 @@ class CustomCommand:
         with self._context.scratch(feature_id) as tree, held_folder(self._context.private) as folder:
             (folder / "in").write_bytes(asked)
             with _OutputPipe(folder / "out", LARGEST_ANSWER) as listener:
-                watch = TurnWatch(folder / "begun", listener.output_bytes, self._context.patience, time.monotonic)
+                watch = TurnWatch(folder / "begun", listener.output_bytes, self._context.timeouts, time.monotonic)
                 log = fresh_log(self._context.logs, feature_id, role)
                 command = self._command(tree, folder, watch, log)
                 own = self._context.environment(feature_id)
@@ -99,7 +99,7 @@ class CustomCommand:
     def _command(self, tree: Path, folder: Path, watch: TurnWatch, log: Path) -> Command:
         rules = self._context.rules()
         program, *others = self._argv
-        # A program that is named by its path brings its library along, as one on the PATH does.
+        # The folder of a program given by its path must be readable, as for one on the PATH.
         path = [*([os.path.dirname(program)] if os.path.isabs(program) else []), self._context.path]
         named = [os.path.realpath(program), *others] if os.path.isabs(program) else others
         return Command(
@@ -108,7 +108,7 @@ class CustomCommand:
             worktree=tree,
             env=(("PATH", os.pathsep.join(path)),),
             env_allowlist=rules.env_allowlist,
-            timeout_seconds=self._context.patience.seconds,
+            timeout_seconds=self._context.timeouts.seconds,
             ends_early=watch.ends_early,
             log_path=log,
             max_log_bytes=rules.max_log_bytes,
@@ -136,41 +136,41 @@ def _is_existing_path(word: str) -> bool:
 
 
 class TurnWatch:
-    """Sees when a command has not begun, or has said nothing, for too long."""
+    """Notices that a command has not started, or has been silent, for too long."""
 
     def __init__(
-        self, begun: Path, output_bytes: Callable[[], int], patience: TurnPatience, clock: Callable[[], float]
+        self, begun: Path, output_bytes: Callable[[], int], timeouts: TurnTimeouts, clock: Callable[[], float]
     ) -> None:
         self._begun = begun
         self._output_bytes = output_bytes
-        self._patience = patience
+        self._timeouts = timeouts
         self._clock = clock
         self._since = clock()
         self._heard: int | None = None
 
     def ends_early(self, silent_seconds: float) -> str:
-        """Return why the command is to be ended now, or nothing; it has not written to its log for so long."""
-        now, patience = self._clock(), self._patience
+        """Return why the command must be stopped now, or nothing; its log has been silent for so many seconds."""
+        now, timeouts = self._clock(), self._timeouts
         if self._heard is None and not self._begun.exists():
             return (
                 ""
-                if now - self._since < patience.spawn_seconds
-                else _late_text("had not begun", patience.spawn_seconds)
+                if now - self._since < timeouts.spawn_seconds
+                else _late_text("had not started", timeouts.spawn_seconds)
             )
         heard = self._output_bytes()
         if heard != self._heard:
             self._heard, self._since = heard, now
         silent = min(silent_seconds, now - self._since)
-        is_idle = bool(patience.idle_seconds) and silent >= patience.idle_seconds
-        return _late_text("had said nothing more", patience.idle_seconds) if is_idle else ""
+        is_idle = bool(timeouts.idle_seconds) and silent >= timeouts.idle_seconds
+        return _late_text("had printed nothing", timeouts.idle_seconds) if is_idle else ""
 
 
 def _late_text(what: str, seconds: float) -> str:
-    return f"It {what} after {seconds:g} seconds."
+    return f"The command {what} after {seconds:g} seconds."
 
 
 class _OutputPipe:
-    """Takes what a process writes to a pipe with a name, up to a limit; whoever writes on then has no reader."""
+    """Reads a named pipe up to a limit, then stops reading."""
 
     def __init__(self, path: Path, limit: int) -> None:
         self._path = path
@@ -181,7 +181,7 @@ class _OutputPipe:
     def __enter__(self) -> _OutputPipe:
         os.mkfifo(self._path, 0o600)
         self._reader = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        # Held open for writing, so that the reader sees no end before the process has begun.
+        # Held open for writing: otherwise the reader sees the end before the process has started.
         self._keeper = os.open(self._path, os.O_WRONLY | os.O_CLOEXEC)
         os.set_blocking(self._reader, True)
         self._thread.start()
@@ -189,7 +189,7 @@ class _OutputPipe:
 
     def __exit__(self, *_: object) -> None:
         os.close(self._keeper)
-        # What got away from the process holds the pipe no longer than this.
+        # A stray child of the process may hold the pipe open; wait for it only this long.
         self._thread.join(_GOODBYE_SECONDS)
 
     @property
@@ -197,7 +197,7 @@ class _OutputPipe:
         return b"".join(self._chunks)
 
     def output_bytes(self) -> int:
-        """Return how much was heard so far."""
+        """Return the number of bytes read so far."""
         return sum(map(len, self._chunks))
 
     def _listen(self) -> None:
@@ -210,16 +210,16 @@ class _OutputPipe:
 
 def _refuse_failure(said: bytes, ended: Ended) -> None:
     if len(said) > LARGEST_ANSWER:
-        raise NoUsableAnswer(f"The agent wrote more than {LARGEST_ANSWER} bytes.")
+        raise NoUsableAnswer(f"The agent's answer is larger than {LARGEST_ANSWER} bytes.")
     if ended.ending is Ending.NOT_STARTED:
         raise NoUsableAnswer(f"The agent's command did not start: {ended.problem}", ending=ended.ending)
     if ended.ending is not Ending.EXITED or ended.exit_code:
-        why = ended.problem or f"It ended with {ended.exit_code}."
+        why = ended.problem or f"It exited with {ended.exit_code}."
         raise NoUsableAnswer(f"The agent's command failed: {why}", ending=ended.ending, exit_code=ended.exit_code)
 
 
 def _parse_answer(said: bytes) -> WorkerOutput:
-    """Read an answer from the wire.
+    """Parse an answer.
 
     Raises: NoUsableAnswer.
     """
@@ -227,26 +227,26 @@ def _parse_answer(said: bytes) -> WorkerOutput:
         output: WorkerOutput = msgspec.convert(parse_json(said.decode()), WorkerOutput)
     except (UnicodeDecodeError, MalformedText, msgspec.ValidationError) as error:
         excerpt = said[:_EXCERPT].decode(errors="replace")
-        raise NoUsableAnswer(f"The agent's answer is not one of the four: {error}.", begins_with=excerpt) from error
+        raise NoUsableAnswer(f"The agent's answer is not a valid proposal: {error}.", begins_with=excerpt) from error
     return output
 
 
 def split_command(command: str) -> tuple[str, ...]:
-    """Split a command as a person writes it in a variable.
+    """Split a command line into words.
 
-    Raises: ProviderAuthMissing if it names nothing that could be run.
+    Raises: ProviderAuthMissing if it has no words.
     """
     try:
         words = tuple(shlex.split(command))
     except ValueError as error:
-        raise ProviderAuthMissing(f"The command of the custom agent cannot be split: {error}.") from error
+        raise ProviderAuthMissing(f"The command of the custom agent cannot be parsed: {error}.") from error
     if not words:
         raise ProviderAuthMissing("The command of the custom agent is empty.")
     return words
 
 
 def command_from(environ: Mapping[str, str], config_ref: str | None) -> str:
-    """Return the command that the named variable holds, or the usual one.
+    """Return the command in the named variable, or in the default one.
 
     Raises: ProviderAuthMissing.
     """
@@ -254,8 +254,8 @@ def command_from(environ: Mapping[str, str], config_ref: str | None) -> str:
     command = environ.get(variable, "").strip()
     if not command:
         raise ProviderAuthMissing(
-            f"The provider `custom` takes its command from `{variable}`, which is not set.",
-            hint=f"Set `{variable}` to the command of your agent, or name another variable: `--provider-config-env`.",
+            f"The provider `custom` needs a command in `{variable}`, which is not set.",
+            hint=f"Set `{variable}` to the command of your agent, or name another variable with --provider-config-env.",
             variable=variable,
         )
     return command

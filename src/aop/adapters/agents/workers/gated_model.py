@@ -1,4 +1,4 @@
-"""A plain model that works one step at a time: one attempt a turn, with the tools of `swe` and nothing remembered."""
+"""Gated model: a plain model that makes one attempt at a step in each turn."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.gateway.principals import Principal
 
 _RULE = (
-    "What `get_task` answered just now is below; you need not ask again. When you have handed in once, your turn is"
-    " over: hand in your result then, and say in a sentence what you did. The next turn begins anew."
+    "The current answer of `get_task` is below; you need not call it. After one submission your turn is over: hand in"
+    " your result then, and say in one sentence what you did. The next turn starts without memory of this one."
 )
-_OVER = "Your turn is over: there is one attempt in each."
+_OVER = "Your turn is over: each turn has one attempt."
 
 
 class StepResult(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What came of a turn."""
+    """The result of a turn."""
 
     summary: str
 
@@ -81,7 +81,7 @@ class SteppingModel:
 
 
 class StepTools:
-    """Implements `aop.brains.ports.Tools`: those of `swe`, up to the first that hands something in (GATED-03)."""
+    """Implements `aop.brains.ports.Tools`: the tools of `swe`, up to the first submission (GATED-03)."""
 
     def __init__(self, gateway: Gateway, given: Given) -> None:
         self._gateway = gateway
@@ -95,7 +95,7 @@ class StepTools:
         return tuple(offer_of(tool) for tool in self._gateway.tools.values() if Role.SWE in tool.roles)
 
     async def execute(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """Call a tool; the gateway decides."""
+        """Call a tool through the gateway."""
         if self.is_over:
             raise OutOfStep(_OVER, hint="Hand in your result.")
         answer = await call_tool(self._gateway, self._who, name, arguments)

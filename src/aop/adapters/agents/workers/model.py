@@ -1,4 +1,4 @@
-"""Turns of a plain model: no program is started; Python reads for it, and edits a copy of the tree as it asks."""
+"""Model workers: turns of a plain model, with AOP's tools and a scratch tree."""
 
 from __future__ import annotations
 
@@ -46,33 +46,33 @@ MOST_REPLIES = 60
 CONTEXT_CHARS = 200_000
 _RULES = {
     Role.PLANNER: (
-        "Your tools read; the plan is what you hand in, as `plan`, with `obligations` beside it. Where you are told to"
-        " answer with PLAN_SUBMISSION, handing in a plan is meant."
+        "Your tools only read. Hand in the plan as `plan`, with `obligations` beside it. Where you are told to answer"
+        " with PLAN_SUBMISSION, hand in a plan."
     ),
     Role.BUILDER: (
-        "Your tools read and change a copy of the feature's tree. What you leave there is your PATCH: AOP computes the"
-        " diff when you hand in your result, in which you say in a sentence what you did."
+        "Your tools read and change a copy of the feature's tree. Its diff is your PATCH: AOP computes it when you hand"
+        " in your result. In the result, say in one sentence what you did."
     ),
 }
 _OTHERWISE = "If you need something first, hand in a `request` instead."
 
 
 class RequestHandedIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Something that you may not do or know by yourself."""
+    """A request for something that you need first."""
 
     request: Literal["lock", "amend_plan", "context", "question", "path"]
     detail: dict[str, Any] = {}
 
 
 class BuildResult(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What came of a turn that edits files."""
+    """The result of a turn that edits files."""
 
     summary: str
     request: RequestHandedIn | None = None
 
 
 class PlanResult(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What came of a turn that plans."""
+    """The result of a turn that plans."""
 
     plan: Plan | None = None
     obligations: GivenMappings | None = None
@@ -81,7 +81,7 @@ class PlanResult(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class ModelContext(Struct, frozen=True, kw_only=True):
-    """What the turns of models share."""
+    """The parts that the turns of models share."""
 
     gateway: Gateway
     scratches: ScratchReader
@@ -108,12 +108,12 @@ class ModelWorker:
 
     async def _work(self, given: WorkerInput, tools: RoleTools) -> Outcome[PlanResult] | Outcome[BuildResult]:
         limits = limits_of(self._context.gateway.kernel, given.feature_id, self._context.seconds)
-        told = self._prompt(given)
+        prompt = self._prompt(given)
         with Transcript(fresh_log(self._context.logs, given.feature_id, given.role)) as transcript:
             if given.role is Role.PLANNER:
-                planning = Mission(prompt=told, result=PlanResult)
+                planning = Mission(prompt=prompt, result=PlanResult)
                 return await self._brain.run_agentic_loop(planning, tools, limits, transcript.note)
-            building = Mission(prompt=told, result=BuildResult)
+            building = Mission(prompt=prompt, result=BuildResult)
             return await self._brain.run_agentic_loop(building, tools, limits, transcript.note)
 
     def _prompt(self, given: WorkerInput) -> Prompt:
@@ -129,14 +129,14 @@ class ModelWorker:
 
 
 def limits_of(kernel: Kernel, feature_id: FeatureId, seconds: float) -> LoopLimits:
-    """Return what a turn may take: no more than the feature may still cost."""
+    """Return the limits of a turn, within the feature's remaining budget."""
     with kernel.record.read() as view:
         dollars, tokens = left_of_caps(view, kernel.config().policy.cost, feature_id)
     return LoopLimits(max_iterations=MOST_REPLIES, max_seconds=seconds, max_tokens=tokens, max_cost_usd=dollars)
 
 
 class RoleTools:
-    """Implements `aop.brains.ports.Tools`: what a role may read, through the gateway, and the files that it edits."""
+    """Implements `aop.brains.ports.Tools`: the role's reading tools, through the gateway, and the edits of its tree."""
 
     def __init__(self, gateway: Gateway, given: WorkerInput, edits: TreeEdits | None) -> None:
         self._gateway = gateway
@@ -147,7 +147,7 @@ class RoleTools:
             features=frozenset({given.feature_id}),
         )
         self._edits = edits
-        # Who edits reads what it edited.
+        # An editor reads its own tree instead, with its changes.
         self._reads = READS if edits is not None else ("repo.read_file", *READS)
 
     @property
@@ -157,7 +157,7 @@ class RoleTools:
         return (*(self._offer(name) for name in self._reads), *own)
 
     async def execute(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """Call a tool; the gateway decides whether this role may, on this feature."""
+        """Call a tool; the gateway checks the role and the feature."""
         if self._edits is not None and name.startswith("tree."):
             return self._edits.execute(name, arguments)
         return await call_tool(self._gateway, self._who, name, {"feature_id": self._feature_id, **arguments})
@@ -167,7 +167,7 @@ class RoleTools:
 
 
 async def call_tool(gateway: Gateway, who: Principal, name: str, arguments: Mapping[str, Any]) -> str:
-    """Call a tool, and return what it answers as a model reads it.
+    """Call a tool, and return its answer as JSON text.
 
     Raises: Refusal.
     """
@@ -180,14 +180,14 @@ async def call_tool(gateway: Gateway, who: Principal, name: str, arguments: Mapp
 
 
 def offer_of(tool: Tool) -> Offer:
-    """Return a tool as a model sees it."""
-    taken, _ = tool_schemas(tool)
-    schema = {key: taken[key] for key in taken if key != "$schema"}
+    """Return a tool as the model is shown it."""
+    input_schema, _ = tool_schemas(tool)
+    schema = {key: input_schema[key] for key in input_schema if key != "$schema"}
     return Offer(name=tool.name, description=tool.summary, schema=schema)
 
 
 class Transcript:
-    """What a model says and does, line by line as it happens, without secrets."""
+    """The events of a model's turn, one JSON line each, without secrets."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -205,7 +205,7 @@ class Transcript:
 
 
 def answer_of(result: PlanResult | BuildResult, diff: str) -> WorkerOutput:
-    """Return what a result is to the supervisor: a request first, then a plan or what was left in the tree."""
+    """Return the supervisor's view of a result: a request first, then a plan or the diff of the tree."""
     if result.request is not None:
         return WorkerRequest(request=result.request.request, detail=result.request.detail)
     if isinstance(result, BuildResult):
@@ -217,7 +217,7 @@ def answer_of(result: PlanResult | BuildResult, diff: str) -> WorkerOutput:
 
 
 def usage_of(spent: Spent) -> Usage:
-    """Return what a loop took, as a turn reports it."""
+    """Return the usage of a loop as a turn reports it."""
     return Usage(
         input_tokens=spent.usage.input_tokens,
         output_tokens=spent.usage.output_tokens,
@@ -227,7 +227,7 @@ def usage_of(spent: Spent) -> Usage:
 
 
 def refusal_of(outcome: Talked | LimitReached | ModelFailed) -> NoUsableAnswer:
-    """Return what a turn without a result is refused with, and what it cost nevertheless."""
+    """Return the refusal of a turn without a result, with its usage."""
     refusal = _reason(outcome)
     refusal.facts["usage"] = msgspec.to_builtins(usage_of(outcome.spent))
     return refusal
@@ -235,7 +235,7 @@ def refusal_of(outcome: Talked | LimitReached | ModelFailed) -> NoUsableAnswer:
 
 def _reason(outcome: Talked | LimitReached | ModelFailed) -> NoUsableAnswer:
     if isinstance(outcome, LimitReached):
-        return NoUsableAnswer(f"The model used up its {outcome.limit} before it handed anything in.")
+        return NoUsableAnswer(f"The model reached its limit of {outcome.limit} before it handed in a result.")
     if isinstance(outcome, ModelFailed):
         return NoUsableAnswer(str(outcome.error["message"]), model_error=str(outcome.error["code"]))
-    return NoUsableAnswer("The model only talked, and handed nothing in.")
+    return NoUsableAnswer("The model replied with text and handed in no result.")

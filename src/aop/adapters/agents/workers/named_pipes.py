@@ -1,4 +1,4 @@
-"""The standard streams of a process that something else starts: two pipes with names, in a folder that it sees."""
+"""Named pipes: the standard streams of a process that runs in a sandbox."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CHUNK = 1 << 16
 
 
 class NamedPipes:
-    """Writes to the pipe `in` and reads from the pipe `out`, and waits for neither longer than until it is over."""
+    """Writes to the pipe `in` and reads from the pipe `out` until the end is signalled."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -31,7 +31,7 @@ class NamedPipes:
             os.mkfifo(self._folder / name, 0o600)
         flags = os.O_NONBLOCK | os.O_CLOEXEC
         self._reader = os.open(self._folder / "out", os.O_RDONLY | flags)
-        # Held open on both sides, so that neither sees an end before the process has begun.
+        # Held open on both sides: otherwise one sees the end before the process has started.
         self._keeper = os.open(self._folder / "out", os.O_WRONLY | flags)
         self._writer = os.open(self._folder / "in", os.O_RDWR | flags)
         return self
@@ -42,7 +42,7 @@ class NamedPipes:
             os.close(descriptor)
 
     def end(self) -> None:
-        """Let the process see the end of its input; nobody waits for its output any more."""
+        """Close the input of the process, and stop waiting for its output."""
         self._over.set()
         with self._turn:
             if self._writer >= 0:
@@ -50,18 +50,18 @@ class NamedPipes:
             self._writer = -1
 
     def send(self, data: bytes) -> None:
-        """Write all of it, unless the end comes first."""
+        """Write all bytes, unless the end comes first."""
         with self._turn:
             while data and not self._over.is_set():
                 if _is_ready(self._writer, select.POLLOUT, _LOOK_SECONDS):
                     data = data[os.write(self._writer, data[: select.PIPE_BUF]) :]
 
     def offer(self, data: bytes) -> None:
-        """Write a few bytes if that takes no waiting, and otherwise none of them."""
+        """Write a few bytes if that does not block; otherwise write nothing."""
         if len(data) > select.PIPE_BUF or not self._turn.acquire(blocking=False):
             return
         try:
-            # So few are written as a whole, or not at all.
+            # Up to PIPE_BUF bytes are written atomically.
             with suppress(BlockingIOError):
                 if self._writer >= 0:
                     os.write(self._writer, data)
@@ -69,13 +69,13 @@ class NamedPipes:
             self._turn.release()
 
     def output_bytes(self) -> int:
-        """Return how much was heard so far."""
+        """Return the number of bytes read so far."""
         return self._received
 
     def lines(self) -> Iterator[bytes]:
-        """Yield lines as they come; what came before the end is still heard.
+        """Yield lines as they arrive, including those before the end.
 
-        Raises: NoUsableAnswer for a flood.
+        Raises: NoUsableAnswer for too much output.
         """
         rest = b""
         while chunk := self._chunk():
@@ -83,7 +83,9 @@ class NamedPipes:
             *whole, rest = (rest + chunk).split(b"\n")
             yield from whole
             if len(rest) > LARGEST_LINE or self._received > MOST:
-                raise NoUsableAnswer(f"The agent wrote more than {LARGEST_LINE} bytes in a line, or {MOST} in all.")
+                raise NoUsableAnswer(
+                    f"The agent wrote a line of more than {LARGEST_LINE} bytes, or more than {MOST} bytes in total."
+                )
 
     def _chunk(self) -> bytes:
         while True:
@@ -95,7 +97,7 @@ class NamedPipes:
 
 
 def _is_ready(descriptor: int, wanted: int, seconds: float) -> bool:
-    # `select.select` takes no descriptor above 1,023, and a server with many clients has more.
+    # `select.select` fails for descriptors above 1,023, which a server with many clients has.
     poll = select.poll()
     poll.register(descriptor, wanted)
     return bool(poll.poll(seconds * 1000))

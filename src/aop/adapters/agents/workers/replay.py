@@ -1,4 +1,4 @@
-"""Plays a recorded agent back: it gives the recorded answers in their order, and cannot think of another."""
+"""Replay of recorded agents: the recorded answers in their order."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from msgspec import Struct
 from aop.core.errors import Fault, ReplayDiverged
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
+from aop.core.text.counts import count
 from aop.supervisor.workers import ProviderChoice, Worker, WorkerInput, WorkerOutput
 
 
@@ -20,7 +21,7 @@ class RecordedTurn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     role: Role
     output: WorkerOutput
     after: FeatureId | None = None
-    """The feature whose plan had been accepted when this answer was given: what came of it hangs on that."""
+    """The feature whose plan must be accepted before this answer is given."""
 
 
 class ReplayWorker:
@@ -37,13 +38,13 @@ class ReplayWorker:
         recorded = next(self._turns, None)
         if recorded is None:
             raise ReplayDiverged(
-                f"The recording ends after {self._played} turns, and the {given.role} of `{given.feature_id}` is asked"
-                " for one more.",
+                f"The recording ends after {count(self._played, 'turn')}, but the {given.role} of"
+                f" `{given.feature_id}` needs another one.",
                 played=self._played,
             )
         if recorded.role is not given.role:
             raise ReplayDiverged(
-                f"Turn {self._played + 1} of the recording is the {recorded.role}'s, and the {given.role} is asked.",
+                f"Turn {self._played + 1} of the recording is for the {recorded.role}, not for the {given.role}.",
                 played=self._played,
             )
         if recorded.after is not None:
@@ -69,7 +70,7 @@ class ReplayStaff:
 
 
 def read_transcript(data: bytes) -> Iterator[RecordedTurn]:
-    """Yield the turns of a transcript: JSON lines."""
+    """Yield the turns of a transcript in JSON lines."""
     for number, line in enumerate(data.splitlines(), start=1):
         try:
             yield msgspec.json.decode(line, type=RecordedTurn)
@@ -78,5 +79,5 @@ def read_transcript(data: bytes) -> Iterator[RecordedTurn]:
 
 
 def shipped_transcript(name: str) -> bytes:
-    """Return a transcript that AOP brings along."""
+    """Return a transcript that is shipped with AOP."""
     return (Path(__file__).with_name("transcripts") / f"{name}.jsonl").read_bytes()

@@ -1,4 +1,4 @@
-"""Reads and changes the files of a scratch tree for a model, which has no hands: inside the tree, and nowhere else."""
+"""Tree edits: the tools with which a model reads and changes a scratch tree."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from aop.brains.conversation import Offer
 from aop.brains.shapes import schema_of
 from aop.core.errors import FileNotFound, InvalidArguments, PathOutOfBounds
 from aop.core.paths.names import canonical_path
+from aop.core.text.counts import count
 
 LARGEST_FILE = 1024 * 1024
 NamedPath = Annotated[str, Meta(description="A path from the root of the tree, such as `src/app.py`.")]
@@ -25,13 +26,13 @@ class ReadFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class ListFolder(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """List what lies in a folder; the root is an empty path."""
+    """List the entries of a folder; the root is an empty path."""
 
     path: str = ""
 
 
 class WriteFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Write a whole file, new or in place of the old one."""
+    """Write a whole file, new or replaced."""
 
     path: NamedPath
     content: str
@@ -66,7 +67,7 @@ class TreeEdits:
 
     @property
     def offers(self) -> tuple[Offer, ...]:
-        """Return the tools as a model sees them."""
+        """Return the tools that the model is shown."""
         return tuple(
             Offer(name=name, description=str(shape.__doc__), schema=schema_of(shape))
             for name, (shape, _) in self._tools.items()
@@ -100,7 +101,7 @@ class TreeEdits:
         try:
             return path.read_bytes().decode()
         except UnicodeDecodeError as error:
-            raise InvalidArguments(f"`{given.path}` is no text in UTF-8.") from error
+            raise InvalidArguments(f"`{given.path}` is not valid UTF-8.") from error
 
     def _write(self, given: WriteFile) -> str:
         path = self._within(given.path)
@@ -111,7 +112,9 @@ class TreeEdits:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
         except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:
-            raise InvalidArguments(f"`{given.path}` cannot be a file: something else has its name.") from error
+            raise InvalidArguments(
+                f"`{given.path}` cannot be a file: a folder has that name, or a file has the name of its folder."
+            ) from error
         return f"Wrote {len(data)} bytes to `{given.path}`."
 
     def _replace(self, given: ReplaceText) -> str:
@@ -119,7 +122,8 @@ class TreeEdits:
         found = text.count(given.old) if given.old else 0
         if found != 1:
             raise InvalidArguments(
-                f"The text occurs {found} times in `{given.path}`.", hint="Give more of what stands around it."
+                f"The text occurs {count(found, 'time')} in `{given.path}`, not once.",
+                hint="Give more of the surrounding text.",
             )
         return self._write(WriteFile(path=given.path, content=text.replace(given.old, given.new)))
 
@@ -131,7 +135,7 @@ class TreeEdits:
         return f"Deleted `{given.path}`."
 
     def _within(self, text: str) -> Path:
-        """Return where a path is; one that leads through a link may lead anywhere.
+        """Return the file of a path; paths through links are refused.
 
         Raises: PathOutOfBounds.
         """

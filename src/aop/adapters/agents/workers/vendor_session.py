@@ -1,7 +1,7 @@
-"""Turns of coding agents that AOP starts itself: a program, a copy of the tree, a token of its own, and an end.
+"""Vendor sessions: one turn of a vendor's coding agent, with a scratch tree and a token.
 
-What the agent did is read from the record, where its `submit_*` calls are, and from the tree that it leaves. Neither
-its exit code nor what it prints counts.
+The result is read from the record, where the agent's `submit_*` calls are, and from the tree that it leaves. Its exit
+code and its output do not count.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from aop.adapters.agents.scratch_trees import ScratchReader, scratch_of
 from aop.adapters.agents.turn_logs import fresh_log
 from aop.adapters.agents.vendors.catalogue import TOKEN_VARIABLE, AgentSession, Vendor
 from aop.adapters.agents.vendors.programs import library_of
-from aop.adapters.agents.workers.command import TurnPatience, TurnWatch
+from aop.adapters.agents.workers.command import TurnTimeouts, TurnWatch
 from aop.adapters.files.own_folders import held_folder
 from aop.core.errors import NoUsableAnswer
 from aop.core.ids import FeatureId, RunId
@@ -40,31 +40,31 @@ if TYPE_CHECKING:  # it brings a web server along
     from aop.adapters.models.metering.sessions import Meter
 
 ENVIRONMENT = ("LANG", "LC_ALL", "LC_CTYPE", "TZ")
-"""What an agent gets of the environment that AOP runs in."""
+"""The variables that an agent inherits from AOP's environment."""
 _TOKEN_OUTLIVES_TURN = timedelta(minutes=1)
-# The shell only connects a file and becomes the program: none of the words is read as shell.
+# The shell only redirects the input and then becomes the program; the words are not parsed as shell.
 _CONNECTED = ("/bin/sh", "-c", ': >"$0/begun" && exec <"$0/in" && exec "$@"')
 
 
 class SessionContext(Struct, frozen=True, kw_only=True):
-    """What the sessions of one run share."""
+    """The parts that the sessions of one run share."""
 
     kernel: Kernel
     tokens: Tokens
     scratches: ScratchReader
     access: Access
     environment: Callable[[FeatureId], tuple[tuple[str, str], ...]]
-    """What tells a feature's processes which ports are theirs."""
+    """The variables that name a feature's ports."""
     mcp_url: str
     private: Path
     logs: Path
     path: str
-    patience: TurnPatience
+    timeouts: TurnTimeouts
 
     @contextmanager
     def token(self, role: Role, feature_id: FeatureId, turn: str | None = None) -> Iterator[str]:
-        """Give a token that is refused when the session is over."""
-        life = timedelta(seconds=self.patience.seconds) + _TOKEN_OUTLIVES_TURN
+        """Issue a token that is revoked when the session ends."""
+        life = timedelta(seconds=self.timeouts.seconds) + _TOKEN_OUTLIVES_TURN
         order = TokenOrder(
             role=role, feature_id=feature_id, run_id=None if turn is None else RunId(turn), life=min(life, LONGEST_LIFE)
         )
@@ -75,12 +75,12 @@ class SessionContext(Struct, frozen=True, kw_only=True):
             self.tokens.revoke(handed.token.token_id, by="system")
 
     def has_sandbox(self) -> bool:
-        """Tell whether a sandbox holds."""
+        """Tell whether a sandbox is in force."""
         kernel = self.kernel
         return kernel.processes.sandbox_level(kernel.config().policy.execution.sandbox) != "none"
 
     def submission(self, turn: str, given: WorkerInput) -> Mapping[str, Any] | None:
-        """Return what was submitted last in a turn, a patch as it was then."""
+        """Return the last submission of a turn, with the whole patch."""
         with self.kernel.record.read() as view:
             answer = proposed_in(view, turn, given.feature_id, given.role)
         if answer is None or "patch_blob" not in answer:
@@ -90,19 +90,19 @@ class SessionContext(Struct, frozen=True, kw_only=True):
 
 
 class AgentProgram(Struct, frozen=True, kw_only=True):
-    """A coding agent as it is installed here, and what its sessions share."""
+    """An installed coding agent and the context of its sessions."""
 
     vendor: Vendor
     path: str
     context: SessionContext
 
     def run(self, session: AgentSession, folder: Path, prompt: str, feature_id: FeatureId) -> Ended:
-        """Run it to its end, in a folder of its own, with a prompt."""
+        """Run the agent with a prompt until it ends."""
         context, rules = self.context, self.context.kernel.config().policy.execution
         launch = self.vendor.launch(session)
         _write_home(session.home, launch.files)
         (folder / "in").write_text(prompt, encoding="utf-8")
-        watch = TurnWatch(folder / "begun", lambda: 0, context.patience, time.monotonic)
+        watch = TurnWatch(folder / "begun", lambda: 0, context.timeouts, time.monotonic)
         path = os.pathsep.join([os.path.dirname(self.path), context.path])
         own = {"PATH": path, "HOME": str(session.home), TOKEN_VARIABLE: session.token, **launch.env}
         command = Command(
@@ -111,12 +111,12 @@ class AgentProgram(Struct, frozen=True, kw_only=True):
             worktree=session.tree,
             env=(*context.environment(feature_id), *own.items()),
             env_allowlist=ENVIRONMENT,
-            timeout_seconds=context.patience.seconds,
+            timeout_seconds=context.timeouts.seconds,
             ends_early=watch.ends_early,
             log_path=fresh_log(context.logs, feature_id, session.role),
             max_log_bytes=rules.max_log_bytes,
             sandbox=rules.sandbox,
-            # The model and AOP's tools are both reached over the network of this machine, and nothing else is.
+            # Only the model's meter and AOP's tools are reachable, both on this machine.
             network="ports",
             ports=tuple(urlsplit(url).port or 0 for url in (session.mcp_url, session.model_url)),
             readable=(*rules.sandbox_read, *library_of(self.path)),
@@ -127,7 +127,7 @@ class AgentProgram(Struct, frozen=True, kw_only=True):
 
 
 class SessionWorker:
-    """Implements `aop.supervisor.workers.Worker` with a program that is started once a turn."""
+    """Implements `aop.supervisor.workers.Worker` with a program that is started for each turn."""
 
     def __init__(self, program: AgentProgram) -> None:
         self._program = program
@@ -171,7 +171,7 @@ class SessionWorker:
 
 
 def answer_of(proposed: Mapping[str, Any] | None, diff: str, ended: Ended) -> WorkerOutput:
-    """Return what a turn came to: a request first, then what was left in the tree, then what was submitted.
+    """Return the result of a turn: a submitted request first, then the diff of the tree, then another submission.
 
     Raises: NoUsableAnswer.
     """
@@ -183,16 +183,16 @@ def answer_of(proposed: Mapping[str, Any] | None, diff: str, ended: Ended) -> Wo
     if ended.ending is Ending.NOT_STARTED:
         raise NoUsableAnswer(f"The agent did not start: {ended.problem}", hint=_HINT, ending=ended.ending)
     if ended.ending is not Ending.EXITED:
-        raise NoUsableAnswer(f"The agent was ended: {ended.problem}", hint=_HINT, ending=ended.ending)
+        raise NoUsableAnswer(f"The agent was stopped: {ended.problem}", hint=_HINT, ending=ended.ending)
     raise NoUsableAnswer(
-        f"The agent ended with {ended.exit_code}, submitted nothing, and left the tree as it was.",
+        f"The agent exited with {ended.exit_code} without a submission or a changed file.",
         hint=_HINT,
         ending=ended.ending,
         exit_code=ended.exit_code,
     )
 
 
-_HINT = "Edit the files of the tree that you stand in, or call one of the `submit_*` tools, before you end."
+_HINT = "Edit files in your working directory, or call one of the `submit_*` tools, before you stop."
 
 
 def _write_home(home: Path, files: Mapping[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""Reads the tokens out of an answer while it passes: events of a stream, or one JSON text."""
+"""Answers of providers: token usage, read from a passing stream or JSON text."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from aop.adapters.models.metering.dialects import ReportedTokens
 from aop.brains.conversation import TokenCounts
 
 LARGEST_TEXT = 64 * 1024 * 1024
-"""Of more than this at once, nothing is read; it passes all the same."""
+"""Longer texts are passed on but not parsed."""
 _BYTES_IN_A_TOKEN = 4
 
 
 class AnswerReader:
-    """Sees every byte of one answer and keeps none that it does not need."""
+    """Reads the usage from the bytes of one answer."""
 
     def __init__(
         self, read: Callable[[Mapping[str, Any], TokenCounts], ReportedTokens | None], *, in_events: bool
@@ -28,31 +28,31 @@ class AnswerReader:
         self._length = 0
 
     def see(self, chunk: bytes) -> None:
-        """Take note of the next bytes."""
+        """Read the next bytes."""
         self._length += len(chunk)
         self._rest += chunk
         if self._in_events and b"\n" in chunk:
             *lines, self._rest = self._rest.split(b"\n")
             for line in lines:
-                # Most events are words of the answer: only those that speak of usage are parsed.
+                # Most events are text; only those with usage are parsed.
                 if line.startswith(b"data:") and b'"usage' in line:
                     self._take(line[5:])
         if len(self._rest) > LARGEST_TEXT:
             self._rest.clear()
 
     def end(self) -> None:
-        """Take note that nothing more comes."""
+        """Read the rest at the end of the answer."""
         self._take(self._rest.removeprefix(b"data:"))
         self._rest.clear()
 
     @property
     def is_complete(self) -> bool:
-        """Return whether the provider has said all that there is to count."""
-        told = self._reported
-        return told is not None and told.is_final and told.usage.total_tokens is not None
+        """Tell whether the provider has reported the final usage."""
+        reported = self._reported
+        return reported is not None and reported.is_final and reported.usage.total_tokens is not None
 
     def usage(self, request_length: int) -> TokenCounts:
-        """Return the tokens as reported; where the last word is missing, no fewer than the bytes suggest."""
+        """Return the reported tokens; without a final report, at least an estimate from the bytes."""
         known = TokenCounts() if self._reported is None else self._reported.usage
         if self.is_complete:
             return known

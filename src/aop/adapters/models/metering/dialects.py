@@ -1,4 +1,4 @@
-"""How each family of providers words things: which paths, where the key, what a failure and what a usage look like."""
+"""Dialects of provider families: paths, key header, errors and usage."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ _MOST_TOKENS = 10**12
 
 
 class Route(Struct, frozen=True, kw_only=True):
-    """Something that an agent may ask for."""
+    """A request that is forwarded."""
 
     method: str
     path: re.Pattern[str]
-    """With the group `model` where the path names the model."""
+    """With the group `model` if the path names the model."""
     costs: bool = False
 
 
 class ReportedTokens(Struct, frozen=True, kw_only=True):
-    """Tokens as the provider reports them; they may still grow unless they are final."""
+    """Tokens that the provider reports; not final ones may still grow."""
 
     usage: TokenCounts
     is_final: bool
 
 
 class Dialect(Struct, frozen=True, kw_only=True):
-    """All that differs between the families."""
+    """The differences between the families."""
 
     prefix: str = ""
-    """What stands between host and path in a base URL of this family."""
+    """The path prefix in a base URL of this family."""
     routes: tuple[Route, ...]
     key_header: str
     key_form: str = "{}"
     error: Callable[[int, str], Mapping[str, Any]]
     read: Callable[[Mapping[str, Any], TokenCounts], ReportedTokens | None]
-    """Reads the tokens of one event, or of a whole answer; what it does not say is as before."""
+    """Reads the tokens of one event or of a whole answer, given the tokens so far."""
     own: OwnTools
-    """Which tools the agent runs itself."""
+    """The tools that the agent runs itself."""
 
 
 KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key")
@@ -52,8 +52,6 @@ _MODEL = r"(?P<model>[A-Za-z0-9][A-Za-z0-9._-]*)"
 def _route(method: str, path: str, *, costs: bool = False) -> Route:
     return Route(method=method, path=re.compile(path), costs=costs)
 
-
-# --- failures --------------------------------------------------------------------------------------
 
 _ANTHROPIC_KINDS = {
     400: "invalid_request_error",
@@ -86,17 +84,14 @@ def _google_error(status: int, message: str) -> Mapping[str, Any]:
     return {"error": {"code": status, "message": message, "status": _GOOGLE_STATES.get(status, "UNAVAILABLE")}}
 
 
-# --- usage -----------------------------------------------------------------------------------------
-
-
 def _anthropic_usage(event: Mapping[str, Any], before: TokenCounts) -> ReportedTokens | None:
-    told = _object_in(event, "usage") or _object_in(_object_in(event, "message"), "usage")
-    if not told:
+    reported = _object_in(event, "usage") or _object_in(_object_in(event, "message"), "usage")
+    if not reported:
         return None
-    cache_read = _count(told, "cache_read_input_tokens") or 0
-    cache_write = _count(told, "cache_creation_input_tokens") or 0
-    read = (_count(told, "input_tokens") or 0) + cache_read + cache_write
-    written = _count(told, "output_tokens")
+    cache_read = _count(reported, "cache_read_input_tokens") or 0
+    cache_write = _count(reported, "cache_creation_input_tokens") or 0
+    read = (_count(reported, "input_tokens") or 0) + cache_read + cache_write
+    written = _count(reported, "output_tokens")
     usage = TokenCounts(
         input_tokens=read or before.input_tokens,
         output_tokens=before.output_tokens if written is None else written,
@@ -107,28 +102,28 @@ def _anthropic_usage(event: Mapping[str, Any], before: TokenCounts) -> ReportedT
 
 
 def _openai_usage(event: Mapping[str, Any], _before: TokenCounts) -> ReportedTokens | None:
-    told = _object_in(event, "usage") or _object_in(_object_in(event, "response"), "usage")
-    if not told:
+    reported = _object_in(event, "usage") or _object_in(_object_in(event, "response"), "usage")
+    if not reported:
         return None
-    chat = "prompt_tokens" in told
-    cached = _object_in(told, "prompt_tokens_details" if chat else "input_tokens_details")
+    chat = "prompt_tokens" in reported
+    cached = _object_in(reported, "prompt_tokens_details" if chat else "input_tokens_details")
     usage = TokenCounts(
-        input_tokens=_count(told, "prompt_tokens" if chat else "input_tokens"),
-        output_tokens=_count(told, "completion_tokens" if chat else "output_tokens"),
+        input_tokens=_count(reported, "prompt_tokens" if chat else "input_tokens"),
+        output_tokens=_count(reported, "completion_tokens" if chat else "output_tokens"),
         cache_read_tokens=_count(cached, "cached_tokens") or 0,
     )
     return ReportedTokens(usage=usage, is_final=usage.total_tokens is not None)
 
 
 def _google_usage(event: Mapping[str, Any], _before: TokenCounts) -> ReportedTokens | None:
-    told = _object_in(event, "usageMetadata")
-    read = _count(told, "promptTokenCount")
+    reported = _object_in(event, "usageMetadata")
+    read = _count(reported, "promptTokenCount")
     if read is None:
         return None
     usage = TokenCounts(
-        input_tokens=read + (_count(told, "toolUsePromptTokenCount") or 0),
-        output_tokens=(_count(told, "candidatesTokenCount") or 0) + (_count(told, "thoughtsTokenCount") or 0),
-        cache_read_tokens=_count(told, "cachedContentTokenCount") or 0,
+        input_tokens=read + (_count(reported, "toolUsePromptTokenCount") or 0),
+        output_tokens=(_count(reported, "candidatesTokenCount") or 0) + (_count(reported, "thoughtsTokenCount") or 0),
+        cache_read_tokens=_count(reported, "cachedContentTokenCount") or 0,
     )
     candidates = event.get("candidates")
     ended = isinstance(candidates, list) and any(
@@ -142,12 +137,10 @@ def _object_in(event: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return inner if isinstance(inner, dict) else {}
 
 
-def _count(told: Mapping[str, Any], name: str) -> int | None:
-    figure = told.get(name)
+def _count(reported: Mapping[str, Any], name: str) -> int | None:
+    figure = reported.get(name)
     return figure if type(figure) is int and 0 <= figure <= _MOST_TOKENS else None
 
-
-# --- the families ----------------------------------------------------------------------------------
 
 _OPENAI = Dialect(
     prefix="/v1",
@@ -156,7 +149,7 @@ _OPENAI = Dialect(
         _route("POST", r"/v1/responses/compact", costs=True),
         _route("POST", r"/v1/responses/input_tokens"),
         _route("POST", r"/v1/chat/completions", costs=True),
-        # Some names of models have folders; none of them is `..`, which would lead anywhere, with the key.
+        # Some model names contain `/`; `..` must not match, since it would reach other paths with the key.
         _route("GET", r"/v1/models(/[A-Za-z0-9][A-Za-z0-9._:-]*)*"),
     ),
     key_header="authorization",

@@ -1,4 +1,4 @@
-"""Passes requests on to a provider, and its answers back byte by byte, counting as they pass."""
+"""Forwarder: passes requests to a provider and streams its answers back, counted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 AT_ONCE = 8
-"""So many requests of a session are under way at most; the others wait. A cap is passed by these at most."""
+"""The concurrent requests of a session; others wait. Only these can exceed a cap."""
 _LARGEST_ERROR = 1024 * 1024
 _ERROR = 400
 _REDIRECT = 300
@@ -52,23 +52,23 @@ class ProviderEndpoint(Struct, frozen=True, kw_only=True):
         return f"ProviderEndpoint({self.provider!r})"
 
 
-class RequestPatience(Struct, frozen=True, kw_only=True):
-    """How long a request may take."""
+class RequestTimeouts(Struct, frozen=True, kw_only=True):
+    """The timeouts of a request."""
 
     seconds: float = 1800.0
-    """All in all."""
+    """For the whole request."""
     connect_seconds: float = 10.0
     silence_seconds: float = 300.0
-    """While nothing comes from the provider."""
+    """Without data from the provider."""
 
 
 class MeteredSession(Struct, frozen=True, kw_only=True):
-    """Who is served, on whose behalf, and how far."""
+    """One session: the provider, the terms, the tally and the timeouts."""
 
     upstream: ProviderEndpoint
     terms: SessionTerms
     tally: Tally
-    patience: RequestPatience
+    timeouts: RequestTimeouts
     clock: Callable[[], float]
 
     @property
@@ -84,7 +84,7 @@ class MeteredSession(Struct, frozen=True, kw_only=True):
 
 
 class Forwarder:
-    """The application: one request in, one answer out, one exchange counted."""
+    """The ASGI application: forwards each request, and counts the exchange."""
 
     def __init__(self, session: MeteredSession, client: httpx2.AsyncClient) -> None:
         self._session = session
@@ -94,14 +94,14 @@ class Forwarder:
         self._is_ending = False
 
     async def end_all(self) -> None:
-        """Give up every request that is under way, whatever it waits for, and count it."""
+        """Cancel every open request, and count it."""
         self._is_ending = True
         for task in self._open:
             task.cancel()
         await asyncio.gather(*self._open, return_exceptions=True)
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
-        """Answer one request, for as long as somebody waits for it."""
+        """Answer one request until the client disconnects."""
         serving = asyncio.create_task(self._serve(scope, receive, send))
         self._open.add(serving)
         try:
@@ -114,7 +114,7 @@ class Forwarder:
 
     async def _serve(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         asked = _incoming(scope)
-        # Nothing is taken in from who does not show the key.
+        # The body is not read without the session's key.
         if has_key(asked, self._session.placeholder):
             asked = msgspec.structs.replace(asked, body=await _body(receive))
         answer = _PassedAnswer(self._session, asked.path[:_NOTED_CHARS], send)
@@ -135,7 +135,7 @@ class Forwarder:
             if isinstance(admitted, RejectedRequest):
                 await answer.refuse(admitted.outcome, admitted.status, admitted.why)
                 return
-            async with asyncio.timeout(session.patience.seconds), self._slots:
+            async with asyncio.timeout(session.timeouts.seconds), self._slots:
                 await self._pass_on(answer, admitted)
         except _NOT_CONNECTED:
             await answer.refuse(Outcome.UNREACHABLE, 502, "The provider cannot be reached.")
@@ -158,12 +158,14 @@ class Forwarder:
             if response.status_code >= _ERROR:
                 await self._pass_refusal(answer, response)
             elif response.status_code >= _REDIRECT:
-                await answer.refuse(Outcome.PROVIDER_REFUSED, 502, "The provider redirects, which is not followed.")
+                await answer.refuse(
+                    Outcome.PROVIDER_REFUSED, 502, "The provider answered with a redirect, which is not followed."
+                )
             else:
                 await self._pass_answer(answer, response)
 
     async def _pass_refusal(self, answer: _PassedAnswer, response: httpx2.Response) -> None:
-        """Hand a refusal of the provider on: all of it, except for the key if it repeats that."""
+        """Pass on a provider's refusal, with the key replaced."""
         body = bytearray()
         async for chunk in response.aiter_bytes():
             body += chunk[: _LARGEST_ERROR - len(body)]
@@ -188,14 +190,14 @@ class Forwarder:
         return f"{base}{admitted.path}{'?' if admitted.query else ''}{admitted.query}"
 
     def _headers(self, admitted: AdmittedRequest) -> list[tuple[str, str]]:
-        # Not compressed: what is read here is what is passed on.
+        # Not compressed, so that usage can be read from the passing bytes.
         headers = [*admitted.headers, ("accept-encoding", "identity")]
         key, dialect = self._session.upstream.key, self._session.dialect
         return [*headers, (dialect.key_header, dialect.key_form.format(key))] if key else headers
 
 
 class _PassedAnswer:
-    """One answer on its way back, and what is noted about it."""
+    """One answer on its way to the agent, and its counts."""
 
     def __init__(self, session: MeteredSession, path: str, send: Send) -> None:
         self._session = session
@@ -214,7 +216,7 @@ class _PassedAnswer:
         return self.sent is None or not self.sent.model
 
     async def refuse(self, outcome: Outcome, status: int, why: str) -> None:
-        """Answer in the provider's words; an answer that has begun can only be broken off."""
+        """Answer with an error in the provider's format, unless an answer has already started."""
         self._outcome = outcome
         if self._status:
             return
@@ -233,12 +235,12 @@ class _PassedAnswer:
 
     async def end(self, outcome: Outcome, chunk: bytes = b"") -> None:
         self._outcome = outcome
-        # Counted first: whoever asks again at once must find it.
+        # Counted first, so that the client's next request sees it.
         self.count()
         await self._send({"type": "http.response.body", "body": chunk, "more_body": False})
 
     def count(self) -> None:
-        """Add what passed to the tally, once."""
+        """Add the exchange to the tally, once."""
         if self._is_counted:
             return
         self._is_counted = True
@@ -267,7 +269,7 @@ class _PassedAnswer:
 def _incoming(scope: Mapping[str, Any]) -> IncomingRequest:
     return IncomingRequest(
         method=scope["method"],
-        # As it was sent: a path with escapes in it matches no route.
+        # The raw path: one with escapes matches no route.
         path=scope["raw_path"].decode("latin-1"),
         query=scope["query_string"].decode("latin-1"),
         headers=tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]),
@@ -275,7 +277,7 @@ def _incoming(scope: Mapping[str, Any]) -> IncomingRequest:
 
 
 async def _body(receive: Receive) -> bytes | None:
-    """Return what was sent, or None if it is too much or breaks off."""
+    """Return the body, or None if it is too large or incomplete."""
     body = bytearray()
     while True:
         message = await receive()
@@ -292,7 +294,7 @@ async def _disconnected(receive: Receive) -> None:
 
 
 def _passed_headers(response: httpx2.Response) -> dict[str, str]:
-    """Return the headers that an agent may see; an account's name and cookies are not among them."""
+    """Return the headers that the agent may see, without account names and cookies."""
     return {
         name: value
         for name, value in response.headers.items()

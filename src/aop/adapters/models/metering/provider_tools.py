@@ -1,6 +1,6 @@
-"""What a provider itself would do for an agent, and lead out of the sandbox: search, fetch, run code, call servers.
+"""Provider tools: search, fetch and code tools that would run outside the sandbox.
 
-What an agent runs itself is a known list; everything else that stands among the tools counts as the provider's.
+The tools that an agent runs itself are a known list; every other tool counts as the provider's.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ _NAME_CHARS = 60
 
 
 class OwnTools(Struct, frozen=True, kw_only=True):
-    """How a family says which tools the agent runs itself, and how it asks its provider to reach out otherwise."""
+    """How a family marks the tools that the agent runs itself, and other ways to ask for provider tools."""
 
     kinds: frozenset[str] = frozenset()
-    """The types of such tools; none is such a type too, where a tool need not have one."""
+    """The types of such tools; an empty type is listed where a tool need not have one."""
     kinds_beginning: tuple[str, ...] = ()
     members: frozenset[str] = frozenset()
-    """The members of an entry that hold such tools, where an entry has no type but members; plain."""
+    """The members of an entry that hold such tools, for families without types; in plain form."""
     reaching: frozenset[str] = frozenset()
-    """Members of a request that ask for the same in another way; plain."""
+    """Members of a request that ask for provider tools in another way; in plain form."""
 
 
 class CleanedRequest(Struct, frozen=True, kw_only=True):
-    """A request without what the provider would do itself."""
+    """A request without the provider's own tools."""
 
     body: Body
     removed: tuple[str, ...] = ()
-    """The provider's tools that stood beside the agent's own: without them it still works."""
+    """The provider's tools that were removed; the agent's own tools remain."""
     denied: tuple[str, ...] = ()
-    """What cannot be taken out without making another request of it: it is refused."""
+    """Parts that cannot be removed without changing the request: it is refused."""
 
 
 ANTHROPIC = OwnTools(
@@ -50,7 +50,7 @@ GOOGLE = OwnTools(members=frozenset(("functiondeclarations",)))
 
 
 def without_provider_tools(body: Body, own: OwnTools) -> CleanedRequest:
-    """Take the provider's own tools out of a request, and name what cannot be taken out."""
+    """Remove the provider's own tools from a request, and name the parts that cannot be removed."""
     asks = [name for name, value in body.items() if _plain(name) in own.reaching and value]
     said = [value for name, value in body.items() if _plain(name) in _CONTENT_MEMBERS]
     denied = [*asks, *(["an address to fetch"] if _has_address(said) else [])]
@@ -69,7 +69,7 @@ def without_provider_tools(body: Body, own: OwnTools) -> CleanedRequest:
 
 
 def _own_tools(tools: Any, own: OwnTools) -> tuple[list[Any], list[str]]:
-    """Divide tools into those that the agent runs and the names of those that the provider runs."""
+    """Return the tools that the agent runs, and the names of those that the provider runs."""
     kept: list[Any] = []
     removed: list[str] = []
     for tool in tools if isinstance(tools, list) else [tools]:
@@ -93,7 +93,7 @@ def _is_own(kind: str, own: OwnTools) -> bool:
 
 
 def _plain(name: str) -> str:
-    """Return a name as the most generous reader takes it: some know `google_search` and `googleSearch`."""
+    """Return a name without case and underscores: some providers accept `google_search` and `googleSearch`."""
     return name.replace("_", "").lower()
 
 
@@ -101,17 +101,15 @@ def _short_names(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted({name[:_NAME_CHARS] for name in names}))
 
 
-# --- what a provider would fetch to look at it ------------------------------------------------------
-
 _CONTENT_MEMBERS = ("messages", "input", "contents")
 _DATA_OF_TOOLS = ("input", "args", "arguments", "response")
-"""What a model says to a tool, and a tool to it: there, an address is only text."""
+"""Members with data of tool calls, in which an address is only text."""
 _ADDRESS_MEMBERS = {"source": ("url",), "imageurl": ("", "url"), "fileurl": ("",), "filedata": ("fileUri", "file_uri")}
-"""Members of a part that name a picture or a file, and which of their own members is its address."""
+"""Members of a part that hold an image or a file, and the member with its address."""
 
 
 def _has_address(said: list[Any]) -> bool:
-    """Tell whether a provider would fetch something from an address that the agent names."""
+    """Tell whether the content names an address that the provider would fetch."""
     open_parts = list(said)
     while open_parts:
         part = open_parts.pop()

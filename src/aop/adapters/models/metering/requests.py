@@ -1,4 +1,4 @@
-"""What an agent may ask for: with the session's own key, on a path that is allowed, in a form that can be counted."""
+"""Requests of agents: checks of key, path and form before they are forwarded."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class IncomingRequest(Struct, frozen=True, kw_only=True):
     query: str
     headers: tuple[tuple[str, str], ...]
     body: bytes | None = None
-    """None: too large, or not all of it came, or it was not taken in."""
+    """None: too large, incomplete, or not read."""
 
 
 class AdmittedRequest(Struct, frozen=True, kw_only=True):
-    """A request as it goes on to the provider; the real key is not in it yet."""
+    """A request to forward, without the real key."""
 
     method: str
     path: str
@@ -44,13 +44,13 @@ class AdmittedRequest(Struct, frozen=True, kw_only=True):
     headers: tuple[tuple[str, str], ...]
     body: bytes
     model: str = ""
-    """As `provider:model`; empty where the request costs nothing."""
+    """As `provider:model`; empty if the request is free."""
     removed: tuple[str, ...] = ()
-    """Tools of the provider's own that the agent asked for and does not get."""
+    """The provider's own tools that were removed."""
 
 
 class RejectedRequest(Struct, frozen=True, kw_only=True):
-    """A request that goes no further."""
+    """A request that is not forwarded."""
 
     status: int
     why: str
@@ -58,29 +58,27 @@ class RejectedRequest(Struct, frozen=True, kw_only=True):
 
 
 class SessionTerms(Struct, frozen=True, kw_only=True):
-    """What a session may ask for."""
+    """The permissions of a session."""
 
     dialect: Dialect
     provider: str
     key: str
     provider_tools: bool
-    """Whether the provider may search, fetch and run for the agent."""
+    """Whether the provider's own tools are allowed."""
 
 
 def admit(asked: IncomingRequest, terms: SessionTerms) -> AdmittedRequest | RejectedRequest:
-    """Return what is sent on, or why nothing is."""
+    """Return the request to forward, or why it is rejected."""
     dialect, key = terms.dialect, terms.key
     if not has_key(asked, key):
-        return RejectedRequest(status=401, why="This is not the key of this session.")
+        return RejectedRequest(status=401, why="The key is not the key of this session.")
     route = next((route for route in dialect.routes if _matches(route, asked)), None)
     if route is None:
-        return RejectedRequest(
-            status=404, why=f"`{asked.method} {asked.path[:100]}` is not among what this endpoint passes on."
-        )
+        return RejectedRequest(status=404, why=f"This endpoint does not forward `{asked.method} {asked.path[:100]}`.")
     if asked.body is None:
-        return RejectedRequest(status=413, why=f"The request has more than {LARGEST_BODY} bytes.")
+        return RejectedRequest(status=413, why=f"The request is larger than {LARGEST_BODY} bytes.")
     if any(name == "content-encoding" and value != "identity" for name, value in asked.headers):
-        return RejectedRequest(status=415, why="The request is compressed; send it as it is.")
+        return RejectedRequest(status=415, why="Compressed requests are not supported; send the plain body.")
     admitted = AdmittedRequest(
         method=asked.method,
         path=asked.path.removeprefix(dialect.prefix),
@@ -94,13 +92,13 @@ def admit(asked: IncomingRequest, terms: SessionTerms) -> AdmittedRequest | Reje
 def _read(
     asked: IncomingRequest, admitted: AdmittedRequest, route: Route, terms: SessionTerms
 ) -> AdmittedRequest | RejectedRequest:
-    """Return a request that was read, and goes on as it was understood; or why it does not."""
+    """Return the request as it was parsed, or why it is rejected."""
     said = _object(admitted.body)
     model = _model(route, asked.path, said) if route.costs else ""
     if said is None or (route.costs and not model):
-        return RejectedRequest(status=400, why="The request is no JSON object that names a model.")
+        return RejectedRequest(status=400, why="The request is not a JSON object that names a model.")
     if said.get("background"):
-        return RejectedRequest(status=400, why="The answer would come later, and nobody could count its tokens.")
+        return RejectedRequest(status=400, why="Background requests are not supported: their tokens cannot be counted.")
     removed: tuple[str, ...] = ()
     if not terms.provider_tools:
         without = without_provider_tools(said, terms.dialect.own)
@@ -109,7 +107,7 @@ def _read(
         said, removed = without.body, without.removed
     return msgspec.structs.replace(
         admitted,
-        # Written anew: two members of one name, of which another reader takes the other, do not get through.
+        # Encoded again: of two members with one name, the provider must not read the other one.
         body=msgspec.json.encode(_with_usage_report(asked.path, said) if route.costs else said),
         model=str(ModelName(terms.provider, model)) if model else "",
         removed=removed,
@@ -119,8 +117,8 @@ def _read(
 def _denied_text(names: Iterable[str]) -> str:
     listed = ", ".join(f"`{name}`" for name in names)
     return (
-        f"The provider would reach out for this agent ({listed}), which the policy does not allow"
-        " (`execution.provider_tools`)."
+        f"The policy does not allow the provider's own tools ({listed}); a person can allow them with"
+        " `execution.provider_tools: allow`."
     )
 
 
@@ -129,7 +127,7 @@ def _matches(route: Route, asked: IncomingRequest) -> bool:
 
 
 def has_key(asked: IncomingRequest, key: str) -> bool:
-    """Tell whether a request shows the key of its session, wherever it shows one."""
+    """Tell whether every key in a request is the key of its session."""
     values = [value for name, value in asked.headers if name in KEY_HEADERS]
     given = [value.removeprefix("Bearer ") for value in values]
     given += [value for name, value in _pairs(asked.query) if name == "key"]
@@ -156,7 +154,7 @@ def _model(route: Route, path: str, said: dict[str, Any] | None) -> str:
 
 
 def _with_usage_report(path: str, said: dict[str, Any]) -> dict[str, Any]:
-    """Return a streamed chat completion that reports its tokens, which it does only when asked to."""
+    """Return the request with token usage switched on, if it is a streamed chat completion."""
     options = said.get("stream_options") or {}
     if not path.endswith("/chat/completions") or said.get("stream") is not True or not isinstance(options, dict):
         return said

@@ -1,4 +1,4 @@
-"""Opens a metered endpoint for one session of an agent, and closes it again."""
+"""Metered sessions: a local endpoint in front of a provider, for one agent session."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from aop.adapters.models.metering.forwarder import (
     Forwarder,
     MeteredSession,
     ProviderEndpoint,
-    RequestPatience,
+    RequestTimeouts,
 )
 from aop.adapters.models.metering.requests import SessionTerms
 from aop.adapters.models.metering.tallies import Caps, MeterReport, Tally
@@ -31,14 +31,14 @@ from aop.kernel.record.documents.usage import Usage
 
 _WAITING = 128
 AT_MOST = 32
-"""So many connections are open at once; each may hold the body of a request."""
+"""The open connections; each may hold the body of a request."""
 _ENDING_SECONDS = 0.02
 _IDLE_SECONDS = 120
-"""Longer than clients keep a connection: one that they take up again is still there."""
+"""Longer than clients keep a connection, so that a reused one is still open."""
 
 
 class Meter:
-    """An endpoint that is open; an agent gets the first two, and nothing else."""
+    """An open endpoint; the agent gets only `base_url` and `placeholder_key`."""
 
     def __init__(self, base_url: str, placeholder_key: str, tally: Tally) -> None:
         self.base_url = base_url
@@ -46,7 +46,7 @@ class Meter:
         self._tally = tally
 
     def report(self) -> MeterReport:
-        """Return what passed so far; after the endpoint was closed, all that passed."""
+        """Return the counts so far."""
         return self._tally.report()
 
 
@@ -56,13 +56,13 @@ def open_meter(
     *,
     prices: Prices,
     caps: Caps | None = None,
-    patience: RequestPatience | None = None,
+    timeouts: RequestTimeouts | None = None,
     keep: Callable[[Usage], None] = lambda _usage: None,
     provider_tools: bool = False,
 ) -> Iterator[Meter]:
-    """Put an endpoint on this machine in front of a provider's; at the end, requests under way are given up.
+    """Open a local endpoint in front of a provider's; at the end, open requests are cancelled.
 
-    `keep` is told what passed so far, after each request. `provider_tools` lets the provider reach out for the agent.
+    `keep` gets the usage so far after each request. `provider_tools` allows the provider's own tools.
     """
     terms = SessionTerms(
         dialect=DIALECTS[upstream.provider],
@@ -74,11 +74,11 @@ def open_meter(
         upstream=upstream,
         terms=terms,
         tally=Tally(caps or Caps(), prices, keep),
-        patience=patience or RequestPatience(),
+        timeouts=timeouts or RequestTimeouts(),
         clock=time.monotonic,
     )
     listening = loopback_socket(0)
-    # From here on a client waits for its answer rather than being refused.
+    # From here on a client waits instead of being refused.
     listening.listen(_WAITING)
     base_url = f"http://{LOOPBACK}:{listening.getsockname()[1]}{terms.dialect.prefix}"
     server = _Server(session)
@@ -95,8 +95,8 @@ class _Server(uvicorn.Server):
     """Serves one session in the thread that runs it."""
 
     def __init__(self, session: MeteredSession) -> None:
-        patience = session.patience
-        timeout = httpx2.Timeout(patience.silence_seconds, connect=patience.connect_seconds)
+        timeouts = session.timeouts
+        timeout = httpx2.Timeout(timeouts.silence_seconds, connect=timeouts.connect_seconds)
         limits = httpx2.Limits(max_connections=AT_ONCE, max_keepalive_connections=AT_ONCE)
         self._client = httpx2.AsyncClient(timeout=timeout, limits=limits, follow_redirects=False)
         self._forwarder = Forwarder(session, self._client)
@@ -115,7 +115,7 @@ class _Server(uvicorn.Server):
         )
 
     async def shutdown(self, sockets: list[ListeningSocket] | None = None) -> None:
-        """Give up what is under way, then close."""
+        """Cancel open requests, then close."""
         ending = asyncio.create_task(self._end_connections())
         try:
             await super().shutdown(sockets)
@@ -124,7 +124,7 @@ class _Server(uvicorn.Server):
         await self._client.aclose()
 
     async def _end_connections(self) -> None:
-        """End those that there are, and those that were being taken up: who neither reads nor leaves stays for ever."""
+        """Abort all connections, repeatedly: a client that neither reads nor closes would stay forever."""
         while True:
             await self._forwarder.end_all()
             for connection in self.server_state.connections:
@@ -133,7 +133,7 @@ class _Server(uvicorn.Server):
 
 
 class _Connection(H11Protocol):
-    """Says nothing about answers that were broken off, which are counted; a fault is still said."""
+    """Logs only exceptions; broken answers are counted instead."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)

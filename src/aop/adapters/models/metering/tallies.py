@@ -1,4 +1,4 @@
-"""What passed through a meter, what it cost, and whether more may pass."""
+"""Tallies of a meter: tokens, cost and caps."""
 
 from __future__ import annotations
 
@@ -17,62 +17,62 @@ _NEWEST = 1000
 
 
 class Caps(Struct, frozen=True, kw_only=True):
-    """What a session may use up; None is no limit."""
+    """The caps of a session; None is no cap."""
 
     cost_usd: float | None = None
     tokens: int | None = None
 
 
 class Outcome(StrEnum):
-    """What became of a request."""
+    """The outcome of a request."""
 
     ANSWERED = "answered"
     PROVIDER_REFUSED = "provider_refused"
     CUT_OFF = "cut_off"
-    """It ended before its tokens were reported, or was no answer of a model at all."""
+    """It ended before its tokens were reported, or was not a model's answer."""
     TIMED_OUT = "timed_out"
     UNREACHABLE = "unreachable"
     AGENT_LEFT = "agent_left"
     OVER_CAP = "over_cap"
     NOT_ALLOWED = "not_allowed"
     PROVIDER_TOOL = "provider_tool"
-    """It asked the provider to reach out for the agent, and was refused here."""
+    """It asked for the provider's own tools, and was refused here."""
 
 
 class CountedExchange(Struct, frozen=True, kw_only=True):
-    """One request and its answer, without a word of either."""
+    """The figures of one request and its answer, without their text."""
 
     path: str
     model: str = ""
-    """As `provider:model`; empty where no model was asked."""
+    """As `provider:model`; empty if no model was asked."""
     status: int
     outcome: Outcome
     usage: TokenCounts = NO_TOKENS
     is_estimated: bool = False
-    """Whether the tokens are a guess from the number of bytes: the provider did not get to report them."""
+    """Whether the tokens are estimated from the bytes, for lack of a report."""
     first_byte_seconds: float | None = None
     seconds: float
     removed: tuple[str, ...] = ()
-    """Tools of the provider's own that the request named, and that were taken out of it."""
+    """The provider's own tools that were removed from the request."""
 
 
 class MeterReport(Struct, frozen=True, kw_only=True):
-    """All that passed."""
+    """The counts of a session."""
 
     usage: TokenCounts
     cost_usd: float | None
     """None: one of the models has no known price."""
     estimated: int
-    """In how many requests the tokens are a guess."""
+    """The number of requests with estimated tokens."""
     outcomes: Mapping[str, int]
     removed: Mapping[str, int]
-    """The provider's own tools that were taken out of requests, and out of how many."""
+    """The provider's own tools that were removed, and from how many requests."""
     exchanges: tuple[CountedExchange, ...]
-    """The newest."""
+    """The newest exchanges."""
 
     @property
     def turn_usage(self) -> Usage:
-        """Return it as what a worker's turn reports."""
+        """Return the usage as a worker's turn reports it."""
         return Usage(
             input_tokens=self.usage.input_tokens,
             output_tokens=self.usage.output_tokens,
@@ -82,10 +82,10 @@ class MeterReport(Struct, frozen=True, kw_only=True):
 
 
 class Tally:
-    """Counts; may be asked from any thread."""
+    """Counts exchanges, from any thread."""
 
     def __init__(self, caps: Caps, prices: Prices, keep: Callable[[Usage], None] = lambda _usage: None) -> None:
-        """Take what keeps the count as it grows."""
+        """Take the caps, the prices and a function that stores each new count."""
         self._keep = keep
         self._caps = caps
         self._prices = prices
@@ -98,7 +98,7 @@ class Tally:
         self._newest: deque[CountedExchange] = deque(maxlen=_NEWEST)
 
     def add(self, exchange: CountedExchange) -> None:
-        """Count one more."""
+        """Count an exchange."""
         used = exchange.usage != NO_TOKENS
         cost = self._prices.cost(exchange.model, exchange.usage) if used else 0.0
         with self._lock:
@@ -111,7 +111,7 @@ class Tally:
         self._keep(self.report().turn_usage)
 
     def refusal_reason(self, model: str) -> str:
-        """Return why a model may not be asked any more, or nothing."""
+        """Return why the next request must be refused, or nothing."""
         with self._lock:
             tokens, cost = self._usage.total_tokens or 0, self._cost
         if self._caps.tokens is not None and tokens >= self._caps.tokens:
@@ -119,12 +119,12 @@ class Tally:
         if self._caps.cost_usd is None:
             return ""
         if cost is None or (model and self._prices.of(model) is None):
-            return f"This session may cost {self._caps.cost_usd:g} USD, and `{model}` has no known price."
+            return f"This session is capped at {self._caps.cost_usd:g} USD, but the price of `{model}` is unknown."
         over = cost >= self._caps.cost_usd
-        return f"This session has used up {cost:g} of its {self._caps.cost_usd:g} USD." if over else ""
+        return f"This session has used {cost:g} of its {self._caps.cost_usd:g} USD." if over else ""
 
     def report(self) -> MeterReport:
-        """Return what was counted so far."""
+        """Return the counts so far."""
         with self._lock:
             return MeterReport(
                 usage=self._usage,

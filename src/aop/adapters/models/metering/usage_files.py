@@ -1,4 +1,4 @@
-"""What meters have counted so far, kept beside the record: of a turn that is killed, this is all that is known."""
+"""Usage files: the counts of open meters, for turns that are killed."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ FOLDER = Path(".aop") / "metering"
 
 
 class MeterCount(Struct, frozen=True, kw_only=True):
-    """What passed through one meter."""
+    """The usage that one meter has counted."""
 
     since: str
-    """When the meter was opened."""
+    """The time at which the meter was opened."""
     usage: Usage
 
 
 class UsageFiles:
-    """One file for each role of a feature: nobody takes two turns at once in one role."""
+    """One file for each role of a feature; a role takes one turn at a time."""
 
     def __init__(self, root: Path) -> None:
         self._folder = root / FOLDER
 
-    def store(self, feature_id: FeatureId, role: Role, kept: MeterCount) -> None:
-        """Replace what is kept; a power cut may take it back, the death of this process does not."""
+    def store(self, feature_id: FeatureId, role: Role, counted: MeterCount) -> None:
+        """Replace the stored count; it survives a killed process, but not always a power cut."""
         self._folder.mkdir(parents=True, exist_ok=True)
         path = self._path(feature_id, role)
         beside = path.with_suffix(".tmp")
-        beside.write_bytes(msgspec.json.encode(kept))
+        beside.write_bytes(msgspec.json.encode(counted))
         os.replace(beside, path)
 
     def usage_since(self, feature_id: FeatureId, role: Role, *, since: str) -> Usage | None:
-        """Return what a meter counted that was opened after a moment; None if there was none, or it cannot be read."""
+        """Return the usage of a meter that was opened since a time; None if there is none or it is unreadable."""
         with suppress(OSError, msgspec.DecodeError):
-            kept = msgspec.json.decode(self._path(feature_id, role).read_bytes(), type=MeterCount)
-            return kept.usage if kept.since >= since else None
+            counted = msgspec.json.decode(self._path(feature_id, role).read_bytes(), type=MeterCount)
+            return counted.usage if counted.since >= since else None
         return None
 
     def _path(self, feature_id: FeatureId, role: Role) -> Path:
