@@ -213,7 +213,7 @@ def test_a_cap_on_cost_is_not_given_to_a_model_without_a_price() -> None:
     with scene(whole(MESSAGE), caps=Caps(cost_usd=1)) as at:
         answer = at.ask(asked={**ASKED, "model": "unheard-of"})
     assert (answer.status_code, at.provider.heard) == (402, [])
-    assert "`anthropic:unheard-of` has no known price" in answer.json()["error"]["message"]
+    assert "the price of `anthropic:unheard-of` is unknown" in answer.json()["error"]["message"]
 
 
 @pytest.mark.parametrize("status", [401, 429, 500, 529])

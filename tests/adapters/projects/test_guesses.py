@@ -272,7 +272,7 @@ def test_the_test_script_of_npm_init_is_no_test() -> None:
 
 def test_dependencies_without_a_lock_file_are_said_aloud() -> None:
     (note,) = the_guess({"package.json": package({"test": "mocha"}, devDependencies={"mocha": "10"})}).notes
-    assert note.startswith("`package.json` has dependencies, and there is no lock file")
+    assert note.startswith("`package.json` has dependencies but no lock file")
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"scripts": []}', ""])

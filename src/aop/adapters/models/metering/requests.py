@@ -116,10 +116,7 @@ def _read(
 
 def _denied_text(names: Iterable[str]) -> str:
     listed = ", ".join(f"`{name}`" for name in names)
-    return (
-        f"The policy does not allow the provider's own tools ({listed}); a person can allow them with"
-        " `execution.provider_tools: allow`."
-    )
+    return f"The policy (`execution.provider_tools`) does not allow the provider's own tools: {listed}."
 
 
 def _matches(route: Route, asked: IncomingRequest) -> bool:
