@@ -115,9 +115,18 @@ def test_execution_testing_merge_and_supervisor_have_their_defaults() -> None:
         "turn_timeout_seconds": 600,
         "turn_spawn_seconds": 60,
         "turn_idle_seconds": 0,
-        "lock_wait_timeout_seconds": 300,
         "collision_strategy": "revise",
     }
+    assert policy.locks.default_wait_timeout_seconds == 300
+
+
+def test_a_policy_with_a_key_of_an_earlier_version_is_read_with_a_warning() -> None:
+    config = load(policy="version: 1\nsupervisor: {lock_wait_timeout_seconds: 60, max_active_features: 3}\n")
+    assert config.policy.supervisor.max_active_features == 3
+    assert config.warnings == (
+        "`supervisor.lock_wait_timeout_seconds` has no effect any longer, and can be deleted: "
+        "`locks` says how long a lock is waited for.",
+    )
 
 
 @pytest.mark.hostile("P13")

@@ -31,6 +31,9 @@ class ConfigText(Struct, frozen=True, kw_only=True):
     content: bytes
 
 
+REMOVED_KEYS = {("supervisor", "lock_wait_timeout_seconds"): "`locks` says how long a lock is waited for"}
+"""Keys of earlier versions, and why each has no effect: a file that still has one is read, with a warning."""
+
 # What stands for a file that the user does not have.
 _NOTHING = ConfigText(source="bundled", content=b"version: 1\n")
 
@@ -60,7 +63,7 @@ def load_config(texts: ConfigTexts, bundled: ConfigTexts, *, base_branch: str | 
         agents=agents,
         hash=hash_of(policy, gates, agents),
         sources=tuple((name, (text or _NOTHING).source) for name, text in named),
-        warnings=texts.warnings,
+        warnings=(*texts.warnings, *_warnings_about_removed_keys(texts.policy)),
     )
 
 
@@ -97,7 +100,7 @@ def _defaults(bundled: ConfigText | None) -> Json:
 def _in_force(model: type[Model], text: ConfigText, defaults: Json) -> Model:
     parsed = _parsed(text)
     try:
-        effective = lay_over(defaults, parsed.value)
+        effective = _without_removed_keys(lay_over(defaults, parsed.value))
     except Misfit as misfit:
         raise _refusal(text, misfit.path, parsed.line_of(misfit.path), str(misfit)) from misfit
     try:
@@ -105,6 +108,22 @@ def _in_force(model: type[Model], text: ConfigText, defaults: Json) -> Model:
     except msgspec.ValidationError as problem:
         path, reason = located(problem, effective, model)
         raise _refusal(text, path, parsed.line_of(path), reason) from problem
+
+
+def _warnings_about_removed_keys(policy: ConfigText | None) -> tuple[str, ...]:
+    value = _parsed(policy).value if policy else None
+    return tuple(
+        f"`{section}.{key}` has no effect any longer, and can be deleted: {why}."
+        for (section, key), why in REMOVED_KEYS.items()
+        if isinstance(value, Mapping) and isinstance(below := value.get(section), Mapping) and key in below
+    )
+
+
+def _without_removed_keys(document: Json) -> Json:
+    for section, removed in REMOVED_KEYS:
+        if isinstance(document, Mapping) and isinstance(below := document.get(section), Mapping):
+            document = {**document, section: {key: value for key, value in below.items() if key != removed}}
+    return document
 
 
 def _parsed(text: ConfigText) -> YamlText:

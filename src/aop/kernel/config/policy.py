@@ -213,7 +213,6 @@ class SupervisorRules(Section, frozen=True, kw_only=True):
     turn_timeout_seconds: Seconds
     turn_spawn_seconds: Seconds
     turn_idle_seconds: Wait
-    lock_wait_timeout_seconds: Wait
     collision_strategy: CollisionStrategy
 
 

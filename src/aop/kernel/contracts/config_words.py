@@ -164,7 +164,6 @@ KEY_WORDS: Mapping[str, str] = {
     "supervisor.turn_idle_seconds": "How long an agent may print nothing, neither an answer nor a log; 0: for ever.",
     "supervisor.turn_spawn_seconds": "How long an agent's command may take until it has begun.",
     "supervisor.turn_timeout_seconds": "How long an agent's turn may take.",
-    "supervisor.lock_wait_timeout_seconds": "How long the supervisor waits for a lock on behalf of a feature.",
     "supervisor.collision_strategy": (
         "What the supervisor does with a plan that collides: `revise` it once and then wait, `wait` at once, "
         "`ask` a person how to plan, or let a `model` of `AOP_MODELS` choose among these."
@@ -212,11 +211,14 @@ KEY_WORDS: Mapping[str, str] = {
     ),
     "profiles.<name>.modes.<mode>[].timeout_seconds": "The step's own time limit.",
     "profiles.<name>.parsers.coverage.type": (
-        "The format of the coverage report: `none`, `lcov`, `junit_xml`, `jacoco_xml`, `cobertura_xml` or `custom`."
+        "The format of the coverage report: `none`, `lcov`, `junit_xml`, `jacoco_xml` or `cobertura_xml`; "
+        "`custom` is reserved."
     ),
     "profiles.<name>.parsers.coverage.path": "Where the steps leave the coverage report, from the root.",
     "profiles.<name>.parsers.coverage.optional": "Whether the run may end without the coverage report.",
-    "profiles.<name>.parsers.coverage.plugin": "The registered plugin that reads a `custom` report.",
+    "profiles.<name>.parsers.coverage.plugin": (
+        "Reserved for `custom`: this version has no plugins, and refuses the run with `unsupported_parser`."
+    ),
     "profiles.<name>.parsers.coverage.modes": (
         "The modes that must leave the coverage report; in others nobody looks for it."
     ),

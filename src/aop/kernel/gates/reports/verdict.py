@@ -65,7 +65,9 @@ def _usable(profile_name: str, profile: Profile, parser: CoverageParser, policy:
     if policy.testing.coverage.skip_unsupported_parser:
         return None
     raise UnsupportedParser(
-        f"The gate profile `{profile_name}` has no parser `{parser.type}`.", parser=parser.type, parsers=sorted(usable)
+        f"The gate profile `{profile_name}` has no parser `{parser.type}`; it has: {', '.join(sorted(usable))}.",
+        parser=parser.type,
+        parsers=sorted(usable),
     )
 
 
