@@ -9,7 +9,7 @@ import pytest
 
 from aop.core.ids import ObjectId
 from aop.core.roles import Role
-from aop.kernel.patches.stored import KeptPatch, whole_patch
+from aop.kernel.patches.stored_patches import StoredPatch, full_patch
 from aop.kernel.record.proposals import proposed_in
 from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, WorkerOutput, WorkerRequest
 from aop.testing.memory_engine import Memory
@@ -72,8 +72,8 @@ def test_a_patch_beside_a_secret_of_its_file_is_applied_and_kept_without_it(tmp_
     world.ok("submit_patch", role=Role.BUILDER, feature_id="one", unified_diff=beside)
     with world.app.record.read() as view:
         proposed = proposed_in(view, "", ONE, Role.BUILDER) or {}
-    kept_so = KeptPatch(unified_diff=proposed["unified_diff"], patch_blob=proposed["patch_blob"])
-    assert (kept_so.unified_diff, whole_patch(world.app.gateway.kernel.git.objects, kept_so)) == ("", beside)
+    kept_so = StoredPatch(unified_diff=proposed["unified_diff"], patch_blob=proposed["patch_blob"])
+    assert (kept_so.unified_diff, full_patch(world.app.gateway.kernel.git.objects, kept_so)) == ("", beside)
     assert [path for path in held_by(world) if path.startswith((".aop", "agentic"))] == []
     assert (world.root / ".worktrees/one/src/hello.txt").read_text() == f"token = '{SECRET}'\nnew\n"
     world.close()

@@ -20,7 +20,7 @@ from aop.kernel.config.policy import CollisionStrategy
 from aop.kernel.gateway.calls import Envelope, Kernel
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.gateway.principals import Principal
-from aop.kernel.patches.stored import KeptPatch, kept_patch, whole_patch
+from aop.kernel.patches.stored_patches import StoredPatch, full_patch, storable_patch
 from aop.kernel.record.documents.usage import Overrun
 from aop.kernel.record.requests import is_paused
 from aop.kernel.record.spending import overrun
@@ -109,7 +109,7 @@ class Work:
         """Return what a tool is called with: nobody but the one who judges a patch sees the secret that it shows."""
         if "patch_blob" not in arguments:
             return arguments
-        return {"unified_diff": whole_patch(self._gateway.kernel.git.objects, msgspec.convert(arguments, KeptPatch))}
+        return {"unified_diff": full_patch(self._gateway.kernel.git.objects, msgspec.convert(arguments, StoredPatch))}
 
     def _asks_model(self) -> bool:
         rules = self._gateway.kernel.config().policy.supervisor
@@ -255,7 +255,7 @@ def without_secrets(output: WorkerOutput, kernel: Kernel, feature_id: FeatureId)
         said: WorkerOutput = msgspec.convert(masked(plain(output), kernel.redact.mask_secrets), WorkerOutput)
         return said
     try:
-        kept = kept_patch(kernel, feature_id, output.unified_diff)
+        kept = storable_patch(kernel, feature_id, output.unified_diff)
     except SecretDetected as refusal:
         refusal.facts["usage"] = plain(output.usage)
         raise

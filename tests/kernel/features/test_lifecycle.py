@@ -11,7 +11,7 @@ import pytest
 from aop.adapters.storage.record.sqlite import SqliteRecord
 from aop.core.errors import InvalidStatusTransition
 from aop.core.ids import CommitId, FeatureId, ObjectId, TreeId
-from aop.kernel.features.lifecycle import moved, must_be, next_steps, relist, store
+from aop.kernel.features.lifecycle import next_steps, relist, require_status, store_feature, with_status
 from aop.kernel.record.documents.features import FeatureState, Index, Status
 from aop.kernel.record.port import Claim
 
@@ -65,14 +65,14 @@ def record(tmp_path: Path) -> Iterator[SqliteRecord]:
 def test_a_feature_takes_the_steps_of_the_list_and_no_other(old: Status, new: Status) -> None:
     before = feature(old)
     if (old.value, new.value) in STEPS:
-        after = moved(before, new, reason="Somebody said so.")
+        after = with_status(before, new, reason="Somebody said so.")
         came_from = old if new is Status.BLOCKED else None
         assert after == msgspec.structs.replace(
             before, status=new, status_reason="Somebody said so.", blocked_from=came_from
         )
         return
     with pytest.raises(InvalidStatusTransition) as refused:
-        moved(before, new, reason="Somebody said so.")
+        with_status(before, new, reason="Somebody said so.")
     assert refused.value.message == f"The feature `one` is `{old}` and cannot become `{new}`."
     allowed = sorted(to for step, to in STEPS if step == old)
     assert refused.value.facts == {"feature_id": "one", "status": old, "allowed": allowed}
@@ -82,8 +82,8 @@ def test_a_feature_takes_the_steps_of_the_list_and_no_other(old: Status, new: St
 @pytest.mark.parametrize("new", [Status.PLANNING, Status.BUILDING, Status.QA])
 def test_nobody_leaves_blocked_without_a_reason(new: Status) -> None:
     with pytest.raises(InvalidStatusTransition, match="leaving `blocked` needs a reason"):
-        moved(feature(Status.BLOCKED), new)
-    assert moved(feature(Status.BLOCKED), Status.FAILED).status is Status.FAILED
+        with_status(feature(Status.BLOCKED), new)
+    assert with_status(feature(Status.BLOCKED), Status.FAILED).status is Status.FAILED
 
 
 @pytest.mark.req("AOP-253")
@@ -97,23 +97,23 @@ def test_nobody_leaves_blocked_without_a_reason(new: Status) -> None:
     ],
 )
 def test_a_blocked_feature_goes_on_no_further_than_it_had_come(reached: str, allowed: list[str]) -> None:
-    blocked = moved(feature(Status(reached)), Status.BLOCKED, reason="It waits.")
+    blocked = with_status(feature(Status(reached)), Status.BLOCKED, reason="It waits.")
     assert sorted(next_steps(blocked)) == allowed
     with pytest.raises(InvalidStatusTransition) as refused:
-        moved(blocked, Status.READY_TO_MERGE, reason="It is fine.")
+        with_status(blocked, Status.READY_TO_MERGE, reason="It is fine.")
     assert refused.value.facts["allowed"] == allowed
 
 
 def test_an_old_reason_does_not_stay_with_a_new_status() -> None:
-    waiting = moved(feature(Status.QA), Status.BLOCKED, reason="It waits.")
-    assert moved(moved(waiting, Status.QA, reason="It goes on."), Status.READY_TO_MERGE).status_reason == ""
+    waiting = with_status(feature(Status.QA), Status.BLOCKED, reason="It waits.")
+    assert with_status(with_status(waiting, Status.QA, reason="It goes on."), Status.READY_TO_MERGE).status_reason == ""
 
 
 @pytest.mark.req("AOP-254")
 def test_an_action_that_the_status_does_not_allow_is_refused() -> None:
-    must_be(feature(Status.QA), Status.BUILDING, Status.QA, to="be patched")
+    require_status(feature(Status.QA), Status.BUILDING, Status.QA, to="be patched")
     with pytest.raises(InvalidStatusTransition) as refused:
-        must_be(feature(Status.MERGED), Status.BUILDING, Status.QA, to="be patched")
+        require_status(feature(Status.MERGED), Status.BUILDING, Status.QA, to="be patched")
     assert refused.value.message == "The feature `one` is `merged`; to be patched it must be `building` or `qa`."
 
 
@@ -128,8 +128,8 @@ def test_the_index_lists_each_feature_once_where_its_status_belongs(record: Sqli
     for step in (Status.BUILDING, Status.BLOCKED, Status.BUILDING, Status.QA, Status.READY_TO_MERGE, Status.MERGED):
         with record.write() as tx:
             before = states["one"]
-            after = moved(before, step, reason="It goes on." if before.status is Status.BLOCKED else "")
-            states["one"] = store(tx, before, after, now=f"t{before.version}")
+            after = with_status(before, step, reason="It goes on." if before.status is Status.BLOCKED else "")
+            states["one"] = store_feature(tx, before, after, now=f"t{before.version}")
             index = tx.get(Index, Index.key)
         assert index is not None
         seen.append((index.version, index.active, index.blocked, index.merged, index.failed, index.updated_at))
@@ -150,6 +150,6 @@ def test_a_feature_that_has_ended_claims_nothing_any_more(record: SqliteRecord, 
     with record.write() as tx:
         tx.put(before, "one")
         tx.set_claims(before.feature_id, [Claim(feature_id=before.feature_id, kind="file", key="a", text="a")])
-        store(tx, before, moved(before, end), now="t1")
+        store_feature(tx, before, with_status(before, end), now="t1")
         assert len(tx.claims_near("file", [""])) == held
         assert ("feature", "one") in [(what.kind, what.key) for what in tx.unshown()]

@@ -21,7 +21,7 @@ from aop.core.roles import Role
 from aop.core.text.front_matter import split_front_matter
 from aop.core.text.json import parse_json
 from aop.core.text.yaml import parse_yaml
-from aop.kernel.features.lifecycle import moved, store
+from aop.kernel.features.lifecycle import store_feature, with_status
 from aop.kernel.gateway.calls import Kernel
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.record.documents.approvals import Approval
@@ -71,7 +71,7 @@ def commit_without_showing(world: World, change: Callable[[Transaction, FeatureS
 
 
 def block(tx: Transaction, state: FeatureState) -> None:
-    store(tx, state, moved(state, Status.BLOCKED, reason="It waits."), now="2026-01-02T03:04:05.678Z")
+    store_feature(tx, state, with_status(state, Status.BLOCKED, reason="It waits."), now="2026-01-02T03:04:05.678Z")
 
 
 @pytest.mark.parametrize(("tool", "arguments"), [("report.dashboard", {}), ("feature.init", {"feature_id": "two"})])
@@ -95,7 +95,7 @@ def test_the_next_process_makes_the_worktree_be_the_tree_that_was_recorded(world
     tree = kernel_of(world).git.objects.apply_to_tree(before, PATCH.encode(), paths={"src/a.txt"})
 
     def change(tx: Transaction, state: FeatureState) -> None:
-        store(tx, state, msgspec.structs.replace(state, tree=tree), now=state.last_updated)
+        store_feature(tx, state, msgspec.structs.replace(state, tree=tree), now=state.last_updated)
         tx.mark_unshown("worktree", state.feature_id)
 
     commit_without_showing(world, change)

@@ -13,16 +13,16 @@ from aop.core.errors import LockNotHeld
 from aop.core.ids import FeatureId, OperationId
 from aop.kernel.config.policy import Backoff
 from aop.kernel.locks.leases import (
-    Asker,
     Busy,
     Grant,
     IsRunning,
+    LockRequest,
     Now,
-    ask,
     is_live,
     pauses,
-    queued,
-    released,
+    request_lease,
+    with_waiter,
+    without_lease,
     without_waiter,
 )
 from aop.kernel.record.documents.locks import Lease, Lock
@@ -54,8 +54,8 @@ class World(Struct, frozen=True, kw_only=True):
         return operation_id in self.running
 
 
-def asker(name: str) -> Asker:
-    return Asker(feature_id=FeatureId(name), actor=f"agent:{name}", operation_id=OperationId(name))
+def asker(name: str) -> LockRequest:
+    return LockRequest(feature_id=FeatureId(name), actor=f"agent:{name}", operation_id=OperationId(name))
 
 
 def holder(world: World) -> Lease | None:
@@ -70,7 +70,7 @@ def attempts(world: World, name: str, decide: Decide) -> World:
     check_answer(alive, name, answer)
     if isinstance(answer, Busy):
         return msgspec.structs.replace(
-            alive, lock=queued(alive.lock, asker(name), alive.now, is_running=alive.is_running)
+            alive, lock=with_waiter(alive.lock, asker(name), alive.now, is_running=alive.is_running)
         )
     granted = (name, answer.lease.fence)
     fences = alive.fences if granted in alive.fences else (*alive.fences, granted)
@@ -103,9 +103,9 @@ def lets_go(world: World, name: str) -> World:
     lease = world.lock.lease
     if lease is None or lease.feature_id != name:
         with pytest.raises(LockNotHeld):
-            released(world.lock, FeatureId(name))
+            without_lease(world.lock, FeatureId(name))
         return world
-    return msgspec.structs.replace(world, lock=released(world.lock, FeatureId(name)))
+    return msgspec.structs.replace(world, lock=without_lease(world.lock, FeatureId(name)))
 
 
 def next_worlds(world: World, decide: Decide) -> Iterator[tuple[str, World]]:
@@ -160,28 +160,28 @@ def search(decide: Decide, *, depth: int) -> int:
 
 @pytest.mark.req("AOP-218", "AOP-219", "AOP-220")
 def test_no_history_of_a_lock_breaks_a_promise() -> None:
-    assert search(ask, depth=7) > 25_000
+    assert search(request_lease, depth=7) > 25_000
 
 
-def overtakes(lock: Lock, who: Asker, now: Now, *, ttl: float, is_running: IsRunning) -> Grant | Busy:
-    return ask(msgspec.structs.replace(lock, waiters=()), who, now, ttl=ttl, is_running=is_running)
+def overtakes(lock: Lock, who: LockRequest, now: Now, *, ttl: float, is_running: IsRunning) -> Grant | Busy:
+    return request_lease(msgspec.structs.replace(lock, waiters=()), who, now, ttl=ttl, is_running=is_running)
 
 
-def believes_the_dead(lock: Lock, who: Asker, now: Now, *, ttl: float, is_running: IsRunning) -> Grant | Busy:
-    return ask(lock, who, now, ttl=ttl, is_running=lambda _: True)
+def believes_the_dead(lock: Lock, who: LockRequest, now: Now, *, ttl: float, is_running: IsRunning) -> Grant | Busy:
+    return request_lease(lock, who, now, ttl=ttl, is_running=lambda _: True)
 
 
-def forgets_the_boot(lock: Lock, who: Asker, now: Now, *, ttl: float, is_running: IsRunning) -> Grant | Busy:
+def forgets_the_boot(lock: Lock, who: LockRequest, now: Now, *, ttl: float, is_running: IsRunning) -> Grant | Busy:
     boot_id = lock.lease.boot_id if lock.lease else now.boot_id
-    return ask(lock, who, msgspec.structs.replace(now, boot_id=boot_id), ttl=ttl, is_running=is_running)
+    return request_lease(lock, who, msgspec.structs.replace(now, boot_id=boot_id), ttl=ttl, is_running=is_running)
 
 
-def steals(lock: Lock, who: Asker, now: Now, *, ttl: float, is_running: IsRunning) -> Grant | Busy:
-    return ask(msgspec.structs.replace(lock, lease=None), who, now, ttl=ttl, is_running=is_running)
+def steals(lock: Lock, who: LockRequest, now: Now, *, ttl: float, is_running: IsRunning) -> Grant | Busy:
+    return request_lease(msgspec.structs.replace(lock, lease=None), who, now, ttl=ttl, is_running=is_running)
 
 
-def counts_from_one(lock: Lock, who: Asker, now: Now, *, ttl: float, is_running: IsRunning) -> Grant | Busy:
-    return ask(msgspec.structs.replace(lock, last_fence=0), who, now, ttl=ttl, is_running=is_running)
+def counts_from_one(lock: Lock, who: LockRequest, now: Now, *, ttl: float, is_running: IsRunning) -> Grant | Busy:
+    return request_lease(msgspec.structs.replace(lock, last_fence=0), who, now, ttl=ttl, is_running=is_running)
 
 
 @pytest.mark.parametrize("broken", [overtakes, believes_the_dead, forgets_the_boot, steals, counts_from_one])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from aop.adapters.git.repository import Repository, open_repository
 from aop.core.ids import CommitId, ObjectId
-from aop.kernel.merges.touched_paths import Touched, meeting_pairs, touched_between
+from aop.kernel.merges.touched_paths import TouchedPaths, meeting_pairs, touched_paths_between
 from aop.kernel.ports.git import Proposal
 from tests.world import git
 
@@ -74,8 +74,8 @@ class Merging:
         )
         return [CommitId(ObjectId(line)) for line in said.stdout.decode().split()]
 
-    def touched(self, old: CommitId, new: CommitId) -> Touched:
-        return touched_between(
+    def touched(self, old: CommitId, new: CommitId) -> TouchedPaths:
+        return touched_paths_between(
             self.repository.objects, self.repository.objects.tree_of(old), self.repository.objects.tree_of(new)
         )
 
@@ -120,10 +120,10 @@ def test_changes_that_do_not_meet_merge_cleanly(
 
 
 PLACES = st.frozensets(PATHS, max_size=4)
-TOUCHED = st.builds(Touched, paths=PLACES, folders=PLACES, filled=PLACES, removed=PLACES)
+TOUCHED = st.builds(TouchedPaths, paths=PLACES, folders=PLACES, filled=PLACES, removed=PLACES)
 
 
 @given(st.lists(TOUCHED, max_size=6))
-def test_the_pairs_found_by_place_are_those_that_meet(changes: list[Touched]) -> None:
+def test_the_pairs_found_by_place_are_those_that_meet(changes: list[TouchedPaths]) -> None:
     found = meeting_pairs(dict(enumerate(changes)))
     assert list(found) == [(a, b) for a, b in combinations(range(len(changes)), 2) if changes[a].meets(changes[b])]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from aop.kernel.gates.reports.measurements import ReportedTest
-from aop.kernel.gates.reports.named_tests import fates
-from aop.kernel.plans.obligations.spec_scan import LONGEST_OBLIGATION, scan
+from aop.kernel.gates.reports.named_tests import fates_of_tests
+from aop.kernel.plans.obligations.spec_scan import LONGEST_OBLIGATION, scan_spec
 from aop.kernel.record.documents.obligations import MOST_OBLIGATIONS, FoundObligation, Obligation, numbered
 
 SPEC = """\
@@ -49,7 +49,7 @@ Given an order, when I export, then it is there.
 
 
 def shown(text: str) -> list[tuple[int, str, str]]:
-    return [(each.line, each.section, each.text) for each in scan(text).found]
+    return [(each.line, each.section, each.text) for each in scan_spec(text).found]
 
 
 def test_list_items_and_what_must_or_shall_be_and_acceptance_criteria_are_obligations() -> None:
@@ -75,30 +75,30 @@ def test_a_text_that_demands_nothing_has_no_obligations(text: str) -> None:
 
 
 def test_what_is_too_much_is_counted_and_what_is_too_long_is_cut() -> None:
-    many = scan("".join(f"- thing {number}\n" for number in range(MOST_OBLIGATIONS + 7)))
+    many = scan_spec("".join(f"- thing {number}\n" for number in range(MOST_OBLIGATIONS + 7)))
     assert (len(many.found), many.left_out) == (MOST_OBLIGATIONS, 7)
-    (long,) = scan(f"- {'x' * 10_000}\n").found
+    (long,) = scan_spec(f"- {'x' * 10_000}\n").found
     assert len(long.text) == LONGEST_OBLIGATION
 
 
 @pytest.mark.parametrize("line", ["- " * 100_000, "must. " * 40_000, "<!--" * 60_000, "> " * 120_000, "a\n" * 100_000])
 def test_a_hostile_text_is_scanned_in_one_pass(line: str) -> None:
-    assert len(scan(line).found) <= MOST_OBLIGATIONS
+    assert len(scan_spec(line).found) <= MOST_OBLIGATIONS
 
 
 def test_an_obligation_keeps_its_number_while_its_words_stay_and_no_number_is_given_twice() -> None:
-    first = numbered(scan("- a\n- b\n- b\n- c\n").found, (), 0)
+    first = numbered(scan_spec("- a\n- b\n- b\n- c\n").found, (), 0)
     assert [each.id for each in first] == ["O1", "O2", "O3", "O4"]
-    second = numbered(scan("- new\n- C\n- b\n- a\n").found, first, 4)
+    second = numbered(scan_spec("- new\n- C\n- b\n- a\n").found, first, 4)
     assert [(each.id, each.text) for each in second] == [("O5", "new"), ("O4", "C"), ("O2", "b"), ("O1", "a")]
-    third = numbered(scan("- b\n- newer\n").found, second, 5)
+    third = numbered(scan_spec("- b\n- newer\n").found, second, 5)
     assert [each.id for each in third] == ["O2", "O6"]
 
 
 def test_the_same_text_always_has_the_same_numbers() -> None:
-    assert numbered(scan(SPEC).found, (), 0) == numbered(scan(SPEC).found, (), 0)
-    assert numbered(scan("- a\n").found, (), 0) == (Obligation(id="O1", line=1, section="", text="a"),)
-    assert scan("- a\n").found == (FoundObligation(line=1, section="", text="a"),)
+    assert numbered(scan_spec(SPEC).found, (), 0) == numbered(scan_spec(SPEC).found, (), 0)
+    assert numbered(scan_spec("- a\n").found, (), 0) == (Obligation(id="O1", line=1, section="", text="a"),)
+    assert scan_spec("- a\n").found == (FoundObligation(line=1, section="", text="a"),)
 
 
 @pytest.mark.parametrize(
@@ -117,9 +117,9 @@ def test_the_same_text_always_has_the_same_numbers() -> None:
     ],
 )
 def test_a_test_is_found_however_the_report_spells_it(named: str, reported: str, fate: str) -> None:
-    assert fates([named], [ReportedTest(name=reported, passed=True)]) == {named: fate}
+    assert fates_of_tests([named], [ReportedTest(name=reported, passed=True)]) == {named: fate}
 
 
 def test_a_test_passed_only_if_every_case_of_it_did() -> None:
     cases = [ReportedTest(name="t.test_a[1]", passed=True), ReportedTest(name="t.test_a[2]", passed=False)]
-    assert fates(["test_a", "test_a[1]"], cases) == {"test_a": "not_passed", "test_a[1]": "passed"}
+    assert fates_of_tests(["test_a", "test_a[1]"], cases) == {"test_a": "not_passed", "test_a[1]": "passed"}

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from aop.kernel.features.lifecycle import store
+from aop.kernel.features.lifecycle import store_feature
 from aop.kernel.record.documents.features import FeatureState
 from tests.world import FILES, World, make_repository
 
@@ -94,7 +94,7 @@ def force(world: World, feature: str = "one", **changes: Any) -> None:
     with world.app.record.write() as tx:
         before = tx.get(FeatureState, feature)
         assert before is not None
-        store(tx, before, msgspec.structs.replace(before, **changes), now=before.last_updated)
+        store_feature(tx, before, msgspec.structs.replace(before, **changes), now=before.last_updated)
 
 
 def events(world: World) -> list[str]:

@@ -16,7 +16,7 @@ from aop.core.ids import CommitId, FeatureId
 from aop.kernel.config.gates import Mode
 from aop.kernel.config.in_force import Config
 from aop.kernel.gates.reports.verdict import reports_of
-from aop.kernel.gates.runs import GatePlan, run_gates, telling_step
+from aop.kernel.gates.runs import GatePlan, decisive_step, run_gates
 from aop.kernel.gates.steps import definition_of, effective_steps, profile_named
 from aop.kernel.gateway.calls import Call
 from aop.kernel.ports.processes import Command, Ended, Processes
@@ -68,7 +68,7 @@ def _check(call: Call, config: Config, head: CommitId, profile: str, mode: Mode)
 
 
 def _fix(run: GateRun) -> str:
-    log = f"{LOGS}/{Path(telling_step(run).log_path).name}"
+    log = f"{LOGS}/{Path(decisive_step(run).log_path).name}"
     return f"Make it pass on the base branch first. Log: {log}"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
-from aop.kernel.merges.merge import approvable
+from aop.kernel.merges.merge import check_approvable
 from aop.kernel.record.documents.features import FeatureState
 from aop.wiring.build import App
 
@@ -51,7 +51,7 @@ def _refuse_unready(app: App, feature: str) -> None:
     with kernel.record.read() as view:
         state = view.get(FeatureState, feature)
         if state is not None:
-            approvable(kernel, view, state)
+            check_approvable(kernel, view, state)
 
 
 def _show(terminal: Terminal, status: Any, stat: Any, evidence: Any) -> None:

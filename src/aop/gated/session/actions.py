@@ -37,7 +37,7 @@ from aop.gated.session.review import reviewed
 from aop.gated.session.session import Session
 from aop.gated.session.verification import preflight_profile, ran_command, ran_preflight, ran_without_fix
 from aop.kernel.features.lifecycle import NOT_RUN
-from aop.kernel.gates.steps import unproven
+from aop.kernel.gates.steps import reset_verdicts
 from aop.kernel.merges.branch_moves import BranchMove
 from aop.kernel.merges.merge import refuse_secret_message
 from aop.kernel.record.documents.features import FeatureState, Status
@@ -106,7 +106,7 @@ def _reverted(session: Session, _action: Revert) -> Reverted:
     tree = git.objects.tree_of(known.head)
     git.worktrees.discard_strays(session.name, known.tree)
     state = session.the_state()
-    session.state = replace(state, tree=tree, gates=unproven(state.gates))
+    session.state = replace(state, tree=tree, gates=reset_verdicts(state.gates))
     session.learn(tree=tree, red_tree=None)
     held = {
         path: frozen

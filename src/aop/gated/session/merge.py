@@ -9,7 +9,7 @@ from aop.gated.machine.position import plan_of
 from aop.gated.machine.state import ApprovalAwaited, CheckPlan, Merge, MergeConflicted, Merged, PlanMarked
 from aop.gated.session.session import Session
 from aop.gated.session.verification import run_mode
-from aop.kernel.features.lifecycle import moved
+from aop.kernel.features.lifecycle import with_status
 from aop.kernel.merges.merge import base_head
 from aop.kernel.ports.git import ConflictedPaths
 from aop.kernel.record.documents.features import Status
@@ -28,7 +28,7 @@ def marked_plan(session: Session, action: CheckPlan) -> PlanMarked:
             return PlanMarked(is_marked=False, reason=f"The `{mode}` gates did not pass:\n{output}")
     text = f"docs: mark `{plan_of(known.workflow).pr_title}` as done\n"
     session.advance_to(git.objects.commit(known.tree, [known.head], text, when=session.kernel.clock.now()))
-    session.state = moved(moved(session.the_state(), Status.QA), Status.READY_TO_MERGE)
+    session.state = with_status(with_status(session.the_state(), Status.QA), Status.READY_TO_MERGE)
     return PlanMarked(is_marked=True)
 
 

@@ -24,7 +24,7 @@ from aop.gated.machine.state import AttemptThresholds, Workflow
 from aop.gated.session.documents import REVIEW_INPUT, GatedWorkflow
 from aop.kernel.config.gated import GatedRules
 from aop.kernel.config.in_force import Config
-from aop.kernel.features.lifecycle import relist, store
+from aop.kernel.features.lifecycle import relist, store_feature
 from aop.kernel.features.questions import put_question
 from aop.kernel.features.worktree_hold import held_worktree
 from aop.kernel.gates.runs import record_run
@@ -170,7 +170,7 @@ class Session:
             relist(tx, self.name, state.status, now=now)
             tx.mark_unshown("feature", self.name)
         elif state != before:
-            state = store(tx, before, state, now=now)
+            state = store_feature(tx, before, state, now=now)
         for run in self.runs:
             state = record_run(tx, self.call, state, state, run)
         self._tell_tree(tx, before, state)

@@ -17,9 +17,9 @@ from aop.gated.session.session import Session
 from aop.kernel.config.gates import Mode, Step, TestsParser
 from aop.kernel.config.in_force import Config
 from aop.kernel.features.worktree_hold import note_quarantined
-from aop.kernel.gates.baselines import base_tests
+from aop.kernel.gates.baselines import tests_on_base
 from aop.kernel.gates.reports.verdict import Reports
-from aop.kernel.gates.runs import GatePlan, planned_gates, run_gates
+from aop.kernel.gates.runs import GatePlan, plan_gates, run_gates
 from aop.kernel.gates.steps import definition_of, profile_named, with_verdict
 from aop.kernel.ports.git import FileContent
 from aop.kernel.record.documents.gate_runs import GateRun, Subject, Verdict
@@ -60,7 +60,7 @@ def ran_without_fix(session: Session, _action: RunWithoutFix) -> WithoutFixRan:
         for each in changed_tests(session, known.red_tree)
     }
     unfixed = replace(session.the_state(), tree=git.objects.tree_with(known.red_tree, tests))
-    plan = planned_gates(unfixed, None, Mode.FULL, session.config)
+    plan = plan_gates(unfixed, None, Mode.FULL, session.config)
     if known.unfixed is not None and known.unfixed.subject == plan.subject:
         return WithoutFixRan(passed=False, output="")
     run, output = run_in_worktree(session, plan)
@@ -92,8 +92,8 @@ def _missing_tests(session: Session, run: GateRun) -> str:
 
 def run_mode(session: Session, mode: Mode) -> tuple[GateRun, str]:
     """Run one mode of the feature's gates on its tree, and keep the verdict."""
-    plan = planned_gates(session.the_state(), None, mode, session.config)
-    run, output = run_in_worktree(session, plan, baseline=base_tests(session.call, plan))
+    plan = plan_gates(session.the_state(), None, mode, session.config)
+    run, output = run_in_worktree(session, plan, baseline=tests_on_base(session.call, plan))
     session.state = with_verdict(session.the_state(), run)
     return run, output
 

@@ -15,7 +15,7 @@ from aop.kernel.gateway.principals import Principal
 from aop.kernel.record.documents.features import FeatureState, Status
 from aop.kernel.record.port import Operation
 from aop.kernel.tools.feature.merge import TOOLS as MERGE_TOOLS
-from aop.kernel.tools.feature.merge import Merge, ready_to_merge
+from aop.kernel.tools.feature.merge import MergeArguments, ready_to_merge
 
 MERGE = next(tool for tool in MERGE_TOOLS if tool.run is ready_to_merge)
 
@@ -44,7 +44,7 @@ def merge_if_permitted(call: Call) -> None:
     try:
         ready_to_merge(
             replace(call, tool=MERGE, principal=system, operation_id=operation),
-            Merge(feature_id=known.feature_id, commit_message=message),
+            MergeArguments(feature_id=known.feature_id, commit_message=message),
         )
     except Refusal as refusal:
         # As the gateway does: what was refused has not happened, and nobody will send it again.

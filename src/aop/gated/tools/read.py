@@ -28,7 +28,7 @@ from aop.gated.tools.answers import (
 from aop.kernel.features.trees import LARGEST_READ, masked_bytes, masked_names, text_or_base64
 from aop.kernel.gateway.calls import Call, Kernel, Outcome, Tool
 from aop.kernel.ports.git import FileMode, GitObjects
-from aop.kernel.tools.repo.search import Search, found_in
+from aop.kernel.tools.repo.search import SearchArguments, search_tree
 
 WORKING = frozenset(
     {Phase.INITIALIZING, Phase.EXECUTING_TDD, Phase.DEBUGGING, Phase.REPLANNING, Phase.FINALIZE_COMPLETE}
@@ -110,8 +110,8 @@ def search_code(call: Call, arguments: SearchCode) -> Outcome:
     paths = tuple(canonical_path(path) for path in arguments.paths)
     first = first_match(arguments.query, regex=arguments.regex, ignore_case=False)
     with _known(call) as known:
-        asked = Search(feature_id=known.feature_id, query=arguments.query, regex=arguments.regex)
-        found = found_in(call, known.tree, asked, paths, first)
+        asked = SearchArguments(feature_id=known.feature_id, query=arguments.query, regex=arguments.regex)
+        found = search_tree(call, known.tree, asked, paths, first)
         lines = tuple(Line(path=each.path, line=each.line, text=each.text) for each in found.matches)
         return CodeFound(matches=lines, truncated=found.truncated, next_call=next_call_of(known))
 

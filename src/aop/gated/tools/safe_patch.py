@@ -17,12 +17,12 @@ from aop.gated.session.frozen_tests import GRANT, REFUSE, about_frozen, is_grant
 from aop.gated.session.session import Asking, Session, session_of
 from aop.gated.tools.answers import SWE, Patched, SafePatch
 from aop.gated.tools.read import content_of, next_call_of, state_of
-from aop.kernel.gates.steps import unproven
+from aop.kernel.gates.steps import reset_verdicts
 from aop.kernel.gateway.calls import Call, Outcome, Tool
-from aop.kernel.locks.leases import now_by
-from aop.kernel.patches.apply import applied
+from aop.kernel.locks.leases import read_clock
 from aop.kernel.patches.checks import refuse_secret_name, refuse_secrets, rules_of
 from aop.kernel.patches.parser import parse_patch
+from aop.kernel.patches.patched_trees import patched_tree
 from aop.kernel.patches.proposals import PatchedTree, PatchTarget, judge_proposal, proposal_for
 from aop.kernel.plans.needed_locks import check_unbroken, locks_for_paths
 from aop.kernel.ports.git import FileMode
@@ -93,7 +93,7 @@ def _change_draft(session: Session, content: bytes, diff: str) -> None:
     refuse_secrets(patch, session.kernel.redact)
     is_there = session.known.active_pr() is not None
     tree = git.objects.tree_with(session.known.tree, {ACTIVE_PR: (FileMode.FILE, content) if is_there else None})
-    entry = git.objects.entry(applied(git.objects, tree, patch, rules.placement), ACTIVE_PR)
+    entry = git.objects.entry(patched_tree(git.objects, tree, patch, rules.placement), ACTIVE_PR)
     text = None if entry is None else git.objects.blob(entry.oid)
     try:
         session.learn(draft=None if text is None else text.decode())
@@ -113,8 +113,8 @@ def _change_tree(session: Session, proposal: PatchedTree) -> None:
     kernel, state = session.kernel, session.the_state()
     needed = locks_for_paths([change.path for change in proposal.changes], session.config.policy)
     with kernel.record.read() as view:
-        check_unbroken(view, state, needed, now_by(kernel.clock))
-    session.state = replace(state, tree=proposal.tree, gates=unproven(state.gates))
+        check_unbroken(view, state, needed, read_clock(kernel.clock))
+    session.state = replace(state, tree=proposal.tree, gates=reset_verdicts(state.gates))
     session.learn(tree=proposal.tree)
 
 

@@ -14,7 +14,7 @@ from aop.gated.machine.master_plan import plan_problem, pull_requests
 from aop.gated.machine.state import Workflow
 from aop.gated.session.documents import ACTIVE_PR, ORCHESTRATION_STATE, GatedWorkflow
 from aop.gated.session.session import put_workflow, write_files
-from aop.kernel.features.lifecycle import moved, store
+from aop.kernel.features.lifecycle import store_feature, with_status
 from aop.kernel.features.worktree_hold import held_worktree
 from aop.kernel.gateway.calls import Arguments, Call, ChangeArguments, Kernel, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import COORDINATORS
@@ -183,8 +183,8 @@ def reset(call: Call, arguments: ChangeArguments) -> Outcome:
             put_workflow(tx, anew)
             state = tx.get(FeatureState, name)
             if state is not None and state.status not in TERMINAL:
-                ended = moved(replace(state, tree=anew.tree), Status.FAILED, reason=BEGUN_AGAIN)
-                store(tx, state, ended, now=kernel.now())
+                ended = with_status(replace(state, tree=anew.tree), Status.FAILED, reason=BEGUN_AGAIN)
+                store_feature(tx, state, ended, now=kernel.now())
             _close_questions(tx, call, name)
             tx.append(call.event("workflow_reset", name, was=known.workflow.status, left=known.head))
             return _facts(kernel, anew)

@@ -9,7 +9,7 @@ import msgspec
 
 from aop.core.errors import InvalidStatusTransition
 from aop.core.ids import FeatureId
-from aop.kernel.features.opened_paths import end_permits
+from aop.kernel.features.opened_paths import expire_path_answers
 from aop.kernel.gateway.calls import Call
 from aop.kernel.record.documents.approvals import Approval
 from aop.kernel.record.documents.features import TERMINAL, FeatureState, Index, Status
@@ -44,13 +44,13 @@ NOT_RUN: Mapping[str, Verdict] = {"fast": Verdict.NA, "full": Verdict.NA, "merge
 """What is known of the gates of a tree that none has run on."""
 
 
-def moved(state: FeatureState, to: Status, *, reason: str = "") -> FeatureState:
+def with_status(state: FeatureState, to: Status, *, reason: str = "") -> FeatureState:
     """Return the feature in another status.
 
     Raises: InvalidStatusTransition.
     """
     if to not in next_steps(state):
-        raise no_such_step(state, to, next_steps(state))
+        raise step_refusal(state, to, next_steps(state))
     if state.waits_for and to is not Status.FAILED:
         named = " and ".join(f"`{name}`" for name in state.waits_for)
         raise InvalidStatusTransition(
@@ -79,12 +79,12 @@ def next_steps(state: FeatureState) -> frozenset[Status]:
     return legal.difference(unreached)
 
 
-def steps_by_hand(state: FeatureState) -> frozenset[Status]:
+def manual_steps(state: FeatureState) -> frozenset[Status]:
     """Return every status that may follow without a proof."""
     return frozenset(to for to in next_steps(state) if (state.status, to) not in PROVEN_STEPS)
 
 
-def no_such_step(state: FeatureState, to: Status, allowed: AbstractSet[Status]) -> InvalidStatusTransition:
+def step_refusal(state: FeatureState, to: Status, allowed: AbstractSet[Status]) -> InvalidStatusTransition:
     """Return the refusal of a step, with those that are allowed instead."""
     return InvalidStatusTransition(
         f"The feature `{state.feature_id}` is `{state.status}` and cannot become `{to}`.",
@@ -94,7 +94,7 @@ def no_such_step(state: FeatureState, to: Status, allowed: AbstractSet[Status]) 
     )
 
 
-def must_be(state: FeatureState, *allowed: Status, to: str) -> None:
+def require_status(state: FeatureState, *allowed: Status, to: str) -> None:
     """Refuse an action that the feature's status does not allow.
 
     Raises: InvalidStatusTransition.
@@ -108,16 +108,16 @@ def must_be(state: FeatureState, *allowed: Status, to: str) -> None:
         )
 
 
-def store(tx: Transaction, before: FeatureState, after: FeatureState, *, now: str) -> FeatureState:
+def store_feature(tx: Transaction, before: FeatureState, after: FeatureState, *, now: str) -> FeatureState:
     """Put the next version of a feature, and keep the index and the files in step."""
     stored = msgspec.structs.replace(after, version=before.version + 1, last_updated=now)
     tx.put(stored, stored.feature_id)
     tx.mark_unshown("feature", stored.feature_id)
-    if _list_of(before.status) != _list_of(stored.status):
+    if _list_name(before.status) != _list_name(stored.status):
         relist(tx, stored.feature_id, stored.status, now=now)
     if stored.status in TERMINAL:
         tx.set_claims(stored.feature_id, ())
-        end_permits(tx, stored.feature_id, stored.status)
+        expire_path_answers(tx, stored.feature_id, stored.status)
     if before.status is Status.READY_TO_MERGE and stored.status not in (Status.READY_TO_MERGE, Status.MERGED):
         _withdraw_approvals(tx, stored)
     return stored
@@ -127,7 +127,7 @@ def change_status(
     tx: Transaction, call: Call, before: FeatureState, after: FeatureState, *, reason: str = ""
 ) -> FeatureState:
     """Put a feature in its new status, and note the change in the journal."""
-    stored = store(tx, before, after, now=call.kernel.now())
+    stored = store_feature(tx, before, after, now=call.kernel.now())
     why = reason or stored.status_reason
     tx.append(call.event("status_changed", stored.feature_id, old=before.status, new=stored.status, reason=why))
     return stored
@@ -144,16 +144,16 @@ def _withdraw_approvals(tx: Transaction, state: FeatureState) -> None:
 
 def relist(tx: Transaction, feature_id: FeatureId, status: Status, *, now: str) -> None:
     """Move a feature to the list of the index that its status belongs to."""
-    index = the_index(tx)
+    index = feature_index(tx)
     lists = _lists_without(index, feature_id)
-    name = _list_of(status)
+    name = _list_name(status)
     lists[name] = tuple(sorted((*lists[name], feature_id)))
     store_index(tx, msgspec.structs.replace(index, **lists), now=now)
 
 
 def unlist(tx: Transaction, feature_id: FeatureId, *, now: str) -> None:
     """Take a feature out of the index."""
-    index = the_index(tx)
+    index = feature_index(tx)
     store_index(tx, msgspec.structs.replace(index, **_lists_without(index, feature_id)), now=now)
 
 
@@ -164,7 +164,7 @@ def _lists_without(index: Index, feature_id: FeatureId) -> dict[str, tuple[Featu
     }
 
 
-def the_index(view: Snapshot) -> Index:
+def feature_index(view: Snapshot) -> Index:
     """Return the index, or an empty one before the first feature."""
     return view.get(Index, Index.key) or Index(version=1)
 
@@ -177,5 +177,5 @@ def store_index(tx: Transaction, index: Index, *, now: str) -> None:
     tx.mark_unshown("index", Index.key)
 
 
-def _list_of(status: Status) -> str:
+def _list_name(status: Status) -> str:
     return {Status.BLOCKED: "blocked", Status.MERGED: "merged", Status.FAILED: "failed"}.get(status, "active")

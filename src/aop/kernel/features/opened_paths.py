@@ -53,12 +53,12 @@ def opened_paths(view: Snapshot, feature_id: FeatureId) -> frozenset[str]:
     return frozenset(each.path for each in path_answers(view, feature_id) if each.answer == YES and not each.ended)
 
 
-def answer_about(view: Snapshot, feature_id: FeatureId, path: str) -> PathAnswer | None:
+def current_path_answer(view: Snapshot, feature_id: FeatureId, path: str) -> PathAnswer | None:
     """Return what a person said of a path, if that still counts."""
     return next((each for each in path_answers(view, feature_id) if each.path == path and not each.ended), None)
 
 
-def keep_answer(tx: Transaction, question: Question) -> None:
+def store_path_answer(tx: Transaction, question: Question) -> None:
     """Keep the answer to a question about a path."""
     answers = path_answers(tx, question.feature_id)
     said = PathAnswer(
@@ -69,18 +69,20 @@ def keep_answer(tx: Transaction, question: Question) -> None:
         answered_by=question.answered_by,
         answered_at=question.answered_at,
     )
-    _put(tx, question.feature_id, (*answers, said))
+    _store_answers(tx, question.feature_id, (*answers, said))
 
 
-def end_permits(tx: Transaction, feature_id: FeatureId, status: Status) -> None:
+def expire_path_answers(tx: Transaction, feature_id: FeatureId, status: Status) -> None:
     """Let no answer count any more, since the feature has ended: one that begins again asks again."""
     answers = path_answers(tx, feature_id)
     if any(not each.ended for each in answers):
         why = f"The feature became `{status}`."
-        _put(tx, feature_id, tuple(msgspec.structs.replace(each, ended=each.ended or why) for each in answers))
+        _store_answers(
+            tx, feature_id, tuple(msgspec.structs.replace(each, ended=each.ended or why) for each in answers)
+        )
 
 
-def _put(tx: Transaction, feature_id: FeatureId, answers: tuple[PathAnswer, ...]) -> None:
+def _store_answers(tx: Transaction, feature_id: FeatureId, answers: tuple[PathAnswer, ...]) -> None:
     before = tx.get(Permits, feature_id)
     version = 1 if before is None else before.version + 1
     tx.put(Permits(version=version, feature_id=feature_id, answers=answers), feature_id)

@@ -56,6 +56,6 @@ def put_question(
     return question
 
 
-def facts_of(question: Question) -> QuestionFacts:
+def question_facts(question: Question) -> QuestionFacts:
     """Return what is told of a question."""
     return QuestionFacts(**{name: getattr(question, name) for name in QuestionFacts.__struct_fields__})

@@ -33,7 +33,7 @@ LONGEST_DATABASE_NAME = 63
 Environment = tuple[tuple[str, str], ...]
 
 
-class Slots(Document, frozen=True, kw_only=True):
+class PortSlots(Document, frozen=True, kw_only=True):
     """Which feature has which ports: slot N has the Nth group of them."""
 
     kind: ClassVar[str] = "slots"
@@ -42,7 +42,7 @@ class Slots(Document, frozen=True, kw_only=True):
     by_feature: Mapping[str, int] = {}
 
 
-class Readiness(Document, frozen=True, kw_only=True):
+class SetupProgress(Document, frozen=True, kw_only=True):
     """Which set-up commands were carried out in a feature's worktree."""
 
     kind: ClassVar[str] = "readiness"
@@ -54,7 +54,7 @@ class Readiness(Document, frozen=True, kw_only=True):
     """What each command stood for, with all before it."""
 
 
-class Provisions(Struct, frozen=True, kw_only=True):
+class WorktreeExtras(Struct, frozen=True, kw_only=True):
     """What the processes in a checkout get."""
 
     env: Environment = ()
@@ -62,12 +62,14 @@ class Provisions(Struct, frozen=True, kw_only=True):
     """What the links lead to."""
 
 
-def allocate(tx: Transaction, feature_id: FeatureId, rules: WorktreeRules, is_free: Callable[[int], bool]) -> None:
+def allocate_ports(
+    tx: Transaction, feature_id: FeatureId, rules: WorktreeRules, is_free: Callable[[int], bool]
+) -> None:
     """Give a feature ports that no other feature has which can still run something; fine if it has some.
 
     Raises: WorktreeSetupFailed if there are none left.
     """
-    known = tx.get(Slots, Slots.key)
+    known = tx.get(PortSlots, PortSlots.key)
     if known is not None and feature_id in known.by_feature:
         return
     index = tx.get(Index, Index.key) or Index(version=1)
@@ -80,16 +82,16 @@ def allocate(tx: Transaction, feature_id: FeatureId, rules: WorktreeRules, is_fr
     if slot is None:
         raise WorktreeSetupFailed(f"There are no {rules.ports} ports left for `{feature_id}`.", feature_id=feature_id)
     version = known.version + 1 if known else 1
-    tx.put(Slots(version=version, by_feature={**kept, feature_id: slot}), Slots.key)
+    tx.put(PortSlots(version=version, by_feature={**kept, feature_id: slot}), PortSlots.key)
 
 
-def release(tx: Transaction, feature_id: FeatureId) -> None:
+def release_ports(tx: Transaction, feature_id: FeatureId) -> None:
     """Take back what a feature had that is gone."""
-    known = tx.get(Slots, Slots.key)
+    known = tx.get(PortSlots, PortSlots.key)
     if known is not None and feature_id in known.by_feature:
         others = {name: slot for name, slot in known.by_feature.items() if name != feature_id}
-        tx.put(msgspec.structs.replace(known, version=known.version + 1, by_feature=others), Slots.key)
-    tx.remove(Readiness, feature_id)
+        tx.put(msgspec.structs.replace(known, version=known.version + 1, by_feature=others), PortSlots.key)
+    tx.remove(SetupProgress, feature_id)
 
 
 def ports_of(slot: int, rules: WorktreeRules) -> range:
@@ -100,7 +102,7 @@ def ports_of(slot: int, rules: WorktreeRules) -> range:
 def environment_of(kernel: Kernel, feature_id: FeatureId) -> Environment:
     """Return the variables that tell a feature's processes what is theirs; none for what is no feature."""
     with kernel.record.read() as view:
-        slot = _slot(view, feature_id)
+        slot = _slot_of(view, feature_id)
     if slot is None:
         return ()
     ports = ports_of(slot, kernel.config().policy.worktree)
@@ -108,12 +110,12 @@ def environment_of(kernel: Kernel, feature_id: FeatureId) -> Environment:
     return (*((f"AOP_PORT_{number}", str(port)) for number, port in enumerate(ports)), ("AOP_DATABASE", database))
 
 
-def _slot(view: Snapshot, feature_id: FeatureId) -> int | None:
-    known = view.get(Slots, Slots.key)
+def _slot_of(view: Snapshot, feature_id: FeatureId) -> int | None:
+    known = view.get(PortSlots, PortSlots.key)
     return None if known is None else known.by_feature.get(feature_id)
 
 
-def furnish(kernel: Kernel, tree: TreeId, folder: Path, rules: WorktreeRules) -> tuple[str, ...]:
+def place_extras(kernel: Kernel, tree: TreeId, folder: Path, rules: WorktreeRules) -> tuple[str, ...]:
     """Put copies and links into a checkout that holds a tree, which wins; return what the links lead to.
 
     Raises: WorktreeSetupFailed.
@@ -125,54 +127,58 @@ def furnish(kernel: Kernel, tree: TreeId, folder: Path, rules: WorktreeRules) ->
     return kernel.furnisher.place(folder, copies=copies, links=links)
 
 
-def provide(call: Call, feature_id: FeatureId, tree: TreeId, folder: Path, policy: Policy) -> Provisions:
+def set_up_checkout(call: Call, feature_id: FeatureId, tree: TreeId, folder: Path, policy: Policy) -> WorktreeExtras:
     """Make a checkout ready for the processes that run in it; what was done in a feature's worktree is not done again.
 
     Raises: WorktreeSetupFailed.
     """
     kernel, rules = call.kernel, policy.worktree
-    provisions = Provisions(env=environment_of(kernel, feature_id), readable=furnish(kernel, tree, folder, rules))
-    wanted = _meanings(kernel.git.objects, tree, rules.setup)
+    provisions = WorktreeExtras(
+        env=environment_of(kernel, feature_id), readable=place_extras(kernel, tree, folder, rules)
+    )
+    wanted = _command_digests(kernel.git.objects, tree, rules.setup)
     is_own = folder == kernel.git.worktrees.path(feature_id)
-    done = _done(kernel, feature_id, folder, wanted) if is_own else 0
+    done = _finished_commands(kernel, feature_id, folder, wanted) if is_own else 0
     for number in range(done, len(wanted)):
         with kernel.locks.gate_slot(policy.supervisor.max_parallel_gate_runs):
-            _carry_out(call, feature_id, number, folder, policy=policy, provisions=provisions)
+            _run_setup_command(call, feature_id, number, folder, policy=policy, provisions=provisions)
         if is_own:
-            _note(call, feature_id, kernel.furnisher.identity(folder), wanted[: number + 1], rules.setup[number])
+            _record_finished(
+                call, feature_id, kernel.furnisher.identity(folder), wanted[: number + 1], rules.setup[number]
+            )
     if is_own and done < len(wanted):
         # What a command did to files of the tree, or left beside it, is not part of the feature.
         kernel.git.worktrees.discard_strays(feature_id, tree)
     return provisions
 
 
-def _meanings(objects: GitObjects, tree: TreeId, commands: Sequence[SetupCommand]) -> tuple[str, ...]:
+def _command_digests(objects: GitObjects, tree: TreeId, commands: Sequence[SetupCommand]) -> tuple[str, ...]:
     """Return for each command a hash of all that its outcome depends on: itself, its inputs, and those before it."""
     entries = objects.entries(tree) if any(command.inputs for command in commands) else ()
     meanings: list[str] = []
     for command in commands:
-        read = [f"{each.path} {each.oid}" for each in entries if _names_one(command.inputs, each.path)]
+        read = [f"{each.path} {each.oid}" for each in entries if _matches_any(command.inputs, each.path)]
         before = meanings[-1] if meanings else ""
         meanings.append(hashlib.sha256(canonical_json([before, list(command.cmd), read])).hexdigest())
     return tuple(meanings)
 
 
-def _names_one(patterns: Sequence[str], path: str) -> bool:
+def _matches_any(patterns: Sequence[str], path: str) -> bool:
     return any(is_at_or_below(path, pattern) or globs.matches(pattern, path) for pattern in patterns)
 
 
-def _done(kernel: Kernel, feature_id: FeatureId, folder: Path, wanted: Sequence[str]) -> int:
+def _finished_commands(kernel: Kernel, feature_id: FeatureId, folder: Path, wanted: Sequence[str]) -> int:
     """Return how many of the commands need not be carried out again."""
     with kernel.record.read() as view:
-        known = view.get(Readiness, feature_id)
+        known = view.get(SetupProgress, feature_id)
     if known is None or known.worktree != kernel.furnisher.identity(folder):
         return 0
     pairs = zip(known.done, wanted, strict=False)
     return next((number for number, (was, now) in enumerate(pairs) if was != now), min(len(known.done), len(wanted)))
 
 
-def _carry_out(
-    call: Call, feature_id: FeatureId, number: int, folder: Path, *, policy: Policy, provisions: Provisions
+def _run_setup_command(
+    call: Call, feature_id: FeatureId, number: int, folder: Path, *, policy: Policy, provisions: WorktreeExtras
 ) -> None:
     command = policy.worktree.setup[number]
     log_path = f"{folder_of(feature_id)}/logs/{call.kernel.new_id('setup')}-{number + 1}.log"
@@ -188,12 +194,12 @@ def _carry_out(
         )
     )
     if ended.ending is not Ending.EXITED or ended.exit_code:
-        raise _failure(call.kernel, feature_id, command, ended, log_path)
+        raise _setup_failure(call.kernel, feature_id, command, ended, log_path)
 
 
 def command_for(
     rules: ExecutionRules,
-    provisions: Provisions,
+    provisions: WorktreeExtras,
     argv: tuple[str, ...],
     checkout: Path,
     *,
@@ -220,7 +226,7 @@ def command_for(
     )
 
 
-def _failure(
+def _setup_failure(
     kernel: Kernel, feature_id: FeatureId, command: SetupCommand, ended: Ended, log_path: str
 ) -> WorktreeSetupFailed:
     how = ended.problem or f"it ended with exit code {ended.exit_code}."
@@ -234,9 +240,11 @@ def _failure(
     )
 
 
-def _note(call: Call, feature_id: FeatureId, worktree: str, done: tuple[str, ...], command: SetupCommand) -> None:
+def _record_finished(
+    call: Call, feature_id: FeatureId, worktree: str, done: tuple[str, ...], command: SetupCommand
+) -> None:
     with call.kernel.record.write() as tx:
-        known = tx.get(Readiness, feature_id)
+        known = tx.get(SetupProgress, feature_id)
         version = 1 if known is None else known.version + 1
-        tx.put(Readiness(version=version, feature_id=feature_id, worktree=worktree, done=done), feature_id)
+        tx.put(SetupProgress(version=version, feature_id=feature_id, worktree=worktree, done=done), feature_id)
         tx.append(call.event("worktree_set_up", feature_id, command=list(command.cmd)))

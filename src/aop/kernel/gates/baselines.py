@@ -12,7 +12,7 @@ from aop.kernel.record.documents.gate_runs import GateRun, TestBaseline
 from aop.kernel.record.port import Transaction
 
 
-def base_tests(call: Call, plan: GatePlan) -> int | None:
+def tests_on_base(call: Call, plan: GatePlan) -> int | None:
     """Return how many tests the plan's steps run on the plan's base; runs them there if nobody has yet.
 
     None where the mode reports no tests, or the base itself leaves no report.
@@ -29,11 +29,11 @@ def base_tests(call: Call, plan: GatePlan) -> int | None:
     with call.kernel.git.worktrees.scratch(base) as checkout:
         run = run_gates(call, msgspec.structs.replace(plan, subject=subject), checkout)
     with call.kernel.record.write() as tx:
-        keep_baseline(tx, base, run)
+        store_baseline(tx, base, run)
     return run.tests.get("ran")
 
 
-def keep_baseline(tx: Transaction, commit: CommitId, run: GateRun) -> None:
+def store_baseline(tx: Transaction, commit: CommitId, run: GateRun) -> None:
     """Keep how many tests a run on a commit of the base branch counted, unless it was cut short."""
     definition = run.subject.definition
     if run.failure_code in (GateTimeout.code, TransientExecFailure.code):

@@ -7,7 +7,7 @@ import msgspec
 from aop.core.errors import GateFailed, TransientExecFailure
 from aop.core.ids import FeatureId
 from aop.kernel.config.policy import Policy
-from aop.kernel.gates.reports.verdict import Judged
+from aop.kernel.gates.reports.verdict import ReportVerdict
 from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.documents.gate_runs import GateRun, Subject, Verdict
 from aop.kernel.record.port import Snapshot
@@ -30,7 +30,7 @@ def known_failure(view: Snapshot, feature_id: FeatureId, mode: str, subject: Sub
     return next((text for text in (before.failure, *before.findings) if text.startswith(FLAKY)), None)
 
 
-def with_known_failure(judged: Judged, failure: str | None, policy: Policy) -> Judged:
+def with_known_failure(judged: ReportVerdict, failure: str | None, policy: Policy) -> ReportVerdict:
     """Say of a pass that it is not the first verdict on its tree; the policy may refuse it."""
     if judged.failure_code or failure is None:
         return judged

@@ -47,17 +47,17 @@ def next_index(before: QaIndex | None, state: FeatureState, diff: bytes, *, step
         version=before.version + 1 if before else 1,
         feature_id=state.feature_id,
         source_diff_ref=f"{state.base_commit}..{state.tree}",
-        items=tuple(_carried(path, hunks, required, known.get(path)) for path, hunks in _hunks_by_file(diff)),
+        items=tuple(_item_after_patch(path, hunks, required, known.get(path)) for path, hunks in _hunks_by_file(diff)),
     )
 
 
-def _carried(path: str, hunks: Sequence[QaHunk], required: tuple[str, ...], old: QaItem | None) -> QaItem:
+def _item_after_patch(path: str, hunks: Sequence[QaHunk], required: tuple[str, ...], old: QaItem | None) -> QaItem:
     known = {hunk.ref: hunk for hunk in old.hunks} if old and old.required_tests == required else {}
-    now = tuple(_moved(known[hunk.ref], hunk) if hunk.ref in known else hunk for hunk in hunks)
+    now = tuple(_with_lines_of(known[hunk.ref], hunk) if hunk.ref in known else hunk for hunk in hunks)
     return _item(path, now, required, last_run_at=old.last_run_at if old else None)
 
 
-def _moved(known: QaHunk, hunk: QaHunk) -> QaHunk:
+def _with_lines_of(known: QaHunk, hunk: QaHunk) -> QaHunk:
     return msgspec.structs.replace(known, start_line=hunk.start_line, end_line=hunk.end_line)
 
 
@@ -119,7 +119,7 @@ class GateProof(Struct, frozen=True, kw_only=True):
         )
 
 
-def marked(index: QaIndex, marks: Sequence[Mark], proof: GateProof) -> QaIndex:
+def apply_marks(index: QaIndex, marks: Sequence[Mark], proof: GateProof) -> QaIndex:
     """Return the next version of the index, with what QA found out.
 
     Raises: InvalidArguments, EvidenceStale if something is to pass that no named run has passed.
@@ -129,27 +129,27 @@ def marked(index: QaIndex, marks: Sequence[Mark], proof: GateProof) -> QaIndex:
     for mark in marks:
         item = items.get(mark.path)
         if item is None:
-            raise _misnamed(f"The index has no file `{ascii(mark.path[:200])[1:-1]}`.", path=mark.path)
-        chosen = _chosen(item, mark)
+            raise _unknown_name(f"The index has no file `{ascii(mark.path[:200])[1:-1]}`.", path=mark.path)
+        chosen = _hunks_to_mark(item, mark)
         if not seen.isdisjoint((mark.path, ref) for ref in chosen):
-            raise _misnamed(f"A hunk of `{mark.path}` is marked twice.", path=mark.path)
+            raise _unknown_name(f"A hunk of `{mark.path}` is marked twice.", path=mark.path)
         seen |= {(mark.path, ref) for ref in chosen}
         if mark.status == "passed":
             _refuse_unproven(item, proof)
-        items[mark.path] = _marked_item(item, mark, chosen, proof)
+        items[mark.path] = _apply_mark(item, mark, chosen, proof)
     return msgspec.structs.replace(index, version=index.version + 1, items=tuple(items.values()))
 
 
-def _chosen(item: QaItem, mark: Mark) -> frozenset[str]:
+def _hunks_to_mark(item: QaItem, mark: Mark) -> frozenset[str]:
     """Return the hunks that are meant."""
     all_refs = frozenset(hunk.ref for hunk in item.hunks)
     unknown = sorted(set(mark.hunk_refs) - all_refs)
     if unknown:
-        raise _misnamed(f"`{item.path}` has no hunk `{ascii(unknown[0][:80])[1:-1]}`.", path=item.path)
+        raise _unknown_name(f"`{item.path}` has no hunk `{ascii(unknown[0][:80])[1:-1]}`.", path=item.path)
     if not mark.hunk_refs and mark.status not in FOR_WHOLE_FILES:
-        raise _misnamed(f"Which hunks of `{item.path}` are `{mark.status}`? `hunk_refs` is empty.", path=item.path)
+        raise _unknown_name(f"Which hunks of `{item.path}` are `{mark.status}`? `hunk_refs` is empty.", path=item.path)
     if mark.status == "waived" and not mark.reason.strip():
-        raise _misnamed(f"Hunks of `{item.path}` are to be waived without a `reason`.", path=item.path)
+        raise _unknown_name(f"Hunks of `{item.path}` are to be waived without a `reason`.", path=item.path)
     return frozenset(mark.hunk_refs) or all_refs
 
 
@@ -164,7 +164,7 @@ def _refuse_unproven(item: QaItem, proof: GateProof) -> None:
         )
 
 
-def _marked_item(item: QaItem, mark: Mark, chosen: frozenset[str], proof: GateProof) -> QaItem:
+def _apply_mark(item: QaItem, mark: Mark, chosen: frozenset[str], proof: GateProof) -> QaItem:
     is_found = mark.status not in FOR_WHOLE_FILES
     hunks = tuple(
         msgspec.structs.replace(
@@ -181,7 +181,7 @@ def _marked_item(item: QaItem, mark: Mark, chosen: frozenset[str], proof: GatePr
     return _item(item.path, hunks, item.required_tests, last_run_at=last_run_at)
 
 
-def _misnamed(message: str, *, path: str) -> InvalidArguments:
+def _unknown_name(message: str, *, path: str) -> InvalidArguments:
     return InvalidArguments(
         message, hint="Read the index with `qa.test_index_get`, and name files and hunks as it does.", path=path[:200]
     )

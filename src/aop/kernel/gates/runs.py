@@ -15,10 +15,10 @@ from aop.core.ids import FeatureId, GateRunId
 from aop.kernel.config.gates import Mode, Profile, Step
 from aop.kernel.config.in_force import Config
 from aop.kernel.config.policy import ExecutionRules, Policy
-from aop.kernel.features.lifecycle import store
-from aop.kernel.features.worktree_extras import Provisions, command_for, provide
+from aop.kernel.features.lifecycle import store_feature
+from aop.kernel.features.worktree_extras import WorktreeExtras, command_for, set_up_checkout
 from aop.kernel.gates.flaky import known_failure, with_known_failure
-from aop.kernel.gates.reports.verdict import Judged, Reports, judge_reports, remove_old_reports, reports_of
+from aop.kernel.gates.reports.verdict import Reports, ReportVerdict, judge_reports, remove_old_reports, reports_of
 from aop.kernel.gates.steps import definition_of, effective_steps, profile_named
 from aop.kernel.gateway.calls import Call
 from aop.kernel.ports.processes import Ended, Ending
@@ -51,13 +51,13 @@ class GatePlan(Struct, frozen=True, kw_only=True):
     subject: Subject
     policy: Policy
     config_hash: str
-    provisions: Provisions = Provisions()
+    provisions: WorktreeExtras = WorktreeExtras()
     """What the checkout was given in which it runs."""
     named_tests: tuple[str, ...] = ()
     """The tests whose fate the report of the tests is asked for."""
 
 
-def planned_gates(state: FeatureState, plan: Plan | None, mode: Mode, config: Config) -> GatePlan:
+def plan_gates(state: FeatureState, plan: Plan | None, mode: Mode, config: Config) -> GatePlan:
     """Decide which steps prove a mode for a feature as it is now.
 
     Raises: UnknownGateProfileOrMode, NoGateSteps, InvalidOverridePrecedence, UnsupportedParser.
@@ -83,23 +83,23 @@ def planned_gates(state: FeatureState, plan: Plan | None, mode: Mode, config: Co
     )
 
 
-def asking_for(plan: GatePlan, ledger: ObligationLedger | None) -> GatePlan:
+def with_named_tests(plan: GatePlan, ledger: ObligationLedger | None) -> GatePlan:
     """Return a plan that also asks for the tests which the feature's plan names, where its gates report any."""
     if ledger is None or plan.reports.tests is None:
         return plan
     return msgspec.structs.replace(plan, named_tests=ledger.accounting.named_tests)
 
 
-def planned_subjects(state: FeatureState, plan: Plan | None, config: Config) -> dict[str, Subject]:
+def subjects_by_mode(state: FeatureState, plan: Plan | None, config: Config) -> dict[str, Subject]:
     """Return what a run of each mode would be about now; a mode that cannot run is absent."""
     subjects = {}
     for mode in Mode:
         with suppress(Refusal):
-            subjects[mode.value] = planned_gates(state, plan, mode, config).subject
+            subjects[mode.value] = plan_gates(state, plan, mode, config).subject
     return subjects
 
 
-def machine_of(call: Call, plan: GatePlan) -> str:
+def machine_identity(call: Call, plan: GatePlan) -> str:
     """Return what of this machine takes part in the verdict of a plan."""
     programs = [step.cmd[0] for step in (*plan.steps, *plan.added)]
     return call.kernel.processes.identity(plan.policy.execution.sandbox, programs)
@@ -113,7 +113,7 @@ def run_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: int | Non
     Raises: WorktreeSetupFailed.
     """
     kernel = call.kernel
-    provisions = provide(call, plan.feature_id, plan.subject.tree, checkout, plan.policy)
+    provisions = set_up_checkout(call, plan.feature_id, plan.subject.tree, checkout, plan.policy)
     plan = msgspec.structs.replace(plan, provisions=provisions)
     run_id = GateRunId(kernel.new_id("gate"))
     level = kernel.processes.sandbox_level(plan.policy.execution.sandbox)
@@ -130,12 +130,12 @@ def run_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: int | Non
             baseline=baseline,
             named_tests=plan.named_tests,
         )
-        if _first_failed(taken) is None:
+        if _first_failure(taken) is None:
             taken += _run_steps(call, plan, plan.added, checkout, run_id)
-    failed = _first_failed(taken)
+    failed = _first_failure(taken)
     if failed is not None:
         # The report of a run that failed proves nothing; it only says how many tests there were.
-        judged = msgspec.structs.replace(_judged_step(failed), tests=judged.tests)
+        judged = msgspec.structs.replace(_verdict_of_step(failed), tests=judged.tests)
     with kernel.record.read() as view:
         failure = known_failure(view, plan.feature_id, plan.mode, plan.subject)
     judged = with_known_failure(judged, failure, plan.policy)
@@ -155,30 +155,30 @@ def run_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: int | Non
         tests=judged.tests,
         findings=judged.findings,
         sandbox_level=level,
-        machine=machine_of(call, plan),
+        machine=machine_identity(call, plan),
         started_at=started,
         finished_at=kernel.now(),
     )
 
 
-class _Taken(Struct, frozen=True, kw_only=True):
+class _StepRun(Struct, frozen=True, kw_only=True):
     """A step that was run, and whether it was the machine that made it fail."""
 
     result: StepResult
     transient: bool
 
 
-def _first_failed(taken: Sequence[_Taken]) -> _Taken | None:
+def _first_failure(taken: Sequence[_StepRun]) -> _StepRun | None:
     return next((each for each in taken if each.result.outcome != "passed"), None)
 
 
-def _run_steps(call: Call, plan: GatePlan, steps: Sequence[Step], checkout: Path, run_id: GateRunId) -> list[_Taken]:
+def _run_steps(call: Call, plan: GatePlan, steps: Sequence[Step], checkout: Path, run_id: GateRunId) -> list[_StepRun]:
     what, every = f"{plan.feature_id}: {plan.mode} gates", (*plan.steps, *plan.added)
     if plan.profile.parallel and steps:
         call.report(f"{what}, {len(steps)} steps at once: {', '.join(step.name for step in steps)}")
         tasks = [partial(_run_step, call, plan, step, checkout, f"{run_id}-{step.name}") for step in steps]
         return call.kernel.processes.together(tasks)
-    taken: list[_Taken] = []
+    taken: list[_StepRun] = []
     for step in steps:
         call.report(f"{what}, step {every.index(step) + 1} of {len(every)}: {step.name}")
         taken.append(_run_step(call, plan, step, checkout, f"{run_id}-{step.name}"))
@@ -187,7 +187,7 @@ def _run_steps(call: Call, plan: GatePlan, steps: Sequence[Step], checkout: Path
     return taken
 
 
-def _run_step(call: Call, plan: GatePlan, step: Step, checkout: Path, log_name: str) -> _Taken:
+def _run_step(call: Call, plan: GatePlan, step: Step, checkout: Path, log_name: str) -> _StepRun:
     """Run a step, again where the machine made it fail (AOP-277)."""
     attempt, log_path = 1, f"{folder_of(plan.feature_id)}/logs/{log_name}.log"
     ended = _run_once(call, plan, step, checkout, log_path)
@@ -196,7 +196,7 @@ def _run_step(call: Call, plan: GatePlan, step: Step, checkout: Path, log_name: 
         ended = _run_once(call, plan, step, checkout, log_path)
     result = _step_result(step, ended, log_path, attempts=attempt)
     digest = call.kernel.files.fingerprint(log_path) or ""
-    return _Taken(result=msgspec.structs.replace(result, log_sha256=digest), transient=ended.transient)
+    return _StepRun(result=msgspec.structs.replace(result, log_sha256=digest), transient=ended.transient)
 
 
 def _retries(rules: ExecutionRules) -> int:
@@ -235,14 +235,16 @@ def _step_result(step: Step, ended: Ended, log_path: str, *, attempts: int) -> S
     )
 
 
-def _judged_step(failed: _Taken) -> Judged:
+def _verdict_of_step(failed: _StepRun) -> ReportVerdict:
     step = failed.result
     what = " ".join(step.command)
     if step.outcome == "timed_out":
-        return Judged(failure_code=GateTimeout.code, failure=f"The step `{step.name}` passed its time limit: {what}")
+        return ReportVerdict(
+            failure_code=GateTimeout.code, failure=f"The step `{step.name}` passed its time limit: {what}"
+        )
     how = step.problem or f"it ended with exit code {step.exit_code}"
     code = TransientExecFailure.code if failed.transient else GateFailed.code
-    return Judged(failure_code=code, failure=f"The step `{step.name}` did not pass: {how}: {what}")
+    return ReportVerdict(failure_code=code, failure=f"The step `{step.name}` did not pass: {how}: {what}")
 
 
 FAILURES: Mapping[str, type[Refusal]] = {
@@ -250,7 +252,7 @@ FAILURES: Mapping[str, type[Refusal]] = {
 }
 
 
-def failure_of(run: GateRun) -> Refusal:
+def gate_failure(run: GateRun) -> Refusal:
     """Return the answer to a run that did not pass: its verdict is recorded, and is the answer."""
     if run.verdict is Verdict.PASS:
         raise Fault(f"The gate run `{run.run_id}` passed.")
@@ -260,13 +262,13 @@ def failure_of(run: GateRun) -> Refusal:
         mode=run.mode,
         profile=run.profile,
         steps=step_facts(run.steps),
-    ).with_evidence(**pointers(run))
+    ).with_evidence(**evidence_pointers(run))
 
 
 def record_run(tx: Transaction, call: Call, before: FeatureState, after: FeatureState, run: GateRun) -> FeatureState:
     """Keep a run, whatever its verdict, with the feature that it makes of the one before."""
     tx.put(run, run.run_id)
-    stored = store(tx, before, after, now=call.kernel.now())
+    stored = store_feature(tx, before, after, now=call.kernel.now())
     tx.append(
         call.event(
             "gates_ran",
@@ -289,14 +291,14 @@ def step_facts(steps: Sequence[StepResult]) -> list[Json]:
     return [msgspec.to_builtins(step) for step in steps]
 
 
-def telling_step(run: GateRun) -> StepResult:
+def decisive_step(run: GateRun) -> StepResult:
     """Return the step whose log says why: the first that did not pass, or else the last."""
     return next((step for step in run.steps if step.outcome != "passed"), run.steps[-1])
 
 
-def pointers(run: GateRun) -> dict[str, Json]:
+def evidence_pointers(run: GateRun) -> dict[str, Json]:
     """Return where the proof of a run lies (AOP-149)."""
-    step = telling_step(run)
+    step = decisive_step(run)
     return {
         "gate_run_id": run.run_id,
         "log_path": step.log_path,

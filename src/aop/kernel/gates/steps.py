@@ -71,7 +71,7 @@ def with_overrides(own: Sequence[Step], mode: Mode, plan: Plan | None, policy: P
         steps[override.name] = (
             Step(name=override.name, cmd=override.cmd, timeout_seconds=override.timeout_seconds)
             if known is None
-            else _tightened(known, override, mode, policy)
+            else _tighten(known, override, mode, policy)
         )
     return tuple(steps.values())
 
@@ -84,7 +84,7 @@ def _overrides(plan: Plan | None, mode: Mode) -> tuple[OverrideStep, ...]:
     return () if chosen is None else chosen.steps
 
 
-def _tightened(step: Step, override: OverrideStep, mode: Mode, policy: Policy) -> Step:
+def _tighten(step: Step, override: OverrideStep, mode: Mode, policy: Policy) -> Step:
     limit = step.timeout_seconds or policy.execution.default_step_timeout_seconds
     if override.cmd != step.cmd:
         why = "runs another command than gates.yaml says"
@@ -127,7 +127,7 @@ def missing_proof(
     return problems
 
 
-def unproven(gates: Mapping[str, Verdict]) -> dict[str, Verdict]:
+def reset_verdicts(gates: Mapping[str, Verdict]) -> dict[str, Verdict]:
     """Return the verdicts of a feature that is another now: of those that gate runs gave, none holds any more."""
     return {name: verdict if name == "plan" else Verdict.NA for name, verdict in gates.items()}
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from aop.kernel.gates.runs import planned_subjects, telling_step
+from aop.kernel.gates.runs import decisive_step, subjects_by_mode
 from aop.kernel.gateway.calls import Kernel
 from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.documents.gate_runs import GateRun, StepResult, Verdict
@@ -47,7 +47,7 @@ class RunSummary(Struct, frozen=True, kw_only=True):
 def latest_runs(kernel: Kernel, view: Snapshot, state: FeatureState) -> dict[str, RunSummary]:
     """Return the newest run of each mode that has run."""
     accepted = view.get(AcceptedPlan, state.feature_id)
-    subjects = planned_subjects(state, accepted.plan if accepted else None, kernel.config())
+    subjects = subjects_by_mode(state, accepted.plan if accepted else None, kernel.config())
     runs = {mode: view.get(GateRun, run_id) for mode, run_id in sorted(state.evidence.latest_by_mode.items())}
     return {
         mode: _summary(kernel, run, current=run.subject == subjects.get(mode))
@@ -57,7 +57,7 @@ def latest_runs(kernel: Kernel, view: Snapshot, state: FeatureState) -> dict[str
 
 
 def _summary(kernel: Kernel, run: GateRun, *, current: bool) -> RunSummary:
-    log_path = telling_step(run).log_path
+    log_path = decisive_step(run).log_path
     tail = kernel.files.read_tail(log_path, limit=LOG_TAIL_BYTES).decode(errors="replace")
     return RunSummary(
         run_id=run.run_id,

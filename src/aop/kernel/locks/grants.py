@@ -8,9 +8,9 @@ import msgspec
 
 from aop.core.errors import Json
 from aop.core.ids import FeatureId
-from aop.kernel.features.lifecycle import store, store_index, the_index
+from aop.kernel.features.lifecycle import feature_index, store_feature, store_index
 from aop.kernel.gateway.calls import Call
-from aop.kernel.locks.leases import Asker, Busy, Grant, Now, ask, is_live, released, why_ended
+from aop.kernel.locks.leases import Busy, Grant, LockRequest, Now, is_live, request_lease, why_ended, without_lease
 from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.documents.locks import Lease, Lock
 from aop.kernel.record.port import Snapshot, Transaction
@@ -26,13 +26,13 @@ def lock_on(view: Snapshot, resource: str) -> Lock:
     return view.get(Lock, resource) or Lock(version=1, resource=resource)
 
 
-def keep(tx: Transaction, lock: Lock) -> None:
+def store_lock(tx: Transaction, lock: Lock) -> None:
     """Put the next version of a lock."""
     before = tx.get(Lock, lock.resource)
     tx.put(msgspec.structs.replace(lock, version=1 if before is None else before.version + 1), lock.resource)
 
 
-def held_by(view: Snapshot, feature_id: FeatureId) -> dict[str, Lease]:
+def leases_of(view: Snapshot, feature_id: FeatureId) -> dict[str, Lease]:
     """Return the leases that nobody took from a feature, by resource; one that ended may be among them."""
     return {
         lock.resource: lock.lease
@@ -43,42 +43,42 @@ def held_by(view: Snapshot, feature_id: FeatureId) -> dict[str, Lease]:
 
 def live_leases(view: Snapshot, feature_id: FeatureId, now: Now) -> dict[str, Lease]:
     """Return the leases that a feature holds at this moment, by resource."""
-    return {name: lease for name, lease in held_by(view, feature_id).items() if is_live(lease, now)}
+    return {name: lease for name, lease in leases_of(view, feature_id).items() if is_live(lease, now)}
 
 
-def take(tx: Transaction, call: Call, resource: str, asker: Asker, now: Now) -> Grant | Busy:
+def grant_or_renew(tx: Transaction, call: Call, resource: str, asker: LockRequest, now: Now) -> Grant | Busy:
     """Grant or renew a lock if the asker can have it now, and tell everybody whom it concerns."""
     ttl = call.kernel.config().policy.locks.lease_ttl_seconds
-    granted = ask(lock_on(tx, resource), asker, now, ttl=ttl, is_running=call.kernel.locks.is_running)
+    granted = request_lease(lock_on(tx, resource), asker, now, ttl=ttl, is_running=call.kernel.locks.is_running)
     if isinstance(granted, Busy):
         return granted
-    keep(tx, granted.lock)
+    store_lock(tx, granted.lock)
     _list_lease(tx, resource, granted.lease, now)
     if granted.stale is not None:
-        _tell_reclaimed(tx, call, resource, granted, now)
+        _note_reclaimed(tx, call, resource, granted, now)
     if granted.outcome == "acquired":
-        _hold(tx, asker.feature_id, resource, now)
+        _add_held_lock(tx, asker.feature_id, resource, now)
         tx.append(call.event("lock_acquired", asker.feature_id, resource=resource, fence=granted.lease.fence))
     return granted
 
 
 def renew(tx: Transaction, call: Call, feature_id: FeatureId, resources: Collection[str], now: Now) -> None:
     """Renew leases that a feature holds."""
-    asker = Asker(feature_id=feature_id, actor=call.principal.actor, operation_id=call.operation())
+    asker = LockRequest(feature_id=feature_id, actor=call.principal.actor, operation_id=call.operation())
     for resource in sorted(resources):
-        take(tx, call, resource, asker, now)
+        grant_or_renew(tx, call, resource, asker, now)
 
 
-def free(tx: Transaction, call: Call, feature_id: FeatureId, resources: Collection[str], now: Now) -> None:
+def release_leases(tx: Transaction, call: Call, feature_id: FeatureId, resources: Collection[str], now: Now) -> None:
     """Free locks that a feature holds.
 
     Raises: LockNotHeld.
     """
     for resource in sorted(resources):
         lock = lock_on(tx, resource)
-        keep(tx, released(lock, feature_id))
+        store_lock(tx, without_lease(lock, feature_id))
         _list_lease(tx, resource, None, now)
-        _give_up(tx, feature_id, resource, now)
+        _remove_held_lock(tx, feature_id, resource, now)
         tx.append(call.event("lock_released", feature_id, resource=resource, fence=lock.last_fence))
 
 
@@ -98,36 +98,36 @@ def reclaim_facts(granted: Grant, now: Now) -> dict[str, Json]:
     }
 
 
-def _tell_reclaimed(tx: Transaction, call: Call, resource: str, granted: Grant, now: Now) -> None:
+def _note_reclaimed(tx: Transaction, call: Call, resource: str, granted: Grant, now: Now) -> None:
     stale, lease = granted.stale, granted.lease
     if stale is None:
         return
     if stale.feature_id != lease.feature_id:
-        _give_up(tx, stale.feature_id, resource, now)
+        _remove_held_lock(tx, stale.feature_id, resource, now)
     facts = {**reclaim_facts(granted, now), "new_holder": lease.feature_id}
     tx.append(call.event("stale_lock_reclaimed", stale.feature_id, resource=resource, **facts))
 
 
-def _hold(tx: Transaction, feature_id: FeatureId, resource: str, now: Now) -> None:
+def _add_held_lock(tx: Transaction, feature_id: FeatureId, resource: str, now: Now) -> None:
     state = tx.get(FeatureState, feature_id)
     if state is not None:
-        _store_held(tx, state, {*state.locks.held, resource}, now)
+        _store_held_locks(tx, state, {*state.locks.held, resource}, now)
 
 
-def _give_up(tx: Transaction, feature_id: FeatureId, resource: str, now: Now) -> None:
+def _remove_held_lock(tx: Transaction, feature_id: FeatureId, resource: str, now: Now) -> None:
     state = tx.get(FeatureState, feature_id)
     if state is not None:
-        _store_held(tx, state, {*state.locks.held} - {resource}, now)
+        _store_held_locks(tx, state, {*state.locks.held} - {resource}, now)
 
 
-def _store_held(tx: Transaction, state: FeatureState, held: Collection[str], now: Now) -> None:
+def _store_held_locks(tx: Transaction, state: FeatureState, held: Collection[str], now: Now) -> None:
     locks = msgspec.structs.replace(state.locks, held=tuple(sorted(held)))
     if locks != state.locks:
-        store(tx, state, msgspec.structs.replace(state, locks=locks), now=now.at)
+        store_feature(tx, state, msgspec.structs.replace(state, locks=locks), now=now.at)
 
 
 def _list_lease(tx: Transaction, resource: str, lease: Lease | None, now: Now) -> None:
-    index = the_index(tx)
+    index = feature_index(tx)
     leases = {name: shown for name, shown in index.lock_leases.items() if name != resource}
     if lease is not None:
         leases[resource] = {

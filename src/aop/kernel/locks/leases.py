@@ -35,12 +35,12 @@ class Now(Struct, frozen=True, kw_only=True):
         return timestamp(self.wall)
 
 
-def now_by(clock: Clock) -> Now:
+def read_clock(clock: Clock) -> Now:
     """Read a clock once."""
     return Now(wall=clock.now(), boot_id=clock.boot_id(), seconds=clock.boot_seconds())
 
 
-class Asker(Struct, frozen=True, kw_only=True):
+class LockRequest(Struct, frozen=True, kw_only=True):
     """Who asks for a lock: on behalf of which feature, and by which call."""
 
     feature_id: FeatureId
@@ -78,25 +78,27 @@ def why_ended(lease: Lease, now: Now) -> str:
     return "it was not renewed in time"
 
 
-def ask(lock: Lock, asker: Asker, now: Now, *, ttl: float, is_running: IsRunning) -> Grant | Busy:
+def request_lease(lock: Lock, asker: LockRequest, now: Now, *, ttl: float, is_running: IsRunning) -> Grant | Busy:
     """Grant a lock that is free, renew one that the feature holds, or say who has it and who comes first.
 
     A lease that ended is free for whoever is next. The feature that had it goes on under the same number if nobody
     took the lock in between and nobody waits: then nobody else can have changed what it guards.
     """
-    ahead = _ahead(lock, asker, is_running)
+    ahead = _waiters_ahead(lock, asker, is_running)
     lease = lock.lease
     live = lease is not None and is_live(lease, now)
     if lease is not None and lease.feature_id == asker.feature_id and (live or not ahead):
-        renewed = _lease(asker, now, ttl, fence=lease.fence, acquired_at=lease.acquired_at)
-        return Grant(lock=_held(lock, renewed, asker), lease=renewed, outcome="renewed", stale=None if live else lease)
+        renewed = _new_lease(asker, now, ttl, fence=lease.fence, acquired_at=lease.acquired_at)
+        return Grant(
+            lock=_with_lease(lock, renewed, asker), lease=renewed, outcome="renewed", stale=None if live else lease
+        )
     if live or ahead:
         return Busy(lease=lease if live else None, ahead=ahead)
-    fresh = _lease(asker, now, ttl, fence=lock.last_fence + 1, acquired_at=now.at)
-    return Grant(lock=_held(lock, fresh, asker), lease=fresh, outcome="acquired", stale=lease)
+    fresh = _new_lease(asker, now, ttl, fence=lock.last_fence + 1, acquired_at=now.at)
+    return Grant(lock=_with_lease(lock, fresh, asker), lease=fresh, outcome="acquired", stale=lease)
 
 
-def queued(lock: Lock, asker: Asker, now: Now, *, is_running: IsRunning) -> Lock:
+def with_waiter(lock: Lock, asker: LockRequest, now: Now, *, is_running: IsRunning) -> Lock:
     """Put a call at the end of the line, once; calls that died lose their places."""
     living = tuple(each for each in lock.waiters if is_running(each.operation_id))
     if any(each.operation_id == asker.operation_id for each in living):
@@ -112,7 +114,7 @@ def without_waiter(lock: Lock, operation_id: OperationId) -> Lock:
     return msgspec.structs.replace(lock, waiters=left)
 
 
-def released(lock: Lock, feature_id: FeatureId) -> Lock:
+def without_lease(lock: Lock, feature_id: FeatureId) -> Lock:
     """Return the lock without its holder.
 
     Raises: LockNotHeld.
@@ -167,7 +169,7 @@ def pauses(backoff: Backoff, operation_id: OperationId) -> Iterator[float]:
         longest, attempt = min(longest * backoff.multiplier, backoff.max_seconds), attempt + 1
 
 
-def _ahead(lock: Lock, asker: Asker, is_running: IsRunning) -> tuple[Waiter, ...]:
+def _waiters_ahead(lock: Lock, asker: LockRequest, is_running: IsRunning) -> tuple[Waiter, ...]:
     own = [each.ticket for each in lock.waiters if each.operation_id == asker.operation_id]
     before = own[0] if own else lock.last_ticket + 1
     return tuple(
@@ -177,7 +179,7 @@ def _ahead(lock: Lock, asker: Asker, is_running: IsRunning) -> tuple[Waiter, ...
     )
 
 
-def _lease(asker: Asker, now: Now, ttl: float, *, fence: int, acquired_at: str) -> Lease:
+def _new_lease(asker: LockRequest, now: Now, ttl: float, *, fence: int, acquired_at: str) -> Lease:
     return Lease(
         feature_id=asker.feature_id,
         holder=asker.actor,
@@ -191,6 +193,6 @@ def _lease(asker: Asker, now: Now, ttl: float, *, fence: int, acquired_at: str) 
     )
 
 
-def _held(lock: Lock, lease: Lease, asker: Asker) -> Lock:
+def _with_lease(lock: Lock, lease: Lease, asker: LockRequest) -> Lock:
     fenced = msgspec.structs.replace(lock, lease=lease, last_fence=max(lock.last_fence, lease.fence))
     return without_waiter(fenced, asker.operation_id)

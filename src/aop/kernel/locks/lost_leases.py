@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aop.kernel.features.lifecycle import change_status, moved
+from aop.kernel.features.lifecycle import change_status, with_status
 from aop.kernel.gateway.calls import Call
 from aop.kernel.locks.grants import lock_on
 from aop.kernel.record.documents.features import TERMINAL, FeatureState, Status
@@ -16,7 +16,7 @@ from aop.kernel.record.port import Snapshot, Transaction
 QA_ENDS = ("passed", "waived")
 
 
-def block_who_lost_locks(tx: Transaction, call: Call) -> tuple[str, ...]:
+def block_features_that_lost_locks(tx: Transaction, call: Call) -> tuple[str, ...]:
     """Block the features whose lease ended and whose lock others got since; return which.
 
     A lease that ended and that nobody took is renewed under its number, and its feature goes on.
@@ -25,13 +25,13 @@ def block_who_lost_locks(tx: Transaction, call: Call) -> tuple[str, ...]:
     for state in [state for state in tx.all(FeatureState) if state.status not in (*TERMINAL, Status.BLOCKED)]:
         lost = [name for name, fence in state.locks.relied_on.items() if lock_on(tx, name).last_fence > fence]
         if lost:
-            reason = _reason(tx, state, sorted(lost))
-            change_status(tx, call, state, moved(state, Status.BLOCKED, reason=reason))
+            reason = _blocking_reason(tx, state, sorted(lost))
+            change_status(tx, call, state, with_status(state, Status.BLOCKED, reason=reason))
             blocked.append(state.feature_id)
     return tuple(blocked)
 
 
-def _reason(view: Snapshot, state: FeatureState, lost: Sequence[str]) -> str:
+def _blocking_reason(view: Snapshot, state: FeatureState, lost: Sequence[str]) -> str:
     leases = {name: lock_on(view, name).lease for name in lost}
     takers = sorted(
         {f"`{lease.feature_id}`" for lease in leases.values() if lease and lease.feature_id != state.feature_id}

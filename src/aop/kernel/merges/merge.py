@@ -29,12 +29,12 @@ from aop.core.text.counts import count
 from aop.kernel.config.gates import Mode
 from aop.kernel.config.in_force import Config
 from aop.kernel.config.policy import MergeStrategy
-from aop.kernel.features.lifecycle import must_be
-from aop.kernel.gates.baselines import base_tests
-from aop.kernel.gates.runs import GatePlan, planned_gates, planned_subjects, run_gates
+from aop.kernel.features.lifecycle import require_status
+from aop.kernel.gates.baselines import tests_on_base
+from aop.kernel.gates.runs import GatePlan, plan_gates, run_gates, subjects_by_mode
 from aop.kernel.gates.steps import missing_proof
 from aop.kernel.gateway.calls import Call, Kernel
-from aop.kernel.locks.leases import now_by
+from aop.kernel.locks.leases import read_clock
 from aop.kernel.merges.approval_tokens import read_approval_token
 from aop.kernel.merges.branch_moves import BranchMove, move_branch, own_head
 from aop.kernel.merges.conflicts import conflict_facts
@@ -51,7 +51,7 @@ LONGEST_MESSAGE = 10_000
 FORGED_TRAILER = re.compile(r"\s*((signed-off|co-authored|reviewed|acked|tested)-by|aop-[a-z]+)\s*:", re.IGNORECASE)
 
 
-class Prepared(Struct, frozen=True, kw_only=True):
+class PreparedMerge(Struct, frozen=True, kw_only=True):
     """A merge that exists as objects, and has moved nothing yet."""
 
     feature_commit: CommitId
@@ -62,7 +62,7 @@ class Prepared(Struct, frozen=True, kw_only=True):
     approval_id: ApprovalId | None
 
 
-class Ready(Struct, frozen=True, kw_only=True):
+class MergeReadiness(Struct, frozen=True, kw_only=True):
     """A feature that may be merged as it is now."""
 
     state: FeatureState
@@ -79,7 +79,7 @@ def proven_runs(view: Snapshot, state: FeatureState, config: Config) -> dict[str
     Raises: EvidenceStale.
     """
     accepted = view.get(AcceptedPlan, state.feature_id)
-    subjects = planned_subjects(state, accepted.plan if accepted else None, config)
+    subjects = subjects_by_mode(state, accepted.plan if accepted else None, config)
     runs: dict[str, GateRun | None] = {
         mode: view.get(GateRun, state.evidence.latest_by_mode[mode]) if mode in state.evidence.latest_by_mode else None
         for mode in config.policy.required_modes
@@ -113,27 +113,27 @@ def refuse_empty(kernel: Kernel, state: FeatureState) -> None:
         raise NothingToMerge(f"The feature `{state.feature_id}` changes no file.", feature_id=state.feature_id)
 
 
-def approvable(kernel: Kernel, view: Snapshot, state: FeatureState) -> tuple[dict[str, GateRun], CommitId]:
+def check_approvable(kernel: Kernel, view: Snapshot, state: FeatureState) -> tuple[dict[str, GateRun], CommitId]:
     """Check everything that an approval needs; return the runs that prove the feature, and where its base is.
 
     Raises: InvalidStatusTransition, NothingToMerge, EvidenceStale, BaseBranchUnusable.
     """
     config = kernel.config()
-    must_be(state, Status.READY_TO_MERGE, to="be approved")
+    require_status(state, Status.READY_TO_MERGE, to="be approved")
     refuse_empty(kernel, state)
     return proven_runs(view, state, config), base_head(kernel, config)
 
 
 def check_ready(
     kernel: Kernel, view: Snapshot, state: FeatureState, token: str | None, strategy: MergeStrategy
-) -> Ready:
+) -> MergeReadiness:
     """Check everything that a merge needs, before anything is made.
 
     Raises: InvalidStatusTransition, NothingToMerge, StrategyNotAllowed, LockNotHeld, StaleLockReclaimed, EvidenceStale,
     UserApprovalRequired, ApprovalInvalid, BaseBranchUnusable.
     """
     config = kernel.config()
-    must_be(state, Status.READY_TO_MERGE, to="be merged")
+    require_status(state, Status.READY_TO_MERGE, to="be merged")
     refuse_empty(kernel, state)
     if strategy not in config.policy.merge_policy.allowed_strategies:
         allowed = list(config.policy.merge_policy.allowed_strategies)
@@ -142,10 +142,12 @@ def check_ready(
     locks = check_locks(kernel, view, state)
     proven_runs(view, state, config)
     base = base_head(kernel, config)
-    approval = _approval(kernel, view, state, token)
+    approval = _approval_for(kernel, view, state, token)
     if approval is not None:
         _refuse_void(approval, state, config, base=base)
-    return Ready(state=state, plan=accepted.plan if accepted else None, base=base, approval=approval, locks=locks)
+    return MergeReadiness(
+        state=state, plan=accepted.plan if accepted else None, base=base, approval=approval, locks=locks
+    )
 
 
 def check_locks(kernel: Kernel, view: Snapshot, state: FeatureState) -> tuple[str, ...]:
@@ -158,10 +160,10 @@ def check_locks(kernel: Kernel, view: Snapshot, state: FeatureState) -> tuple[st
     needed = {*locks_for_paths([change.path for change in changes], policy)}
     if accepted is not None:
         needed.update(locks_for_plan(accepted.plan, bounds_of(accepted.plan, policy), policy))
-    return tuple(check_unbroken(view, state, needed, now_by(kernel.clock)))
+    return tuple(check_unbroken(view, state, needed, read_clock(kernel.clock)))
 
 
-def _approval(kernel: Kernel, view: Snapshot, state: FeatureState, token: str | None) -> Approval | None:
+def _approval_for(kernel: Kernel, view: Snapshot, state: FeatureState, token: str | None) -> Approval | None:
     if not token:
         if kernel.config().policy.merge_policy.require_user_approval:
             raise UserApprovalRequired(f"No person has approved `{state.feature_id}`.", feature_id=state.feature_id)
@@ -179,7 +181,7 @@ def _approval(kernel: Kernel, view: Snapshot, state: FeatureState, token: str | 
     return approval
 
 
-def unapproved(kernel: Kernel, view: Snapshot) -> Iterator[FeatureState]:
+def unapproved_features(kernel: Kernel, view: Snapshot) -> Iterator[FeatureState]:
     """Yield the features that are ready, and that no approval lets on as they are now."""
     config = kernel.config()
     if not config.policy.merge_policy.require_user_approval:
@@ -217,27 +219,27 @@ def _refuse_void(approval: Approval, state: FeatureState, config: Config, *, bas
         )
 
 
-def prepare(call: Call, ready: Ready, strategy: MergeStrategy, message: str) -> Prepared:
+def prepare_merge(call: Call, ready: MergeReadiness, strategy: MergeStrategy, message: str) -> PreparedMerge:
     """Write the commits of a merge; nothing points to them yet.
 
     Raises: MergeConflict, ProtectedPath, SecretDetected.
     """
     git, state = call.kernel.git, ready.state
     refuse_secret_message(message, call.kernel.redact)
-    when = _moment(call.kernel, ready.approval)
+    when = _commit_time(call.kernel, ready.approval)
     text = commit_message(message, state, ready.approval)
-    feature_commit = _on_branch(git.objects, state) or git.objects.commit(
+    feature_commit = _commit_on_branch(git.objects, state) or git.objects.commit(
         state.tree, [state.base_commit], text, when=when
     )
     merged = git.merges.merge(ready.base, feature_commit)
     if isinstance(merged, ConflictedPaths):
-        raise conflict_of(git.objects, merged, state, base=ready.base, feature_commit=feature_commit)
+        raise merge_conflict(git.objects, merged, state, base=ready.base, feature_commit=feature_commit)
     refuse_submodules(git.objects, ready.base, merged.tree)
     # A feature is one tree and so one commit: squashing it and rebasing it are the same.
     parents, merge_text = [ready.base], text
     if strategy is MergeStrategy.MERGE_COMMIT:
         parents, merge_text = [ready.base, feature_commit], f"Merge feature {state.feature_id}\n\n{text}"
-    return Prepared(
+    return PreparedMerge(
         feature_commit=feature_commit,
         merge_commit=git.objects.commit(merged.tree, parents, merge_text, when=when),
         base_branch=call.kernel.config().policy.worktree.base_branch,
@@ -247,13 +249,13 @@ def prepare(call: Call, ready: Ready, strategy: MergeStrategy, message: str) -> 
     )
 
 
-def _on_branch(objects: GitObjects, state: FeatureState) -> CommitId | None:
+def _commit_on_branch(objects: GitObjects, state: FeatureState) -> CommitId | None:
     """Return the commit that AOP made on the feature's branch, if it still is what the feature is."""
     made = state.branch_commit
     return made if made is not None and objects.tree_of(made) == state.tree else None
 
 
-def conflict_of(
+def merge_conflict(
     objects: GitObjects, merged: ConflictedPaths, state: FeatureState, *, base: CommitId, feature_commit: CommitId
 ) -> MergeConflict:
     """Return the refusal of a merge that somebody must resolve, with what conflicts as data."""
@@ -279,7 +281,7 @@ def refuse_submodules(objects: GitObjects, base: CommitId, merged: TreeId) -> No
         raise ProtectedPath(f"The merge would change the submodule `{links[0]}`.", path=links[0], paths=links)
 
 
-def _moment(kernel: Kernel, approval: Approval | None) -> datetime:
+def _commit_time(kernel: Kernel, approval: Approval | None) -> datetime:
     """The commits carry the time of the approval, so that a merge that is tried again makes the same commits."""
     return kernel.clock.now() if approval is None else datetime.fromisoformat(approval.approved_at)
 
@@ -309,32 +311,32 @@ def commit_message(message: str, state: FeatureState, approval: Approval | None)
     return f"{body}\n\n" + "\n".join(trailers) + "\n"
 
 
-def merge_gates(call: Call, ready: Ready, prepared: Prepared) -> GateRun:
+def run_merge_gates(call: Call, ready: MergeReadiness, prepared: PreparedMerge) -> GateRun:
     """Prove the merged tree itself, in a checkout of its own.
 
     Raises: UnknownGateProfileOrMode, NoGateSteps.
     """
-    plan = _merge_plan(call, ready, prepared)
-    baseline = base_tests(call, plan)
+    plan = _merge_gate_plan(call, ready, prepared)
+    baseline = tests_on_base(call, plan)
     with call.kernel.git.worktrees.scratch(prepared.merge_commit) as checkout:
         return run_gates(call, plan, checkout, baseline=baseline)
 
 
-def _merge_plan(call: Call, ready: Ready, prepared: Prepared) -> GatePlan:
+def _merge_gate_plan(call: Call, ready: MergeReadiness, prepared: PreparedMerge) -> GatePlan:
     config = call.kernel.config()
     mode = config.policy.required_merge_mode
     merged: TreeId = call.kernel.git.objects.tree_of(prepared.merge_commit)
     plan = None
     with suppress(*((UnknownGateProfileOrMode,) if config.policy.merge_mode_optional else ())):
-        plan = planned_gates(ready.state, ready.plan, mode, config)
+        plan = plan_gates(ready.state, ready.plan, mode, config)
     if plan is None:
         # The policy lets a profile do without the mode; the merged tree is proven all the same, by the full gates.
-        plan = planned_gates(ready.state, ready.plan, Mode.FULL, config)
+        plan = plan_gates(ready.state, ready.plan, Mode.FULL, config)
     subject = Subject(tree=merged, base_commit=prepared.base, definition=plan.subject.definition)
     return msgspec.structs.replace(plan, mode=mode, subject=subject)
 
 
-def move_branches(kernel: Kernel, state: FeatureState, prepared: Prepared) -> None:
+def move_branches(kernel: Kernel, state: FeatureState, prepared: PreparedMerge) -> None:
     """Put the merge in place: the feature's branch and the base branch, or neither.
 
     Raises: FeatureBranchMoved, BaseMoved.

@@ -21,7 +21,7 @@ from aop.kernel.ports.git import FileMode, GitObjects
 T = TypeVar("T")
 
 
-class Touched(Struct, frozen=True, kw_only=True):
+class TouchedPaths(Struct, frozen=True, kw_only=True):
     """The places of a change."""
 
     paths: frozenset[str]
@@ -32,7 +32,7 @@ class Touched(Struct, frozen=True, kw_only=True):
     removed: frozenset[str]
     """Folders that are there before and not after."""
 
-    def meets(self, other: Touched) -> bool:
+    def meets(self, other: TouchedPaths) -> bool:
         """Tell whether the two can conflict: a path of both, a file where the other has a folder, a moved folder."""
         return not (
             self.paths.isdisjoint(other.paths)
@@ -42,9 +42,9 @@ class Touched(Struct, frozen=True, kw_only=True):
             and self.filled.isdisjoint(other.removed)
         )
 
-    def with_all_of(self, other: Touched) -> Touched:
+    def with_all_of(self, other: TouchedPaths) -> TouchedPaths:
         """Return what both touch."""
-        return Touched(
+        return TouchedPaths(
             paths=self.paths | other.paths,
             folders=self.folders | other.folders,
             filled=self.filled | other.filled,
@@ -52,11 +52,11 @@ class Touched(Struct, frozen=True, kw_only=True):
         )
 
 
-def touched_between(objects: GitObjects, old: TreeId, new: TreeId) -> Touched:
+def touched_paths_between(objects: GitObjects, old: TreeId, new: TreeId) -> TouchedPaths:
     """Return what the step from one tree to another touches."""
     changes = objects.changes(old, new)
     paths = frozenset(change.path for change in changes)
-    return Touched(
+    return TouchedPaths(
         paths=paths,
         folders=folders_above(paths),
         filled=folders_above(change.path for change in changes if change.old is None),
@@ -79,7 +79,7 @@ def folders_above(paths: Iterable[str]) -> frozenset[str]:
     return frozenset(found)
 
 
-def meeting_pairs(changes: Mapping[T, Touched]) -> tuple[tuple[T, T], ...]:
+def meeting_pairs(changes: Mapping[T, TouchedPaths]) -> tuple[tuple[T, T], ...]:
     """Return the pairs that meet, in the order given; by place, so that those which keep apart cost nothing."""
     order = {name: number for number, name in enumerate(changes)}
     found = {
@@ -94,7 +94,7 @@ def meeting_pairs(changes: Mapping[T, Touched]) -> tuple[tuple[T, T], ...]:
     return tuple(sorted(found, key=lambda pair: (order[pair[0]], order[pair[1]])))
 
 
-def _by_place(changes: Mapping[T, Touched], field: str) -> Mapping[str, list[T]]:
+def _by_place(changes: Mapping[T, TouchedPaths], field: str) -> Mapping[str, list[T]]:
     at: dict[str, list[T]] = defaultdict(list)
     for name, touched in changes.items():
         for place in getattr(touched, field):

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from aop.core.ids import CommitId, FeatureId, TreeId
 from aop.kernel.merges.conflicts import KINDS
-from aop.kernel.merges.touched_paths import Touched, meeting_pairs, touched_between
+from aop.kernel.merges.touched_paths import TouchedPaths, meeting_pairs, touched_paths_between
 from aop.kernel.ports.git import Git, GitMerges, GitObjects, Proposal, TrialMerge
 from aop.kernel.record.documents.base import Document, NonEmpty
 
@@ -53,7 +53,7 @@ class TriedMerge(Document, frozen=True, kw_only=True):
     left_out_paths: int
 
 
-class Tip(Struct, frozen=True, kw_only=True):
+class FeatureTip(Struct, frozen=True, kw_only=True):
     """A feature as it is now."""
 
     feature_id: FeatureId
@@ -69,9 +69,9 @@ class Tip(Struct, frozen=True, kw_only=True):
 class TrialQuestion(Struct, frozen=True, kw_only=True):
     """Do these two conflict?"""
 
-    ours: Tip | None
+    ours: FeatureTip | None
     """None is the base branch."""
-    theirs: Tip
+    theirs: FeatureTip
     onto: CommitId
     """Where both are merged."""
 
@@ -87,13 +87,13 @@ class TrialQuestion(Struct, frozen=True, kw_only=True):
         return " ".join((self.onto, *sides))
 
     @property
-    def late(self) -> tuple[Tip, ...]:
+    def late(self) -> tuple[FeatureTip, ...]:
         """Return the features that are brought up to date first."""
         both = () if self.ours is None else (self.ours, self.theirs)
         return tuple(tip for tip in both if tip.base != self.onto)
 
 
-class Look(Struct, frozen=True, kw_only=True):
+class TrialResults(Struct, frozen=True, kw_only=True):
     """What one look found."""
 
     conflicts: tuple[tuple[TrialQuestion, TriedMerge], ...]
@@ -105,42 +105,44 @@ class Look(Struct, frozen=True, kw_only=True):
     """The keys of the answers about features that have ended."""
 
 
-def look(
-    git: Git, tips: Sequence[Tip], head: CommitId, known: Mapping[str, TriedMerge], *, most: int = MOST_TRIALS
-) -> Look:
+def try_merges(
+    git: Git, tips: Sequence[FeatureTip], head: CommitId, known: Mapping[str, TriedMerge], *, most: int = MOST_TRIALS
+) -> TrialResults:
     """Answer every question about these features and the base; what is known and still true is not asked again."""
-    changed = {tip: touched_between(git.objects, git.objects.tree_of(tip.base), tip.tree) for tip in tips}
+    changed = {tip: touched_paths_between(git.objects, git.objects.tree_of(tip.base), tip.tree) for tip in tips}
     changed = {tip: touched for tip, touched in changed.items() if touched.paths}
     overtaken = _overtaken(git.objects, changed, head)
     about_base = [TrialQuestion(ours=None, theirs=tip, onto=head) for tip in overtaken]
     # All of them: how two features are compared hangs on the answers.
-    with_base = _answered(git.merges, about_base, known, most=len(about_base))
+    with_base = _answer_all(git.merges, about_base, known, most=len(about_base))
     stuck = {question.theirs for question, _ in with_base.conflicts}
     pairs = [*_between_clean(changed, overtaken, stuck, head), *_between_stuck(changed, stuck)]
-    between = _answered(git.merges, pairs, known, most=most)
-    return Look(
+    between = _answer_all(git.merges, pairs, known, most=most)
+    return TrialResults(
         conflicts=(*with_base.conflicts, *between.conflicts),
         fresh={**with_base.fresh, **between.fresh},
         untried=between.untried,
-        over=_over(known, {BASE, *(tip.feature_id for tip in tips)}),
+        over=_ended_keys(known, {BASE, *(tip.feature_id for tip in tips)}),
     )
 
 
-def _over(known: Mapping[str, TriedMerge], living: AbstractSet[str]) -> tuple[str, ...]:
+def _ended_keys(known: Mapping[str, TriedMerge], living: AbstractSet[str]) -> tuple[str, ...]:
     return tuple(key for key in known if not living >= set(key.split(":")))
 
 
-def _overtaken(objects: GitObjects, changed: Mapping[Tip, Touched], head: CommitId) -> dict[Tip, Touched]:
+def _overtaken(
+    objects: GitObjects, changed: Mapping[FeatureTip, TouchedPaths], head: CommitId
+) -> dict[FeatureTip, TouchedPaths]:
     """Return the features that meet what became of the base since they were cut, with that."""
 
     @cache
-    def since(base: CommitId) -> tuple[Touched, bool]:
+    def since(base: CommitId) -> tuple[TouchedPaths, bool]:
         old, new = objects.tree_of(base), objects.tree_of(head)
-        there = touched_between(objects, old, new)
+        there = touched_paths_between(objects, old, new)
         if objects.is_ancestor(base, head):
             return there, True
         # The base branch was moved aside: a merge brings back what it left behind.
-        return there.with_all_of(touched_between(objects, new, old)), False
+        return there.with_all_of(touched_paths_between(objects, new, old)), False
 
     found = {}
     for tip, touched in changed.items():
@@ -152,7 +154,10 @@ def _overtaken(objects: GitObjects, changed: Mapping[Tip, Touched], head: Commit
 
 
 def _between_clean(
-    changed: Mapping[Tip, Touched], overtaken: Mapping[Tip, Touched], stuck: set[Tip], head: CommitId
+    changed: Mapping[FeatureTip, TouchedPaths],
+    overtaken: Mapping[FeatureTip, TouchedPaths],
+    stuck: set[FeatureTip],
+    head: CommitId,
 ) -> Iterator[TrialQuestion]:
     # A clean merge touches nothing but what one of its sides touches.
     updated = {
@@ -163,7 +168,7 @@ def _between_clean(
     return (TrialQuestion(ours=ours, theirs=theirs, onto=head) for ours, theirs in meeting_pairs(updated))
 
 
-def _between_stuck(changed: Mapping[Tip, Touched], stuck: set[Tip]) -> Iterator[TrialQuestion]:
+def _between_stuck(changed: Mapping[FeatureTip, TouchedPaths], stuck: set[FeatureTip]) -> Iterator[TrialQuestion]:
     for base in sorted({tip.base for tip in stuck}):
         as_they_are = {tip: touched for tip, touched in changed.items() if tip.base == base}
         for ours, theirs in meeting_pairs(as_they_are):
@@ -171,17 +176,17 @@ def _between_stuck(changed: Mapping[Tip, Touched], stuck: set[Tip]) -> Iterator[
                 yield TrialQuestion(ours=ours, theirs=theirs, onto=base)
 
 
-def _answered(
+def _answer_all(
     merges: GitMerges, questions: Sequence[TrialQuestion], known: Mapping[str, TriedMerge], *, most: int
-) -> Look:
+) -> TrialResults:
     answers = {question: known.get(question.key) for question in questions}
     stale = [question for question, answer in answers.items() if answer is None or answer.about != question.about]
     fresh = {}
-    for question, merged in _tried(merges, stale[:most]):
+    for question, merged in _run_trials(merges, stale[:most]):
         last = known.get(question.key)
         fresh[question.key] = _answer(question, merged, version=last.version + 1 if last else 1)
     now = ((question, fresh.get(question.key, answers[question])) for question in questions)
-    return Look(
+    return TrialResults(
         conflicts=tuple(
             (question, answer)
             for question, answer in now
@@ -192,7 +197,7 @@ def _answered(
     )
 
 
-def _tried(merges: GitMerges, questions: Sequence[TrialQuestion]) -> Iterator[tuple[TrialQuestion, TrialMerge]]:
+def _run_trials(merges: GitMerges, questions: Sequence[TrialQuestion]) -> Iterator[tuple[TrialQuestion, TrialMerge]]:
     if not questions:
         return
     with merges.trials() as trials:
@@ -208,7 +213,7 @@ def _tried(merges: GitMerges, questions: Sequence[TrialQuestion]) -> Iterator[tu
         yield from zip(questions, trials.merge(sides), strict=True)
 
 
-def _side(question: TrialQuestion, tip: Tip | None, updated: Mapping[Tip, Proposal]) -> Proposal:
+def _side(question: TrialQuestion, tip: FeatureTip | None, updated: Mapping[FeatureTip, Proposal]) -> Proposal:
     if tip is None:
         return Proposal(commit=question.onto)
     return updated[tip] if tip in question.late else tip.proposal

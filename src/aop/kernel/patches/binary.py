@@ -52,19 +52,19 @@ def _scan_block(lines: PatchLines) -> tuple[bytes, ...]:
     kind, _, size = (block or [b""])[0].partition(b" ")
     if kind not in (b"literal", b"delta") or not size.isdigit() or len(size) > 9:
         raise invalid_patch("`literal SIZE` or `delta SIZE` is missing here", reason="binary", line=at)
-    content = _unpacked(block[1:], int(size), at=at, limit=lines.rules.max_bytes)
+    content = _unpack(block[1:], int(size), at=at, limit=lines.rules.max_bytes)
     if kind == b"delta" and _delta_result_size(content) > lines.rules.max_bytes:
         raise _too_large(at, lines.rules.max_bytes)
     return tuple(block)
 
 
-def _unpacked(packed: list[bytes], size: int, *, at: int, limit: int) -> bytes:
+def _unpack(packed: list[bytes], size: int, *, at: int, limit: int) -> bytes:
     if size > limit:
         raise _too_large(at, limit)
     unpack = zlib.decompressobj()
     try:
         # One byte more than declared shows a stream that holds more than it says.
-        content = unpack.decompress(b"".join(map(_decoded, packed)), size + 1)
+        content = unpack.decompress(b"".join(map(_decode, packed)), size + 1)
     except (ValueError, zlib.error) as error:
         raise invalid_patch("the binary change is damaged", reason="binary", line=at) from error
     if len(content) != size or not unpack.eof:
@@ -72,7 +72,7 @@ def _unpacked(packed: list[bytes], size: int, *, at: int, limit: int) -> bytes:
     return content
 
 
-def _decoded(line: bytes) -> bytes:
+def _decode(line: bytes) -> bytes:
     length = _LENGTHS.index(line[:1]) + 1
     content = b85decode(line[1:])
     if len(line) - 1 != (length + 3) // 4 * 5:

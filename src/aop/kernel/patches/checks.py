@@ -92,7 +92,7 @@ def _refuse_secrets_in(content: bytes, path: str, redact: Redactor) -> None:
         )
 
 
-def placed(file: FilePatch, old: bytes, placement: Placement) -> FilePatch:
+def place_hunks(file: FilePatch, old: bytes, placement: Placement) -> FilePatch:
     """Return the file's patch with every hunk at the line where it fits.
 
     Raises: PatchDoesNotApply.
@@ -101,7 +101,7 @@ def placed(file: FilePatch, old: bytes, placement: Placement) -> FilePatch:
     return msgspec.structs.replace(file, hunks=place(file.hunks, old, mode=placement, path=path))
 
 
-def must_agree(patch: Patch, changes: Sequence[TreeChange]) -> None:
+def refuse_disagreement(patch: Patch, changes: Sequence[TreeChange]) -> None:
     """Refuse when the text named other paths than the trees show, or changed nothing at all, or took a file for a link.
 
     Raises: InvalidPatch.
@@ -244,10 +244,10 @@ def _planned_for(change: TreeChange, bounds: Bounds) -> tuple[PlannedPath, ...]:
 def porcelain(changes: Iterable[TreeChange]) -> str:
     """Write changes against HEAD as `git status --porcelain` writes staged ones."""
     letters = {"create": "A", "modify": "M", "delete": "D"}
-    return "".join(f"{letters[change.kind]}  {_quoted(change.path)}\n" for change in changes)
+    return "".join(f"{letters[change.kind]}  {_quote(change.path)}\n" for change in changes)
 
 
-def _quoted(path: str) -> str:
+def _quote(path: str) -> str:
     """Write a name as git does; the kernel admits none with a backslash or an invisible character."""
     return '"{}"'.format(path.replace('"', '\\"')) if " " in path or '"' in path else path
 

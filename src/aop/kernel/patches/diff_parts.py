@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from aop.core.errors import Fault
-from aop.kernel.patches.file_names import spelled_name
+from aop.kernel.patches.file_names import git_spelling
 
 _START = b"diff --git "
 
@@ -37,7 +37,7 @@ def parts_by_path(diff: bytes, paths: Iterable[str]) -> dict[str, DiffPart]:
 
 
 def _header(path: str) -> bytes:
-    return spelled_name(f"a/{path}") + b" " + spelled_name(f"b/{path}")
+    return git_spelling(f"a/{path}") + b" " + git_spelling(f"b/{path}")
 
 
 def _part(text: bytes) -> DiffPart:

@@ -12,7 +12,7 @@ from aop.core.paths.names import RepoPath
 from aop.kernel.patches.binary import BinaryChange, scan_binary
 from aop.kernel.patches.file_names import plain_name, prefixed_name, split_pair, take_sides
 from aop.kernel.patches.hunks import Hunk, scan_hunks
-from aop.kernel.patches.lines import PatchLines, PatchRules, invalid_patch, shown
+from aop.kernel.patches.lines import PatchLines, PatchRules, invalid_patch, printable
 from aop.kernel.ports.git import FileMode
 
 GIT_HEADER = b"diff --git "
@@ -77,7 +77,7 @@ def scan_file(lines: PatchLines) -> FilePatch:
         patch = _scan_traditional_file(lines)
     else:
         raise _not_a_file(lines)
-    return _checked(patch, at)
+    return _check_content(patch, at)
 
 
 def _not_a_file(lines: PatchLines) -> InvalidPatch:
@@ -85,7 +85,7 @@ def _not_a_file(lines: PatchLines) -> InvalidPatch:
     for starts, reason, why in _NOT_A_FILE:
         if line.startswith(starts):
             return invalid_patch(why, reason=reason, line=lines.number)
-    why = f"{shown(line)} is not part of a diff; send nothing but the diff, and no text before, in between or after"
+    why = f"{printable(line)} is not part of a diff; send nothing but the diff, and no text before, in between or after"
     return invalid_patch(why, reason="not_a_diff", line=lines.number)
 
 
@@ -109,7 +109,7 @@ def _scan_git_file(lines: PatchLines) -> FilePatch:
     moved = header.move()
     old, new = moved or _unmoved_names(pair, at, lines.rules)
     if moved and pair != f"a/{old} b/{new}".encode() and _named_pair(pair, at, lines.rules) != (old, new):
-        raise _names_differ(f"{shown(pair)} does not name `{old}` and `{new}` as the lines below it do", at)
+        raise _names_differ(f"{printable(pair)} does not name `{old}` and `{new}` as the lines below it do", at)
     created, deleted = header.creates(), header.deletes()
     hunks: tuple[Hunk, ...] = ()
     binary: BinaryChange | None = None
@@ -152,7 +152,9 @@ def _agreeing_sides(
 def _unmoved_names(pair: bytes, at: int, rules: PatchRules) -> tuple[RepoPath, RepoPath]:
     names = _named_pair(pair, at, rules)
     if names is None or names[0] != names[1]:
-        raise _names_differ(f"{shown(pair)} must be `a/NAME b/NAME` with one name, unless it is a rename or a copy", at)
+        raise _names_differ(
+            f"{printable(pair)} must be `a/NAME b/NAME` with one name, unless it is a rename or a copy", at
+        )
     return names
 
 
@@ -167,7 +169,7 @@ def _names_differ(why: str, at: int) -> InvalidPatch:
     return invalid_patch(f"the names do not agree: {why}", reason="names_differ", line=at)
 
 
-class _Said(NamedTuple):
+class _HeaderLine(NamedTuple):
     at: int
     value: bytes
 
@@ -178,12 +180,12 @@ class _ExtendedHeader:
     def __init__(self, lines: PatchLines) -> None:
         self._at = lines.number - 1
         self._rules = lines.rules
-        self._said: dict[str, _Said] = {}
+        self._said: dict[str, _HeaderLine] = {}
         while key := next((key for key in _EXTENDED if lines.next_begins(key.encode())), None):
             if key in self._said:
                 raise invalid_patch(f"`{key.strip()}` stands there twice", reason="header", line=lines.number)
             at = lines.number
-            self._said[key] = _Said(at, lines.take_header()[len(key) :])
+            self._said[key] = _HeaderLine(at, lines.take_header()[len(key) :])
 
     def has(self, key: str) -> bool:
         return key in self._said
@@ -248,17 +250,17 @@ class _ExtendedHeader:
         for mode in allowed:
             if text == mode.encode():
                 return mode
-        raise invalid_patch(f"the mode {shown(text)} is not allowed", reason="mode", line=at)
+        raise invalid_patch(f"the mode {printable(text)} is not allowed", reason="mode", line=at)
 
     def _contradiction(self, why: str) -> InvalidPatch:
         return invalid_patch(why, reason="contradiction", line=self._at)
 
 
-def _checked(patch: FilePatch, at: int) -> FilePatch:
+def _check_content(patch: FilePatch, at: int) -> FilePatch:
     if patch.old_path is None:
-        return _with_one_sign(patch, b"+", at, "a new file has nothing but `+` lines, in one hunk")
+        return _check_whole_file(patch, b"+", at, "a new file has nothing but `+` lines, in one hunk")
     if patch.new_path is None:
-        return _with_one_sign(patch, b"-", at, "a deleted file has nothing but `-` lines, in one hunk")
+        return _check_whole_file(patch, b"-", at, "a deleted file has nothing but `-` lines, in one hunk")
     changes = patch.hunks or patch.binary or patch.old_path != patch.new_path or patch.old_mode != patch.new_mode
     if not changes:
         why = f"the header of `{patch.new_path}` changes nothing: no hunk, no new mode, no rename"
@@ -266,7 +268,7 @@ def _checked(patch: FilePatch, at: int) -> FilePatch:
     return patch
 
 
-def _with_one_sign(patch: FilePatch, sign: bytes, at: int, rule: str) -> FilePatch:
+def _check_whole_file(patch: FilePatch, sign: bytes, at: int, rule: str) -> FilePatch:
     if not patch.hunks:
         return patch
     hunk = patch.hunks[0]

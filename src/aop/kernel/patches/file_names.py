@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aop.core.errors import PathOutOfBounds
 from aop.core.paths.names import RepoPath, exact_path
-from aop.kernel.patches.lines import PatchLines, PatchRules, invalid_patch, shown
+from aop.kernel.patches.lines import PatchLines, PatchRules, invalid_patch, printable
 
 _DEV_NULL = b"/dev/null"
 _EPOCHS = (b"1970-01-01", b"1969-12-31")
@@ -39,9 +39,9 @@ def prefixed_name(spelled: bytes, prefix: bytes, *, at: int, rules: PatchRules) 
 
     Raises: InvalidPatch, PathOutOfBounds.
     """
-    name = _unquoted(spelled, at=at, rules=rules)
+    name = _unquote(spelled, at=at, rules=rules)
     if not name.startswith(prefix):
-        why = f"{shown(spelled)} must begin with `{prefix.decode()}`"
+        why = f"{printable(spelled)} must begin with `{prefix.decode()}`"
         raise invalid_patch(why, reason="no_prefix", line=at)
     return _path(name[len(prefix) :], at=at)
 
@@ -51,7 +51,7 @@ def plain_name(spelled: bytes, *, at: int, rules: PatchRules) -> RepoPath:
 
     Raises: InvalidPatch, PathOutOfBounds.
     """
-    return _path(_unquoted(spelled, at=at, rules=rules), at=at)
+    return _path(_unquote(spelled, at=at, rules=rules), at=at)
 
 
 def split_pair(pair: bytes) -> tuple[bytes, bytes] | None:
@@ -66,7 +66,7 @@ def split_pair(pair: bytes) -> tuple[bytes, bytes] | None:
     return (pair[:half], pair[half + 1 :]) if pair[half : half + 1] == b" " else None
 
 
-def spelled_name(name: str) -> bytes:
+def git_spelling(name: str) -> bytes:
     """Return the name as git reads it back, in quotes only where it must be."""
     raw = name.encode()
     return b'"' + raw.replace(b'"', b'\\"') + b'"' if b'"' in raw else raw
@@ -76,20 +76,20 @@ def _path(name: bytes, *, at: int) -> RepoPath:
     try:
         return exact_path(name.decode())
     except UnicodeDecodeError as error:
-        raise invalid_patch(f"the name {shown(name)} is not UTF-8", reason="encoding", line=at) from error
+        raise invalid_patch(f"the name {printable(name)} is not UTF-8", reason="encoding", line=at) from error
     except PathOutOfBounds as error:
         raise PathOutOfBounds(f"Line {at} of the patch: {error.message}", hint=None, line=at, **error.facts) from error
 
 
-def _unquoted(spelled: bytes, *, at: int, rules: PatchRules) -> bytes:
+def _unquote(spelled: bytes, *, at: int, rules: PatchRules) -> bytes:
     if not spelled.startswith(b'"'):
         return spelled
     if not rules.allow_quoted_names:
-        why = f"quoted names such as {shown(spelled)} are switched off by policy"
+        why = f"quoted names such as {printable(spelled)} are switched off by policy"
         raise invalid_patch(why, reason="quoted_name", line=at)
-    name = _unescaped(spelled[1:-1]) if _closing_quote(spelled) == len(spelled) - 1 else None
+    name = _unescape(spelled[1:-1]) if _closing_quote(spelled) == len(spelled) - 1 else None
     if name is None:
-        raise invalid_patch(f"{shown(spelled)} is not a quoted name", reason="quoted_name", line=at)
+        raise invalid_patch(f"{printable(spelled)} is not a quoted name", reason="quoted_name", line=at)
     return name
 
 
@@ -100,7 +100,7 @@ def _closing_quote(spelled: bytes) -> int:
     return at
 
 
-def _unescaped(quoted: bytes) -> bytes | None:
+def _unescape(quoted: bytes) -> bytes | None:
     first, *others = quoted.replace(b"\\\\", b"\\134").split(b"\\")
     name = bytearray(first)
     for other in others:

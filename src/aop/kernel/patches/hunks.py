@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from msgspec import Struct
 
-from aop.kernel.patches.lines import PatchLines, invalid_patch, shown
+from aop.kernel.patches.lines import PatchLines, invalid_patch, printable
 
 NO_NEWLINE = b"\\ No newline at end of file"
 
@@ -67,9 +67,8 @@ def _scan_hunk(lines: PatchLines, path: str) -> Hunk:
     words = header.split(b" ", 4)
     ranges = [_range(word, sign) for word, sign in zip(words[1:3], (b"-", b"+"), strict=False)]
     if len(ranges) < 2 or None in ranges or words[0] != b"@@" or words[3:4] != [b"@@"]:
-        why = (
-            f"{shown(header)} is not a hunk header such as `@@ -10,3 +10,4 @@`, with at most {_MAX_DIGITS} digits each"
-        )
+        form = f"such as `@@ -10,3 +10,4 @@`, with at most {_MAX_DIGITS} digits each"
+        why = f"{printable(header)} is not a hunk header {form}"
         raise invalid_patch(why, reason="garbled_hunk_header", line=at, path=path)
     (old_start, old_count), (new_start, new_count) = (pair for pair in ranges if pair is not None)
     body = _HunkBody(lines, path, declared=(old_count, new_count))
@@ -130,7 +129,7 @@ class _HunkBody:
             return b" "
         if line.startswith((b" ", b"+", b"-")) or line == NO_NEWLINE:
             return line
-        why = f"{shown(line)} stands inside a hunk and must begin with a space, `+` or `-`"
+        why = f"{printable(line)} stands inside a hunk and must begin with a space, `+` or `-`"
         raise invalid_patch(why, reason="bad_hunk_line", line=self._lines.number, path=self._path)
 
     def _refuse_counts(self, taken: int) -> NoReturn:

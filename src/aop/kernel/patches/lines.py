@@ -26,7 +26,7 @@ def invalid_patch(why: str, *, reason: str, line: int, **facts: Json) -> Invalid
     return InvalidPatch(f"Line {line} of the patch: {why}.", hint=None, reason=reason, line=line, **facts)
 
 
-def shown(raw: bytes) -> str:
+def printable(raw: bytes) -> str:
     """Return bytes of a stranger as short printable text in backticks."""
     text = raw[:80].decode("utf-8", "backslashreplace")
     return f"`{text!a}`" if len(raw) <= 80 else f"`{text!a}...`"

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from aop.core.paths.names import folded
 from aop.kernel.patches.file_headers import FilePatch, scan_file
-from aop.kernel.patches.file_names import spelled_name
+from aop.kernel.patches.file_names import git_spelling
 from aop.kernel.patches.lines import PatchLines, PatchRules, invalid_patch
 from aop.kernel.ports.git import FileMode
 
@@ -39,7 +39,7 @@ def parse_patch(text: bytes, rules: PatchRules) -> Patch:
 
 def render(patch: Patch) -> bytes:
     """Return the patch as git writes it, for `git apply --cached --unidiff-zero`."""
-    return b"".join(line + b"\n" for file in patch.files for line in _rendered(file))
+    return b"".join(line + b"\n" for file in patch.files for line in _render_file(file))
 
 
 class _Names:
@@ -75,26 +75,26 @@ class _Names:
         raise invalid_patch(why, reason="names_collide", line=at, path=name)
 
 
-def _rendered(file: FilePatch) -> Iterator[bytes]:
+def _render_file(file: FilePatch) -> Iterator[bytes]:
     old, new = str(file.old_path or file.new_path), str(file.new_path or file.old_path)
-    yield b"diff --git " + spelled_name(f"a/{old}") + b" " + spelled_name(f"b/{new}")
-    yield from _rendered_modes(file)
+    yield b"diff --git " + git_spelling(f"a/{old}") + b" " + git_spelling(f"b/{new}")
+    yield from _render_modes(file)
     if file.is_rename or file.is_copy:
         verb = b"rename" if file.is_rename else b"copy"
-        yield verb + b" from " + spelled_name(old)
-        yield verb + b" to " + spelled_name(new)
+        yield verb + b" from " + git_spelling(old)
+        yield verb + b" to " + git_spelling(new)
     if file.binary is not None:
         yield f"index {file.binary.old_oid}..{file.binary.new_oid}".encode()
         yield from (b"GIT binary patch", *file.binary.lines, b"")
     if file.hunks:
-        yield b"--- " + (_side(f"a/{old}") if file.old_path else b"/dev/null")
-        yield b"+++ " + (_side(f"b/{new}") if file.new_path else b"/dev/null")
+        yield b"--- " + (_render_name(f"a/{old}") if file.old_path else b"/dev/null")
+        yield b"+++ " + (_render_name(f"b/{new}") if file.new_path else b"/dev/null")
     for hunk in file.hunks:
         yield f"{hunk.header} {hunk.section}".rstrip().encode()
         yield from hunk.lines
 
 
-def _rendered_modes(file: FilePatch) -> Iterator[bytes]:
+def _render_modes(file: FilePatch) -> Iterator[bytes]:
     if file.old_path is None:
         yield f"new file mode {file.new_mode or FileMode.FILE}".encode()
     elif file.new_path is None:
@@ -104,6 +104,6 @@ def _rendered_modes(file: FilePatch) -> Iterator[bytes]:
         yield f"new mode {file.new_mode}".encode()
 
 
-def _side(name: str) -> bytes:
+def _render_name(name: str) -> bytes:
     # Like git: without the TAB, some programs would take a space for the end of the name.
-    return spelled_name(name) + (b"\t" if " " in name else b"")
+    return git_spelling(name) + (b"\t" if " " in name else b"")

@@ -41,13 +41,13 @@ def place(hunks: Sequence[Hunk], content: bytes, *, mode: Placement, path: str =
             if mode is Placement.EXACT or len(places) != 1:
                 raise _does_not_apply(block, file, places)
             begin = places[0]
-        placed.append(_placed(hunk, begin, begin + offset))
+        placed.append(_with_start_lines(hunk, begin, begin + offset))
         floor = begin + hunk.old_count
         offset += hunk.new_count - hunk.old_count
     return tuple(placed)
 
 
-def _placed(hunk: Hunk, old_begin: int, new_begin: int) -> Hunk:
+def _with_start_lines(hunk: Hunk, old_begin: int, new_begin: int) -> Hunk:
     # An empty range is written with the number of the line before it.
     return replace(hunk, old_start=old_begin + (hunk.old_count > 0), new_start=new_begin + (hunk.new_count > 0))
 
@@ -131,9 +131,9 @@ def _does_not_apply(block: _Block, file: _File, places: list[int]) -> PatchDoesN
     return PatchDoesNotApply(
         f"{block.name} fits no place of the file. Nearest is line {begin + 1}: {_comparison(block, found)}.",
         hint=None,
-        looked_for=[_shown(line) for line in block.lines[:MAX_SHOWN_LINES]],
+        looked_for=[_printable(line) for line in block.lines[:MAX_SHOWN_LINES]],
         nearest=[
-            {"line": begin + nth, "text": _shown(line)} for nth, line in enumerate(found[:MAX_SHOWN_LINES], start=1)
+            {"line": begin + nth, "text": _printable(line)} for nth, line in enumerate(found[:MAX_SHOWN_LINES], start=1)
         ],
         **block.facts,
     )
@@ -169,5 +169,5 @@ _ASIDE: tuple[tuple[str, Callable[[bytes], object]], ...] = (
 )
 
 
-def _shown(line: bytes) -> str:
+def _printable(line: bytes) -> str:
     return line.removesuffix(b"\n").decode("utf-8", "backslashreplace")[:MAX_SHOWN_CHARACTERS]

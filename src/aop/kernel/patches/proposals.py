@@ -10,20 +10,20 @@ from aop.core.ids import TreeId
 from aop.kernel.config.guarded_areas import territory_of
 from aop.kernel.config.in_force import Config
 from aop.kernel.gateway.calls import Kernel
-from aop.kernel.patches.apply import applied
 from aop.kernel.patches.checks import (
     judge_bytes,
     judge_link,
     judge_plan,
     judge_territory,
     judge_tree_change,
-    must_agree,
     refuse_case_twins,
+    refuse_disagreement,
     refuse_nested_repositories,
     refuse_secrets,
     rules_of,
 )
 from aop.kernel.patches.parser import Patch, parse_patch
+from aop.kernel.patches.patched_trees import patched_tree
 from aop.kernel.plans.checks import bounds_of
 from aop.kernel.ports.git import FileMode, TreeChange
 from aop.kernel.record.documents.features import FeatureState
@@ -62,7 +62,7 @@ def proposal_for(kernel: Kernel, target: PatchTarget, text: str, config: Config)
     # Before any file is read: a refusal that shows the nearest lines must not show those of a guarded file.
     named = sorted(path for file in patch.files for path in file.paths)
     judge_territory(named, territory_of(config.policy, target.opened))
-    tree = applied(git.objects, target.state.tree, patch, rules.placement)
+    tree = patched_tree(git.objects, target.state.tree, patch, rules.placement)
     return PatchedTree(
         patch=patch,
         tree=tree,
@@ -75,12 +75,12 @@ def judge_proposal(kernel: Kernel, target: PatchTarget, proposal: PatchedTree, c
     """Refuse a tree that policy or plan do not allow."""
     rules, territory = config.policy.patch_policy, territory_of(config.policy, target.opened)
     names_in = cache(lambda folder: kernel.git.objects.names(proposal.tree, folder))
-    must_agree(proposal.patch, proposal.changes)
+    refuse_disagreement(proposal.patch, proposal.changes)
     judge_tree_change(proposal.changes, rules)
     refuse_case_twins(proposal.changes, names_in)
     refuse_nested_repositories(proposal.changes, names_in, territory)
     judge_territory([change.path for change in proposal.changes], territory)
-    _judge_what_is_no_text(kernel, proposal, config)
+    _judge_links_and_bytes(kernel, proposal, config)
     if target.accepted is None:
         return
     touched = {change.path for change in proposal.changes}
@@ -90,7 +90,7 @@ def judge_proposal(kernel: Kernel, target: PatchTarget, proposal: PatchedTree, c
     judge_plan(planned, bounds, areas=rules.enforce_allowed_areas, files=rules.enforce_plan)
 
 
-def _judge_what_is_no_text(kernel: Kernel, proposal: PatchedTree, config: Config) -> None:
+def _judge_links_and_bytes(kernel: Kernel, proposal: PatchedTree, config: Config) -> None:
     """Look where links lead, and what bytes hold; both are there only if the policy allows them at all."""
     git = kernel.git
     packed = {file.new_path for file in proposal.patch.files if file.is_binary}

@@ -10,10 +10,10 @@ from msgspec import Struct
 from aop.core.errors import Json
 from aop.kernel.config.guarded_areas import territory_of
 from aop.kernel.config.in_force import Config
-from aop.kernel.features.lifecycle import moved, store
+from aop.kernel.features.lifecycle import store_feature, with_status
 from aop.kernel.features.opened_paths import opened_paths
-from aop.kernel.gates.runs import planned_subjects
-from aop.kernel.gates.steps import unproven
+from aop.kernel.gates.runs import subjects_by_mode
+from aop.kernel.gates.steps import reset_verdicts
 from aop.kernel.gateway.calls import Call
 from aop.kernel.plans.checks import check_plan
 from aop.kernel.plans.collisions import Collision, claims_of, collisions_with_others
@@ -26,7 +26,7 @@ from aop.kernel.record.documents.plans import AcceptedPlan, Plan
 from aop.kernel.record.port import Claim, Snapshot, Transaction
 
 
-class Weighed(Struct, frozen=True, kw_only=True):
+class PlanAssessment(Struct, frozen=True, kw_only=True):
     """A plan that is right by itself, what it would hold, and what stands against it."""
 
     plan: Plan
@@ -36,16 +36,16 @@ class Weighed(Struct, frozen=True, kw_only=True):
     accounting: Accounting | None = None
 
 
-def weigh(
+def assess_plan(
     view: Snapshot, state: FeatureState, plan: Plan, config: Config, accounting: Accounting | None = None
-) -> Weighed:
+) -> PlanAssessment:
     """Check a plan by itself, and find what it needs and whom it collides with.
 
     Raises: InvalidPlan, PathOutOfBounds, ProtectedPath, UnknownGateProfileOrMode, InvalidOverridePrecedence.
     """
     bounds = check_plan(plan, state, config, opened=opened_paths(view, state.feature_id))
     claims = claims_of(state.feature_id, plan, bounds, territory_of(config.policy))
-    return Weighed(
+    return PlanAssessment(
         plan=plan,
         claims=claims,
         locks=locks_for_plan(plan, bounds, config.policy),
@@ -54,44 +54,44 @@ def weigh(
     )
 
 
-def accept(
-    tx: Transaction, call: Call, state: FeatureState, weighed: Weighed, fences: Mapping[str, int]
+def accept_plan(
+    tx: Transaction, call: Call, state: FeatureState, weighed: PlanAssessment, fences: Mapping[str, int]
 ) -> FeatureState:
     """Store a plan that collides with none, under the locks that its feature holds."""
     config, plan = call.kernel.config(), weighed.plan
     before = tx.get(AcceptedPlan, state.feature_id)
-    subjects = planned_subjects(state, before.plan if before else None, config)
+    subjects = subjects_by_mode(state, before.plan if before else None, config)
     tx.set_claims(state.feature_id, weighed.claims)
     tx.put(AcceptedPlan(version=plan.plan_version, plan=plan), state.feature_id)
-    _keep_accounting(tx, state, weighed.accounting)
+    _store_accounting(tx, state, weighed.accounting)
     after = msgspec.structs.replace(
-        unblocked(state, f"Plan {plan.plan_version} was accepted: it collides with none any more."),
+        without_block(state, f"Plan {plan.plan_version} was accepted: it collides with none any more."),
         gate_profile=plan.gate_profile,
         collisions=Collisions(),
         locks=msgspec.structs.replace(state.locks, relied_on=dict(fences)),
     )
-    gates = state.gates if planned_subjects(after, plan, config) == subjects else unproven(state.gates)
+    gates = state.gates if subjects_by_mode(after, plan, config) == subjects else reset_verdicts(state.gates)
     after = msgspec.structs.replace(after, gates={**gates, "plan": Verdict.PASS})
     if after.status is Status.PLANNING:
-        after = moved(after, Status.BUILDING, reason=after.status_reason)
-    return store(tx, state, after, now=call.kernel.now())
+        after = with_status(after, Status.BUILDING, reason=after.status_reason)
+    return store_feature(tx, state, after, now=call.kernel.now())
 
 
-def _keep_accounting(tx: Transaction, state: FeatureState, accounting: Accounting | None) -> None:
+def _store_accounting(tx: Transaction, state: FeatureState, accounting: Accounting | None) -> None:
     before = tx.get(ObligationLedger, state.feature_id)
     if accounting is not None:
         version = before.version + 1 if before else 1
         tx.put(ObligationLedger(version=version, accounting=accounting), state.feature_id)
 
 
-def unblocked(state: FeatureState, reason: str) -> FeatureState:
+def without_block(state: FeatureState, reason: str) -> FeatureState:
     """Return a blocked feature where it was before, with the reason; any other as it is."""
     if state.status is not Status.BLOCKED:
         return state
-    return moved(state, state.blocked_from or Status.PLANNING, reason=reason)
+    return with_status(state, state.blocked_from or Status.PLANNING, reason=reason)
 
 
-def accepted_event(plan: Plan, accounting: Accounting | None) -> tuple[str, dict[str, Json]]:
+def acceptance_event(plan: Plan, accounting: Accounting | None) -> tuple[str, dict[str, Json]]:
     """Return the kind and the facts of the event that tells of an accepted plan."""
     facts: dict[str, Json] = {"plan_version": plan.plan_version, "summary": plan.summary}
     if accounting is not None and accounting.found:

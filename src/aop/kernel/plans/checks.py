@@ -67,10 +67,10 @@ def check_plan(plan: Plan, state: FeatureState, config: Config, *, opened: froze
     InvalidOverridePrecedence.
     """
     if plan.feature_id != state.feature_id:
-        refuse([Violation(field="feature_id", reason=f"it must be `{state.feature_id}`")])
-    refuse([*_unreadable(plan, config.policy)])
+        refuse_violations([Violation(field="feature_id", reason=f"it must be `{state.feature_id}`")])
+    refuse_violations([*_path_violations(plan, config.policy)])
     bounds = bounds_of(plan, config.policy)
-    refuse([*_out_of_place(bounds, territory_of(config.policy, opened)), *_named_twice(bounds)])
+    refuse_violations([*_area_violations(bounds, territory_of(config.policy, opened)), *_duplicate_violations(bounds)])
     profile = profile_named(config.gates, plan.gate_profile)
     check_overrides(plan, profile, config.policy)
     return bounds
@@ -90,7 +90,7 @@ def check_first(plan: Plan, accepted: AcceptedPlan | None) -> None:
         wrong.append(Violation(field="plan_version", reason="the first plan has version 1"))
     if plan.revision_of is not None:
         wrong.append(Violation(field="revision_of", reason="the first plan revises nothing"))
-    refuse(wrong)
+    refuse_violations(wrong)
 
 
 def check_revision(plan: Plan, accepted: AcceptedPlan | None, expected: int) -> AcceptedPlan:
@@ -107,11 +107,11 @@ def check_revision(plan: Plan, accepted: AcceptedPlan | None, expected: int) -> 
         wrong.append(Violation(field="plan_version", reason=f"it must be {expected + 1}"))
     if plan.revision_of != expected:
         wrong.append(Violation(field="revision_of", reason=f"it must be {expected}"))
-    refuse(wrong)
+    refuse_violations(wrong)
     return accepted
 
 
-def refuse(wrong: Sequence[Violation]) -> None:
+def refuse_violations(wrong: Sequence[Violation]) -> None:
     """Refuse a plan for everything that is wrong with it at once, if anything is."""
     if wrong:
         first = wrong[0]
@@ -122,7 +122,7 @@ def refuse(wrong: Sequence[Violation]) -> None:
         )
 
 
-def _unreadable(plan: Plan, policy: Policy) -> Iterator[Violation]:
+def _path_violations(plan: Plan, policy: Policy) -> Iterator[Violation]:
     matching = Matching(policy.path_rules.matching)
     for field in ("allowed_areas", "forbidden_areas"):
         for number, text in enumerate(getattr(plan, field)):
@@ -139,7 +139,7 @@ def _unreadable(plan: Plan, policy: Policy) -> Iterator[Violation]:
                 yield Violation(field=f"files.{field}[{number}]", reason=str(error), refusal=refusal)
 
 
-def _out_of_place(bounds: Bounds, territory: Territory) -> Iterator[Violation]:
+def _area_violations(bounds: Bounds, territory: Territory) -> Iterator[Violation]:
     for entry in bounds.entries:
         guard = territory.guard_of_planned(entry)
         if guard:
@@ -154,7 +154,7 @@ def _lies_in(entry: PlannedPath, area: Area) -> bool:
     return area.text in ("**", entry.text) or area.covers(entry.stem)
 
 
-def _named_twice(bounds: Bounds) -> Iterator[Violation]:
+def _duplicate_violations(bounds: Bounds) -> Iterator[Violation]:
     for text, times in Counter(entry.fold for entry in bounds.entries).items():
         if times > 1:
             yield Violation(field=text, reason="it is named more than once in `files`")

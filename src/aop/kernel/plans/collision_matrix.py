@@ -18,7 +18,7 @@ from aop.core.ids import FeatureId
 from aop.core.paths.names import PlannedPath, folded, overlap, parse_planned
 from aop.kernel.config.guarded_areas import Territory, territory_of
 from aop.kernel.config.policy import Policy
-from aop.kernel.plans.collisions import CollisionKind, claims_on, fingerprint, kind_of
+from aop.kernel.plans.collisions import CollisionKind, claims_on, collision_fingerprint, kind_of
 from aop.kernel.plans.needed_locks import area_lock
 from aop.kernel.record.documents.plans import Plan
 from aop.kernel.record.port import Claim
@@ -104,10 +104,10 @@ def shared_places(
                 spots.setdefault(folded(claim.text), _Spot(claim)).holders.add(holder)
             else:
                 holders[kind_of(claim), claim.key].add(holder)
-    for narrow, wide in _meetings(tuple(spots.values())):
+    for narrow, wide in _meeting_spots(tuple(spots.values())):
         holders["file", narrow.key] |= narrow.holders | wide.holders
     return tuple(
-        _shared(place, tuple(sorted(found)), lock=locks.get(place))
+        _shared_place(place, tuple(sorted(found)), lock=locks.get(place))
         for place, found in sorted(holders.items())
         if len(features_of(found)) > 1
     )
@@ -150,7 +150,7 @@ class _Spot:
         )
 
 
-def _meetings(spots: Sequence[_Spot]) -> Iterator[tuple[_Spot, _Spot]]:
+def _meeting_spots(spots: Sequence[_Spot]) -> Iterator[tuple[_Spot, _Spot]]:
     """Yield each spot with itself and with every other one that it meets, each pair once, the narrower one first."""
     at: Mapping[str, list[_Spot]] = defaultdict(list)
     for spot in sorted(spots, key=lambda each: each.width):
@@ -170,18 +170,20 @@ def _folders_above(stem: str) -> Iterator[str]:
     return ("/".join(parts[:depth]) for depth in range(len(parts)))
 
 
-def _shared(place: Place, holders: tuple[Holder, ...], *, lock: str | None) -> SharedPlace:
+def _shared_place(place: Place, holders: tuple[Holder, ...], *, lock: str | None) -> SharedPlace:
     kind, identifier = place
     return SharedPlace(
         kind=kind,
         identifier=identifier,
         holders=holders,
-        collision_fingerprint=fingerprint([(kind, identifier, feature_id) for feature_id in features_of(holders)]),
-        recommended_actions=(_way_apart(identifier, lock), _way_together(identifier)),
+        collision_fingerprint=collision_fingerprint(
+            [(kind, identifier, feature_id) for feature_id in features_of(holders)]
+        ),
+        recommended_actions=(_separate_them(identifier, lock), _share_a_feature(identifier)),
     )
 
 
-def _way_apart(identifier: str, lock: str | None) -> Recommendation:
+def _separate_them(identifier: str, lock: str | None) -> Recommendation:
     if lock is None:
         return Recommendation(
             action="revise_plan", message=f"Revise all of these plans but one, so that they leave `{identifier}` alone."
@@ -192,7 +194,7 @@ def _way_apart(identifier: str, lock: str | None) -> Recommendation:
     )
 
 
-def _way_together(identifier: str) -> Recommendation:
+def _share_a_feature(identifier: str) -> Recommendation:
     return Recommendation(
         action="shared_prerequisite_feature",
         message=f"Put what they all do to `{identifier}` into a feature of its own, and merge that one first.",

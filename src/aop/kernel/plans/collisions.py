@@ -69,7 +69,7 @@ def collisions_with_others(view: Snapshot, feature_id: FeatureId, claims: Sequen
         for claim in claims
         if claim.kind == kind
         for other in view.claims_near(kind, [_search_key(claim)])
-        if other.feature_id != feature_id and _meet(claim, other)
+        if other.feature_id != feature_id and _do_meet(claim, other)
     }
     return tuple(sorted(found))
 
@@ -82,12 +82,12 @@ def collision_refusal(feature_id: FeatureId, found: Sequence[Collision]) -> Coll
         f"The plan of `{feature_id}` collides with the accepted plan of {', '.join(f'`{name}`' for name in others)}.",
         conflicting_feature_ids=list(others),
         collisions=items,
-        collision_fingerprint=fingerprint([(each.kind, each.identifier, each.feature_id) for each in found]),
+        collision_fingerprint=collision_fingerprint([(each.kind, each.identifier, each.feature_id) for each in found]),
         suggested_next_actions=sorted({each.recommended_action for each in found}),
     )
 
 
-def fingerprint(facts: Sequence[Sequence[str]]) -> str:
+def collision_fingerprint(facts: Sequence[Sequence[str]]) -> str:
     """Return what is the same for the same collisions, in whichever order they are found and however they are told."""
     unique: list[Json] = [list(fact) for fact in sorted({tuple(fact) for fact in facts})]
     return hashlib.sha256(canonical_json(unique)).hexdigest()
@@ -102,7 +102,7 @@ def _search_key(claim: Claim) -> str:
     return folded(PlannedPath(claim.text).stem) if claim.is_pattern else claim.key
 
 
-def _meet(claim: Claim, other: Claim) -> bool:
+def _do_meet(claim: Claim, other: Claim) -> bool:
     if claim.kind == "file":
         return overlap(PlannedPath(claim.text), PlannedPath(other.text))
     return claim.key == other.key

@@ -96,7 +96,7 @@ def check_unbroken(view: Snapshot, state: FeatureState, resources: Collection[st
     return fences
 
 
-def relying_on(state: FeatureState, fences: Mapping[str, int]) -> FeatureState:
+def with_fences(state: FeatureState, fences: Mapping[str, int]) -> FeatureState:
     """Return the feature whose work rests on these fencing numbers too."""
     locks = msgspec.structs.replace(state.locks, relied_on={**state.locks.relied_on, **fences})
     return msgspec.structs.replace(state, locks=locks)

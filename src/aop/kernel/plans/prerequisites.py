@@ -9,13 +9,13 @@ import msgspec
 
 from aop.core.errors import InvalidStatusTransition, Json
 from aop.core.ids import FeatureId
-from aop.kernel.features.lifecycle import change_status, moved
+from aop.kernel.features.lifecycle import change_status, with_status
 from aop.kernel.features.specs import spec_path
 from aop.kernel.features.work_requests import request_work
 from aop.kernel.gateway.calls import Call, Kernel, feature_named
-from aop.kernel.locks.grants import free, held_by
-from aop.kernel.locks.leases import now_by
-from aop.kernel.plans.waiting_queue import leave_queue, reconsider
+from aop.kernel.locks.grants import leases_of, release_leases
+from aop.kernel.locks.leases import read_clock
+from aop.kernel.plans.waiting_queue import admit_waiting_plans, leave_queue
 from aop.kernel.record.documents.base import Document
 from aop.kernel.record.documents.features import TERMINAL, FeatureState, Status
 from aop.kernel.record.documents.plans import AcceptedPlan
@@ -69,7 +69,7 @@ def place_spec(kernel: Kernel, view: Snapshot, offer: Prerequisite) -> None:
     path = spec_path(offer.feature_id)
     with kernel.locks.files():
         if kernel.files.fingerprint(path) is None:
-            kernel.files.write(path, kernel.redact.mask_secrets(_spec(kernel, view, offer)).encode())
+            kernel.files.write(path, kernel.redact.mask_secrets(_spec_text(kernel, view, offer)).encode())
 
 
 def accept_prerequisite(tx: Transaction, call: Call, question: Question, offer: Prerequisite) -> None:
@@ -79,20 +79,20 @@ def accept_prerequisite(tx: Transaction, call: Call, question: Question, offer: 
     """
     name = FeatureId(offer.feature_id)
     for state in check_prerequisite(tx, offer):
-        _hold_back(tx, call, state, name)
+        _block_until_merged(tx, call, state, name)
     if tx.get(AcceptedPrerequisite, name) is None:
         tx.put(AcceptedPrerequisite(version=1, offer=offer, question_id=question.question_id), name)
-        _want(tx, call, offer, question)
+        _request_feature(tx, call, offer, question)
     facts: dict[str, Json] = {
         "files": list(offer.files),
         "needed_by": list(offer.needed_by),
         "question_id": question.question_id,
     }
     tx.append(call.event("prerequisite_accepted", name, **facts))
-    reconsider(tx, call)
+    admit_waiting_plans(tx, call)
 
 
-def _want(tx: Transaction, call: Call, offer: Prerequisite, question: Question) -> None:
+def _request_feature(tx: Transaction, call: Call, offer: Prerequisite, question: Question) -> None:
     name = FeatureId(offer.feature_id)
     if tx.get(FeatureState, name) is None:
         _request_once(tx, call, name)
@@ -109,15 +109,15 @@ def _request_once(tx: Transaction, call: Call, name: FeatureId, *, again: bool =
         request_work(tx, call, name, again=again)
 
 
-def _hold_back(tx: Transaction, call: Call, state: FeatureState, waits_for: FeatureId) -> None:
+def _block_until_merged(tx: Transaction, call: Call, state: FeatureState, waits_for: FeatureId) -> None:
     """Block a feature until the prerequisite is merged, and free everything that it holds."""
-    now = now_by(call.kernel.clock)
-    free(tx, call, state.feature_id, held_by(tx, state.feature_id), now)
+    now = read_clock(call.kernel.clock)
+    release_leases(tx, call, state.feature_id, leases_of(tx, state.feature_id), now)
     leave_queue(tx, state.feature_id, now)
     tx.set_claims(state.feature_id, ())
     reason = f"It begins anew when `{waits_for}` is merged, which it shares with others."
     before = feature_named(tx, state.feature_id)
-    blocked = before if before.status is Status.BLOCKED else moved(before, Status.BLOCKED, reason=reason)
+    blocked = before if before.status is Status.BLOCKED else with_status(before, Status.BLOCKED, reason=reason)
     others = tuple(sorted({*before.waits_for, waits_for}))
     after = msgspec.structs.replace(blocked, waits_for=others, status_reason=reason)
     change_status(tx, call, before, after)
@@ -126,10 +126,10 @@ def _hold_back(tx: Transaction, call: Call, state: FeatureState, waits_for: Feat
         _request_once(tx, call, before.feature_id, again=True)
 
 
-def _spec(kernel: Kernel, view: Snapshot, offer: Prerequisite) -> str:
+def _spec_text(kernel: Kernel, view: Snapshot, offer: Prerequisite) -> str:
     named = ", ".join(f"`{name}`" for name in offer.needed_by)
     files = "".join(f"- `{path}`\n" for path in offer.files)
-    wanted = "".join(_quoted(kernel, view, offer, name) for name in offer.needed_by)
+    wanted = "".join(_quoted_spec(kernel, view, offer, name) for name in offer.needed_by)
     return (
         f"# What {named} share\n\n"
         f"All of them would make these files for the first time, so they are made here, before the others go on:\n\n"
@@ -139,7 +139,7 @@ def _spec(kernel: Kernel, view: Snapshot, offer: Prerequisite) -> str:
     )
 
 
-def _quoted(kernel: Kernel, view: Snapshot, offer: Prerequisite, name: str) -> str:
+def _quoted_spec(kernel: Kernel, view: Snapshot, offer: Prerequisite, name: str) -> str:
     """Return what somebody wants of a feature, in a fence: its demands are not those of the new one."""
     plan = view.get(AcceptedPlan, name)
     summary = plan.plan.summary if plan else offer.summary

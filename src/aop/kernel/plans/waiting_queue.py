@@ -11,11 +11,11 @@ import msgspec
 from aop.core.errors import BlockedByCollisionPolicy, Json, Refusal
 from aop.core.ids import FeatureId, OperationId
 from aop.kernel.config.policy import Policy
-from aop.kernel.features.lifecycle import moved, store, store_index, the_index
+from aop.kernel.features.lifecycle import feature_index, store_feature, store_index, with_status
 from aop.kernel.gateway.calls import Call, feature_named
-from aop.kernel.locks.grants import free, held_by, lock_on, take
-from aop.kernel.locks.leases import Asker, Busy, Grant, Now, ask, now_by
-from aop.kernel.plans.acceptance import Weighed, accept, accepted_event, unblocked, weigh
+from aop.kernel.locks.grants import grant_or_renew, leases_of, lock_on, release_leases
+from aop.kernel.locks.leases import Busy, Grant, LockRequest, Now, read_clock, request_lease
+from aop.kernel.plans.acceptance import PlanAssessment, accept_plan, acceptance_event, assess_plan, without_block
 from aop.kernel.plans.checks import bounds_of, check_first, check_revision
 from aop.kernel.plans.collisions import Collision, collision_refusal
 from aop.kernel.plans.needed_locks import locks_for_plan
@@ -30,28 +30,30 @@ def waiting_plans(view: Snapshot) -> tuple[QueuedPlan, ...]:
     return () if queue is None else queue.plans
 
 
-def when_waiting(view: Snapshot, state: FeatureState) -> tuple[Status, ...]:
+def statuses_while_waiting(view: Snapshot, state: FeatureState) -> tuple[Status, ...]:
     """Return `blocked` if the feature is blocked by its own waiting plan: another plan may take its place."""
     waits = any(each.feature_id == state.feature_id for each in waiting_plans(view))
     return (Status.BLOCKED,) if waits else ()
 
 
-def block(tx: Transaction, call: Call, state: FeatureState, weighed: Weighed, now: Now) -> BlockedByCollisionPolicy:
+def queue_plan(
+    tx: Transaction, call: Call, state: FeatureState, weighed: PlanAssessment, now: Now
+) -> BlockedByCollisionPolicy:
     """Keep a plan that collides, and return the answer that says whom it waits for.
 
     The feature lets go of the locks that those plans need: what it waits for must be able to end.
     """
-    entry = _entry(tx, call, state, weighed, now)
-    free(tx, call, state.feature_id, _in_the_way(tx, call.kernel.config().policy, entry), now)
-    _store_queue(tx, [*_others(tx, state.feature_id), entry], now)
+    entry = _queue_entry(tx, call, state, weighed, now)
+    release_leases(tx, call, state.feature_id, _locks_to_release(tx, call.kernel.config().policy, entry), now)
+    _store_queue(tx, [*_other_plans(tx, state.feature_id), entry], now)
     stored = _store_waiting(tx, entry, weighed.collisions, now)
-    told: dict[str, Json] = {"plan_version": entry.plan.plan_version, "waits_for": _named(entry)}
-    tx.append(call.event("plan_blocked", state.feature_id, **told, entry=_shown(entry)))
+    told: dict[str, Json] = {"plan_version": entry.plan.plan_version, "waits_for": _names_waited_for(entry)}
+    tx.append(call.event("plan_blocked", state.feature_id, **told, entry=_index_entry(entry)))
     report = collision_refusal(state.feature_id, weighed.collisions)
     blocked = BlockedByCollisionPolicy(
         f"{report.message} Without that, `{state.feature_id}` would be worked on at the same time;"
-        f" now its plan waits for {_named(entry)}.",
-        blocked_queue_entry=_shown(entry),
+        f" now its plan waits for {_names_waited_for(entry)}.",
+        blocked_queue_entry=_index_entry(entry),
         queue_position=waiting_plans(tx).index(entry) + 1,
         waits_for=list(entry.waits_for),
         version=stored.version,
@@ -63,57 +65,57 @@ def block(tx: Transaction, call: Call, state: FeatureState, weighed: Weighed, no
 
 def leave_queue(tx: Transaction, feature_id: FeatureId, now: Now) -> None:
     """Take a feature's plan out of the queue, if one waits."""
-    others = _others(tx, feature_id)
+    others = _other_plans(tx, feature_id)
     if len(others) != len(waiting_plans(tx)):
         _store_queue(tx, others, now)
 
 
-def follow_status(tx: Transaction, call: Call, state: FeatureState) -> None:
+def release_for_status(tx: Transaction, call: Call, state: FeatureState) -> None:
     """Let go of everything that a feature with this status does not need any more, and let in who waited for it."""
-    now = now_by(call.kernel.clock)
+    now = read_clock(call.kernel.clock)
     if state.status in TERMINAL:
-        free(tx, call, state.feature_id, held_by(tx, state.feature_id), now)
+        release_leases(tx, call, state.feature_id, leases_of(tx, state.feature_id), now)
     if state.status is not Status.BLOCKED:
         leave_queue(tx, state.feature_id, now)
-    reconsider(tx, call)
+    admit_waiting_plans(tx, call)
 
 
-def reconsider(tx: Transaction, call: Call) -> tuple[FeatureId, ...]:
+def admit_waiting_plans(tx: Transaction, call: Call) -> tuple[FeatureId, ...]:
     """Take every waiting plan that collides no more, oldest first; return whose plans were taken.
 
     Called by whatever lets go of a lock, a place or a feature, in its own transaction.
     """
-    now, taken = now_by(call.kernel.clock), list[FeatureId]()
+    now, taken = read_clock(call.kernel.clock), list[FeatureId]()
     # From the beginning each time: a revision that was taken may have let go of what an older plan waits for.
-    while any(_leaves(tx, call, entry, now, taken) for entry in waiting_plans(tx)):
+    while any(_try_to_admit(tx, call, entry, now, taken) for entry in waiting_plans(tx)):
         pass
     return tuple(taken)
 
 
-def _leaves(tx: Transaction, call: Call, entry: QueuedPlan, now: Now, taken: list[FeatureId]) -> bool:
+def _try_to_admit(tx: Transaction, call: Call, entry: QueuedPlan, now: Now, taken: list[FeatureId]) -> bool:
     """Look at one plan again; tell whether it waits no more."""
     state = tx.get(FeatureState, entry.feature_id)
     if state is None:
         leave_queue(tx, entry.feature_id, now)
         return True
     try:
-        _check_follows(tx, entry.plan)
-        weighed = weigh(tx, state, entry.plan, call.kernel.config(), entry.accounting)
+        _check_version(tx, entry.plan)
+        weighed = assess_plan(tx, state, entry.plan, call.kernel.config(), entry.accounting)
     except Refusal as refusal:
-        _turn_away(tx, call, entry, refusal, now)
+        _reject_queued_plan(tx, call, entry, refusal, now)
         return True
-    fences = {} if weighed.collisions else _all_locks(tx, call, entry, weighed.locks, now)
+    fences = {} if weighed.collisions else _grant_all_or_none(tx, call, entry, weighed.locks, now)
     if weighed.collisions or fences is None:
-        _wait_on(tx, call, entry, weighed, now)
+        _update_waiting(tx, call, entry, weighed, now)
         return False
-    stored = accept(tx, call, feature_named(tx, entry.feature_id), weighed, fences)
+    stored = accept_plan(tx, call, feature_named(tx, entry.feature_id), weighed, fences)
     leave_queue(tx, stored.feature_id, now)
-    _tell_accepted(tx, call, entry)
+    _note_admitted(tx, call, entry)
     taken.append(stored.feature_id)
     return True
 
 
-def _check_follows(view: Snapshot, plan: Plan) -> None:
+def _check_version(view: Snapshot, plan: Plan) -> None:
     accepted = view.get(AcceptedPlan, plan.feature_id)
     if plan.revision_of is None:
         check_first(plan, accepted)
@@ -121,68 +123,71 @@ def _check_follows(view: Snapshot, plan: Plan) -> None:
         check_revision(plan, accepted, plan.revision_of)
 
 
-def _turn_away(tx: Transaction, call: Call, entry: QueuedPlan, refusal: Refusal, now: Now) -> None:
+def _reject_queued_plan(tx: Transaction, call: Call, entry: QueuedPlan, refusal: Refusal, now: Now) -> None:
     """Give a plan back that can no longer be taken as it is: the policy or the plan that it revises has changed."""
     leave_queue(tx, entry.feature_id, now)
     state = feature_named(tx, entry.feature_id)
     reason = f"Plan {entry.plan.plan_version} waits no more: {refusal.message}"
-    after = msgspec.structs.replace(unblocked(state, reason), collisions=Collisions())
-    store(tx, state, after, now=now.at)
+    after = msgspec.structs.replace(without_block(state, reason), collisions=Collisions())
+    store_feature(tx, state, after, now=now.at)
     facts: dict[str, Json] = {"plan_version": entry.plan.plan_version, "code": refusal.code, "reason": refusal.message}
     tx.append(call.event("blocked_plan_refused", entry.feature_id, **facts))
 
 
-def _all_locks(
+def _grant_all_or_none(
     tx: Transaction, call: Call, entry: QueuedPlan, resources: tuple[str, ...], now: Now
 ) -> dict[str, int] | None:
     """Take all locks that a plan needs, or none; nobody who waits for one of them is overtaken."""
-    asker = _asker(entry)
-    if _holders(tx, call, entry, resources, now):
+    asker = _lock_request(entry)
+    if _features_ahead(tx, call, entry, resources, now):
         return None
-    granted = {name: take(tx, call, name, asker, now) for name in resources}
+    granted = {name: grant_or_renew(tx, call, name, asker, now) for name in resources}
     return {name: grant.lease.fence for name, grant in granted.items() if isinstance(grant, Grant)}
 
 
-def _holders(
+def _features_ahead(
     view: Snapshot, call: Call, entry: QueuedPlan, resources: tuple[str, ...], now: Now
 ) -> tuple[FeatureId, ...]:
     """Return who holds one of these locks, or waits for one and came first."""
     ttl, is_running = call.kernel.config().policy.locks.lease_ttl_seconds, call.kernel.locks.is_running
-    asked = [ask(lock_on(view, name), _asker(entry), now, ttl=ttl, is_running=is_running) for name in resources]
+    asked = [
+        request_lease(lock_on(view, name), _lock_request(entry), now, ttl=ttl, is_running=is_running)
+        for name in resources
+    ]
     busy = [each for each in asked if isinstance(each, Busy)]
     holders = [each.lease.feature_id for each in busy if each.lease is not None]
     return tuple(sorted({*holders, *(waiter.feature_id for each in busy for waiter in each.ahead)}))
 
 
-def _asker(entry: QueuedPlan) -> Asker:
+def _lock_request(entry: QueuedPlan) -> LockRequest:
     # No call that waits has this id: the plan stands behind all of them.
-    return Asker(
+    return LockRequest(
         feature_id=entry.feature_id, actor=entry.submitted_by, operation_id=OperationId(f"queue:{entry.feature_id}")
     )
 
 
-def _wait_on(tx: Transaction, call: Call, entry: QueuedPlan, weighed: Weighed, now: Now) -> None:
+def _update_waiting(tx: Transaction, call: Call, entry: QueuedPlan, weighed: PlanAssessment, now: Now) -> None:
     """Bring what is told of a waiting plan up to date."""
     after = msgspec.structs.replace(
         entry,
         collision_fingerprint=_fingerprint(entry.feature_id, weighed),
         required_resources=weighed.locks,
-        waits_for=_colliding(weighed) or _holders(tx, call, entry, weighed.locks, now),
+        waits_for=_colliding_features(weighed) or _features_ahead(tx, call, entry, weighed.locks, now),
     )
     if after != entry:
-        _store_queue(tx, [*_others(tx, entry.feature_id), after], now)
+        _store_queue(tx, [*_other_plans(tx, entry.feature_id), after], now)
         _store_waiting(tx, after, weighed.collisions, now)
 
 
-def _tell_accepted(tx: Transaction, call: Call, entry: QueuedPlan) -> None:
-    kind, facts = accepted_event(entry.plan, entry.accounting)
+def _note_admitted(tx: Transaction, call: Call, entry: QueuedPlan) -> None:
+    kind, facts = acceptance_event(entry.plan, entry.accounting)
     waited: dict[str, Json] = {"waited_since": entry.detected_at, "let_in_by": call.principal.actor}
     event = call.event(kind, entry.feature_id, **facts, **waited)
     # The plan is whose it was when it was submitted; the call that let it in may be anybody's.
     tx.append(msgspec.structs.replace(event, actor=entry.submitted_by))
 
 
-def _entry(view: Snapshot, call: Call, state: FeatureState, weighed: Weighed, now: Now) -> QueuedPlan:
+def _queue_entry(view: Snapshot, call: Call, state: FeatureState, weighed: PlanAssessment, now: Now) -> QueuedPlan:
     same = [
         each.detected_at
         for each in waiting_plans(view)
@@ -195,22 +200,22 @@ def _entry(view: Snapshot, call: Call, state: FeatureState, weighed: Weighed, no
         detected_at=same[0] if same else now.at,
         collision_fingerprint=_fingerprint(state.feature_id, weighed),
         required_resources=weighed.locks,
-        waits_for=_colliding(weighed),
+        waits_for=_colliding_features(weighed),
         accounting=weighed.accounting,
     )
 
 
-def _fingerprint(feature_id: FeatureId, weighed: Weighed) -> str:
+def _fingerprint(feature_id: FeatureId, weighed: PlanAssessment) -> str:
     return str(collision_refusal(feature_id, weighed.collisions).facts["collision_fingerprint"])
 
 
-def _colliding(weighed: Weighed) -> tuple[FeatureId, ...]:
+def _colliding_features(weighed: PlanAssessment) -> tuple[FeatureId, ...]:
     return tuple(sorted({each.feature_id for each in weighed.collisions}))
 
 
-def _in_the_way(view: Snapshot, policy: Policy, entry: QueuedPlan) -> set[str]:
+def _locks_to_release(view: Snapshot, policy: Policy, entry: QueuedPlan) -> set[str]:
     """Return the locks of the feature that the plans need which it waits for."""
-    held = held_by(view, entry.feature_id).keys()
+    held = leases_of(view, entry.feature_id).keys()
     accepted = [view.get(AcceptedPlan, name) for name in entry.waits_for] if held else []
     needed = {
         name for each in accepted if each for name in locks_for_plan(each.plan, bounds_of(each.plan, policy), policy)
@@ -220,24 +225,24 @@ def _in_the_way(view: Snapshot, policy: Policy, entry: QueuedPlan) -> set[str]:
 
 def _store_waiting(tx: Transaction, entry: QueuedPlan, found: tuple[Collision, ...], now: Now) -> FeatureState:
     state = feature_named(tx, entry.feature_id)
-    reason = f"Plan {entry.plan.plan_version} waits for {_named(entry)}."
-    blocked = state if state.status is Status.BLOCKED else moved(state, Status.BLOCKED, reason=reason)
-    after = msgspec.structs.replace(blocked, status_reason=reason, collisions=_by_kind(found))
-    return store(tx, state, after, now=now.at)
+    reason = f"Plan {entry.plan.plan_version} waits for {_names_waited_for(entry)}."
+    blocked = state if state.status is Status.BLOCKED else with_status(state, Status.BLOCKED, reason=reason)
+    after = msgspec.structs.replace(blocked, status_reason=reason, collisions=_collisions_by_kind(found))
+    return store_feature(tx, state, after, now=now.at)
 
 
-def _by_kind(found: tuple[Collision, ...]) -> Collisions:
+def _collisions_by_kind(found: tuple[Collision, ...]) -> Collisions:
     def of(*kinds: str) -> tuple[dict[str, Json], ...]:
         return tuple(msgspec.to_builtins(each) for each in found if each.kind in kinds)
 
     return Collisions(files=of("file"), areas=of("area"), contracts=of("contract", "migration"))
 
 
-def _named(entry: QueuedPlan) -> str:
+def _names_waited_for(entry: QueuedPlan) -> str:
     return ", ".join(f"`{name}`" for name in entry.waits_for)
 
 
-def _others(view: Snapshot, feature_id: FeatureId) -> list[QueuedPlan]:
+def _other_plans(view: Snapshot, feature_id: FeatureId) -> list[QueuedPlan]:
     return [each for each in waiting_plans(view) if each.feature_id != feature_id]
 
 
@@ -246,11 +251,11 @@ def _store_queue(tx: Transaction, plans: list[QueuedPlan], now: Now) -> None:
     version = 1 if before is None else before.version + 1
     ordered = tuple(sorted(plans, key=lambda each: (each.detected_at, each.feature_id)))
     tx.put(BlockedQueue(version=version, plans=ordered), BlockedQueue.key)
-    shown = tuple(_shown(each) for each in ordered)
-    store_index(tx, msgspec.structs.replace(the_index(tx), blocked_queue=shown), now=now.at)
+    shown = tuple(_index_entry(each) for each in ordered)
+    store_index(tx, msgspec.structs.replace(feature_index(tx), blocked_queue=shown), now=now.at)
 
 
-def _shown(entry: QueuedPlan) -> dict[str, Json]:
+def _index_entry(entry: QueuedPlan) -> dict[str, Json]:
     """Return a queue entry as `index.json` shows it (AOP-209)."""
     return {
         "feature_id": entry.feature_id,

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from aop.core.roles import Role
-from aop.kernel.merges.trial_merges import Tip, TriedMerge, look
+from aop.kernel.merges.trial_merges import FeatureTip, TriedMerge, try_merges
 from aop.kernel.record.documents.features import Status
 from aop.kernel.record.documents.plans import AcceptedPlan, Plan
 from tests.kernel.tools.worlds import POLICY, configured, force, patch_of, plain, state_of, yaml
@@ -359,12 +359,12 @@ def test_what_is_too_much_for_one_look_is_counted_and_comes_next_time(unplanned:
     for name, word in (("one", "TWO"), ("two", "2"), ("three", "II")):
         feature(unplanned, name, PATCH.replace("TWO", word))
     tips = [
-        Tip(feature_id=state.feature_id, base=state.base_commit, tree=state.tree)
+        FeatureTip(feature_id=state.feature_id, base=state.base_commit, tree=state.tree)
         for state in (state_of(unplanned, name) for name in ("one", "two", "three"))
     ]
 
-    first = look(unplanned.app.repository, tips, tips[0].base, {}, most=2)
-    second = look(unplanned.app.repository, tips, tips[0].base, first.fresh, most=2)
+    first = try_merges(unplanned.app.repository, tips, tips[0].base, {}, most=2)
+    second = try_merges(unplanned.app.repository, tips, tips[0].base, first.fresh, most=2)
 
     assert (len(first.conflicts), first.untried) == (2, 1)
     assert (len(second.conflicts), second.untried, list(second.fresh)) == (3, 0, ["two:three"])

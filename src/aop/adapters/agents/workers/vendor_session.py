@@ -31,7 +31,7 @@ from aop.core.ids import FeatureId, RunId
 from aop.core.roles import Role
 from aop.kernel.gateway.calls import Kernel
 from aop.kernel.gateway.tokens import LONGEST_LIFE, TokenOrder, Tokens
-from aop.kernel.patches.stored import KeptPatch, whole_patch
+from aop.kernel.patches.stored_patches import StoredPatch, full_patch
 from aop.kernel.ports.processes import Command, Ended, Ending
 from aop.kernel.record.proposals import proposed_in
 from aop.supervisor.workers import PatchProposal, WorkerInput, WorkerOutput, WorkerRequest
@@ -85,7 +85,7 @@ class SessionContext(Struct, frozen=True, kw_only=True):
             answer = proposed_in(view, turn, given.feature_id, given.role)
         if answer is None or "patch_blob" not in answer:
             return answer
-        diff = whole_patch(self.kernel.git.objects, KeptPatch(unified_diff="", patch_blob=answer["patch_blob"]))
+        diff = full_patch(self.kernel.git.objects, StoredPatch(unified_diff="", patch_blob=answer["patch_blob"]))
         return {"type": answer["type"], "unified_diff": diff}
 
 

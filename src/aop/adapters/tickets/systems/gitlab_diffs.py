@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from aop.core.errors import Json, RemoteRejected
-from aop.kernel.patches.file_names import spelled_name
+from aop.kernel.patches.file_names import git_spelling
 
 Position: TypeAlias = dict[str, Json]
 
@@ -79,4 +79,4 @@ def _file(file: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _spelled(name: str) -> str:
-    return spelled_name(name).decode()
+    return git_spelling(name).decode()

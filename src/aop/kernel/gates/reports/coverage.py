@@ -98,12 +98,12 @@ def _problem(name: str, figure: Figure) -> str:
     return f"The {name} coverage is {covered}, and at least {minimum} is demanded."
 
 
-def _nothing(_data: bytes) -> CoverageReport:
+def _read_nothing(_data: bytes) -> CoverageReport:
     return CoverageReport()
 
 
 PARSERS: Mapping[str, Parser] = {
-    "none": _nothing,
+    "none": _read_nothing,
     "lcov": read_lcov,
     "junit_xml": read_junit,
     "jacoco_xml": read_jacoco,

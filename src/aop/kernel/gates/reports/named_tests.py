@@ -11,20 +11,20 @@ Fate = Literal["passed", "not_passed", "absent"]
 _ENDINGS = (".py", ".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".java", ".kt", ".rs", ".go")
 
 
-def fates(named: Sequence[str], cases: Iterable[ReportedTest]) -> dict[str, Fate]:
+def fates_of_tests(named: Sequence[str], cases: Iterable[ReportedTest]) -> dict[str, Fate]:
     """Return what became of each named test: passed only if every case of it passed, and there is one."""
-    wanted = {name: spelled(name) for name in named}
+    wanted = {name: dotted_name(name) for name in named}
     found: dict[str, list[bool]] = {name: [] for name in named}
     for case in cases:
-        whole = spelled(case.name)
-        plain = spelled(case.name.partition("[")[0])
+        whole = dotted_name(case.name)
+        plain = dotted_name(case.name.partition("[")[0])
         for name, spelling in wanted.items():
             if _is_same(spelling, whole) or _is_same(spelling, plain):
                 found[name].append(case.passed)
     return {name: _fate(passed) for name, passed in found.items()}
 
 
-def spelled(name: str) -> str:
+def dotted_name(name: str) -> str:
     """Return a name with dots between its parts: `tests/test_csv.py::test_header` is `tests.test_csv.test_header`."""
     file, separator, rest = name.strip().partition("::")
     if not separator:

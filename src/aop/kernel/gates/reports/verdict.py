@@ -13,7 +13,7 @@ from aop.kernel.config.gates import CoverageParser, Mode, ParserType, Profile, T
 from aop.kernel.config.policy import Policy
 from aop.kernel.gates.reports.coverage import LARGEST_REPORT, PARSERS, judge_coverage, parse_report
 from aop.kernel.gates.reports.measurements import CoverageReport, Report, ReportedTest, TestReport, UnreadableReport
-from aop.kernel.gates.reports.named_tests import fates
+from aop.kernel.gates.reports.named_tests import fates_of_tests
 from aop.kernel.gates.reports.xml import cases_in_junit
 from aop.kernel.ports.files import Files
 
@@ -34,7 +34,7 @@ class Reports(Struct, frozen=True, kw_only=True):
         return tuple(path for path in named if path is not None)
 
 
-class Judged(Struct, frozen=True, kw_only=True):
+class ReportVerdict(Struct, frozen=True, kw_only=True):
     """What the steps or the reports of a run say."""
 
     coverage: Mapping[str, Json] = {}
@@ -51,12 +51,16 @@ def reports_of(profile_name: str, profile: Profile, mode: Mode, policy: Policy) 
     """
     coverage, tests = profile.parsers.coverage, profile.parsers.tests
     return Reports(
-        coverage=_usable(profile_name, profile, coverage, policy) if coverage and mode in coverage.modes else None,
+        coverage=_usable_parser(profile_name, profile, coverage, policy)
+        if coverage and mode in coverage.modes
+        else None,
         tests=tests if tests and mode in tests.modes else None,
     )
 
 
-def _usable(profile_name: str, profile: Profile, parser: CoverageParser, policy: Policy) -> CoverageParser | None:
+def _usable_parser(
+    profile_name: str, profile: Profile, parser: CoverageParser, policy: Policy
+) -> CoverageParser | None:
     if parser.type is ParserType.NONE:
         return None
     usable = PARSERS.keys() if profile.capabilities is None else PARSERS.keys() & set(profile.capabilities)
@@ -87,34 +91,36 @@ def judge_reports(
     policy: Policy,
     baseline: int | None,
     named_tests: Sequence[str] = (),
-) -> Judged:
+) -> ReportVerdict:
     """Read every report that the mode must leave, and hold it against what is demanded."""
-    judged = Judged()
+    judged = ReportVerdict()
     try:
         if reports.tests is not None:
-            judged = _judged_tests(_merged_tests(files, reports.tests, checkout), baseline, policy)
+            judged = _verdict_on_tests(_summed_test_report(files, reports.tests, checkout), baseline, policy)
             if baseline is None:
                 judged = msgspec.structs.replace(judged, findings=(*judged.findings, UNKNOWN_BASE))
         if reports.coverage is not None and not judged.failure_code:
-            judged = _with_coverage(judged, _coverage(files, reports.coverage, checkout), profile, policy, baseline)
+            judged = _with_coverage(
+                judged, _coverage_report(files, reports.coverage, checkout), profile, policy, baseline
+            )
         if reports.tests is not None and named_tests:
-            told: Json = dict(fates(named_tests, _cases(files, reports.tests, checkout)))
+            told: Json = dict(fates_of_tests(named_tests, _reported_cases(files, reports.tests, checkout)))
             judged = msgspec.structs.replace(judged, tests={**judged.tests, "named": told})
     except (FileNotFound, UnreadableReport) as error:
-        return Judged(failure_code=GateFailed.code, failure=str(error))
+        return ReportVerdict(failure_code=GateFailed.code, failure=str(error))
     return judged
 
 
-def _cases(files: Files, parser: TestsParser, checkout: Path) -> Iterator[ReportedTest]:
+def _reported_cases(files: Files, parser: TestsParser, checkout: Path) -> Iterator[ReportedTest]:
     for path in files.matching(_from_root(files, checkout, parser.path), limit=MOST_REPORT_FILES):
         yield from cases_in_junit(files.read(path, limit=LARGEST_REPORT) or b"")
 
 
-def _merged_tests(files: Files, parser: TestsParser, checkout: Path) -> TestReport:
+def _summed_test_report(files: Files, parser: TestsParser, checkout: Path) -> TestReport:
     found = files.matching(_from_root(files, checkout, parser.path), limit=MOST_REPORT_FILES)
     if not found:
         raise UnreadableReport(f"No step wrote the report `{parser.path}`.")
-    reports = [_parsed(files, ParserType.JUNIT_XML, path, parser.path) for path in found]
+    reports = [_parse(files, ParserType.JUNIT_XML, path, parser.path) for path in found]
     counted = [report for report in reports if isinstance(report, TestReport)]
     return TestReport(
         tests=sum(report.tests for report in counted),
@@ -124,16 +130,16 @@ def _merged_tests(files: Files, parser: TestsParser, checkout: Path) -> TestRepo
     )
 
 
-def _coverage(files: Files, parser: CoverageParser, checkout: Path) -> Report | None:
+def _coverage_report(files: Files, parser: CoverageParser, checkout: Path) -> Report | None:
     path = parser.path or ""
     if not files.matching(_from_root(files, checkout, path), limit=1):
         if parser.optional:
             return None
         raise UnreadableReport(f"No step wrote the report `{path}`.")
-    return _parsed(files, parser.plugin or parser.type, _from_root(files, checkout, path), path)
+    return _parse(files, parser.plugin or parser.type, _from_root(files, checkout, path), path)
 
 
-def _parsed(files: Files, parser: str, path: str, shown: str) -> Report:
+def _parse(files: Files, parser: str, path: str, shown: str) -> Report:
     data = files.read(path, limit=LARGEST_REPORT)
     try:
         return parse_report(parser, data or b"")
@@ -142,32 +148,34 @@ def _parsed(files: Files, parser: str, path: str, shown: str) -> Report:
 
 
 def _with_coverage(
-    judged: Judged, report: Report | None, profile: Profile, policy: Policy, baseline: int | None
-) -> Judged:
+    judged: ReportVerdict, report: Report | None, profile: Profile, policy: Policy, baseline: int | None
+) -> ReportVerdict:
     if report is None:
         return judged
     if isinstance(report, TestReport):
-        return _judged_tests(report, baseline, policy)
-    return _judged_coverage(judged, report, profile, policy)
+        return _verdict_on_tests(report, baseline, policy)
+    return _verdict_on_coverage(judged, report, profile, policy)
 
 
-def _judged_tests(report: TestReport, baseline: int | None, policy: Policy) -> Judged:
+def _verdict_on_tests(report: TestReport, baseline: int | None, policy: Policy) -> ReportVerdict:
     ran = report.tests - report.skipped
     tests: dict[str, Json] = {**msgspec.to_builtins(report), "ran": ran, "ran_on_base": baseline}
     if report.failures or report.errors:
         why = f"The report counts {report.failures} failed tests and {report.errors} errors."
-        return Judged(tests=tests, failure_code=GateFailed.code, failure=why)
+        return ReportVerdict(tests=tests, failure_code=GateFailed.code, failure=why)
     if ran < 1:
-        return Judged(tests=tests, failure_code=GateFailed.code, failure="The report counts no test that ran.")
+        return ReportVerdict(tests=tests, failure_code=GateFailed.code, failure="The report counts no test that ran.")
     if baseline is None or ran >= baseline:
-        return Judged(tests=tests)
+        return ReportVerdict(tests=tests)
     fewer = f"{ran} tests ran, and {baseline} run on the base: tests were removed, skipped or not found."
     if policy.testing.allow_fewer_tests:
-        return Judged(tests=tests, findings=(fewer,))
-    return Judged(tests=tests, failure_code=GateFailed.code, failure=fewer)
+        return ReportVerdict(tests=tests, findings=(fewer,))
+    return ReportVerdict(tests=tests, failure_code=GateFailed.code, failure=fewer)
 
 
-def _judged_coverage(judged: Judged, report: CoverageReport, profile: Profile, policy: Policy) -> Judged:
+def _verdict_on_coverage(
+    judged: ReportVerdict, report: CoverageReport, profile: Profile, policy: Policy
+) -> ReportVerdict:
     verdict = judge_coverage(report, profile.thresholds, policy.testing.coverage)
     coverage: dict[str, Json] = msgspec.to_builtins(verdict.figures)
     if not verdict.problems:

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from aop.core.errors import ObligationsUnaccounted
 from aop.kernel.config.policy import Policy
-from aop.kernel.plans.checks import Violation, refuse
-from aop.kernel.plans.obligations.spec_scan import Scanned, scan
+from aop.kernel.plans.checks import Violation, refuse_violations
+from aop.kernel.plans.obligations.spec_scan import SpecScan, scan_spec
 from aop.kernel.record.documents.obligations import (
     Accounting,
     Deferred,
@@ -31,17 +31,17 @@ class ScannedSpec(Struct, frozen=True, kw_only=True):
     """A spec, read once: what it demands, and which text it was."""
 
     sha256: str
-    scanned: Scanned
+    scanned: SpecScan
 
 
-def scanned_spec(text: str | None) -> ScannedSpec | None:
+def scan_spec_text(text: str | None) -> ScannedSpec | None:
     """Scan a spec; None where there is none."""
     if text is None:
         return None
-    return ScannedSpec(sha256=hashlib.sha256(text.encode()).hexdigest(), scanned=scan(text))
+    return ScannedSpec(sha256=hashlib.sha256(text.encode()).hexdigest(), scanned=scan_spec(text))
 
 
-def accounted(
+def account_for_plan(
     spec: ScannedSpec | None,
     given: Sequence[InScope | Deferred] | None,
     plan: Plan,
@@ -53,21 +53,21 @@ def accounted(
     Raises: InvalidPlan, ObligationsUnaccounted.
     """
     if spec is None:
-        refuse([Violation(field="obligations", reason="the feature has no spec")] if given else [])
+        refuse_violations([Violation(field="obligations", reason="the feature has no spec")] if given else [])
         return None
-    made = against(spec, before.accounting if before else None, plan.plan_version)
+    made = number_obligations(spec, before.accounting if before else None, plan.plan_version)
     if given is None:
-        kept = [each for each in made.mapped if _is_known(each, made) and not _unplanned(each, plan)]
+        kept = [each for each in made.mapped if _is_known(each, made) and not _unplanned_paths(each, plan)]
     else:
-        refuse([*_flaws(given, made, plan)])
+        refuse_violations([*_flaws(given, made, plan)])
         kept = list(given)
-    made = _with(made, kept)
+    made = _with_mappings(made, kept)
     if policy.planning.require_obligations:
         _refuse_gaps(made)
     return made
 
 
-def against(spec: ScannedSpec, before: Accounting | None, plan_version: int) -> Accounting:
+def number_obligations(spec: ScannedSpec, before: Accounting | None, plan_version: int) -> Accounting:
     """Number what a spec demands now, and keep what was said of it before."""
     known, last = (before.found, before.last_number) if before else ((), 0)
     found = numbered(spec.scanned.found, known, last)
@@ -86,7 +86,7 @@ def unaccounted(accounting: Accounting) -> tuple[Obligation, ...]:
     return tuple(each for each in accounting.found if each.id not in accounting.by_id)
 
 
-def _with(accounting: Accounting, mapped: Iterable[InScope | Deferred]) -> Accounting:
+def _with_mappings(accounting: Accounting, mapped: Iterable[InScope | Deferred]) -> Accounting:
     order = {each.id: number for number, each in enumerate(accounting.found)}
     return replace(accounting, mapped=tuple(sorted(mapped, key=lambda each: order[each.obligation])))
 
@@ -95,7 +95,7 @@ def _is_known(mapped: InScope | Deferred, accounting: Accounting) -> bool:
     return any(each.id == mapped.obligation for each in accounting.found)
 
 
-def _unplanned(mapped: InScope | Deferred, plan: Plan) -> list[str]:
+def _unplanned_paths(mapped: InScope | Deferred, plan: Plan) -> list[str]:
     planned = {*plan.files.create, *plan.files.modify, *plan.files.delete}
     return [path for path in mapped.paths if path not in planned] if isinstance(mapped, InScope) else []
 
@@ -108,7 +108,7 @@ def _flaws(given: Sequence[InScope | Deferred], accounting: Accounting, plan: Pl
             yield Violation(field=field, reason=f"the spec has no obligation `{each.obligation}`")
         if times[each.obligation] > 1:
             yield Violation(field=field, reason=f"`{each.obligation}` is mapped more than once")
-        for path in _unplanned(each, plan):
+        for path in _unplanned_paths(each, plan):
             yield Violation(field=field, reason=f"`{path[:200]}` is not in the plan's `files`")
 
 
@@ -155,16 +155,16 @@ class ReportedTests(Struct, frozen=True, kw_only=True):
     named_tests: Mapping[str, str]
 
 
-def judged(accounting: Accounting, runs: Sequence[ReportedTests]) -> tuple[AccountedObligation, ...]:
+def obligation_states(accounting: Accounting, runs: Sequence[ReportedTests]) -> tuple[AccountedObligation, ...]:
     """Say of each obligation what became of it."""
     said = accounting.by_id
-    return tuple(_judged(each, said.get(each.id), runs) for each in accounting.found)
+    return tuple(_with_state(each, said.get(each.id), runs) for each in accounting.found)
 
 
-def _judged(
+def _with_state(
     obligation: Obligation, said: InScope | Deferred | None, runs: Sequence[ReportedTests]
 ) -> AccountedObligation:
-    standing, why = _standing(said, runs)
+    standing, why = _state_and_reason(said, runs)
     scope = said if isinstance(said, InScope) else None
     return AccountedObligation(
         id=obligation.id,
@@ -178,7 +178,7 @@ def _judged(
     )
 
 
-def _standing(said: InScope | Deferred | None, runs: Sequence[ReportedTests]) -> tuple[ObligationState, str]:
+def _state_and_reason(said: InScope | Deferred | None, runs: Sequence[ReportedTests]) -> tuple[ObligationState, str]:
     if said is None:
         return "unaccounted", "The plan says nothing of it."
     if isinstance(said, Deferred):

@@ -12,9 +12,9 @@ from aop.kernel.plans.obligations.accounting import (
     OBLIGATION_STATES,
     AccountedObligation,
     ReportedTests,
-    against,
-    judged,
-    scanned_spec,
+    number_obligations,
+    obligation_states,
+    scan_spec_text,
 )
 from aop.kernel.record.documents.features import FeatureState, Status
 from aop.kernel.record.documents.gate_runs import Verdict
@@ -34,19 +34,19 @@ class ObligationReview(Struct, frozen=True, kw_only=True):
     """In the order of the spec."""
 
 
-def reviewed(
+def review_obligations(
     spec: str | None, ledger: ObligationLedger | None, runs: Sequence[ReportedTests], mask: Callable[[str], str]
 ) -> ObligationReview | None:
     """Hold the spec as it is now against the accepted plan's word; None where there was never a spec."""
     before = ledger.accounting if ledger else None
-    scanned = scanned_spec(spec)
+    scanned = scan_spec_text(spec)
     if scanned is not None:
-        accounting = against(scanned, before, before.plan_version if before else 0)
+        accounting = number_obligations(scanned, before, before.plan_version if before else 0)
     elif before is not None:
         accounting = before
     else:
         return None
-    rows = judged(accounting, runs)
+    rows = obligation_states(accounting, runs)
     return ObligationReview(
         spec_changed=before is not None and accounting.spec_sha256 != before.spec_sha256,
         left_out=accounting.left_out,

@@ -29,7 +29,7 @@ _ACCEPTANCE = frozenset({"acceptance", "acceptance criteria", "definition of don
 _OUT_OF_SCOPE = frozenset({"non goals", "non-goals", "not in scope", "out of scope"})
 
 
-class Scanned(Struct, frozen=True, kw_only=True):
+class SpecScan(Struct, frozen=True, kw_only=True):
     """What a spec demands."""
 
     found: tuple[FoundObligation, ...] = ()
@@ -51,34 +51,34 @@ class _Block(Struct, kw_only=True):
         return " ".join(" ".join(self.lines).split())
 
 
-def scan(spec: str) -> Scanned:
+def scan_spec(spec: str) -> SpecScan:
     """Return what a spec demands, in the order of its lines."""
-    found = [each for each in _found(list(_blocks(spec))) if each.text]
-    return Scanned(found=tuple(found[:MOST_OBLIGATIONS]), left_out=max(0, len(found) - MOST_OBLIGATIONS))
+    found = [each for each in _obligations_in(list(_blocks(spec))) if each.text]
+    return SpecScan(found=tuple(found[:MOST_OBLIGATIONS]), left_out=max(0, len(found) - MOST_OBLIGATIONS))
 
 
-def _found(blocks: list[_Block]) -> Iterator[FoundObligation]:
+def _obligations_in(blocks: list[_Block]) -> Iterator[FoundObligation]:
     section, out_of_scope, acceptance = "", 0, 0
     for block, after in pairwise([*blocks, None]):
         if block is None:
             return
         if block.kind == "heading":
-            section = _clipped(block.text)
-            out_of_scope = _ruled_by(block, out_of_scope, _OUT_OF_SCOPE)
-            acceptance = _ruled_by(block, acceptance, _ACCEPTANCE)
+            section = _clip(block.text)
+            out_of_scope = _ruling_level(block, out_of_scope, _OUT_OF_SCOPE)
+            acceptance = _ruling_level(block, acceptance, _ACCEPTANCE)
         if not out_of_scope:
-            for line, text in _obliging(block, after, demanded=bool(acceptance)):
-                yield FoundObligation(line=line, section=section, text=_clipped(text))
+            for line, text in _obliging_texts(block, after, demanded=bool(acceptance)):
+                yield FoundObligation(line=line, section=section, text=_clip(text))
 
 
-def _ruled_by(heading: _Block, level: int, names: frozenset[str]) -> int:
+def _ruling_level(heading: _Block, level: int, names: frozenset[str]) -> int:
     """Return the level of the heading with one of these names that rules what comes now; 0 for none."""
     if level and heading.depth > level:
         return level
     return heading.depth if heading.text.strip(" :*_`#").casefold() in names else 0
 
 
-def _obliging(block: _Block, after: _Block | None, *, demanded: bool) -> Iterator[tuple[int, str]]:
+def _obliging_texts(block: _Block, after: _Block | None, *, demanded: bool) -> Iterator[tuple[int, str]]:
     match block.kind:
         case "heading":
             if _OBLIGES.search(block.text):
@@ -103,14 +103,14 @@ def _sentences(block: _Block) -> Iterator[tuple[int, str]]:
         yield block.line + bisect_right(line_starts, start) - 1, " ".join(whole[start:end].split())
 
 
-def _clipped(text: str) -> str:
+def _clip(text: str) -> str:
     return text if len(text) <= LONGEST_OBLIGATION else text[: LONGEST_OBLIGATION - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
 def _blocks(spec: str) -> Iterator[_Block]:
     block: _Block | None = None
     for number, line in _prose(spec):
-        begun = _begun(number, line)
+        begun = _block_at(number, line)
         if begun is None and line.strip() and block is not None and block.kind != "heading":
             block.lines.append(line.strip())
             continue
@@ -123,7 +123,7 @@ def _blocks(spec: str) -> Iterator[_Block]:
         yield block
 
 
-def _begun(number: int, line: str) -> _Block | None:
+def _block_at(number: int, line: str) -> _Block | None:
     """Return the heading or the item that begins in a line, if one does."""
     heading = _HEADING.match(line)
     if heading:

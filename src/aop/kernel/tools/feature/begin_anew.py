@@ -21,7 +21,7 @@ from aop.kernel.record.documents.qa import QaIndex
 from aop.kernel.record.port import Snapshot, Transaction
 
 
-class BegunAnew(Struct, frozen=True, kw_only=True):
+class BeginAnewResult(Struct, frozen=True, kw_only=True):
     feature_id: str
     version: int
     status: Status
@@ -36,7 +36,7 @@ def begin_anew(call: Call, arguments: ChangeArguments) -> Outcome:
     kernel = call.kernel
     with held_feature(kernel, arguments, with_base=True) as state:
         if not state.waits_for:
-            return call.commit(lambda tx: _begun(the_feature(tx, arguments), begun=False))
+            return call.commit(lambda tx: _result(the_feature(tx, arguments), begun=False))
         with kernel.record.read() as view:
             _refuse_too_early(view, state)
         head, base = own_head(kernel, state), base_head(kernel, kernel.config())
@@ -59,7 +59,7 @@ def begin_anew(call: Call, arguments: ChangeArguments) -> Outcome:
 
         def decide(tx: Transaction) -> Outcome:
             _refuse_too_early(tx, unchanged_feature(tx, arguments, state))
-            return _begun(_restart(tx, call, state, after), begun=True)
+            return _result(_restart(tx, call, state, after), begun=True)
 
         return commit_with_move(call, BranchMove(branch=state.branch, old=head, new=base), decide)
 
@@ -87,8 +87,8 @@ def _restart(tx: Transaction, call: Call, before: FeatureState, after: FeatureSt
     return change_status(tx, call, before, after)
 
 
-def _begun(state: FeatureState, *, begun: bool) -> BegunAnew:
-    return BegunAnew(
+def _result(state: FeatureState, *, begun: bool) -> BeginAnewResult:
+    return BeginAnewResult(
         feature_id=state.feature_id,
         version=state.version,
         status=state.status,
@@ -103,7 +103,7 @@ TOOLS = (
         name="feature.begin_anew",
         summary="Let a feature begin anew on the base branch when the prerequisites that it waited for are merged.",
         arguments=ChangeArguments,
-        output=BegunAnew,
+        output=BeginAnewResult,
         roles=SYSTEM,
         run=begin_anew,
         mutates=True,

@@ -13,7 +13,7 @@ from aop.kernel.features.specs import spec_text
 from aop.kernel.gates.summaries import RunSummary, latest_runs
 from aop.kernel.gateway.calls import Call, FeatureArguments, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import READERS
-from aop.kernel.plans.obligations.review import ObligationReview, reported_tests, reviewed
+from aop.kernel.plans.obligations.review import ObligationReview, reported_tests, review_obligations
 from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.documents.obligations import ObligationLedger
 from aop.kernel.record.documents.plans import AcceptedPlan
@@ -22,7 +22,7 @@ from aop.kernel.record.port import Snapshot
 from aop.kernel.record.projections import body_of, front_matter
 
 
-class State(Struct, frozen=True, kw_only=True):
+class FeatureStateText(Struct, frozen=True, kw_only=True):
     feature_id: str
     version: int
     front_matter: Mapping[str, Any]
@@ -33,12 +33,12 @@ def state_get(call: Call, arguments: FeatureArguments) -> Outcome:
     """Return what `state.md` holds, from the record."""
     with call.kernel.record.read() as view:
         state = the_feature(view, arguments)
-    return State(
+    return FeatureStateText(
         feature_id=state.feature_id, version=state.version, front_matter=front_matter(state), body=body_of(state)
     )
 
 
-class Context(Struct, frozen=True, kw_only=True):
+class FeatureContext(Struct, frozen=True, kw_only=True):
     """Everything that a worker needs to go on without an earlier conversation."""
 
     feature_id: str
@@ -62,14 +62,16 @@ def get_context(call: Call, arguments: FeatureArguments) -> Outcome:
         plan = view.get(AcceptedPlan, state.feature_id)
         ledger = view.get(ObligationLedger, state.feature_id)
         spec = spec_text(kernel, state.feature_id)
-        return Context(
+        return FeatureContext(
             feature_id=state.feature_id,
             spec=spec,
             state=front_matter(state),
             plan=None if plan is None else msgspec.to_builtins(plan.plan),
             evidence=evidence,
             qa_index=_qa_index(view, state),
-            obligations=reviewed(spec, ledger, reported_tests(evidence.values(), state), kernel.redact.mask_secrets),
+            obligations=review_obligations(
+                spec, ledger, reported_tests(evidence.values(), state), kernel.redact.mask_secrets
+            ),
         )
 
 
@@ -83,7 +85,7 @@ TOOLS = (
         name="feature.state_get",
         summary="Return a feature's state: status, gates, locks, evidence.",
         arguments=FeatureArguments,
-        output=State,
+        output=FeatureStateText,
         roles=READERS,
         run=state_get,
     ),
@@ -91,7 +93,7 @@ TOOLS = (
         name="feature.get_context",
         summary="Return spec, obligations, state, plan, evidence and QA index: all that a fresh worker needs.",
         arguments=FeatureArguments,
-        output=Context,
+        output=FeatureContext,
         roles=READERS,
         run=get_context,
     ),

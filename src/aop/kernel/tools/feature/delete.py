@@ -8,15 +8,15 @@ from aop.core.errors import BranchInUse, InvalidArguments, UnmergedWork
 from aop.core.ids import CommitId, FeatureId
 from aop.kernel.features.lifecycle import unlist
 from aop.kernel.features.opened_paths import Permits
-from aop.kernel.features.worktree_extras import release
+from aop.kernel.features.worktree_extras import release_ports
 from aop.kernel.features.worktree_hold import held_worktree
 from aop.kernel.gateway.calls import Call, ChangeArguments, Kernel, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import COORDINATORS
 from aop.kernel.gateway.show import MOST_FILES
-from aop.kernel.locks.grants import free, held_by
-from aop.kernel.locks.leases import now_by
+from aop.kernel.locks.grants import leases_of, release_leases
+from aop.kernel.locks.leases import read_clock
 from aop.kernel.plans.prerequisites import AcceptedPrerequisite
-from aop.kernel.plans.waiting_queue import leave_queue, reconsider
+from aop.kernel.plans.waiting_queue import admit_waiting_plans, leave_queue
 from aop.kernel.record.documents.approvals import Approval
 from aop.kernel.record.documents.features import FeatureState, Status
 from aop.kernel.record.documents.gate_runs import GateRun
@@ -30,7 +30,7 @@ from aop.kernel.record.proposals import forget_proposals
 from aop.kernel.record.spending import forget_turns
 
 
-class Delete(ChangeArguments, frozen=True, kw_only=True):
+class DeleteArguments(ChangeArguments, frozen=True, kw_only=True):
     dry_run: bool = True
     """Only say what would be removed."""
     worktree: bool = False
@@ -63,7 +63,7 @@ class Deletion(Struct, frozen=True, kw_only=True):
     """The locks that are freed."""
 
 
-def delete(call: Call, arguments: Delete) -> Outcome:
+def delete(call: Call, arguments: DeleteArguments) -> Outcome:
     """Say what of a feature would be removed, or remove it; its history stays in the journal."""
     if arguments.branch and not arguments.worktree:
         raise InvalidArguments(
@@ -72,7 +72,7 @@ def delete(call: Call, arguments: Delete) -> Outcome:
     with held_worktree(call.kernel, arguments.feature_id):
 
         def decide(tx: Transaction) -> Outcome:
-            planned = _planned(call.kernel, tx, the_feature(tx, arguments), arguments)
+            planned = _plan_deletion(call.kernel, tx, the_feature(tx, arguments), arguments)
             if not arguments.dry_run:
                 _remove(tx, call, planned)
             return planned
@@ -80,7 +80,7 @@ def delete(call: Call, arguments: Delete) -> Outcome:
         return call.commit(decide)
 
 
-def _planned(kernel: Kernel, view: Snapshot, state: FeatureState, arguments: Delete) -> Deletion:
+def _plan_deletion(kernel: Kernel, view: Snapshot, state: FeatureState, arguments: DeleteArguments) -> Deletion:
     """Return what goes and what stays.
 
     Raises: UnmergedWork, BranchInUse, FileNotFound if a link stands in the place of the feature's folder.
@@ -108,7 +108,7 @@ def _planned(kernel: Kernel, view: Snapshot, state: FeatureState, arguments: Del
         branch=state.branch if arguments.branch and head else None,
         branch_head=head,
         unmerged=unmerged,
-        locks=tuple(sorted(held_by(view, state.feature_id))),
+        locks=tuple(sorted(leases_of(view, state.feature_id))),
     )
 
 
@@ -134,8 +134,8 @@ def _refuse_used_branch(kernel: Kernel, state: FeatureState) -> None:
 def _remove(tx: Transaction, call: Call, planned: Deletion) -> None:
     """Forget a feature, and note what on disk has to follow."""
     name = FeatureId(planned.feature_id)
-    now = now_by(call.kernel.clock)
-    free(tx, call, name, planned.locks, now)
+    now = read_clock(call.kernel.clock)
+    release_leases(tx, call, name, planned.locks, now)
     leave_queue(tx, name, now)
     tx.set_claims(name, ())
     unlist(tx, name, now=now.at)
@@ -146,7 +146,7 @@ def _remove(tx: Transaction, call: Call, planned: Deletion) -> None:
     forget_proposals(tx, name)
     for shape in (FeatureState, AcceptedPlan, AcceptedPrerequisite, ObligationLedger, Permits, QaIndex):
         tx.remove(shape, name)
-    release(tx, name)
+    release_ports(tx, name)
     for question in [question for question in tx.all(Question) if question.feature_id == name and question.is_open]:
         tx.put(closed(question, now.at, "Its feature was deleted."), question.question_id)
     forget_turns(tx, name)
@@ -166,14 +166,14 @@ def _remove(tx: Transaction, call: Call, planned: Deletion) -> None:
             unmerged=planned.unmerged,
         )
     )
-    reconsider(tx, call)
+    admit_waiting_plans(tx, call)
 
 
 TOOLS = (
     Tool(
         name="feature.delete",
         summary="Say what of a feature would be removed, or remove it; worktree and branch only if asked for.",
-        arguments=Delete,
+        arguments=DeleteArguments,
         output=Deletion,
         roles=COORDINATORS,
         run=delete,

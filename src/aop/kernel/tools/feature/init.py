@@ -9,7 +9,7 @@ from aop.core.errors import BaseBranchUnusable, BranchExists
 from aop.core.ids import CommitId, FeatureId, feature_id
 from aop.kernel.config.in_force import Config
 from aop.kernel.features.lifecycle import NOT_RUN, relist
-from aop.kernel.features.worktree_extras import allocate, furnish
+from aop.kernel.features.worktree_extras import allocate_ports, place_extras
 from aop.kernel.features.worktree_hold import held_worktree
 from aop.kernel.gateway.calls import Call, ChangeArguments, Kernel, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import COORDINATORS
@@ -19,7 +19,7 @@ from aop.kernel.record.documents.specs import IngestedSpec
 from aop.kernel.record.port import Transaction
 
 
-class Initialised(Struct, frozen=True, kw_only=True):
+class InitResult(Struct, frozen=True, kw_only=True):
     feature_id: str
     version: int
     status: Status
@@ -54,11 +54,11 @@ def init(call: Call, arguments: ChangeArguments) -> Outcome:
         )
 
         rules = config.policy.worktree
-        furnish(kernel, known.tree if known else new.tree, worktree, rules)
+        place_extras(kernel, known.tree if known else new.tree, worktree, rules)
 
         def decide(tx: Transaction) -> Outcome:
             state = tx.get(FeatureState, name)
-            allocate(tx, name, rules, kernel.furnisher.is_free)
+            allocate_ports(tx, name, rules, kernel.furnisher.is_free)
             if state is None:
                 ingested = tx.get(IngestedSpec, name)
                 _store_new(tx, call, msgspec.structs.replace(new, spec=ingested.source if ingested else None))
@@ -66,7 +66,7 @@ def init(call: Call, arguments: ChangeArguments) -> Outcome:
                 the_feature(tx, arguments)
                 # A worktree that was made again holds the files of its branch; the feature may be further.
                 tx.mark_unshown("worktree", name)
-            return _initialised(state or new, config, created=state is None)
+            return _result(state or new, config, created=state is None)
 
         return call.commit(decide)
 
@@ -95,8 +95,8 @@ def _store_new(tx: Transaction, call: Call, state: FeatureState) -> None:
     tx.append(call.event("feature_initialised", state.feature_id, branch=state.branch, base_commit=state.base_commit))
 
 
-def _initialised(state: FeatureState, config: Config, *, created: bool) -> Initialised:
-    return Initialised(
+def _result(state: FeatureState, config: Config, *, created: bool) -> InitResult:
+    return InitResult(
         feature_id=state.feature_id,
         version=state.version,
         status=state.status,
@@ -113,7 +113,7 @@ TOOLS = (
         name="feature.init",
         summary="Make a feature with its own branch and worktree, cut from the base branch.",
         arguments=ChangeArguments,
-        output=Initialised,
+        output=InitResult,
         roles=COORDINATORS,
         run=init,
         mutates=True,

@@ -11,19 +11,27 @@ from msgspec import Meta, Struct
 from aop.core.errors import ApprovalInvalid, Json, MergeDisabled, Refusal
 from aop.core.ids import ApprovalId, CommitId, FeatureId
 from aop.kernel.config.policy import MergeStrategy
-from aop.kernel.features.lifecycle import moved, must_be, store
+from aop.kernel.features.lifecycle import require_status, store_feature, with_status
 from aop.kernel.features.worktree_hold import held_feature
-from aop.kernel.gates.baselines import keep_baseline
-from aop.kernel.gates.runs import failure_of, pointers, record_run
+from aop.kernel.gates.baselines import store_baseline
+from aop.kernel.gates.runs import evidence_pointers, gate_failure, record_run
 from aop.kernel.gates.steps import with_verdict
 from aop.kernel.gateway.calls import Answered, Call, ChangeArguments, Kernel, Outcome, Tool, feature_named, the_feature
 from aop.kernel.gateway.role_sets import COORDINATORS, SYSTEM
 from aop.kernel.locks.grants import renew
-from aop.kernel.locks.leases import now_by
+from aop.kernel.locks.leases import read_clock
 from aop.kernel.merges.approval_tokens import token_for
-from aop.kernel.merges.merge import Prepared, Ready, approvable, check_ready, merge_gates, move_branches, prepare
+from aop.kernel.merges.merge import (
+    MergeReadiness,
+    PreparedMerge,
+    check_approvable,
+    check_ready,
+    move_branches,
+    prepare_merge,
+    run_merge_gates,
+)
 from aop.kernel.plans.needed_locks import check_unbroken
-from aop.kernel.plans.waiting_queue import follow_status
+from aop.kernel.plans.waiting_queue import release_for_status
 from aop.kernel.record.documents.approvals import Approval
 from aop.kernel.record.documents.base import digest_of
 from aop.kernel.record.documents.features import FeatureState, HeldLocks, MergeEvidence, Status
@@ -31,14 +39,14 @@ from aop.kernel.record.documents.gate_runs import GateRun, Verdict
 from aop.kernel.record.port import Transaction
 
 
-class Approve(ChangeArguments, frozen=True, kw_only=True):
+class ApproveArguments(ChangeArguments, frozen=True, kw_only=True):
     tree: str
     """What the person looked at; if the feature is something else by now, nothing is approved."""
     base: str
     """Where the base branch was when the person looked."""
 
 
-class Granted(Struct, frozen=True, kw_only=True):
+class GrantedApproval(Struct, frozen=True, kw_only=True):
     feature_id: str
     approval_id: str
     tree: str
@@ -50,13 +58,13 @@ class Granted(Struct, frozen=True, kw_only=True):
     """Opens one merge of exactly this tree onto exactly this base. It is in no log and in no record."""
 
 
-def approve(call: Call, arguments: Approve) -> Outcome:
+def approve(call: Call, arguments: ApproveArguments) -> Outcome:
     """Record a person's yes to a proven tree."""
     kernel, config = call.kernel, call.kernel.config()
 
     def decide(tx: Transaction) -> Outcome:
         state = the_feature(tx, arguments)
-        runs, base = approvable(kernel, tx, state)
+        runs, base = check_approvable(kernel, tx, state)
         if (arguments.tree, arguments.base) != (state.tree, base):
             raise ApprovalInvalid(
                 f"The feature `{state.feature_id}` or its base changed since it was shown.",
@@ -82,7 +90,7 @@ def approve(call: Call, arguments: Approve) -> Outcome:
                 "approval_granted", state.feature_id, approval_id=approval.approval_id, tree=state.tree, base=base
             )
         )
-        return Granted(
+        return GrantedApproval(
             feature_id=state.feature_id,
             approval_id=approval.approval_id,
             tree=state.tree,
@@ -95,20 +103,20 @@ def approve(call: Call, arguments: Approve) -> Outcome:
     return call.commit(decide)
 
 
-def with_token(kernel: Kernel, granted: Granted) -> Granted:
+def with_token(kernel: Kernel, granted: GrantedApproval) -> GrantedApproval:
     """Add the token to the answer; the record holds only what it is made from."""
     with kernel.record.read() as view:
         approval = view.get(Approval, granted.approval_id)
     return granted if approval is None else msgspec.structs.replace(granted, token=token_for(approval, kernel.signer))
 
 
-class Merge(ChangeArguments, frozen=True, kw_only=True):
+class MergeArguments(ChangeArguments, frozen=True, kw_only=True):
     commit_message: Annotated[str, Meta(max_length=100_000)] = ""
     merge_strategy: MergeStrategy = MergeStrategy.MERGE_COMMIT
     user_approval_token: str | None = None
 
 
-class Merged(Struct, frozen=True, kw_only=True):
+class MergeResult(Struct, frozen=True, kw_only=True):
     feature_id: str
     version: int
     status: Status
@@ -121,75 +129,75 @@ class Merged(Struct, frozen=True, kw_only=True):
     """What a person may want to do next, such as bringing a checkout of the base branch up to date."""
 
 
-class Intent(Struct, frozen=True, kw_only=True):
+class MergeIntent(Struct, frozen=True, kw_only=True):
     """What a merge is about to do to refs; enough to finish it, or to see that it never happened."""
 
     feature_id: FeatureId
-    prepared: Prepared
+    prepared: PreparedMerge
     gate_run: GateRun
 
 
-def ready_to_merge(call: Call, arguments: Merge) -> Outcome:
+def ready_to_merge(call: Call, arguments: MergeArguments) -> Outcome:
     """Merge the approved tree into the base branch, after proving the merged tree."""
     kernel = call.kernel
     with held_feature(kernel, arguments, with_base=True) as state:
         with kernel.record.read() as view:
             ready = check_ready(kernel, view, state, arguments.user_approval_token, arguments.merge_strategy)
-        prepared = prepare(call, ready, arguments.merge_strategy, arguments.commit_message)
-        run = merge_gates(call, ready, prepared)
+        prepared = prepare_merge(call, ready, arguments.merge_strategy, arguments.commit_message)
+        run = run_merge_gates(call, ready, prepared)
         if run.verdict is not Verdict.PASS:
-            return call.commit(lambda tx: _failed(tx, call, arguments, run))
-        intent = Intent(feature_id=state.feature_id, prepared=prepared, gate_run=run)
+            return call.commit(lambda tx: _record_failure(tx, call, arguments, run))
+        intent = MergeIntent(feature_id=state.feature_id, prepared=prepared, gate_run=run)
         call.intend(msgspec.to_builtins(intent))
-        _pass_no_return(call, ready)
+        _spend_approval(call, ready)
         try:
             move_branches(kernel, state, prepared)
         except Refusal:
             # Refused means that no branch moved. Of a breakage nobody knows: whoever settles this operation looks.
-            _give_back(call, prepared.approval_id)
+            _unspend_approval(call, prepared.approval_id)
             raise
-        return _finish(call, intent)
+        return _finish_merge(call, intent)
 
 
-def _failed(tx: Transaction, call: Call, arguments: Merge, run: GateRun) -> Outcome:
+def _record_failure(tx: Transaction, call: Call, arguments: MergeArguments, run: GateRun) -> Outcome:
     """Keep the verdict on the merged tree: a merge that passes at the second try is not one that passed at once."""
     state = the_feature(tx, arguments)
     record_run(tx, call, state, with_verdict(state, run), run)
-    return failure_of(run)
+    return gate_failure(run)
 
 
-def _pass_no_return(call: Call, ready: Ready) -> None:
+def _spend_approval(call: Call, ready: MergeReadiness) -> None:
     """Look again at what may have changed while the gates ran, and use the approval up before the branch moves.
 
     Of two merges that hold one approval, one gets no further than this. The leases are renewed, so that none ends
     before the branch has moved.
     """
-    name, now = ready.state.feature_id, now_by(call.kernel.clock)
+    name, now = ready.state.feature_id, read_clock(call.kernel.clock)
     with call.kernel.record.write() as tx:
         state = feature_named(tx, name)
-        must_be(state, Status.READY_TO_MERGE, to="be merged")
+        require_status(state, Status.READY_TO_MERGE, to="be merged")
         check_unbroken(tx, state, ready.locks, now)
         renew(tx, call, name, ready.locks, now)
         if ready.approval is not None:
-            _spend(tx, call, ready.approval)
+            _mark_spent(tx, call, ready.approval)
 
 
-def _spend(tx: Transaction, call: Call, approval: Approval) -> None:
+def _mark_spent(tx: Transaction, call: Call, approval: Approval) -> None:
     current = tx.get(Approval, approval.approval_id)
     if current is None or current.spent_by is not None:
-        raise _void(approval, "it was used already")
+        raise _void_approval(approval, "it was used already")
     if current.withdrawn:
-        raise _void(approval, "the feature was sent back after it")
+        raise _void_approval(approval, "the feature was sent back after it")
     spent = msgspec.structs.replace(current, version=current.version + 1, spent_by=call.operation())
     tx.put(spent, approval.approval_id)
 
 
-def _void(approval: Approval, why: str) -> ApprovalInvalid:
+def _void_approval(approval: Approval, why: str) -> ApprovalInvalid:
     name = approval.feature_id
     return ApprovalInvalid(f"The approval of `{name}` is void: {why}.", feature_id=name)
 
 
-def _give_back(call: Call, approval_id: ApprovalId | None) -> None:
+def _unspend_approval(call: Call, approval_id: ApprovalId | None) -> None:
     if approval_id is None:
         return
     with call.kernel.record.write() as tx:
@@ -198,7 +206,7 @@ def _give_back(call: Call, approval_id: ApprovalId | None) -> None:
             tx.put(msgspec.structs.replace(current, version=current.version + 1, spent_by=None), approval_id)
 
 
-def _finish(call: Call, intent: Intent) -> Outcome:
+def _finish_merge(call: Call, intent: MergeIntent) -> Outcome:
     kernel, prepared, run = call.kernel, intent.prepared, intent.gate_run
     notice = (
         kernel.git.worktrees.checkout_behind(prepared.base_branch, old=prepared.base, new=prepared.merge_commit) or ""
@@ -208,7 +216,7 @@ def _finish(call: Call, intent: Intent) -> Outcome:
         state = tx.get(FeatureState, intent.feature_id)
         if state is None:
             raise ApprovalInvalid(f"The feature `{intent.feature_id}` is gone.")
-        after = moved(with_verdict(state, run), Status.MERGED)
+        after = with_status(with_verdict(state, run), Status.MERGED)
         proof = MergeEvidence(
             commit=prepared.feature_commit,
             merge_commit=prepared.merge_commit,
@@ -220,8 +228,8 @@ def _finish(call: Call, intent: Intent) -> Outcome:
         after = msgspec.structs.replace(after, evidence=evidence, locks=HeldLocks())
         tx.put(run, run.run_id)
         if "ran" in run.tests:
-            keep_baseline(tx, prepared.merge_commit, run)
-        stored = store(tx, state, after, now=kernel.now())
+            store_baseline(tx, prepared.merge_commit, run)
+        stored = store_feature(tx, state, after, now=kernel.now())
         tx.append(
             call.event(
                 "feature_merged",
@@ -235,14 +243,14 @@ def _finish(call: Call, intent: Intent) -> Outcome:
                 run_sha256=digest_of(run),
             )
         )
-        follow_status(tx, call, stored)
-        return Answered(data=_merged(stored, prepared, notice), evidence=pointers(run))
+        release_for_status(tx, call, stored)
+        return Answered(data=_result(stored, prepared, notice), evidence=evidence_pointers(run))
 
     return call.commit(decide)
 
 
-def _merged(state: FeatureState, prepared: Prepared, notice: str) -> Merged:
-    return Merged(
+def _result(state: FeatureState, prepared: PreparedMerge, notice: str) -> MergeResult:
+    return MergeResult(
         feature_id=state.feature_id,
         version=state.version,
         status=state.status,
@@ -257,19 +265,19 @@ def _merged(state: FeatureState, prepared: Prepared, notice: str) -> Merged:
 
 def settle_merge(call: Call, left: Mapping[str, Json]) -> Outcome | None:
     """Finish a merge whose caller died after the base branch moved; undo one whose did not."""
-    intent = msgspec.convert(left, Intent)
+    intent = msgspec.convert(left, MergeIntent)
     with call.kernel.record.read() as view:
         state = view.get(FeatureState, intent.feature_id)
     if state is None or state.status is Status.MERGED:
         return None
     head = call.kernel.git.branches.head(intent.prepared.base_branch)
     if head is not None and call.kernel.git.objects.is_ancestor(CommitId(intent.prepared.merge_commit), head):
-        return _finish(call, intent)
-    _give_back(call, intent.prepared.approval_id)
+        return _finish_merge(call, intent)
+    _unspend_approval(call, intent.prepared.approval_id)
     return None
 
 
-def merge(call: Call, arguments: Merge) -> Outcome:
+def merge(call: Call, arguments: MergeArguments) -> Outcome:
     """Do what `feature.ready_to_merge` does, with the same proofs and the same approval."""
     with call.kernel.record.read() as view:
         the_feature(view, arguments)
@@ -282,8 +290,8 @@ TOOLS = (
     Tool(
         name="feature.approve",
         summary="Approve the feature's tree for one merge onto the base branch as it is now.",
-        arguments=Approve,
-        output=Granted,
+        arguments=ApproveArguments,
+        output=GrantedApproval,
         roles=COORDINATORS,
         run=approve,
         mutates=True,
@@ -293,8 +301,8 @@ TOOLS = (
     Tool(
         name="feature.ready_to_merge",
         summary="Merge an approved feature into the base branch, after proving the merged tree.",
-        arguments=Merge,
-        output=Merged,
+        arguments=MergeArguments,
+        output=MergeResult,
         roles=COORDINATORS,
         run=ready_to_merge,
         mutates=True,
@@ -304,8 +312,8 @@ TOOLS = (
     Tool(
         name="repo.merge",
         summary="Merge an approved feature as `feature.ready_to_merge` does; only for the system.",
-        arguments=Merge,
-        output=Merged,
+        arguments=MergeArguments,
+        output=MergeResult,
         roles=SYSTEM,
         run=merge,
         mutates=True,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from aop.kernel.features.lifecycle import change_status, moved, must_be
+from aop.kernel.features.lifecycle import change_status, require_status, with_status
 from aop.kernel.features.work_requests import request_work
 from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, feature_named, the_feature
 from aop.kernel.gateway.role_sets import COORDINATORS
-from aop.kernel.plans.acceptance import weigh
+from aop.kernel.plans.acceptance import assess_plan
 from aop.kernel.plans.collisions import collision_refusal
-from aop.kernel.plans.waiting_queue import follow_status
+from aop.kernel.plans.waiting_queue import release_for_status
 from aop.kernel.record.documents.features import FeatureState, Status
 from aop.kernel.record.documents.plans import AcceptedPlan
 from aop.kernel.record.port import Transaction
@@ -19,7 +19,7 @@ from aop.kernel.record.port import Transaction
 REASON = "A person asked for it to begin again."
 
 
-class Retried(Struct, frozen=True, kw_only=True):
+class RetryResult(Struct, frozen=True, kw_only=True):
     feature_id: str
     version: int
     status: Status
@@ -32,32 +32,32 @@ def retry(call: Call, arguments: ChangeArguments) -> Outcome:
 
     def decide(tx: Transaction) -> Outcome:
         state = the_feature(tx, arguments)
-        must_be(state, Status.FAILED, Status.BLOCKED, to="begin again")
-        after = _begun_again(tx, call, state)
+        require_status(state, Status.FAILED, Status.BLOCKED, to="begin again")
+        after = _restarted_state(tx, call, state)
         stored = change_status(tx, call, state, after, reason=REASON)
-        follow_status(tx, call, stored)
+        release_for_status(tx, call, stored)
         request_work(tx, call, stored.feature_id, again=True)
         tx.append(call.event("feature_retried", stored.feature_id, was=state.status, now=stored.status))
         now = feature_named(tx, stored.feature_id)
-        return Retried(feature_id=now.feature_id, version=now.version, status=now.status, was=state.status)
+        return RetryResult(feature_id=now.feature_id, version=now.version, status=now.status, was=state.status)
 
     return call.commit(decide)
 
 
-def _begun_again(tx: Transaction, call: Call, state: FeatureState) -> FeatureState:
+def _restarted_state(tx: Transaction, call: Call, state: FeatureState) -> FeatureState:
     if state.waits_for:
         # It begins anew when they are merged, and its old plan holds nothing any more.
         return msgspec.structs.replace(state, status=Status.BLOCKED, blocked_from=Status.PLANNING)
-    return _revived(tx, call, state) if state.status is Status.FAILED else _unblocked(state)
+    return _revive(tx, call, state) if state.status is Status.FAILED else _unblock(state)
 
 
-def _unblocked(state: FeatureState) -> FeatureState:
+def _unblock(state: FeatureState) -> FeatureState:
     before = state.blocked_from or Status.PLANNING
     # What was ready is proven again: nobody becomes ready by hand.
-    return moved(state, Status.QA if before is Status.READY_TO_MERGE else before, reason=REASON)
+    return with_status(state, Status.QA if before is Status.READY_TO_MERGE else before, reason=REASON)
 
 
-def _revived(tx: Transaction, call: Call, state: FeatureState) -> FeatureState:
+def _revive(tx: Transaction, call: Call, state: FeatureState) -> FeatureState:
     """Return a failed feature as one that is on its way, with its plan in force again; only a person does that (C-23).
 
     Raises: CollisionDetected if another feature holds by now what the plan held.
@@ -65,7 +65,7 @@ def _revived(tx: Transaction, call: Call, state: FeatureState) -> FeatureState:
     accepted = tx.get(AcceptedPlan, state.feature_id)
     if accepted is None:
         return msgspec.structs.replace(state, status=Status.PLANNING, status_reason=REASON)
-    weighed = weigh(tx, state, accepted.plan, call.kernel.config())
+    weighed = assess_plan(tx, state, accepted.plan, call.kernel.config())
     if weighed.collisions:
         raise collision_refusal(state.feature_id, weighed.collisions)
     tx.set_claims(state.feature_id, weighed.claims)
@@ -77,7 +77,7 @@ TOOLS = (
         name="feature.retry",
         summary="Let a failed or blocked feature begin again where it was, with fresh turns.",
         arguments=ChangeArguments,
-        output=Retried,
+        output=RetryResult,
         roles=COORDINATORS,
         run=retry,
         mutates=True,

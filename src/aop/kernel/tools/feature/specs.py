@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 
 from aop.core.errors import Refusal, SpecIngestFailed
 from aop.core.ids import feature_id
-from aop.kernel.features.lifecycle import store
+from aop.kernel.features.lifecycle import store_feature
 from aop.kernel.features.specs import LARGEST_SPEC, spec_path, spec_text
 from aop.kernel.gateway.calls import Arguments, Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import COORDINATORS, READERS
@@ -22,7 +22,7 @@ from aop.kernel.record.projections import FEATURES
 MOST_FOLDERS = 10_000
 
 
-class Spec(Struct, frozen=True, kw_only=True):
+class FoundSpec(Struct, frozen=True, kw_only=True):
     feature_id: str
     spec_path: str
     """Where it lies, from the repository's root."""
@@ -40,7 +40,7 @@ class UnusableSpec(Struct, frozen=True, kw_only=True):
 
 
 class Specs(Struct, frozen=True, kw_only=True):
-    specs: tuple[Spec, ...]
+    specs: tuple[FoundSpec, ...]
     """By feature id."""
     unusable: tuple[UnusableSpec, ...]
     """What a person should rename or repair."""
@@ -48,7 +48,7 @@ class Specs(Struct, frozen=True, kw_only=True):
 
 def discover_specs(call: Call, _arguments: Arguments) -> Outcome:
     """Return every spec of the checkout, by feature, as `feature.get_context` would read it; no link is followed."""
-    found: list[Spec] = []
+    found: list[FoundSpec] = []
     unusable: list[UnusableSpec] = []
     for name in call.kernel.files.folders(FEATURES, limit=MOST_FOLDERS):
         if not call.principal.reaches(name):
@@ -56,15 +56,13 @@ def discover_specs(call: Call, _arguments: Arguments) -> Outcome:
         path = spec_path(name)
         try:
             if spec_text(call.kernel, name) is not None:
-                found.append(Spec(feature_id=feature_id(name), spec_path=path))
+                found.append(FoundSpec(feature_id=feature_id(name), spec_path=path))
         except Refusal as refusal:
-            unusable.append(
-                UnusableSpec(spec_path=_escaped(path), code=refusal.code, message=_escaped(refusal.message))
-            )
+            unusable.append(UnusableSpec(spec_path=_escape(path), code=refusal.code, message=_escape(refusal.message)))
     return Specs(specs=tuple(found), unusable=tuple(unusable))
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     # A name on disk may hold bytes that are no UTF-8, and an answer cannot.
     return text.encode("ascii", "backslashreplace").decode("ascii")
 
@@ -76,7 +74,7 @@ class IngestSpec(ChangeArguments, frozen=True, kw_only=True):
     """From the repository's root where it lies there, else only its name."""
 
 
-class Ingested(Struct, frozen=True, kw_only=True):
+class IngestResult(Struct, frozen=True, kw_only=True):
     feature_id: str
     spec_path: str
     """Where the spec lies now."""
@@ -94,7 +92,7 @@ def ingest_spec(call: Call, arguments: IngestSpec) -> Outcome:
         raise SpecIngestFailed(f"The spec of `{name}` has more than {LARGEST_SPEC} bytes.", feature_id=name)
     source = SpecSource(source_path=arguments.source_path, sha256=hashlib.sha256(data).hexdigest())
     with kernel.record.read() as view:
-        _known(view, arguments)
+        _existing_feature(view, arguments)
     with kernel.locks.files():
         found = kernel.files.fingerprint(path)
         if found is not None and found != source.sha256:
@@ -108,15 +106,15 @@ def ingest_spec(call: Call, arguments: IngestSpec) -> Outcome:
             version = known.version + 1 if known else 1
             tx.put(IngestedSpec(version=version, feature_id=name, source=source), name)
             tx.append(call.event("spec_ingested", name, **msgspec.to_builtins(source)))
-            state = _known(tx, arguments)
+            state = _existing_feature(tx, arguments)
             if state is not None:
-                store(tx, state, msgspec.structs.replace(state, spec=source), now=kernel.now())
-        return Ingested(feature_id=name, spec_path=path, source=source, changed=found != source.sha256)
+                store_feature(tx, state, msgspec.structs.replace(state, spec=source), now=kernel.now())
+        return IngestResult(feature_id=name, spec_path=path, source=source, changed=found != source.sha256)
 
     return call.commit(decide)
 
 
-def _known(view: Snapshot, arguments: IngestSpec) -> FeatureState | None:
+def _existing_feature(view: Snapshot, arguments: IngestSpec) -> FeatureState | None:
     """Return the feature, if it is made already, at the version that the arguments expect."""
     is_made = view.get(FeatureState, arguments.feature_id) is not None
     return the_feature(view, arguments) if is_made or arguments.expected_version is not None else None
@@ -135,7 +133,7 @@ TOOLS = (
         name="feature.ingest_spec",
         summary="Put the text of a spec where features are made from, and note where it came from.",
         arguments=IngestSpec,
-        output=Ingested,
+        output=IngestResult,
         roles=COORDINATORS,
         run=ingest_spec,
         mutates=True,

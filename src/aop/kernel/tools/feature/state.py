@@ -10,11 +10,11 @@ from msgspec import Meta, Struct
 from aop.core.errors import ForbiddenToolForRole, InvalidArguments, InvalidStatusTransition
 from aop.core.roles import Role
 from aop.core.structs import Part
-from aop.kernel.features.lifecycle import change_status, moved, no_such_step, steps_by_hand, store
+from aop.kernel.features.lifecycle import change_status, manual_steps, step_refusal, store_feature, with_status
 from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, feature_named, the_feature
 from aop.kernel.gateway.principals import Principal
 from aop.kernel.gateway.role_sets import COORDINATORS, READERS
-from aop.kernel.plans.waiting_queue import follow_status
+from aop.kernel.plans.waiting_queue import release_for_status
 from aop.kernel.record.documents.features import FeatureState, RoleStatus, Status
 from aop.kernel.record.port import Transaction
 
@@ -39,7 +39,7 @@ class ClusterPatch(Part, frozen=True, kw_only=True):
     qa_session_id: SessionId | None = None
 
 
-class Patch(Part, frozen=True, kw_only=True):
+class StatePatch(Part, frozen=True, kw_only=True):
     """All that may be set by hand. Tree, base, gates, evidence and version follow from work, never from a wish."""
 
     status: Status | None = None
@@ -48,13 +48,13 @@ class Patch(Part, frozen=True, kw_only=True):
     cluster: ClusterPatch = ClusterPatch()
 
 
-class PatchState(ChangeArguments, frozen=True, kw_only=True):
+class StatePatchArguments(ChangeArguments, frozen=True, kw_only=True):
     expected_version: Annotated[int, Meta(ge=1)]
-    patch: Patch
+    patch: StatePatch
     """What to set; the rest stays as it is."""
 
 
-class PatchedState(Struct, frozen=True, kw_only=True):
+class StatePatchResult(Struct, frozen=True, kw_only=True):
     feature_id: str
     version: int
     status: Status
@@ -63,12 +63,12 @@ class PatchedState(Struct, frozen=True, kw_only=True):
     """The names that the patch set."""
 
 
-def state_patch(call: Call, arguments: PatchState) -> Outcome:
+def state_patch(call: Call, arguments: StatePatchArguments) -> Outcome:
     """Set what may be set by hand: a status that needs no proof, with a reason; who works on the feature, and how."""
     patch = _without_secrets(call, arguments.patch)
     changed = tuple(msgspec.to_builtins(patch))
     if not changed:
-        raise InvalidArguments("The patch changes nothing.", allowed=list(Patch.__struct_fields__))
+        raise InvalidArguments("The patch changes nothing.", allowed=list(StatePatch.__struct_fields__))
 
     def decide(tx: Transaction) -> Outcome:
         state = the_feature(tx, arguments)
@@ -78,12 +78,12 @@ def state_patch(call: Call, arguments: PatchState) -> Outcome:
             cluster=msgspec.structs.replace(state.cluster, **msgspec.to_builtins(patch.cluster)),
         )
         if after.status is state.status:
-            stored = store(tx, state, after, now=call.kernel.now())
+            stored = store_feature(tx, state, after, now=call.kernel.now())
         else:
             stored = change_status(tx, call, state, after)
-            follow_status(tx, call, stored)
+            release_for_status(tx, call, stored)
         tx.append(call.event("state_patched", stored.feature_id, patch=msgspec.to_builtins(patch)))
-        return PatchedState(
+        return StatePatchResult(
             feature_id=stored.feature_id,
             version=feature_named(tx, stored.feature_id).version,
             status=stored.status,
@@ -94,18 +94,18 @@ def state_patch(call: Call, arguments: PatchState) -> Outcome:
     return call.commit(decide)
 
 
-def _without_secrets(call: Call, patch: Patch) -> Patch:
+def _without_secrets(call: Call, patch: StatePatch) -> StatePatch:
     reason = patch.status_reason
     return patch if reason is None else msgspec.structs.replace(patch, status_reason=_one_line(call, reason))
 
 
-def _with_status(state: FeatureState, patch: Patch, caller: Principal) -> FeatureState:
+def _with_status(state: FeatureState, patch: StatePatch, caller: Principal) -> FeatureState:
     if patch.status is None:
         reason = state.status_reason if patch.status_reason is None else patch.status_reason
         return msgspec.structs.replace(state, status_reason=reason)
-    allowed = steps_by_hand(state)
+    allowed = manual_steps(state)
     if patch.status not in allowed:
-        raise no_such_step(state, patch.status, allowed)
+        raise step_refusal(state, patch.status, allowed)
     if patch.status is Status.FAILED and not (caller.person or caller.role is Role.SYSTEM):
         raise ForbiddenToolForRole(
             f"Only a person or the system gives up on `{state.feature_id}`.",
@@ -121,18 +121,18 @@ def _with_status(state: FeatureState, patch: Patch, caller: Principal) -> Featur
             status=state.status,
             allowed=sorted(allowed),
         )
-    return moved(state, patch.status, reason=patch.status_reason)
+    return with_status(state, patch.status, reason=patch.status_reason)
 
 
 # --- feature.log_append --------------------------------------------------------------------------
 
 
-class LogAppend(ChangeArguments, frozen=True, kw_only=True):
+class NoteArguments(ChangeArguments, frozen=True, kw_only=True):
     note: Annotated[str, Meta(min_length=1, max_length=4000)]
     """What people should know; it is kept as one line, without secrets."""
 
 
-class Noted(Struct, frozen=True, kw_only=True):
+class StoredNote(Struct, frozen=True, kw_only=True):
     feature_id: str
     seq: int
     """The number of the note in the journal."""
@@ -144,7 +144,7 @@ class Noted(Struct, frozen=True, kw_only=True):
     """As it was kept: one line, without secrets."""
 
 
-def log_append(call: Call, arguments: LogAppend) -> Outcome:
+def log_append(call: Call, arguments: NoteArguments) -> Outcome:
     """Keep a note in the journal, with who wrote it and when; `decisions.md` tells it."""
     note = _one_line(call, arguments.note)
 
@@ -152,7 +152,9 @@ def log_append(call: Call, arguments: LogAppend) -> Outcome:
         state = the_feature(tx, arguments)
         entry = tx.append(call.event("note_added", state.feature_id, note=note))
         tx.mark_unshown("decisions", state.feature_id)
-        return Noted(feature_id=state.feature_id, seq=entry.seq, at=entry.event.at, actor=entry.event.actor, note=note)
+        return StoredNote(
+            feature_id=state.feature_id, seq=entry.seq, at=entry.event.at, actor=entry.event.actor, note=note
+        )
 
     return call.commit(decide)
 
@@ -172,8 +174,8 @@ TOOLS = (
     Tool(
         name="feature.state_patch",
         summary="Set a status that needs no proof (blocked, back to work), with a reason, or who works on the feature.",
-        arguments=PatchState,
-        output=PatchedState,
+        arguments=StatePatchArguments,
+        output=StatePatchResult,
         roles=COORDINATORS,
         run=state_patch,
         mutates=True,
@@ -183,8 +185,8 @@ TOOLS = (
     Tool(
         name="feature.log_append",
         summary="Keep a note about the feature, with your name and the time.",
-        arguments=LogAppend,
-        output=Noted,
+        arguments=NoteArguments,
+        output=StoredNote,
         roles=READERS,
         run=log_append,
         mutates=True,

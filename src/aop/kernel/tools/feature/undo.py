@@ -9,10 +9,10 @@ from msgspec import Meta, Struct
 
 from aop.core.errors import Fault, FileNotFound, InvalidArguments, Json
 from aop.core.ids import ObjectId, TreeId
-from aop.kernel.features.lifecycle import change_status, moved, must_be, store
+from aop.kernel.features.lifecycle import change_status, require_status, store_feature, with_status
 from aop.kernel.features.worktree_hold import held_worktree
 from aop.kernel.gates.qa_index import next_index, required_steps
-from aop.kernel.gates.steps import unproven
+from aop.kernel.gates.steps import reset_verdicts
 from aop.kernel.gateway.calls import (
     Call,
     ChangeArguments,
@@ -26,7 +26,7 @@ from aop.kernel.gateway.calls import (
 from aop.kernel.gateway.role_sets import COORDINATORS, READERS
 from aop.kernel.patches.checks import judge_plan
 from aop.kernel.plans.checks import bounds_of
-from aop.kernel.plans.waiting_queue import follow_status
+from aop.kernel.plans.waiting_queue import release_for_status
 from aop.kernel.record.documents.features import FeatureState, Status
 from aop.kernel.record.documents.plans import AcceptedPlan
 from aop.kernel.record.documents.qa import QaIndex
@@ -64,16 +64,16 @@ def trees(call: Call, arguments: FeatureArguments) -> Outcome:
     """Return every tree that a feature was, with when and by which call."""
     with call.kernel.record.read() as view:
         state = the_feature(view, arguments)
-        found = _trees(call.kernel, view, state)
+        found = _trees_of(call.kernel, view, state)
     return Trees(feature_id=state.feature_id, version=state.version, trees=found)
 
 
-class Undo(ChangeArguments, frozen=True, kw_only=True):
+class UndoArguments(ChangeArguments, frozen=True, kw_only=True):
     to: Annotated[str, Meta(pattern="^([0-9]{1,6}|[0-9a-f]{7,64})$")]
     """The number or the id of an earlier tree, as `feature.trees` lists them; an id may be shortened."""
 
 
-class Undone(Struct, frozen=True, kw_only=True):
+class UndoResult(Struct, frozen=True, kw_only=True):
     feature_id: str
     version: int
     status: Status
@@ -82,42 +82,46 @@ class Undone(Struct, frozen=True, kw_only=True):
     """The tree that was left; it stays reachable under `refs/aop/undone/`."""
 
 
-def undo(call: Call, arguments: Undo) -> Outcome:
+def undo(call: Call, arguments: UndoArguments) -> Outcome:
     """Make a feature be one of its earlier trees again; its gates are stale then, and approvals are void."""
     kernel, git = call.kernel, call.kernel.git
     with held_worktree(kernel, arguments.feature_id):
         with kernel.record.read() as view:
             seen = the_feature(view, arguments)
             accepted = view.get(AcceptedPlan, seen.feature_id)
-            target = _named(arguments.to, _trees(kernel, view, seen))
-        must_be(seen, Status.BUILDING, Status.QA, Status.READY_TO_MERGE, Status.BLOCKED, to="go back")
+            target = _tree_named(arguments.to, _trees_of(kernel, view, seen))
+        require_status(seen, Status.BUILDING, Status.QA, Status.READY_TO_MERGE, Status.BLOCKED, to="go back")
         base = git.objects.tree_of(seen.base_commit)
-        whole_diff = _whole_diff(kernel, base, target)
-        _judge(kernel, accepted, base, target)
+        whole_diff = _full_diff(kernel, base, target)
+        _judge_tree(kernel, accepted, base, target)
         git.branches.keep(seen.feature_id, seen.tree, aside=True)
 
         def decide(tx: Transaction) -> Outcome:
             # At this version the feature has the plan that the tree was judged by.
             state = the_feature(tx, msgspec.structs.replace(arguments, expected_version=seen.version))
-            after = _back(state, target)
+            after = _with_earlier_tree(state, target)
             tx.append(call.event("tree_undone", state.feature_id, tree=target, before=state.tree))
             is_set_back = after.status is not state.status
-            stored = change_status(tx, call, state, after) if is_set_back else store(tx, state, after, now=kernel.now())
+            stored = (
+                change_status(tx, call, state, after)
+                if is_set_back
+                else store_feature(tx, state, after, now=kernel.now())
+            )
             steps = required_steps(stored, accepted.plan if accepted else None, kernel.config())
             known = tx.get(QaIndex, stored.feature_id)
             tx.put(next_index(known, stored, whole_diff, steps=steps), stored.feature_id)
             tx.mark_unshown("worktree", stored.feature_id)
             if is_set_back:
-                follow_status(tx, call, stored)
+                release_for_status(tx, call, stored)
             now = feature_named(tx, stored.feature_id)
-            return Undone(
+            return UndoResult(
                 feature_id=now.feature_id, version=now.version, status=now.status, tree=target, before=state.tree
             )
 
         return call.commit(decide)
 
 
-def _trees(kernel: Kernel, view: Snapshot, state: FeatureState) -> tuple[TreeFacts, ...]:
+def _trees_of(kernel: Kernel, view: Snapshot, state: FeatureState) -> tuple[TreeFacts, ...]:
     found: list[TreeFacts] = []
     for entry in view.journal(feature_id=state.feature_id, kinds=WITH_TREES):
         event = entry.event
@@ -144,7 +148,7 @@ def _count(files: Json) -> int:
     return files if isinstance(files, int) else 0
 
 
-def _named(wish: str, known: tuple[TreeFacts, ...]) -> TreeId:
+def _tree_named(wish: str, known: tuple[TreeFacts, ...]) -> TreeId:
     """Return the tree that a person means.
 
     Raises: InvalidArguments.
@@ -162,7 +166,7 @@ def _named(wish: str, known: tuple[TreeFacts, ...]) -> TreeId:
     return TreeId(ObjectId(trees[0]))
 
 
-def _whole_diff(kernel: Kernel, base: TreeId, target: TreeId) -> bytes:
+def _full_diff(kernel: Kernel, base: TreeId, target: TreeId) -> bytes:
     try:
         return kernel.git.objects.diff(base, target, context_lines=0)
     except Fault as error:
@@ -173,7 +177,7 @@ def _whole_diff(kernel: Kernel, base: TreeId, target: TreeId) -> bytes:
         ) from error
 
 
-def _judge(kernel: Kernel, accepted: AcceptedPlan | None, base: TreeId, target: TreeId) -> None:
+def _judge_tree(kernel: Kernel, accepted: AcceptedPlan | None, base: TreeId, target: TreeId) -> None:
     """Refuse a tree that the plan as it is now does not allow.
 
     Raises: AreaNotAllowed, UnplannedFile.
@@ -190,17 +194,17 @@ def _judge(kernel: Kernel, accepted: AcceptedPlan | None, base: TreeId, target: 
         )
 
 
-def _back(state: FeatureState, tree: TreeId) -> FeatureState:
+def _with_earlier_tree(state: FeatureState, tree: TreeId) -> FeatureState:
     """Return the feature with an earlier tree, in the status from which it is built again."""
     reason = f"A person went back to tree `{tree[:12]}`."
-    state = msgspec.structs.replace(state, tree=tree, gates=unproven(state.gates))
+    state = msgspec.structs.replace(state, tree=tree, gates=reset_verdicts(state.gates))
     if state.status is Status.BLOCKED:
         was_further = state.blocked_from in (Status.QA, Status.READY_TO_MERGE)
         return msgspec.structs.replace(state, blocked_from=Status.BUILDING if was_further else state.blocked_from)
     if state.status is Status.QA:
         # No step leads back from `qa` by itself; with another tree the feature is where it was before its gates ran.
         return msgspec.structs.replace(state, status=Status.BUILDING, status_reason=reason)
-    return state if state.status is Status.BUILDING else moved(state, Status.BUILDING, reason=reason)
+    return state if state.status is Status.BUILDING else with_status(state, Status.BUILDING, reason=reason)
 
 
 TOOLS = (
@@ -215,8 +219,8 @@ TOOLS = (
     Tool(
         name="feature.undo",
         summary="Make a feature be one of its earlier trees again; gates are stale then, and approvals void.",
-        arguments=Undo,
-        output=Undone,
+        arguments=UndoArguments,
+        output=UndoResult,
         roles=COORDINATORS,
         run=undo,
         mutates=True,

@@ -11,7 +11,7 @@ from aop.kernel.gateway.calls import Call, FeatureArguments, Outcome, Tool, the_
 from aop.kernel.gateway.role_sets import READERS
 
 
-class Latest(Struct, frozen=True, kw_only=True):
+class LatestRuns(Struct, frozen=True, kw_only=True):
     feature_id: str
     tree: str
     latest: RunSummary | None
@@ -24,7 +24,7 @@ def latest(call: Call, arguments: FeatureArguments) -> Outcome:
         state = the_feature(view, arguments)
         by_mode = latest_runs(call.kernel, view, state)
     newest = state.evidence.last_gate_run
-    return Latest(
+    return LatestRuns(
         feature_id=state.feature_id,
         tree=state.tree,
         latest=next((run for run in by_mode.values() if run.run_id == newest), None),
@@ -37,7 +37,7 @@ TOOLS = (
         name="evidence.latest",
         summary="Return the newest gate run of each mode, whether it is still current, and the end of its log.",
         arguments=FeatureArguments,
-        output=Latest,
+        output=LatestRuns,
         roles=READERS,
         run=latest,
     ),

@@ -14,7 +14,7 @@ from aop.kernel.gateway.calls import Arguments, Call, Outcome, Tool
 from aop.kernel.gateway.role_sets import READERS
 
 
-class ListGates(Arguments, frozen=True, kw_only=True):
+class ListGatesArguments(Arguments, frozen=True, kw_only=True):
     profile: str | None = None
 
 
@@ -27,7 +27,7 @@ class GateList(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
 
 
-def list_gates(call: Call, arguments: ListGates) -> Outcome:
+def list_gates(call: Call, arguments: ListGatesArguments) -> Outcome:
     """Return the gate profiles as they are in force."""
     config = call.kernel.config()
     profiles = config.gates.profiles
@@ -47,7 +47,7 @@ TOOLS = (
     Tool(
         name="gates.list",
         summary="Return the gate profiles, their modes and steps, and where they were read from.",
-        arguments=ListGates,
+        arguments=ListGatesArguments,
         output=GateList,
         roles=READERS,
         run=list_gates,

@@ -10,9 +10,9 @@ import msgspec
 from msgspec import Meta, Struct
 
 from aop.core.errors import InvalidArguments, QaIndexVersionConflict
-from aop.kernel.features.lifecycle import must_be
-from aop.kernel.gates.qa_index import SETTLED, ChangeType, GateProof, Mark, marked
-from aop.kernel.gates.runs import planned_subjects
+from aop.kernel.features.lifecycle import require_status
+from aop.kernel.gates.qa_index import SETTLED, ChangeType, GateProof, Mark, apply_marks
+from aop.kernel.gates.runs import subjects_by_mode
 from aop.kernel.gateway.calls import Call, ChangeArguments, FeatureArguments, Kernel, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import READERS, TESTERS
 from aop.kernel.record.documents.features import FeatureState, Status
@@ -71,18 +71,18 @@ def get(call: Call, arguments: FeatureArguments) -> Outcome:
     return IndexText(
         feature_id=state.feature_id,
         index=index,
-        counts=_counted([item.status for item in items]),
-        hunk_counts=_counted([hunk.status for item in items for hunk in item.hunks]),
-        pending=tuple(_pending(item) for item in items if item.status not in SETTLED),
+        counts=_counts([item.status for item in items]),
+        hunk_counts=_counts([hunk.status for item in items for hunk in item.hunks]),
+        pending=tuple(_pending_file(item) for item in items if item.status not in SETTLED),
     )
 
 
-def _counted(statuses: Sequence[QaStatus]) -> dict[str, int]:
+def _counts(statuses: Sequence[QaStatus]) -> dict[str, int]:
     found = Counter(statuses)
     return {status: found[status] for status in get_args(QaStatus)}
 
 
-def _pending(item: QaItem) -> PendingFile:
+def _pending_file(item: QaItem) -> PendingFile:
     return PendingFile(
         path=item.path,
         hunks=tuple(
@@ -130,8 +130,10 @@ def update(call: Call, arguments: UpdateIndex) -> Outcome:
         # `expected_version` is that of the index, not of the feature.
         state = the_feature(tx, FeatureArguments(feature_id=arguments.feature_id))
         before = _index_at(tx, state, arguments.expected_version)
-        must_be(state, Status.BUILDING, Status.QA, Status.READY_TO_MERGE, Status.BLOCKED, to="have its tests marked")
-        index = marked(before, marks, _proof(call.kernel, tx, state, arguments.evidence_refs))
+        require_status(
+            state, Status.BUILDING, Status.QA, Status.READY_TO_MERGE, Status.BLOCKED, to="have its tests marked"
+        )
+        index = apply_marks(before, marks, _proof(call.kernel, tx, state, arguments.evidence_refs))
         tx.put(index, state.feature_id)
         tx.mark_unshown("feature", state.feature_id)
         tx.append(
@@ -146,8 +148,8 @@ def update(call: Call, arguments: UpdateIndex) -> Outcome:
         return UpdatedIndex(
             feature_id=state.feature_id,
             version=index.version,
-            counts=_counted([item.status for item in index.items]),
-            hunk_counts=_counted([hunk.status for item in index.items for hunk in item.hunks]),
+            counts=_counts([item.status for item in index.items]),
+            hunk_counts=_counts([hunk.status for item in index.items for hunk in item.hunks]),
         )
 
     return call.commit(decide)
@@ -181,7 +183,7 @@ def _proof(kernel: Kernel, view: Snapshot, state: FeatureState, refs: Sequence[s
             )
         runs.append(run)
     accepted = view.get(AcceptedPlan, state.feature_id)
-    subjects = planned_subjects(state, accepted.plan if accepted else None, kernel.config())
+    subjects = subjects_by_mode(state, accepted.plan if accepted else None, kernel.config())
     return GateProof(runs=tuple(runs), subjects=subjects)
 
 

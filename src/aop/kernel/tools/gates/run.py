@@ -9,19 +9,19 @@ from msgspec import Struct
 
 from aop.core.errors import EvidenceStale, InvalidOverridePrecedence
 from aop.kernel.config.gates import Mode
-from aop.kernel.features.lifecycle import LIVING, moved, must_be, store
+from aop.kernel.features.lifecycle import LIVING, require_status, store_feature, with_status
 from aop.kernel.features.worktree_hold import held_worktree, note_quarantined
-from aop.kernel.gates.baselines import base_tests
+from aop.kernel.gates.baselines import tests_on_base
 from aop.kernel.gates.progress import GATES_RUN, with_progress
 from aop.kernel.gates.runs import (
     GatePlan,
-    asking_for,
-    failure_of,
-    machine_of,
-    planned_gates,
-    pointers,
+    evidence_pointers,
+    gate_failure,
+    machine_identity,
+    plan_gates,
     record_run,
     run_gates,
+    with_named_tests,
 )
 from aop.kernel.gates.steps import with_verdict
 from aop.kernel.gateway.calls import Answered, Call, ChangeArguments, Outcome, Tool, the_feature
@@ -39,7 +39,7 @@ ADVANCES: Mapping[tuple[Status, Mode], Status] = {
 """What a pass makes of a feature (AOP-249, AOP-250)."""
 
 
-class RunGates(ChangeArguments, frozen=True, kw_only=True):
+class RunGatesArguments(ChangeArguments, frozen=True, kw_only=True):
     mode: Mode
     profile: str | None = None
     force: bool = False
@@ -64,7 +64,7 @@ class GateResult(Struct, frozen=True, kw_only=True):
     """True when nothing ran, because the same gates passed on the same tree before."""
 
 
-def run(call: Call, arguments: RunGates) -> Outcome:
+def run(call: Call, arguments: RunGatesArguments) -> Outcome:
     """Run a mode of the feature's gate profile on its tree; a pass moves the feature on."""
     kernel, config = call.kernel, call.kernel.config()
     call = with_progress(call, arguments.feature_id, arguments.mode)
@@ -73,18 +73,18 @@ def run(call: Call, arguments: RunGates) -> Outcome:
             state = the_feature(view, arguments)
             accepted = view.get(AcceptedPlan, state.feature_id)
             ledger = view.get(ObligationLedger, state.feature_id)
-        must_be(state, *LIVING, to="run gates")
+        require_status(state, *LIVING, to="run gates")
         _refuse_other_profile(state, arguments)
-        plan = asking_for(planned_gates(state, accepted.plan if accepted else None, arguments.mode, config), ledger)
-        kept = None if arguments.force else _passed_already(call, state, plan)
+        plan = with_named_tests(plan_gates(state, accepted.plan if accepted else None, arguments.mode, config), ledger)
+        kept = None if arguments.force else _reusable_run(call, state, plan)
         if kept is not None:
-            return call.commit(lambda tx: _record_again(tx, call, arguments, kept))
-        baseline = base_tests(call, plan)
+            return call.commit(lambda tx: _record_reuse(tx, call, arguments, kept))
+        baseline = tests_on_base(call, plan)
         finished = _run_in_worktree(call, state, plan, baseline)
         return call.commit(lambda tx: _record(tx, call, arguments, finished))
 
 
-def _refuse_other_profile(state: FeatureState, arguments: RunGates) -> None:
+def _refuse_other_profile(state: FeatureState, arguments: RunGatesArguments) -> None:
     """A pass under a profile of the caller's choice would prove what the caller likes."""
     if arguments.profile not in (None, state.gate_profile):
         raise InvalidOverridePrecedence(
@@ -106,16 +106,16 @@ def _run_in_worktree(call: Call, state: FeatureState, plan: GatePlan, baseline: 
         git.worktrees.discard_strays(state.feature_id, state.tree)
 
 
-def _record(tx: Transaction, call: Call, arguments: RunGates, finished: GateRun) -> Outcome:
+def _record(tx: Transaction, call: Call, arguments: RunGatesArguments, finished: GateRun) -> Outcome:
     state = the_feature(tx, arguments)
     _refuse_stale(tx, call, state, finished)
-    stored = record_run(tx, call, state, _advanced(state, finished), finished)
+    stored = record_run(tx, call, state, _advance(state, finished), finished)
     if finished.verdict is not Verdict.PASS:
-        return failure_of(finished)
-    return Answered(data=_result(stored, finished, reused=False), evidence=pointers(finished))
+        return gate_failure(finished)
+    return Answered(data=_result(stored, finished, reused=False), evidence=evidence_pointers(finished))
 
 
-def _passed_already(call: Call, state: FeatureState, plan: GatePlan) -> GateRun | None:
+def _reusable_run(call: Call, state: FeatureState, plan: GatePlan) -> GateRun | None:
     """Return the newest run of this mode, if it passed, here, and was about exactly what a run would be about now."""
     run_id = state.evidence.latest_by_mode.get(plan.mode)
     with call.kernel.record.read() as view:
@@ -125,29 +125,29 @@ def _passed_already(call: Call, state: FeatureState, plan: GatePlan) -> GateRun 
     if not run.tests.get("named", {}).keys() >= set(plan.named_tests):
         # It was not asked what became of them, and its report is gone.
         return None
-    return run if run.machine == machine_of(call, plan) else None
+    return run if run.machine == machine_identity(call, plan) else None
 
 
-def _record_again(tx: Transaction, call: Call, arguments: RunGates, kept: GateRun) -> Outcome:
+def _record_reuse(tx: Transaction, call: Call, arguments: RunGatesArguments, kept: GateRun) -> Outcome:
     state = the_feature(tx, arguments)
     _refuse_stale(tx, call, state, kept)
-    after = _advanced(state, kept)
-    stored = state if after == state else store(tx, state, after, now=call.kernel.now())
+    after = _advance(state, kept)
+    stored = state if after == state else store_feature(tx, state, after, now=call.kernel.now())
     tx.append(call.event("gates_reused", stored.feature_id, gate_run_id=kept.run_id, mode=kept.mode))
-    return Answered(data=_result(stored, kept, reused=True), evidence=pointers(kept))
+    return Answered(data=_result(stored, kept, reused=True), evidence=evidence_pointers(kept))
 
 
-def _advanced(state: FeatureState, run: GateRun) -> FeatureState:
+def _advance(state: FeatureState, run: GateRun) -> FeatureState:
     """Return the feature with a run's verdict, and in the status that a pass brings it to."""
     after = with_verdict(state, run)
     advance = ADVANCES.get((state.status, Mode(run.mode)))
-    return moved(after, advance) if run.verdict is Verdict.PASS and advance is not None else after
+    return with_status(after, advance) if run.verdict is Verdict.PASS and advance is not None else after
 
 
 def _refuse_stale(tx: Transaction, call: Call, state: FeatureState, finished: GateRun) -> None:
     """A plan or a configuration that came while the gates ran may demand others."""
     accepted = tx.get(AcceptedPlan, state.feature_id)
-    now = planned_gates(state, accepted.plan if accepted else None, Mode(finished.mode), call.kernel.config())
+    now = plan_gates(state, accepted.plan if accepted else None, Mode(finished.mode), call.kernel.config())
     if now.subject != finished.subject:
         raise EvidenceStale(
             f"What the `{finished.mode}` gates of `{state.feature_id}` are was changed while they ran.",
@@ -178,7 +178,7 @@ TOOLS = (
     Tool(
         name=GATES_RUN,
         summary="Run the fast, full or merge gates of the feature's profile on its tree.",
-        arguments=RunGates,
+        arguments=RunGatesArguments,
         output=GateResult,
         roles=GATE_RUNNERS,
         run=run,

@@ -39,12 +39,12 @@ def status(call: Call, arguments: GateStatusArguments) -> Outcome:
     """Return how far a gate run is, without waiting for it."""
     with call.kernel.record.read() as view:
         the_feature(view, arguments)
-    operation, alive = _found(call, OperationId(arguments.operation_id))
+    operation, alive = _operation_and_liveness(call, OperationId(arguments.operation_id))
     if operation is None or operation.tool != GATES_RUN or operation.intent is None:
-        raise _unknown(arguments)
+        raise _unknown_run(arguments)
     progress = msgspec.convert(operation.intent, Progress)
     if progress.feature_id != arguments.feature_id:
-        raise _unknown(arguments)
+        raise _unknown_run(arguments)
     state: Literal["running", "interrupted"] = "running" if alive else "interrupted"
     return GateStatus(
         feature_id=arguments.feature_id,
@@ -56,7 +56,7 @@ def status(call: Call, arguments: GateStatusArguments) -> Outcome:
     )
 
 
-def _found(call: Call, operation_id: OperationId) -> tuple[Operation | None, bool]:
+def _operation_and_liveness(call: Call, operation_id: OperationId) -> tuple[Operation | None, bool]:
     """Return an operation, and whether somebody is at it: its lock ends with its holder."""
     try:
         with call.kernel.locks.operation(operation_id, wait_seconds=0.0):
@@ -70,7 +70,7 @@ def _in_ledger(call: Call, operation_id: OperationId) -> Operation | None:
         return view.operation(operation_id)
 
 
-def _unknown(arguments: GateStatusArguments) -> UnknownOperation:
+def _unknown_run(arguments: GateStatusArguments) -> UnknownOperation:
     return UnknownOperation(
         f"There is no gate run of `{arguments.feature_id}` under the operation id `{arguments.operation_id}`.",
         feature_id=arguments.feature_id,

@@ -33,14 +33,14 @@ class Anchor(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Its hash."""
 
 
-class Verify(Arguments, frozen=True, kw_only=True):
+class VerifyArguments(Arguments, frozen=True, kw_only=True):
     feature_id: Annotated[str, Meta(pattern=FEATURE_ID_PATTERN)] | None = None
     """Look at the proof of this feature only; the journal is always looked at as a whole."""
     anchor: Anchor | None = None
     """What an earlier `evidence.verify` or an evidence bundle said of the journal's end."""
 
 
-class Verified(Struct, frozen=True, kw_only=True):
+class VerifyResult(Struct, frozen=True, kw_only=True):
     entries: int
     """How many entries the journal has; all of them follow from each other."""
     head_seq: int
@@ -57,11 +57,11 @@ class Verified(Struct, frozen=True, kw_only=True):
     """How many gate runs are from a time when their digests were not kept yet."""
 
 
-def verify(call: Call, arguments: Verify) -> Outcome:
+def verify(call: Call, arguments: VerifyArguments) -> Outcome:
     """Prove that the record was not changed by other means than AOP's, or name the first thing that was."""
     wanted = _scope(call, arguments)
     with call.kernel.record.read() as view:
-        told = _Told()
+        told = _JournalFacts()
         for entry in whole_chain(lambda after: view.journal(after=after, limit=PAGE)):
             told.take(entry, arguments.anchor)
         told.check_anchor(arguments.anchor)
@@ -72,10 +72,10 @@ def verify(call: Call, arguments: Verify) -> Outcome:
             approvals = [approval for approval in view.all(Approval) if wanted(approval.feature_id)]
         except Fault as fault:
             raise EvidenceBroken(str(fault), kind="unreadable") from fault
-    logs = sum(_checked_run(call.kernel, run, told.runs) for run in runs)
+    logs = sum(_check_run(call.kernel, run, told.runs) for run in runs)
     for approval in approvals:
         _check_approval(approval, told.approvals)
-    return Verified(
+    return VerifyResult(
         entries=told.head_seq,
         head_seq=told.head_seq,
         head_hash=told.head_hash,
@@ -86,14 +86,14 @@ def verify(call: Call, arguments: Verify) -> Outcome:
     )
 
 
-def _scope(call: Call, arguments: Verify) -> Callable[[str], bool]:
+def _scope(call: Call, arguments: VerifyArguments) -> Callable[[str], bool]:
     named = arguments.feature_id
     if named is not None and not call.principal.reaches(named):
         raise ForbiddenToolForRole(f"This caller may not reach the feature `{named}`.", feature_id=named)
     return lambda feature: call.principal.reaches(feature) and named in (None, feature)
 
 
-class _Told:
+class _JournalFacts:
     """What the journal says of runs and approvals."""
 
     def __init__(self) -> None:
@@ -129,24 +129,24 @@ class _Told:
             )
 
 
-def _checked_run(kernel: Kernel, run: GateRun, told: Mapping[str, str]) -> int:
+def _check_run(kernel: Kernel, run: GateRun, told: Mapping[str, str]) -> int:
     """Check one gate run against the journal, its file and its logs; return how many logs there were to check."""
     recorded = told.get(run.run_id)
     if recorded is None:
-        raise _differs("missing", f"The journal knows nothing of the gate run `{run.run_id}`", run)
+        raise _broken_evidence("missing", f"The journal knows nothing of the gate run `{run.run_id}`", run)
     if recorded and recorded != digest_of(run):
-        raise _differs("changed", f"The gate run `{run.run_id}` is not the one that the journal tells of", run)
+        raise _broken_evidence("changed", f"The gate run `{run.run_id}` is not the one that the journal tells of", run)
     path = f"{folder_of(run.feature_id)}/evidence/{run.run_id}.json"
     written = hashlib.sha256(pretty_json(msgspec.to_builtins(run))).hexdigest()
     # A run that was followed by another before it was shown has no file.
     if kernel.files.fingerprint(path) not in (None, written):
-        raise _differs("changed", f"The file `{path}` is not what AOP wrote", run)
+        raise _broken_evidence("changed", f"The file `{path}` is not what AOP wrote", run)
     digests = dict(_logs_of(run))
     for log_path, digest in digests.items():
         found = kernel.files.fingerprint(log_path)
         if found != digest:
             kind = "missing" if found is None else "changed"
-            raise _differs(
+            raise _broken_evidence(
                 kind, f"The log `{log_path}` is {'gone' if found is None else 'not what the step wrote'}", run
             )
     return len(digests)
@@ -167,7 +167,7 @@ def _check_approval(approval: Approval, told: Mapping[str, Mapping[str, Any]]) -
         )
 
 
-def _differs(kind: str, message: str, run: GateRun) -> EvidenceBroken:
+def _broken_evidence(kind: str, message: str, run: GateRun) -> EvidenceBroken:
     return EvidenceBroken(f"{message}.", kind=kind, feature_id=run.feature_id, gate_run_id=run.run_id)
 
 
@@ -175,8 +175,8 @@ TOOLS = (
     Tool(
         name="evidence.verify",
         summary="Prove that journal, gate runs, logs and approvals are as AOP wrote them, or name what is not.",
-        arguments=Verify,
-        output=Verified,
+        arguments=VerifyArguments,
+        output=VerifyResult,
         roles=READERS,
         run=verify,
     ),

@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Meta
 
 from aop.core.errors import AlreadyAnswered, NotAChoice, UnknownQuestion
-from aop.kernel.features.opened_paths import YES, keep_answer
-from aop.kernel.features.questions import LARGEST_TEXT, QuestionFacts, facts_of
+from aop.kernel.features.opened_paths import YES, store_path_answer
+from aop.kernel.features.questions import LARGEST_TEXT, QuestionFacts, question_facts
 from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import COORDINATORS, SYSTEM
 from aop.kernel.plans.prerequisites import accept_prerequisite, check_prerequisite, place_spec
@@ -21,7 +21,7 @@ class QuestionArguments(ChangeArguments, frozen=True, kw_only=True):
     question_id: Annotated[str, Meta(pattern="^q[0-9]{1,9}$")]
 
 
-def _the_question(view: Snapshot, arguments: QuestionArguments) -> Question:
+def _question_named(view: Snapshot, arguments: QuestionArguments) -> Question:
     """Return the question that the arguments name.
 
     Raises: UnknownFeature, VersionConflict, UnknownQuestion.
@@ -33,22 +33,22 @@ def _the_question(view: Snapshot, arguments: QuestionArguments) -> Question:
     return question
 
 
-class Answer(QuestionArguments, frozen=True, kw_only=True):
+class AnswerArguments(QuestionArguments, frozen=True, kw_only=True):
     answer: Annotated[str, Meta(min_length=1, max_length=LARGEST_TEXT)]
 
 
-def answer(call: Call, arguments: Answer) -> Outcome:
+def answer(call: Call, arguments: AnswerArguments) -> Outcome:
     """Answer a question, once; whoever waits for it goes on. An answer that comes too late only settles that."""
     text = call.kernel.redact(arguments.answer)
     _place_spec(call, arguments, text)
 
     def decide(tx: Transaction) -> Outcome:
-        known = _the_question(tx, arguments)
-        question = _settled(tx, call, known)
+        known = _question_named(tx, arguments)
+        question = _settle_expired(tx, call, known)
         if not known.is_open:
-            raise _over(question)
+            raise _already_answered(question)
         if not question.is_open:
-            return _over(question)
+            return _already_answered(question)
         if question.choices and text not in question.choices:
             raise NotAChoice(question.question_id, question.choices)
         answered = msgspec.structs.replace(
@@ -62,17 +62,17 @@ def answer(call: Call, arguments: Answer) -> Outcome:
         facts = {"question_id": question.question_id, "answer": text}
         tx.append(call.event("question_answered", question.feature_id, **facts))
         if question.opens:
-            keep_answer(tx, answered)
+            store_path_answer(tx, answered)
             kind = "path_opened" if text == YES else "path_kept_closed"
             tx.append(call.event(kind, question.feature_id, path=question.opens, question_id=question.question_id))
         if question.prerequisite is not None and text == YES:
             accept_prerequisite(tx, call, answered, question.prerequisite)
-        return facts_of(answered)
+        return question_facts(answered)
 
     return call.commit(decide)
 
 
-def _place_spec(call: Call, arguments: Answer, text: str) -> None:
+def _place_spec(call: Call, arguments: AnswerArguments, text: str) -> None:
     """Write the spec of the feature that a yes makes, before anything waits for it.
 
     Raises: UnknownFeature, InvalidStatusTransition if a feature that would wait for it cannot.
@@ -84,7 +84,7 @@ def _place_spec(call: Call, arguments: Answer, text: str) -> None:
             place_spec(call.kernel, view, question.prerequisite)
 
 
-def _settled(tx: Transaction, call: Call, question: Question) -> Question:
+def _settle_expired(tx: Transaction, call: Call, question: Question) -> Question:
     """Keep that the time of a question is up, if it is; return the question as it stands."""
     now = as_of(question, call.kernel.clock.now())
     if now is not question:
@@ -93,7 +93,7 @@ def _settled(tx: Transaction, call: Call, question: Question) -> Question:
     return now
 
 
-def _over(question: Question) -> AlreadyAnswered:
+def _already_answered(question: Question) -> AlreadyAnswered:
     return AlreadyAnswered(
         f"The question `{question.question_id}` was answered by {question.answered_by}."
         if question.answer is not None
@@ -110,7 +110,7 @@ def expire(call: Call, arguments: QuestionArguments) -> Outcome:
     """Close a question whose time is up, with its default answer or with none; leave any other as it is."""
 
     def decide(tx: Transaction) -> Outcome:
-        return facts_of(_settled(tx, call, _the_question(tx, arguments)))
+        return question_facts(_settle_expired(tx, call, _question_named(tx, arguments)))
 
     return call.commit(decide)
 
@@ -119,7 +119,7 @@ TOOLS = (
     Tool(
         name="inbox.answer",
         summary="Answer a question of the inbox.",
-        arguments=Answer,
+        arguments=AnswerArguments,
         output=QuestionFacts,
         roles=COORDINATORS,
         run=answer,

@@ -19,7 +19,7 @@ from aop.kernel.record.port import Transaction
 Choice = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
-class Ask(ChangeArguments, frozen=True, kw_only=True):
+class AskArguments(ChangeArguments, frozen=True, kw_only=True):
     gate: Literal["question", "escalation", "authorisation"]
     text: Annotated[str, Meta(min_length=1)]
     detail: Mapping[str, Any] = {}
@@ -34,12 +34,12 @@ class Ask(ChangeArguments, frozen=True, kw_only=True):
     offer one."""
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class AskResult(Struct, frozen=True, kw_only=True):
     feature_id: str
     question_id: str
 
 
-def ask(call: Call, arguments: Ask) -> Outcome:
+def ask(call: Call, arguments: AskArguments) -> Outcome:
     """Put a question into the inbox."""
     if (arguments.about or arguments.prerequisite) and not (
         call.principal.person or call.principal.role is Role.SYSTEM
@@ -59,7 +59,7 @@ def ask(call: Call, arguments: Ask) -> Outcome:
             None,
         )
         if same is not None:
-            return Asked(feature_id=state.feature_id, question_id=same.question_id)
+            return AskResult(feature_id=state.feature_id, question_id=same.question_id)
         question = put_question(
             tx,
             call,
@@ -72,7 +72,7 @@ def ask(call: Call, arguments: Ask) -> Outcome:
             default=default,
             prerequisite=arguments.prerequisite,
         )
-        return Asked(feature_id=state.feature_id, question_id=question.question_id)
+        return AskResult(feature_id=state.feature_id, question_id=question.question_id)
 
     return call.commit(decide)
 
@@ -81,8 +81,8 @@ TOOLS = (
     Tool(
         name="inbox.ask",
         summary="Ask a person something; the question stays in the inbox until one answers.",
-        arguments=Ask,
-        output=Asked,
+        arguments=AskArguments,
+        output=AskResult,
         roles=COORDINATORS,
         run=ask,
         mutates=True,

@@ -10,8 +10,8 @@ from aop.core.errors import InvalidArguments, ProtectedPath
 from aop.core.paths.names import exact_path
 from aop.kernel.config.guarded_areas import territory_of
 from aop.kernel.config.policy import Policy
-from aop.kernel.features.lifecycle import LIVING, must_be
-from aop.kernel.features.opened_paths import NO, YES, answer_about
+from aop.kernel.features.lifecycle import LIVING, require_status
+from aop.kernel.features.opened_paths import NO, YES, current_path_answer
 from aop.kernel.features.questions import put_question
 from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import READERS
@@ -23,14 +23,14 @@ LONGEST_REASON = 2000
 OWN_HINT = "No answer opens it: do without this path."
 
 
-class AskPath(ChangeArguments, frozen=True, kw_only=True):
+class AskPathArguments(ChangeArguments, frozen=True, kw_only=True):
     path: Annotated[str, Meta(min_length=1, max_length=1000)]
     """The guarded file that the feature needs to change: one file, no pattern."""
     reason: Annotated[str, Meta(min_length=1, max_length=LONGEST_REASON)]
     """Why; the person who answers reads it."""
 
 
-class PathAsked(Struct, frozen=True, kw_only=True):
+class AskPathResult(Struct, frozen=True, kw_only=True):
     feature_id: str
     path: str
     question_id: str
@@ -41,15 +41,15 @@ class PathAsked(Struct, frozen=True, kw_only=True):
     """Whether the feature may change the path already."""
 
 
-def ask_path(call: Call, arguments: AskPath) -> Outcome:
+def ask_path(call: Call, arguments: AskPathArguments) -> Outcome:
     """Put an authorisation into the inbox that names feature, path and reason; ask nobody about what is open."""
     path, reason = exact_path(arguments.path), call.kernel.redact(arguments.reason)
 
     def decide(tx: Transaction) -> Outcome:
         state = the_feature(tx, arguments)
-        must_be(state, *LIVING, to="ask for a path")
-        guard = _guard(call.kernel.config().policy, path)
-        said = answer_about(tx, state.feature_id, path)
+        require_status(state, *LIVING, to="ask for a path")
+        guard = _guard_of(call.kernel.config().policy, path)
+        said = current_path_answer(tx, state.feature_id, path)
         if said is not None and said.answer == NO:
             raise ProtectedPath(
                 f"`{path}` may not be changed: a person was asked, and said no.",
@@ -59,7 +59,7 @@ def ask_path(call: Call, arguments: AskPath) -> Outcome:
                 question_id=said.question_id,
             )
         if said is not None:
-            return _asked(state, path, said.question_id)
+            return _result(state, path, said.question_id)
         waiting = next((each for each in tx.all(Question) if _asks_for(each, state, path)), None)
         question = waiting or put_question(
             tx,
@@ -72,12 +72,12 @@ def ask_path(call: Call, arguments: AskPath) -> Outcome:
             choices=(YES, NO),
             opens=path,
         )
-        return _asked(state, path, question.question_id, question.text)
+        return _result(state, path, question.question_id, question.text)
 
     return call.commit(decide)
 
 
-def _guard(policy: Policy, path: str) -> str:
+def _guard_of(policy: Policy, path: str) -> str:
     """Return why a path is guarded.
 
     Raises: InvalidArguments if it is not, ProtectedPath if nobody can open it.
@@ -98,16 +98,16 @@ def _asks_for(question: Question, state: FeatureState, path: str) -> bool:
     return question.is_open and question.opens == path and question.feature_id == state.feature_id
 
 
-def _asked(state: FeatureState, path: str, question_id: str, text: str = "") -> PathAsked:
-    return PathAsked(feature_id=state.feature_id, path=path, question_id=question_id, text=text, is_open=not text)
+def _result(state: FeatureState, path: str, question_id: str, text: str = "") -> AskPathResult:
+    return AskPathResult(feature_id=state.feature_id, path=path, question_id=question_id, text=text, is_open=not text)
 
 
 TOOLS = (
     Tool(
         name="inbox.ask_path",
         summary="Ask a person to open one guarded path for this feature.",
-        arguments=AskPath,
-        output=PathAsked,
+        arguments=AskPathArguments,
+        output=AskPathResult,
         roles=READERS,
         run=ask_path,
         mutates=True,

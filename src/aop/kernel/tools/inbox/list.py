@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from aop.kernel.features.questions import QuestionFacts, facts_of
+from aop.kernel.features.questions import QuestionFacts, question_facts
 from aop.kernel.gateway.calls import Arguments, Call, Outcome, Tool
 from aop.kernel.gateway.role_sets import READERS
-from aop.kernel.merges.merge import unapproved
+from aop.kernel.merges.merge import unapproved_features
 from aop.kernel.record.documents.questions import Question, as_of
 
 
-class ListQuestions(Arguments, frozen=True, kw_only=True):
+class ListQuestionsArguments(Arguments, frozen=True, kw_only=True):
     answered: bool = False
     """Whether questions that were answered are listed too."""
 
 
-class ApprovalWanted(Struct, frozen=True, kw_only=True):
+class WaitingApproval(Struct, frozen=True, kw_only=True):
     """A feature that is ready, and that only a person can let on; `aop approve` clears it, and nothing else."""
 
     feature_id: str
@@ -29,26 +29,26 @@ class ApprovalWanted(Struct, frozen=True, kw_only=True):
 
 class Inbox(Struct, frozen=True, kw_only=True):
     questions: tuple[QuestionFacts, ...]
-    approvals: tuple[ApprovalWanted, ...]
+    approvals: tuple[WaitingApproval, ...]
     """The features that wait for an approval."""
 
 
-def list_questions(call: Call, arguments: ListQuestions) -> Outcome:
+def list_questions(call: Call, arguments: ListQuestionsArguments) -> Outcome:
     """Return the questions that are open, oldest first, and the features that wait for an approval."""
     with call.kernel.record.read() as view:
         now = call.kernel.clock.now()
         found = [as_of(each, now) for each in view.all(Question) if call.principal.reaches(each.feature_id)]
         approvals = tuple(
-            ApprovalWanted(
+            WaitingApproval(
                 feature_id=state.feature_id,
                 tree=state.tree,
                 since=state.last_updated,
                 how=f"aop review {state.feature_id}, and then aop approve {state.feature_id}",
             )
-            for state in unapproved(call.kernel, view)
+            for state in unapproved_features(call.kernel, view)
             if call.principal.reaches(state.feature_id)
         )
-    wanted = [facts_of(each) for each in sorted(found, key=_number) if arguments.answered or each.is_open]
+    wanted = [question_facts(each) for each in sorted(found, key=_number) if arguments.answered or each.is_open]
     return Inbox(questions=tuple(wanted), approvals=approvals)
 
 
@@ -60,7 +60,7 @@ TOOLS = (
     Tool(
         name="inbox.list",
         summary="Return what people are asked.",
-        arguments=ListQuestions,
+        arguments=ListQuestionsArguments,
         output=Inbox,
         roles=READERS,
         run=list_questions,

@@ -27,7 +27,7 @@ class SentNotice(Document, frozen=True, kw_only=True):
     at: NonEmpty
 
 
-class NoteNotice(ChangeArguments, frozen=True, kw_only=True):
+class NoticeArguments(ChangeArguments, frozen=True, kw_only=True):
     event_id: Annotated[str, Meta(pattern=r"^[A-Za-z0-9._:-]{1,200}$")]
     """What people are told of; one event is told to a target once."""
     target: Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
@@ -36,7 +36,7 @@ class NoteNotice(ChangeArguments, frozen=True, kw_only=True):
     """`sending` before, `sent` or `failed` after; what is settled stays as it is."""
 
 
-class NoticeNoted(Struct, frozen=True, kw_only=True):
+class NoticeResult(Struct, frozen=True, kw_only=True):
     feature_id: str
     event_id: str
     """What people are told of."""
@@ -46,7 +46,7 @@ class NoticeNoted(Struct, frozen=True, kw_only=True):
     """What is known now."""
 
 
-def note(call: Call, arguments: NoteNotice) -> Outcome:
+def note(call: Call, arguments: NoticeArguments) -> Outcome:
     """Keep that a target is about to be told, was told, or could not be reached."""
 
     def decide(tx: Transaction) -> Outcome:
@@ -66,7 +66,7 @@ def note(call: Call, arguments: NoteNotice) -> Outcome:
             facts = {"event_id": notice.event_id, "target": notice.target, "outcome": notice.outcome}
             tx.append(call.event("notice_noted", state.feature_id, **facts))
             known = notice
-        return NoticeNoted(
+        return NoticeResult(
             feature_id=state.feature_id, event_id=known.event_id, target=known.target, outcome=known.outcome
         )
 
@@ -77,8 +77,8 @@ TOOLS = (
     Tool(
         name="notices.note",
         summary="Keep whether somebody was told of an event.",
-        arguments=NoteNotice,
-        output=NoticeNoted,
+        arguments=NoticeArguments,
+        output=NoticeResult,
         roles=SYSTEM,
         run=note,
         mutates=True,

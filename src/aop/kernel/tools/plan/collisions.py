@@ -10,9 +10,9 @@ from aop.kernel.config.guarded_areas import territory_of
 from aop.kernel.gateway.calls import Arguments, Call, Kernel, Outcome, Tool
 from aop.kernel.gateway.role_sets import READERS
 from aop.kernel.merges.merge import base_head
-from aop.kernel.merges.trial_merges import ConflictPath, Tip, TrialQuestion, TriedMerge, look
+from aop.kernel.merges.trial_merges import ConflictPath, FeatureTip, TrialQuestion, TriedMerge, try_merges
 from aop.kernel.plans.collision_matrix import ComparedPlan, SharedPlace, locks_of, shared_places
-from aop.kernel.plans.collisions import fingerprint
+from aop.kernel.plans.collisions import collision_fingerprint
 from aop.kernel.plans.waiting_queue import waiting_plans
 from aop.kernel.record.documents.features import TERMINAL, FeatureState
 from aop.kernel.record.documents.plans import AcceptedPlan, QueuedPlan
@@ -37,7 +37,7 @@ class Conflict(Struct, frozen=True, kw_only=True):
         return (self.theirs,) if self.ours is None else (self.ours, self.theirs)
 
 
-class Waiting(Struct, frozen=True, kw_only=True):
+class WaitingPlan(Struct, frozen=True, kw_only=True):
     """A plan that would be worked on at the same time as others, and waits for them instead."""
 
     feature_id: str
@@ -52,14 +52,14 @@ class Waiting(Struct, frozen=True, kw_only=True):
     """The same as long as it waits for the same."""
 
 
-class Scanned(Struct, frozen=True, kw_only=True):
+class CollisionScan(Struct, frozen=True, kw_only=True):
     compared_plans: int
     """How many plans were compared, accepted and queued."""
     collisions: tuple[SharedPlace, ...]
     """What plans say: each place that more than one of them reaches."""
     collision_fingerprint: str
     """The same as long as the same features meet in the same places."""
-    waiting: tuple[Waiting, ...]
+    waiting: tuple[WaitingPlan, ...]
     """The plans that wait, in the order in which they are let in."""
     conflicts: tuple[Conflict, ...]
     """What is: each merge that was tried and would not go through."""
@@ -78,14 +78,14 @@ def scan(call: Call, _arguments: Arguments) -> Outcome:
         known = {tried.between: tried for tried in view.all(TriedMerge)}
     found = shared_places(plans, territory_of(config.policy), locks_of(config.policy))
     seen = tuple(place for place in found if any(map(reaches, place.feature_ids)))
-    looked = look(kernel.git, [_tip(state) for state in states], base_head(kernel, config), known)
-    _keep(kernel, looked.fresh, over=looked.over)
+    looked = try_merges(kernel.git, [_tip(state) for state in states], base_head(kernel, config), known)
+    _store_trials(kernel, looked.fresh, over=looked.over)
     conflicts = (_conflict(question, tried) for question, tried in looked.conflicts)
-    return Scanned(
+    return CollisionScan(
         compared_plans=len(plans),
         collisions=seen,
-        collision_fingerprint=fingerprint([(place.collision_fingerprint,) for place in seen]),
-        waiting=tuple(_waiting(each) for each in queue if any(map(reaches, (each.feature_id, *each.waits_for)))),
+        collision_fingerprint=collision_fingerprint([(place.collision_fingerprint,) for place in seen]),
+        waiting=tuple(_waiting_plan(each) for each in queue if any(map(reaches, (each.feature_id, *each.waits_for)))),
         conflicts=tuple(each for each in conflicts if any(map(reaches, each.feature_ids))),
         untried_merges=looked.untried,
     )
@@ -105,8 +105,8 @@ def _queued_plans(queue: Sequence[QueuedPlan]) -> list[ComparedPlan]:
     return [ComparedPlan(feature_id=each.feature_id, plan=each.plan, queued=True) for each in queue]
 
 
-def _waiting(entry: QueuedPlan) -> Waiting:
-    return Waiting(
+def _waiting_plan(entry: QueuedPlan) -> WaitingPlan:
+    return WaitingPlan(
         feature_id=entry.feature_id,
         plan_version=entry.plan.plan_version,
         waits_for=entry.waits_for,
@@ -116,8 +116,8 @@ def _waiting(entry: QueuedPlan) -> Waiting:
     )
 
 
-def _tip(state: FeatureState) -> Tip:
-    return Tip(feature_id=state.feature_id, base=state.base_commit, tree=state.tree)
+def _tip(state: FeatureState) -> FeatureTip:
+    return FeatureTip(feature_id=state.feature_id, base=state.base_commit, tree=state.tree)
 
 
 def _conflict(question: TrialQuestion, tried: TriedMerge) -> Conflict:
@@ -129,7 +129,7 @@ def _conflict(question: TrialQuestion, tried: TriedMerge) -> Conflict:
     )
 
 
-def _keep(kernel: Kernel, fresh: Mapping[str, TriedMerge], *, over: Sequence[str]) -> None:
+def _store_trials(kernel: Kernel, fresh: Mapping[str, TriedMerge], *, over: Sequence[str]) -> None:
     """Keep what was tried; whoever scanned at the same time found the same, and the first one's stays."""
     if not fresh and not over:
         return
@@ -147,7 +147,7 @@ TOOLS = (
         name="collisions.scan",
         summary="Return where the plans of several features meet, and which features would conflict if merged now.",
         arguments=Arguments,
-        output=Scanned,
+        output=CollisionScan,
         roles=READERS,
         run=scan,
     ),

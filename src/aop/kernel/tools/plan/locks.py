@@ -13,24 +13,33 @@ from aop.core.errors import LockConflict
 from aop.core.ids import FeatureId
 from aop.core.text.counts import count
 from aop.kernel.config.policy import LockRules
-from aop.kernel.features.lifecycle import must_be
+from aop.kernel.features.lifecycle import require_status
 from aop.kernel.gateway.calls import Answered, Call, ChangeArguments, Outcome, Tool, feature_named, the_feature
 from aop.kernel.gateway.role_sets import COORDINATORS
-from aop.kernel.locks.grants import free, held_by, keep, lease_id, live_leases, lock_on, reclaim_facts, take
+from aop.kernel.locks.grants import (
+    grant_or_renew,
+    lease_id,
+    leases_of,
+    live_leases,
+    lock_on,
+    reclaim_facts,
+    release_leases,
+    store_lock,
+)
 from aop.kernel.locks.leases import (
-    Asker,
     Busy,
     Grant,
+    LockRequest,
     Now,
     check_order,
     check_resource,
     is_live,
-    now_by,
     pauses,
-    queued,
+    read_clock,
+    with_waiter,
     without_waiter,
 )
-from aop.kernel.plans.waiting_queue import reconsider
+from aop.kernel.plans.waiting_queue import admit_waiting_plans
 from aop.kernel.record.documents.features import TERMINAL, FeatureState, Status
 from aop.kernel.record.documents.locks import Lock
 from aop.kernel.record.port import Transaction
@@ -45,12 +54,12 @@ class LockArguments(ChangeArguments, frozen=True, kw_only=True):
 # --- locks.acquire -------------------------------------------------------------------------------
 
 
-class Acquire(LockArguments, frozen=True, kw_only=True):
+class AcquireArguments(LockArguments, frozen=True, kw_only=True):
     wait_timeout_seconds: Annotated[float, Meta(ge=0, le=86_400)] | None = None
     """How long to wait for a lock that is held; without it the policy decides."""
 
 
-class Acquired(Struct, frozen=True, kw_only=True):
+class AcquireResult(Struct, frozen=True, kw_only=True):
     feature_id: str
     version: int
     resource: str
@@ -65,51 +74,53 @@ class Acquired(Struct, frozen=True, kw_only=True):
     lease_ttl_seconds: int
 
 
-def acquire(call: Call, arguments: Acquire) -> Outcome:
+def acquire(call: Call, arguments: AcquireArguments) -> Outcome:
     """Get a lock for a feature, waiting in line while another one has it; asked again, renew it."""
     clock, rules = call.kernel.clock, call.kernel.config().policy.locks
     check_resource(arguments.resource, rules)
-    asker = Asker(feature_id=FeatureId(arguments.feature_id), actor=call.principal.actor, operation_id=call.operation())
-    deadline = clock.boot_seconds() + _patience(arguments, rules)
+    asker = LockRequest(
+        feature_id=FeatureId(arguments.feature_id), actor=call.principal.actor, operation_id=call.operation()
+    )
+    deadline = clock.boot_seconds() + _wait_seconds(arguments, rules)
     waits = pauses(rules.acquire_backoff, call.operation())
     while True:
         try:
-            return call.commit(partial(_take, call, arguments, asker))
+            return call.commit(partial(_try_to_acquire, call, arguments, asker))
         except LockConflict as conflict:
             left = deadline - clock.boot_seconds()
             if left <= 0:
-                _change_line(call, arguments.resource, lambda lock: without_waiter(lock, call.operation()))
+                _change_waiters(call, arguments.resource, lambda lock: without_waiter(lock, call.operation()))
                 raise
             call.report(conflict.message)
-        _change_line(call, arguments.resource, partial(_in_line, call, asker))
-        clock.pause(min(next(waits), left, _lease_left(call, arguments.resource)))
+        _change_waiters(call, arguments.resource, partial(_with_own_waiter, call, asker))
+        clock.pause(min(next(waits), left, _seconds_left(call, arguments.resource)))
 
 
-def _patience(arguments: Acquire, rules: LockRules) -> float:
+def _wait_seconds(arguments: AcquireArguments, rules: LockRules) -> float:
     if arguments.wait_timeout_seconds is not None:
         return arguments.wait_timeout_seconds
     return rules.default_wait_timeout_seconds if rules.acquire_behavior == "wait" else 0.0
 
 
-def _take(call: Call, arguments: Acquire, asker: Asker, tx: Transaction) -> Outcome:
+def _try_to_acquire(call: Call, arguments: AcquireArguments, asker: LockRequest, tx: Transaction) -> Outcome:
     state = the_feature(tx, arguments)
-    must_be(state, *LIVING, to="get a lock")
-    now = now_by(call.kernel.clock)
+    require_status(state, *LIVING, to="get a lock")
+    now = read_clock(call.kernel.clock)
     check_order(arguments.resource, live_leases(tx, state.feature_id, now))
-    granted = take(tx, call, arguments.resource, asker, now)
+    granted = grant_or_renew(tx, call, arguments.resource, asker, now)
     if isinstance(granted, Busy):
-        raise _conflict(arguments.resource, granted, now)
-    reconsider(tx, call)
+        raise _lock_conflict(arguments.resource, granted, now)
+    admit_waiting_plans(tx, call)
     facts = reclaim_facts(granted, now)
     return Answered(
-        data=_acquired(call, feature_named(tx, state.feature_id), arguments.resource, granted),
+        data=_result(call, feature_named(tx, state.feature_id), arguments.resource, granted),
         evidence={"stale_lock_reclaimed": facts} if facts else {},
     )
 
 
-def _acquired(call: Call, state: FeatureState, resource: str, granted: Grant) -> Acquired:
+def _result(call: Call, state: FeatureState, resource: str, granted: Grant) -> AcquireResult:
     lease = granted.lease
-    return Acquired(
+    return AcquireResult(
         feature_id=state.feature_id,
         version=state.version,
         resource=resource,
@@ -124,7 +135,7 @@ def _acquired(call: Call, state: FeatureState, resource: str, granted: Grant) ->
     )
 
 
-def _conflict(resource: str, busy: Busy, now: Now) -> LockConflict:
+def _lock_conflict(resource: str, busy: Busy, now: Now) -> LockConflict:
     lease = busy.lease
     waiting = f"{count(len(busy.ahead), 'call')} came first" if busy.ahead else ""
     held = f"`{lease.feature_id}` holds it since {lease.acquired_at}" if lease else ""
@@ -143,30 +154,30 @@ def _conflict(resource: str, busy: Busy, now: Now) -> LockConflict:
     )
 
 
-def _in_line(call: Call, asker: Asker, lock: Lock) -> Lock:
-    return queued(lock, asker, now_by(call.kernel.clock), is_running=call.kernel.locks.is_running)
+def _with_own_waiter(call: Call, asker: LockRequest, lock: Lock) -> Lock:
+    return with_waiter(lock, asker, read_clock(call.kernel.clock), is_running=call.kernel.locks.is_running)
 
 
-def _change_line(call: Call, resource: str, change: Callable[[Lock], Lock]) -> None:
+def _change_waiters(call: Call, resource: str, change: Callable[[Lock], Lock]) -> None:
     with call.kernel.record.write() as tx:
         lock = lock_on(tx, resource)
         changed = change(lock)
         if changed != lock:
-            keep(tx, changed)
+            store_lock(tx, changed)
 
 
-def _lease_left(call: Call, resource: str) -> float:
+def _seconds_left(call: Call, resource: str) -> float:
     """Return how long the lease at hand can still last: nobody need wait longer than that to look again."""
     with call.kernel.record.read() as view:
         lease = lock_on(view, resource).lease
-    now = now_by(call.kernel.clock)
+    now = read_clock(call.kernel.clock)
     return lease.expires_boot - now.seconds if lease is not None and is_live(lease, now) else math.inf
 
 
 # --- locks.release -------------------------------------------------------------------------------
 
 
-class Released(Struct, frozen=True, kw_only=True):
+class ReleaseResult(Struct, frozen=True, kw_only=True):
     feature_id: str
     version: int
     resource: str
@@ -179,12 +190,12 @@ def release(call: Call, arguments: LockArguments) -> Outcome:
 
     def decide(tx: Transaction) -> Outcome:
         state = the_feature(tx, arguments)
-        if arguments.resource not in held_by(tx, state.feature_id):
+        if arguments.resource not in leases_of(tx, state.feature_id):
             check_resource(arguments.resource, call.kernel.config().policy.locks)
-        free(tx, call, state.feature_id, [arguments.resource], now_by(call.kernel.clock))
-        accepted = reconsider(tx, call)
+        release_leases(tx, call, state.feature_id, [arguments.resource], read_clock(call.kernel.clock))
+        accepted = admit_waiting_plans(tx, call)
         after = feature_named(tx, state.feature_id)
-        return Released(
+        return ReleaseResult(
             feature_id=after.feature_id, version=after.version, resource=arguments.resource, accepted_plans=accepted
         )
 
@@ -195,8 +206,8 @@ TOOLS = (
     Tool(
         name="locks.acquire",
         summary="Get a lock for a feature, waiting in line for it; called again by its holder, it renews the lease.",
-        arguments=Acquire,
-        output=Acquired,
+        arguments=AcquireArguments,
+        output=AcquireResult,
         roles=COORDINATORS,
         run=acquire,
         mutates=True,
@@ -205,7 +216,7 @@ TOOLS = (
         name="locks.release",
         summary="Let go of a lock that a feature holds.",
         arguments=LockArguments,
-        output=Released,
+        output=ReleaseResult,
         roles=COORDINATORS,
         run=release,
         mutates=True,

@@ -9,15 +9,15 @@ from msgspec import Meta, Struct
 
 from aop.core.errors import PlanRequired, VersionConflict
 from aop.kernel.config.in_force import Config
-from aop.kernel.features.lifecycle import must_be, store
+from aop.kernel.features.lifecycle import require_status, store_feature
 from aop.kernel.features.opened_paths import opened_paths
 from aop.kernel.features.trees import ChangedFile, changed_files
 from aop.kernel.features.worktree_hold import held_worktree
 from aop.kernel.gates.qa_index import next_index, required_steps
-from aop.kernel.gates.steps import unproven
+from aop.kernel.gates.steps import reset_verdicts
 from aop.kernel.gateway.calls import Call, ChangeArguments, Kernel, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import PATCHERS
-from aop.kernel.locks.leases import now_by
+from aop.kernel.locks.leases import read_clock
 from aop.kernel.patches.checks import (
     is_thin,
     porcelain,
@@ -26,18 +26,18 @@ from aop.kernel.patches.checks import (
 from aop.kernel.patches.parser import Patch
 from aop.kernel.patches.proposals import PatchedTree, PatchTarget, judge_proposal, proposal_for
 from aop.kernel.plans.checks import bounds_of
-from aop.kernel.plans.needed_locks import check_unbroken, locks_for_paths, locks_for_plan, relying_on
+from aop.kernel.plans.needed_locks import check_unbroken, locks_for_paths, locks_for_plan, with_fences
 from aop.kernel.record.documents.features import FeatureState, Status
 from aop.kernel.record.documents.plans import AcceptedPlan
 from aop.kernel.record.documents.qa import QaIndex
 from aop.kernel.record.port import Transaction
 
 
-class ApplyPatch(ChangeArguments, frozen=True, kw_only=True):
+class ApplyPatchArguments(ChangeArguments, frozen=True, kw_only=True):
     unified_diff: Annotated[str, Meta(min_length=1)]
 
 
-class AppliedPatch(Struct, frozen=True, kw_only=True):
+class ApplyPatchResult(Struct, frozen=True, kw_only=True):
     feature_id: str
     version: int
     tree: str
@@ -48,26 +48,26 @@ class AppliedPatch(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
 
 
-def apply_patch(call: Call, arguments: ApplyPatch) -> Outcome:
+def apply_patch(call: Call, arguments: ApplyPatchArguments) -> Outcome:
     """Move the feature to the tree that the patch makes, if policy and plan allow every path of it."""
     kernel, config = call.kernel, call.kernel.config()
     with held_worktree(kernel, arguments.feature_id):
-        target = _target(kernel, arguments)
+        target = _target_of(kernel, arguments)
         _refuse_untimely(target, config)
         proposal = proposal_for(kernel, target, arguments.unified_diff, config)
         judge_proposal(kernel, target, proposal, config)
         needed = _needed_locks(target, proposal, config)
         with kernel.record.read() as view:
-            check_unbroken(view, target.state, needed, now_by(kernel.clock))
+            check_unbroken(view, target.state, needed, read_clock(kernel.clock))
         whole_diff = kernel.git.objects.diff(target.base_tree, proposal.tree, context_lines=0)
         tests = required_steps(target.state, target.accepted.plan if target.accepted else None, config)
 
         def decide(tx: Transaction) -> Outcome:
             state = the_feature(tx, arguments)
-            _refuse_overtaken(tx, target, state)
-            fenced = relying_on(state, check_unbroken(tx, state, needed, now_by(kernel.clock)))
-            after = msgspec.structs.replace(fenced, tree=proposal.tree, gates=unproven(state.gates))
-            stored = store(tx, state, after, now=kernel.now())
+            _refuse_changed_target(tx, target, state)
+            fenced = with_fences(state, check_unbroken(tx, state, needed, read_clock(kernel.clock)))
+            after = msgspec.structs.replace(fenced, tree=proposal.tree, gates=reset_verdicts(state.gates))
+            stored = store_feature(tx, state, after, now=kernel.now())
             # Read here: QA may have marked what it found since the patch came.
             known = tx.get(QaIndex, stored.feature_id)
             tx.put(next_index(known, stored, whole_diff, steps=tests), stored.feature_id)
@@ -81,7 +81,7 @@ def apply_patch(call: Call, arguments: ApplyPatch) -> Outcome:
                     files=len(proposal.changes),
                 )
             )
-            return AppliedPatch(
+            return ApplyPatchResult(
                 feature_id=stored.feature_id,
                 version=stored.version,
                 tree=proposal.tree,
@@ -93,7 +93,7 @@ def apply_patch(call: Call, arguments: ApplyPatch) -> Outcome:
         return call.commit(decide)
 
 
-def _target(kernel: Kernel, arguments: ApplyPatch) -> PatchTarget:
+def _target_of(kernel: Kernel, arguments: ApplyPatchArguments) -> PatchTarget:
     with kernel.record.read() as view:
         state = the_feature(view, arguments)
         return PatchTarget(
@@ -109,7 +109,7 @@ def _refuse_untimely(target: PatchTarget, config: Config) -> None:
     if target.accepted is None and config.policy.patch_policy.enforce_plan:
         raise PlanRequired(f"The feature `{state.feature_id}` has no accepted plan.", feature_id=state.feature_id)
     unplanned = (Status.PLANNING,) if target.accepted is None else ()
-    must_be(state, *unplanned, Status.BUILDING, Status.QA, to="be patched")
+    require_status(state, *unplanned, Status.BUILDING, Status.QA, to="be patched")
 
 
 def _needed_locks(target: PatchTarget, proposal: PatchedTree, config: Config) -> tuple[str, ...]:
@@ -120,7 +120,7 @@ def _needed_locks(target: PatchTarget, proposal: PatchedTree, config: Config) ->
     return (*needed, *locks_for_plan(plan, bounds_of(plan, config.policy), config.policy))
 
 
-def _refuse_overtaken(tx: Transaction, target: PatchTarget, state: FeatureState) -> None:
+def _refuse_changed_target(tx: Transaction, target: PatchTarget, state: FeatureState) -> None:
     """Refuse a patch that was judged by a plan or a status that changed meanwhile; locks may come and go.
 
     Raises: VersionConflict.
@@ -139,8 +139,8 @@ TOOLS = (
     Tool(
         name="repo.apply_patch",
         summary="Apply a unified diff to the feature, if every path that it changes is allowed.",
-        arguments=ApplyPatch,
-        output=AppliedPatch,
+        arguments=ApplyPatchArguments,
+        output=ApplyPatchResult,
         roles=PATCHERS,
         run=apply_patch,
         mutates=True,

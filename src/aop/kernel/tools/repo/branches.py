@@ -10,17 +10,17 @@ from msgspec import Meta, Struct
 
 from aop.core.errors import CommitDisabled
 from aop.core.ids import CommitId, FeatureId
-from aop.kernel.features.lifecycle import LIVING, moved, must_be, store
+from aop.kernel.features.lifecycle import LIVING, require_status, store_feature, with_status
 from aop.kernel.features.worktree_hold import held_feature, unchanged_feature
 from aop.kernel.gates.qa_index import next_index, required_steps
-from aop.kernel.gates.steps import unproven
+from aop.kernel.gates.steps import reset_verdicts
 from aop.kernel.gateway.calls import Call, ChangeArguments, Kernel, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import SYSTEM
 from aop.kernel.merges.branch_moves import BranchMove, commit_with_move, own_head, undo_move
 from aop.kernel.merges.merge import (
     base_head,
     commit_message,
-    conflict_of,
+    merge_conflict,
     refuse_empty,
     refuse_secret_message,
     refuse_submodules,
@@ -37,18 +37,18 @@ def _refuse_commits(kernel: Kernel) -> None:
         raise CommitDisabled("The policy does not let anybody move a feature's branch before it is merged.")
 
 
-def _made_commit(kernel: Kernel, state: FeatureState, message: str = "") -> CommitId:
+def _write_commit(kernel: Kernel, state: FeatureState, message: str = "") -> CommitId:
     """Write the feature's tree as a commit on its base; the time is that of the feature's last change."""
     when = datetime.fromisoformat(state.last_updated)
     return kernel.git.objects.commit(state.tree, [state.base_commit], commit_message(message, state, None), when=when)
 
 
-class Commit(ChangeArguments, frozen=True, kw_only=True):
+class CommitArguments(ChangeArguments, frozen=True, kw_only=True):
     commit_message: Annotated[str, Meta(max_length=100_000)] = ""
     """The message of the commit; without one, AOP writes it."""
 
 
-class Committed(Struct, frozen=True, kw_only=True):
+class CommitResult(Struct, frozen=True, kw_only=True):
     feature_id: str
     version: int
     branch: str
@@ -58,30 +58,30 @@ class Committed(Struct, frozen=True, kw_only=True):
     """False when the branch had the tree already."""
 
 
-def commit(call: Call, arguments: Commit) -> Outcome:
+def commit(call: Call, arguments: CommitArguments) -> Outcome:
     """Commit the feature's tree on its branch, in place of an earlier commit of AOP."""
     kernel = call.kernel
     with held_feature(kernel, arguments) as state:
         _refuse_commits(kernel)
-        must_be(state, *LIVING, to="be committed")
+        require_status(state, *LIVING, to="be committed")
         refuse_empty(kernel, state)
         refuse_secret_message(arguments.commit_message, kernel.redact)
         head = own_head(kernel, state)
         if kernel.git.objects.tree_of(head) == state.tree:
-            return call.commit(lambda tx: _committed(the_feature(tx, arguments), head, created=False))
-        made = _made_commit(kernel, state, arguments.commit_message)
+            return call.commit(lambda tx: _commit_result(the_feature(tx, arguments), head, created=False))
+        made = _write_commit(kernel, state, arguments.commit_message)
 
         def decide(tx: Transaction) -> Outcome:
             after = msgspec.structs.replace(unchanged_feature(tx, arguments, state), branch_commit=made)
-            stored = store(tx, state, after, now=kernel.now())
+            stored = store_feature(tx, state, after, now=kernel.now())
             tx.append(call.event("feature_committed", stored.feature_id, commit=made, tree=stored.tree))
-            return _committed(stored, made, created=True)
+            return _commit_result(stored, made, created=True)
 
         return commit_with_move(call, BranchMove(branch=state.branch, old=head, new=made), decide)
 
 
-def _committed(state: FeatureState, made: CommitId, *, created: bool) -> Committed:
-    return Committed(
+def _commit_result(state: FeatureState, made: CommitId, *, created: bool) -> CommitResult:
+    return CommitResult(
         feature_id=state.feature_id,
         version=state.version,
         branch=state.branch,
@@ -91,7 +91,7 @@ def _committed(state: FeatureState, made: CommitId, *, created: bool) -> Committ
     )
 
 
-class Rebased(Struct, frozen=True, kw_only=True):
+class RebaseResult(Struct, frozen=True, kw_only=True):
     feature_id: str
     version: int
     status: Status
@@ -107,40 +107,40 @@ def rebase_onto_main(call: Call, arguments: ChangeArguments) -> Outcome:
     name = FeatureId(arguments.feature_id)
     with held_feature(kernel, arguments, with_base=True) as state:
         _refuse_commits(kernel)
-        must_be(state, *LIVING, to="be moved to another base")
+        require_status(state, *LIVING, to="be moved to another base")
         head, base = own_head(kernel, state), base_head(kernel, kernel.config())
         if base == state.base_commit:
-            return call.commit(lambda tx: _rebased(the_feature(tx, arguments), moved_it=False))
-        after = _on(call, state, base)
+            return call.commit(lambda tx: _rebase_result(the_feature(tx, arguments), moved_it=False))
+        after = _rebased_state(call, state, base)
         kernel.git.branches.keep(name, after.tree)
 
         def decide(tx: Transaction) -> Outcome:
             unchanged_feature(tx, arguments, state)
-            stored = store(tx, state, after, now=kernel.now())
+            stored = store_feature(tx, state, after, now=kernel.now())
             _renew_qa_index(tx, kernel, stored)
             tx.mark_unshown("worktree", name)
             tx.append(call.event("feature_rebased", name, old_base=state.base_commit, base=base, tree=stored.tree))
-            return _rebased(stored, moved_it=True)
+            return _rebase_result(stored, moved_it=True)
 
         return commit_with_move(call, BranchMove(branch=state.branch, old=head, new=base), decide)
 
 
-def _on(call: Call, state: FeatureState, base: CommitId) -> FeatureState:
+def _rebased_state(call: Call, state: FeatureState, base: CommitId) -> FeatureState:
     """Return the feature on another base.
 
     Raises: MergeConflict, ProtectedPath.
     """
     git = call.kernel.git
-    ours = _made_commit(call.kernel, state)
+    ours = _write_commit(call.kernel, state)
     merged = git.merges.merge(base, ours)
     if isinstance(merged, ConflictedPaths):
-        raise conflict_of(git.objects, merged, state, base=base, feature_commit=ours)
+        raise merge_conflict(git.objects, merged, state, base=base, feature_commit=ours)
     refuse_submodules(git.objects, base, merged.tree)
     after = msgspec.structs.replace(
-        state, base_commit=base, tree=merged.tree, gates=unproven(state.gates), branch_commit=None
+        state, base_commit=base, tree=merged.tree, gates=reset_verdicts(state.gates), branch_commit=None
     )
     if state.status is Status.READY_TO_MERGE:
-        after = moved(after, Status.QA, reason="It was moved to a newer commit of the base branch.")
+        after = with_status(after, Status.QA, reason="It was moved to a newer commit of the base branch.")
     return after
 
 
@@ -154,8 +154,8 @@ def _renew_qa_index(tx: Transaction, kernel: Kernel, state: FeatureState) -> Non
     tx.put(next_index(index, state, diff, steps=steps), state.feature_id)
 
 
-def _rebased(state: FeatureState, *, moved_it: bool) -> Rebased:
-    return Rebased(
+def _rebase_result(state: FeatureState, *, moved_it: bool) -> RebaseResult:
+    return RebaseResult(
         feature_id=state.feature_id,
         version=state.version,
         status=state.status,
@@ -169,8 +169,8 @@ TOOLS = (
     Tool(
         name="repo.commit",
         summary="Commit the feature's tree on its branch; only for the system, and only if the policy allows it.",
-        arguments=Commit,
-        output=Committed,
+        arguments=CommitArguments,
+        output=CommitResult,
         roles=SYSTEM,
         run=commit,
         mutates=True,
@@ -181,7 +181,7 @@ TOOLS = (
         name="repo.rebase_onto_main",
         summary="Put the feature onto the newest commit of the base branch, if nothing conflicts; only for the system.",
         arguments=ChangeArguments,
-        output=Rebased,
+        output=RebaseResult,
         roles=SYSTEM,
         run=rebase_onto_main,
         mutates=True,

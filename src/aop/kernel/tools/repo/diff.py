@@ -29,7 +29,7 @@ class DiffOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     paths: Annotated[tuple[str, ...], Meta(max_length=200)] = ()
 
 
-class Diff(FeatureArguments, frozen=True, kw_only=True):
+class DiffArguments(FeatureArguments, frozen=True, kw_only=True):
     options: DiffOptions = DiffOptions()
 
 
@@ -42,7 +42,7 @@ class DiffText(Struct, frozen=True, kw_only=True):
     truncated: bool
 
 
-def diff(call: Call, arguments: Diff) -> Outcome:
+def diff(call: Call, arguments: DiffArguments) -> Outcome:
     """Show everything that the feature changes, new files included."""
     git, options = call.kernel.git, arguments.options
     paths = tuple(canonical_path(path) for path in options.paths)
@@ -79,7 +79,7 @@ TOOLS = (
     Tool(
         name="repo.diff",
         summary="Show everything that the feature changes against its base, as a patch, a stat or names.",
-        arguments=Diff,
+        arguments=DiffArguments,
         output=DiffText,
         roles=READERS,
         run=diff,

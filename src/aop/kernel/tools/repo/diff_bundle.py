@@ -67,7 +67,9 @@ def diff_bundle(call: Call, arguments: FeatureArguments) -> Outcome:
         whole = mask(parts[change.path].text.decode(errors="replace")).split("\n")[:-1]
         shown = _first_lines(whole, min(room, LARGEST_FILE_DIFF))
         room -= sum(map(len, shown)) + len(shown)
-        files.append(_touched(change, parts[change.path], lines, shown=len(shown), left_out=len(whole) - len(shown)))
+        files.append(
+            _touched_file(change, parts[change.path], lines, shown=len(shown), left_out=len(whole) - len(shown))
+        )
         lines += shown
     return DiffBundle(
         feature_id=state.feature_id,
@@ -88,7 +90,7 @@ def _first_lines(lines: list[str], room: int) -> list[str]:
     return lines[: bisect_right(list(accumulate(len(line) + 1 for line in lines)), room)]
 
 
-def _touched(change: TreeChange, part: DiffPart, before: list[str], *, shown: int, left_out: int) -> TouchedFile:
+def _touched_file(change: TreeChange, part: DiffPart, before: list[str], *, shown: int, left_out: int) -> TouchedFile:
     return msgspec.convert(
         {
             "path": change.path,

@@ -19,7 +19,7 @@ from aop.kernel.gateway.role_sets import READERS
 from aop.kernel.ports.git import FileMode
 
 
-class ReadFile(FeatureArguments, frozen=True, kw_only=True):
+class ReadFileArguments(FeatureArguments, frozen=True, kw_only=True):
     path: str
     offset: Annotated[int, Meta(ge=0)] = 0
     limit: Annotated[int, Meta(ge=1, le=LARGEST_READ)] = LARGEST_READ
@@ -38,7 +38,7 @@ class FileText(Struct, frozen=True, kw_only=True):
     truncated: bool
 
 
-def read_file(call: Call, arguments: ReadFile) -> Outcome:
+def read_file(call: Call, arguments: ReadFileArguments) -> Outcome:
     """Read a file of the feature's tree, as git holds it: no link is followed, and nothing else is reachable."""
     git, path = call.kernel.git, canonical_path(arguments.path)
     with call.kernel.record.read() as view:
@@ -71,7 +71,7 @@ TOOLS = (
     Tool(
         name="repo.read_file",
         summary="Read a file as it is in the feature's tree.",
-        arguments=ReadFile,
+        arguments=ReadFileArguments,
         output=FileText,
         roles=READERS,
         run=read_file,

@@ -23,7 +23,7 @@ MOST_TEXT = 256 * 1024
 _BINARY_BYTES = 8000
 
 
-class Search(FeatureArguments, frozen=True, kw_only=True):
+class SearchArguments(FeatureArguments, frozen=True, kw_only=True):
     query: Annotated[str, Meta(min_length=1, max_length=1000)]
     """What to find: the text as it is, unless `regex` is set."""
     regex: bool = False
@@ -40,7 +40,7 @@ class FileMatch(Match, frozen=True, kw_only=True):
     path: str
 
 
-class Found(Struct, frozen=True, kw_only=True):
+class SearchResult(Struct, frozen=True, kw_only=True):
     feature_id: str
     tree: str
     matches: tuple[FileMatch, ...]
@@ -53,25 +53,27 @@ class Found(Struct, frozen=True, kw_only=True):
     """Which files were not searched because they are too large."""
 
 
-def search(call: Call, arguments: Search) -> Outcome:
+def search(call: Call, arguments: SearchArguments) -> Outcome:
     """Find the lines of the feature's tree that hold a text, as `repo.read_file` shows them."""
     paths = tuple(canonical_path(path) for path in arguments.paths)
     first = first_match(arguments.query, regex=arguments.regex, ignore_case=arguments.ignore_case)
     with call.kernel.record.read() as view:
         state = the_feature(view, arguments)
-    return found_in(call, state.tree, arguments, paths, first)
+    return search_tree(call, state.tree, arguments, paths, first)
 
 
-def found_in(call: Call, tree: TreeId, arguments: Search, paths: tuple[RepoPath, ...], first: FirstMatch) -> Found:
+def search_tree(
+    call: Call, tree: TreeId, arguments: SearchArguments, paths: tuple[RepoPath, ...], first: FirstMatch
+) -> SearchResult:
     """Return the lines of a tree that match.
 
     Raises: FileNotFound.
     """
-    sought = _Sought(call, first, room=arguments.max_matches)
-    for entry in _files(call.kernel.git.objects, tree, paths, arguments):
+    sought = _SearchRun(call, first, room=arguments.max_matches)
+    for entry in _candidate_files(call.kernel.git.objects, tree, paths, arguments):
         if not sought.look_into(entry):
             break
-    return Found(
+    return SearchResult(
         feature_id=arguments.feature_id,
         tree=tree,
         matches=tuple(sought.matches),
@@ -81,7 +83,9 @@ def found_in(call: Call, tree: TreeId, arguments: Search, paths: tuple[RepoPath,
     )
 
 
-def _files(objects: GitObjects, tree: TreeId, paths: tuple[RepoPath, ...], arguments: Search) -> Iterator[TreeEntry]:
+def _candidate_files(
+    objects: GitObjects, tree: TreeId, paths: tuple[RepoPath, ...], arguments: SearchArguments
+) -> Iterator[TreeEntry]:
     """Yield the plain files that may match, in the tree's order."""
     for path in paths:
         if objects.entry(tree, path) is None:
@@ -99,7 +103,7 @@ def _is_text(name: str) -> bool:
     return not any("\ud800" <= character <= "\udfff" for character in name)
 
 
-class _Sought:
+class _SearchRun:
     """What was found so far, and how much more there is room for."""
 
     def __init__(self, call: Call, first: FirstMatch, *, room: int) -> None:
@@ -148,8 +152,8 @@ TOOLS = (
     Tool(
         name="repo.search",
         summary="Find the lines of the feature's files that hold a text, or match an RE2 pattern.",
-        arguments=Search,
-        output=Found,
+        arguments=SearchArguments,
+        output=SearchResult,
         roles=READERS,
         run=search,
     ),

@@ -77,7 +77,7 @@ def dashboard(call: Call, _arguments: Arguments) -> Outcome:
     going = [
         usages[state.feature_id] for state in states if state.feature_id in usages and state.status not in TERMINAL
     ]
-    told = _Told(usages, questions, rests, now=call.kernel.clock.now())
+    told = _RowFacts(usages, questions, rests, now=call.kernel.clock.now())
     rows = tuple(map(told.row, states))
     return Dashboard(
         features=rows,
@@ -88,7 +88,7 @@ def dashboard(call: Call, _arguments: Arguments) -> Outcome:
     )
 
 
-class _Told:
+class _RowFacts:
     """What rows say beside what the feature itself knows, found by feature."""
 
     def __init__(
@@ -116,7 +116,7 @@ class _Told:
             status_reason=state.status_reason,
             gates=state.gates,
             locks=state.locks.held,
-            blocked_by=_blocking(state),
+            blocked_by=_blocking_features(state),
             spent=spent_on(self._usages.get(name)),
             asks=tuple(self._asks.get(name, ())),
             out_of_time=tuple(self._out_of_time.get(name, ())),
@@ -124,7 +124,7 @@ class _Told:
         )
 
 
-def _blocking(state: _Feature) -> tuple[str, ...]:
+def _blocking_features(state: _Feature) -> tuple[str, ...]:
     collisions = state.collisions
     met = (*collisions.files, *collisions.areas, *collisions.contracts)
     if not met and not state.waits_for:

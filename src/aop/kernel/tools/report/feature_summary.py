@@ -10,7 +10,7 @@ from msgspec import Struct
 from aop.core.errors import FileNotFound, Refusal, UserApprovalRequired
 from aop.core.ids import CommitId
 from aop.kernel.config.in_force import Config
-from aop.kernel.features.lifecycle import must_be
+from aop.kernel.features.lifecycle import require_status
 from aop.kernel.features.opened_paths import PathAnswer, path_answers
 from aop.kernel.features.specs import spec_text
 from aop.kernel.features.trees import ChangedFile, changed_files
@@ -19,7 +19,7 @@ from aop.kernel.gateway.calls import Call, FeatureArguments, Kernel, Outcome, To
 from aop.kernel.gateway.role_sets import READERS
 from aop.kernel.merges.merge import base_head, check_locks, proven_runs, refuse_empty, void_reasons
 from aop.kernel.plans.obligations.accounting import ReportedTests
-from aop.kernel.plans.obligations.review import ObligationReview, reported_tests, reviewed
+from aop.kernel.plans.obligations.review import ObligationReview, reported_tests, review_obligations
 from aop.kernel.record.documents.approvals import Approval
 from aop.kernel.record.documents.features import FeatureState, Status
 from aop.kernel.record.documents.gate_runs import Verdict
@@ -62,7 +62,7 @@ class ApprovalFacts(Struct, frozen=True, kw_only=True):
     """Empty while the approval opens a merge."""
 
 
-class Missing(Struct, frozen=True, kw_only=True):
+class MissingForMerge(Struct, frozen=True, kw_only=True):
     """One reason why a merge would be refused now."""
 
     code: str
@@ -82,7 +82,7 @@ class FeatureSummary(Struct, frozen=True, kw_only=True):
     spent: Spending
     """What the turns on the feature cost, all roles together."""
     spent_by_role: Mapping[str, Spending]
-    missing: tuple[Missing, ...]
+    missing: tuple[MissingForMerge, ...]
     """What stands between the feature and a merge; conflicts and the gates of the merged tree show only there."""
     obligations: ObligationReview | None
     """What the spec demands, and what became of each; null when there never was a spec."""
@@ -109,11 +109,11 @@ def feature_summary(call: Call, arguments: FeatureArguments) -> Outcome:
             agent_text=_agent_text(kernel, view, state, accepted.plan) if accepted else None,
             diff_stat=kernel.redact.mask_secrets(kernel.git.objects.diff_stat(base, state.tree)),
             changed_files=changed_files(kernel.git.objects.changes(base, state.tree)),
-            evidence=tuple(_links(state, run) for run in runs),
+            evidence=tuple(_evidence_links(state, run) for run in runs),
             approvals=approvals,
             spent=spent_on(usage),
             spent_by_role={} if usage is None else usage.roles,
-            missing=_missing(kernel, view, state, approvals),
+            missing=_missing_for_merge(kernel, view, state, approvals),
             obligations=_obligations(kernel, view, state, reported_tests(runs, state)),
             path_answers=path_answers(view, state.feature_id),
         )
@@ -127,7 +127,7 @@ def _obligations(
     except FileNotFound:
         # Something else lies where the spec was: what the plan was made for is still known.
         spec = None
-    return reviewed(spec, view.get(ObligationLedger, state.feature_id), runs, kernel.redact.mask_secrets)
+    return review_obligations(spec, view.get(ObligationLedger, state.feature_id), runs, kernel.redact.mask_secrets)
 
 
 def _agent_text(kernel: Kernel, view: Snapshot, state: FeatureState, plan: Plan) -> AgentText:
@@ -142,7 +142,7 @@ def _agent_text(kernel: Kernel, view: Snapshot, state: FeatureState, plan: Plan)
     )
 
 
-def _links(state: FeatureState, run: RunSummary) -> EvidenceLinks:
+def _evidence_links(state: FeatureState, run: RunSummary) -> EvidenceLinks:
     return EvidenceLinks(
         mode=run.mode,
         run_id=run.run_id,
@@ -170,15 +170,15 @@ def _approvals(
     )
 
 
-def _missing(
+def _missing_for_merge(
     kernel: Kernel, view: Snapshot, state: FeatureState, approvals: tuple[ApprovalFacts, ...]
-) -> tuple[Missing, ...]:
+) -> tuple[MissingForMerge, ...]:
     """Ask whatever `feature.ready_to_merge` asks before it begins, and collect every no."""
     if state.status is Status.MERGED:
         return ()
     config = kernel.config()
     checks: list[Callable[[], object]] = [
-        partial(must_be, state, Status.READY_TO_MERGE, to="be merged"),
+        partial(require_status, state, Status.READY_TO_MERGE, to="be merged"),
         partial(refuse_empty, kernel, state),
         partial(check_locks, kernel, view, state),
         partial(proven_runs, view, state, config),
@@ -186,7 +186,7 @@ def _missing(
         partial(_check_approved, state, config, approvals),
     ]
     refusals = [refusal for refusal in map(_refusal_of, checks) if refusal is not None]
-    return tuple(Missing(code=refusal.code, message=refusal.message) for refusal in refusals)
+    return tuple(MissingForMerge(code=refusal.code, message=refusal.message) for refusal in refusals)
 
 
 def _refusal_of(check: Callable[[], object]) -> Refusal | None:

@@ -14,18 +14,18 @@ from aop.kernel.record.documents.runs import WorkRequest
 from aop.kernel.record.port import Transaction
 
 
-class Add(ChangeArguments, frozen=True, kw_only=True):
+class AddArguments(ChangeArguments, frozen=True, kw_only=True):
     depends_on: tuple[Annotated[str, Meta(pattern=FEATURE_ID_PATTERN)], ...] = ()
     """The features that must be merged before this one begins."""
 
 
-class Wished(Struct, frozen=True, kw_only=True):
+class AddResult(Struct, frozen=True, kw_only=True):
     feature_id: str
     depends_on: tuple[str, ...]
     """The features that must be merged before this one begins."""
 
 
-def add(call: Call, arguments: Add) -> Outcome:
+def add(call: Call, arguments: AddArguments) -> Outcome:
     """Note that a person wants a feature worked on; the supervisor takes it from there."""
 
     def decide(tx: Transaction) -> Outcome:
@@ -35,12 +35,12 @@ def add(call: Call, arguments: Add) -> Outcome:
         depends_on = tuple(feature_id(other) for other in arguments.depends_on)
         request_work(tx, call, name, depends_on=depends_on)
         tx.append(call.event("feature_wanted", name, depends_on=list(depends_on)))
-        return Wished(feature_id=name, depends_on=depends_on)
+        return AddResult(feature_id=name, depends_on=depends_on)
 
     return call.commit(decide)
 
 
-class Took(Struct, frozen=True, kw_only=True):
+class TookResult(Struct, frozen=True, kw_only=True):
     feature_id: str
     taken: bool
     """False when there was nothing to take."""
@@ -55,7 +55,7 @@ def took(call: Call, arguments: ChangeArguments) -> Outcome:
         name = FeatureId(arguments.feature_id)
         known = tx.get(WorkRequest, name)
         tx.remove(WorkRequest, name)
-        return Took(feature_id=name, taken=known is not None)
+        return TookResult(feature_id=name, taken=known is not None)
 
     return call.commit(decide)
 
@@ -64,8 +64,8 @@ TOOLS = (
     Tool(
         name="run.add",
         summary="Have one feature more worked on by the supervisor that is running, or by the next one.",
-        arguments=Add,
-        output=Wished,
+        arguments=AddArguments,
+        output=AddResult,
         roles=COORDINATORS,
         run=add,
         mutates=True,
@@ -75,7 +75,7 @@ TOOLS = (
         name="run.took",
         summary="Say that the supervisor works on what was added or is to begin again.",
         arguments=ChangeArguments,
-        output=Took,
+        output=TookResult,
         roles=frozenset(),
         run=took,
         mutates=True,

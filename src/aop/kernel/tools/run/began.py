@@ -7,22 +7,22 @@ import msgspec
 from aop.core.version import VERSION
 from aop.kernel.gateway.calls import Arguments, Call, Outcome, Tool
 from aop.kernel.gateway.role_sets import SYSTEM
-from aop.kernel.locks.lost_leases import block_who_lost_locks, pending_work
+from aop.kernel.locks.lost_leases import block_features_that_lost_locks, pending_work
 from aop.kernel.record.documents.runs import NewestRun, RunMetadata, RunOrder
 from aop.kernel.record.port import Transaction
 
 
-class Began(Arguments, frozen=True, kw_only=True):
+class BeganArguments(Arguments, frozen=True, kw_only=True):
     order: RunOrder
     """What the run begins with."""
 
 
-def began(call: Call, arguments: Began) -> Outcome:
+def began(call: Call, arguments: BeganArguments) -> Outcome:
     """Keep who began a run, for what, with which agents, under which configuration, and what was on its way."""
     kernel = call.kernel
 
     def decide(tx: Transaction) -> Outcome:
-        lost = block_who_lost_locks(tx, call)
+        lost = block_features_that_lost_locks(tx, call)
         known = {
             **msgspec.to_builtins(arguments.order),
             "started_at": kernel.now(),
@@ -43,7 +43,7 @@ TOOLS = (
     Tool(
         name="run.began",
         summary="Keep what a run of the supervisor began with.",
-        arguments=Began,
+        arguments=BeganArguments,
         output=RunMetadata,
         roles=SYSTEM,
         run=began,

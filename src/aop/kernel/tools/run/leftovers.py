@@ -11,7 +11,7 @@ from aop.kernel.gateway.role_sets import SYSTEM
 from aop.kernel.record.port import Transaction
 
 
-class NoteLeftover(Arguments, frozen=True, kw_only=True):
+class LeftoverArguments(Arguments, frozen=True, kw_only=True):
     kind: Literal["worktree", "branch", "logs", "process", "ticket_run"]
     """What it is."""
     name: Annotated[str, Meta(min_length=1, max_length=200)]
@@ -22,7 +22,7 @@ class NoteLeftover(Arguments, frozen=True, kw_only=True):
     """The ref that keeps its work; null when there was none to keep."""
 
 
-class LeftoverNoted(Struct, frozen=True, kw_only=True):
+class LeftoverResult(Struct, frozen=True, kw_only=True):
     kind: str
     """What it is."""
     name: str
@@ -33,9 +33,9 @@ class LeftoverNoted(Struct, frozen=True, kw_only=True):
     """The ref that keeps its work."""
 
 
-def note(call: Call, arguments: NoteLeftover) -> Outcome:
+def note(call: Call, arguments: LeftoverArguments) -> Outcome:
     """Keep in the journal what became of something that belonged to no feature any more."""
-    facts = LeftoverNoted(kind=arguments.kind, name=arguments.name, did=arguments.did, ref=arguments.ref)
+    facts = LeftoverResult(kind=arguments.kind, name=arguments.name, did=arguments.did, ref=arguments.ref)
 
     def decide(tx: Transaction) -> Outcome:
         tx.append(call.event(f"leftover_{facts.did}", None, what=facts.kind, name=facts.name, ref=facts.ref))
@@ -48,8 +48,8 @@ TOOLS = (
     Tool(
         name="leftovers.note",
         summary="Keep what was removed that belonged to no feature any more, and where its work is kept.",
-        arguments=NoteLeftover,
-        output=LeftoverNoted,
+        arguments=LeftoverArguments,
+        output=LeftoverResult,
         roles=SYSTEM,
         run=note,
         mutates=True,

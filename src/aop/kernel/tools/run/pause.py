@@ -14,13 +14,13 @@ from aop.kernel.record.documents.runs import Pause
 from aop.kernel.record.port import Transaction
 
 
-class Rest(Arguments, frozen=True, kw_only=True):
+class PauseArguments(Arguments, frozen=True, kw_only=True):
     feature_id: Annotated[str, Meta(pattern=FEATURE_ID_PATTERN)] | None = None
     """Which feature; all of them, and those to come, when it is null."""
     expected_version: Annotated[int, Meta(ge=1)] | None = None
 
 
-class Paused(Struct, frozen=True, kw_only=True):
+class PauseResult(Struct, frozen=True, kw_only=True):
     feature_id: str | None
     paused_by: str
     """Who paused it."""
@@ -30,11 +30,11 @@ class Paused(Struct, frozen=True, kw_only=True):
     """False when it rested already."""
 
 
-def pause(call: Call, arguments: Rest) -> Outcome:
+def pause(call: Call, arguments: PauseArguments) -> Outcome:
     """Let no new turn and no new gate begin; what runs comes to its end."""
 
     def decide(tx: Transaction) -> Outcome:
-        _check(tx, arguments)
+        _check_feature(tx, arguments)
         key = arguments.feature_id or Pause.all
         known = tx.get(Pause, key)
         name = None if arguments.feature_id is None else FeatureId(arguments.feature_id)
@@ -42,36 +42,36 @@ def pause(call: Call, arguments: Rest) -> Outcome:
         if known is None:
             tx.put(rest, key)
             tx.append(call.event("run_paused", name))
-        return Paused(
+        return PauseResult(
             feature_id=rest.feature_id, paused_by=rest.paused_by, paused_at=rest.paused_at, changed=known is None
         )
 
     return call.commit(decide)
 
 
-class ResumedFeatures(Struct, frozen=True, kw_only=True):
+class ResumeResult(Struct, frozen=True, kw_only=True):
     resumed: tuple[str, ...]
     """What was taken back: features, or `*` for everything; empty when nothing rested."""
     still_paused: tuple[str, ...]
     """What rests as before: features, or `*` for everything."""
 
 
-def resume(call: Call, arguments: Rest) -> Outcome:
+def resume(call: Call, arguments: PauseArguments) -> Outcome:
     """Take a pause back: that of one feature, or every one."""
 
     def decide(tx: Transaction) -> Outcome:
-        _check(tx, arguments)
+        _check_feature(tx, arguments)
         keys = [rest.feature_id or Pause.all for rest in tx.all(Pause)]
         ended = [key for key in keys if arguments.feature_id in (None, key)]
         for key in ended:
             tx.remove(Pause, key)
             tx.append(call.event("run_resumed", None if key == Pause.all else FeatureId(key)))
-        return ResumedFeatures(resumed=tuple(ended), still_paused=tuple(key for key in keys if key not in ended))
+        return ResumeResult(resumed=tuple(ended), still_paused=tuple(key for key in keys if key not in ended))
 
     return call.commit(decide)
 
 
-def _check(tx: Transaction, arguments: Rest) -> None:
+def _check_feature(tx: Transaction, arguments: PauseArguments) -> None:
     """Refuse a feature that is not there, or not at the version that the caller saw.
 
     Raises: UnknownFeature, VersionConflict.
@@ -85,8 +85,8 @@ TOOLS = (
     Tool(
         name="run.pause",
         summary="Let no new turn and no new gate begin, of one feature or of all; what runs comes to its end.",
-        arguments=Rest,
-        output=Paused,
+        arguments=PauseArguments,
+        output=PauseResult,
         roles=COORDINATORS,
         run=pause,
         mutates=True,
@@ -95,8 +95,8 @@ TOOLS = (
     Tool(
         name="run.resume",
         summary="Take a pause back: that of one feature, or every one.",
-        arguments=Rest,
-        output=ResumedFeatures,
+        arguments=PauseArguments,
+        output=ResumeResult,
         roles=COORDINATORS,
         run=resume,
         mutates=True,

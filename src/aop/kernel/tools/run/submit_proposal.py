@@ -12,7 +12,7 @@ from aop.core.ids import feature_id
 from aop.core.redaction.redactor import masked
 from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import PATCHERS, PLANNERS, WORKERS
-from aop.kernel.patches.stored import kept_patch
+from aop.kernel.patches.stored_patches import storable_patch
 from aop.kernel.record.documents.obligations import GivenMappings
 from aop.kernel.record.documents.plans import Plan
 from aop.kernel.record.port import Transaction
@@ -47,7 +47,7 @@ class SubmitRequest(ChangeArguments, frozen=True, kw_only=True):
     a guarded file that only a person can open: `path` and `reason`."""
 
 
-class Submitted(Struct, frozen=True, kw_only=True):
+class ProposalResult(Struct, frozen=True, kw_only=True):
     feature_id: str
     type: Literal["PLAN_SUBMISSION", "PATCH", "NOTE", "REQUEST"]
     """Which of the four answers it is."""
@@ -63,7 +63,7 @@ def submit_plan(call: Call, arguments: SubmitPlan) -> Outcome:
     answer: dict[str, Any] = {"type": "PLAN_SUBMISSION", "plan": plan}
     if arguments.obligations is not None:
         answer["obligations"] = msgspec.to_builtins(arguments.obligations)
-    return _kept(call, arguments, _masked(call, answer))
+    return _store_proposal(call, arguments, _mask(call, answer))
 
 
 def submit_patch(call: Call, arguments: SubmitPatch) -> Outcome:
@@ -71,26 +71,26 @@ def submit_patch(call: Call, arguments: SubmitPatch) -> Outcome:
 
     Raises: SecretDetected, UnknownFeature.
     """
-    kept = kept_patch(call.kernel, feature_id(arguments.feature_id), arguments.unified_diff)
-    return _kept(call, arguments, {"type": "PATCH", **msgspec.to_builtins(kept)})
+    kept = storable_patch(call.kernel, feature_id(arguments.feature_id), arguments.unified_diff)
+    return _store_proposal(call, arguments, {"type": "PATCH", **msgspec.to_builtins(kept)})
 
 
 def submit_note(call: Call, arguments: SubmitNote) -> Outcome:
     """Keep a note as the answer of this turn."""
-    return _kept(call, arguments, _masked(call, {"type": "NOTE", "note": arguments.note}))
+    return _store_proposal(call, arguments, _mask(call, {"type": "NOTE", "note": arguments.note}))
 
 
 def submit_request(call: Call, arguments: SubmitRequest) -> Outcome:
     """Keep a request as the answer of this turn."""
     said = {"type": "REQUEST", "request": arguments.request, "detail": arguments.detail}
-    return _kept(call, arguments, _masked(call, said))
+    return _store_proposal(call, arguments, _mask(call, said))
 
 
-def _masked(call: Call, answer: Mapping[str, Any]) -> Any:
+def _mask(call: Call, answer: Mapping[str, Any]) -> Any:
     return masked(answer, call.kernel.redact.mask_secrets)
 
 
-def _kept(call: Call, arguments: ChangeArguments, answer: Mapping[str, Any]) -> Outcome:
+def _store_proposal(call: Call, arguments: ChangeArguments, answer: Mapping[str, Any]) -> Outcome:
     principal = call.principal
 
     def decide(tx: Transaction) -> Outcome:
@@ -106,7 +106,7 @@ def _kept(call: Call, arguments: ChangeArguments, answer: Mapping[str, Any]) -> 
         )
         tx.put(proposed, key)
         tx.append(call.event("proposal_kept", state.feature_id, type=answer["type"], turn=principal.turn))
-        return Submitted(
+        return ProposalResult(
             feature_id=state.feature_id,
             type=answer["type"],
             turn=principal.turn,
@@ -121,7 +121,7 @@ TOOLS = (
         name="submit_note",
         summary="Answer a turn with a note.",
         arguments=SubmitNote,
-        output=Submitted,
+        output=ProposalResult,
         roles=WORKERS,
         run=submit_note,
         mutates=True,
@@ -131,7 +131,7 @@ TOOLS = (
         name="submit_patch",
         summary="Answer a turn with a patch.",
         arguments=SubmitPatch,
-        output=Submitted,
+        output=ProposalResult,
         roles=PATCHERS,
         run=submit_patch,
         mutates=True,
@@ -141,7 +141,7 @@ TOOLS = (
         name="submit_plan",
         summary="Answer a turn with a plan.",
         arguments=SubmitPlan,
-        output=Submitted,
+        output=ProposalResult,
         roles=PLANNERS,
         run=submit_plan,
         mutates=True,
@@ -151,7 +151,7 @@ TOOLS = (
         name="submit_request",
         summary="Answer a turn with a request: a question, a lock, a guarded path, another plan, more context.",
         arguments=SubmitRequest,
-        output=Submitted,
+        output=ProposalResult,
         roles=WORKERS,
         run=submit_request,
         mutates=True,

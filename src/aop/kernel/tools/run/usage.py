@@ -15,7 +15,7 @@ from aop.kernel.record.port import Snapshot, Transaction
 from aop.kernel.record.spending import spent_in, spent_on, with_turn
 
 
-class BeginTurn(ChangeArguments, frozen=True, kw_only=True):
+class BeginTurnArguments(ChangeArguments, frozen=True, kw_only=True):
     worker: Literal["orchestrator", "planner", "builder", "qa", "swe"]
     """Whose turn it was; the orchestrator's are those of a model that is asked about a collision."""
     run: Annotated[str, Meta(max_length=200)]
@@ -26,17 +26,17 @@ class BeginTurn(ChangeArguments, frozen=True, kw_only=True):
     """The model that it used; null when nobody said."""
 
 
-class TurnBegun(Struct, frozen=True, kw_only=True):
+class BeginTurnResult(Struct, frozen=True, kw_only=True):
     feature_id: str
     turn: str
     """The name of the turn, which `usage.record` takes."""
 
 
-def begin_turn(call: Call, arguments: BeginTurn) -> Outcome:
+def begin_turn(call: Call, arguments: BeginTurnArguments) -> Outcome:
     """Keep that a turn is being taken, so that it counts whatever becomes of the process."""
 
     def decide(tx: Transaction) -> Outcome:
-        name = _worked_on(tx, arguments)
+        name = _feature_worked_on(tx, arguments)
         begun = OpenTurn(
             version=1,
             turn=call.kernel.new_id("turn"),
@@ -48,17 +48,17 @@ def begin_turn(call: Call, arguments: BeginTurn) -> Outcome:
             began_at=call.kernel.now(),
         )
         tx.put(begun, begun.turn)
-        return TurnBegun(feature_id=name, turn=begun.turn)
+        return BeginTurnResult(feature_id=name, turn=begun.turn)
 
     return call.commit(decide)
 
 
-def _worked_on(view: Snapshot, arguments: BeginTurn) -> FeatureId:
+def _feature_worked_on(view: Snapshot, arguments: BeginTurnArguments) -> FeatureId:
     # What `swe` works on is a workflow, which is a feature only from its first branch on.
     return FeatureId(arguments.feature_id) if arguments.worker == "swe" else the_feature(view, arguments).feature_id
 
 
-class RecordTurn(BeginTurn, frozen=True, kw_only=True):
+class RecordTurnArguments(BeginTurnArguments, frozen=True, kw_only=True):
     turn: Annotated[str, Meta(max_length=200)] = ""
     """The turn that `usage.begin` named; empty for one that it was not told of."""
     usage: Usage | None = None
@@ -67,7 +67,7 @@ class RecordTurn(BeginTurn, frozen=True, kw_only=True):
     """Whether it brought an answer that could be used."""
 
 
-class TurnRecorded(Struct, frozen=True, kw_only=True):
+class RecordTurnResult(Struct, frozen=True, kw_only=True):
     feature_id: str
     feature: Spending
     """What the feature cost so far."""
@@ -75,11 +75,11 @@ class TurnRecorded(Struct, frozen=True, kw_only=True):
     """What the run cost so far, all its features together."""
 
 
-def record_turn(call: Call, arguments: RecordTurn) -> Outcome:
+def record_turn(call: Call, arguments: RecordTurnArguments) -> Outcome:
     """Keep what a turn cost, in the journal and in the sums."""
 
     def decide(tx: Transaction) -> Outcome:
-        name = _worked_on(tx, arguments)
+        name = _feature_worked_on(tx, arguments)
         known = tx.get(FeatureUsage, name) or FeatureUsage(version=0, feature_id=name)
         usage = with_turn(known, arguments.worker, arguments.run, arguments.usage)
         tx.put(usage, name)
@@ -96,7 +96,7 @@ def record_turn(call: Call, arguments: RecordTurn) -> Outcome:
                 usage=msgspec.to_builtins(arguments.usage),
             )
         )
-        return TurnRecorded(
+        return RecordTurnResult(
             feature_id=name,
             feature=spent_on(usage),
             run=spent_in(arguments.run, tx.all(FeatureUsage)),
@@ -109,8 +109,8 @@ TOOLS = (
     Tool(
         name="usage.begin",
         summary="Keep that a worker takes a turn, so that it is counted whatever becomes of the process.",
-        arguments=BeginTurn,
-        output=TurnBegun,
+        arguments=BeginTurnArguments,
+        output=BeginTurnResult,
         roles=SYSTEM,
         run=begin_turn,
         mutates=True,
@@ -120,8 +120,8 @@ TOOLS = (
     Tool(
         name="usage.record",
         summary="Keep what a turn of a worker cost.",
-        arguments=RecordTurn,
-        output=TurnRecorded,
+        arguments=RecordTurnArguments,
+        output=RecordTurnResult,
         roles=SYSTEM,
         run=record_turn,
         mutates=True,

@@ -12,10 +12,10 @@ from aop.adapters.git.repository import Repository
 from aop.core.errors import InvalidPatch, PatchDoesNotApply
 from aop.core.ids import TreeId
 from aop.kernel.config.policy import Placement
-from aop.kernel.patches.apply import Fitted, applied, plain_files, rewritten
-from aop.kernel.patches.checks import placed
+from aop.kernel.patches.checks import place_hunks
 from aop.kernel.patches.lines import PatchRules
 from aop.kernel.patches.parser import Patch, parse_patch, render
+from aop.kernel.patches.patched_trees import FittedChange, apply_hunks, patched_tree, plain_files
 from aop.kernel.ports.git import FileMode
 from tests.adapters.git.random_trees import Content, PlainGit
 from tests.adapters.git.repositories import git, make_repository
@@ -55,17 +55,19 @@ def test_the_difference_of_two_trees_makes_one_out_of_the_other(
     plain = PlainGit(repository.root)
     trees = plain.tree(old), plain.tree(new)
     patch = patch_between(plain, trees, context)
-    assert applied(repository.objects, trees[0], patch, Placement.EXACT) == trees[1]
+    assert patched_tree(repository.objects, trees[0], patch, Placement.EXACT) == trees[1]
     git(repository.root, "fsck", "--no-dangling", "--strict")
 
 
-def fitted(tree: Content, patch: Patch, repository: Repository, onto: TreeId) -> list[Fitted]:
+def fitted(tree: Content, patch: Patch, repository: Repository, onto: TreeId) -> list[FittedChange]:
     fitting = []
     for file in patch.files:
         mode, text = tree.get(str(file.old_path), ("", "")) if file.hunks else ("", "")
         entry = repository.objects.entry(onto, str(file.old_path)) if mode else None
         old = text.encode() if entry else b""
-        fitting.append(Fitted(file=placed(file, old, Placement.UNIQUE) if entry else file, entry=entry, old=old))
+        fitting.append(
+            FittedChange(file=place_hunks(file, old, Placement.UNIQUE) if entry else file, entry=entry, old=old)
+        )
     return fitting
 
 
@@ -141,14 +143,14 @@ def test_a_content_is_rewritten_line_by_line() -> None:
     last = b"@@ -4 +6 @@\n-e\n\\ No newline at end of file\n+E\n"
     text = b"--- a/x\n+++ b/x\n" + first + second + last
     (file,) = parse_patch(text, RULES).files
-    assert rewritten(b"a\r\nb\nc\ne", file.hunks) == b"A\r\nb\nc\nd\nE\n"
+    assert apply_hunks(b"a\r\nb\nc\ne", file.hunks) == b"A\r\nb\nc\nd\nE\n"
 
 
 def test_a_file_that_loses_its_last_line_stays_as_an_empty_one(repository: Repository) -> None:
     plain = PlainGit(repository.root)
     tree = plain.tree({"x": ("100755", "old\n")})
     patch = parse_patch(b"--- a/x\n+++ b/x\n@@ -1 +0,0 @@\n-old\n", RULES)
-    made = applied(repository.objects, tree, patch, Placement.EXACT)
+    made = patched_tree(repository.objects, tree, patch, Placement.EXACT)
     assert made == plain.tree({"x": ("100755", "")})
     entry = repository.objects.entry(made, "x")
     assert entry is not None

@@ -16,27 +16,27 @@ from aop.kernel.ports.git import FileMode, GitObjects
 _NAME = "patch"
 
 
-class KeptPatch(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class StoredPatch(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A patch without a secret, or the blob that holds the whole of it."""
 
     unified_diff: str
     patch_blob: ObjectId | None = None
 
 
-def kept_patch(kernel: Kernel, feature_id: FeatureId, diff: str) -> KeptPatch:
+def storable_patch(kernel: Kernel, feature_id: FeatureId, diff: str) -> StoredPatch:
     """Return what may be kept of a patch.
 
     Raises: SecretDetected, UnknownFeature.
     """
     refuse_added_secrets(diff, kernel.redact)
     if not kernel.redact.secrets_in(diff):
-        return KeptPatch(unified_diff=diff)
+        return StoredPatch(unified_diff=diff)
     with kernel.record.read() as view:
         tree = feature_named(view, feature_id).tree
     entry = kernel.git.objects.entry(kernel.git.objects.tree_with(tree, {_NAME: (FileMode.FILE, diff.encode())}), _NAME)
-    return KeptPatch(unified_diff="", patch_blob=None if entry is None else entry.oid)
+    return StoredPatch(unified_diff="", patch_blob=None if entry is None else entry.oid)
 
 
-def whole_patch(objects: GitObjects, kept: KeptPatch) -> str:
+def full_patch(objects: GitObjects, kept: StoredPatch) -> str:
     """Return a patch as it was proposed."""
     return kept.unified_diff if kept.patch_blob is None else objects.blob(kept.patch_blob).decode()

@@ -9,7 +9,7 @@ from msgspec import Struct
 from aop.core.ids import TreeId
 from aop.kernel.config.policy import Placement
 from aop.kernel.features.trees import is_free_in
-from aop.kernel.patches.checks import placed
+from aop.kernel.patches.checks import place_hunks
 from aop.kernel.patches.file_headers import FilePatch
 from aop.kernel.patches.hunks import NO_NEWLINE, Hunk
 from aop.kernel.patches.parser import Patch, render
@@ -18,7 +18,7 @@ from aop.kernel.ports.git import FileContent, FileMode, GitObjects, TreeEntry
 _PLAIN = (FileMode.FILE, FileMode.EXECUTABLE)
 
 
-class Fitted(Struct, frozen=True, kw_only=True):
+class FittedChange(Struct, frozen=True, kw_only=True):
     """The change of one file, with its hunks at the lines where they fit, and what it is a change of."""
 
     file: FilePatch
@@ -26,12 +26,12 @@ class Fitted(Struct, frozen=True, kw_only=True):
     old: bytes = b""
 
 
-def applied(objects: GitObjects, tree: TreeId, patch: Patch, placement: Placement) -> TreeId:
+def patched_tree(objects: GitObjects, tree: TreeId, patch: Patch, placement: Placement) -> TreeId:
     """Write the tree that a patch makes of another.
 
     Raises: PatchDoesNotApply.
     """
-    fitting = [_fitted(objects, tree, file, placement) for file in patch.files]
+    fitting = [_fit(objects, tree, file, placement) for file in patch.files]
     files = plain_files(objects, tree, fitting)
     if files is not None:
         return objects.tree_with(tree, files)
@@ -39,20 +39,22 @@ def applied(objects: GitObjects, tree: TreeId, patch: Patch, placement: Placemen
     return objects.apply_to_tree(tree, render(Patch(files=tuple(each.file for each in fitting))), paths=paths)
 
 
-def _fitted(objects: GitObjects, tree: TreeId, file: FilePatch, placement: Placement) -> Fitted:
+def _fit(objects: GitObjects, tree: TreeId, file: FilePatch, placement: Placement) -> FittedChange:
     entry = objects.entry(tree, file.old_path) if file.old_path and file.hunks else None
     if entry is None or entry.mode in (FileMode.TREE, FileMode.GITLINK):
-        return Fitted(file=file)
+        return FittedChange(file=file)
     old = objects.blob(entry.oid)
-    return Fitted(file=placed(file, old, placement), entry=entry, old=old)
+    return FittedChange(file=place_hunks(file, old, placement), entry=entry, old=old)
 
 
-def plain_files(objects: GitObjects, tree: TreeId, changes: Sequence[Fitted]) -> dict[str, FileContent | None] | None:
+def plain_files(
+    objects: GitObjects, tree: TreeId, changes: Sequence[FittedChange]
+) -> dict[str, FileContent | None] | None:
     """Return the files that are other in the new tree (None: not there); None if git must say what the patch makes."""
     files: dict[str, FileContent | None] = {}
     for change in changes:
         file, entry = change.file, change.entry
-        content = rewritten(change.old, file.hunks)
+        content = apply_hunks(change.old, file.hunks)
         if entry is not None and _rewrites(file, entry):
             files[entry.path] = (entry.mode, content)
         elif entry is not None and _removes(file, entry) and not content:
@@ -64,7 +66,7 @@ def plain_files(objects: GitObjects, tree: TreeId, changes: Sequence[Fitted]) ->
     return files
 
 
-def rewritten(content: bytes, hunks: Sequence[Hunk]) -> bytes:
+def apply_hunks(content: bytes, hunks: Sequence[Hunk]) -> bytes:
     """Return what hunks that stand at their lines make of a content."""
     lines = content.split(b"\n")
     lines[:-1] = [line + b"\n" for line in lines[:-1]]
