@@ -207,7 +207,7 @@ def test_a_result_that_is_not_of_the_shape_is_shown_and_can_be_handed_in_again()
     assert isinstance(outcome, Finished)
     told = (
         "[model_answer_invalid] The answer is not a valid `Sum`: Object missing required field `word`."
-        " Ask again, or take a model that keeps to schemas."
+        " Ask again, or use a model that keeps to schemas."
     )
     assert journal[2] == Observed(tool=FINISH, ok=False, text=told)
 

@@ -165,7 +165,7 @@ def test_a_model_with_tools_scaffolds_and_reviews_through_the_same_servers(shop:
     [
         (Trouble("GET .*/branches/", 401), "check_branch", "remote_rejected", 401, "GITLAB_TOKEN"),
         (Trouble("GET .*/branches/", 403), "check_branch", "remote_rejected", 403, "rights"),
-        (Trouble("GET .*orders$", 404), "check_branch", "remote_not_found", 404, "may see it"),
+        (Trouble("GET .*orders$", 404), "check_branch", "remote_not_found", 404, "may read it"),
         (Trouble("GET .*/search$", 401), "report_start", "remote_rejected", 401, "JIRA_API_TOKEN"),
         (Trouble("GET .*/content/100$", 401), "read_architecture_docs", "remote_rejected", 401, "CONFLUENCE_API_TOKEN"),
         (Trouble("GET .*/content/100$", 404), "read_architecture_docs", "remote_not_found", 404, "page id"),

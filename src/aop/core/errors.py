@@ -1,9 +1,9 @@
-"""Every way in which AOP says no, and the one way in which it breaks.
+"""Errors: refusals, which are answers, and faults, which are breakages.
 
     Exception
     |-- Refusal                an answer: stable code, facts, and the caller's next move
     |   `-- <one class a code> raised, it changed nothing; returned by a tool, it is a recorded verdict on gates
-    `-- Fault                  a breakage: logged once at the door, shown as `internal_error` with a reference
+    `-- Fault                  a breakage: logged once at the entry point, shown as `internal_error` with a reference
 
 A refusal becomes JSON in `Refusal.as_error`, an exit code in `aop.cli.shell.exits`, and nowhere else.
 Longer than other modules, so that the whole list of codes is in one place.
@@ -19,18 +19,18 @@ Json: TypeAlias = "Mapping[str, Json] | Sequence[Json] | str | int | float | boo
 
 
 class Move(StrEnum):
-    """What the caller of a refused call can do next."""
+    """The caller's next move after a refusal."""
 
     ADAPT = "adapt"
     """Send something else."""
     CORRECT_USAGE = "correct_usage"
     """The call itself was malformed."""
     PROVE = "prove"
-    """Nothing was done, or what is asked for is not proven yet."""
+    """Something has to be done or proven first."""
     ASK_PERSON = "ask_person"
     """Only a person can go on."""
     WAIT = "wait"
-    """Somebody else holds what is needed; it will be free by itself."""
+    """Another feature or process holds what is needed, and will release it."""
     RETRY = "retry"
     """Send the same again."""
     ESCALATE = "escalate"
@@ -59,7 +59,7 @@ class Refusal(Exception):
     def as_error(self) -> dict[str, Json]:
         """Return the `error` object of the envelope (AOP-318, AOP-322)."""
         feature = self.facts.get("feature_id")
-        # What a person should type is told with the name that it is about, where there is one.
+        # A person can paste the command: it names the feature.
         next_action = self.next_action.replace("FEATURE", feature) if isinstance(feature, str) else self.next_action
         details: dict[str, Json] = {
             "retryable": self.move in (Move.RETRY, Move.WAIT),
@@ -78,10 +78,7 @@ def all_refusals(refusal: type[Refusal] = Refusal) -> Iterator[type[Refusal]]:
 
 
 class Fault(Exception):
-    """A breakage of AOP itself or of the machine below it; never an agent's mistake."""
-
-
-# --- the call itself ---------------------------------------------------------------------------
+    """A defect of AOP or of the machine below it; never an agent's mistake."""
 
 
 class UnknownTool(Refusal):
@@ -101,10 +98,10 @@ class InvalidArguments(Refusal):
 
 
 class ForbiddenToolForRole(Refusal):
-    """The caller's role, or its token, does not open this tool or this feature."""
+    """The caller's role or token does not permit this tool or this feature."""
 
     code = "forbidden_tool_for_role"
-    hint = "Use a tool of your own role, or ask the orchestrator to make this call."
+    hint = "Call a tool that your role permits, or ask the orchestrator to make this call."
 
 
 class TokenInvalid(Refusal):
@@ -112,23 +109,23 @@ class TokenInvalid(Refusal):
 
     code = "token_invalid"
     move = Move.ASK_PERSON
-    hint = "A person makes a token with `aop token ROLE --feature ID`, and puts it into `AOP_TOKEN`."
+    hint = "A person makes a new one with `aop token ROLE --feature ID` and sets it as `AOP_TOKEN`."
 
 
 class ServerStopping(Refusal):
-    """The server is going down and takes no new calls."""
+    """The server is shutting down and accepts no new calls."""
 
     code = "server_stopping"
     move = Move.RETRY
-    hint = "Send the same call again when the server is back."
+    hint = "Send the same call again when the server runs again."
 
 
 class VersionConflict(Refusal):
-    """Somebody changed it since the caller looked."""
+    """The document changed since the caller read it."""
 
     code = "version_conflict"
     move = Move.RETRY
-    hint = "Read the current version, look at what changed, and send the call again with it."
+    hint = "Read the current version, check what changed, and send the call again with that version."
 
     def __init__(self, what: str, *, expected: int, current: int) -> None:
         super().__init__(
@@ -140,7 +137,7 @@ class IdempotencyMismatch(Refusal):
     """The operation id was used for another request."""
 
     code = "idempotency_mismatch"
-    hint = "Take a new operation id for a new request; the same id means the same request."
+    hint = "Use a new operation id for a new request; the same id means the same request."
 
 
 class OperationInProgress(Refusal):
@@ -148,67 +145,64 @@ class OperationInProgress(Refusal):
 
     code = "operation_in_progress"
     move = Move.RETRY
-    hint = "Send the same call with the same operation id again; it returns the one result when it is there."
+    hint = "Send the same call with the same operation id again; it returns the result of the first one."
 
 
 class UnknownOperation(Refusal):
-    """No gate run of this feature was called under the operation id."""
+    """This feature has no gate run with this operation id."""
 
     code = "unknown_operation"
-    hint = "Start the gates with `gates.run` and this `operation_id`. A call that was refused is not kept."
+    hint = "Start the gates with `gates.run` and this `operation_id`. A refused call is not recorded."
 
 
 class WorktreeBusy(Refusal):
-    """Another call works in this feature's worktree."""
+    """Another call uses this feature's worktree."""
 
     code = "worktree_busy"
     move = Move.RETRY
-    hint = "Another call works in this feature's worktree. Send this one again when it has ended."
+    hint = "Send the call again when the other one has ended."
 
 
 class WorktreeMissing(Refusal):
-    """Git knows no worktree of this feature any more."""
+    """The feature's worktree was removed."""
 
     code = "worktree_missing"
     move = Move.ADAPT
-    hint = "Somebody has removed it; `repo.ensure_worktree` makes it again."
+    hint = "Call `repo.ensure_worktree`, which makes it again."
 
 
 class WorktreeSetupFailed(Refusal):
-    """What `worktree` of policy.yaml promises could not be put into a worktree, or a set-up command did not pass."""
+    """A worktree could not be set up as `worktree` in policy.yaml says, or a set-up command failed."""
 
     code = "worktree_setup_failed"
     move = Move.ADAPT
-    hint = "The details say what and why; a person mends `worktree` of policy.yaml, or what it names."
+    hint = "Read the details; a person corrects `worktree` in policy.yaml, or the files that it names."
 
 
 class InternalError(Refusal):
-    """AOP itself, or the machine below it, broke."""
+    """AOP has a defect, or the machine below it failed."""
 
     code = "internal_error"
     move = Move.RETRY
-    hint = "AOP itself broke; report it with the reference."
-
-
-# --- features ------------------------------------------------------------------------------------
+    hint = "Send the call again; if it fails again, report it with the reference."
 
 
 class UnknownFeature(Refusal):
     """There is no feature with this id."""
 
     code = "unknown_feature"
-    hint = "Make the feature with `feature.init` first, or correct the id (`aop status` lists them)."
+    hint = "Create the feature with `feature.init` first, or correct the id (`aop status` lists them)."
 
     def __init__(self, feature_id: str) -> None:
         super().__init__(f"There is no feature `{feature_id}`.", feature_id=feature_id)
 
 
 class RecordUnavailable(Refusal):
-    """The repository cannot be written, and has no record that could be read."""
+    """The repository is read-only and has no record."""
 
     code = "record_unavailable"
     move = Move.CORRECT_USAGE
-    hint = "Look where AOP has worked on this repository, or where it can be written: the first command makes a record."
+    hint = "Use a checkout that AOP has worked on, or a writable one: the first command makes the record."
 
 
 class InvalidFeatureSlug(Refusal):
@@ -224,30 +218,30 @@ class InvalidFeatureSlug(Refusal):
 
 
 class FeatureSlugCollision(Refusal):
-    """Two specs would make a feature of the same id."""
+    """Two specs give the same feature id."""
 
     code = "feature_slug_collision"
     move = Move.CORRECT_USAGE
-    hint = "Rename one of the two, so that each feature has an id of its own."
+    hint = "Rename one of the two specs, so that each feature has its own id."
 
 
 class InvalidStatusTransition(Refusal):
     """The feature's status does not allow this step."""
 
     code = "invalid_status_transition"
-    hint = "Read the feature's status with `feature.state_get`, and take the step that this status allows."
+    hint = "Read the status with `feature.state_get`, and take a step that it allows."
 
 
 class BranchExists(Refusal):
-    """A branch of the feature's name is there already, with commits of its own."""
+    """A branch with the feature's name already exists, with other commits."""
 
     code = "branch_exists"
     move = Move.ASK_PERSON
-    hint = "Rename or delete that branch if its commits are not needed, or choose another feature id."
+    hint = "Rename or delete that branch, or choose another feature id."
 
 
 class BranchInUse(Refusal):
-    """A checkout stands on the branch, so it cannot be deleted."""
+    """A checkout uses the branch, so it cannot be deleted."""
 
     code = "branch_in_use"
     move = Move.ASK_PERSON
@@ -255,14 +249,11 @@ class BranchInUse(Refusal):
 
 
 class UnmergedWork(Refusal):
-    """The feature has work that no branch holds besides its own."""
+    """The feature has work that was never merged."""
 
     code = "unmerged_work"
     move = Move.ASK_PERSON
-    hint = "Merge it first, keep worktree and branch, or pass `force` to lose what was never merged."
-
-
-# --- plans and collisions ------------------------------------------------------------------------
+    hint = "Merge it first, keep its worktree and branch, or pass `force` to lose the unmerged work."
 
 
 class InvalidPlan(Refusal):
@@ -273,10 +264,10 @@ class InvalidPlan(Refusal):
 
 
 class ObligationsUnaccounted(Refusal):
-    """The plan says nothing of some obligations of the spec, and `planning.require_obligations` demands it."""
+    """The plan leaves out obligations of the spec, which `planning.require_obligations` demands."""
 
     code = "obligations_unaccounted"
-    hint = "Say of each in `obligations`: `in_scope` with its paths and tests, or `deferred` with the reason."
+    hint = "List each in `obligations`: `in_scope` with its paths and tests, or `deferred` with the reason."
 
 
 class PlanRequired(Refusal):
@@ -287,17 +278,17 @@ class PlanRequired(Refusal):
 
 
 class PlanAlreadyAccepted(Refusal):
-    """The feature has its first plan already."""
+    """The feature already has an accepted plan."""
 
     code = "plan_already_accepted"
-    hint = "Revise it with `plan.update`: `plan_version` one higher, `revision_of` the current one."
+    hint = "Revise it with `plan.update`: `plan_version` one higher, `revision_of` the current version."
 
 
 class CollisionDetected(Refusal):
-    """The plan reaches for what another accepted plan has taken."""
+    """The plan wants what another accepted plan has claimed."""
 
     code = "collision_detected"
-    hint = "Revise the plan so that it leaves the named items alone, or wait until the other feature is merged."
+    hint = "Revise the plan without the named items, or wait until the other feature is merged."
 
 
 class BlockedByCollisionPolicy(Refusal):
@@ -305,14 +296,14 @@ class BlockedByCollisionPolicy(Refusal):
 
     code = "blocked_by_collision_policy"
     move = Move.WAIT
-    hint = "The plan waits in the queue; it is looked at again when the other feature lets go."
+    hint = "Wait: the plan is queued, and is checked again when the other feature releases its claim."
 
 
 class LockNotHeld(Refusal):
     """The change needs a lock that the feature does not hold."""
 
     code = "lock_not_held"
-    hint = "Ask the orchestrator for the lock on the named resource before changing a contract."
+    hint = "Ask the orchestrator for the lock on the named resource, then send the change again."
 
 
 class LockConflict(Refusal):
@@ -324,31 +315,28 @@ class LockConflict(Refusal):
 
 
 class LockOrderViolation(Refusal):
-    """Locks are asked for in an order that could make two features wait for each other."""
+    """The locks were requested in an order that could deadlock two features."""
 
     code = "lock_order_violation"
-    hint = "Release what you hold, and acquire all that you need in the order of `acquire_in_order`."
+    hint = "Release your locks, and acquire all that you need in the order of `acquire_in_order`."
 
 
 class UnknownLockResource(Refusal):
-    """The policy knows no such resource."""
+    """The policy defines no such resource."""
 
     code = "unknown_lock_resource"
-    hint = "Take one of `known_resources`; a person adds others under `locks.resources` in policy.yaml."
+    hint = "Use one of `known_resources`; a person adds others under `locks.resources` in policy.yaml."
 
 
 class StaleLockReclaimed(Refusal):
-    """The feature's lease ended before the change came."""
+    """The feature's lease expired before the change arrived."""
 
     code = "stale_lock_reclaimed"
-    hint = "The lease ended and another feature may hold it now: acquire the lock again before you write."
-
-
-# --- paths and patches ---------------------------------------------------------------------------
+    hint = "Acquire the lock again before you write: another feature may hold it now."
 
 
 class PathOutOfBounds(Refusal):
-    """The path leads out of the repository, or is not written plainly."""
+    """The path leads out of the repository, or is not a plain path."""
 
     code = "path_out_of_bounds"
     hint = "Name a file inside the repository by its plain path from the root, such as `src/a.py`."
@@ -358,11 +346,11 @@ class FileNotFound(Refusal):
     """The feature's tree has no such file."""
 
     code = "file_not_found"
-    hint = "List what there is with `repo.status` or `repo.diff`, and read an existing file."
+    hint = "Find the file with `repo.search`, `repo.status` or `repo.diff`."
 
 
 class InvalidPatch(Refusal):
-    """The text is not a patch that can be judged."""
+    """The text is not a valid patch."""
 
     code = "invalid_patch"
     hint = "Send a unified diff as `git diff` writes it, with `a/` and `b/` before the names."
@@ -373,54 +361,51 @@ class PatchDoesNotApply(Refusal):
 
     code = "patch_does_not_apply"
     move = Move.ADAPT
-    hint = "Read the file as it is now with `repo.read_file`, and make the diff against that."
+    hint = "Read the current file with `repo.read_file`, and make the diff against it."
 
 
 class UnplannedFile(Refusal):
     """The patch touches a file that the plan does not list."""
 
     code = "unplanned_file"
-    hint = "Leave the file alone, or have the planner add it with `plan.update`."
+    hint = "Leave the file out, or ask the planner to add it with `plan.update`."
 
 
 class AreaNotAllowed(Refusal):
-    """The patch touches a part of the repository that the plan leaves out."""
+    """The patch touches an area that the plan does not allow."""
 
     code = "area_not_allowed"
     hint = "Stay inside the plan's `allowed_areas` and out of its `forbidden_areas`."
 
 
 class ProtectedPath(Refusal):
-    """The path is one that no agent changes."""
+    """No agent may change this path."""
 
     code = "protected_path"
     move = Move.ASK_PERSON
-    hint = "A person can open it for this feature (`inbox.ask_path` asks for that), or permit it in `policy.yaml`."
+    hint = "Ask a person to open it for this feature with `inbox.ask_path`, or to permit it in `policy.yaml`."
 
 
 class SecretDetected(Refusal):
-    """The patch, or the message of a commit, would put a secret into the repository."""
+    """The patch or the commit message contains a secret."""
 
     code = "secret_detected"
-    hint = "Take the secret out of the change; read it from the environment at run time."
-
-
-# --- gates and evidence --------------------------------------------------------------------------
+    hint = "Remove the secret from the change; read it from the environment at run time."
 
 
 class UnknownGateProfileOrMode(Refusal):
     """There is no such gate profile, or it has no such mode."""
 
     code = "unknown_gate_profile_or_mode"
-    hint = "Take a profile and a mode that `gates.list` shows."
+    hint = "Use a profile and a mode that `gates.list` shows."
 
 
 class NoGateSteps(Refusal):
-    """The gate mode has no steps, so it cannot prove anything."""
+    """The gate mode has no steps, so it proves nothing."""
 
     code = "no_gate_steps"
     move = Move.ASK_PERSON
-    hint = "Write at least one step for this mode into `agentic/orchestrator/gates.yaml`, and commit it."
+    hint = "Add at least one step for this mode to `agentic/orchestrator/gates.yaml`, and commit it."
 
 
 class UnsupportedParser(Refusal):
@@ -432,14 +417,14 @@ class UnsupportedParser(Refusal):
 
 
 class InvalidOverridePrecedence(Refusal):
-    """The plan would relax what the gates or the policy demand."""
+    """The plan relaxes a rule of the gates or the policy."""
 
     code = "invalid_override_precedence"
-    hint = "A plan may add steps and shorten time limits; it may not relax what gates and policy demand."
+    hint = "Remove the override: a plan may add steps and shorten time limits, and relax nothing."
 
 
 class SandboxUnavailable(Refusal):
-    """The policy demands a sandbox, and none proves itself on this machine."""
+    """The policy demands a sandbox, and none works on this machine."""
 
     code = "sandbox_unavailable"
     move = Move.ASK_PERSON
@@ -447,51 +432,48 @@ class SandboxUnavailable(Refusal):
 
 
 class GateFailed(Refusal):
-    """A gate step, or what it reports, did not pass; the verdict is recorded."""
+    """A gate step or its report failed; the verdict is recorded."""
 
     code = "gate_failed"
-    hint = "Read the log that `evidence.log_path` names, repair the change, and run the gates again."
+    hint = "Read the log at `evidence.log_path`, correct the change, and run the gates again."
 
 
 class GateTimeout(Refusal):
-    """A gate step passed its time limit; the verdict is recorded."""
+    """A gate step exceeded its time limit; the verdict is recorded."""
 
     code = "gate_timeout"
-    hint = "Make the step finish within its time limit, or have a person raise `timeout_seconds`."
+    hint = "Make the step faster, or ask a person to raise `timeout_seconds`."
 
 
 class TransientExecFailure(Refusal):
-    """The machine made a gate step fail; the verdict is recorded."""
+    """A gate step failed because of the machine; the verdict is recorded."""
 
     code = "transient_exec_failure"
     move = Move.RETRY
-    hint = "The machine, not the change, made the step fail. Run the gates again."
+    hint = "Run the gates again: the machine made the step fail, not the change."
 
 
 class CoverageBelowMinimum(Refusal):
-    """The tests cover less than is demanded; the verdict is recorded."""
+    """The coverage is below the minimum; the verdict is recorded."""
 
     code = "coverage_below_minimum"
     hint = "Add tests for the lines and branches that the report shows as not covered."
 
 
 class EvidenceStale(Refusal):
-    """What was proven is not what the feature is now."""
+    """The feature changed since the gates passed."""
 
     code = "evidence_stale"
     move = Move.PROVE
-    hint = "Run the named gate modes again on the tree as it is now."
+    hint = "Run the named gate modes again on the current tree."
 
 
 class EvidenceBroken(Refusal):
-    """Something that AOP recorded or wrote is not what it was; `kind` says how, `seq` which entry of the journal."""
+    """The record or a file of AOP was altered; `kind` says how, `seq` at which journal entry."""
 
     code = "evidence_broken"
     move = Move.ASK_PERSON
-    hint = "Somebody or something other than AOP changed it: keep a copy of `.aop`, and find out who before you go on."
-
-
-# --- merging -------------------------------------------------------------------------------------
+    hint = "Something other than AOP changed it: keep a copy of `.aop`, and find the cause before you continue."
 
 
 class NothingToMerge(Refusal):
@@ -499,11 +481,11 @@ class NothingToMerge(Refusal):
 
     code = "nothing_to_merge"
     move = Move.PROVE
-    hint = "Apply the feature's patches first; a feature that changes nothing is not done."
+    hint = "Apply the feature's patches first."
 
 
 class UserApprovalRequired(Refusal):
-    """No person has approved the feature as it is now."""
+    """No person has approved the current tree of the feature."""
 
     code = "user_approval_required"
     move = Move.ASK_PERSON
@@ -511,41 +493,41 @@ class UserApprovalRequired(Refusal):
 
 
 class ApprovalInvalid(Refusal):
-    """The approval is spent, or is for something else."""
+    """The approval was used already, or is for another tree."""
 
     code = "approval_invalid"
     move = Move.ASK_PERSON
-    hint = "Look at the change again and approve it as it is now: `aop approve FEATURE`."
+    hint = "Review the change again and approve its current tree: `aop approve FEATURE`."
 
 
 class StrategyNotAllowed(Refusal):
-    """The policy does not allow this way of merging."""
+    """The policy does not allow this merge strategy."""
 
     code = "strategy_not_allowed"
     hint = "Use one of the strategies in `merge_policy.allowed_strategies`."
 
 
 class CommitDisabled(Refusal):
-    """The policy forbids commits by this tool."""
+    """The policy forbids commits through this tool."""
 
     code = "commit_disabled"
     move = Move.ASK_PERSON
-    hint = "`commit_policy.allow_commit` in policy.yaml forbids this."
+    hint = "A person sets `commit_policy.allow_commit` in policy.yaml to permit it."
 
 
 class MergeDisabled(Refusal):
-    """The policy forbids merges by this tool."""
+    """The policy forbids merges through this tool."""
 
     code = "merge_disabled"
     move = Move.ASK_PERSON
-    hint = "`commit_policy.allow_merge` in policy.yaml forbids this."
+    hint = "A person sets `commit_policy.allow_merge` in policy.yaml to permit it."
 
 
 class MergeConflict(Refusal):
-    """Feature and base branch changed the same thing in different ways."""
+    """The feature and the base branch changed the same lines."""
 
     code = "merge_conflict"
-    hint = "Change the feature so that it agrees with the base branch where `conflicts` says, and run the gates again."
+    hint = "Change the feature where `conflicts` says, so that it fits the base branch, and run the gates again."
 
 
 class BaseMoved(Refusal):
@@ -553,15 +535,15 @@ class BaseMoved(Refusal):
 
     code = "base_moved"
     move = Move.RETRY
-    hint = "The base branch moved while the merge was prepared. Nothing changed; send the merge again."
+    hint = "Send the merge again; nothing was changed."
 
 
 class FeatureBranchMoved(Refusal):
-    """Somebody committed to the feature's branch by hand."""
+    """The feature's branch has commits that AOP did not make."""
 
     code = "feature_branch_moved"
     move = Move.ASK_PERSON
-    hint = "Move the commits that were made by hand to another branch; AOP commits the approved tree itself."
+    hint = "Move those commits to another branch; AOP commits the approved tree itself."
 
 
 class BaseBranchUnusable(Refusal):
@@ -570,9 +552,6 @@ class BaseBranchUnusable(Refusal):
     code = "base_branch_unusable"
     move = Move.ASK_PERSON
     hint = "Set `worktree.base_branch` in policy.yaml to a branch that has at least one commit."
-
-
-# --- configuration and the command line ----------------------------------------------------------
 
 
 class InvalidConfiguration(Refusal):
@@ -588,11 +567,11 @@ class InvalidWorkspaceImplementation(Refusal):
 
     code = "invalid_workspace_implementation"
     move = Move.ASK_PERSON
-    hint = "`implementation.workspace` has one legal value: `uv`."
+    hint = "Set `implementation.workspace` to `uv`, its only value."
 
 
 class MissingRolePrompt(Refusal):
-    """The prompt file of a role is not there."""
+    """The prompt file of a role does not exist."""
 
     code = "missing_role_prompt"
     move = Move.ASK_PERSON
@@ -600,34 +579,34 @@ class MissingRolePrompt(Refusal):
 
 
 class QaIndexVersionConflict(Refusal):
-    """Somebody changed the QA index since the caller looked."""
+    """The QA index changed since the caller read it."""
 
     code = "qa_index_version_conflict"
     move = Move.RETRY
-    hint = "Read the index with `qa.test_index_get`, and send the update with its version."
+    hint = "Read the index with `qa.test_index_get`, and send the update with its current version."
 
 
 class InvalidCliArgs(Refusal):
-    """The command line does not make sense."""
+    """The command line is not valid."""
 
     code = "invalid_cli_args"
     move = Move.CORRECT_USAGE
-    hint = "`aop COMMAND --help` shows what the command takes."
+    hint = "See `aop COMMAND --help`."
 
 
 class InputPathNotFound(Refusal):
-    """A file or folder that was named is not there, or cannot be used."""
+    """A file or folder does not exist, or cannot be used."""
 
     code = "input_path_not_found"
     move = Move.CORRECT_USAGE
-    hint = "Check the path; it is looked up from the folder you are in."
+    hint = "Check the path; it is relative to the current folder."
 
 
 class ContractDrift(Refusal):
-    """Files that describe the tools are not what the code says."""
+    """The files that describe the tools differ from the code."""
 
     code = "contract_drift"
-    hint = "Run `aop tools write`, look at what changed, and commit it."
+    hint = "Run `aop tools write`, review the changes, and commit them."
 
 
 class NotARepository(Refusal):
@@ -651,23 +630,23 @@ class SpecIngestFailed(Refusal):
 
     code = "spec_ingest_failed"
     move = Move.CORRECT_USAGE
-    hint = "Make the spec a readable UTF-8 file."
+    hint = "Save the spec as a readable UTF-8 file."
 
 
 class AgentProviderNotConfigured(Refusal):
-    """Nobody said which coding agent does the work."""
+    """No coding agent is chosen."""
 
     code = "agent_provider_not_configured"
     move = Move.CORRECT_USAGE
-    hint = "Name a provider: `--agent-provider`, `AOP_AGENT_PROVIDER`, or `runtime.default_provider` in agents.yaml."
+    hint = "Choose one with `--agent-provider`, `AOP_AGENT_PROVIDER`, or `runtime.default_provider` in agents.yaml."
 
 
 class UnsupportedAgentProvider(Refusal):
-    """AOP cannot drive this coding agent."""
+    """AOP does not know this coding agent."""
 
     code = "unsupported_agent_provider"
     move = Move.CORRECT_USAGE
-    hint = "Take one of: codex, claude, gemini, custom, model."
+    hint = "Choose one of: codex, claude, gemini, custom, model."
 
 
 class ProviderAuthMissing(Refusal):
@@ -682,7 +661,7 @@ class AgentInstallFailed(Refusal):
     """A coding agent could not be installed."""
 
     code = "agent_install_failed"
-    hint = "See to what the message names, and try again; or install the agent yourself, where PATH leads to it."
+    hint = "Correct what the message names, and try again; or install the agent yourself, in a folder of PATH."
 
 
 class SupervisorRunning(Refusal):
@@ -696,123 +675,119 @@ class SupervisorRunning(Refusal):
 
 
 class SupervisorReplaced(Refusal):
-    """A newer supervisor works on this repository; what an older one still sends is not done."""
+    """A newer supervisor works on this repository; calls of the older one are refused."""
 
     code = "supervisor_replaced"
     move = Move.WAIT
-    hint = "Leave the work to the newer one: `aop status` shows it. The older one ends by itself."
+    hint = "Leave the work to the newer one, which `aop status` shows. The older one ends by itself."
 
 
 class NoSupervisor(Refusal):
-    """Nobody supervises this repository right now."""
+    """No supervisor runs for this repository."""
 
     code = "no_supervisor"
     move = Move.PROVE
-    hint = "Start a run with `aop run`, or go on with an earlier one with `aop resume`."
-
-
-# --- driving a feature ---------------------------------------------------------------------------
+    hint = "Start a run with `aop run`, or continue an earlier one with `aop resume`."
 
 
 class UnknownQuestion(Refusal):
-    """The inbox has no such question, or not of this feature."""
+    """The inbox has no such question for this feature."""
 
     code = "unknown_question"
-    hint = "`aop inbox` lists the questions that are open."
+    hint = "List the open questions with `aop inbox`."
 
     def __init__(self, question_id: str) -> None:
         super().__init__(f"There is no question `{question_id}`.", question_id=question_id)
 
 
 class UnknownRun(Refusal):
-    """The record has nothing of a run of this name."""
+    """The record has no run of this name."""
 
     code = "unknown_run"
     hint = "List the runs with `aop replay`, or name a feature."
 
     def __init__(self, name: str) -> None:
         shown = ascii(name[:80])[1:-1]
-        super().__init__(f"The record has nothing of a run or a feature `{shown}`.", run=shown)
+        super().__init__(f"There is no run and no feature `{shown}`.", run=shown)
 
 
 class AlreadyAnswered(Refusal):
-    """A person has answered this question."""
+    """A person has already answered this question."""
 
     code = "already_answered"
-    hint = "The first answer counts. To tell the worker more, wait until it asks again."
+    hint = "The first answer counts. Wait until the worker asks again to tell it more."
 
 
 class NotAChoice(Refusal):
-    """The question has a few answers, and this is none of them."""
+    """The answer is not one of the question's choices."""
 
     code = "not_a_choice"
-    hint = "Answer with one of `choices`, as it is written there."
+    hint = "Answer with one of `choices`, exactly as written."
 
     def __init__(self, question_id: str, choices: Sequence[str]) -> None:
         named = " or ".join(f"`{choice}`" for choice in choices)
         super().__init__(
-            f"The question `{question_id}` is answered with {named}.", question_id=question_id, choices=list(choices)
+            f"The answer to the question `{question_id}` must be {named}.",
+            question_id=question_id,
+            choices=list(choices),
         )
 
 
 class NobodyAnsweredInTime(Refusal):
-    """What a person was asked has a time limit and no default answer, and nobody answered."""
+    """A question reached its time limit without an answer, and has no default."""
 
     code = "nobody_answered"
     move = Move.ESCALATE
-    hint = "`aop retry FEATURE` asks again; `inbox` of policy.yaml sets the time limits."
+    hint = "Ask again with `aop retry FEATURE`; `inbox` in policy.yaml sets the time limits."
 
 
 class CostCapReached(Refusal):
-    """A cap on cost is reached, and a person said to stop, or nobody answered in time."""
+    """A cost cap is reached, and a person stopped the work or gave no answer in time."""
 
     code = "cost_cap_reached"
     move = Move.ESCALATE
-    hint = "The work so far is kept. Raise the cap in `cost` of policy.yaml, and name the feature's spec again."
+    hint = "The work so far is kept. Raise the cap under `cost` in policy.yaml, then continue: `aop retry FEATURE`."
 
 
 class TurnsUsedUp(Refusal):
-    """A worker did not get there in the turns that it had."""
+    """A worker used all its turns without finishing."""
 
     code = "turns_used_up"
     move = Move.ESCALATE
-    hint = "Look at `last_error`; make the spec or the plan clearer, or do this step by hand, and go on from there."
+    hint = "Read `last_error`; make the spec or the plan clearer, or do this step by hand, and continue from there."
 
 
 class GoesInCircles(Refusal):
-    """A worker makes no progress, although it was nudged and a person was asked."""
+    """A worker repeats itself, after a hint and a question to a person."""
 
     code = "goes_in_circles"
     move = Move.ESCALATE
-    hint = "Look at `attempts`; make the spec or the plan clearer, or do this step by hand, and go on from there."
+    hint = "Read `attempts`; make the spec or the plan clearer, or do this step by hand, and continue from there."
 
 
 class NoUsableAnswer(Refusal):
-    """An agent's turn brought nothing that could be used."""
+    """An agent's turn gave no usable answer."""
 
     code = "no_usable_answer"
     hint = "Answer with one JSON object: PLAN_SUBMISSION, PATCH, NOTE or REQUEST, as the instructions say."
 
 
 class ReplayDiverged(Refusal):
-    """The recording does not fit what the tools answer."""
+    """The recording does not match the answers of the tools."""
 
     code = "replay_diverged"
-    hint = "The recording was made where the tools answered otherwise; take one that fits, or a live agent."
-
-
-# --- one step at a time --------------------------------------------------------------------------
+    hint = "Use a recording that was made on this repository, or a live agent."
 
 
 class InvalidActivePr(Refusal):
-    """`ACTIVE_PR.json` is no plan of a pull request, or not the one that was asked for."""
+    """`ACTIVE_PR.json` is not a valid plan, or not the plan of this pull request."""
 
     code = "invalid_active_pr"
     hint = "Correct `ACTIVE_PR.json` with `safe_patch`; `get_task` shows its form."
 
 
 class NoWorkflow(Refusal):
-    """Nobody has started a gated workflow for the caller."""
+    """No gated workflow was started for the caller."""
 
     code = "no_workflow"
     move = Move.ASK_PERSON
@@ -820,7 +795,7 @@ class NoWorkflow(Refusal):
 
 
 class NoMasterPlan(Refusal):
-    """The plan that an agent is to be driven through is not there."""
+    """The master plan of the gated workflow does not exist."""
 
     code = "no_master_plan"
     move = Move.ASK_PERSON
@@ -830,37 +805,37 @@ class NoMasterPlan(Refusal):
 
 
 class AgentAtWork(Refusal):
-    """Somebody else works through the same plan."""
+    """Another agent works through the same plan."""
 
     code = "agent_at_work"
     move = Move.WAIT
-    hint = "One agent at a time: wait until the other one has ended, or end it."
+    hint = "Wait until the other agent has ended, or end it: one agent works at a time."
 
 
 class ReviewerNotConfigured(Refusal):
-    """Nobody is named who reviews the work."""
+    """No reviewer is configured."""
 
     code = "reviewer_not_configured"
     move = Move.ASK_PERSON
-    hint = "A person names one in `gated` of policy.yaml, on the base branch: `review_command` or `review_model`."
+    hint = "A person sets `gated.review_command` or `gated.review_model` in policy.yaml, on the base branch."
 
 
 class FrozenTest(Refusal):
-    """A test that went red is to be changed before the code is right."""
+    """The patch changes a frozen test before the code passes it."""
 
     code = "frozen_test"
-    hint = "Change the code and not the test; or call `safe_patch` again with a `reason`, and a person decides."
+    hint = "Change the code instead of the test; or call `safe_patch` again with a `reason`, and a person decides."
 
 
 class OutOfStep(Refusal):
     """The workflow is at another step than the call."""
 
     code = "out_of_step"
-    hint = "Call `get_task`: it says what comes next."
+    hint = "Call `get_task` for the current step."
 
 
 class TestCommandMissing(Refusal):
-    """Work on a step was handed in without the command that proves it."""
+    """The work was submitted without the command that tests it."""
 
     code = "test_command_missing"
     move = Move.CORRECT_USAGE
@@ -868,28 +843,28 @@ class TestCommandMissing(Refusal):
 
 
 class AnalysisPending(Refusal):
-    """A red run waits for the agent's judgement."""
+    """A red test run awaits the agent's analysis."""
 
     code = "analysis_pending"
     hint = "Call `submit_work` with `analysis_decision: SUCCESS` or `FAILURE`."
 
 
 class AnalysisNotPending(Refusal):
-    """There is nothing to judge."""
+    """No test run awaits an analysis."""
 
     code = "analysis_not_pending"
-    hint = "Call `submit_work` with a `test_command`, or `get_task` to see what comes next."
+    hint = "Call `submit_work` with a `test_command`, or `get_task` for the current step."
 
 
 class ToolLocked(Refusal):
-    """Too little was tried for this tool."""
+    """This tool opens only after more attempts."""
 
     code = "tool_locked"
-    hint = "Try again to fix it, and hand in with `submit_work`."
+    hint = "Try again, and submit with `submit_work`."
 
 
 class WorkflowEscalated(Refusal):
-    """A person was asked for help, and the workflow waits for the answer."""
+    """The workflow waits for a person's answer."""
 
     code = "workflow_escalated"
     move = Move.ESCALATE
@@ -897,18 +872,15 @@ class WorkflowEscalated(Refusal):
 
 
 class WorkflowHalted(Refusal):
-    """The workflow stopped because the repository needs a person."""
+    """The workflow stopped until a person repairs the repository."""
 
     code = "workflow_halted"
     move = Move.ASK_PERSON
-    hint = "A person does what the message says, and starts again with `aop gated reset`."
-
-
-# --- asking a model ------------------------------------------------------------------------------
+    hint = "A person does what the message says, and restarts with `aop gated reset`."
 
 
 class ModelNotConfigured(Refusal):
-    """Nothing says which model to ask, or what says so cannot be understood."""
+    """No model is configured, or its name is not valid."""
 
     code = "model_not_configured"
     move = Move.CORRECT_USAGE
@@ -924,7 +896,7 @@ class ModelSupportMissing(Refusal):
 
 
 class ModelKeyMissing(Refusal):
-    """No key for the model's provider is in the environment."""
+    """The environment has no key for the model's provider."""
 
     code = "model_key_missing"
     move = Move.CORRECT_USAGE
@@ -932,15 +904,15 @@ class ModelKeyMissing(Refusal):
 
 
 class ModelKeyRejected(Refusal):
-    """The provider does not accept the key, or does not let it use this model."""
+    """The provider rejects the key, or the key may not use this model."""
 
     code = "model_key_rejected"
     move = Move.ASK_PERSON
-    hint = "A person checks the key and what it may use, at the provider."
+    hint = "A person checks the key and its permissions at the provider."
 
 
 class ModelPriceUnknown(Refusal):
-    """A cost limit was set for a model whose price nobody knows."""
+    """A cost limit is set for a model without a known price."""
 
     code = "model_price_unknown"
     move = Move.CORRECT_USAGE
@@ -948,11 +920,11 @@ class ModelPriceUnknown(Refusal):
 
 
 class ModelUnreachable(Refusal):
-    """The model's endpoint cannot be connected to."""
+    """The model's endpoint cannot be reached."""
 
     code = "model_unreachable"
     move = Move.RETRY
-    hint = "Check that the endpoint runs and that its base URL is right, then send the same again."
+    hint = "Check that the endpoint runs and that its base URL is correct, then try again."
 
 
 class ModelTimeout(Refusal):
@@ -960,45 +932,45 @@ class ModelTimeout(Refusal):
 
     code = "model_timeout"
     move = Move.RETRY
-    hint = "Send the same again, ask for less at once, or give the model more time (`AOP_MODEL_TIMEOUT_SECONDS`)."
+    hint = "Try again, ask for less at once, or raise `AOP_MODEL_TIMEOUT_SECONDS`."
 
 
 class ModelRateLimited(Refusal):
-    """The provider takes no more requests for now."""
+    """The provider limits the rate of requests."""
 
     code = "model_rate_limited"
     move = Move.WAIT
-    hint = "Wait for `retry_after_seconds`, if that is known, and send the same again; or name a second model."
+    hint = "Wait for `retry_after_seconds`, if it is known, and try again; or configure a second model."
 
 
 class ModelUnavailable(Refusal):
-    """The provider broke, or is overloaded."""
+    """The provider has an error, or is overloaded."""
 
     code = "model_unavailable"
     move = Move.RETRY
-    hint = "Send the same again later, or name a second model to fall back on."
+    hint = "Try again later, or configure a second model as a fallback."
 
 
 class ModelRequestRejected(Refusal):
-    """The provider does not take this request."""
+    """The provider rejects this request."""
 
     code = "model_request_rejected"
-    hint = "Check the model's name and what it supports; the same request will be rejected again."
+    hint = "Check the model's name and what it supports; a retry would be rejected too."
 
 
 class ModelContextExceeded(Refusal):
     """The prompt is longer than the model can read."""
 
     code = "model_context_exceeded"
-    hint = "Send less, or take a model with a larger context."
+    hint = "Send less, or use a model with a larger context."
 
 
 class ModelReplyUnreadable(Refusal):
-    """What came back is not a reply of this protocol."""
+    """The reply does not follow the protocol."""
 
     code = "model_reply_unreadable"
     move = Move.RETRY
-    hint = "Check that the base URL is the endpoint itself, and not a page or a proxy in front of it."
+    hint = "Check that the base URL is the endpoint itself, not a web page or a proxy."
 
 
 class ModelReplyCutOff(Refusal):
@@ -1006,88 +978,88 @@ class ModelReplyCutOff(Refusal):
 
     code = "model_reply_cut_off"
     move = Move.RETRY
-    hint = "Send the same again; if the reply was too long for its token limit, ask for less at once."
+    hint = "Try again; if the reply exceeded its token limit, ask for less at once."
 
 
 class ModelAnswerInvalid(Refusal):
-    """The model answered, but not in the shape that was asked for."""
+    """The model's answer does not have the requested shape."""
 
     code = "model_answer_invalid"
-    hint = "Ask again, or take a model that keeps to schemas."
+    hint = "Ask again, or use a model that keeps to schemas."
 
 
 class MissionMissing(Refusal):
-    """The ticket's description has no block that says what to do."""
+    """The ticket's description has no mission block."""
 
     code = "mission_missing"
-    hint = "Put one fenced `yaml` block into the ticket's description, as `docs/tickets.md` shows it."
+    hint = "Add one fenced `yaml` block to the ticket's description, as `docs/tickets.md` shows."
 
 
 class MissionAmbiguous(Refusal):
-    """The ticket's description has several blocks that say different things."""
+    """The ticket's description has several different mission blocks."""
 
     code = "mission_ambiguous"
-    hint = "Keep one of the blocks in the ticket's description, and remove the others."
+    hint = "Keep one mission block in the ticket's description, and remove the others."
 
 
 class MissionMalformed(Refusal):
-    """The block of a ticket, or its whole description, cannot be read."""
+    """The ticket's mission block or description cannot be parsed."""
 
     code = "mission_malformed"
-    hint = "Repair the text at the line that is named; anchors, aliases and tags are not taken."
+    hint = "Correct the text at the named line; anchors, aliases and tags are not accepted."
 
 
 class MissionInvalid(Refusal):
-    """The block of a ticket can be read, but lacks a field or has a wrong one."""
+    """The ticket's mission block lacks a field, or a field is wrong."""
 
     code = "mission_invalid"
-    hint = "Set the field that is named in the ticket's block, as `docs/tickets.md` shows it."
+    hint = "Set the named field in the mission block, as `docs/tickets.md` shows."
 
 
 class ScaffoldPlanRejected(Refusal):
-    """The files that the model planned may not be written."""
+    """The model's plan contains files that must not be written."""
 
     code = "scaffold_plan_rejected"
-    hint = "Start the ticket again; if the model plans the same, say in the ticket what it must leave out."
+    hint = "Start the ticket again; if the plan is the same, write in the ticket what it must leave out."
 
 
 class ToolCallDenied(Refusal):
-    """A model in a loop asked for a tool, or for an argument, that its mission does not have."""
+    """The model called a tool, or passed an argument, that the mission does not permit."""
 
     code = "tool_call_denied"
     hint = "Call only the tools that are offered, with the project, the branch and the ticket of the mission."
 
 
 class AgentStopped(Refusal):
-    """A model in a loop ended, or was ended, before its mission was done."""
+    """The model's loop ended before the mission was done."""
 
     code = "agent_stopped"
     hint = (
-        "Look at what is there already (`aop ticket show RUN` has every call); raise the limit that was reached, or ask"
+        "See what was done with `aop ticket show RUN`; raise the limit that was reached, or ask"
         " for less in the ticket, and start again."
     )
 
 
 class RemoteNotFound(Refusal):
-    """The tracker, the version control system or the documentation has no such thing."""
+    """The ticket system has no such ticket, branch, file or page."""
 
     code = "remote_not_found"
-    hint = "Check the key, the path or the page id, and whether the account of AOP may see it."
+    hint = "Check the key, the path or the page id, and whether AOP's account may read it."
 
 
 class RemoteRejected(Refusal):
-    """A system around the ticket said no."""
+    """A ticket system rejected the request."""
 
     code = "remote_rejected"
-    hint = "Read what it says; the same request will be rejected again."
+    hint = "Read its message; a retry would be rejected too."
 
 
 class RemoteUnavailable(Refusal):
-    """A system around the ticket did not answer, or its MCP server died."""
+    """A ticket system did not answer, or its MCP server ended."""
 
     code = "remote_unavailable"
     move = Move.RETRY
-    hint = "Wait until it answers (`aop doctor --outbound` asks it), and start the ticket again."
+    hint = "Wait until it answers (check with `aop doctor --outbound`), and start the ticket again."
 
 
 class RemoteToolsMissing(Refusal):
@@ -1098,66 +1070,66 @@ class RemoteToolsMissing(Refusal):
 
 
 class OutboundServerMissing(Refusal):
-    """The MCP server of a provider is not on this machine."""
+    """The MCP server of a provider is not installed."""
 
     code = "outbound_server_missing"
-    hint = "Run `aop outbound install jira gitlab`, which needs npm for GitLab, and start again."
+    hint = "Run `aop outbound install jira gitlab` (GitLab needs npm), and start again."
 
 
 class OutboundInstallFailed(Refusal):
     """The MCP server of a provider could not be installed."""
 
     code = "outbound_install_failed"
-    hint = "See to what the message names, and try again; or name a server of your own in `MCP_..._COMMAND`."
+    hint = "Correct what the message names, and try again; or name your own server in `MCP_..._COMMAND`."
 
 
 class TicketProviderUnsupported(Refusal):
-    """A variable names a provider that AOP has no adapter for."""
+    """A variable names a provider that AOP does not support."""
 
     code = "ticket_provider_unsupported"
-    hint = "Set the variable to one of the providers that are named."
+    hint = "Set the variable to one of the named providers."
 
 
 class TicketSettingMissing(Refusal):
-    """A variable that the work on tickets needs is not set."""
+    """A variable that ticket work needs is not set."""
 
     code = "ticket_setting_missing"
     move = Move.CORRECT_USAGE
-    hint = "Set the variable, as `docs/tickets.md` says, and start again."
+    hint = "Set the variable as `docs/tickets.md` describes, and start again."
 
 
 class MergeRequestNotReviewable(Refusal):
-    """The merge request of a ticket is closed, changes nothing, or is not that of its branch."""
+    """The ticket's merge request is closed, is empty, or belongs to another branch."""
 
     code = "merge_request_not_reviewable"
     hint = "Open the merge request again, or correct `code_review_params` in the ticket's description."
 
 
 class TicketRunNotFound(Refusal):
-    """There is no such run of a ticket."""
+    """There is no such ticket run."""
 
     code = "ticket_run_not_found"
-    hint = "`aop ticket runs` lists them."
+    hint = "List the runs with `aop ticket runs`."
 
 
 class TicketKeyInvalid(Refusal):
-    """This is not the key of a ticket."""
+    """The text is not a ticket key."""
 
     code = "ticket_key_invalid"
     move = Move.CORRECT_USAGE
-    hint = "A key is a project in capitals and a number, such as `SHOP-12`."
+    hint = "Use a project in capitals and a number, such as `SHOP-12`."
 
 
 class WebhookDisabled(Refusal):
-    """This server takes no webhooks."""
+    """This server accepts no webhooks."""
 
     code = "webhook_disabled"
     move = Move.ASK_PERSON
-    hint = "Set `JIRA_WEBHOOK_SECRET` to a secret that the tracker knows too, and start `aop serve` again."
+    hint = "Set `JIRA_WEBHOOK_SECRET` to the tracker's webhook secret, and restart `aop serve`."
 
 
 class WebhookUnauthorized(Refusal):
-    """A webhook does not prove that it comes from the tracker."""
+    """The webhook is not authenticated."""
 
     code = "webhook_unauthorized"
     move = Move.ASK_PERSON
@@ -1165,7 +1137,7 @@ class WebhookUnauthorized(Refusal):
 
 
 class WebhookUnsupported(Refusal):
-    """A webhook is encoded in a way that is not read."""
+    """The webhook's content type or encoding is not supported."""
 
     code = "webhook_unsupported"
     move = Move.CORRECT_USAGE
@@ -1173,14 +1145,14 @@ class WebhookUnsupported(Refusal):
 
 
 class WebhookTooLarge(Refusal):
-    """A webhook is longer than any may be."""
+    """The webhook is too large."""
 
     code = "webhook_too_large"
-    hint = "Leave fields out that are not needed: the key of the ticket and its description are enough."
+    hint = "Leave out fields: the ticket's key and description are enough."
 
 
 class WebhookTooSlow(Refusal):
-    """A webhook did not arrive as a whole in time."""
+    """The webhook did not arrive completely in time."""
 
     code = "webhook_too_slow"
     move = Move.RETRY
@@ -1188,32 +1160,32 @@ class WebhookTooSlow(Refusal):
 
 
 class WebhookMalformed(Refusal):
-    """A webhook is not what a tracker sends."""
+    """The webhook's body is not valid."""
 
     code = "webhook_malformed"
     move = Move.CORRECT_USAGE
-    hint = "Send `webhookEvent`, `issue` with `key` and `fields`, and `changelog`, as `docs/tickets.md` shows it."
+    hint = "Send `webhookEvent`, `issue` with `key` and `fields`, and `changelog`, as `docs/tickets.md` shows."
 
 
 class WebhookQueueFull(Refusal):
-    """More work on tickets waits than may wait."""
+    """The queue of ticket work is full."""
 
     code = "webhook_queue_full"
     move = Move.RETRY
-    hint = "Send it again later; `aop ticket runs` shows what waits."
+    hint = "Send it again later; `aop ticket runs` shows the queue."
 
 
 class WebhookNotKept(Refusal):
-    """What a webhook asks for could not be written down, as on a full disk."""
+    """The webhook could not be stored, for example on a full disk."""
 
     code = "webhook_not_kept"
     move = Move.RETRY
-    hint = "Make room on the disk of the server, and have the tracker send it again."
+    hint = "Free space on the server's disk, and have the tracker send it again."
 
 
 class TicketRunBusy(Refusal):
-    """Another process works on this run of a ticket."""
+    """Another process works on this ticket run."""
 
     code = "ticket_run_busy"
     move = Move.WAIT
-    hint = "`aop ticket show RUN` tells how far it is."
+    hint = "See its progress with `aop ticket show RUN`."

@@ -97,7 +97,7 @@ def test_a_ticket_that_cannot_be_read_gets_one_comment_that_says_what_to_do(tmp_
     assert comment == (
         "Scaffolding started and failed at the step `parse` (reading the ticket): The description has no block"
         " `scaffolding`.\nWhat is left: Nothing in the code: no branch, no commit, no merge request.\n"
-        "What to do: Put one fenced `yaml` block into the ticket's description, as `docs/tickets.md` shows it.\n"
+        "What to do: Add one fenced `yaml` block to the ticket's description, as `docs/tickets.md` shows.\n"
         "Then: start again with `aop ticket scaffold SHOP-12`, or in the way in which it was started.\n"
         "Every step: `aop ticket show scaffold-SHOP-12-1`. Code: `mission_missing`."
         "\n\nAOP-Run: scaffold-SHOP-12-1/report_failure"
