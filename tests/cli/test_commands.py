@@ -298,7 +298,7 @@ def test_the_status_is_the_dashboard_for_programs(repository: Path) -> None:
 def test_without_features_the_status_says_how_to_begin(tmp_path: Path) -> None:
     ran = run_aop(make_repository(tmp_path / "repo"), "status")
     assert (ran.code, ran.out) == (0, "")
-    assert "aop call feature.init" in ran.err
+    assert "aop run -fi SPEC" in ran.err
 
 
 # --- aop approve ---------------------------------------------------------------------------------
@@ -324,7 +324,7 @@ def test_without_a_terminal_nobody_can_be_asked(ready: Path) -> None:
     ran = run_aop(ready, "approve", "one", stdin="y\n")
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.endswith(
-        "aop: There is no terminal to ask at. [invalid_cli_args]\n  Pass `--yes` to answer yes beforehand.\n"
+        "aop: There is no terminal to ask on. [invalid_cli_args]\n  Pass `--yes` to answer yes in advance.\n"
     )
     assert approvals_of(ready) == 0
 
@@ -335,7 +335,7 @@ def test_without_a_terminal_nobody_can_be_asked(ready: Path) -> None:
 def test_at_a_terminal_only_yes_is_yes(ready: Path, typed: str, code: int, granted: int) -> None:
     ran = at_terminal(ready, typed, "approve", "one")
     assert (ran.code, ran.out.startswith("aop1.")) == (code, bool(granted))
-    assert "Approve this tree of one for merging? [y/N] " in ran.err
+    assert "Approve this tree of one for one merge? [y/N] " in ran.err
     assert approvals_of(ready) == granted
 
 
@@ -396,7 +396,7 @@ def test_a_person_is_told_what_is_not_part_of_the_feature(ready: Path) -> None:
     (ready / ".worktrees/one/notes.txt").write_text("mine\n")
     ran = run_aop(ready, "approve", "one", "--yes")
     assert ran.code == 0
-    assert "Not part of the feature, though in its worktree: notes.txt" in ran.err
+    assert "In the worktree, but not part of the feature: notes.txt" in ran.err
 
 
 # --- aop merge -----------------------------------------------------------------------------------

@@ -53,10 +53,10 @@ MISUSED = [
     (("status", "extra"), "unrecognized arguments: extra"),
     (("logs", "--since", "x"), "argument --since: invalid int value: 'x'"),
     (("evidence",), "the following arguments are required: action"),
-    (("tools", "list", "--role", "boss"), "argument --role: there is no role `boss`; take one of"),
-    (("call", "report.dashboard", "--role", "boss"), "argument --role: there is no role `boss`; take one of"),
-    (("nonsense",), "there is no command `nonsense`; `aop --help` lists them"),
-    (("stauts",), "there is no command `stauts`; do you mean `status`; `aop --help` lists them"),
+    (("tools", "list", "--role", "boss"), "argument --role: there is no role `boss`; use one of"),
+    (("call", "report.dashboard", "--role", "boss"), "argument --role: there is no role `boss`; use one of"),
+    (("nonsense",), "there is no command `nonsense`; see `aop --help`"),
+    (("stauts",), "there is no command `stauts` (did you mean `status`?); see `aop --help`"),
     (("--repo", "status"), "options come after the command: `aop status --repo`"),
 ]
 
@@ -92,7 +92,7 @@ def test_what_is_not_there_is_never_taken_for_fine(
 
 def test_logs_that_have_nothing_to_show_say_so(root: Path) -> None:
     ran = run_aop(root, "logs", "--agent", "one")
-    assert (ran.code, ran.out, ran.err) == (0, "", "No agent has said anything about `one`.\n")
+    assert (ran.code, ran.out, ran.err) == (0, "", "No output of an agent for `one` yet.\n")
 
 
 ASCII = {"LC_ALL": "C", "LANG": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
@@ -131,7 +131,7 @@ def test_what_comes_on_standard_input_is_utf8_or_refused(root: Path, given: byte
     if code == 0:
         assert json.loads(ended.stdout)["data"]["note"] == NOTE
     else:
-        assert ended.stderr.startswith(b"aop: What came on standard input is not UTF-8. [invalid_cli_args]\n")
+        assert ended.stderr.startswith(b"aop: Standard input is not UTF-8. [invalid_cli_args]\n")
 
 
 @pytest.mark.parametrize("words", [("status",), ("status", "--json"), ("tools", "list"), ("logs", "--json")])
@@ -163,7 +163,7 @@ def test_a_command_that_would_ask_without_a_standard_input_refuses(root: Path) -
         timeout=300,
     )
     assert ended.returncode == 2
-    assert "aop: There is no terminal to ask at. [invalid_cli_args]\n" in ended.stderr
+    assert "aop: There is no terminal to ask on. [invalid_cli_args]\n" in ended.stderr
 
 
 @pytest.mark.parametrize("words", [("status",), ("logs",), ("evidence", "verify"), ("mcp", "config", "codex")])
@@ -171,3 +171,9 @@ def test_no_home_and_no_user_are_needed(root: Path, words: tuple[str, ...]) -> N
     bare = {"PATH": os.environ["PATH"]}
     ended = subprocess.run([*AOP, *words], cwd=root, env=bare, capture_output=True, text=True, check=False, timeout=300)
     assert ended.returncode == 0, ended.stderr
+
+
+def test_a_hint_names_a_command_to_a_person_and_the_tool_to_a_program(root: Path) -> None:
+    assert "  Read the feature's status with `aop status`," in run_aop(root, "approve", "one").err
+    hints = run_aop(root, "approve", "one", "--json").json["error"]["details"]["suggested_next_actions"]
+    assert "`feature.state_get`" in hints[0]

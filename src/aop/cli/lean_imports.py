@@ -1,4 +1,4 @@
-"""Imports what every command needs, without what that would import and few commands use: commands start sooner."""
+"""Lean imports: modules that every command needs, without the parts that few use."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from typing import Any
 
 
 def import_leanly() -> None:
-    """Import what is common to all commands; what somebody has imported already stays as it is."""
-    # Its words are English, as all of AOP's are: nothing is translated.
-    with standing_in("gettext", gettext=_as_it_is, ngettext=_one_or_many):
+    """Import what all commands share; modules that are imported already stay as they are."""
+    # AOP speaks English only: nothing is translated.
+    with stand_in("gettext", gettext=_untranslated, ngettext=_singular_or_plural):
         import_module("argparse")
-    # Needed for URLs of files, and for nothing else.
-    with standing_in("urllib.parse", quote_from_bytes=_later("urllib.parse", "quote_from_bytes")):
+    # pathlib needs it for URLs of files only.
+    with stand_in("urllib.parse", quote_from_bytes=_deferred("urllib.parse", "quote_from_bytes")):
         import_module("pathlib")
-    # It asks for the name of the system, and for nothing else.
-    with standing_in("platform", system=_system):
+    # uuid asks it for the name of the system only.
+    with stand_in("platform", system=_system):
         import_module("uuid")
-    # Three names of the first are Python's own by now; the others are needed to describe shapes, and for other formats.
-    schemas = {name: _later("msgspec._json_schema", name) for name in ("schema", "schema_components")}
+    # Python has what msgspec takes from the first; the others describe shapes, or serve other formats.
+    schemas = {name: _deferred("msgspec._json_schema", name) for name in ("schema", "schema_components")}
     with ExitStack() as without:
-        without.enter_context(standing_in("typing_extensions"))
-        without.enter_context(standing_in("msgspec._json_schema", **schemas))
+        without.enter_context(stand_in("typing_extensions"))
+        without.enter_context(stand_in("msgspec._json_schema", **schemas))
         for name in ("inspect", "toml", "yaml"):
-            without.enter_context(standing_in(f"msgspec.{name}", __getattr__=partial(_of_module, f"msgspec.{name}")))
+            without.enter_context(stand_in(f"msgspec.{name}", __getattr__=partial(_attribute, f"msgspec.{name}")))
         import_module("msgspec")
 
 
 @contextmanager
-def standing_in(name: str, **parts: Callable[..., Any]) -> Iterator[None]:
-    """Let imports find a module that has these parts alone, or none at all if there are no parts."""
+def stand_in(name: str, **parts: Callable[..., Any]) -> Iterator[None]:
+    """Let imports find a module with only these parts, or no module if there are no parts."""
     if name in sys.modules:
         yield
         return
@@ -48,18 +48,18 @@ def standing_in(name: str, **parts: Callable[..., Any]) -> Iterator[None]:
         del sys.modules[name]
 
 
-def _later(module: str, name: str) -> Callable[..., Any]:
-    """Return a function of a module that is imported when the function is called."""
+def _deferred(module: str, name: str) -> Callable[..., Any]:
+    """Return a function whose module is imported at the first call."""
 
     def call(*words: Any, **options: Any) -> Any:
-        return _of_module(module, name)(*words, **options)
+        return _attribute(module, name)(*words, **options)
 
     return call
 
 
-# To describe all tools takes 67,000 parts of one module.
+# Describing all tools looks up 67,000 attributes of one module.
 @cache
-def _of_module(module: str, name: str) -> Any:
+def _attribute(module: str, name: str) -> Any:
     return getattr(import_module(module), name)
 
 
@@ -67,9 +67,9 @@ def _system() -> str:
     return os.uname().sysname
 
 
-def _as_it_is(text: str) -> str:
+def _untranslated(text: str) -> str:
     return text
 
 
-def _one_or_many(one: str, many: str, count: int) -> str:
+def _singular_or_plural(one: str, many: str, count: int) -> str:
     return one if count == 1 else many

@@ -1,4 +1,4 @@
-"""The entry point: finds the verb, imports only that one, and turns whatever happens into an exit code."""
+"""Entry point: imports one verb, runs it, and returns its exit code."""
 
 from __future__ import annotations
 
@@ -15,56 +15,56 @@ from aop.cli.shell.terminal import CallRefused, OutputLost, Terminal
 from aop.core.errors import Refusal
 from aop.core.version import VERSION
 
-if TYPE_CHECKING:  # `main` imports it, in its own way
+if TYPE_CHECKING:  # imported leanly, in `main`
     import argparse
 
-# The folder of the verbs, the heading above them in `aop --help`, and each verb with what it does.
+# The folder of the verbs, their heading in `aop --help`, and each verb with its description.
 GROUPS = {
-    ("begin", "to begin"): {
+    ("begin", "start"): {
         "init": "write the configuration of this repository, after showing it",
-        "doctor": "check this machine and this repository, and say how to repair what is wrong",
+        "doctor": "check this machine and this repository, and say how to fix problems",
         "demo": "watch five features go from specs to merged commits, in a throw-away repository",
     },
-    ("run", "to let agents work"): {
+    ("run", "run agents"): {
         "run": "bring every spec to `ready to merge`, or to a question",
-        "add": "put specs into the run that is going on",
-        "watch": "see a run while it goes on, one line for each feature",
-        "pause": "let no new turn and no new gate begin, of one feature or of all",
-        "resume": "take a pause back, and go on with what a stopped or killed run left on its way",
-        "retry": "let a failed or blocked feature begin again where it was",
-        "stop": "end the run that is going on; `aop resume` takes it up again",
-        "gated": "let one agent work through a plan, one judged step at a time",
+        "add": "add specs to the current run",
+        "watch": "watch the current run, one line for each feature",
+        "pause": "start no new turns and gates, of one feature or of all",
+        "resume": "end a pause, and continue what a stopped or killed run left unfinished",
+        "retry": "restart a failed or blocked feature where it stopped",
+        "stop": "stop the current run; `aop resume` continues it",
+        "gated": "take one agent through a plan, one checked step at a time",
     },
-    ("decide", "to decide"): {
+    ("decide", "decide"): {
         "status": "list all features of this repository",
-        "inbox": "list what people are asked",
-        "answer": "answer a question of the inbox",
-        "notify": "send a test message the way that people are told they are needed",
-        "review": "show everything that a feature changes, and what proves it, before you approve",
-        "approve": "look at a feature and approve its tree for one merge",
+        "inbox": "list the questions and approvals that wait for a person",
+        "answer": "answer a question from the inbox",
+        "notify": "send a test notification to every target of the policy",
+        "review": "show everything that a feature changes, and the evidence for it",
+        "approve": "look at a feature, and approve its tree for one merge",
         "merge": "merge an approved feature into the base branch",
-        "undo": "go back to an earlier tree of a feature, after showing them",
-        "delete": "remove a feature, after showing what goes; worktree and branch only if you say so",
+        "undo": "return a feature to an earlier tree, after listing its trees",
+        "delete": "remove a feature, after listing what is removed",
     },
     ("tickets", "tickets"): {
         "ticket": "make a branch, a commit and a merge request from a ticket, and review them",
-        "outbound": "list the systems around tickets, or install their MCP servers",
+        "outbound": "list the ticket systems, or install their MCP servers",
     },
     ("agents", "agents, models and tools"): {
-        "agents": "list the coding agents of this machine, install one, or try one",
-        "brain": "ask a model one question, and say what it took",
-        "token": "hand out, list or revoke the tokens that agents come in with",
+        "agents": "list the coding agents of this machine, install one, or test one",
+        "brain": "ask a model one question, and report tokens, cost and time",
+        "token": "issue, list or revoke the tokens of agents",
         "mcp": "serve one agent over standard input and output",
         "serve": "serve many agents over HTTP on this machine",
-        "tools": "list the tools, and write or check the files that describe them to other programs",
+        "tools": "list the tools, and write or check the files that describe them",
         "call": "call any tool through the gateway, and print its whole answer",
     },
-    ("history", "to look back and clean up"): {
-        "logs": "print every call and every event, and follow what happens",
-        "replay": "tell what happened in a run, step by step, from the record",
-        "evidence": "prove that the record was not changed, or pack everything on one feature",
-        "gc": "find what belongs to no feature any more, and remove it if you say so",
-        "redact": "print a text without its secrets, to try the rules",
+    ("history", "history and cleanup"): {
+        "logs": "print every call and every event, and follow new ones",
+        "replay": "show what happened in a run, step by step",
+        "evidence": "prove that the record is unchanged, or pack the evidence on one feature",
+        "gc": "find what belongs to no feature, and remove it with `--apply`",
+        "redact": "print a text without its secrets",
     },
 }
 VERBS = {name: text for verbs in GROUPS.values() for name, text in verbs.items()}
@@ -72,13 +72,13 @@ FOLDERS = {name: folder for (folder, _), verbs in GROUPS.items() for name in ver
 
 
 class Verb(Protocol):
-    """What each module of a verb has."""
+    """The module of a verb."""
 
     def arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Say what the verb takes."""
+        """Declare the arguments."""
 
     def run(self, arguments: argparse.Namespace, terminal: Terminal) -> int:
-        """Do it, and return an exit code."""
+        """Run the verb, and return its exit code."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -86,16 +86,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     if not words or words[0] not in VERBS:
         return _without_verb(words)
-    verb = _imported(words[0])
+    verb = _import_verb(words[0])
     from aop.cli.shell.parser import Help, Parser
 
-    parser = Parser(prog=f"aop {words[0]}", description=VERBS[words[0]].capitalize() + ".", formatter_class=Help)
-    parser.add_argument("--json", action="store_true", help="print JSON on stdout: one object, or one a line")
+    text = VERBS[words[0]]
+    parser = Parser(prog=f"aop {words[0]}", description=f"{text[0].upper()}{text[1:]}.", formatter_class=Help)
+    parser.add_argument("--json", action="store_true", help="print JSON on stdout: one object, or one on each line")
     parser.add_argument(
         "--repo", default=".", metavar="PATH", help="a folder of the managed repository (default: here)"
     )
     verb.arguments(parser)
-    # Intermixed, so that an option may stand between the words: `aop call TOOL --role qa JSON`.
+    # Intermixed: an option may stand between the words, `aop call TOOL --role qa JSON`.
     arguments = parser.parse_intermixed_args(words[1:])
     terminal = Terminal(json=arguments.json)
     try:
@@ -109,23 +110,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         # The reader of our output is gone.
-        _write_no_more()
+        _discard_output()
         return Exit.FAILED
     except OutputLost as lost:
-        _write_no_more()
+        _discard_output()
         terminal.say(f"aop: The output could not be written: {lost}.")
         return Exit.FAILED
-    except Exception as fault:  # noqa: BLE001 - the one place where a breakage is caught
+    except Exception as fault:  # noqa: BLE001 - the one place where a fault is caught
         return _report_fault(fault, terminal, arguments.repo)
 
 
-def _write_no_more() -> None:
-    """Let nothing go to stdout any more, not even what Python still has to write while it shuts down."""
+def _discard_output() -> None:
+    """Discard everything written to stdout from now on, also what Python flushes when it ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _imported(name: str) -> Verb:
-    # Nothing that an import makes is ever garbage: not to look for any, now or at exit, saves a tenth of `aop status`.
+def _import_verb(name: str) -> Verb:
+    # Imports make no garbage: not looking for any, now or at exit, saves a tenth of `aop status`.
     gc.disable()
     try:
         import_leanly()
@@ -150,12 +151,12 @@ def _without_verb(words: Sequence[str]) -> int:
         prog="aop",
         usage="aop COMMAND [options]",
         description="A deterministic control plane for AI software engineers: agents propose, plain Python decides.",
-        epilog=f"{commands}\n`aop COMMAND --help` says what each takes, with examples.",
+        epilog=f"{commands}\n`aop COMMAND --help` shows the arguments of a command, with examples.",
         formatter_class=RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"aop {VERSION}")
     if words and not words[0].startswith("-"):
-        parser.error(f"there is no command `{words[0]}`{_meant(words[0])}; `aop --help` lists them")
+        parser.error(f"there is no command `{words[0]}`{_suggestion(words[0])}; see `aop --help`")
     if verb := next((word for word in words if word in VERBS), None):
         parser.error(f"options come after the command: `aop {verb} {words[0]}`")
     parser.parse_args(words)
@@ -163,17 +164,17 @@ def _without_verb(words: Sequence[str]) -> int:
     return Exit.OK
 
 
-def _meant(word: str) -> str:
+def _suggestion(word: str) -> str:
     from difflib import get_close_matches
 
     near = get_close_matches(word, VERBS, n=1)
-    return f"; do you mean `{near[0]}`" if near else ""
+    return f" (did you mean `{near[0]}`?)" if near else ""
 
 
 def _report_fault(fault: Exception, terminal: Terminal, folder: str) -> int:
-    from aop.cli.shell.faults import kept_fault
+    from aop.cli.shell.faults import store_fault
 
-    return terminal.refused(kept_fault(fault, folder))
+    return terminal.refused(store_fault(fault, folder))
 
 
 if __name__ == "__main__":

@@ -25,9 +25,9 @@ def test_one_round_trip_says_who_answered_and_what_it_took(tmp_path: Path) -> No
         ran = run_aop(tmp_path, "brain", "test", env=env)
     lines = ran.out.splitlines()
     assert (ran.code, ran.err, lines[1:]) == (
-        0, "", ["  tokens: 100 read (40 cached), 20 written", "  cost: 0.000104 USD"],
+        0, "", ["  tokens: 100 in (40 cached), 20 out", "  cost: 0.000104 USD"],
     )  # fmt: skip
-    assert lines[0].startswith("vllm:local answered as it was asked to, in ")
+    assert lines[0].startswith("vllm:local answered correctly, in ")
 
 
 def test_json_has_the_whole_answer_and_an_unknown_price_is_no_price(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_wrong_answer_in_the_right_shape_is_no_success(tmp_path: Path) -> None
     with serving("vllm", Step(calls=((ANSWER, {"total": 41}),))) as server:
         ran = run_aop(tmp_path, "brain", "test", "--model", "vllm:local", env={**UNSET, "VLLM_BASE_URL": server.url})
     assert (ran.code, ran.err.splitlines()[0]) == (
-        1, "aop: `vllm:local` keeps to the schema, and says that 17 and 25 are 41. [model_answer_invalid]",
+        1, "aop: `vllm:local` followed the schema, but added 17 and 25 to 41. [model_answer_invalid]",
     )  # fmt: skip
 
 

@@ -90,7 +90,7 @@ def test_for_a_program_the_text_its_place_and_the_way_to_a_token_are_one_object(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--role", "boss"), "there is no role `boss`; take one of"),
+        (("--role", "boss"), "there is no role `boss`; use one of"),
         (("--feature", "$(reboot)"), "`$(reboot)` is not a feature id"),
     ],
 )

@@ -37,7 +37,7 @@ def test_a_token_is_all_that_is_printed(root: Path) -> None:
 def test_a_worker_without_a_feature_gets_all_of_them_and_a_warning(root: Path) -> None:
     ran = run_aop(root, "token", "qa")
     assert (ran.code, principal(root, ran.out.strip())) == (0, (Role.QA, "qa:*", False))
-    assert ran.err == "aop: this token opens every feature of the repository to a qa; `--feature ID` opens one.\n"
+    assert ran.err == "aop: this token lets a qa work on every feature; `--feature ID` restricts it to one.\n"
     assert run_aop(root, "token", "orchestrator").err == ""
 
 

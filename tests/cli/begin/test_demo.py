@@ -143,8 +143,8 @@ def test_the_checkout_was_left_alone_and_a_person_is_told_how_to_follow(kept: Ra
 def test_what_happens_is_told_while_it_happens_with_the_time(kept: Ran) -> None:
     timed = [line for line in kept.err.splitlines() if re.match(r" *\d+\.\d\d s  ", line)]
     told = [line.partition(" s  ")[2] for line in timed]
-    assert told[0] == f"a small shop, with 5 specs: {kept.json['repository']}"
-    for word in ("the log says: AssertionError: 1450 != 1350", "In real use you", "the demo approves for you"):
+    assert told[0] == f"made a small shop with 5 specs: {kept.json['repository']}"
+    for word in ("the log says: AssertionError: 1450 != 1350", "In real use, you", "the demo approves for you"):
         assert any(word in line for line in told)
 
 
@@ -154,7 +154,7 @@ def test_without_keep_nothing_is_left_and_a_person_is_told_what_to_try(tmp_path:
     assert list(tmp_path.iterdir()) == []
     assert "The repository was removed" in ran.err
     assert f"Merge feature {FEATURE}" in ran.out
-    assert re.findall(r"^  (aop [a-z]+)", ran.out, re.MULTILINE) == ["aop demo", "aop init", "aop call"]
+    assert re.findall(r"^  (aop [a-z]+)", ran.out, re.MULTILINE) == ["aop demo", "aop init", "aop run"]
 
 
 def test_the_demo_needs_no_git_settings_and_no_home(tmp_path: Path) -> None:

@@ -365,4 +365,4 @@ def test_the_gates_are_not_run_where_something_else_is_broken(tmp_path: Path) ->
     root = repository(tmp_path / "repo", **{GATES: "version: 1\n"})
     ran = doctor(root, "--gates")
     assert (ran.code, found(ran, "default fast")) == (1, [])
-    assert "The gates were not run: repair what failed first." in ran.err
+    assert "The gates were not run. Fix the failed checks first." in ran.err

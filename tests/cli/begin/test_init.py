@@ -219,7 +219,7 @@ def test_from_another_branch_main_is_the_base_and_the_files_belong_there(tmp_pat
     git(root, "checkout", "-q", "-b", "work")
     ran = run_aop(root, "init", "--yes", "--json")
     assert ran.json["base_branch"] == "main"
-    assert "Commit what was written on `main`" in ran.err
+    assert "Commit the files on `main`" in ran.err
 
 
 def test_without_main_and_master_the_branch_of_the_checkout_is_the_base(tmp_path: Path) -> None:

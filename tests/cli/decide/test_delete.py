@@ -20,8 +20,8 @@ def repository(tmp_path: Path) -> Path:
 def test_without_a_terminal_it_shows_what_would_go_and_asks_for_yes(repository: Path) -> None:
     ran = run_aop(repository, "delete", "one", "--worktree")
     assert (ran.code, ran.out) == (2, "")
-    assert "It holds work that the base branch does not have." in ran.err
-    assert "Worktree  .worktrees/one\nBranch    stays, at " in ran.err
+    assert "It has work that the base branch does not have." in ran.err
+    assert "Worktree  .worktrees/one\nBranch    kept, at " in ran.err
     assert "Pass `--yes`" in ran.err
     assert (repository / ".worktrees/one").exists()
 
@@ -35,7 +35,7 @@ def test_for_programs_it_shows_what_would_go_and_says_by_its_exit_code_that_noth
 def test_it_removes_the_feature_and_keeps_worktree_and_branch(repository: Path) -> None:
     ran = run_aop(repository, "delete", "one", "--yes")
     assert (ran.code, ran.out) == (0, "")
-    assert ran.err.endswith("Removed one. What happened to it: aop logs --feature one\n")
+    assert ran.err.endswith("Removed one. Its history: aop logs --feature one\n")
     assert (repository / ".worktrees/one/src/a.txt").exists()
     assert run_aop(repository, "status", "--json").json["data"]["features"] == []
 
@@ -62,7 +62,7 @@ def test_a_feature_that_does_not_exist_is_not_deleted(repository: Path) -> None:
 def test_a_file_that_somebody_edited_is_named(repository: Path) -> None:
     (repository / "agentic/features/one/state.md").write_text("Mine.\n")
     ran = run_aop(repository, "delete", "one", "--yes")
-    place = next(line for line in ran.err.splitlines() if line.startswith("Somebody")).split(" in ")[1].split(" ")[0]
+    place = next(line for line in ran.err.splitlines() if line.startswith("A file")).rsplit(" ", 1)[1].removesuffix(".")
     assert (repository / place).read_text() == "Mine.\n"
     world = World(repository)
     assert world.ok("report.dashboard")["features"] == []

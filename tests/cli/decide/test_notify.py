@@ -27,7 +27,7 @@ def test_every_target_is_tried_and_the_exit_code_says_whether_all_were_reached(t
         env = {"HOOK_URL": listener.url, "HOOK_KEY": "key", "TEAM_URL": listener.url}
         both = run_aop(root, "notify", "test", env=env)
         one = run_aop(root, "notify", "test", "--target", "team", "--json", env={**env, "TEAM_URL": ""})
-    assert (both.code, both.out) == (0, "hook  told\nteam  told\n")
+    assert (both.code, both.out) == (0, "hook  sent\nteam  sent\n")
     why = "The variable `TEAM_URL` is not set."
     assert (one.code, one.json) == (1, {"ok": False, "targets": [{"target": "team", "ok": False, "problem": why}]})
     assert len(listener.heard) == 2
@@ -40,7 +40,7 @@ def test_an_unknown_target_is_refused_and_without_targets_nothing_is_proven(
     unknown = run_aop(root, "notify", "test", "--target", "phone", "--json")
     assert (unknown.code, unknown.json["error"]["code"]) == (2, "invalid_cli_args")
     none = run_aop(root, "notify", "test")
-    assert (none.code, "nobody is told anything" in none.err) == (3, True)
+    assert (none.code, "no notification was sent" in none.err) == (3, True)
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def test_the_text_says_what_is_missing_what_ran_what_was_planned_and_shows_the_w
         "Tree      TREE",
         "Base      main at BASE",
         "Worktree  .worktrees/one",
-        "Missing   No person has approved `one` as it is now.",
+        "Blocking  No person has approved `one` as it is now.",
     ]
     assert re.sub("sandbox \\w+", "sandbox LEVEL", gates).splitlines() == [
         "Gates, run by AOP",
@@ -142,14 +142,14 @@ def test_an_approval_and_then_the_merge_are_named(tmp_path: Path) -> None:
     world.ready("one")
     token = world.approval("one")
     approved = run_aop(world.root, "review", "one").out
-    assert "Missing   nothing that shows before the merge itself\n" in approved
-    assert re.search(r"  \S+Z person:ada, tree [0-9a-f]{12}: opens one merge\n", approved)
+    assert "Blocking  nothing (the merge runs the gates again)\n" in approved
+    assert re.search(r"  \S+Z person:ada, tree [0-9a-f]{12}: valid for one merge\n", approved)
     merged = world.ok("feature.ready_to_merge", feature_id="one", user_approval_token=token)
     world.close()
     out = run_aop(world.root, "review", "one").out
     assert f"Merged    {merged['merge_commit']} (merge_commit)\n" in out
     assert "stale" not in out
-    assert ": void, since it was used already, and the base branch moved after it\n" in out
+    assert ": void: it was used already, and the base branch moved after it\n" in out
     assert f"Base      main at {merged['merge_commit']}; the feature was cut at " in out
     assert f"Merged by merge_commit as {merged['merge_commit']}" in Page(written(world.root, "one")).text
 
@@ -227,7 +227,7 @@ def test_a_feature_that_has_only_begun_can_be_looked_at(tmp_path: Path) -> None:
     world.init("one")
     world.close()
     out = run_aop(world.root, "review", "one").out
-    assert "Gates, run by AOP\n  none has run\n\nFiles, 0 changed, +0 -0\n" in out
+    assert "Gates, run by AOP\n  no gate has run\n\nFiles, 0 changed, +0 -0\n" in out
     assert "None has run." in Page(written(world.root, "one")).text
 
 

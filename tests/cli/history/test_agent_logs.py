@@ -91,7 +91,7 @@ def test_what_does_not_go_together_is_refused_and_silence_is_said(
 ) -> None:
     ran = run_aop(shop.root, "logs", "--agent", "one", *words)
     assert (ran.code, ran.out) == (code, "")
-    assert ("No agent has said anything about `one`." in ran.err) is (code == 0)
+    assert ("No output of an agent for `one` yet." in ran.err) is (code == 0)
 
 
 def test_a_reader_goes_from_one_turn_to_the_next_and_waits_for_whole_lines(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def told(root: Path) -> list[tuple[str, Any]]:
 def test_it_says_what_would_go_and_changes_nothing(root: Path) -> None:
     before = git(root, "for-each-ref")
     ran = run_aop(root, "gc")
-    assert (ran.code, ran.out) == (3, "worktree  gone  holds work that no branch has\nbranch  gone\n")
+    assert (ran.code, ran.out) == (3, "worktree  gone  has work that no branch has\nbranch  gone\n")
     assert (git(root, "for-each-ref"), (root / ".worktrees/gone/notes.txt").is_file()) == (before, True)
     assert told(root) == []
 
@@ -59,7 +59,7 @@ def test_applied_it_removes_them_and_keeps_the_work_below_a_ref(root: Path) -> N
         ("leftover_removed", {"what": "branch", "name": "gone", "ref": None}),
     ]
     again = run_aop(root, "gc", "--apply")
-    assert (again.code, again.err) == (0, "Nothing is left over.\n")
+    assert (again.code, again.err) == (0, "Nothing to clean up.\n")
 
 
 def test_a_branch_with_commits_of_its_own_is_kept_below_a_ref(root: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_branch_with_commits_of_its_own_is_kept_below_a_ref(root: Path) -> Non
     git(root / ".worktrees/gone", "commit", "-qm", "Mine")
     tip = git(root, "rev-parse", "gone").strip()
     ran = run_aop(root, "gc", "--apply")
-    assert ran.out == "worktree  gone  removed\nbranch  gone  removed  kept as refs/aop/rescue/gone/1\n"
+    assert ran.out == "worktree  gone  removed\nbranch  gone  removed  work saved as refs/aop/rescue/gone/1\n"
     assert git(root, "rev-parse", "refs/aop/rescue/gone/1").strip() == tip
 
 

@@ -117,4 +117,4 @@ def test_an_agent_whose_family_is_known_asks_its_model_through_the_meter_and_has
     assert scene.spent()["input_tokens"] == {"known": 20, "unknown_turns": 0}
     noted = (scene.shop.root / ".aop/logs/good/builder-meter.log").read_text()
     assert noted == "Removed from 1 request: the provider's own tool `googleSearch`.\n"
-    assert "its model is behind AOP's meter, and the key in GEMINI_API_KEY hidden" in listed
+    assert "AOP meters its model, and hides the key in GEMINI_API_KEY" in listed

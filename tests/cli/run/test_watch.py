@@ -111,6 +111,6 @@ def test_a_run_is_told_from_the_record_step_by_step_and_the_same_each_time(shop:
 
 
 def test_a_run_that_left_nothing_is_refused(shop: Shop) -> None:
-    assert shop.aop("replay").err == "No run has left anything here.\n"
+    assert shop.aop("replay").err == "No runs yet.\n"
     ran = shop.aop("replay", "run-0", "--json")
     assert (ran.code, error_of(ran)["code"]) == (1, "unknown_run")

@@ -1,4 +1,4 @@
-"""`aop agents`: which coding agents are here, installing one, and one real round trip with one."""
+"""`aop agents`: list the coding agents of this machine, install one, or test one."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from aop.wiring.build import Settings, build
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the verb takes."""
+    """Declare the arguments."""
     known = "|".join(VENDORS)
-    parser.add_argument("words", metavar="install|test PROVIDER", nargs="*", help=f"the provider is {known}")
-    parser.add_argument("--agent-model", metavar="M", help="with `test`: which model it uses")
-    parser.add_argument("--provider-config-env", metavar="V", help="with `test`: the variable that holds the key")
+    parser.add_argument("words", metavar="install|test PROVIDER", nargs="*", help=f"PROVIDER is {known}")
+    parser.add_argument("--agent-model", metavar="M", help="test: the model to use")
+    parser.add_argument("--provider-config-env", metavar="V", help="test: the variable that holds the key")
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """List, install or try."""
+    """List, install or test."""
     match arguments.words:
         case []:
             return _list(Path(arguments.repo), terminal)
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
             return _test(_vendor(name), arguments, terminal)
         case _:
             raise InvalidCliArgs(
-                "`aop agents` takes nothing, `install PROVIDER` or `test PROVIDER`.",
+                "`aop agents` takes no words, `install PROVIDER` or `test PROVIDER`.",
                 hint=f"The provider is one of: {', '.join(VENDORS)}.",
             )
 
@@ -51,31 +51,31 @@ def _vendor(name: str) -> Vendor:
     if vendor is None:
         shown = ascii(name[:80])[1:-1]
         raise UnsupportedAgentProvider(
-            f"AOP starts no coding agent `{shown}` itself.", hint=f"Take one of: {', '.join(VENDORS)}.", provider=shown
+            f"AOP cannot start the coding agent `{shown}`.", hint=f"Use one of: {', '.join(VENDORS)}.", provider=shown
         )
     return vendor
 
 
 def _list(folder: Path, terminal: Terminal) -> int:
     found = [found_agent(vendor, os.environ) for vendor in VENDORS.values()]
-    used = _would_be_used(folder)
-    custom = _custom_standing(os.environ)
+    used = _providers_by_role(folder)
+    custom = _custom_agent(os.environ)
     if terminal.json:
         roles: dict[str, Json] = dict(used)
         data: dict[str, Json] = {"agents": msgspec.to_builtins(found), "custom": custom, "roles": roles}
         terminal.object({"ok": True, "data": data})
         return Exit.OK
     for agent in found:
-        terminal.text(f"{agent.provider:<8} {_standing(agent)}")
+        terminal.text(f"{agent.provider:<8} {_agent_text(agent)}")
     if custom:
         terminal.text(f"{Provider.CUSTOM:<8} {custom}")
-    told = ", ".join(f"{provider} as {role}" for role, provider in used.items())
-    terminal.text(f"A run here would use: {told or 'none; name one with `--agent-provider`'}")
+    roles_text = ", ".join(f"{provider} as {role}" for role, provider in used.items())
+    terminal.text(f"A run here would use: {roles_text or 'no agent; choose one with `--agent-provider`'}")
     return Exit.OK
 
 
-def _would_be_used(folder: Path) -> dict[str, str]:
-    """Return the provider of each role, as environment and configuration say it."""
+def _providers_by_role(folder: Path) -> dict[str, str]:
+    """Return the provider of each role, by environment and configuration."""
     settings = Settings.from_env(os.environ)
     try:
         with build(folder, settings) as app:
@@ -89,53 +89,53 @@ def _would_be_used(folder: Path) -> dict[str, str]:
     return {str(role): chosen[role].provider for role in WORKERS}
 
 
-def _standing(agent: FoundAgent) -> str:
+def _agent_text(agent: FoundAgent) -> str:
     if not agent.installed:
-        return f"not installed: `aop agents install {agent.provider}` brings {agent.tested_version}"
-    where = "AOP's own" if agent.source == "aop" else "on the PATH"
-    version = agent.version or "of a version that it does not say"
+        return f"not installed; `aop agents install {agent.provider}` installs {agent.tested_version}"
+    where = "installed by AOP" if agent.source == "aop" else "on the PATH"
+    version = agent.version or "unknown version"
     tested = "" if agent.version == agent.tested_version else f" (tested with {agent.tested_version})"
-    login = "; its own log-in is not used" if agent.has_login and not agent.has_key else ""
+    login = "; its own login is not used" if agent.has_login and not agent.has_key else ""
     key = f"key in {agent.key_variable}" if agent.has_key else f"no key: set {agent.key_variable}{login}"
     return f"{version}{tested}, {where}; {key}"
 
 
-def _custom_standing(environ: Mapping[str, str]) -> str | None:
-    """Return what stands between an agent of the user's own and its model, if there is one."""
+def _custom_agent(environ: Mapping[str, str]) -> str | None:
+    """Describe the user's own agent command, if there is one."""
     command = environ.get(DEFAULT_VARIABLE, "").strip()
     if not command:
         return None
     speaks = command.startswith(ACP)
     vendor = family_of(split_command(command.removeprefix(ACP)), environ) if speaks else None
     if vendor is not None:
-        return f"your command, over ACP; its model is behind AOP's meter, and the key in {vendor.key_variable} hidden"
+        return f"your command, over ACP; AOP meters its model, and hides the key in {vendor.key_variable}"
     return (
-        f"your command{', over ACP' if speaks else ''}; AOP does not know where its model is: no meter, and it sees"
-        " the variables that `execution.env_allowlist` names"
+        f"your command{', over ACP' if speaks else ''}; AOP does not know its model: its usage is not metered, and it"
+        " sees the variables of `execution.env_allowlist`"
     )
 
 
 def _install(vendor: Vendor, terminal: Terminal) -> int:
-    terminal.say(f"aop: npm installs {vendor.package}@{vendor.version}; this takes a minute.")
+    terminal.say(f"aop: npm is installing {vendor.package}@{vendor.version}; this takes a minute.")
     version = install(vendor, os.environ)
     if terminal.json:
         terminal.object({"ok": True, "data": {"provider": vendor.provider, "version": version}})
     else:
-        terminal.text(f"{vendor.provider} {version} is installed. `aop agents test {vendor.provider}` tries it.")
+        terminal.text(f"Installed {vendor.provider} {version}. Test it with: aop agents test {vendor.provider}")
     return Exit.OK
 
 
 def _test(vendor: Vendor, arguments: argparse.Namespace, terminal: Terminal) -> int:
-    from aop.cli.agents.trial import tried
+    from aop.cli.agents.trial import run_trial
 
     settings = Settings.from_env(os.environ)
-    trial = tried(vendor, settings, terminal.say, model=arguments.agent_model, config=arguments.provider_config_env)
+    trial = run_trial(vendor, settings, terminal.say, model=arguments.agent_model, config=arguments.provider_config_env)
     if terminal.json:
         terminal.object({"ok": True, "data": msgspec.to_builtins(trial)})
         return Exit.OK
     used = trial.usage
-    tokens = "not known" if used is None else f"{used.input_tokens} read, {used.output_tokens} written"
-    terminal.text(f"{vendor.provider} called a tool of AOP's and ended its turn, in {trial.seconds:.1f} s.")
+    tokens = "unknown" if used is None else f"{used.input_tokens} in, {used.output_tokens} out"
+    terminal.text(f"{vendor.provider} called a tool of AOP and ended its turn, in {trial.seconds:.1f} s.")
     terminal.text(f"  tokens: {tokens}")
     terminal.text(f"  sandbox: {trial.sandbox}")
     return Exit.OK

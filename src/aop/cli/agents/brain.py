@@ -1,4 +1,4 @@
-"""`aop brain test`: asks a model one question that must be answered in a shape, and says what it took."""
+"""`aop brain test`: ask a model one question, and report tokens, cost and time."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Sum(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the verb takes."""
-    parser.add_argument("what", metavar="test", choices=["test"], help="`test`: one real round trip")
-    parser.add_argument("--model", metavar="PROVIDER:MODEL", help="ask this one, or these (default: `AOP_MODELS`)")
-    parser.add_argument("--for", dest="product", choices=PRODUCTS, help="ask the models that this product would ask")
+    """Declare the arguments."""
+    parser.add_argument("what", metavar="test", choices=["test"], help="ask one question")
+    parser.add_argument("--model", metavar="PROVIDER:MODEL", help="one model, or a list (default: `AOP_MODELS`)")
+    parser.add_argument("--for", dest="product", choices=PRODUCTS, help="the models of this product")
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Ask, and print who answered, the tokens, the cost and the time."""
+    """Ask, and print the model, the tokens, the cost and the time."""
     brain = build_brain(Settings.from_env(os.environ), chosen=arguments.model, product=arguments.product)
     question = build_prompt(
         "You add numbers.",
@@ -46,8 +46,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     answer = asyncio.run(brain.generate_structured(question, Sum))
     if answer.value.total != sum(NUMBERS):
         raise ModelAnswerInvalid(
-            f"`{answer.model}` keeps to the schema, and says that {NUMBERS[0]} and {NUMBERS[1]} are"
-            f" {answer.value.total}.",
+            f"`{answer.model}` followed the schema, but added {NUMBERS[0]} and {NUMBERS[1]} to {answer.value.total}.",
             model=answer.model,
         )
     if terminal.json:
@@ -60,12 +59,12 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 def _summary(answer: Answer[Sum]) -> str:
     used = answer.usage
     known = used.input_tokens is not None
-    tokens = f"{used.input_tokens} read ({used.cache_read_tokens} cached), {used.output_tokens} written"
-    cost = "not known" if answer.cost_usd is None else f"{answer.cost_usd:.6f} USD"
+    tokens = f"{used.input_tokens} in ({used.cache_read_tokens} cached), {used.output_tokens} out"
+    cost = "unknown" if answer.cost_usd is None else f"{answer.cost_usd:.6f} USD"
     lines = [
-        f"{answer.model} answered as it was asked to, in {answer.seconds:.1f} s.",
+        f"{answer.model} answered correctly, in {answer.seconds:.1f} s.",
         f"  tokens: {tokens if known else 'not reported'}",
         f"  cost: {cost}",
-        *(f"  passed over: {other.model} ({other.code})" for other in answer.passed_over),
+        *(f"  failed before: {other.model} ({other.code})" for other in answer.passed_over),
     ]
     return "\n".join(lines)

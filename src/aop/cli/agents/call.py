@@ -1,4 +1,4 @@
-"""`aop call`: any tool, through the gateway, as the person at the terminal in a role of their choice."""
+"""`aop call`: call any tool through the gateway, in a role of your choice."""
 
 from __future__ import annotations
 
@@ -16,22 +16,24 @@ from aop.core.text.json import MalformedText, parse_json
 from aop.wiring.build import App
 
 ESCALATION = "escalate_for_external_help"
-"""Ends the loop of an agent that only has a shell: its report is printed as it is (GATED-84)."""
+"""Ends the loop of an agent that only has a shell; its report is printed unchanged (GATED-84)."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the verb takes."""
-    parser.add_argument("tool", metavar="TOOL", help="such as `feature.init` or `report.dashboard`")
-    parser.add_argument("input", metavar="JSON", nargs="?", default="{}", help="the arguments; `-` reads stdin")
+    """Declare the arguments."""
+    parser.add_argument("tool", metavar="TOOL", help="the tool: `aop tools` lists them")
     parser.add_argument(
-        "--role", type=role, metavar="ROLE", help="(default: `swe` for its own tools, else orchestrator)"
+        "input", metavar="JSON", nargs="?", default="{}", help="its arguments; `-` reads standard input"
     )
-    parser.add_argument("--operation-id", metavar="ID", help="the same id twice runs once")
+    parser.add_argument(
+        "--role", type=role, metavar="ROLE", help="(default: `swe` for the tools of that role, else `orchestrator`)"
+    )
+    parser.add_argument("--operation-id", metavar="ID", help="two calls with the same id take effect once")
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Call the tool; print the envelope."""
-    payload = _parsed(terminal.read_all() if arguments.input == "-" else arguments.input)
+    """Call the tool, and print its answer."""
+    payload = _payload(terminal.read_all() if arguments.input == "-" else arguments.input)
     with open_app(arguments) as app:
         answer = app.gateway.call(
             msgspec.structs.replace(app.person, role=arguments.role or _role_for(app, arguments.tool)),
@@ -48,12 +50,12 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _role_for(app: App, tool: str) -> Role:
-    """Return the role that a person takes who names none: a shell is all that some agents have."""
+    """Return the default role: some agents have only a shell, and call the tools of `swe` with it."""
     row = app.gateway.tools.get(tool)
     return Role.SWE if row is not None and Role.SWE in row.roles else Role.ORCHESTRATOR
 
 
-def _parsed(text: str) -> Json:
+def _payload(text: str) -> Json:
     try:
         return parse_json(text)
     except MalformedText as error:

@@ -1,4 +1,4 @@
-"""Where the files belong that describe AOP to other programs, for the commands that write and check them."""
+"""Contract files: the files that describe AOP to other programs, and their places."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from aop.wiring.catalogue import CATALOGUE
 
 
 class Contracts(Struct, frozen=True, kw_only=True):
-    """Files that are made from the code, below one root."""
+    """Files that are generated from the code, below one root."""
 
     root: Path
     files: dict[str, bytes]
     folders: tuple[str, ...]
-    """Where no other schema may lie."""
+    """Folders that hold no other schemas."""
 
     def drift(self) -> tuple[Drift, ...]:
-        """Return what is not as the code says."""
+        """Return the files that differ from what the code generates."""
         return drift_of(self.root, self.files, folders=self.folders)
 
     def write(self, drifted: tuple[Drift, ...]) -> None:
-        """Make it be as the code says."""
+        """Write these files again."""
         rewrite_files(self.root, drifted, self.files)
 
 
 def contracts_in(root: Path, *, folder: str = FOLDER, docs: bool = False) -> Contracts:
-    """Return the files of a repository; `docs` adds those that only AOP's own repository has."""
+    """Return the contract files of a repository; `docs` adds the pages of AOP's own repository."""
     below = f"{folder}/" if folder else ""
     files = {f"{below}{path}": content for path, content in contract_files(CATALOGUE).items()}
     if docs:

@@ -1,4 +1,4 @@
-"""How each coding agent is told of AOP's MCP server; the token stays in an environment variable, and is only named."""
+"""MCP hosts: the configuration of each; the token stays in an environment variable."""
 
 from __future__ import annotations
 
@@ -13,46 +13,46 @@ from aop.core.text.json import pretty_json
 TOKEN_VARIABLE = "AOP_TOKEN"
 
 
-class Reached(Struct, frozen=True, kw_only=True):
-    """Where the server is: a command that a host starts, or the address of an `aop serve`."""
+class ServerAddress(Struct, frozen=True, kw_only=True):
+    """A command that the host starts, or the address of an `aop serve`."""
 
     command: Sequence[str] = ()
     url: str | None = None
 
 
-def configuration(host: str, reached: Reached) -> str:
+def configuration(host: str, address: ServerAddress) -> str:
     """Return the text for the host's configuration file."""
-    return HOSTS[host](reached)
+    return HOSTS[host](address)
 
 
-def _claude(reached: Reached) -> str:
+def _claude(address: ServerAddress) -> str:
     token = f"${{{TOKEN_VARIABLE}}}"
-    return _json({"mcpServers": {"aop": _typed(reached, token)}})
+    return _json({"mcpServers": {"aop": _typed_entry(address, token)}})
 
 
-def _vscode(reached: Reached) -> str:
+def _vscode(address: ServerAddress) -> str:
     token = f"${{env:{TOKEN_VARIABLE}}}"
-    return _json({"servers": {"aop": _typed(reached, token)}})
+    return _json({"servers": {"aop": _typed_entry(address, token)}})
 
 
-def _gemini(reached: Reached) -> str:
+def _gemini(address: ServerAddress) -> str:
     token = f"${TOKEN_VARIABLE}"
-    if reached.url is not None:
-        return _json({"mcpServers": {"aop": {"httpUrl": reached.url, "headers": _bearer(token)}}})
-    return _json({"mcpServers": {"aop": {**_started(reached), "env": {TOKEN_VARIABLE: token}}}})
+    if address.url is not None:
+        return _json({"mcpServers": {"aop": {"httpUrl": address.url, "headers": _bearer(token)}}})
+    return _json({"mcpServers": {"aop": {**_command_entry(address), "env": {TOKEN_VARIABLE: token}}}})
 
 
-def _codex(reached: Reached) -> str:
-    if reached.url is not None:
-        told: dict[str, Json] = {"url": reached.url, "bearer_token_env_var": TOKEN_VARIABLE}
+def _codex(address: ServerAddress) -> str:
+    if address.url is not None:
+        keys: dict[str, Json] = {"url": address.url, "bearer_token_env_var": TOKEN_VARIABLE}
     else:
-        told = {**_started(reached), "env_vars": [TOKEN_VARIABLE]}
-    # Codex may begin before a server is up, and then works without it.
-    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in {**told, "required": True}.items()]
+        keys = {**_command_entry(address), "env_vars": [TOKEN_VARIABLE]}
+    # Without `required`, Codex starts before the server is up, and works without it.
+    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in {**keys, "required": True}.items()]
     return "\n".join(["[mcp_servers.aop]", *lines]) + "\n"
 
 
-HOSTS: Mapping[str, Callable[[Reached], str]] = {
+HOSTS: Mapping[str, Callable[[ServerAddress], str]] = {
     "claude": _claude,
     "codex": _codex,
     "gemini": _gemini,
@@ -66,14 +66,14 @@ FILES: Mapping[str, str] = {
 }
 
 
-def _typed(reached: Reached, token: str) -> dict[str, Json]:
-    if reached.url is not None:
-        return {"type": "http", "url": reached.url, "headers": _bearer(token)}
-    return {"type": "stdio", **_started(reached), "env": {TOKEN_VARIABLE: token}}
+def _typed_entry(address: ServerAddress, token: str) -> dict[str, Json]:
+    if address.url is not None:
+        return {"type": "http", "url": address.url, "headers": _bearer(token)}
+    return {"type": "stdio", **_command_entry(address), "env": {TOKEN_VARIABLE: token}}
 
 
-def _started(reached: Reached) -> dict[str, Json]:
-    program, *words = reached.command
+def _command_entry(address: ServerAddress) -> dict[str, Json]:
+    program, *words = address.command
     return {"command": program, "args": words}
 
 

@@ -1,4 +1,4 @@
-"""The roles as words of a command line."""
+"""Roles as arguments of a command."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from aop.core.roles import Role
 
 
 def role(word: str) -> Role:
-    """Return the role of this name; to be the `type` of an option.
+    """Return the role of this name, as the `type` of an option.
 
     Raises: ArgumentTypeError.
     """
     try:
         return Role(word)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"there is no role `{word}`; take one of {', '.join(Role)}") from error
+        raise argparse.ArgumentTypeError(f"there is no role `{word}`; use one of {', '.join(Role)}") from error

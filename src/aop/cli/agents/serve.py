@@ -1,4 +1,4 @@
-"""`aop serve`: the tools of every role, served to many agents over HTTP on this machine; and webhooks beside them."""
+"""`aop serve`: serve many agents and webhooks over HTTP on this machine."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ DEFAULT_PORT = 4777
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the verb takes."""
+    """Declare the arguments."""
     parser.add_argument(
-        "--port", type=int, default=DEFAULT_PORT, metavar="N", help=f"0 takes a free one (default: {DEFAULT_PORT})"
+        "--port", type=int, default=DEFAULT_PORT, metavar="N", help=f"0 chooses a free port (default: {DEFAULT_PORT})"
     )
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Serve until somebody stops it; the address goes to stdout."""
+    """Serve until stopped; print the address on stdout."""
     from aop.adapters.machine.sockets import loopback_socket
     from aop.cli.tickets.webhooks import served_webhooks
     from aop.mcpserver.http import serve_http

@@ -1,4 +1,4 @@
-"""`aop token`: hand out, list and revoke the tokens that agents come in with."""
+"""`aop token`: issue, list and revoke the tokens of agents."""
 
 from __future__ import annotations
 
@@ -19,23 +19,24 @@ from aop.kernel.gateway.tokens import TOKEN_ROLES, IssuedToken, TokenOrder
 from aop.wiring.build import App
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_LIFE = re.compile(r"([1-9][0-9]{0,7})([smhd])")
+_LIFETIME = re.compile(r"([1-9][0-9]{0,7})([smhd])")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the verb takes."""
+    """Declare the arguments."""
     parser.add_argument("what", metavar="ROLE", help=f"`list`, `revoke`, or a role: {', '.join(sorted(TOKEN_ROLES))}")
     parser.add_argument(
-        "which", metavar="TOKEN", nargs="?", help="for `revoke`: an id, or a whole token on stdin as `-`"
+        "which",
+        metavar="TOKEN",
+        nargs="?",
+        help="revoke: an id, or `-` to read the token from standard input",
     )
-    parser.add_argument("--feature", metavar="ID", help="the only feature that the token opens")
-    parser.add_argument(
-        "--ttl", metavar="TIME", default="1h", help="how long it opens anything: 30m, 8h, 7d (default: 1h)"
-    )
+    parser.add_argument("--feature", metavar="ID", help="restrict the token to this feature")
+    parser.add_argument("--ttl", metavar="TIME", default="1h", help="how long it is valid: 30m, 8h, 7d (default: 1h)")
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Print the token, and nothing else, on stdout."""
+    """Print only the token on stdout."""
     with open_app(arguments) as app:
         if arguments.what == "list":
             return _list(app, terminal)
@@ -48,17 +49,15 @@ def _issue(app: App, terminal: Terminal, arguments: argparse.Namespace) -> int:
     order = TokenOrder(
         role=_role(arguments.what),
         feature_id=None if arguments.feature is None else feature_id(arguments.feature),
-        life=_life(arguments.ttl),
+        life=_lifetime(arguments.ttl),
     )
-    handed = app.tokens.issue(order, by=app.person.actor)
+    issued = app.tokens.issue(order, by=app.person.actor)
     if order.feature_id is None and order.role is not Role.ORCHESTRATOR:
-        terminal.say(
-            f"aop: this token opens every feature of the repository to a {order.role}; `--feature ID` opens one."
-        )
+        terminal.say(f"aop: this token lets a {order.role} work on every feature; `--feature ID` restricts it to one.")
     if terminal.json:
-        terminal.object({"ok": True, "data": {"token": handed.text, **msgspec.to_builtins(handed.token)}})
+        terminal.object({"ok": True, "data": {"token": issued.text, **msgspec.to_builtins(issued.token)}})
     else:
-        terminal.text(handed.text)
+        terminal.text(issued.text)
     return Exit.OK
 
 
@@ -68,22 +67,22 @@ def _list(app: App, terminal: Terminal) -> int:
         terminal.object({"ok": True, "data": {"tokens": msgspec.to_builtins(tokens)}})
         return Exit.OK
     for token in tokens:
-        terminal.text(f"{token.token_id}  {token.actor:<24}  {_standing(token, now)}")
+        terminal.text(f"{token.token_id}  {token.actor:<24}  {_validity(token, now)}")
     return Exit.OK
 
 
 def _revoke(app: App, terminal: Terminal, which: str | None) -> int:
     if which is None:
-        raise InvalidCliArgs("`aop token revoke` needs a token.", hint="`aop token list` shows their ids.")
+        raise InvalidCliArgs("`aop token revoke` needs a token.", hint="List the ids with `aop token list`.")
     revoked = app.tokens.revoke(terminal.read_all().strip() if which == "-" else which, by=app.person.actor)
     if terminal.json:
         terminal.object({"ok": True, "data": msgspec.to_builtins(revoked)})
     else:
-        terminal.say(f"The token `{revoked.token_id}` opens nothing any more.")
+        terminal.say(f"Revoked the token `{revoked.token_id}`.")
     return Exit.OK
 
 
-def _standing(token: IssuedToken, now: str) -> str:
+def _validity(token: IssuedToken, now: str) -> str:
     if token.revoked_at:
         return f"revoked {token.revoked_at}"
     return f"expired {token.expires_at}" if token.expires_at <= now else f"until {token.expires_at}"
@@ -94,12 +93,12 @@ def _role(word: str) -> Role:
         return Role(word)
     except ValueError as error:
         raise InvalidCliArgs(
-            f"There is no role `{word}`.", hint=f"Take one of: {', '.join(sorted(TOKEN_ROLES))}."
+            f"There is no role `{word}`.", hint=f"Use one of: {', '.join(sorted(TOKEN_ROLES))}."
         ) from error
 
 
-def _life(text: str) -> timedelta:
-    match = _LIFE.fullmatch(text)
+def _lifetime(text: str) -> timedelta:
+    match = _LIFETIME.fullmatch(text)
     if match is None:
-        raise InvalidCliArgs(f"`{text}` is no time.", hint="Write a number and a unit: `90s`, `30m`, `8h`, `7d`.")
+        raise InvalidCliArgs(f"`{text}` is not a duration.", hint="Write a number and a unit: `30m`, `8h`, `7d`.")
     return timedelta(seconds=int(match[1]) * _SECONDS[match[2]])

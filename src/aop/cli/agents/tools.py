@@ -1,4 +1,4 @@
-"""`aop tools`: lists the tools, and keeps the files that describe them to other programs as the code says."""
+"""`aop tools`: list the tools, and write or check the files that describe them."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from aop.cli.shell.exits import Exit
 from aop.cli.shell.repository import open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import ContractDrift
+from aop.core.text.counts import count
 from aop.kernel.contracts.contract_files import catalog_row, undescribed
 from aop.kernel.gateway.calls import Tool
 from aop.kernel.gateway.principals import Principal
@@ -25,25 +26,27 @@ from aop.wiring.catalogue import CATALOGUE
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the verb takes."""
+    """Declare the arguments."""
     parser.add_argument(
         "action",
         choices=["list", "write", "check"],
         nargs="?",
         default="list",
-        help="list the tools; write the files that describe them; check that these files are what this AOP says",
+        help="list the tools; write the files that describe them; check that these files are up to date",
     )
-    parser.add_argument("--role", type=role, metavar="ROLE", help="list what a token of this role may call here")
-    parser.add_argument("--to", metavar="DIR", help=f"write or check this folder instead of `{FOLDER}`")
+    parser.add_argument("--role", type=role, metavar="ROLE", help="list only the tools of this role")
+    parser.add_argument("--to", metavar="DIR", help=f"write or check: this folder instead of `{FOLDER}`")
     parser.add_argument(
-        "--docs", action="store_true", help="also docs/tools.md and docs/refusals.md, for AOP's own repository"
+        "--docs",
+        action="store_true",
+        help="write or check: also docs/*.md, in AOP's own repository",
     )
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Do what the action says."""
+    """List, write or check."""
     if arguments.action == "list":
-        return _list(_listed(arguments), terminal)
+        return _list(_selected_tools(arguments), terminal)
     contracts = _contracts(arguments)
     drifted = contracts.drift()
     if arguments.action == "check":
@@ -53,11 +56,11 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         terminal.object({"ok": True, "written": [drift.path for drift in drifted]})
     for drift in drifted:
         terminal.say(f"{'Removed' if drift.how == 'left over' else 'Wrote'} {drift.path}")
-    terminal.say(f"{len(contracts.files)} files are as this AOP says.")
+    terminal.say(f"{count(len(contracts.files), 'file is', 'files are')} up to date.")
     return Exit.OK
 
 
-def _listed(arguments: argparse.Namespace) -> Iterable[Tool]:
+def _selected_tools(arguments: argparse.Namespace) -> Iterable[Tool]:
     if arguments.role is None:
         return CATALOGUE.values()
     with open_app(arguments) as app:
@@ -88,22 +91,22 @@ def _contracts(arguments: argparse.Namespace) -> Contracts:
 
 
 def _check(contracts: Contracts, drifted: tuple[Drift, ...], terminal: Terminal, *, docs: bool) -> int:
-    wordless = undescribed(CATALOGUE) if docs else []
-    for line in (*(f"{drift.how}: {drift.path}" for drift in drifted), *(f"no words: {each}" for each in wordless)):
+    bare = undescribed(CATALOGUE) if docs else []
+    for line in (*(f"{drift.how}: {drift.path}" for drift in drifted), *(f"no description: {each}" for each in bare)):
         terminal.say(line)
-    if wordless:
+    if bare:
         raise ContractDrift(
-            f"{len(wordless)} properties or refusals have no description.",
-            hint="Write a docstring below the field or the class, or a line into `kernel/schema_words.py`.",
-            undescribed=wordless,
+            f"{count(len(bare), 'property or refusal has', 'properties or refusals have')} no description.",
+            hint="Write a docstring below the field or the class, or a line into `kernel/contracts/property_words.py`.",
+            undescribed=bare,
         )
     if drifted:
         raise ContractDrift(
-            f"{len(drifted)} of the files that are made from the code are not what this AOP says.",
-            hint=f"Run `aop tools write{' --docs' if docs else ''}`, look at what changed, and commit it.",
+            f"{count(len(drifted), 'generated file is', 'generated files are')} out of date.",
+            hint=f"Run `aop tools write{' --docs' if docs else ''}`, review the changes, and commit them.",
             drifted=[msgspec.to_builtins(drift) for drift in drifted],
         )
     if terminal.json:
         terminal.object({"ok": True, "drifted": []})
-    terminal.say(f"{len(contracts.files)} files are as this AOP says.")
+    terminal.say(f"{count(len(contracts.files), 'file is', 'files are')} up to date.")
     return Exit.OK

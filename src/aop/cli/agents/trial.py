@@ -1,4 +1,4 @@
-"""One turn of a coding agent in a throw-away repository: it has to call one tool, as it would in a run."""
+"""Trial of a coding agent: one turn with one tool call, in a throw-away repository."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FEATURE = FeatureId("trial")
 
 
 class Trial(Struct, frozen=True, kw_only=True):
-    """What one turn took."""
+    """The result of one turn."""
 
     provider: str
     model: str | None
@@ -34,10 +34,10 @@ class Trial(Struct, frozen=True, kw_only=True):
     usage: Usage | None
 
 
-def tried(
+def run_trial(
     vendor: Vendor, settings: Settings, log: Callable[[str], None], *, model: str | None, config: str | None
 ) -> Trial:
-    """Have an agent call a tool.
+    """Let an agent call one tool.
 
     Raises: NoUsableAnswer, AgentProviderNotConfigured, ProviderAuthMissing.
     """
@@ -55,9 +55,9 @@ def _turn(app: App, settings: Settings, log: Callable[[str], None], choice: Prov
     began = time.monotonic()
     with open_door(app, settings, choices, log) as mcp_url:
         worker = agent_staff(app, settings, choices, mcp_url).worker(_FEATURE, Role.PLANNER)
-        output = worker.turn(_asked(choice, word))
+        output = worker.turn(_trial_input(choice, word))
     if not isinstance(output, Note) or word not in output.note:
-        raise NoUsableAnswer(f"`{choice.provider}` answered, and not with the note that it was asked for.")
+        raise NoUsableAnswer(f"`{choice.provider}` answered, but not with the note that was asked for.")
     kernel = app.gateway.kernel
     return Trial(
         provider=choice.provider,
@@ -68,7 +68,7 @@ def _turn(app: App, settings: Settings, log: Callable[[str], None], choice: Prov
     )
 
 
-def _asked(choice: ProviderChoice, word: str) -> WorkerInput:
+def _trial_input(choice: ProviderChoice, word: str) -> WorkerInput:
     return WorkerInput(
         role=Role.PLANNER,
         feature_id=_FEATURE,

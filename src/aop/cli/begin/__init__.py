@@ -1,1 +1,1 @@
-"""Verbs to begin with: init, doctor, demo."""
+"""Verbs to start with: init, doctor, demo."""

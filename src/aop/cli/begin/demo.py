@@ -1,4 +1,4 @@
-"""`aop demo`: five features at once, from specs to merged commits, in a throw-away repository, with recorded agents."""
+"""`aop demo`: five features from specs to merged commits, with recorded agents."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ FEATURES: Mapping[FeatureId, str] = {
     FeatureId("stock"): "A stock that counts pieces",
     FeatureId("volume_discount"): "A tenth off from ten pieces of one article on",
 }
-"""In the order in which they are merged, with the messages of their commits."""
+"""In the order of their merges, with their commit messages."""
 QUESTION = "What does it cost to wrap an order?"
 ANSWER = "150 cents for each order."
 LONGEST_WAIT_SECONDS = 60.0
 
 WHAT_NEXT = """\
 What to try next:
-  aop demo --keep    the same, and the repository stays
-  aop init           in a repository of yours: guesses its gates, shows them, asks
-  aop call feature.init '{"feature_id": "my_feature"}'"""
+  aop demo --keep    the same, and keep the repository
+  aop init           in your own repository: propose its configuration
+  aop run -fi SPEC   in your own repository: let an agent work on a spec"""
 
 
 class MergedFeature(Struct, frozen=True, kw_only=True):
-    """One feature as it ends, each fact read back from git or from the record."""
+    """One merged feature, read back from git and the record."""
 
     feature_id: FeatureId
     status: str
@@ -62,7 +62,7 @@ class MergedFeature(Struct, frozen=True, kw_only=True):
 
 
 class DemoEnding(Struct, frozen=True, kw_only=True):
-    """What the demo ends with."""
+    """The result of the demo."""
 
     features: tuple[MergedFeature, ...]
     notice: str
@@ -70,15 +70,18 @@ class DemoEnding(Struct, frozen=True, kw_only=True):
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the verb takes."""
+    """Declare the arguments."""
     parser.add_argument(
-        "what", nargs="?", choices=["tickets"], help="a ticket that becomes a merge request and its review, instead"
+        "what",
+        nargs="?",
+        choices=["tickets"],
+        help="instead: from a ticket to a reviewed merge request",
     )
-    parser.add_argument("--keep", action="store_true", help="leave the repository for you to look around in")
+    parser.add_argument("--keep", action="store_true", help="keep the repository, to look around in")
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Play the story; only features that are really merged are a success."""
+    """Play the demo; it succeeds only if all features are merged."""
     if arguments.what:
         from aop.cli.begin import demo_tickets
 
@@ -94,18 +97,18 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.keep:
         terminal.say(ending.notice)
     else:
-        terminal.say("The repository was removed; `aop demo --keep` leaves it for you to look around in.")
+        terminal.say("The repository was removed. Keep it with: aop demo --keep")
     if terminal.json:
         terminal.object(_as_json(ending, root, seconds))
     else:
-        next_steps = _around_in(shlex.quote(root)) if arguments.keep else WHAT_NEXT
+        next_steps = _next_steps_in(shlex.quote(root)) if arguments.keep else WHAT_NEXT
         terminal.text(f"\nDone in {seconds} s. `main` is now:\n\n{ending.history}\n{next_steps}")
     return Exit.OK
 
 
 @contextmanager
 def _folder(*, keep: bool) -> Iterator[Path]:
-    # The real path, since that is what git and the tools show.
+    # The real path: git and the tools show that one.
     folder = Path(tempfile.mkdtemp(prefix="aop-demo-")).resolve()
     try:
         yield folder
@@ -115,20 +118,20 @@ def _folder(*, keep: bool) -> Iterator[Path]:
 
 
 def _environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Put the running Python first, for its `python3` surely works; and name the demo, not a person, as approver."""
+    """Put the running Python first on the PATH, and name the demo as approver."""
     path = os.pathsep.join([os.path.dirname(sys.executable), environ.get("PATH", os.defpath)])
     return {**environ, "PATH": path, "AOP_ACTOR": "demo"}
 
 
 class _Story:
-    """The acts of the demo, in their order."""
+    """The acts of the demo, in order."""
 
     def __init__(self, sample: SampleRepository, environ: Mapping[str, str], terminal: Terminal, began: float) -> None:
         self._sample = sample
         self._environ = environ
         self._terminal = terminal
         self._began = began
-        self._telling = threading.Lock()
+        self._output = threading.Lock()
 
     def play(self) -> DemoEnding:
         """Take all features from their specs to `main`.
@@ -141,22 +144,22 @@ class _Story:
             branch = app.gateway.kernel.config().policy.worktree.base_branch
             before = app.repository.branches.head(branch)
             answers = [self._merge(app, feature_id, message) for feature_id, message in FEATURES.items()]
-            return self._seen_in_git(app.repository, branch, before, answers)
+            return self._read_back(app.repository, branch, before, answers)
 
     def _make(self) -> None:
         self._sample.make(sample_files(Path(__file__).with_name("demo_repository")))
-        self._tell(f"a small shop, with {len(FEATURES)} specs: {self._sample.root}")
+        self._say(f"made a small shop with {len(FEATURES)} specs: {self._sample.root}")
         proposal = propose(open_repository(self._sample.root, self._environ), self._environ)
         for path, text in proposal.files.items():
             place_new_file(self._sample.root, path, text)
         self._sample.commit("Let AOP manage this repository")
-        self._tell(f"aop init: found {proposal.language}, and tests to use as gates; committed")
+        self._say(f"aop init: found {proposal.language} and its tests, made them the gates, committed")
 
     def _drive(self, app: App) -> None:
-        """Bring all features to `ready_to_merge`; the question of one of them is answered meanwhile."""
+        """Bring all features to `ready_to_merge`, and answer the question of one of them."""
         staff = ReplayStaff({name: self._worker(app, name) for name in FEATURES})
         limits = limits_of(app.gateway.kernel.config().policy.supervisor)
-        made = build_supervision(app, staff, limits, lambda name, line: self._tell(f"{name}: {line}"))
+        made = build_supervision(app, staff, limits, lambda name, line: self._say(f"{name}: {line}"))
         made.engine.start(made.feature_runs.kinds())
         made.supervisor.submit(list(FEATURES))
         made.supervisor.go_on(until="settled", stopped=lambda: False)
@@ -167,7 +170,7 @@ class _Story:
             if entry.outcome.get("error"):
                 raise CallRefused(entry.outcome["error"], {})
             if entry.outcome.get("status") != Status.READY_TO_MERGE:
-                raise ReplayDiverged(f"The recording does not get `{name}` through its gates here: it {entry.does}.")
+                raise ReplayDiverged(f"The recorded `{name}` does not pass its gates on this machine: it {entry.does}.")
 
     def _worker(self, app: App, feature_id: FeatureId) -> ReplayWorker:
         def await_plan(other: FeatureId) -> None:
@@ -177,41 +180,41 @@ class _Story:
                     if view.get(AcceptedPlan, other) is not None:
                         return
                 app.gateway.kernel.clock.pause(0.02)
-            raise ReplayDiverged(f"`{feature_id}` was planned after `{other}`, which has no plan here.")
+            raise ReplayDiverged(f"The recorded `{feature_id}` needs the plan of `{other}`, which is missing here.")
 
         return ReplayWorker(read_transcript(shipped_transcript(feature_id)), await_plan)
 
     def _answer(self, app: App) -> bool:
-        """Answer the question that belongs to the story; tell whether there was one."""
-        listed = self._called(app, "inbox.list")["questions"]
+        """Answer the demo's question; tell whether it was asked."""
+        listed = self._call(app, "inbox.list")["questions"]
         found = [each for each in listed if each["text"] == QUESTION]
         for each in found:
-            self._tell(f"the demo answers {each['question_id']} for you: aop answer {each['question_id']} '{ANSWER}'")
+            self._say(f"the demo answers {each['question_id']} for you: aop answer {each['question_id']} '{ANSWER}'")
             which = {"feature_id": each["feature_id"], "question_id": each["question_id"]}
-            self._called(app, "inbox.answer", answer=ANSWER, **which)
+            self._call(app, "inbox.answer", answer=ANSWER, **which)
         return bool(found)
 
     def _merge(self, app: App, feature_id: FeatureId, message: str) -> Mapping[str, Any]:
         token = self._approve(app, feature_id)
         given = {"user_approval_token": token, "commit_message": message}
-        answer: Mapping[str, Any] = self._called(app, "feature.ready_to_merge", feature_id=feature_id, **given)
-        self._tell(f"{feature_id}: merged into {answer['base_branch']}: {answer['merge_commit'][:12]}")
+        answer: Mapping[str, Any] = self._call(app, "feature.ready_to_merge", feature_id=feature_id, **given)
+        self._say(f"{feature_id}: merged into {answer['base_branch']}: {answer['merge_commit'][:12]}")
         return answer
 
     def _approve(self, app: App, feature_id: FeatureId) -> str:
-        status = self._called(app, "repo.status", feature_id=feature_id)
-        self._tell(f"{feature_id}: ready to merge. In real use you look and decide here: aop approve {feature_id}")
+        status = self._call(app, "repo.status", feature_id=feature_id)
+        self._say(f"{feature_id}: ready to merge. In real use, you decide here: aop approve {feature_id}")
         seen = {"tree": status["tree"], "base": status["base_head"]}
-        granted = self._called(app, "feature.approve", feature_id=feature_id, **seen)
-        self._tell(f"{feature_id}: the demo approves for you: tree {granted['tree'][:12]}, this base, one merge")
+        granted = self._call(app, "feature.approve", feature_id=feature_id, **seen)
+        self._say(f"{feature_id}: the demo approves for you: tree {granted['tree'][:12]}, for one merge")
         return str(granted["token"])
 
-    def _seen_in_git(
+    def _read_back(
         self, repository: Repository, branch: str, before: CommitId | None, answers: Sequence[Mapping[str, Any]]
     ) -> DemoEnding:
-        """Read the merges back from the repository itself.
+        """Read the merges back from git.
 
-        Raises: Fault if they are not there.
+        Raises: Fault if they are missing.
         """
         last, head = answers[-1]["merge_commit"], repository.branches.head(branch)
         if before is None or head != last:
@@ -228,16 +231,16 @@ class _Story:
             )
             for answer in answers
         )
-        # Each merge told how to follow it; a person who follows once wants to know how to follow all of them.
+        # One notice for all merges: each merge printed its own.
         notice = repository.worktrees.checkout_behind(branch, old=before, new=last) or ""
         return DemoEnding(features=features, notice=notice, history=self._sample.history(branch))
 
-    def _called(self, app: App, tool: str, **arguments: Json) -> Any:
+    def _call(self, app: App, tool: str, **arguments: Json) -> Any:
         return call_tool(app, tool, arguments).data
 
-    def _tell(self, line: str) -> None:
-        # Five features tell at once.
-        with self._telling:
+    def _say(self, line: str) -> None:
+        # Five features report at the same time.
+        with self._output:
             self._terminal.say(f"{time.monotonic() - self._began:6.2f} s  {line}")
 
 
@@ -246,13 +249,13 @@ def _as_json(ending: DemoEnding, root: str, seconds: float) -> dict[str, Json]:
     return {"ok": True, "features": features, "repository": root, "seconds": seconds}
 
 
-def _around_in(root: str) -> str:
+def _next_steps_in(root: str) -> str:
     feature_id = list(FEATURES)[-1]
     return f"""\
 Where to look:
-  {root}/agentic/features/{feature_id}   state, plan, decisions, and the logs of all gates
-  {root}/.worktrees/{feature_id}         the feature's own worktree
+  {root}/agentic/features/{feature_id}   state, plan, decisions, and gate logs
+  {root}/.worktrees/{feature_id}         its worktree
 What to try next:
   aop status --repo {root}
-  aop call --repo {root} evidence.latest '{{"feature_id": "{feature_id}"}}'
+  aop review --repo {root} {feature_id}
   git -C {root} show --stat main"""

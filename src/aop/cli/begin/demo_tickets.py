@@ -1,4 +1,4 @@
-"""`aop demo tickets`: from a ticket to a merge request and its review, on LOCAL, with recorded models."""
+"""`aop demo tickets`: from a ticket to a reviewed merge request, with recorded models."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from aop.cli.shell.terminal import CallRefused, Terminal
 from aop.cli.tickets.ticket import LEDGER
 from aop.core.errors import Fault, Json
 from aop.core.redaction.redactor import Redactor
+from aop.core.text.counts import count
 from aop.tickets.review.answer import TicketReview
 from aop.tickets.runs.runner import PRODUCTS, TicketRunner
 from aop.tickets.scaffold_plan import ScaffoldPlan
@@ -33,22 +34,22 @@ KEY = "SHOP-12"
 
 
 def play(arguments: argparse.Namespace, terminal: Terminal, folder: Path) -> int:
-    """Play the story in a folder; only what LOCAL and git show afterwards is reported."""
+    """Play the demo in a folder; report what LOCAL and git show afterwards."""
     began = time.monotonic()
     story = _Story(folder, terminal, began)
-    report = story.played()
+    report = story.play()
     report["seconds"] = round(time.monotonic() - began, 2)
     if not arguments.keep:
-        terminal.say("Everything was removed; `aop demo tickets --keep` leaves it for you to look around in.")
+        terminal.say("Everything was removed. Keep it with: aop demo tickets --keep")
     if terminal.json:
         terminal.object(report)
     else:
-        terminal.text(_told(report, keep=arguments.keep))
+        terminal.text(_report_text(report, keep=arguments.keep))
     return Exit.OK
 
 
 class _Story:
-    """The acts of the demo, in their order."""
+    """The acts of the demo, in order."""
 
     def __init__(self, folder: Path, terminal: Terminal, began: float) -> None:
         self._terminal = terminal
@@ -67,28 +68,26 @@ class _Story:
             "ARCHITECTURE_DOC_PAGE_ID": STANDARDS,
         }
 
-    def played(self) -> dict[str, Any]:
+    def play(self) -> dict[str, Any]:
         """Take the ticket from `To Do` to a reviewed merge request.
 
         Raises: CallRefused.
         """
         self._sample.make(KEY, self._files)
         open_repository(self._sample.root, os.environ).exclude_runtime_files()
-        self._tell(f"a tracker, code hosting and documentation of our own: {self._sample.local_folder}")
-        self._tell(f"{KEY}: {self._sample.ticket(KEY)['summary']}; aop ticket scaffold {KEY}")
-        scaffolded = self._worked("scaffold")
+        self._say(f"made a tracker, code hosting and documentation: {self._sample.local_folder}")
+        self._say(f"{KEY}: {self._sample.ticket(KEY)['summary']}; aop ticket scaffold {KEY}")
+        scaffolded = self._work("scaffold")
         request = scaffolded["merge_request"]
-        self._tell(f"{KEY}: branch {scaffolded['branch']}, commit {scaffolded['commit'][:12]}, {request['url']}")
-        self._tell(f"{KEY}: the ticket is `{self._sample.ticket(KEY)['status']}`; aop ticket review {KEY}")
-        reviewed = self._worked("review")
+        self._say(f"{KEY}: branch {scaffolded['branch']}, commit {scaffolded['commit'][:12]}, {request['url']}")
+        self._say(f"{KEY}: the ticket is `{self._sample.ticket(KEY)['status']}`; aop ticket review {KEY}")
+        reviewed = self._work("review")
         verdict, findings = reviewed["report"]["verdict"], reviewed["report"]["findings"]
-        told = len(msgspec.json.decode(self._files["report.json"])["findings"])
-        self._tell(
-            f"{KEY}: {verdict}, {len(findings)} findings; {told - len(findings)} that the diff denies is dropped"
-        )
-        return self._seen(scaffolded, reviewed["report"])
+        dropped = len(msgspec.json.decode(self._files["report.json"])["findings"]) - len(findings)
+        self._say(f"{KEY}: {verdict}, {count(len(findings), 'finding')}; dropped {dropped} that the diff contradicts")
+        return self._read_back(scaffolded, reviewed["report"])
 
-    def _worked(self, kind: str) -> Mapping[str, Any]:
+    def _work(self, kind: str) -> Mapping[str, Any]:
         redact = Redactor()
         with ticket_desk(self._environ, PRODUCTS[kind], RehearsedBrain(self._answers()), self._ledger, redact) as desk:
 
@@ -108,10 +107,10 @@ class _Story:
         report: Json = msgspec.json.decode(self._files["report.json"])
         return {ScaffoldPlan: {"files": [*files], "summary": "A service of one module."}, TicketReview: report}
 
-    def _seen(self, scaffolded: Mapping[str, Any], report: Mapping[str, Any]) -> dict[str, Any]:
+    def _read_back(self, scaffolded: Mapping[str, Any], report: Mapping[str, Any]) -> dict[str, Any]:
         """Read everything back from LOCAL and git.
 
-        Raises: Fault if it is not there.
+        Raises: Fault if something is missing.
         """
         ticket = self._sample.ticket(KEY)
         request = self._sample.merge_request(scaffolded["merge_request"]["number"])
@@ -131,11 +130,11 @@ class _Story:
             "repository": str(self._sample.root),
         }
 
-    def _tell(self, line: str) -> None:
+    def _say(self, line: str) -> None:
         self._terminal.say(f"{time.monotonic() - self._began:6.2f} s  {line}")
 
 
-def _told(report: Mapping[str, Any], *, keep: bool) -> str:
+def _report_text(report: Mapping[str, Any], *, keep: bool) -> str:
     findings = [
         f"  {found['severity']:<8} {found['file_path']}:{found['line_number']}  {found['description']}"
         for found in report["review"]["findings"]
@@ -146,14 +145,14 @@ def _told(report: Mapping[str, Any], *, keep: bool) -> str:
         f"  aop ticket runs --repo {root}",
         f"  aop ticket show scaffold-{KEY}-1 --repo {root}",
     ]
-    own = ["  docs/tickets.md     a ticket, a project and pages of your own, with or without an account"]
+    own = ["  docs/tickets.md     your own tickets, project and pages"]
     return "\n".join(
         [
             f"\nDone in {report['seconds']} s. {KEY} is `{report['ticket']['status']}`, {request['url']}"
             f" is {request['state']}, and its review says {report['review']['verdict']}:",
             *findings,
             "Where to look:" if keep else "What to try next:",
-            *(around if keep else ["  aop demo tickets --keep    the same, and everything stays"]),
+            *(around if keep else ["  aop demo tickets --keep    the same, and keep everything"]),
             *own,
         ]
     )

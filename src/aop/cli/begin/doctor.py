@@ -1,4 +1,4 @@
-"""`aop doctor`: looks at machine, repository, configuration and state, and says how to repair what is wrong."""
+"""`aop doctor`: check machine, repository, configuration and record."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from aop.cli.shell.exits import Exit
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import Json
 from aop.core.redaction.redactor import Redactor
+from aop.core.text.counts import count
 from aop.kernel.gateway.calls import Call
 from aop.wiring.build import Settings, build
 
@@ -25,15 +26,15 @@ RUNS_GATES = "gates.run"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the verb takes."""
+    """Declare the arguments."""
     parser.add_argument("--gates", action="store_true", help="also run every required gate mode on the base branch")
     parser.add_argument(
-        "--outbound", action="store_true", help="also ask the systems around tickets whether the tokens open them"
+        "--outbound", action="store_true", help="also check that the ticket systems accept their tokens"
     )
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Look, print, and fail if anything that AOP needs does not work."""
+    """Check, print, and fail if something that AOP needs does not work."""
     checks: list[Check] = []
     for check in _checks(Path(arguments.repo).absolute(), terminal, arguments):
         checks.append(check)
@@ -44,7 +45,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if terminal.json:
         plain: list[Json] = msgspec.to_builtins(checks)
         terminal.object({"ok": not failures, "checks": plain})
-    terminal.say(f"{len(checks)} checks: {failures} failed, {warnings} with a warning.")
+    terminal.say(f"{count(len(checks), 'check')}: {failures} failed, {count(warnings, 'warning')}.")
     return Exit.FAILED if failures else Exit.OK
 
 
@@ -56,7 +57,7 @@ def _checks(folder: Path, terminal: Terminal, asked: argparse.Namespace) -> Iter
     if asked.outbound:
         yield from check_tokens(os.environ, Redactor(Settings.from_env(os.environ).secrets))
     if asked.gates and broken:
-        terminal.say("The gates were not run: repair what failed first.")
+        terminal.say("The gates were not run. Fix the failed checks first.")
     elif asked.gates:
         yield from _gates_on_base(folder, terminal)
 
@@ -77,5 +78,5 @@ def _gates_on_base(folder: Path, terminal: Terminal) -> Iterator[Check]:
 
 
 def _line(check: Check) -> str:
-    shown = f"{check.health:<8} {check.name:<14} {check.found}"
-    return f"{shown}\n{'':<23} Fix: {check.fix}" if check.fix else shown
+    line = f"{check.health:<8} {check.name:<14} {check.found}"
+    return f"{line}\n{'':<23} Fix: {check.fix}" if check.fix else line

@@ -1,4 +1,4 @@
-"""`aop init`: guesses base branch and gates, shows the files that say so, asks, and writes those that are missing."""
+"""`aop init`: propose base branch and gates, show the files, ask, write them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from aop.cli.agents.contracts import contracts_in
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import Json
+from aop.core.text.counts import count
 from aop.kernel.config.gates import Mode, Profile, Step
 from aop.kernel.config.in_force import Config
 
@@ -22,12 +23,12 @@ POLICY = f"{FOLDER}/policy.yaml"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the verb takes."""
+    """Declare the arguments."""
     parser.add_argument("--yes", action="store_true", help="write without asking")
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Propose, ask, write, and read back what was written."""
+    """Propose, ask, write, and read the files back."""
     repository = open_repository(Path(arguments.repo), os.environ)
     proposal = propose(repository, os.environ)
     contracts = contracts_in(repository.root)
@@ -47,9 +48,9 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         terminal.say("Nothing was written.")
         return Exit.NOT_PROVEN
     if written:
-        _say_what_is_next(terminal, repository, proposal, written)
+        _say_next_steps(terminal, repository, proposal, written)
     else:
-        terminal.say("Everything is there already and is valid; nothing was written.")
+        terminal.say("All files exist and are valid. Nothing was written.")
     return Exit.OK
 
 
@@ -61,7 +62,7 @@ def _show(terminal: Terminal, repository: Repository, proposal: StarterFiles) ->
     for reason in proposal.reasons:
         terminal.say(f"Guessed      {reason}")
     for path in proposal.existing:
-        terminal.say(f"Kept         {path} (it is there already)")
+        terminal.say(f"Kept         {path} (it exists)")
     for path, text in proposal.files.items():
         terminal.say(f"\n{path}\n")
         terminal.say("".join(f"    {line}\n" for line in text.splitlines()).rstrip("\n"))
@@ -73,29 +74,29 @@ def _show(terminal: Terminal, repository: Repository, proposal: StarterFiles) ->
 
 def _why_base(proposal: StarterFiles) -> str:
     if POLICY in proposal.existing:
-        return f"{POLICY} is there, and does not say otherwise"
-    return "it is checked out here" if proposal.base_branch == proposal.checked_out else "it is there, as usual"
+        return f"as {POLICY} says, or the default"
+    return "it is checked out here" if proposal.base_branch == proposal.checked_out else "the usual name"
 
 
 def _show_contracts(terminal: Terminal, missing: tuple[Drift, ...]) -> None:
     if missing:
         where = ", ".join(_folders_of(missing))
-        terminal.say(f"And {len(missing)} files that describe AOP's tools to other programs, in {where}.")
-        terminal.say("They are made from AOP itself: after an update, `aop tools write` writes them again.\n")
+        terminal.say(f"Also {count(len(missing), 'file')} that describe AOP's tools to other programs, in {where}.")
+        terminal.say("They are generated; after an update of AOP, write them again with: aop tools write\n")
 
 
 def _folders_of(drifted: tuple[Drift, ...]) -> list[str]:
-    """Return the places below `agentic/orchestrator` that files lie in; there are too many files to name each."""
+    """Return the folders of the files; there are too many files to name each."""
     return sorted({"/".join(drift.path.split("/")[:3]) for drift in drifted})
 
 
-def _say_what_is_next(terminal: Terminal, repository: Repository, proposal: StarterFiles, written: list[str]) -> None:
+def _say_next_steps(terminal: Terminal, repository: Repository, proposal: StarterFiles, written: list[str]) -> None:
     terminal.say(f"Wrote {', '.join(written)}.")
     place = "" if Path.cwd() == repository.root else f", in {repository.root}"
     elsewhere = "" if proposal.checked_out == proposal.base_branch else f" on `{proposal.base_branch}`"
-    terminal.say(f"\nCommit what was written{elsewhere}, then make a feature{place}:")
+    terminal.say(f"\nCommit the files{elsewhere}, then start with a spec{place}:")
     terminal.say(f'  git add -- {" ".join(written)} && git commit -m "Let AOP manage this repository"')
-    terminal.say('  aop call feature.init \'{"feature_id": "my_feature"}\'')
+    terminal.say("  aop run -fi SPEC --agent-provider claude --wait")
 
 
 def _as_json(proposal: StarterFiles, written: list[str], config: Config, *, ok: bool) -> dict[str, Json]:

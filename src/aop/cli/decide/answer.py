@@ -1,4 +1,4 @@
-"""`aop answer`: answer a question of the inbox, so that whoever asked goes on."""
+"""`aop answer`: answer a question from the inbox."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from aop.wiring.build import App
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the verb takes."""
-    parser.add_argument("question", metavar="ID", help="as `aop inbox` shows it, such as `q1`")
-    parser.add_argument("text", metavar="TEXT", help="what you say; where the question has options, one of them")
+    """Declare the arguments."""
+    parser.add_argument("question", metavar="ID", help="the question, as `aop inbox` lists it: `q1`")
+    parser.add_argument("text", metavar="TEXT", help="your answer; one of the choices, if the question has choices")
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Answer, and say who goes on."""
+    """Answer, and say what happens next."""
     with open_app(arguments) as app:
         given = {
             "feature_id": _feature_of(app, arguments.question),
@@ -36,9 +36,9 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 def _show(answered: Mapping[str, Any], root: Path, terminal: Terminal) -> None:
     made = answered["prerequisite"]
     if made is not None and answered["answer"] == YES:
-        terminal.say(f"`{made['feature_id']}` is a feature now; these wait for it: {', '.join(made['needed_by'])}.")
+        terminal.say(f"Made the feature `{made['feature_id']}`; waiting for it: {', '.join(made['needed_by'])}")
     if holder_of(root / ".aop" / "supervisor.lock") is None:
-        terminal.say("Answered. No supervisor is running: go on with `aop resume`.")
+        terminal.say("Answered. No run is active. Continue with: aop resume")
     else:
         terminal.say("Answered.")
 

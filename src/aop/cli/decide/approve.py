@@ -1,4 +1,4 @@
-"""`aop approve`: shows a person what would be merged, asks, and prints the token that opens that one merge."""
+"""`aop approve`: show what would be merged, ask, print a token for that one merge."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from aop.wiring.build import App
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the verb takes."""
+    """Declare the arguments."""
     parser.add_argument("feature", metavar="FEATURE", help="its id, as `aop status` shows it")
     parser.add_argument("--yes", action="store_true", help="approve without asking (for scripts that a person runs)")
 
@@ -31,8 +31,8 @@ def _approve(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int
     _refuse_unready(app, arguments.feature)
     stat = call_tool(app, "repo.diff", {**which, "options": {"stat": True}}).data
     _show(terminal, status, stat, call_tool(app, "evidence.latest", which).data)
-    if not arguments.yes and not terminal.confirm(f"Approve this tree of {arguments.feature} for merging?"):
-        terminal.say("Not approved; nothing changed.")
+    if not arguments.yes and not terminal.confirm(f"Approve this tree of {arguments.feature} for one merge?"):
+        terminal.say("Not approved. Nothing changed.")
         return Exit.NOT_PROVEN
     seen = {"tree": status["tree"], "base": status["base_head"]}
     return terminal.answer(
@@ -46,7 +46,7 @@ def _show_token(granted: Any, terminal: Terminal) -> None:
 
 
 def _refuse_unready(app: App, feature: str) -> None:
-    """Nobody is asked about what could not be approved; whether it can be is decided again with the answer."""
+    """Refuse before asking what could not be approved; the approval itself checks again."""
     kernel = app.gateway.kernel
     with kernel.record.read() as view:
         state = view.get(FeatureState, feature)
@@ -61,7 +61,7 @@ def _show(terminal: Terminal, status: Any, stat: Any, evidence: Any) -> None:
     terminal.say(stat["text"].rstrip())
     terminal.say("")
     for mode, run in evidence["by_mode"].items():
-        age = "" if run["current"] else " (of an older tree: proves nothing now)"
+        age = "" if run["current"] else " (of an older tree, no longer valid)"
         terminal.say(f"Gates    {mode}: {run['verdict']}{age}, sandbox {run['sandbox_level']}, log {run['log_path']}")
     if status["strays"]:
-        terminal.say(f"Not part of the feature, though in its worktree: {', '.join(status['strays'])}")
+        terminal.say(f"In the worktree, but not part of the feature: {', '.join(status['strays'])}")

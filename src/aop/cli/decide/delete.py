@@ -1,4 +1,4 @@
-"""`aop delete`: shows what of a feature would be removed, asks, and removes it."""
+"""`aop delete`: list what would be removed of a feature, ask, remove it."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from typing import Any
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
+from aop.core.text.counts import count
 from aop.wiring.build import App
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the verb takes."""
+    """Declare the arguments."""
     parser.add_argument("feature", metavar="FEATURE", help="its id, as `aop status` shows it")
     parser.add_argument("--yes", action="store_true", help="remove without asking")
-    parser.add_argument("--worktree", action="store_true", help="the worktree too")
-    parser.add_argument("--branch", action="store_true", help="the branch too (with --worktree)")
-    parser.add_argument("--force", action="store_true", help="also where work would be lost that was never merged")
+    parser.add_argument("--worktree", action="store_true", help="remove the worktree too")
+    parser.add_argument("--branch", action="store_true", help="remove the branch too (with --worktree)")
+    parser.add_argument("--force", action="store_true", help="remove also work that was never merged")
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -28,39 +29,41 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _delete(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int:
-    wish = {
+    request = {
         "feature_id": arguments.feature,
         "worktree": arguments.worktree,
         "branch": arguments.branch,
         "force": arguments.force,
     }
-    shown = call_tool(app, "feature.delete", wish)
+    planned = call_tool(app, "feature.delete", request)
     if terminal.json and not arguments.yes:
-        terminal.object(shown.as_json())
+        terminal.object(planned.as_json())
         return Exit.NOT_PROVEN
-    _show(terminal, shown.data)
+    _show(terminal, planned.data)
     if not arguments.yes and not terminal.confirm(f"Remove {arguments.feature}?"):
-        terminal.say("Not removed; nothing changed.")
+        terminal.say("Not removed. Nothing changed.")
         return Exit.NOT_PROVEN
-    seen = {"dry_run": False, "expected_version": shown.data["version"]}
-    done = call_tool(app, "feature.delete", {**wish, **seen})
+    seen = {"dry_run": False, "expected_version": planned.data["version"]}
+    done = call_tool(app, "feature.delete", {**request, **seen})
     return terminal.answer(done, lambda removed: _show_removed(removed["feature_id"], done.evidence, terminal))
 
 
 def _show_removed(feature: str, evidence: Mapping[str, Any], terminal: Terminal) -> None:
     for place in evidence.get("set_aside", ()):
-        terminal.say(f"Somebody had changed a file of AOP; it is in {place} now.")
-    terminal.say(f"Removed {feature}. What happened to it: aop logs --feature {feature}")
+        terminal.say(f"A file of AOP had been edited; the edited file is now {place}.")
+    terminal.say(f"Removed {feature}. Its history: aop logs --feature {feature}")
 
 
 def _show(terminal: Terminal, planned: Mapping[str, Any]) -> None:
     terminal.say(f"Feature   {planned['feature_id']}, {planned['status']}")
     if planned["unmerged"]:
-        terminal.say("          It holds work that the base branch does not have.")
-    terminal.say(f"Files     {len(planned['files'])} of AOP go, {len(planned['kept_files'])} stay")
+        terminal.say("          It has work that the base branch does not have.")
+    terminal.say(
+        f"Files     {count(len(planned['files']), 'file')} of AOP to remove, {len(planned['kept_files'])} to keep"
+    )
     for path in planned["kept_files"]:
-        terminal.say(f"          stays: {path}")
-    terminal.say(f"Worktree  {planned['worktree_path'] or 'stays'}")
-    terminal.say(f"Branch    {planned['branch'] or 'stays'}, at {planned['branch_head']}")
+        terminal.say(f"          kept: {path}")
+    terminal.say(f"Worktree  {planned['worktree_path'] or 'kept'}")
+    terminal.say(f"Branch    {planned['branch'] or 'kept'}, at {planned['branch_head']}")
     if planned["locks"]:
-        terminal.say(f"Locks     {', '.join(planned['locks'])} become free")
+        terminal.say(f"Locks     {', '.join(planned['locks'])}, to be released")

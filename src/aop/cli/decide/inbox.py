@@ -1,4 +1,4 @@
-"""`aop inbox`: what only a person can answer."""
+"""`aop inbox`: the questions and approvals that wait for a person."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from aop.core.text.visible import visible
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the verb takes."""
-    parser.add_argument("--answered", action="store_true", help="list those that were answered, too")
+    """Declare the arguments."""
+    parser.add_argument("--answered", action="store_true", help="list answered questions too")
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -28,7 +28,7 @@ def _show(inbox: Mapping[str, Any], terminal: Terminal) -> None:
     for line in lines:
         terminal.text(line)
     if not lines:
-        terminal.say("Nobody is asked anything.")
+        terminal.say("The inbox is empty.")
 
 
 def _lines(inbox: Mapping[str, Any]) -> Iterator[str]:
@@ -37,7 +37,7 @@ def _lines(inbox: Mapping[str, Any]) -> Iterator[str]:
         if question["choices"]:
             yield f"    {question['gate']}: {' or '.join(question['choices'])}"
         if question["due_at"]:
-            yield f"    until {question['due_at']}; then {_line(question['default'] or 'its feature is blocked')}"
+            yield f"    until {question['due_at']}; then: {_line(question['default'] or 'the feature is blocked')}"
         if question["answer"] is not None:
             yield f"    {question['answered_by']}: {_line(question['answer'])}"
         if question["closed_because"]:
@@ -47,5 +47,5 @@ def _lines(inbox: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _line(text: str) -> str:
-    """Return what a stranger wrote as one line that steers no terminal."""
+    """Return foreign text as one line, without characters that steer a terminal."""
     return visible(" ".join(text.split()))

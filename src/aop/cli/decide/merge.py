@@ -1,4 +1,4 @@
-"""`aop merge`: merges an approved feature, and says what is now where."""
+"""`aop merge`: merge an approved feature into the base branch."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from aop.core.errors import Json
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the verb takes."""
+    """Declare the arguments."""
     parser.add_argument("feature", metavar="FEATURE", help="its id, as `aop status` shows it")
-    parser.add_argument("--token", metavar="TOKEN", help="what `aop approve` printed")
-    parser.add_argument("--strategy", default="merge_commit", metavar="S", help="merge_commit, squash or rebase")
+    parser.add_argument("--token", metavar="TOKEN", help="the token that `aop approve` printed")
+    parser.add_argument(
+        "--strategy", default="merge_commit", metavar="S", help="merge_commit (default), squash or rebase"
+    )
     parser.add_argument("--message", default="", metavar="M", help="the commit message")
 
 

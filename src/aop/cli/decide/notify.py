@@ -1,4 +1,4 @@
-"""`aop notify test`: tell every target of the policy something, and say which were reached."""
+"""`aop notify test`: send a test notification to every target of the policy."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from aop.supervisor.notices import Notice
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the verb takes."""
-    parser.add_argument("what", choices=("test",), metavar="test")
-    parser.add_argument("--target", metavar="NAME", help="only this one of `notifications.targets`")
+    """Declare the arguments."""
+    parser.add_argument("what", choices=("test",), metavar="test", help="send a test notification")
+    parser.add_argument("--target", metavar="NAME", help="only this target of `notifications.targets`")
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Tell each target once, without a second attempt."""
+    """Send to each target once, without a retry."""
     with open_app(arguments) as app:
         kernel = app.gateway.kernel
         rules = kernel.config().policy.notifications
         machine = Machine(environ=app.settings.environ, clock=kernel.clock, timeout_seconds=rules.timeout_seconds)
-        targets = _chosen(rules.targets, arguments.target)
-        told = {name: _tried(target, machine, kernel.new_id("test")) for name, target in targets.items()}
-    _show(told, terminal)
-    if not told:
+        targets = _selected_targets(rules.targets, arguments.target)
+        problems = {name: _send_test(target, machine, kernel.new_id("test")) for name, target in targets.items()}
+    _show(problems, terminal)
+    if not problems:
         return Exit.NOT_PROVEN
-    return Exit.FAILED if any(told.values()) else Exit.OK
+    return Exit.FAILED if any(problems.values()) else Exit.OK
 
 
-def _chosen(targets: Mapping[str, NotificationTarget], name: str | None) -> Mapping[str, NotificationTarget]:
-    """Return the targets that are tried.
+def _selected_targets(targets: Mapping[str, NotificationTarget], name: str | None) -> Mapping[str, NotificationTarget]:
+    """Return all targets, or the one of this name.
 
     Raises: InvalidCliArgs.
     """
@@ -48,8 +48,8 @@ def _chosen(targets: Mapping[str, NotificationTarget], name: str | None) -> Mapp
     return {name: targets[name]}
 
 
-def _tried(target: NotificationTarget, machine: Machine, event_id: str) -> str:
-    """Tell a target; return why it was not reached, or nothing."""
+def _send_test(target: NotificationTarget, machine: Machine, event_id: str) -> str:
+    """Notify one target; return why it was not reached, or nothing."""
     notice = Notice(
         event_id=event_id,
         kind=NoticeKind.QUESTION,
@@ -64,12 +64,12 @@ def _tried(target: NotificationTarget, machine: Machine, event_id: str) -> str:
     return ""
 
 
-def _show(told: Mapping[str, str], terminal: Terminal) -> None:
+def _show(problems: Mapping[str, str], terminal: Terminal) -> None:
     if terminal.json:
-        targets: list[Json] = [{"target": name, "ok": not why, "problem": why} for name, why in told.items()]
-        terminal.object({"ok": bool(told) and not any(told.values()), "targets": targets})
+        targets: list[Json] = [{"target": name, "ok": not why, "problem": why} for name, why in problems.items()]
+        terminal.object({"ok": bool(problems) and not any(problems.values()), "targets": targets})
         return
-    for name, why in told.items():
-        terminal.text(f"{name}  {why or 'told'}")
-    if not told:
-        terminal.say("The policy names no `notifications.targets`: nobody is told anything.")
+    for name, why in problems.items():
+        terminal.text(f"{name}  {why or 'sent'}")
+    if not problems:
+        terminal.say("The policy has no `notifications.targets`: no notification was sent.")

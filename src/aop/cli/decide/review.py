@@ -1,4 +1,4 @@
-"""`aop review`: everything that a person needs to judge a feature, in the terminal or as one page."""
+"""`aop review`: what a person needs to judge a feature, as text or as one page."""
 
 from __future__ import annotations
 
@@ -20,18 +20,16 @@ from aop.cli.shell.terminal import Terminal
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the verb takes."""
+    """Declare the arguments."""
     parser.add_argument("feature", metavar="FEATURE", help="its id, as `aop status` shows it")
-    parser.add_argument(
-        "--html", type=Path, metavar="FILE", help="write one page that needs nothing else, and no pager"
-    )
-    parser.add_argument("--force", action="store_true", help="let --html replace a file")
-    parser.add_argument("--no-pager", action="store_true", help="print, even to a terminal")
-    parser.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="default: auto")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write one self-contained HTML page instead")
+    parser.add_argument("--force", action="store_true", help="let --html replace an existing file")
+    parser.add_argument("--no-pager", action="store_true", help="print directly, also to a terminal")
+    parser.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="(default: auto)")
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Show the feature; nothing is changed."""
+    """Show the feature; change nothing."""
     with open_app(arguments) as app:
         review = read_review(app, arguments.feature)
     if arguments.html is not None:

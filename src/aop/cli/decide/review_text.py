@@ -1,9 +1,10 @@
-"""A review as text for a terminal: what matters first, then the whole diff."""
+"""Review text for a terminal: what matters first, then the whole diff."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from aop.core.text.counts import count
 from aop.core.text.visible import pieces, visible, visible_name
 from aop.kernel.features.opened_paths import YES
 from aop.kernel.record.documents.features import Status
@@ -47,7 +48,7 @@ class Paint:
         self._colour = colour
 
     def __call__(self, style: str, text: str) -> str:
-        """Return the text in a style; no style at all is fine."""
+        """Return the text in a style; an empty style changes nothing."""
         return f"\x1b[{STYLES[style]}m{text}\x1b[0m" if self._colour and style and text else text
 
 
@@ -82,9 +83,9 @@ def _head(summary: FeatureSummary, paint: Paint) -> Iterator[str]:
     if merge is not None:
         yield f"Merged    {merge.merge_commit} ({merge.strategy})"
     elif not summary.missing:
-        yield f"Missing   {paint('green', 'nothing')} that shows before the merge itself"
+        yield f"Blocking  {paint('green', 'nothing')} (the merge runs the gates again)"
     for number, missing in enumerate(summary.missing):
-        yield f"{'' if number else 'Missing':<10}{paint('yellow', _one_line(missing.message))}"
+        yield f"{'' if number else 'Blocking':<10}{paint('yellow', _one_line(missing.message))}"
 
 
 def _style_of(summary: FeatureSummary) -> str:
@@ -101,7 +102,7 @@ def _warnings(summary: FeatureSummary, bundle: DiffBundle, paint: Paint) -> Iter
 def _gates(summary: FeatureSummary, bundle: DiffBundle, paint: Paint) -> Iterator[str]:
     yield paint("bold", "Gates, run by AOP")
     if not bundle.gates:
-        yield "  none has run"
+        yield "  no gate has run"
     for mode, run in bundle.gates.items():
         outcome = outcome_of(summary, run)
         about = f"{subject_of(summary, run)}, {seconds_of(run)}, sandbox {run.sandbox_level}"
@@ -143,7 +144,7 @@ def _obligations(summary: FeatureSummary, paint: Paint) -> Iterator[str]:
 
 def _path_answers(summary: FeatureSummary, paint: Paint) -> Iterator[str]:
     if summary.path_answers:
-        yield paint("bold", "Guarded paths that a worker asked for")
+        yield paint("bold", "Guarded paths that an agent asked for")
     for said in summary.path_answers:
         outcome = paint("yellow" if said.answer == YES else "green", outcome_of_path(said))
         who = f"{said.answered_at} {visible(said.answered_by)}, {said.question_id}"
@@ -156,7 +157,7 @@ def _approvals(summary: FeatureSummary, paint: Paint) -> Iterator[str]:
         yield paint("bold", "Approvals")
     for approval in summary.approvals:
         void = ", and ".join(approval.void_because)
-        holds = paint("yellow", f"void, since {void}") if void else paint("green", "opens one merge")
+        holds = paint("yellow", f"void: {void}") if void else paint("green", "valid for one merge")
         yield f"  {approval.approved_at} {visible(approval.approved_by)}, tree {approval.tree[:12]}: {holds}"
 
 
@@ -177,7 +178,7 @@ def _diff(bundle: DiffBundle, paint: Paint) -> Iterator[str]:
             mark = {"@": "", "\\": "\\ "}.get(row.mark, row.mark)
             yield _painted(f"{mark}{row.text}", STYLE_OF_MARK.get(row.mark, ""), paint)
         if file.left_out_lines:
-            yield paint("red", f"[{file.left_out_lines} more lines: {how_to_see_all(bundle, file)}]")
+            yield paint("red", f"[{count(file.left_out_lines, 'more line')}: {how_to_see_all(bundle, file)}]")
 
 
 def _painted(line: str, style: str, paint: Paint) -> str:

@@ -1,4 +1,4 @@
-"""`aop status`: every feature of the repository, one line each."""
+"""`aop status`: all features of the repository, one line each."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ from aop.wiring.build import App
 
 
 def arguments(_parser: argparse.ArgumentParser) -> None:
-    """Say what the verb takes: nothing of its own."""
+    """Declare no further arguments."""
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Print the dashboard."""
     with open_app(arguments, to_read=True) as app:
         answer = call_tool(app, "report.dashboard", {})
-        waiting = _not_begun(app, answer.data)
+        waiting = _waiting_to_start(app, answer.data)
     return terminal.answer(answer, lambda dashboard: _show(dashboard, waiting, terminal))
 
 
 def _show(dashboard: Mapping[str, Any], waiting: Sequence[str], terminal: Terminal) -> None:
     features = dashboard["features"]
     if not features:
-        terminal.say('No features yet. Make one: aop call feature.init \'{"feature_id": "my_feature"}\'')
+        terminal.say("No features yet. Start with a spec: aop run -fi SPEC")
         return
     width = max(len(row["feature_id"]) for row in features)
     lines = [line for row in features for line in _lines(row, width)]
     if waiting:
-        lines.append(f"not begun yet: {', '.join(waiting)}")
+        lines.append(f"waiting to start: {', '.join(waiting)}")
     if dashboard["spent"]["turns"]:
-        lines.append(f"all together: {told(msgspec.convert(dashboard['spent'], Spending))}")
-    # A line at a time would be a system call for each.
+        lines.append(f"total: {told(msgspec.convert(dashboard['spent'], Spending))}")
+    # One write: a line at a time would be a system call each.
     terminal.text("\n".join(lines))
 
 
-def _not_begun(app: App, dashboard: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the features of the newest run that wait for their place, or for those that they depend on."""
+def _waiting_to_start(app: App, dashboard: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the features of the newest run that wait for a free place, or for other features."""
     known = {row["feature_id"] for row in dashboard["features"]}
     missing = [name for name in (dashboard["newest_run"] or {}).get("features", ()) if name not in known]
     if not missing:
         return ()
     with app.record.read() as view:
-        # What has a history and is no more was deleted.
+        # A feature with a history that is not listed was deleted.
         return tuple(
             name
             for name in missing
@@ -64,6 +64,6 @@ def _lines(row: Mapping[str, Any], width: int) -> list[str]:
     below += [row["status_reason"]] if row["status_reason"] else []
     below += ["paused: aop resume"] if row["paused"] else []
     below += [f"asks {question}: aop inbox" for question in row["asks"]]
-    below += [f"the time of {question} is up: aop resume" for question in row["out_of_time"]]
+    below += [f"{question} was not answered in time: aop resume" for question in row["out_of_time"]]
     first = f"{row['feature_id']:<{width}}  {row['status']:<14}  {gates}".rstrip()
     return [first, *(f"{'':<{width}}  {line}" for line in below)]

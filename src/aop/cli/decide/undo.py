@@ -1,4 +1,4 @@
-"""`aop undo`: shows the trees that a feature was, asks, and goes back to one of them."""
+"""`aop undo`: list a feature's trees, ask, return to an earlier one."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from aop.wiring.build import App
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the verb takes."""
+    """Declare the arguments."""
     parser.add_argument("feature", metavar="FEATURE", help="its id, as `aop status` shows it")
-    parser.add_argument("--to", metavar="TREE", help="the number or the id of a tree (default: the one before)")
-    parser.add_argument("--yes", action="store_true", help="go back without asking")
+    parser.add_argument("--to", metavar="TREE", help="the number or the id of a tree (default: the previous one)")
+    parser.add_argument("--yes", action="store_true", help="return without asking")
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Show, ask, go back."""
+    """List, ask, return."""
     with open_app(arguments) as app:
         return _undo(app, arguments, terminal)
 
@@ -33,24 +33,24 @@ def _undo(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int:
         terminal.object(listed.as_json())
         return Exit.NOT_PROVEN
     _show(listed.data["trees"], terminal)
-    to = arguments.to or _one_before(listed.data["trees"])
-    if not arguments.yes and not terminal.confirm(f"Go back to tree {to} of {arguments.feature}?"):
+    to = arguments.to or _previous_tree(listed.data["trees"])
+    if not arguments.yes and not terminal.confirm(f"Return {arguments.feature} to tree {to}?"):
         terminal.say("Nothing changed.")
         return Exit.NOT_PROVEN
-    wish = {"feature_id": arguments.feature, "expected_version": listed.data["version"], "to": to}
-    return terminal.answer(call_tool(app, "feature.undo", wish), lambda undone: _show_undone(undone, terminal))
+    request = {"feature_id": arguments.feature, "expected_version": listed.data["version"], "to": to}
+    return terminal.answer(call_tool(app, "feature.undo", request), lambda undone: _show_undone(undone, terminal))
 
 
 def _show_undone(undone: Mapping[str, Any], terminal: Terminal) -> None:
     before = f"refs/aop/undone/{undone['feature_id']}/{undone['before']}"
-    terminal.say(f"{undone['feature_id']} is tree {undone['tree']} now, {undone['status']}.")
-    terminal.say(f"The tree before is kept as {before}. Go on with: aop run")
+    terminal.say(f"{undone['feature_id']} is now at tree {undone['tree']}, {undone['status']}.")
+    terminal.say(f"The previous tree is kept as {before}. Continue with: aop run")
 
 
-def _one_before(trees: Sequence[Mapping[str, Any]]) -> str:
+def _previous_tree(trees: Sequence[Mapping[str, Any]]) -> str:
     current = next((row["number"] for row in trees if row["current"]), 0)
     if current == 0:
-        raise InvalidCliArgs("There is no tree before this one.", hint="Name one of those listed with `--to`.")
+        raise InvalidCliArgs("The feature has no earlier tree.", hint="Name a listed tree with `--to`.")
     return str(current - 1)
 
 

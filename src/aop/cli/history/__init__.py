@@ -1,1 +1,1 @@
-"""Verbs that look back and clean up: logs, replay, evidence, gc, redact."""
+"""Verbs for history and cleanup: logs, replay, evidence, gc, redact."""

@@ -1,4 +1,4 @@
-"""`aop logs --agent`: what the agents of a feature say, as it was written and without secrets."""
+"""Agent logs: the output of a feature's agents, without secrets."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ _SHOWN_CHARS = 400
 
 
 def show_agent(app: App, feature: FeatureId, terminal: Terminal, *, follow: bool) -> None:
-    """Print what the newest turn of each role said; go on with what comes, if that was asked for."""
-    told = False
+    """Print the output of each role's newest turn, and follow new output if wanted."""
+    is_empty = True
     with closing(TurnLogReader(app.root / AGENT_LOGS, feature)) as reader:
-        for role, line in _said(reader, app.gateway.kernel.clock, follow=follow):
-            told = True
+        for role, line in _lines(reader, app.gateway.kernel.clock, follow=follow):
+            is_empty = False
             clean = app.gateway.kernel.redact(line)
             if terminal.json:
                 terminal.line({"type": "agent", "feature_id": feature, "role": role, "line": clean})
             else:
-                terminal.text(f"{role:<8} {visible(_readable(clean))}")
-    if not told:
-        terminal.say(f"No agent has said anything about `{feature}`.")
+                terminal.text(f"{role:<8} {visible(_text_of(clean))}")
+    if is_empty:
+        terminal.say(f"No output of an agent for `{feature}` yet.")
 
 
-def _said(reader: TurnLogReader, clock: Clock, *, follow: bool) -> Iterator[tuple[str, str]]:
+def _lines(reader: TurnLogReader, clock: Clock, *, follow: bool) -> Iterator[tuple[str, str]]:
     yield from reader.new(with_unended=not follow)
     while follow:
         clock.pause(LOOK_AGAIN_SECONDS)
         yield from reader.new(with_unended=False)
 
 
-def _readable(line: str) -> str:
-    """Return an event of a model's loop in words; whatever else was printed as it is."""
+def _text_of(line: str) -> str:
+    """Return an event of a model's loop in words, and any other line unchanged."""
     try:
         event = msgspec.json.decode(line)
     except msgspec.DecodeError:
         return line
-    return _in_words(event) if isinstance(event, dict) else line
+    return _event_text(event) if isinstance(event, dict) else line
 
 
-def _in_words(event: Mapping[str, Any]) -> str:
+def _event_text(event: Mapping[str, Any]) -> str:
     match event:
         case {"type": "replied", "text": str(text), "model": str(model)}:
             return f"{model} says: {_short(text)}" if text else f"{model} replies"

@@ -1,4 +1,4 @@
-"""`aop evidence`: proves the record, or packs everything on one feature for whoever must judge it."""
+"""`aop evidence`: prove the record, or pack the evidence on one feature."""
 
 from __future__ import annotations
 
@@ -15,51 +15,58 @@ from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import InvalidCliArgs, Json
 from aop.core.ids import FeatureId
+from aop.core.text.counts import count
 from aop.core.text.json import pretty_json
 from aop.wiring.build import App
 
+PROVEN = {"gate_runs": "gate run", "logs": "log", "approvals": "approval"}
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the verb takes."""
-    parser.add_argument("action", choices=("verify", "bundle"), help="prove the record, or pack a feature's evidence")
-    parser.add_argument("feature", metavar="FEATURE", nargs="?", help="verify: only this one's proof; bundle: which")
-    parser.add_argument("--anchor", metavar="SEQ:HASH", help="verify: the journal's end as it was once")
+    """Declare the arguments."""
+    parser.add_argument(
+        "action",
+        choices=("verify", "bundle"),
+        help="prove the record, or pack a feature's evidence",
+    )
+    parser.add_argument("feature", metavar="FEATURE", nargs="?", help="the feature (verify: optional)")
+    parser.add_argument("--anchor", metavar="SEQ:HASH", help="verify: an anchor that an earlier verify printed")
     parser.add_argument(
         "--output",
         type=Path,
         metavar="PATH",
-        help="bundle: a new folder or FILE.tar.gz (FEATURE-evidence.tar.gz)",
+        help="bundle: a new folder, or FILE.tar.gz (default: FEATURE-evidence.tar.gz)",
     )
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Verify or pack."""
+    """Verify, or pack."""
     with open_app(arguments, to_read=True) as app:
         return _verify(app, arguments, terminal) if arguments.action == "verify" else _bundle(app, arguments, terminal)
 
 
 def _verify(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int:
-    wish: dict[str, Json] = {} if arguments.feature is None else {"feature_id": arguments.feature}
+    request: dict[str, Json] = {} if arguments.feature is None else {"feature_id": arguments.feature}
     if arguments.anchor is not None:
-        wish["anchor"] = _anchor(arguments.anchor)
-    return terminal.answer(call_tool(app, "evidence.verify", wish), lambda found: _show_verified(found, terminal))
+        request["anchor"] = _anchor(arguments.anchor)
+    return terminal.answer(call_tool(app, "evidence.verify", request), lambda found: _show_verified(found, terminal))
 
 
 def _show_verified(found: Mapping[str, Any], terminal: Terminal) -> None:
-    terminal.say(
-        f"Intact: {found['entries']} journal entries, {found['gate_runs']} gate runs, {found['logs']} logs,"
-        f" {found['approvals']} approvals."
-    )
+    entries = count(found["entries"], "journal entry", "journal entries")
+    others = [count(found[name], noun) for name, noun in PROVEN.items()]
+    terminal.say(f"Intact: {', '.join([entries, *others])}.")
     if found["undigested"]:
-        terminal.say(f"{found['undigested']} gate runs are from before digests were kept: only their being is proven.")
-    terminal.say("The anchor below, kept elsewhere, shows later that nothing was cut off: --anchor SEQ:HASH")
+        old = count(found["undigested"], "gate run")
+        terminal.say(f"{old} from an older AOP, without digests: only their existence is proven.")
+    terminal.say("Keep this anchor elsewhere; it proves later that nothing was cut off: --anchor SEQ:HASH")
     terminal.text(f"{found['head_seq']}:{found['head_hash']}")
 
 
 def _anchor(text: str) -> dict[str, Json]:
     match = re.fullmatch(r"([1-9][0-9]{0,17}):([0-9a-f]{64})", text)
     if match is None:
-        raise InvalidCliArgs(f"`{ascii(text[:100])[1:-1]}` is not an anchor.", hint="It reads `SEQ:HASH`.")
+        raise InvalidCliArgs(f"`{ascii(text[:100])[1:-1]}` is not an anchor.", hint="It has the form `SEQ:HASH`.")
     return {"seq": int(match[1]), "hash": match[2]}
 
 
@@ -67,7 +74,7 @@ def _bundle(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int:
     from aop.adapters.files.archives import add_checksums, put_files
 
     if arguments.feature is None:
-        raise InvalidCliArgs("`aop evidence bundle` needs a feature.", hint="`aop status` lists them.")
+        raise InvalidCliArgs("`aop evidence bundle` needs a feature.", hint="List the features with `aop status`.")
     files = add_checksums(_bundle_files(app, FeatureId(arguments.feature)))
     name = f"{arguments.feature}-evidence"
     path = arguments.output or Path(f"{name}.tar.gz")
@@ -75,7 +82,7 @@ def _bundle(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int:
     if terminal.json:
         terminal.object({"ok": True, "data": {"path": str(path), "files": sorted(files)}})
     else:
-        terminal.say(f"Packed {len(files)} files.")
+        terminal.say(f"Packed {count(len(files), 'file')}.")
         terminal.text(str(path))
     return Exit.OK
 

@@ -1,4 +1,4 @@
-"""`aop gc`: what belongs to no feature any more; shown, and with `--apply` removed, what would be lost kept first."""
+"""`aop gc`: find what belongs to no feature, and remove it with `--apply`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from aop.wiring.build import App
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the verb takes."""
-    parser.add_argument("--apply", action="store_true", help="remove it (default: only say what would go)")
+    """Declare the arguments."""
+    parser.add_argument("--apply", action="store_true", help="remove it (default: only list it)")
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Find, show, remove."""
+    """Find, list, remove; unmerged work is saved first."""
     with open_app(arguments) as app:
         leftovers = _leftovers(app)
         found = list(leftovers.find())
@@ -51,7 +51,7 @@ def _leftovers(app: App) -> Leftovers:
         given: Json = {"kind": leftover.kind, "name": leftover.name, "did": did, "ref": ref}
         answer = app.gateway.call(who, "leftovers.note", given)
         if answer.error is not None:
-            raise Fault(f"What became of `{leftover.name}` cannot be kept: {answer.error['message']}")
+            raise Fault(f"The removal of `{leftover.name}` cannot be recorded: {answer.error['message']}")
 
     return Leftovers(
         app.repository,
@@ -72,12 +72,12 @@ def _exit_code(found: Sequence[Leftover], removed: Sequence[Removal]) -> Exit:
 
 def _show(found: Sequence[Leftover], removed: Sequence[Removal], terminal: Terminal) -> None:
     for left in [] if removed else found:
-        work = "  holds work that no branch has" if left.holds_work else ""
+        work = "  has work that no branch has" if left.holds_work else ""
         terminal.text(f"{left.kind}  {left.name}{work}")
     for gone in removed:
-        kept = f"  kept as {gone.rescued}" if gone.rescued else ""
-        terminal.text(f"{gone.leftover.kind}  {gone.leftover.name}  {gone.problem or 'removed'}{kept}")
+        saved = f"  work saved as {gone.rescued}" if gone.rescued else ""
+        terminal.text(f"{gone.leftover.kind}  {gone.leftover.name}  {gone.problem or 'removed'}{saved}")
     if not found:
-        terminal.say("Nothing is left over.")
+        terminal.say("Nothing to clean up.")
     elif not removed:
-        terminal.say("Nothing was changed. Remove it with: aop gc --apply")
+        terminal.say(f"Nothing was removed. Remove {'it' if len(found) == 1 else 'them'} with: aop gc --apply")

@@ -1,4 +1,4 @@
-"""`aop logs`: every call and every event, in the order in which they happened, and then those that come."""
+"""`aop logs`: every call and every event in order, and new ones with `--follow`."""
 
 from __future__ import annotations
 
@@ -22,43 +22,43 @@ from aop.wiring.build import CALL_LOG, App
 
 LOOK_AGAIN_SECONDS = 0.2
 
-Happening: TypeAlias = NotedCall | JournalEntry
+LogEntry: TypeAlias = NotedCall | JournalEntry
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the verb takes."""
-    parser.add_argument("--follow", action="store_true", help="go on with what happens next, until you stop it")
-    parser.add_argument("--feature", metavar="FEATURE", help="only what concerns this one")
-    parser.add_argument("--agent", metavar="FEATURE", help="what the agents of this one say, and nothing else")
-    parser.add_argument("--since", type=int, default=0, metavar="N", help="only what came after journal entry number N")
+    """Declare the arguments."""
+    parser.add_argument("--follow", action="store_true", help="keep printing new entries, until you stop it")
+    parser.add_argument("--feature", metavar="FEATURE", help="only entries of this feature")
+    parser.add_argument("--agent", metavar="FEATURE", help="only the output of this feature's agents")
+    parser.add_argument("--since", type=int, default=0, metavar="N", help="only entries after journal entry number N")
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Print, and follow."""
+    """Print the entries, and follow."""
     if arguments.since < 0:
-        raise InvalidCliArgs("`--since` takes the number of a journal entry.")
+        raise InvalidCliArgs("`--since` must be the number of a journal entry, at least 0.")
     if arguments.agent is not None:
-        return _agent(arguments, terminal)
+        return _print_agent_output(arguments, terminal)
     feature = None if arguments.feature is None else feature_id(arguments.feature)
-    told = False
+    is_empty = True
     with open_app(arguments, to_read=True) as app:
         _refuse_unknown(app, feature)
-        for happening in _happenings(app, feature, arguments.since, follow=arguments.follow):
-            told = True
+        for entry in _entries(app, feature, arguments.since, follow=arguments.follow):
+            is_empty = False
             if terminal.json:
-                terminal.line(_plain(happening))
+                terminal.line(_as_json(entry))
             else:
-                terminal.text(_line(happening))
-    if not told:
-        terminal.say("Nothing of that kind happened.")
+                terminal.text(_line(entry))
+    if is_empty:
+        terminal.say("No entries.")
     return Exit.OK
 
 
-def _agent(arguments: argparse.Namespace, terminal: Terminal) -> int:
+def _print_agent_output(arguments: argparse.Namespace, terminal: Terminal) -> int:
     from aop.cli.history.agent_logs import show_agent
 
     if arguments.feature is not None or arguments.since:
-        raise InvalidCliArgs("`--agent` goes with neither `--feature` nor `--since`.")
+        raise InvalidCliArgs("`--agent` cannot be used with `--feature` or `--since`.")
     feature = feature_id(arguments.agent)
     with open_app(arguments, to_read=True) as app:
         show_agent(app, feature, terminal, follow=arguments.follow)
@@ -66,7 +66,7 @@ def _agent(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _refuse_unknown(app: App, feature: FeatureId | None) -> None:
-    """Refuse a feature that there never was; one that was deleted has a history.
+    """Refuse a feature that never existed; a deleted one has a history.
 
     Raises: UnknownFeature.
     """
@@ -78,57 +78,56 @@ def _refuse_unknown(app: App, feature: FeatureId | None) -> None:
         raise UnknownFeature(feature)
 
 
-def _happenings(app: App, feature: FeatureId | None, since: int, *, follow: bool) -> Iterator[Happening]:
+def _entries(app: App, feature: FeatureId | None, since: int, *, follow: bool) -> Iterator[LogEntry]:
     reader = CallReader(app.root / CALL_LOG)
-    seen, begin = since, _event_at(app, since)
+    seen, begin = since, _event_number(app, since)
     calls = [*reader.older(), *reader.new()]
     while True:
         with app.record.read() as view:
             entries = list(view.journal(after=seen, feature_id=feature))
         seen = max([seen, *(entry.seq for entry in entries)])
-        noted = [call for call in calls if _is_later(call, begin) and feature in (None, call.feature_id)]
-        happened: list[Happening] = [*entries, *noted]
-        yield from sorted(happened, key=_place)
+        later = [call for call in calls if _is_later(call, begin) and feature in (None, call.feature_id)]
+        unsorted: list[LogEntry] = [*entries, *later]
+        yield from sorted(unsorted, key=_sort_key)
         if not follow:
             return
         app.gateway.kernel.clock.pause(LOOK_AGAIN_SECONDS)
         calls = list(reader.new())
 
 
-def _event_at(app: App, seq: int) -> Event | None:
+def _event_number(app: App, seq: int) -> Event | None:
     if seq == 0:
         return None
     with app.record.read() as view:
         for entry in view.journal(after=seq - 1, limit=1):
             return entry.event
-    raise InvalidCliArgs(f"The journal has no entry {seq}.", hint="`aop logs` shows their numbers.")
+    raise InvalidCliArgs(f"The journal has no entry {seq}.", hint="`aop logs` shows the numbers.")
 
 
 def _is_later(call: NotedCall, event: Event | None) -> bool:
     return event is None or (call.at >= event.at and call.operation_id != event.operation_id)
 
 
-def _place(happening: Happening) -> tuple[str, int]:
-    """Return what orders happenings: a call ends after the events that it wrote."""
-    if isinstance(happening, JournalEntry):
-        return happening.event.at, happening.seq
-    return happening.at, 1 << 62
+def _sort_key(entry: LogEntry) -> tuple[str, int]:
+    """Sort by time; a call ends after the events that it wrote."""
+    if isinstance(entry, JournalEntry):
+        return entry.event.at, entry.seq
+    return entry.at, 1 << 62
 
 
-def _plain(happening: Happening) -> dict[str, Json]:
-    kind = "event" if isinstance(happening, JournalEntry) else "call"
-    return {"type": kind, **msgspec.to_builtins(happening)}
+def _as_json(entry: LogEntry) -> dict[str, Json]:
+    kind = "event" if isinstance(entry, JournalEntry) else "call"
+    return {"type": kind, **msgspec.to_builtins(entry)}
 
 
-def _line(happening: Happening) -> str:
-    if isinstance(happening, JournalEntry):
-        event = happening.event
+def _line(entry: LogEntry) -> str:
+    if isinstance(entry, JournalEntry):
+        event = entry.event
         facts = " ".join(f"{name}={_short(value)}" for name, value in event.payload.items())
-        what = f"{event.at}  #{happening.seq:<6} {event.actor}  {event.kind}  {event.feature_id or '-'}  {facts}"
+        what = f"{event.at}  #{entry.seq:<6} {event.actor}  {event.kind}  {event.feature_id or '-'}  {facts}"
     else:
-        call = happening
-        took = f"{call.milliseconds:.1f} ms"
-        what = f"{call.at}  {'call':<7} {call.actor}  {call.tool}  {call.feature_id or '-'}  {call.outcome}  {took}"
+        took = f"{entry.outcome}  {entry.milliseconds:.1f} ms"
+        what = f"{entry.at}  {'call':<7} {entry.actor}  {entry.tool}  {entry.feature_id or '-'}  {took}"
     return visible(what.rstrip())
 
 

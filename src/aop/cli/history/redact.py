@@ -1,4 +1,4 @@
-"""`aop redact`: prints a text as AOP would show it, without its secrets; or where they are, and never what they are."""
+"""`aop redact`: print a text without its secrets, or list where they are."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from aop.core.redaction.redactor import Redactor
 from aop.core.redaction.stream import SecretPlace, masked_parts
 from aop.wiring.build import Settings
 
-PIECE_BYTES = 256 * 1024
+CHUNK_BYTES = 256 * 1024
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the verb takes."""
-    parser.add_argument("file", metavar="FILE", nargs="?", default="-", help="the text; `-`, or nothing, reads stdin")
+    """Declare the arguments."""
+    parser.add_argument("file", metavar="FILE", nargs="?", default="-", help="the text (default: `-`, standard input)")
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Mask, or list, what the rules find; the values of this environment's secrets are found too."""
+    """Mask or list what the rules find, and the values of this environment's secrets."""
     redactor = Redactor(Settings.from_env(os.environ).secrets)
     places: list[SecretPlace] = []
-    with _opened(arguments.file) as source:
-        for part in masked_parts(_pieces(source), redactor.find):
+    with _open_input(arguments.file) as source:
+        for part in masked_parts(_chunks(source), redactor.find):
             places += part.places
             if not terminal.json:
-                # What is no UTF-8 comes out as the bytes that went in.
+                # Bytes that are not UTF-8 are printed unchanged.
                 sys.stdout.buffer.write(part.text.encode("utf-8", "surrogateescape"))
     if terminal.json:
         terminal.object({"ok": True, "findings": msgspec.to_builtins(places)})
@@ -47,10 +47,10 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 def _summary(places: list[SecretPlace]) -> str:
     counts = sorted(Counter(place.rule for place in places).items())
-    return f"Masked: {', '.join(f'{rule} {count}' for rule, count in counts) or 'nothing'}."
+    return f"Masked: {', '.join(f'{rule} {number}' for rule, number in counts) or 'nothing'}."
 
 
-def _opened(path: str) -> BinaryIO:
+def _open_input(path: str) -> BinaryIO:
     if path == "-":
         return sys.stdin.buffer
     try:
@@ -59,8 +59,8 @@ def _opened(path: str) -> BinaryIO:
         raise InvalidCliArgs(f"`{path}` cannot be read: {error.strerror}.") from error
 
 
-def _pieces(source: BinaryIO) -> Iterator[str]:
+def _chunks(source: BinaryIO) -> Iterator[str]:
     decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
-    while data := source.read(PIECE_BYTES):
+    while data := source.read(CHUNK_BYTES):
         yield decoder.decode(data)
     yield decoder.decode(b"", final=True)

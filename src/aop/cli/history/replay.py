@@ -1,4 +1,4 @@
-"""`aop replay`: what happened in a run, step by step, from the record; the same words each time."""
+"""`aop replay`: what happened in a run, step by step, from the record."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LONGEST_FACT = 60
 
 
 class RunRow(Struct, frozen=True, kw_only=True):
-    """One run that left something in the record."""
+    """One run in the record."""
 
     run: str
     began: str
@@ -38,7 +38,7 @@ class ReplayStep(Struct, frozen=True, kw_only=True):
 
     seq: int
     seconds: float
-    """Since the first one."""
+    """Since the first step."""
     feature_id: str
     actor: str
     event: str
@@ -46,12 +46,12 @@ class ReplayStep(Struct, frozen=True, kw_only=True):
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the verb takes."""
-    parser.add_argument("run", metavar="RUN", nargs="?", help="the name of a run, or of a feature (default: list runs)")
+    """Declare the arguments."""
+    parser.add_argument("run", metavar="RUN", nargs="?", help="a run or a feature (default: list the runs)")
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """List the runs, or tell one of them."""
+    """List the runs, or the steps of one."""
     with open_app(arguments) as app, app.record.read() as view:
         journal = tuple(view.journal())
     if arguments.run is None:
@@ -65,14 +65,14 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def runs_in(journal: Iterable[JournalEntry]) -> list[RunRow]:
-    """Return every run in which a turn was taken, oldest first."""
+    """Return every run with at least one turn, oldest first."""
     entries = tuple(journal)
     names = dict.fromkeys(str(entry.event.payload["run"]) for entry in entries if entry.event.kind == TURN)
     return [_row(name, entries) for name in names]
 
 
 def _row(name: str, journal: Sequence[JournalEntry]) -> RunRow:
-    own = _of_run(name, journal)
+    own = _entries_of_run(name, journal)
     return RunRow(
         run=name,
         began=own[0].event.at,
@@ -83,25 +83,25 @@ def _row(name: str, journal: Sequence[JournalEntry]) -> RunRow:
 
 
 def steps_of(name: str, journal: Sequence[JournalEntry]) -> list[ReplayStep]:
-    """Return what happened in a run, or to a feature.
+    """Return the steps of a run, or of a feature.
 
     Raises: UnknownRun.
     """
-    own = _of_run(name, journal) or [entry for entry in journal if entry.event.feature_id == name]
+    own = _entries_of_run(name, journal) or [entry for entry in journal if entry.event.feature_id == name]
     if not own:
         raise UnknownRun(name)
     began = datetime.fromisoformat(own[0].event.at)
     return [_step(entry, began) for entry in own]
 
 
-def _of_run(name: str, journal: Sequence[JournalEntry]) -> list[JournalEntry]:
-    """Return what a run did, and what people did to its features meanwhile.
+def _entries_of_run(name: str, journal: Sequence[JournalEntry]) -> list[JournalEntry]:
+    """Return the events of a run, and what people did to its features meanwhile.
 
-    The steps of a feature's pipeline have operation ids that begin alike, and a turn says which run it belongs to.
+    All steps of a feature's pipeline share the start of their operation ids, and a turn names its run.
     """
     turns = [entry for entry in journal if entry.event.kind == TURN and entry.event.payload["run"] == name]
-    lives = {_life(entry) for entry in turns}
-    own = [entry.seq for entry in journal if _life(entry) in lives]
+    pipelines = {_pipeline(entry) for entry in turns}
+    own = [entry.seq for entry in journal if _pipeline(entry) in pipelines]
     features = {entry.event.feature_id for entry in turns}
     if not own:
         return []
@@ -110,7 +110,7 @@ def _of_run(name: str, journal: Sequence[JournalEntry]) -> list[JournalEntry]:
     return [*began, *between]
 
 
-def _life(entry: JournalEntry) -> str:
+def _pipeline(entry: JournalEntry) -> str:
     return ".".join(entry.event.operation_id.split(".")[:3])
 
 
@@ -145,5 +145,5 @@ def _list(rows: Sequence[RunRow], terminal: Terminal) -> int:
     for row in rows:
         terminal.text(f"{row.run}  {row.began}  {count(row.turns, 'turn')}  {', '.join(row.features)}")
     if not rows:
-        terminal.say("No run has left anything here.")
+        terminal.say("No runs yet.")
     return Exit.OK

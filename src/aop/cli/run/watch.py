@@ -114,7 +114,7 @@ class _Screen:
         """Redraw on a terminal; elsewhere print what changed."""
         if rows == self._shown:
             return
-        if self._terminal.json or not self._terminal.is_seen:
+        if self._terminal.json or not self._terminal.is_screen:
             for name, row in rows.items():
                 if self._shown.get(name) != row:
                     self._print(row)

@@ -1,1 +1,1 @@
-"""Shell: what every verb shares: terminal, exit codes, parser, faults."""
+"""Shell: the parts that every command shares: terminal, exit codes, parser, faults."""

@@ -1,4 +1,4 @@
-"""What people type: a few command lines for each verb, as its help shows them."""
+"""Examples: command lines for each verb, shown by its help."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "gated": (
         "aop gated run --agent-provider codex",
         "aop gated status",
-        'aop gated resume --guidance "Use the parser that is there."',
+        'aop gated resume --guidance "Use the existing parser."',
     ),
     "inbox": ("aop inbox", "aop inbox --answered"),
     "answer": ('aop answer q1 "Yes, rename it."',),

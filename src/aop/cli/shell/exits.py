@@ -1,4 +1,4 @@
-"""The exit codes of `aop`, and the one place where a refusal becomes one."""
+"""Exit codes of `aop`, and the one place where a refusal becomes one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aop.core.errors import Move, all_refusals
 
 
 class Exit(IntEnum):
-    """What a script can act on without reading text."""
+    """The result of a command, for scripts."""
 
     OK = 0
     FAILED = 1
@@ -33,6 +33,6 @@ EXIT_OF_MOVE: Mapping[Move, Exit] = {
 
 
 def exit_of(code: str) -> Exit:
-    """Return the exit code for an error code; an unknown one is a plain failure."""
+    """Return the exit code for an error code; an unknown one means failure."""
     moves = {refusal.code: refusal.move for refusal in all_refusals()}
     return EXIT_OF_MOVE[moves.get(code, Move.ADAPT)]

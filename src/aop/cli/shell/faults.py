@@ -1,4 +1,4 @@
-"""Keeps what is known of a breakage where a developer can find it, and shows a person only a reference."""
+"""Fault files: tracebacks of AOP's own defects; a person sees only a reference."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from aop.wiring.build import Settings
 UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT)
 
 
-def kept_fault(fault: Exception, folder: str) -> InternalError:
-    """Write the traceback, redacted, to a file of its own, if the disk takes it; return the answer that names it."""
+def store_fault(fault: Exception, folder: str) -> InternalError:
+    """Write the redacted traceback to a file, if the disk allows it; return the refusal that names the file."""
     reference = uuid.uuid4().hex[:12]
     private = Path(folder).absolute() / ".aop"
     place = private / "faults" if private.is_dir() else Path(tempfile.gettempdir())
     path = place / f"aop-fault-{reference}.txt"
     text = Redactor(Settings.from_env(os.environ).secrets)("".join(traceback.format_exception(fault)))
-    report = f"If it breaks again, `aop doctor` may say why; report it with `{path.name}` from `{place.name}`."
+    report = f"If it happens again, run `aop doctor`, or report it with `{path.name}` from `{place.name}`."
     refused = _refused_by_disk(fault)
     try:
         place.mkdir(exist_ok=True)
         path.write_text(text)
     except OSError as error:
-        report = f"What is known of it could not be kept: {error.strerror}."
+        report = f"The traceback could not be stored: {error.strerror}."
         refused = refused or error.strerror
-    retry = f"the disk refuses to be written ({refused}); repair that, then send" if refused else "send"
+    retry = f"the disk cannot be written ({refused}); fix that, then repeat" if refused else "repeat"
     return InternalError(
-        f"AOP broke while doing this ({type(fault).__name__}); reference `{reference}`.",
-        hint=f"Nothing half-done is kept: {retry} the call again. {report}",
+        f"AOP failed on a defect of its own ({type(fault).__name__}); reference `{reference}`.",
+        hint=f"Nothing was left half done: {retry} the command. {report}",
         reference=reference,
     )
 
 
 def _refused_by_disk(fault: BaseException | None) -> str | None:
-    """Return what the system says, if what broke is that a file could not be written."""
+    """Return the system's reason, if the cause is a file that could not be written."""
     while fault is not None:
         if isinstance(fault, OSError) and fault.errno in UNWRITABLE:
             return fault.strerror

@@ -1,4 +1,4 @@
-"""The command line: one parser for each verb, whose help fits the terminal and whose refusals are JSON if wanted."""
+"""Parser of one verb: its help shows examples, its errors are JSON with `--json`."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from aop.core.errors import InvalidCliArgs
 
 
 class Parser(argparse.ArgumentParser):
-    """Shows examples in its help, and says what is wrong as JSON to whoever asked for JSON."""
+    """An argument parser with examples in its help and JSON errors."""
 
     def format_help(self) -> str:
-        """Return the help of a verb."""
+        """Return the help of a verb, with its examples."""
         from aop.cli.shell.examples import EXAMPLES
 
         examples = EXAMPLES.get(self.prog.removeprefix("aop "), ())
-        shown = "".join(f"  {line}\n" for line in examples)
-        return super().format_help() + (f"\nexamples:\n{shown}" if shown else "")
+        lines = "".join(f"  {line}\n" for line in examples)
+        return super().format_help() + (f"\nexamples:\n{lines}" if lines else "")
 
     def error(self, message: str) -> NoReturn:
-        """End the process, with what was not understood."""
+        """Print the error and end the process."""
         if "--json" not in sys.argv:
             super().error(message)
         misused = InvalidCliArgs(f"`{self.prog}` was not understood: {message}.")
@@ -31,7 +31,7 @@ class Parser(argparse.ArgumentParser):
 
 
 class Help(argparse.HelpFormatter):
-    """Knows how wide the terminal is; the usual one, made for every option, asks a module that knows all archives."""
+    """A formatter that asks for the terminal's width without importing `shutil`."""
 
     def __init__(self, prog: str) -> None:
         columns = os.environ.get("COLUMNS", "")

@@ -1,4 +1,4 @@
-"""Talking to whoever started `aop`: data on stdout, talk on stderr, questions only to a person."""
+"""Terminal: results on stdout, messages on stderr, questions only to a person."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # `aop --help` needs no kernel
 
 
 class OutputLost(Exception):
-    """What the command is for could not be printed: the disk is full, or the file is closed."""
+    """The result could not be printed: the disk is full, or the file is closed."""
 
 
 class CallRefused(Exception):
@@ -33,47 +33,47 @@ class Terminal:
 
     def __init__(self, *, json: bool) -> None:
         self.json = json
-        self._in = _opened(sys.stdin, encoding="utf-8", errors="strict")
-        # A person sees what the terminal can show, and the rest as escapes.
-        self._out = _opened(sys.stdout, errors="backslashreplace")
-        self._err = _opened(sys.stderr, errors="backslashreplace")
+        self._in = _configured(sys.stdin, encoding="utf-8", errors="strict")
+        # Characters that the terminal cannot show appear as escapes.
+        self._out = _configured(sys.stdout, errors="backslashreplace")
+        self._err = _configured(sys.stderr, errors="backslashreplace")
 
     @property
-    def is_seen(self) -> bool:
-        """Tell whether a person sees what is printed, on a screen where it can be drawn over."""
+    def is_screen(self) -> bool:
+        """Tell whether stdout is a screen that can be redrawn."""
         return self._out.isatty()
 
     @property
     def columns(self) -> int:
-        """Return how wide that screen is."""
+        """Return the width of that screen."""
         try:
             return os.get_terminal_size(self._out.fileno()).columns or 80
         except (OSError, ValueError):
             return 80
 
     def say(self, text: str) -> None:
-        """Tell a person something; programs need not read it."""
-        # In one piece: `print` writes the end of a line by itself, and another thread's line may come before that.
+        """Print a message for a person, on stderr."""
+        # In one piece: `print` writes the line end separately, and another thread may write in between.
         self._err.write(f"{text}\n")
         self._err.flush()
 
     def text(self, text: str) -> None:
-        """Print what the command is for, as text."""
+        """Print the result as text."""
         self._print(f"{text}\n")
 
     def exact(self, text: str) -> None:
-        """Print a text as it is, to the last byte."""
-        _opened(self._out, encoding="utf-8", errors="strict")
+        """Print a text unchanged, as UTF-8."""
+        _configured(self._out, encoding="utf-8", errors="strict")
         self._print(text)
 
     def object(self, value: Json) -> None:
-        """Print what the command is for, as one JSON object."""
+        """Print the result as one JSON object."""
         from aop.core.text.json import pretty_json
 
         self._print_json(pretty_json(value))
 
     def line(self, value: Json) -> None:
-        """Print one of several objects, each on a line of its own."""
+        """Print one of several JSON objects, each on its own line."""
         from aop.core.text.json import canonical_json
 
         self._print_json(canonical_json(value) + b"\n")
@@ -96,7 +96,7 @@ class Terminal:
         details = error["details"]
         actions = details.get("suggested_next_actions", ()) if isinstance(details, Mapping) else ()
         for action in actions if isinstance(actions, (list, tuple)) else ():
-            self.say(f"  {action}")
+            self.say(f"  {_with_commands(str(action))}")
         if evidence.get("log_path"):
             self.say(f"  Log: {evidence['log_path']}")
         return exit_of(code)
@@ -106,12 +106,12 @@ class Terminal:
         return self.refuse(refusal.as_error(), refusal.evidence)
 
     def confirm(self, question: str) -> bool:
-        """Ask a person a yes-or-no question; anything but yes is no.
+        """Ask a person a yes-or-no question; any other answer than yes means no.
 
-        Raises: InvalidCliArgs if nobody is there to answer.
+        Raises: InvalidCliArgs without a terminal.
         """
         if not self._in.isatty():
-            raise InvalidCliArgs("There is no terminal to ask at.", hint="Pass `--yes` to answer yes beforehand.")
+            raise InvalidCliArgs("There is no terminal to ask on.", hint="Pass `--yes` to answer yes in advance.")
         self._err.write(f"{question} [y/N] ")
         self._err.flush()
         return self._in.readline().strip().lower() in ("y", "yes")
@@ -124,11 +124,11 @@ class Terminal:
         try:
             return self._in.read()
         except UnicodeDecodeError as error:
-            raise InvalidCliArgs("What came on standard input is not UTF-8.") from error
+            raise InvalidCliArgs("Standard input is not UTF-8.") from error
 
     def _print_json(self, text: bytes) -> None:
-        # JSON is UTF-8, whatever the terminal can show.
-        _opened(self._out, encoding="utf-8", errors="strict")
+        # JSON is always UTF-8.
+        _configured(self._out, encoding="utf-8", errors="strict")
         self._print(text.decode())
 
     def _print(self, text: str) -> None:
@@ -141,10 +141,16 @@ class Terminal:
             raise OutputLost(error.strerror) from error
 
 
-def _opened(stream: TextIO | None, *, errors: str, encoding: str | None = None) -> TextIO:
-    """Return a stream set to an encoding; one that nobody opened has nothing to say, and keeps what it is told."""
+def _configured(stream: TextIO | None, *, errors: str, encoding: str | None = None) -> TextIO:
+    """Return a stream with this encoding; a closed one is replaced by memory."""
     if stream is None:
         return StringIO()
     if isinstance(stream, TextIOWrapper):
         stream.reconfigure(encoding=encoding, errors=errors)
     return stream
+
+
+def _with_commands(hint: str) -> str:
+    from aop.cli.shell.commands import with_commands
+
+    return with_commands(hint)

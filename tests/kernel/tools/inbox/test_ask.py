@@ -166,8 +166,8 @@ def test_the_commands_say_that_a_question_is_over(tmp_path: Path) -> None:
     world.init()
     ask(world)
     world.close()
-    assert run_aop(world.root, "inbox").err == "Nobody is asked anything.\n"
-    assert run_aop(world.root, "status").out.splitlines()[-1].strip() == "the time of q1 is up: aop resume"
+    assert run_aop(world.root, "inbox").err == "The inbox is empty.\n"
+    assert run_aop(world.root, "status").out.splitlines()[-1].strip() == "q1 was not answered in time: aop resume"
     late = run_aop(world.root, "answer", "q1", "Red")
     assert (late.code, "is closed: Nobody answered in time." in late.err) == (1, True)
     assert "    Nobody answered in time." in run_aop(world.root, "inbox", "--answered").out

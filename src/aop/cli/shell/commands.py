@@ -1,0 +1,44 @@
+"""Commands for tools: a hint for an agent names a tool, a person types a command."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from aop.wiring.catalogue import CATALOGUE
+
+COMMANDS: Mapping[str, str] = {
+    "evidence.latest": "aop review FEATURE",
+    "evidence.verify": "aop evidence verify",
+    "feature.approve": "aop approve FEATURE",
+    "feature.delete": "aop delete FEATURE",
+    "feature.ready_to_merge": "aop merge FEATURE",
+    "feature.retry": "aop retry FEATURE",
+    "feature.state_get": "aop status",
+    "feature.trees": "aop undo FEATURE",
+    "feature.undo": "aop undo FEATURE",
+    "gated.reset": "aop gated reset",
+    "gated.resume": "aop gated resume",
+    "gated.start": "aop gated start",
+    "gated.status": "aop gated status",
+    "inbox.answer": "aop answer ID TEXT",
+    "inbox.list": "aop inbox",
+    "repo.diff": "aop review FEATURE",
+    "report.dashboard": "aop status",
+    "run.add": "aop add",
+    "run.pause": "aop pause",
+    "run.resume": "aop resume",
+}
+"""Every other tool is reached with `aop call`."""
+
+_NAME = re.compile(r"`([a-z_]+\.[a-z_]+)`")
+
+
+def with_commands(hint: str) -> str:
+    """Return a hint with a command in place of each tool."""
+
+    def command(name: re.Match[str]) -> str:
+        tool = name[1]
+        return f"`{COMMANDS.get(tool, f'aop call {tool}')}`" if tool in CATALOGUE else name[0]
+
+    return _NAME.sub(command, hint)
