@@ -12,16 +12,16 @@ from urllib.parse import quote_from_bytes
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aop.cli.lean_imports import _as_it_is, _later, _one_or_many, _system
+from aop.cli.lean_imports import _deferred, _singular_or_plural, _system, _untranslated
 
 HELP = "import argparse, pathlib, uuid, msgspec; from aop.cli import main; print(main.main(['--help']))"
 
 
 @given(text=st.text(), other=st.text(), count=st.integers(), content=st.binary())
 def test_a_stand_in_answers_as_the_module_does(text: str, other: str, count: int, content: bytes) -> None:
-    assert _as_it_is(text) == gettext.NullTranslations().gettext(text)
-    assert _one_or_many(text, other, count) == gettext.NullTranslations().ngettext(text, other, count)
-    assert _later("urllib.parse", "quote_from_bytes")(content) == quote_from_bytes(content)
+    assert _untranslated(text) == gettext.NullTranslations().gettext(text)
+    assert _singular_or_plural(text, other, count) == gettext.NullTranslations().ngettext(text, other, count)
+    assert _deferred("urllib.parse", "quote_from_bytes")(content) == quote_from_bytes(content)
     assert _system() == platform.system()
 
 

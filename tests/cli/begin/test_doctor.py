@@ -320,9 +320,7 @@ def test_a_repository_that_is_read_only_is_told_as_that_and_not_as_a_loss(manage
     assert "failure  record         The record cannot be written.\n" in looked.stdout
     assert "restore" not in looked.stdout
     assert asked.returncode == 6
-    assert (
-        "the disk refuses to be written (Read-only file system); repair that, then send the call again." in asked.stderr
-    )
+    assert "the disk cannot be written (Read-only file system); fix that, then repeat the command." in asked.stderr
 
 
 # --- --gates ---------------------------------------------------------------------------------------

@@ -89,7 +89,7 @@ def test_the_second_time_there_is_nothing_to_do(tmp_path: Path) -> None:
     second = run_aop(root, "init", "--json")
     nothing_new = {"written": [], "existing": NAMES, "language": None, "reasons": [], "warnings": []}
     assert (second.code, second.json) == (0, {**first, **nothing_new})
-    assert "nothing was written" in second.err
+    assert "Nothing was written" in second.err
 
 
 def test_json_tells_what_was_written_and_what_was_guessed(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_nothing_is_ever_overwritten(repository: Path, name: str) -> None:
     (repository / name).write_text("Mine.\n")
     ran = run_aop(repository, "evidence", "bundle", "one", "--output", name)
     assert (ran.code, (repository / name).read_text()) == (2, "Mine.\n")
-    assert "is there already" in ran.err
+    assert "already exists" in ran.err
 
 
 @pytest.mark.hostile("K09")

@@ -33,7 +33,7 @@ def store_fault(fault: Exception, folder: str) -> InternalError:
         refused = refused or error.strerror
     retry = f"the disk cannot be written ({refused}); fix that, then repeat" if refused else "repeat"
     return InternalError(
-        f"AOP failed on a defect of its own ({type(fault).__name__}); reference `{reference}`.",
+        f"AOP failed unexpectedly ({type(fault).__name__}); reference `{reference}`.",
         hint=f"Nothing was left half done: {retry} the command. {report}",
         reference=reference,
     )
