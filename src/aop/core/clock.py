@@ -1,4 +1,7 @@
-"""What the rooms may know of time. The system's clock lives in `adapters`."""
+"""Clock port: time of day, a clock that never goes back, and pauses.
+
+The system's clock is in `adapters`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SHA-256; what computes it is large, and imported when it is first asked for: who only looks rarely needs it."""
+"""Digests: SHA-256 of bytes. `hashlib` is large, and is imported by the first call."""
 
 from __future__ import annotations
 

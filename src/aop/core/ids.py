@@ -1,4 +1,4 @@
-"""Typed ids, and the only functions that make one from text."""
+"""Ids: a type for each kind, and the functions that make one from text."""
 
 from __future__ import annotations
 

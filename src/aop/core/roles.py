@@ -1,4 +1,4 @@
-"""The closed list of roles that a caller can have (C-27)."""
+"""Roles: the closed list of roles that a caller can have (C-27)."""
 
 from __future__ import annotations
 

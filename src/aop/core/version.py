@@ -1,3 +1,3 @@
-"""The version of AOP, in the one place that packaging and the command line read."""
+"""Version of AOP, for packaging and the command line."""
 
 VERSION = "0.1.0"

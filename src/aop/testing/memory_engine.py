@@ -1,4 +1,4 @@
-"""Runs in memory: the same promises as the durable engine for as long as its `Memory` lives, and a way to die."""
+"""Memory engine: the durable engine's promises while its `Memory` lives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model that plays a script: it gives its replies in order, and keeps what it was asked."""
+"""Scripted model: gives its replies in order, and records its requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pattern language of areas and plans: what a pattern matches, and whether two patterns can match one path.
+"""Globs: the pattern language of areas and plans.
 
 `*` is any run of characters inside a component, `?` is one character, and a component `**` is any number of components
 (also none). Everything else stands for itself, and a leading dot is nothing special. The functions below take patterns

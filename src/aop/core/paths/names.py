@@ -1,4 +1,4 @@
-"""Names of files in the repository: which ones are allowed, which area or plan entry covers them, and what overlaps."""
+"""Path names: which are allowed, which area covers them, and which overlap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one place where secrets are taken out of text, before it becomes a log, a state, a page, a ticket or a prompt.
+"""Redactor: takes secrets out of text before it is stored, shown or sent.
 
 A secret that is cut in two, by a line break or by a `+` between two literals, is not found: the patterns see text, not
 what a program makes of it. (The lines of a private key are found together, where they are handed in together.)

@@ -1,4 +1,4 @@
-"""How secrets look, as a literal table of RE2 patterns; `redaction` reads it and nothing else does.
+"""Redaction rules: the patterns of secrets, as a literal table for RE2.
 
 A pattern without a group is the secret, and begins where a word begins. A pattern with a group is taken as it stands,
 and the group is the secret. One of the rule's keywords stands, in any case, in every text that the pattern matches.

@@ -1,4 +1,4 @@
-"""Masks the secrets of a text that comes in pieces, holding no more of it than a window."""
+"""Redaction stream: masks secrets in text that arrives in pieces, by a window."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Markdown file that begins with a YAML block between two lines of `---`.
+"""Front matter: the YAML block at the top of a Markdown file.
 
 Only the first block counts, and both of its delimiters are exactly `---` and a newline: no spaces, no CR, no byte order
 mark before. Front matter with CR LF line ends is refused; the body is kept byte for byte as it is.

@@ -1,4 +1,4 @@
-"""JSON as AOP reads and writes it: stricter than the standard library when reading, one form when hashing.
+"""JSON: strict reading, and one canonical form for hashes.
 
 `MalformedText` is the one exception of all text formats; callers turn it into a refusal of their own. The standard
 library's `json` is imported by the calls that need it: commands that only look seldom do.

@@ -1,4 +1,4 @@
-"""Finding text in text: line by line, in time that grows with the text and not with how clever the pattern is."""
+"""Text search: line by line, in time that is linear in the text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text of others as it can be shown to a person: what is invisible, steers, or imitates stands there as an escape.
+"""Visible text: characters that hide, steer or imitate are shown as escapes.
 
 An escape reads `\\u{202e}`. It stands for characters without a glyph of their own (bidirectional controls, zero-width
 ones, terminal sequences, odd spaces), and for letters that imitate Latin ones beside real Latin ones.

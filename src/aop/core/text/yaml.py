@@ -1,4 +1,4 @@
-"""YAML as AOP reads and writes it: one document of plain mappings, lists and scalars, each with its line.
+"""YAML: one document of plain mappings, lists and scalars, each with its line.
 
 Only events are read; no Python object is ever constructed. A plain scalar is `true`, `false`, `null`, `~`, nothing, a
 decimal integer or a decimal number with a point; everything else (`no`, `1_000`, `0x10`, `2026-01-01`, `12:30`) is a
@@ -20,9 +20,9 @@ from aop.core.text.key_paths import MAX_YAML_DEPTH, KeyPath
 
 MAX_YAML_BYTES = 64 * 1024
 
-# The longest key that YAML takes without a `?` before it.
 # The plain ones first: to ask the others takes ten times as long.
 _NESTED = (dict, list, tuple, Mapping, Sequence)
+# The longest key that YAML takes without a `?` before it.
 _MAX_KEY = 1000
 # Controls but tab and newline, line ends that only some readers count as such, the byte order mark, non-characters.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")

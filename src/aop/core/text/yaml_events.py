@@ -1,4 +1,7 @@
-"""Builds a value from the events of a YAML text, and refuses what is more than data. `yamltext` is the way in."""
+"""YAML events: builds a value from them, and refuses everything that is not data.
+
+`aop.core.text.yaml` is the entry point.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Configuration: the shape, the defaults and the checks of the managed repository's settings."""
+"""Configuration: shape, defaults and checks of the repository's settings."""

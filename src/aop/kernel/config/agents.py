@@ -1,4 +1,4 @@
-"""The shape of agents.yaml: who does the work, and what each role is told. Each key: docs/configuration.md."""
+"""Agent configuration: the shape of agents.yaml. Each key: docs/configuration.md."""
 
 from enum import StrEnum
 from typing import Literal

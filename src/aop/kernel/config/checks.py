@@ -1,4 +1,4 @@
-"""What keeps a text in a configuration file from naming what it should name."""
+"""Checks of configuration texts: branch names, paths, patterns, words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shape of `gated` in policy.yaml: what the repository decides about tool-gated workflows."""
+"""Gated configuration: the shape of `gated` in policy.yaml."""
 
 from __future__ import annotations
 

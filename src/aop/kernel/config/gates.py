@@ -1,4 +1,4 @@
-"""Gate configuration: steps, modes, parsers, thresholds and profiles of gates.yaml."""
+"""Gate configuration: the shape of gates.yaml. Each key: docs/configuration.md."""
 
 from enum import StrEnum
 from typing import Annotated, Literal

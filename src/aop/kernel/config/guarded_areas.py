@@ -1,4 +1,4 @@
-"""Which parts of the repository are guarded, as the policy of the base branch says."""
+"""Guarded areas: the parts of the repository that the policy protects."""
 
 from __future__ import annotations
 

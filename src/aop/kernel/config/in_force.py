@@ -1,4 +1,4 @@
-"""The configuration in force, as it stands in every verdict."""
+"""Configuration in force: policy, gates and agents, with their hash."""
 
 import msgspec
 from msgspec import Struct

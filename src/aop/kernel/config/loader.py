@@ -1,4 +1,4 @@
-"""From the text of policy.yaml, gates.yaml and agents.yaml to the configuration in force, or to the wrong line."""
+"""Configuration loader: three YAML texts, laid over the defaults and checked."""
 
 from __future__ import annotations
 

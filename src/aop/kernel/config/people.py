@@ -1,4 +1,4 @@
-"""The shape of what policy.yaml says about people: what they pay, what they are asked, how they are told."""
+"""Policy about people: costs, questions, reminders and notifications."""
 
 from enum import StrEnum
 from typing import Annotated, Literal

@@ -1,4 +1,4 @@
-"""The shape of policy.yaml and gates.yaml, to the last key. What the keys mean: docs/configuration.md.
+"""Policy: the shape of policy.yaml. Each key: docs/configuration.md.
 
 Nothing in `Policy` has a default here: the bundled policy.yaml holds them all, in one place.
 """

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, in words: which key it is, and what that key takes."""
+"""Configuration problems: the key, its line, and the values that it takes."""
 
 from __future__ import annotations
 

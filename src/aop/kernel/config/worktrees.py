@@ -1,4 +1,4 @@
-"""The shape of `worktree` in policy.yaml: what features are cut from, and what their worktrees are given."""
+"""Worktree configuration: the shape of `worktree` in policy.yaml."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""What the keys of policy.yaml, gates.yaml and agents.yaml mean, in the words of docs/configuration.md."""
+"""Config words: the meaning of each configuration key, in one sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files that tell other programs what AOP takes and answers, as bytes made from the models and the catalogue.
+"""Contract files: schemas and references for other programs, from the code.
 
 Nothing in AOP reads them: the code is the source, and `aop tools check` says when a file is not what the code says.
 """

@@ -1,4 +1,4 @@
-"""What the properties of tools and documents are called in words: one meaning for one name, wherever it appears.
+"""Property words: the meaning of property names that many models share.
 
 A field that means something of its own has a docstring below it; this list is for the names that many models share.
 """

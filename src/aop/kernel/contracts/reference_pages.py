@@ -1,4 +1,4 @@
-"""The reference of tools and of refusals, as Markdown made from the catalogue and from `core.errors`."""
+"""Reference pages: docs/tools.md and docs/refusals.md, made from the code."""
 
 from __future__ import annotations
 

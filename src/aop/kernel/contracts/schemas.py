@@ -1,4 +1,4 @@
-"""JSON Schema of what tools take and answer and of the files that AOP reads and writes, made from the models alone.
+"""JSON Schemas of tools, documents and files, made from the models alone.
 
 Each schema stands by itself: no reference leads out of it, or to another place in it.
 """

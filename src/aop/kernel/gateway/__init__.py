@@ -1,1 +1,1 @@
-"""Gateway: the one door for every tool call, and who may pass it."""
+"""Gateway: the one entry point for every tool call."""

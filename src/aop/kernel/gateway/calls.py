@@ -1,4 +1,4 @@
-"""One tool call on its way through the gateway, and what a tool gets to work with."""
+"""Calls: a tool call on its way through the gateway, and the kernel it uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose turn it is to supervise: every supervisor that begins counts one further, and an older one changes nothing."""
+"""Supervisor epochs: calls of an older supervisor are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one door for every tool call, from whichever side it comes: eight stations, in this order.
+"""Gateway: eight stations that every tool call passes, in this order.
 
 who -> may -> well-formed -> once -> decide -> perform -> commit -> show
 """

@@ -1,4 +1,4 @@
-"""Who is calling: made from a token or by the terminal, never from a call's arguments."""
+"""Principals: the caller, as a token or the terminal says, never the arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The default role matrix (AOP-153..159 with C-21), as the sets that catalogue rows name."""
+"""Role sets: the default role matrix that tools name (AOP-153..159 with C-21)."""
 
 from __future__ import annotations
 

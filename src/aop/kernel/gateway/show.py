@@ -1,4 +1,4 @@
-"""Brings what is on disk up to the record: the last station of a call, and the repair after a crash."""
+"""Show: brings files and worktrees up to the record, also after a crash."""
 
 from __future__ import annotations
 

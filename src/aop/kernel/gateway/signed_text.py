@@ -1,4 +1,4 @@
-"""Signed text: `HEAD.PAYLOAD.SIGNATURE`, where the payload is a struct as canonical JSON."""
+"""Signed text: `HEAD.PAYLOAD.SIGNATURE`, the payload a struct in canonical JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens: who an agent is, signed by this repository, for a limited time, and revocable.
+"""Tokens: an agent's identity, signed, for a limited time, and revocable.
 
 A token is a JWT of exactly one form. Its id is a document of the record; the token itself is kept nowhere.
 """

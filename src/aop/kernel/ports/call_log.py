@@ -1,4 +1,4 @@
-"""What is noted of every call, and the port that keeps it."""
+"""Call log port: one line for every call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a remote knows of a branch, as a port."""
+"""Remotes port: the state of a branch at a remote."""
 
 from __future__ import annotations
 

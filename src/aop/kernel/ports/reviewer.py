@@ -1,4 +1,4 @@
-"""The port of a reviewer that is a model: it is asked, and no more; whoever asks judges what it says."""
+"""Reviewer port: a model that reviews code and only reports findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worktree can be given beside its tree, as a port."""
+"""Worktree extras port: copies, links and free ports for a worktree."""
 
 from __future__ import annotations
 

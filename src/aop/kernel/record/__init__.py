@@ -1,1 +1,1 @@
-"""Record: the documents, the journal and the operations that everything is read from."""
+"""Record: the documents, the journal and the operations of one repository."""

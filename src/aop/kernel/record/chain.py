@@ -1,4 +1,4 @@
-"""The chain of the journal: each entry carries the hash of the one before, so that no change goes unnoticed."""
+"""Journal chain: each entry has the hash of the one before, so changes are seen."""
 
 from __future__ import annotations
 

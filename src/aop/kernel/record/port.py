@@ -1,4 +1,4 @@
-"""The record: documents, journal, operation ledger and claims behind one port, in transactions."""
+"""Record port: documents, journal, operations and claims, in transactions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files that people and agents read, as text made from documents. Pure: nothing here touches a disk."""
+"""Projections: the files that people and agents read, as text from documents."""
 
 from __future__ import annotations
 

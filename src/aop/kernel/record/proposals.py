@@ -1,4 +1,4 @@
-"""What a coding agent proposed in its turn: kept by the `submit_*` tools, read by whoever gave it the turn."""
+"""Proposals: what a coding agent submitted in its turn."""
 
 from __future__ import annotations
 

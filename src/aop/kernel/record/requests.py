@@ -1,4 +1,4 @@
-"""What the record keeps of what people want of a run: features that it should take, and what should rest."""
+"""Requests to a run: features to take, and what to pause."""
 
 from aop.core.ids import FeatureId
 from aop.kernel.record.documents.runs import Pause

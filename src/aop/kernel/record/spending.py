@@ -1,4 +1,4 @@
-"""What the turns of workers cost, as they report it and summed up; what nobody reported is unknown, and never zero."""
+"""Spending: reported costs of turns, summed up; an unreported cost is unknown."""
 
 from collections.abc import Iterable
 from typing import Literal

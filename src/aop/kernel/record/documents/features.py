@@ -1,4 +1,4 @@
-"""The shapes that the record keeps: each document is stored whole, and its version counts up."""
+"""Feature documents: status, branch, tree, gates and locks of a feature."""
 
 from collections.abc import Mapping
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""What a spec obliges a feature to, numbered, and what its plan says of each: done here, or deferred with a reason."""
+"""Obligation documents: the numbered demands of a spec, and the plan's answers."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, ClassVar

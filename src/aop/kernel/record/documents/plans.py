@@ -1,4 +1,4 @@
-"""What the record keeps of plans that collide and wait."""
+"""Plan documents: accepted plans, and plans that wait for another feature."""
 
 from typing import Annotated, ClassVar, Literal
 

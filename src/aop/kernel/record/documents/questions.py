@@ -1,4 +1,4 @@
-"""What the record keeps of a question to a person."""
+"""Question documents: a question to a person, its choices and its answer."""
 
 from collections.abc import Mapping
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""What the record keeps of a run of the supervisor: who began it, with which agents, under which configuration."""
+"""Run documents: how a supervisor run began, and requests to it."""
 
 from collections.abc import Mapping
 from typing import Annotated, ClassVar

@@ -1,4 +1,4 @@
-"""What the record keeps of a spec that was put in its place."""
+"""Spec documents: where the text of a feature's spec came from."""
 
 from typing import Annotated, ClassVar
 
