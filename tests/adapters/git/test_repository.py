@@ -521,8 +521,8 @@ def test_a_checkout_that_is_behind_is_left_alone_and_told_how_to_follow(reposito
     advice = repository.worktrees.checkout_behind("main", old=old, new=new)
     assert user_state(repository) == before
     assert advice == (
-        f"`main` is checked out at the repository's root, which was left alone and still shows the files of"
-        f" `{old[:12]}`; bring it up to date, there, with `git update-index -q --refresh; git read-tree -m -u"
+        f"`main` is checked out at the repository's root, and still shows the files of"
+        f" `{old[:12]}`; update it there with `git update-index -q --refresh; git read-tree -m -u"
         f" {old} {new}`."
     )
     run_advice(repository.root, advice)

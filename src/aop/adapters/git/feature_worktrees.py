@@ -1,4 +1,4 @@
-"""Feature worktrees: made, shown, compared and removed, with what they hold kept safe."""
+"""Feature worktrees: made, shown, compared and removed, without losing work."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from aop.core.ids import CommitId, FeatureId, ObjectId, TreeId
 from aop.kernel.ports.git import WorktreeStatus
 
 if TYPE_CHECKING:
-    # What writes files and indexes is imported by the calls that do.
+    # Only calls that write files and indexes import these.
     from aop.adapters.git.index.format import IndexLayout
     from aop.adapters.git.worktrees.checkout import Checkout
     from aop.adapters.git.worktrees.watch import Watches
@@ -63,12 +63,12 @@ class FeatureWorktrees:
         return self._registrations.head_of(self.path(feature_id))
 
     def ensure(self, feature_id: FeatureId, branch: str) -> Path:
-        folder = self._made_worktrees_folder() / ids.feature_id(feature_id)
+        folder = self._worktrees_folder() / ids.feature_id(feature_id)
         quarantine = Quarantine(self._root, feature_id)
         with locked_file(self._own("locks") / f"git-{feature_id}"):
             registration = self._registrations.likely_registration(folder)
             if registration is None:
-                # Git would look for a branch of that name at a remote, and write what it finds into the config.
+                # Git would look for a branch of that name at a remote, and change the config.
                 if self._branches.head(branch) is None:
                     raise Fault(f"There is no branch `{branch}` for the worktree of `{feature_id}`.")
                 registration = self._registrations.add_on_branch(folder, branch, quarantine)
@@ -79,7 +79,7 @@ class FeatureWorktrees:
         return folder
 
     def ensure_detached(self, feature_id: FeatureId, commit: CommitId) -> Path:
-        folder = self._made_worktrees_folder() / ids.feature_id(feature_id)
+        folder = self._worktrees_folder() / ids.feature_id(feature_id)
         quarantine = Quarantine(self._root, feature_id)
         with locked_file(self._own("locks") / f"git-{feature_id}"):
             registration = self._registrations.ensure_detached(folder, object_id(commit), quarantine)
@@ -89,23 +89,23 @@ class FeatureWorktrees:
         return folder
 
     def show_tree(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
-        return self._restored(feature_id)[0].show(tree, Quarantine(self._root, feature_id))
+        return self._restore(feature_id)[0].show(tree, Quarantine(self._root, feature_id))
 
     def follow_tree(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
-        checkout, was_whole = self._restored(feature_id)
+        checkout, was_whole = self._restore(feature_id)
         quarantine = Quarantine(self._root, feature_id)
         return checkout.follow(tree, quarantine) if was_whole else checkout.show(tree, quarantine)
 
     def clear_strays(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
-        return self._restored(feature_id)[0].clear_strays(tree, Quarantine(self._root, feature_id))
+        return self._restore(feature_id)[0].clear_strays(tree, Quarantine(self._root, feature_id))
 
     def discard_strays(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
-        return self._restored(feature_id)[0].discard_strays(tree, Quarantine(self._root, feature_id))
+        return self._restore(feature_id)[0].discard_strays(tree, Quarantine(self._root, feature_id))
 
     def status(self, feature_id: FeatureId, tree: TreeId) -> WorktreeStatus:
         folder = self.path(feature_id)
         registration = self._registration(folder)
-        # A folder that somebody deleted is compared as what it is: empty.
+        # A deleted folder is compared as an empty one.
         there = folder if folder.is_dir() and not folder.is_symlink() else self._neutral().work_tree
         drift, untracked = self._checkout(there, registration).compare(tree)
         accepted = self._objects.changes(self._tree_at_head(registration), tree)
@@ -123,7 +123,7 @@ class FeatureWorktrees:
                 else:
                     self._checkout(folder, registration).rescue(quarantine)
                 remove_folder(folder)
-            # Last: while it is there, a removal that was killed knows what of the folder was AOP's.
+            # Last: a killed removal needs it to know which files were AOP's.
             self._registrations.forget(folder)
 
     @contextmanager
@@ -163,18 +163,18 @@ class FeatureWorktrees:
     def _own(self, name: str) -> Path:
         return own_folder(self._root, ".aop", name)
 
-    def _made_worktrees_folder(self) -> Path:
+    def _worktrees_folder(self) -> Path:
         return own_folder(self._root, *self._folder.split("/"))
 
     def _registration(self, folder: Path) -> Path:
         registration = self._registrations.registration(folder)
         if registration is None:
-            raise WorktreeMissing(f"Git knows no worktree of `{folder.name}` any more.", feature_id=folder.name)
+            raise WorktreeMissing(f"Git has no worktree of `{folder.name}`.", feature_id=folder.name)
         return registration
 
-    def _restored(self, feature_id: FeatureId) -> tuple[Checkout, bool]:
-        """Return the worktree, and whether it was there."""
-        folder = self._made_worktrees_folder() / ids.feature_id(feature_id)
+    def _restore(self, feature_id: FeatureId) -> tuple[Checkout, bool]:
+        """Return the worktree, and whether it was complete before."""
+        folder = self._worktrees_folder() / ids.feature_id(feature_id)
         registration = self._registration(folder)
         was_whole = self._registrations.restore(folder, registration, Quarantine(self._root, feature_id))
         return self._checkout(folder, registration), was_whole

@@ -1,4 +1,4 @@
-"""Objects of the repository as the kernel asks for them: trees, diffs, patches, commits."""
+"""Objects of the repository for the kernel: trees, diffs, patches, commits."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class RepositoryObjects(Objects):
         return replace_files(self, tree, files)
 
     def commit(self, tree: TreeId, parents: Sequence[CommitId], message: str, *, when: datetime) -> CommitId:
-        self._loose.flush()  # A branch may soon be at this commit, for readers who know nothing of AOP.
+        self._loose.flush()  # Programs other than AOP may soon read this commit.
         environment = {"GIT_AUTHOR_DATE": git_date(when), "GIT_COMMITTER_DATE": git_date(when)}
         if self._author is not None:
             environment |= {"GIT_AUTHOR_NAME": self._author.name, "GIT_AUTHOR_EMAIL": self._author.email}

@@ -1,4 +1,4 @@
-"""Makes a tree out of another: by a patch, which git applies to an index of its paths alone, or by whole files."""
+"""Tree builder: makes a tree from another by a patch or by whole files."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from aop.kernel.ports.git import FileContent, FileMode
 
 _DOES_NOT_APPLY = 1
 _FAILED = 128
-# How git says that the machine is at fault: a full disk, an input/output error. What is left is about the patch.
+# Messages of git about the machine, such as a full disk. All others are about the patch.
 _BROKEN = ("fatal: ", "error: unable to create ", "error: unable to write ", "error: Unable to write ")
 
 
 def apply_patch(
     neutral: GitDir, objects: Objects, tree: TreeId, patch: bytes, *, paths: AbstractSet[str], tmp: Path
 ) -> TreeId:
-    """Write the tree that a patch makes of another; `paths` are all that the patch names.
+    """Write the tree that a patch makes of another; `paths` are all paths in the patch.
 
     Raises: PatchDoesNotApply.
     """
     digest_size = len(object_id(tree)) // 2
-    before = _touched(objects, tree, paths)
+    before = _entries_around(objects, tree, paths)
     with held_folder(tmp) as private:
         index = private / "index"
         index.write_bytes(serialize_index(before, digest_size=digest_size))
-        # The kernel has found the place of every hunk: one without context needs no second opinion.
+        # The kernel has found the place of every hunk, so git need not check hunks without context.
         arguments = ("apply", "--cached", "--unidiff-zero", "--whitespace=nowarn", "-")
         ran = neutral.run(*arguments, stdin=patch, index=index, fine=(0, _DOES_NOT_APPLY, _FAILED))
         if ran.code == _FAILED and any(line.startswith(_BROKEN) for line in ran.err.splitlines()):
@@ -46,12 +46,12 @@ def apply_patch(
     objects.flush_names()
     changes = {path: after.get(path) for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
     if not changes.keys() <= set(map(bytes_of, paths)):
-        raise PatchDoesNotApply("Git finds a file in the patch that nobody else has found there.")
-    return _with_sides(objects, tree, changes, {})
+        raise PatchDoesNotApply("Git finds a file in the patch that AOP did not find.")
+    return _write_sides(objects, tree, changes, {})
 
 
 def replace_files(objects: Objects, tree: TreeId, files: Mapping[str, FileContent | None]) -> TreeId:
-    """Write the tree that has these files (None: not there) and is the same elsewhere."""
+    """Write a tree with these files replaced (None: removed)."""
     blobs: dict[ObjectId, bytes] = {}
     sides: dict[bytes, Side | None] = {}
     for path, file in files.items():
@@ -62,10 +62,10 @@ def replace_files(objects: Objects, tree: TreeId, files: Mapping[str, FileConten
             mode, content = file
             oid = id_of(object_bytes("blob", content), digest_size=len(object_id(tree)) // 2)
             blobs[oid], sides[bytes_of(path)] = content, (mode, oid)
-    return _with_sides(objects, tree, sides, blobs)
+    return _write_sides(objects, tree, sides, blobs)
 
 
-def _with_sides(
+def _write_sides(
     objects: Objects, tree: TreeId, sides: Mapping[bytes, Side | None], blobs: Mapping[ObjectId, bytes]
 ) -> TreeId:
     if not sides:
@@ -75,8 +75,8 @@ def _with_sides(
     return TreeId(list(trees)[-1])
 
 
-def _touched(objects: Objects, tree: TreeId, paths: AbstractSet[str]) -> dict[bytes, Side]:
-    """Return what the tree holds at the paths, and whatever else could be in the way of a file there."""
+def _entries_around(objects: Objects, tree: TreeId, paths: AbstractSet[str]) -> dict[bytes, Side]:
+    """Return the entries of the tree at the paths, and those that could block a file there."""
     entries: dict[bytes, Side] = {}
     for path in map(bytes_of, paths):
         end = path.find(b"/")

@@ -93,7 +93,7 @@ def test_a_copy_and_a_rename_apply_as_in_a_whole_index(repository: Repository) -
 
 
 def test_a_patch_that_changes_what_nobody_found_in_it_is_refused(repository: Repository) -> None:
-    with pytest.raises(PatchDoesNotApply, match="nobody else"):
+    with pytest.raises(PatchDoesNotApply, match="AOP did not find"):
         repository.objects.apply_to_tree(base_tree(repository), CREATE_C, paths={"src/other.txt"})
 
 

@@ -322,7 +322,7 @@ def test_a_worktree_that_was_pruned_is_a_refusal_that_names_the_way_out(make_wor
     world = pruned(make_world())
     error = world.call("repo.status", feature_id="one").error
     assert error is not None
-    assert (error["code"], error["message"]) == ("worktree_missing", "Git knows no worktree of `one` any more.")
+    assert (error["code"], error["message"]) == ("worktree_missing", "Git has no worktree of `one`.")
     assert "`repo.ensure_worktree`" in error["details"]["suggested_next_actions"][0]
     world.ok("repo.ensure_worktree", feature_id="one")
     assert world.ok("repo.status", feature_id="one")["strays"] == []

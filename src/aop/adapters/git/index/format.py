@@ -1,7 +1,7 @@
-"""Git's index files: small ones are written and read as a whole, large ones are changed in a few places.
+"""Format of git's index files: read, written, and edited in a few places.
 
-To have git rewrite an index of 20,000 entries costs more than all the rest of a patch. Whatever is unusual about an
-index, or not certain, is left to git.
+Letting git rewrite an index of 20,000 entries costs more than the rest of a patch. An unusual or uncertain index
+is left to git.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Piece: TypeAlias = bytes | memoryview
 
 
 class IndexLayout(Struct, frozen=True, kw_only=True):
-    """An index of plain entries: where they end, and what git noted of the folders that they make up."""
+    """The layout of an index of plain entries: their number and end, and git's notes about their folders."""
 
     checksum: bytes
     count: int
@@ -42,19 +42,19 @@ class IndexLayout(Struct, frozen=True, kw_only=True):
 
 
 class Edit(Struct, frozen=True, kw_only=True):
-    """One path of an index that becomes otherwise; None stands for an entry that is not there."""
+    """A change of one path in an index; None stands for an absent entry."""
 
     path: bytes
     old: Side | None
     new: Side | None
     on_disk: os.stat_result | None = None
-    """What is known of the new file."""
+    """The status of the new file."""
     after: tuple[bytes, Side] | None = None
-    """The entry that comes before a new one, or None if it is the first."""
+    """The entry before a new one, or None if the new one is the first."""
 
 
 def serialize_index(entries: Mapping[bytes, Side], *, digest_size: int) -> bytes:
-    """Return an index that holds these entries, and knows of no file on disk."""
+    """Return an index of these entries, without the status of any file."""
     records = [_record(path, side, None) for path, side in sorted(entries.items())]
     content = b"".join((_HEADER.pack(b"DIRC", _VERSION, len(records)), *records))
     return content + _digest((content,), digest_size)
@@ -63,7 +63,7 @@ def serialize_index(entries: Mapping[bytes, Side], *, digest_size: int) -> bytes
 def read_index(content: bytes, *, digest_size: int) -> dict[bytes, Side]:
     """Return the entries of an index.
 
-    Raises: Fault if there are others than plain ones.
+    Raises: Fault if one is not plain.
     """
     entries: dict[bytes, Side] = {}
     try:
@@ -78,14 +78,14 @@ def read_index(content: bytes, *, digest_size: int) -> dict[bytes, Side]:
 
 
 def entry_offsets(content: bytes, *, digest_size: int) -> Iterator[tuple[str, int]]:
-    """Yield the path of each entry, as the operating system spells it, and where the entry begins."""
+    """Yield the path of each entry, as the operating system spells it, and its offset."""
     fixed = _STAT.size + digest_size + 2
     for start, _ in _entry_bounds(content, digest_size):
         yield os.fsdecode(content[start + fixed : content.index(0, start + fixed)]), start
 
 
 def describes(content: bytes, at: int, on_disk: os.stat_result) -> bool:
-    """Tell whether the entry at an offset is about a file just as it is."""
+    """Tell whether the entry at an offset has exactly this status of a file."""
     changed, changed_ns, modified, modified_ns, _, inode, mode, user, group, size = _STAT.unpack_from(content, at)
     kind = stat.S_IFMT(on_disk.st_mode)
     return (
@@ -94,7 +94,7 @@ def describes(content: bytes, at: int, on_disk: os.stat_result) -> bool:
         and on_disk.st_size == size
         and on_disk.st_ino & 0xFFFFFFFF == inode
         and (on_disk.st_uid, on_disk.st_gid) == (user, group)
-        # Of the rights that a file may have, git keeps one.
+        # Git keeps only one of the rights of a file.
         and mode == (kind | (0o755 if on_disk.st_mode & stat.S_IXUSR else 0o644) if kind == stat.S_IFREG else kind)
     )
 
@@ -136,9 +136,9 @@ def layout_of(content: bytes, *, digest_size: int) -> IndexLayout | None:
 def edit_index(
     content: bytes, known: IndexLayout, edits: Sequence[Edit], folders: bytes
 ) -> tuple[list[Piece], IndexLayout]:
-    """Return the pieces of the index after some edits, with other notes about its folders, and what is certain of it.
+    """Return the pieces of the edited index, with new notes about its folders, and its layout.
 
-    Raises: LookupError if an entry is not where and what it should be.
+    Raises: LookupError if an entry is not what the edit expects.
     """
     count = known.count + sum((edit.new is not None) - (edit.old is not None) for edit in edits)
     pieces = [_HEADER.pack(b"DIRC", _VERSION, count), *_edited_entries(content, known, edits)]
@@ -151,7 +151,7 @@ def edit_index(
 def _edited_entries(content: bytes, known: IndexLayout, edits: Iterable[Edit]) -> Iterator[Piece]:
     view = memoryview(content)
     at = _HEADER.size
-    # Where entries end that were found already; nothing comes before the first one.
+    # The ends of the entries that were found; None stands for the start.
     ends: dict[tuple[bytes, Side] | None, int] = {None: at}
     for edit in sorted(edits, key=lambda edit: edit.path):
         anchor = edit.after if edit.old is None else (edit.path, edit.old)
@@ -166,10 +166,10 @@ def _edited_entries(content: bytes, known: IndexLayout, edits: Iterable[Edit]) -
 
 
 def _end_of_entry(content: bytes, entry: tuple[bytes, Side], begin: int, end: int) -> int:
-    """Return where an entry ends, found by its object, its flags and its name.
+    """Return the end of an entry, found by its object, flags and name.
 
-    No other bytes can be taken for it: a mode begins with NULs, and the one part of an entry that somebody could have
-    made up, its name, holds none.
+    No other bytes can be mistaken for it: a mode begins with NULs, and a name, the one part that a stranger can choose,
+    holds none.
     """
     path, (mode, oid) = entry
     record = _record(path, (mode, oid), None)

@@ -1,7 +1,7 @@
-"""What an index notes of its folders: how many entries each has, and which tree they are (git's `TREE` extension).
+"""Tree cache of an index: git's notes about its folders (the `TREE` extension).
 
-Because of it, `git status` and `git write-tree` need not put the trees together again. If it is whole, it says first
-of all which tree the index is.
+The notes say how many entries each folder has and which tree it is, so that `git status` and `git write-tree` need not
+build the trees again. Complete notes also name the tree of the whole index.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class _Folder:
 
 
 def cached_tree(notes: bytes, *, digest_size: int) -> TreeId | None:
-    """Return the tree that the whole index is; None if something was changed since that was noted."""
+    """Return the tree of the whole index; None if an entry was changed since it was noted."""
     counts, _, rest = notes.partition(b"\n")
     is_whole = counts[:1] == b"\0" and counts[1:2].isdigit()
     return TreeId(ObjectId(rest[:digest_size].hex())) if is_whole else None
@@ -31,11 +31,11 @@ def cached_tree(notes: bytes, *, digest_size: int) -> TreeId | None:
 def update_notes(
     notes: bytes, differences: Iterable[Difference], *, read: ReadTree, tree: TreeId, digest_size: int
 ) -> bytes:
-    """Return the notes of an index that has become another tree.
+    """Return the notes for an index that becomes another tree.
 
-    Raises: LookupError if the notes were not whole.
+    Raises: LookupError if the notes are incomplete.
     """
-    root = _parsed(notes, digest_size)
+    root = _parse(notes, digest_size)
     touched = {b""}
     for path, old, new in differences:
         folder, above = root, b""
@@ -45,13 +45,13 @@ def update_notes(
             folder.count += (new is not None) - (old is not None)
             above += b"/" + name
             touched.add(above)
-    # What lies deeper comes first.
+    # Deepest first.
     for path in sorted(touched, reverse=True):
-        _renote(root, path, read, tree)
-    return b"".join(_written(root))
+        _update_folder(root, path, read, tree)
+    return b"".join(_serialize(root))
 
 
-def _renote(root: _Folder, path: bytes, read: ReadTree, tree: TreeId) -> None:
+def _update_folder(root: _Folder, path: bytes, read: ReadTree, tree: TreeId) -> None:
     if not path:
         root.oid = tree
         return
@@ -68,9 +68,9 @@ def _renote(root: _Folder, path: bytes, read: ReadTree, tree: TreeId) -> None:
         parent.below[name].oid = side[1]
 
 
-def _parsed(notes: bytes, digest_size: int) -> _Folder:
+def _parse(notes: bytes, digest_size: int) -> _Folder:
     above = _Folder(0, "")
-    # Folders that are yet to be read: as many beside each other as the one above them said.
+    # Folders still to be read, with the number of siblings that their parent named.
     expected = [(above, 1)]
     at = 0
     while expected:
@@ -89,10 +89,10 @@ def _parsed(notes: bytes, digest_size: int) -> _Folder:
     return above.below[b""]
 
 
-def _written(root: _Folder) -> Iterator[bytes]:
+def _serialize(root: _Folder) -> Iterator[bytes]:
     folders = [(b"", root)]
     while folders:
         name, folder = folders.pop()
         yield b"%s\0%d %d\n%s" % (name, folder.count, len(folder.below), bytes.fromhex(folder.oid))
-        # Git looks them up by length, then by name.
+        # Git sorts them by length, then by name.
         folders += sorted(folder.below.items(), key=lambda item: (len(item[0]), item[0]), reverse=True)

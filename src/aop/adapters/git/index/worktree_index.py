@@ -1,4 +1,4 @@
-"""The index of one worktree: which tree it is, and how it becomes another one."""
+"""Worktree index: the tree that it holds, and its change to another one."""
 
 from __future__ import annotations
 
@@ -16,43 +16,43 @@ from aop.adapters.git.objects.trees import Difference, ReadTree, leaf_before
 from aop.core.ids import ObjectId, TreeId
 
 LARGE = 1 << 18
-"""How many bytes an index has that is left behind: that of some 2,600 files."""
+"""The size from which an index is left behind: about 2,600 files."""
 
 
 class PlainIndex(Struct, frozen=True, kw_only=True):
-    """An index that says nothing which would keep git from looking at a file."""
+    """An index without flags that would keep git from looking at a file."""
 
     content: bytes
     written_ns: int
-    """When it was last compared with the files."""
+    """The time when it was last compared with the files."""
     known: IndexLayout
     tree: TreeId | None
-    """The tree that it is; None if it was changed since that was certain."""
+    """Its tree; None if it was changed since that was certain."""
 
     @property
     def digest_size(self) -> int:
-        """Return how many bytes the id of an object has."""
+        """Return the number of bytes of an object id."""
         return len(self.known.checksum)
 
 
 class ShownTree(Struct, frozen=True, kw_only=True):
-    """What the files of a worktree were last made to be."""
+    """The tree that was last written to the files of a worktree."""
 
     tree: TreeId
     checksum: str
-    """Of the index."""
+    """The checksum of the index."""
     index: PlainIndex | None
-    """The index, if it is this tree; None if it was left behind."""
+    """The index, if it holds this tree; None if it was left behind."""
 
 
 class WorktreeIndex:
-    """An index file that is only ever replaced as a whole: an `index.lock` that a killed git left is in nobody's way.
+    """An index file that is only replaced as a whole, so an `index.lock` that a killed git left does not block it.
 
-    It keeps the time that it had when git last compared it with the files. By that, git knows which of them it must
-    read to be sure: those that are not older.
+    It keeps the time when git last compared it with the files, because git reads every file that is not older than the
+    index.
 
-    To write a large one costs more than all the rest of a patch. So it is left behind, with a note of the tree that the
-    files have become, until somebody looks at all of them. The note holds for this very index, and for no other.
+    Writing a large one costs more than the rest of a patch. It is left behind, with a note of the tree that the files
+    have become, until all files are looked at again. The note is valid for this one index only.
     """
 
     def __init__(self, path: Path, seen: dict[Path, IndexLayout], *, digest_size: int) -> None:
@@ -61,7 +61,7 @@ class WorktreeIndex:
         self._digest_size = digest_size
 
     def read(self) -> PlainIndex | None:
-        """Return the index; None if it is absent, damaged, or not a plain one."""
+        """Return the index; None if it is absent, damaged, or not plain."""
         try:
             with open(self.path, "rb") as file:
                 written_ns, content = os.fstat(file.fileno()).st_mtime_ns, file.read()
@@ -81,7 +81,7 @@ class WorktreeIndex:
         )
 
     def shown(self) -> ShownTree | None:
-        """Return what the files were last made to be; None if that is not certain."""
+        """Return the tree that was last written to the files; None if that is not certain."""
         note = self._note()
         if note is not None:
             checksum, _, tree = note.decode("ascii", "replace").partition(" ")
@@ -94,11 +94,11 @@ class WorktreeIndex:
 
     @property
     def is_behind(self) -> bool:
-        """Tell whether the files may have been made to be another tree since it was written."""
+        """Tell whether the files may have become another tree since it was written."""
         return self._note() is not None
 
     def forget_note(self) -> None:
-        """Let it stand for what the files are."""
+        """Remove the note, so that the index itself counts again."""
         self._note_path().unlink(missing_ok=True)
 
     def follow(
@@ -110,14 +110,14 @@ class WorktreeIndex:
         read: ReadTree,
         to: TreeId,
     ) -> None:
-        """Make it be the tree that the files are now, or note that they are.
+        """Bring the index to the tree that the files are now, or note that tree.
 
         Raises: LookupError as `advance`.
         """
         if shown.index is not None and len(shown.index.content) < LARGE:
             self.advance(shown.index, changed, on_disk, read=read, to=to)
             return
-        # One write of a few bytes: it is there as a whole, or not at all.
+        # One write of a few bytes is whole or absent.
         note = os.open(self._note_path(), os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
         try:
             os.pwrite(note, f"{shown.checksum} {to}".encode("ascii"), 0)
@@ -133,9 +133,9 @@ class WorktreeIndex:
         read: ReadTree,
         to: TreeId,
     ) -> None:
-        """Make it be another tree, of whose files `on_disk` tells what was written.
+        """Bring the index to another tree; `on_disk` has the status of the files that were written.
 
-        Raises: LookupError if that is not certain to be right.
+        Raises: LookupError if the result is not certain.
         """
         if index.tree is None:
             raise LookupError(self.path)
@@ -159,13 +159,13 @@ class WorktreeIndex:
         self._seen[self.path] = known
 
     def replace(self, other: Path) -> None:
-        """Put the content of another index in its place."""
+        """Replace it with the content of another index."""
         beside = self._beside()
         shutil.copy2(other, beside)
         os.replace(beside, self.path)
 
     def remove_unfinished(self) -> None:
-        """Remove what a killed process, or a full disk, left beside it."""
+        """Remove a temporary file that a killed process or a full disk left."""
         self._beside().unlink(missing_ok=True)
 
     def _beside(self) -> Path:

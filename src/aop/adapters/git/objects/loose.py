@@ -1,4 +1,4 @@
-"""Objects that have a file of their own, as new ones have: read and written without a process."""
+"""Loose objects: git objects in separate files, read and written without git."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from pathlib import Path
 from aop.adapters.git.objects.write_ahead_log import ObjectLog
 from aop.core.ids import ObjectId
 
-# What git takes for objects that nobody reads often.
+# The level that git takes for objects that are rarely read.
 _COMPRESSION = 1
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-# A folder may say that it changed a little before the clock did.
+# The time of a folder may lie a little before the clock.
 _CLOCK_STEP_SECONDS = 1.0
 
 
 def object_bytes(kind: str, content: bytes) -> bytes:
-    """Return what an object is in git's eyes: its kind, its size, its content."""
+    """Return an object as git stores it: kind, size, content."""
     return b"%s %d\0%s" % (kind.encode(), len(content), content)
 
 
 def id_of(whole: bytes, *, digest_size: int) -> ObjectId:
     """Return the id of an object."""
-    # Whoever only reads objects needs no ids of new ones.
+    # A command that only reads needs no ids of new objects.
     import hashlib
 
     name = "sha1" if digest_size == 20 else "sha256"
@@ -35,7 +35,7 @@ def id_of(whole: bytes, *, digest_size: int) -> ObjectId:
 
 
 class LooseObjects:
-    """The files below `objects/`; without a log, those of a folder that nobody needs after a power cut."""
+    """The files below `objects/`; without a log they need not survive a power cut."""
 
     def __init__(self, folder: Path, log: ObjectLog | None = None) -> None:
         self._folder = str(folder)
@@ -43,7 +43,7 @@ class LooseObjects:
         self._names_flushed = time.time() - _CLOCK_STEP_SECONDS
 
     def read(self, oid: str) -> tuple[str, bytes] | None:
-        """Return kind and content of an object; None if it has no file, or none that can be read."""
+        """Return kind and content of an object; None if it has no readable file."""
         try:
             with open(self._path(oid), "rb") as file:
                 whole = zlib.decompress(file.read())
@@ -53,9 +53,9 @@ class LooseObjects:
         return header.decode("ascii").partition(" ")[0], content
 
     def write(self, objects: Mapping[ObjectId, bytes]) -> AbstractSet[ObjectId]:
-        """Write objects so that each is there as a whole when this returns, whatever happens then.
+        """Write objects durably; return those that were new.
 
-        Returns those that were not there: of the others, nobody has seen whether they are whole.
+        Whether the others are whole was not checked.
         """
         new = {oid: whole for oid, whole in objects.items() if not self._is_fresh(oid)}
         files: dict[str, bytes] = {oid: zlib.compress(whole, _COMPRESSION) for oid, whole in new.items()}
@@ -67,7 +67,7 @@ class LooseObjects:
         return new.keys()
 
     def restore(self) -> None:
-        """Write the objects again whose files a power cut has taken."""
+        """Write again the objects whose files a power cut destroyed."""
         lost = self._log.lost() if self._log else {}
         if lost:
             damaged = {oid: content for oid, content in lost.items() if not self._is_whole(oid)}
@@ -75,19 +75,19 @@ class LooseObjects:
             self.flush()
 
     def flush(self) -> None:
-        """Have the file of every object on the disk, for whoever reads them without AOP after a power cut."""
+        """Flush the file of every logged object, for programs that read them without AOP."""
         if self._log is not None:
             self._log.empty(self._flush)
 
     def flush_names(self) -> None:
-        """Have the names on the disk that git gave to objects: it flushes files, and not their folders."""
+        """Flush the folders of objects that git wrote: git flushes only the files."""
         since, self._names_flushed = self._names_flushed, time.time() - _CLOCK_STEP_SECONDS
         with os.scandir(self._folder) as found:
             folders = [self._folder, *(entry.path for entry in found if entry.is_dir(follow_symlinks=False))]
         _flush(folder for folder in folders if os.stat(folder).st_mtime >= since)
 
     def _place(self, files: Mapping[str, bytes], *, flushed: bool) -> None:
-        made = [(self._made(oid, content), self._path(oid)) for oid, content in files.items()]
+        made = [(self._write_beside(oid, content), self._path(oid)) for oid, content in files.items()]
         if flushed:
             _flush([beside for beside, _ in made])
         for beside, path in made:
@@ -105,15 +105,15 @@ class LooseObjects:
         return found is not None and id_of(object_bytes(*found), digest_size=len(oid) // 2) == oid
 
     def _is_fresh(self, oid: str) -> bool:
-        """Tell whether a file is there; one that is looks new again, lest somebody collects it as garbage now."""
+        """Tell whether a file exists, and give it a new time, so that it is not collected as garbage."""
         try:
             os.utime(self._path(oid))
         except OSError:
             return False
         return True
 
-    def _made(self, oid: str, content: bytes) -> str:
-        # Git takes a file of this name for one that a dead process left, and collects it after a while.
+    def _write_beside(self, oid: str, content: bytes) -> str:
+        # Git removes files of this name after a while, as left by a dead process.
         beside = f"{self._folder}/{oid[:2]}/tmp_obj_{os.urandom(8).hex()}"
         try:
             descriptor = os.open(beside, _NEW_FILE, 0o444)
@@ -130,11 +130,11 @@ def _flush(paths: Iterable[str]) -> None:
     with ExitStack() as opened:
         descriptors: list[int] = []
         for path in paths:
-            # What git has packed in the meantime, it has flushed.
+            # Git has flushed what it packed meanwhile.
             with suppress(FileNotFoundError):
                 descriptors.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
                 opened.callback(os.close, descriptors[-1])
-        # When all are on their way to the disk, the first that is waited for takes most of the work off the others.
+        # Start the write of all files first; the first wait then covers most of the work.
         for descriptor in descriptors:
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
         for descriptor in descriptors:

@@ -37,7 +37,7 @@ class Merges:
             if "unrelated histories" in ran.err:
                 raise MergeConflict(
                     f"`{ours[:12]}` and `{theirs[:12]}` have no commit in common.",
-                    hint="Make the feature anew, from the base branch as it is now.",
+                    hint="Start the feature again from the current base branch.",
                     paths=[],
                     conflicts=[],
                 )

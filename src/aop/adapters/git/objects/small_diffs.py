@@ -1,4 +1,4 @@
-"""The diff of small files that changed in one place, where there is but one way to tell it; git tells all others."""
+"""Small diffs: one change in a small file, where only one diff is possible."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from aop.core.ids import ObjectId
 from aop.kernel.ports.git import FileMode
 
 _LARGEST = 1 << 15
-# Other characters git may write as escapes, or a tab behind them.
+# Git may escape other characters, or write a tab after them.
 _PLAIN_NAME = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./+=@")
 
 
 def plain_diff(changed: Iterable[Difference], blob: Callable[[ObjectId], bytes]) -> bytes | None:
     """Return what `git diff-tree -p -U0` prints, but for the names of functions; None if git must be asked."""
-    told: list[bytes] = []
+    parts: list[bytes] = []
     for path, old, new in sorted(changed):
         (mode, *others) = {side[0] for side in (old, new) if side is not None}
         if others or mode not in (FileMode.FILE, FileMode.EXECUTABLE) or not _PLAIN_NAME.issuperset(path):
@@ -23,8 +23,8 @@ def plain_diff(changed: Iterable[Difference], blob: Callable[[ObjectId], bytes])
         hunk = _hunk(*(b"" if side is None else blob(side[1]) for side in (old, new)))
         if hunk is None:
             return None
-        told.append(_head(path.decode("ascii"), mode, old and old[1], new and new[1]).encode() + hunk)
-    return b"".join(told)
+        parts.append(_head(path.decode("ascii"), mode, old and old[1], new and new[1]).encode() + hunk)
+    return b"".join(parts)
 
 
 def _head(path: str, mode: FileMode, old: ObjectId | None, new: ObjectId | None) -> str:
@@ -39,12 +39,12 @@ def _head(path: str, mode: FileMode, old: ObjectId | None, new: ObjectId | None)
 
 
 def _hunk(old: bytes, new: bytes) -> bytes | None:
-    """Return the one hunk between two texts; None if there could be more, or if it could stand elsewhere."""
+    """Return the one hunk between two texts; None if there could be several, or another position."""
     if max(len(old), len(new)) > _LARGEST or b"\0" in old + new or {old[-1:], new[-1:]} - {b"", b"\n"} or old == new:
         return None
     before, after = old.split(b"\n")[:-1], new.split(b"\n")[:-1]
-    begin = _same(before, after)
-    end = _same(before[begin:][::-1], after[begin:][::-1])
+    begin = _equal_lines(before, after)
+    end = _equal_lines(before[begin:][::-1], after[begin:][::-1])
     gone, come = before[begin : len(before) - end], after[begin : len(after) - end]
     above, below = before[begin - 1 : begin], before[len(before) - end :][:1]
     if not set(gone).isdisjoint(come) or any(
@@ -55,8 +55,8 @@ def _hunk(old: bytes, new: bytes) -> bytes | None:
     return b"@@ -%s +%s @@\n%s\n" % (_range(begin, gone), _range(begin, come), b"\n".join(lines))
 
 
-def _same(one: Sequence[bytes], other: Sequence[bytes]) -> int:
-    """Return how many lines are the same from the beginning."""
+def _equal_lines(one: Sequence[bytes], other: Sequence[bytes]) -> int:
+    """Return the number of equal lines at the beginning."""
     return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 

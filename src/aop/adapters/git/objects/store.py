@@ -1,4 +1,4 @@
-"""The objects of the repository, read and written through git processes that stay."""
+"""Store of the repository's objects, with caches and long-lived git processes."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ class Objects:
         self._contained: dict[str, None] = {}
 
     def close(self) -> None:
-        """End the processes; what is asked for later starts them again."""
-        for companion in (self._reader, self._differ):
-            companion.close()
+        """End the processes; a later call starts them again."""
+        for process in (self._reader, self._differ):
+            process.close()
 
     def blob(self, oid: str) -> bytes:
-        """Return the bytes of a blob; small ones are kept, as trees are."""
+        """Return the bytes of a blob; small ones are cached."""
         content = self._blobs.get(oid)
         if content is None:
             content = self._content(oid, "blob")
-            self._keep_blob(oid, content)
+            self._cache_blob(oid, content)
         return content
 
     def blob_size(self, oid: str) -> int:
@@ -60,7 +60,7 @@ class Objects:
         return int(said.rpartition(" ")[2])
 
     def tree(self, oid: str) -> Tree:
-        """Return the names in a tree; they are kept, since what an id stands for never changes."""
+        """Return the names in a tree; they are cached, because an id always means the same."""
         tree = self._trees.get(oid)
         if tree is None:
             tree = parse_tree(self._content(oid, "tree"), digest_size=len(oid) // 2)
@@ -77,7 +77,7 @@ class Objects:
         return tree
 
     def is_ancestor(self, older: str, newer: str) -> bool:
-        """Tell whether one commit is contained in another; once it is, it always will be."""
+        """Tell whether one commit is contained in another; a yes is cached."""
         pair = f"{object_id(older)} {object_id(newer)}"
         if pair not in self._contained:
             if self._git.run("merge-base", "--is-ancestor", *pair.split(" "), fine=(0, 1)).code:
@@ -86,29 +86,29 @@ class Objects:
         return True
 
     def write(self, blobs: Mapping[ObjectId, bytes], trees: Mapping[ObjectId, tuple[bytes, Tree]]) -> None:
-        """Write blobs by their contents, and trees; what was there already is read from where git reads it."""
+        """Write blobs and trees; only new ones are cached, because existing ones were not checked."""
         wholes = {oid: object_bytes("blob", content) for oid, content in blobs.items()}
         for oid in self._loose.write(wholes | {oid: whole for oid, (whole, _) in trees.items()}):
             if oid in trees:
                 _remember(self._trees, oid, trees[oid][1])
             else:
-                self._keep_blob(oid, blobs[oid])
+                self._cache_blob(oid, blobs[oid])
 
     def flush_names(self) -> None:
-        """Have the names on the disk of what git wrote; what `write` wrote needs no such wait."""
+        """Flush the folders of objects that git wrote; `write` needs no such wait."""
         self._loose.flush_names()
 
     def bare_diff(self, old: str, new: str) -> bytes:
         """Return the unified diff of two trees, without context."""
-        told = plain_diff(differences(self.tree, object_id(old), object_id(new)), self.blob)
-        if told is not None:
-            return told
+        diff = plain_diff(differences(self.tree, object_id(old), object_id(new)), self.blob)
+        if diff is not None:
+            return diff
         asked = f"{object_id(old)} {object_id(new)}".encode()
-        # Git repeats the two ids, and a line that it does not take for ids; that one it does not hold back.
+        # Git echoes the two ids, and at once any line that is not two ids: that marks the end.
         said = self._differ.ask(asked + _END_OF_DIFF, lambda answers: answers.up_to(_END_OF_DIFF))
         return (said + b"\n").removeprefix(asked + b"\n")
 
-    def _keep_blob(self, oid: str, content: bytes) -> None:
+    def _cache_blob(self, oid: str, content: bytes) -> None:
         if len(content) <= _SMALL:
             _remember(self._blobs, oid, content)
 
@@ -116,7 +116,7 @@ class Objects:
         found = self._loose.read(object_id(oid)) or self._reader.ask(f"contents {oid}\n".encode(), _kind_and_content)
         if found is None or found[0] != kind:
             raise Fault(f"There is no {kind} `{oid}` in the repository.")
-        # Git does not look whether an object is what its id says.
+        # Git does not check that an object matches its id.
         if id_of(object_bytes(*found), digest_size=len(oid) // 2) != oid:
             raise Fault(f"The {kind} `{oid}` of the repository is damaged.")
         return found[1]

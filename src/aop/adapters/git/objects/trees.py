@@ -1,4 +1,4 @@
-"""Git's tree objects: what they hold, how two of them differ, and how one becomes another."""
+"""Trees of git: parsed, compared, and changed at some paths."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aop.kernel.ports.git import FileMode, TreeChange, TreeEntry
 
 
 def tree_change(difference: Difference) -> TreeChange:
-    """Return a difference of two trees as the kernel knows it."""
+    """Return a difference of two trees in the shape of the kernel's port."""
     path, old, new = difference
     name = text_of(path)
     return TreeChange(path=name, old=_entry(name, old), new=_entry(name, new))
@@ -24,11 +24,11 @@ def _entry(path: str, side: Side | None) -> TreeEntry | None:
 
 
 Side: TypeAlias = tuple[FileMode, ObjectId]
-"""What stands behind a name."""
+"""Mode and object of a name."""
 Tree: TypeAlias = Mapping[bytes, Side]
 ReadTree: TypeAlias = Callable[[str], Tree]
 Difference: TypeAlias = tuple[bytes, Side | None, Side | None]
-"""A path that is not a folder, and what the old and the new tree hold there."""
+"""A path that is not a folder, with its old and new side."""
 
 _SPELLED = {mode: mode.value.lstrip("0").encode() for mode in FileMode}
 _MODES = {spelled: mode for mode, spelled in _SPELLED.items()}
@@ -37,7 +37,7 @@ _MODES = {spelled: mode for mode, spelled in _SPELLED.items()}
 def parse_tree(content: bytes, *, digest_size: int) -> dict[bytes, Side]:
     """Read a tree object.
 
-    Raises: Fault for a name that stands in it twice or can be no name, and for anything that is not a tree.
+    Raises: Fault for a damaged tree, and for a name that is repeated or impossible.
     """
     entries: dict[bytes, Side] = {}
     at, count = 0, 0
@@ -69,7 +69,7 @@ def _canonical_mode(text: bytes) -> FileMode:
 
 
 def side_at(read: ReadTree, root: str, path: bytes) -> Side | None:
-    """Return what a tree holds at a path, or None."""
+    """Return the side of a tree at a path, or None."""
     side: Side | None = (FileMode.TREE, ObjectId(root))
     for name in path.split(b"/"):
         if side is None or side[0] is not FileMode.TREE:
@@ -79,7 +79,7 @@ def side_at(read: ReadTree, root: str, path: bytes) -> Side | None:
 
 
 def differences(read: ReadTree, old: str, new: str) -> Iterator[Difference]:
-    """Yield what `git diff-tree -r --raw --no-renames` lists, in no order; folders that are the same are not opened."""
+    """Yield what `git diff-tree -r --raw --no-renames` lists, in no order; equal folders are not opened."""
     folders: list[tuple[bytes, str | None, str | None]] = [(b"", old, new)]
     while folders:
         above, old_folder, new_folder = folders.pop()
@@ -87,7 +87,7 @@ def differences(read: ReadTree, old: str, new: str) -> Iterator[Difference]:
             continue
         before = read(old_folder) if old_folder else {}
         after = read(new_folder) if new_folder else {}
-        # Hardly any name differs: the others are passed over in one go.
+        # Few names differ; the others are skipped at once.
         changed = [name for name, side in after.items() if before.get(name) != side]
         for name in (*changed, *(before.keys() - after.keys())):
             old_side, new_side = before.get(name), after.get(name)
@@ -116,9 +116,9 @@ def leaves(read: ReadTree, folder: str, above: bytes) -> Iterator[tuple[bytes, S
 
 
 def splice_tree(read: ReadTree, root: str, changes: Mapping[bytes, Side | None]) -> dict[ObjectId, tuple[bytes, Tree]]:
-    """Return the tree objects to write so that some paths are otherwise (None: not there), the root last.
+    """Return the tree objects to write for some changed paths (None: removed), the root last.
 
-    Folders left empty are gone. Whoever asks has seen to it that no path is a file and a folder at once.
+    Empty folders are removed. The caller makes sure that no path is both a file and a folder.
     """
     made: dict[ObjectId, tuple[bytes, Tree]] = {}
     pending: dict[bytes, dict[bytes, Side | None]] = {b"": {}}
@@ -126,7 +126,7 @@ def splice_tree(read: ReadTree, root: str, changes: Mapping[bytes, Side | None])
         folder, _, name = path.rpartition(b"/")
         pending.setdefault(folder, {})[name] = side
     while pending:
-        # Deepest first: a folder is made when everything below it has been.
+        # Deepest first: a folder is made after all folders below it.
         folder = max(pending, key=lambda path: path.count(b"/") + bool(path))
         here = side_at(read, root, folder) if folder else (FileMode.TREE, ObjectId(root))
         entries = dict(read(here[1])) if here is not None and here[0] is FileMode.TREE else {}
@@ -156,9 +156,9 @@ def tree_content(entries: Tree) -> bytes:
 
 
 def leaf_before(read: ReadTree, root: str, path: bytes) -> tuple[bytes, Side] | None:
-    """Return the file of a tree that an index lists right before a path, or None if there is none.
+    """Return the file of a tree that an index lists right before a path, or None.
 
-    Raises: LookupError where an empty folder stands in between, which an index cannot tell of.
+    Raises: LookupError for an empty folder in between, which an index cannot hold.
     """
     best: tuple[bytes, bytes, Side] | None = None
     above, oid = b"", root

@@ -1,4 +1,4 @@
-"""Trial merges: what git would make of them, in an object folder that is thrown away."""
+"""Trial merges: results of git, in an object folder that is removed afterwards."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from aop.kernel.ports.git import Proposal, TrialMerge
 _WHO = "AOP <aop@localhost> 0 +0000"
 _CLEAN, _CONFLICTED = "1", "0"
 NOT_READ = "error: "
-"""What `git merge-tree` says of a tree that is damaged or not there, before it takes it for an empty one."""
-# The objects are gone in a moment; nobody needs them after a power cut.
+"""The message of `git merge-tree` about a damaged or missing tree, which it then takes for an empty one."""
+# The objects are removed soon and need not survive a power cut.
 _UNSAFE = ("-c", "core.fsync=none")
 
 
@@ -34,7 +34,7 @@ class GitTrials:
     def merge(self, pairs: Sequence[tuple[Proposal, Proposal]]) -> tuple[TrialMerge, ...]:
         if not pairs:
             return ()
-        commits = self._committed({each for pair in pairs for each in pair})
+        commits = self._commit_proposals({each for pair in pairs for each in pair})
         named = [(commits[ours], commits[theirs]) for ours, theirs in pairs]
         lines = "".join(f"{ours} {theirs}\n" for ours, theirs in named)
         ran = self._git.run(
@@ -43,14 +43,14 @@ class GitTrials:
             environment=self._environment,
             fine=ANY_CODE,
         )
-        # Two commits with nothing in common end the whole batch, and an old git does not know `--stdin`.
+        # Unrelated commits end the whole batch, and an old git does not know `--stdin`.
         is_whole = ran.code == 0 and NOT_READ not in ran.err
-        found = tuple(_results(ran.out)) if is_whole else tuple(self._alone(*pair) for pair in named)
+        found = tuple(_results(ran.out)) if is_whole else tuple(self._merge_pair(*pair) for pair in named)
         if len(found) != len(pairs):
             raise Fault(f"`git merge-tree` answered {len(found)} of {len(pairs)} questions.")
         return found
 
-    def _alone(self, ours: CommitId, theirs: CommitId) -> TrialMerge:
+    def _merge_pair(self, ours: CommitId, theirs: CommitId) -> TrialMerge:
         ran = self._git.run(
             *(*_UNSAFE, "merge-tree", "--write-tree", "-z", "--no-messages", ours, theirs),
             environment=self._environment,
@@ -63,7 +63,7 @@ class GitTrials:
             return TrialMerge(tree=None, is_clean=False, stages={})
         raise Fault(f"`git merge-tree` ended with {ran.code}: {self._git.cleaned(ran.err)}")
 
-    def _committed(self, proposals: Iterable[Proposal]) -> dict[Proposal, CommitId]:
+    def _commit_proposals(self, proposals: Iterable[Proposal]) -> dict[Proposal, CommitId]:
         commits, made = dict[Proposal, CommitId](), dict[ObjectId, bytes]()
         for each in proposals:
             commit = each.commit
@@ -82,7 +82,7 @@ def _results(out: bytes) -> Iterator[TrialMerge]:
     fields = iter(map(text_of, out.split(b"\0")[:-1]))
     for status in fields:
         if status not in (_CLEAN, _CONFLICTED):
-            raise Fault("`git merge-tree` printed what AOP cannot read.")
+            raise Fault("`git merge-tree` printed an unknown status.")
         tree, *conflicts = iter(fields.__next__, "")
         yield _trial(tree, conflicts, is_clean=status == _CLEAN)
 

@@ -1,8 +1,8 @@
-"""The newest objects once more, in one file that is written in place: one wait for the disk makes all of them last.
+"""Write-ahead log of new objects: one file, flushed once for each change.
 
-A new file is slow to flush, and an object is a new file. So the objects of a change are first appended here, and
-flushed together; then each gets its own file, as git wants it, which nobody waits for. After a power cut those files
-may be empty, and are written again from here. When the log is full, the files are flushed, and it begins anew.
+A new file is slow to flush, and each object is a new file. So the objects of a change are first appended here, and
+flushed together; then each gets its own file, which is not flushed. After a power cut those files may be empty, and are
+written again from the log. When the log is full, the files are flushed, and it begins anew.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from aop.adapters.files.own_folders import flush_folder, own_folder
 from aop.core.digests import sha256
 
 CAPACITY = 1 << 20
-# Larger changes are flushed file by file: they would only chase the others out of the log.
+# Larger changes are flushed file by file: they would push all others out of the log.
 LARGEST = CAPACITY // 4
 
 _NAME = "objects.log"
@@ -33,12 +33,12 @@ _FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 class _Batch(Struct, frozen=True, kw_only=True, array_like=True):
     boot: str
-    """The start of the machine in which it was written."""
+    """The boot id of the machine when it was written."""
     files: dict[str, bytes]
 
 
 class ObjectLog:
-    """Batches one after the other; the first says by its generation which of those behind it are still meant."""
+    """Batches in a row; those with the generation of the first one are valid."""
 
     def __init__(self, root: Path, boot: Callable[[], str]) -> None:
         self._root = root
@@ -49,9 +49,9 @@ class ObjectLog:
 
     @contextmanager
     def holding(self, files: Mapping[str, bytes], flush: Callable[[Iterable[str]], object]) -> Iterator[bool]:
-        """Have the content of files on the disk, and nobody else write here while the files themselves are made.
+        """Log the contents of files durably, and hold the log while the files themselves are written.
 
-        Yields False if they do not fit in. `flush` has the files on the disk that were logged earlier.
+        Yields False if they are too large for the log. `flush` flushes the files that were logged earlier.
         """
         batch = msgspec.msgpack.encode(_Batch(boot=self._boot(), files=dict(files)))
         if _HEADER.size + len(batch) > LARGEST:
@@ -67,20 +67,20 @@ class ObjectLog:
             yield True
 
     def lost(self) -> dict[str, bytes]:
-        """Return what was logged before the machine was started anew."""
-        if not self._is_there():
+        """Return what was logged before the machine restarted."""
+        if not self._exists():
             return {}
         with self._locked() as log:
             batches = self._batches(log)
-            # Whoever comes first after a start of the machine looks here before writing anything.
+            # The first process after a restart looks here before it writes.
             first = next(batches, None)
             if first is None or (first.boot and first.boot == self._boot()):
                 return {}
             return {name: content for batch in (first, *batches) for name, content in batch.files.items()}
 
     def empty(self, flush: Callable[[Iterable[str]], object]) -> None:
-        """Have every file on the disk that was logged, and begin anew."""
-        if not self._is_there():
+        """Flush every logged file, and empty the log."""
+        if not self._exists():
             return
         with self._locked() as log:
             self._catch_up(log)
@@ -89,7 +89,7 @@ class ObjectLog:
             os.fdatasync(log)
             self._begin(b"")
 
-    def _is_there(self) -> bool:
+    def _exists(self) -> bool:
         return os.path.lexists(self._root / ".aop" / _NAME)
 
     @contextmanager
@@ -98,7 +98,7 @@ class ObjectLog:
         try:
             fcntl.flock(log, fcntl.LOCK_EX)
             if os.fstat(log).st_size < CAPACITY:
-                # Once it has its size, a write changes nothing of the file but the bytes.
+                # With its full size from the start, a write changes only bytes, and a flush is fast.
                 os.pwrite(log, bytes(CAPACITY), 0)
                 os.fsync(log)
                 flush_folder(self._root / ".aop")
@@ -119,14 +119,14 @@ class ObjectLog:
         self._end += _HEADER.size + len(batch)
 
     def _catch_up(self, log: int) -> None:
-        """Read what others have appended since."""
+        """Read what other processes have appended."""
         for batch in self._batches(log):
             self._logged.update(batch.files)
         if not self._end:
             self._begin(b"")
 
     def _batches(self, log: int) -> Iterator[_Batch]:
-        """Step over the batches that this process has not seen."""
+        """Yield the batches that this process has not seen."""
         generation = os.pread(log, _HEADER.size, 0)[4:20]
         if generation != self._generation:
             self._begin(generation)
@@ -135,7 +135,7 @@ class ObjectLog:
             if magic != _MAGIC or generation != self._generation or size > LARGEST:
                 return
             batch = os.pread(log, size, self._end + _HEADER.size)
-            # One that was cut short is the last, and is written over.
+            # A batch that was cut short is the last one, and is overwritten.
             if _digest(generation, batch) != digest:
                 return
             self._end += _HEADER.size + size

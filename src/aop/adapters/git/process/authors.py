@@ -1,4 +1,4 @@
-"""Who and when, as a commit says it."""
+"""Authors and dates of commits, as git writes them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from aop.adapters.git.process.output import split_names
 from aop.adapters.git.process.program import GitDir
 from aop.core.errors import Fault
 
-# What git itself would strip from a name, so that nothing is left of it.
+# Git itself strips these from a name.
 _NOT_IN_A_NAME = dict.fromkeys(map(ord, "<>\n\0"))
 
 
 class Author(Struct, frozen=True, kw_only=True):
-    """Who a commit names as its author."""
+    """The author of a commit."""
 
     name: str
     email: str
@@ -30,7 +30,7 @@ def configured_author(git: GitDir) -> Author | None:
 
 
 def git_date(when: datetime) -> str:
-    """Return a moment in the form that git reads."""
+    """Return a time in the form that git reads."""
     if when.tzinfo is None:
         raise Fault("A commit needs a time with its zone.")
     return f"@{int(when.astimezone(UTC).timestamp())} +0000"

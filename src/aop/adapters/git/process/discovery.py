@@ -1,6 +1,6 @@
-"""Finds the repository that a folder belongs to.
+"""Discovery of the repository that a folder belongs to.
 
-Most are so plain that this can be seen without git. Whatever is not plain, git is asked about.
+Most repositories are plain enough to be found without git. For all others git is asked.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from aop.core.errors import NotARepository
 _PLAIN_LINE = re.compile(r"""\[[A-Za-z0-9.-]+(?: "[^"\\]*")?\]|[A-Za-z][A-Za-z0-9-]*(?: *= *[^"\\#;\0]*)?|[#;].*|""")
 _SECTIONS_THAT_SAY_MORE = ("[include", "[extensions")
 _KEYS_THAT_SAY_MORE = {"bare": ("false",), "repositoryformatversion": ("0", "1"), "worktree": ()}
-"""Keys that make a repository another one, and the values with which they do not."""
+"""Keys that change what a repository is, and the values that leave it plain."""
 _LARGEST_CONFIG = 64 * 1024
 
 
@@ -50,12 +50,12 @@ def find_checkout(program: GitProgram, path: Path) -> FoundCheckout:
 
 
 def _plain_checkout(path: Path) -> FoundCheckout | None:
-    """Return the checkout where git would certainly find it too; None if there is any doubt."""
+    """Return the checkout if git would certainly find the same; None in any doubt."""
     try:
         top = Path(os.path.realpath(path, strict=True))
         device = top.stat().st_dev
         while not os.path.lexists(top / ".git"):
-            # Git takes a folder that looks like a repository for one, and stops where a file system ends.
+            # Git accepts a folder that looks like a repository, and stops at the end of a file system.
             if os.path.lexists(top / "HEAD") or top.stat().st_dev != device or top == top.parent:
                 return None
             top = top.parent
@@ -90,8 +90,7 @@ def _is_plain_line(line: str) -> bool:
 
 
 def _ask(program: GitProgram, path: Path) -> tuple[str, str, str, str]:
-    # The owner of a mounted repository is often somebody else. What git fears there, it cannot do here: no hook, no
-    # alias and no filter of that repository is ever run.
+    # A mounted repository often belongs to another user. That is safe here: no hook, alias or filter of it is run.
     arguments = (
         *("-c", "safe.directory=*", "rev-parse", "--path-format=absolute"),
         *("--git-dir", "--git-common-dir", "--show-object-format", "--show-toplevel"),

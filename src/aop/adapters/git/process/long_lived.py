@@ -1,4 +1,4 @@
-"""Git processes that stay: each is asked over its pipes, so that a question costs no new process."""
+"""Long-lived git processes, asked over pipes: a question starts no process."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _GOODBYE_SECONDS = 2.0
 
 
 class LongLivedGit:
-    """One git process: started when it is first asked, started again if it died, gone when nobody holds it any more.
+    """One git process: started at the first question, restarted if it died, ended with its last reference.
 
-    Any number of threads may ask; they are answered one after the other.
+    Threads may ask at once; they are answered one after the other.
     """
 
     def __init__(self, start: Callable[[], subprocess.Popen[bytes]], *, seconds: float = GIT_SECONDS) -> None:
@@ -33,41 +33,41 @@ class LongLivedGit:
         self._seconds = seconds
         self._lock = threading.Lock()
         self._pipes: tuple[int, Answers] | None = None
-        self._end: Callable[[], object] = _nothing_to_end
+        self._end: Callable[[], object] = _do_nothing
 
     def ask(self, question: bytes, answer: Callable[[Answers], T]) -> T:
-        """Send a question of a few words, and return what `answer` reads; one whose asking is safe to repeat.
+        """Send a short question that may be repeated safely, and return what `answer` reads.
 
-        Raises: Fault if git ends or stays silent twice.
+        Raises: Fault if git ends or does not answer twice.
         """
         with self._lock:
-            with suppress(_Silence):
+            with suppress(_NoAnswer):
                 return self._exchange(question, answer)
             try:
                 return self._exchange(question, answer)
-            except _Silence as silence:
-                raise Fault("A git process that answers questions ended before it answered.") from silence
+            except _NoAnswer as error:
+                raise Fault("A git process ended before it answered.") from error
 
     def close(self) -> None:
-        """End the process; asked again, it is started again."""
+        """End the process; the next question starts it again."""
         with self._lock:
-            self._let_go()
+            self._discard()
 
     def _exchange(self, question: bytes, answer: Callable[[Answers], T]) -> T:
         try:
-            questions, answers = self._pipes or self._started()
-            # It has answered everything before, so its pipe is empty, and no question is larger than a pipe.
+            questions, answers = self._pipes or self._start_process()
+            # It has answered all earlier questions, so its pipe is empty, and no question is larger than a pipe.
             os.write(questions, question)
             return answer(answers)
         except BrokenPipeError as error:
-            self._let_go()
-            raise _Silence from error
+            self._discard()
+            raise _NoAnswer from error
         except BaseException:
-            # Whatever of the answer is still to come would be taken for the answer to the next question.
-            self._let_go()
+            # The rest of this answer would be taken for the answer to the next question.
+            self._discard()
             raise
 
-    def _started(self) -> tuple[int, Answers]:
+    def _start_process(self) -> tuple[int, Answers]:
         process = self._start()
         self._end = weakref.finalize(self, _end, process)
         # It was started with both.
@@ -75,13 +75,13 @@ class LongLivedGit:
         self._pipes = (questions.fileno(), Answers(answers.fileno(), self._seconds))
         return self._pipes
 
-    def _let_go(self) -> None:
+    def _discard(self) -> None:
         self._pipes = None
         self._end()
 
 
 class Answers:
-    """What a companion says, read piece by piece."""
+    """The output of a process, read piece by piece."""
 
     def __init__(self, descriptor: int, seconds: float) -> None:
         self._descriptor = descriptor
@@ -91,24 +91,24 @@ class Answers:
         self._read = bytearray()
 
     def line(self) -> bytes:
-        """Return what comes up to the end of the line, without that."""
+        """Return the next line, without its end."""
         return self.up_to(b"\n")
 
     def up_to(self, mark: bytes) -> bytes:
-        """Return what comes before a mark, and leave the mark out."""
+        """Return the output up to a mark, without the mark."""
         begin = 0
         while (end := self._read.find(mark, begin)) < 0:
             begin = max(0, len(self._read) - len(mark) + 1)
             self._receive()
-        return self._taken(end, len(mark))
+        return self._take(end, len(mark))
 
     def exactly(self, size: int) -> bytes:
-        """Return so many bytes."""
+        """Return a number of bytes."""
         while len(self._read) < size:
             self._receive()
-        return self._taken(size, 0)
+        return self._take(size, 0)
 
-    def _taken(self, size: int, skipped: int) -> bytes:
+    def _take(self, size: int, skipped: int) -> bytes:
         taken = bytes(self._read[:size])
         del self._read[: size + skipped]
         return taken
@@ -116,15 +116,15 @@ class Answers:
     def _receive(self) -> None:
         piece = os.read(self._descriptor, _PIECE) if self._ready.poll(self._milliseconds) else b""
         if not piece:
-            raise _Silence
+            raise _NoAnswer
         self._read += piece
 
 
-class _Silence(Exception):
+class _NoAnswer(Exception):
     """The process has ended, or does not answer."""
 
 
-def _nothing_to_end() -> None:
+def _do_nothing() -> None:
     return
 
 

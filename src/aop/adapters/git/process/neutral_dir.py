@@ -1,7 +1,7 @@
-"""A git directory of AOP's own that shares the repository's objects and nothing else.
+"""Neutral git directory: AOP's own, with only the objects of the repository.
 
-Whatever compares, merges, applies or writes file content runs here: the config, the hooks, the filters, the drivers
-and the attributes of the managed repository are not read, so they can neither start a program nor change a byte.
+Git compares, merges, applies and writes file content here. The config, hooks, filters, drivers and attributes of the
+managed repository are not read, so they can neither start a program nor change a byte.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from aop.adapters.files.own_folders import held_folder, own_folder
 from aop.adapters.git.process.program import GitDir, GitProgram
 from aop.core.errors import Fault
 
-# Stronger than any `.gitattributes`: files on disk are the bytes of the blob; no diff is hidden, no merge steered.
+# Overrides any `.gitattributes`: files on disk are the bytes of the blob, no diff is hidden, no merge is changed.
 ATTRIBUTES = b"* -text -ident !eol !filter !working-tree-encoding !diff !merge !whitespace !conflict-marker-size\n"
-# Caches that tools hide from git with a `.gitignore` of their own making, which is not the tree's word.
+# Caches that tools hide with a `.gitignore` which is not part of the tree.
 EXCLUDES = b".mypy_cache/\n.pytest_cache/\n.ruff_cache/\n"
 
 _PARTS = {"info/attributes": ATTRIBUTES, "info/exclude": EXCLUDES}
 
 
 def neutral_git_dir(program: GitProgram, *, root: Path, common: Path, object_format: str) -> GitDir:
-    """Return the neutral git directory of a repository, made if it is not there."""
+    """Return the neutral git directory of a repository, and make it if it does not exist."""
     git_dir = own_folder(root, ".aop") / "git"
     if not _is_current(git_dir):
         with locked_file(own_folder(root, ".aop", "locks") / "git-neutral"):

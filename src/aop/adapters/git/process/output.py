@@ -1,4 +1,4 @@
-"""Reads what git prints for machines, and writes names the way that git prints them for people."""
+"""Output of git: parsed, and written in the same form."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ class RawChange(Struct, frozen=True, kw_only=True):
 
 
 def object_id(text: str) -> str:
-    """Return the text if it is a whole object id, which no option and no expression of git can look like."""
+    """Return the text if it is a full object id, which git cannot take for an option or an expression."""
     if not _OBJECT_ID.fullmatch(text):
         raise Fault(f"{text[:80]!a} is not a git object id.")
     return text
 
 
 def is_plain_path(path: str) -> bool:
-    """Tell whether a path, as it is written, names something below the root and no part of git's."""
+    """Tell whether a path lies below the root and not in `.git`, as it is written."""
     parts = path.split("/")
     return all(part not in ("", ".", "..") and part.casefold() != ".git" for part in parts) and "\0" not in path
 
 
 def text_of(name: bytes) -> str:
-    """Decode a path; a name that is not UTF-8 keeps its bytes as lone surrogates, so that policy can refuse it."""
+    """Decode a path; bytes that are not UTF-8 become lone surrogates, which policy can refuse."""
     return name.decode("utf-8", "surrogateescape")
 
 
@@ -55,7 +55,7 @@ def split_names(out: bytes) -> tuple[str, ...]:
 
 
 def conflict_stages(records: Iterable[str]) -> dict[str, tuple[int, ...]]:
-    """Read the records of conflicted files, `MODE OID STAGE<TAB>PATH` each: for each path, its stages."""
+    """Read records of conflicted files, `MODE OID STAGE<TAB>PATH` each; return the stages of each path."""
     stages: dict[str, tuple[int, ...]] = {}
     for record in records:
         described, _, path = record.partition("\t")
@@ -94,14 +94,14 @@ def raw_changes(out: bytes) -> Iterator[RawChange]:
 
 
 def file_mode(text: str) -> FileMode:
-    """Return the mode; trees of old gits hold plain files with other permission bits, which git reads as these two."""
+    """Return the mode; other permission bits, from old versions of git, are read as git reads them."""
     if text.startswith("100"):
         return FileMode.EXECUTABLE if int(text, 8) & 0o100 else FileMode.FILE
     return FileMode(text)
 
 
 def porcelain(accepted: Iterable[TreeChange], drift: Iterable[RawChange], untracked: Iterable[str]) -> str:
-    """Write `git status --porcelain`: what was accepted as staged, what differs on disk as not staged."""
+    """Write `git status --porcelain`: accepted changes as staged, differences on disk as not staged."""
     letters = {"create": "A", "delete": "D", "modify": "M"}
     staged = {change.path: letters[change.kind] for change in accepted}
     unstaged = {change.path: change.status for change in drift}
@@ -113,13 +113,13 @@ def porcelain(accepted: Iterable[TreeChange], drift: Iterable[RawChange], untrac
 
 
 def quote_name(path: str) -> str:
-    """Write a name as `git status --porcelain` does: between quotes if it is not plain."""
+    """Write a name as `git status --porcelain` does, quoted if it is not plain."""
     if path.isprintable() and not any(letter in ' "\\' for letter in path):
         return path
-    return '"' + "".join(_escaped(letter) for letter in path) + '"'
+    return '"' + "".join(_escape(letter) for letter in path) + '"'
 
 
-def _escaped(letter: str) -> str:
+def _escape(letter: str) -> str:
     if letter in '"\\':
         return "\\" + letter
     if letter.isprintable():

@@ -1,4 +1,4 @@
-"""Runs the `git` program so that nothing but its arguments decides what it does."""
+"""Program `git`, run so that only its arguments decide what it does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from msgspec import Struct
 from aop.core.errors import Fault
 
 if TYPE_CHECKING:
-    # Most commands start no git; those that do import it then.
+    # Most commands start no git.
     import subprocess
 
 GIT_SECONDS = 120.0
@@ -70,7 +70,7 @@ _OPTIONS = tuple(word for setting in _SETTINGS for word in ("-c", setting))
 
 
 class GitResult(Struct, frozen=True, kw_only=True):
-    """What a git command left: its exit code and what it printed."""
+    """Exit code and output of a git command."""
 
     code: int
     out: bytes
@@ -78,10 +78,10 @@ class GitResult(Struct, frozen=True, kw_only=True):
 
 
 class GitProgram:
-    """The one `git` of this process: an absolute path, found once, and the search path that it gets."""
+    """The `git` of this process: its absolute path, found once, and its search path."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
-        # A relative entry would find programs in whatever folder git happens to work in.
+        # A relative entry would find programs in the folder that git works in.
         folders = [folder for folder in environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(folder)]
         self._environment = {**_ENVIRONMENT, "PATH": os.pathsep.join(folders)}
         self._executable = _executable_in(folders)
@@ -96,10 +96,10 @@ class GitProgram:
         seconds: float = GIT_SECONDS,
         holding: tuple[int, ...] = (),
     ) -> GitResult:
-        """Run git to its end, whatever its exit code; the locks that it holds too last as long as it does."""
+        """Run git to its end and return any exit code; git inherits the descriptors of locks in `holding`."""
         import subprocess
 
-        # Files in memory and not pipes: nobody has to keep filling and emptying them while git runs.
+        # Files in memory instead of pipes, which would have to be filled and emptied while git runs.
         with _memory(stdin) as given, _memory() as out, _memory() as err:
             process = subprocess.Popen(
                 [self._executable, *_OPTIONS, *arguments],
@@ -122,7 +122,7 @@ class GitProgram:
     def start(
         self, arguments: Sequence[str], *, cwd: Path, environment: Mapping[str, str], holding: tuple[int, ...] = ()
     ) -> subprocess.Popen[bytes]:
-        """Start a git that answers over its pipes until its input ends; the locks that it holds last until then."""
+        """Start a git that answers over pipes until its input ends, and inherits the locks in `holding`."""
         import subprocess
 
         return subprocess.Popen(
@@ -138,7 +138,7 @@ class GitProgram:
 
 
 class GitDir:
-    """One git directory, always named explicitly, with the work tree that goes with it."""
+    """One git directory, always named explicitly, with its work tree."""
 
     def __init__(
         self, program: GitProgram, *, git_dir: Path, work_tree: Path, environment: Mapping[str, str], root: Path
@@ -161,7 +161,7 @@ class GitDir:
         seconds: float = GIT_SECONDS,
         holding: tuple[int, ...] = (),
     ) -> GitResult:
-        """Run git here; an exit code that the caller did not call fine is a fault."""
+        """Run git here; an exit code that is not in `fine` is a fault."""
         folder = work_tree or self.work_tree
         more = {**self._environment, **(environment or {})}
         if index is not None:
@@ -179,7 +179,7 @@ class GitDir:
         return ran
 
     def start(self, *arguments: str, holding: tuple[int, ...] = ()) -> subprocess.Popen[bytes]:
-        """Start a git here that answers over its pipes until its input ends."""
+        """Start a git here that answers over pipes until its input ends."""
         return self._program.start(
             [f"--git-dir={self._git_dir}", f"--work-tree={self.work_tree}", *arguments],
             cwd=self.work_tree,
@@ -188,7 +188,7 @@ class GitDir:
         )
 
     def cleaned(self, message: str) -> str:
-        """Return a message of git without this machine's paths and without control characters, cut short."""
+        """Return a short message of git, without paths of this machine or control characters."""
         text = message.replace(str(self._git_dir), ".git").replace(f"{self._root}/", "").replace(str(self._root), ".")
         printable = "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text)
         return printable.strip()[:_MESSAGE_CHARACTERS]
@@ -199,7 +199,7 @@ def _executable_in(folders: Sequence[str]) -> str:
         candidate = os.path.join(folder, "git")
         if os.path.isfile(candidate) and os.access(candidate, os.X_OK):
             return candidate
-    raise Fault("There is no `git` program in the folders that PATH names.")
+    raise Fault("`git` is not on the PATH.")
 
 
 @contextmanager
@@ -211,7 +211,7 @@ def _memory(content: bytes = b"") -> Iterator[IO[bytes]]:
 
 
 def _ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
-    # `Popen.wait` with a time limit sleeps for a while before it looks again, half as long as git runs.
+    # `Popen.wait` with a timeout sleeps between looks, for half as long as git runs.
     ended = os.pidfd_open(process.pid)
     # `select.select` takes no descriptor above 1,023.
     poll = select.poll()
@@ -223,7 +223,7 @@ def _ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    # Asked politely, git removes its lock files; killed, it leaves them behind.
+    # Git removes its lock files on SIGTERM, and leaves them on SIGKILL.
     process.terminate()
     if not _ends_within(process, _TERMINATION_SECONDS):
         process.kill()

@@ -1,4 +1,4 @@
-"""Branches, and the refs that keep trees alive."""
+"""Branches, and the refs that keep trees from being collected."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _UPDATE = ("update-ref", "-m", "aop")
 
 
 class _NotPlain(Exception):
-    """A ref that is kept in another way than as an object id in a file."""
+    """A ref that is not stored as an object id in a file."""
 
 
 class Branches:
@@ -48,12 +48,12 @@ class Branches:
         return None if head is None else CommitId(ObjectId(head))
 
     def create(self, branch: str, at: CommitId) -> None:
-        """Make a branch; fine if it is there already."""
+        """Make a branch; do nothing if it already exists at this commit."""
         ran = self._set(branch_ref(branch), object_id(at), "0" * len(at))
         if ran is None or (head := self.head(branch)) == at:
             return
         if head is not None:
-            raise BranchExists(f"The branch `{branch}` exists already, at `{head[:12]}`.", branch=branch, commit=head)
+            raise BranchExists(f"The branch `{branch}` already exists, at `{head[:12]}`.", branch=branch, commit=head)
         if "exists; cannot create" in ran.err:
             raise BranchExists(f"The branch `{branch}` cannot be made: {self._git.cleaned(ran.err)}", branch=branch)
         raise Fault(f"The branch `{branch}` cannot be made: {self._git.cleaned(ran.err)}")
@@ -65,9 +65,9 @@ class Branches:
         with self._notes.of(ref):
             ran = self._run(ref, object_id(to), object_id(old))
         head = to if ran.code == 0 else self.head(branch)
-        # On a full disk git can fail after the branch has moved, at its log.
+        # On a full disk git can move the branch and then fail to write its log.
         if head == to:
-            # Git flushes the file of a ref, and not its folder; there is none where refs are kept in another way.
+            # Git flushes the file of a ref, but not its folder, which exists only for refs in files.
             with suppress(FileNotFoundError):
                 flush_folder((self._common / ref).parent)
             return True
@@ -79,7 +79,7 @@ class Branches:
         """Point the feature's own ref at an object; or, aside, one that stays."""
         name = ids.feature_id(feature_id)
         ref = f"refs/aop/undone/{name}/{object_id(tree)}" if aside else f"refs/aop/features/{name}"
-        ran = None if self._overwritten(ref, object_id(tree)) else self._set(ref, tree)
+        ran = None if self._overwrite(ref, object_id(tree)) else self._set(ref, tree)
         if ran is not None:
             raise Fault(f"The tree of `{feature_id}` cannot be kept: {self._git.cleaned(ran.err)}")
 
@@ -88,7 +88,7 @@ class Branches:
         self._delete(f"refs/aop/features/{ids.feature_id(feature_id)}")
 
     def delete(self, branch: str, *, at: CommitId) -> bool:
-        """Delete a branch if it still is at a commit; tell whether it is gone."""
+        """Delete a branch if it is still at a commit; tell whether it is gone."""
         ran = self._delete(branch_ref(branch), object_id(at))
         head = self.head(branch)
         if ran.code and head == at:
@@ -105,13 +105,13 @@ class Branches:
         self._notes.clear()
 
     def close(self) -> None:
-        """End the process that writes refs; one that is written later starts it again."""
+        """End the process that writes refs; the next write starts it again."""
         self._writer.close()
 
-    def _overwritten(self, ref: str, oid: str) -> bool:
-        """Write a ref of AOP's own that has a file already, as git does it but for the wait; tell whether it was.
+    def _overwrite(self, ref: str, oid: str) -> bool:
+        """Overwrite the file of a ref of AOP as git does, but without a flush; tell whether that was possible.
 
-        It is written again after a restart of the machine, whatever a power cut has left of it.
+        After a restart of the machine it is written again.
         """
         path, lock = f"{self._common}/{ref}", f"{self._common}/{ref}.lock"
         with self._notes.of(ref):
@@ -137,9 +137,9 @@ class Branches:
         return True
 
     def _set(self, ref: str, *values: str) -> GitResult | None:
-        """Write a ref through the process that stays; where that gives up, return what git says about it alone.
+        """Write a ref through the long-lived process; if that fails, return the result of a single git.
 
-        Only for what may be done twice: that process may have ended right after the ref was written.
+        Only for a write that may be repeated: the process may have ended right after it.
         """
         question = f"start\nupdate {ref} {' '.join(values)}\ncommit\n".encode()
         with self._notes.of(ref) as drop_left_behind:
@@ -155,7 +155,7 @@ class Branches:
         return self._git.run(*_UPDATE, "--", ref, *values, fine=(0, 1, _FAILED), holding=holding)
 
     def _loose(self, ref: str) -> str | None:
-        """Return what the file of a ref holds; None if there is none."""
+        """Return the id in the file of a ref; None if there is no file."""
         try:
             descriptor = os.open(f"{self._common}/{ref}", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except (FileNotFoundError, NotADirectoryError):
@@ -165,12 +165,12 @@ class Branches:
         try:
             if stat.S_ISDIR(os.fstat(descriptor).st_mode):
                 return None
-            return _whole_id(os.read(descriptor, 4096).removesuffix(b"\n"))
+            return _plain_id(os.read(descriptor, 4096).removesuffix(b"\n"))
         finally:
             os.close(descriptor)
 
     def _packed(self, ref: str) -> str | None:
-        """Return what the file of all packed refs says about one; None if it does not name it."""
+        """Return the id of a ref in `packed-refs`, or None."""
         if (self._common / "reftable").exists():
             raise _NotPlain
         try:
@@ -178,16 +178,16 @@ class Branches:
         except FileNotFoundError:
             return None
         end = packed.find(bytes_of(f" {ref}\n"))
-        return None if end < 0 else _whole_id(packed[packed.rfind(b"\n", 0, end) + 1 : end])
+        return None if end < 0 else _plain_id(packed[packed.rfind(b"\n", 0, end) + 1 : end])
 
     def _listed(self, ref: str) -> str | None:
-        # The pattern also finds what is below a folder of that name.
+        # The pattern also matches refs below a folder of that name.
         listed = self._git.run("for-each-ref", "--format=%(objectname) %(refname)", "--", ref).out.decode("utf-8")
         heads = (line.split(" ") for line in listed.splitlines())
         return next((oid for oid, name in heads if name == ref), None)
 
 
-def _whole_id(text: bytes) -> str:
+def _plain_id(text: bytes) -> str:
     try:
         return object_id(text.decode("ascii"))
     except (UnicodeDecodeError, Fault) as error:
@@ -200,5 +200,5 @@ def branch_ref(branch: str) -> str:
     Raises: InvalidConfiguration.
     """
     if not is_branch_name(branch):
-        raise InvalidConfiguration(f"{branch[:80]!a} is not a name that git takes for a branch.", branch=branch[:80])
+        raise InvalidConfiguration(f"{branch[:80]!a} is not a valid branch name.", branch=branch[:80])
     return f"refs/heads/{branch}"

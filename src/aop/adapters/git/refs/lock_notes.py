@@ -1,4 +1,4 @@
-"""Which ref AOP is writing: noted in a file, so that the lock file which a killed git leaves is known to be AOP's."""
+"""Lock notes: the ref that AOP writes now, so that its stale lock is recognised."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from pathlib import Path
 
 from aop.adapters.files.own_folders import own_folder
 
-# Git holds the lock of a ref for milliseconds, and with hooks off nothing can make it longer.
+# Git holds the lock of a ref for milliseconds; without hooks nothing can prolong it.
 _LOCK_SECONDS = 5.0
 _NOT_IN_A_BRANCH = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(?:/|$)|^[-./]|[./]$")
 
 
 class RefNotes:
-    """The note, which is a lock too: one ref is written at a time, whichever process writes it."""
+    """The note, which is also a lock: one ref is written at a time by all processes."""
 
     def __init__(self, *, root: Path, common: Path) -> None:
         self._root = root
@@ -30,28 +30,27 @@ class RefNotes:
 
     @contextmanager
     def of(self, ref: str) -> Iterator[Callable[[], None]]:
-        """Hold the lock, and have a note of the ref for as long; give what removes the lock file of a git that died."""
+        """Hold the lock with a note of the ref; yield a function that removes the lock file of a dead git."""
         with self._held() as note:
-            self._drop_left_behind(note)
+            self._drop_stale(note)
             free = [lock for lock in self._locks(ref) if not os.path.exists(lock)]
             os.pwrite(note, ref.encode("utf-8"), 0)
             yield lambda: self._drop_locks(ref)
-            # A lock file that git could not remove is left to whoever comes next.
+            # A lock file that git could not remove is left to the next caller.
             if not any(map(os.path.exists, free)):
                 os.ftruncate(note, 0)
 
     def clear(self) -> None:
-        """Remove the lock files that a killed git of AOP left: they would stop the user's own git."""
+        """Remove the lock files that a killed git of AOP left; they would block the user's git."""
         with suppress(FileNotFoundError):
             if (self._root / ".aop" / "locks" / "refs").lstat().st_size:
                 with self._held() as note:
-                    self._drop_left_behind(note)
+                    self._drop_stale(note)
 
     def descriptor(self) -> int:
         """Return the open file that the lock belongs to.
 
-        A git that gets it too keeps the lock beyond the end of an AOP that was killed. It still writes the ref: whoever
-        asks where that is must wait for it.
+        A git that inherits it keeps the lock after AOP was killed. It still writes the ref, and readers must wait.
         """
         if self._note is None or os.fstat(self._note).st_nlink == 0:
             path = own_folder(self._root, ".aop", "locks") / "refs"
@@ -61,7 +60,7 @@ class RefNotes:
 
     @contextmanager
     def _held(self) -> Iterator[int]:
-        # The lock is the process's; among its threads, turns are taken.
+        # The lock belongs to the process; its threads take turns.
         with self._turn:
             note = self.descriptor()
             fcntl.flock(note, fcntl.LOCK_EX)
@@ -70,10 +69,10 @@ class RefNotes:
             finally:
                 fcntl.flock(note, fcntl.LOCK_UN)
 
-    def _drop_left_behind(self, note: int) -> None:
-        left_behind = os.pread(note, 4096, 0).decode("utf-8", "replace")
-        if left_behind.startswith("refs/") and is_branch_name(left_behind):
-            self._drop_locks(left_behind)
+    def _drop_stale(self, note: int) -> None:
+        stale = os.pread(note, 4096, 0).decode("utf-8", "replace")
+        if stale.startswith("refs/") and is_branch_name(stale):
+            self._drop_locks(stale)
         os.ftruncate(note, 0)
 
     def _drop_locks(self, ref: str) -> None:
@@ -85,12 +84,12 @@ class RefNotes:
 
 
 def is_branch_name(name: str) -> bool:
-    """Tell whether git takes the name for a branch, and cannot take it for anything else."""
+    """Tell whether git accepts the name for a branch, and for nothing else."""
     return bool(name) and name not in ("@", "HEAD") and not _NOT_IN_A_BRANCH.search(name)
 
 
 def drop_lock(lock: str) -> None:
-    """Remove the lock file of a git that is not there any more; one that is has it for milliseconds."""
+    """Remove the lock file of a dead git; a living one is given time to remove it."""
     until = time.monotonic() + _LOCK_SECONDS
     with suppress(FileNotFoundError):
         while time.time() - os.lstat(lock).st_mtime < _LOCK_SECONDS and time.monotonic() < until:

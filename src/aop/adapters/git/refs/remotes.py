@@ -1,4 +1,4 @@
-"""Asks a remote for what is new on a branch: the one place where AOP's git reaches out, and it only reads."""
+"""Remotes: the one place where AOP's git uses the network, and only to fetch."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ _ALLOWED = (
     *(f"protocol.{name}.allow=always" for name in ("file", "https", "ssh")),
     "core.sshCommand=ssh -oBatchMode=yes",
 )
-"""What AOP's git is otherwise kept from; nobody is there to be asked for a password."""
+"""Settings that are off elsewhere; ssh must not ask for a password."""
 
 
 class GitRemotes:
-    """Implements `aop.kernel.ports.remotes.Remotes`, with the log-ins that the user's own git has."""
+    """Implements `aop.kernel.ports.remotes.Remotes`, with the credentials of the user's git."""
 
     def __init__(self, git: GitDir, environ: Mapping[str, str]) -> None:
         self._git = git
         self._environ = environ
 
     def latest(self, branch: str, head: CommitId) -> RemoteBranch:
-        remote = self._said("config", "--get", f"branch.{branch}.remote") or self._origin()
+        remote = self._output_of("config", "--get", f"branch.{branch}.remote") or self._origin()
         if remote in ("", "."):
             return RemoteBranch(state="no_remote")
-        theirs = self._said("config", "--get", f"branch.{branch}.merge") or f"refs/heads/{branch}"
+        theirs = self._output_of("config", "--get", f"branch.{branch}.merge") or f"refs/heads/{branch}"
         ours = f"refs/aop/fetched/{branch}"
         problem = self._fetch(remote, f"+{theirs}:{ours}")
         if problem:
             return RemoteBranch(state="unreachable", remote=remote, problem=problem)
-        commit = CommitId(ObjectId(self._said("rev-parse", "--verify", f"{ours}^{{commit}}")))
+        commit = CommitId(ObjectId(self._output_of("rev-parse", "--verify", f"{ours}^{{commit}}")))
         if commit == head:
             return RemoteBranch(state="same", remote=remote, commit=commit)
         if self._is_ancestor(head, commit):
@@ -43,10 +43,10 @@ class GitRemotes:
         return RemoteBranch(state="older" if is_older else "diverged", remote=remote, commit=commit)
 
     def _origin(self) -> str:
-        return "origin" if "origin" in self._said("remote").splitlines() else ""
+        return "origin" if "origin" in self._output_of("remote").splitlines() else ""
 
     def _fetch(self, remote: str, refspec: str) -> str:
-        """Fetch; return why it failed, or nothing."""
+        """Fetch; return why it failed, or an empty text."""
         home = self._environ.get("HOME", "")
         own = {name: self._environ[name] for name in ("HOME", "SSH_AUTH_SOCK") if name in self._environ}
         own |= {"GIT_CONFIG_GLOBAL": os.path.join(home, ".gitconfig")} if home else {}
@@ -60,12 +60,12 @@ class GitRemotes:
             return str(fault)
         if ran.code == 0:
             return ""
-        # Where it is may be a path of this machine, or hold a password.
-        url = self._said("config", "--get", f"remote.{remote}.url") or remote
+        # The URL may be a path of this machine, or hold a password.
+        url = self._output_of("config", "--get", f"remote.{remote}.url") or remote
         return self._git.cleaned(ran.err.replace(url, remote)) or f"`git fetch` ended with {ran.code}."
 
     def _is_ancestor(self, old: CommitId, new: CommitId) -> bool:
         return self._git.run("merge-base", "--is-ancestor", old, new, fine=(0, 1)).code == 0
 
-    def _said(self, *words: str) -> str:
+    def _output_of(self, *words: str) -> str:
         return self._git.run(*words, fine=ANY_CODE).out.decode(errors="replace").strip()

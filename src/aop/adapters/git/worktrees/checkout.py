@@ -1,4 +1,4 @@
-"""Makes the files of one worktree be a tree, and tells how they differ from one."""
+"""Checkout: the files of one worktree, brought to a tree or compared with one."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from aop.core.ids import TreeId
 from aop.kernel.ports.git import FileMode
 
 _UNREADABLE_INDEX = 128
-# From here on git is faster: to start it costs as much as to look at so many files without it.
+# With more files git is faster, in spite of its start.
 _FEW_FILES = 1000
 
 
 class Checkout:
-    """A folder with files, and the index that says what they were when they were last written."""
+    """A folder of files, and the index that describes them as they were last written."""
 
     def __init__(
         self,
@@ -58,18 +58,18 @@ class Checkout:
         self._watches = watches
 
     def follow(self, tree: TreeId, quarantine: Quarantine) -> tuple[str, ...]:
-        """Bring the files from the tree that they were last to another one; return what had to be moved to quarantine.
+        """Bring the files from their last tree to another one; return what was moved to quarantine.
 
-        Files that are the same in both are not looked at.
+        Files that are equal in both trees are not looked at.
         """
-        moved = self._followed(tree, quarantine)
+        moved = self._follow(tree, quarantine)
         self._index.remove_unfinished()
         return moved
 
     def show(self, tree: TreeId, quarantine: Quarantine, *, keep_edits: bool = True) -> tuple[str, ...]:
-        """Make the tracked files be exactly this tree; return what had to be moved to quarantine.
+        """Bring the tracked files exactly to this tree; return what was moved to quarantine.
 
-        That is what stood in the way, and files that somebody edited, unless their edits are not to be kept.
+        That is what blocked a path and, with `keep_edits`, edited files.
         """
         self._catch_up()
         if self._others_beside(tree) is not None:
@@ -85,27 +85,27 @@ class Checkout:
             return tuple(moved)
 
     def compare(self, tree: TreeId) -> tuple[list[RawChange], tuple[str, ...]]:
-        """Return how the files differ from the tree, and the files that it neither knows nor ignores."""
+        """Return the differences of the files from the tree, and the strays."""
         others = self._others_beside(tree)
         if others is not None:
             return [], self._strays.among(others, tree)
         with held_folder(self._tmp) as private:
             index, _ = self._private_index(private, tree)
-            # What cannot be refreshed counts as different.
+            # A file that cannot be refreshed counts as different.
             self._files.attempt("update-index", "-q", "--refresh", "--ignore-submodules", index=index)
             return self._files.drift(index), self._strays.among(self._files.others(index), tree)
 
     def clear_strays(self, tree: TreeId, quarantine: Quarantine) -> tuple[str, ...]:
-        """Show a tree, and move the files that it neither knows nor ignores to quarantine; return what was moved."""
-        moved, strays = self._shown_with_strays(tree, quarantine, keep_edits=True)
+        """Show a tree and move the strays to quarantine; return what was moved."""
+        moved, strays = self._show_with_strays(tree, quarantine, keep_edits=True)
         for path in strays:
             quarantine.take(self._files.folder, path.rstrip("/"))
-        # Nothing is there any more but the folders that are empty now.
+        # Only empty folders are left.
         remove_files(self._files.folder, strays)
         return (*moved, *strays)
 
     def rescue(self, quarantine: Quarantine) -> None:
-        """Move what is neither ignored nor as the index says to quarantine; without an index that is everything."""
+        """Move edited files and strays to quarantine; without an index, the whole folder."""
         self._catch_up()
         index, folder = self._index.read(), self._files.folder
         if index is None or index.tree is None:
@@ -117,16 +117,16 @@ class Checkout:
             quarantine.take(folder, path.rstrip("/"))
 
     def discard_strays(self, tree: TreeId, quarantine: Quarantine) -> tuple[str, ...]:
-        """Show a tree, and remove the files that it neither knows nor ignores; return their paths."""
-        _, strays = self._shown_with_strays(tree, quarantine, keep_edits=False)
+        """Show a tree and remove the strays; return their paths."""
+        _, strays = self._show_with_strays(tree, quarantine, keep_edits=False)
         for path in strays:
-            # A repository inside the worktree is one stray, and ends with a slash.
+            # A nested repository is one stray, and ends with a slash.
             if path.endswith("/"):
                 remove_folder(self._files.folder / path)
         self._files.remove(strays)
         return strays
 
-    def _followed(self, tree: TreeId, quarantine: Quarantine) -> tuple[str, ...]:
+    def _follow(self, tree: TreeId, quarantine: Quarantine) -> tuple[str, ...]:
         shown = self._index.shown()
         if shown is None:
             return self.show(tree, quarantine)
@@ -136,14 +136,14 @@ class Checkout:
         try:
             self._rewrite(shown, sorted(differences(self._objects.tree, shown.tree, tree)), tree, quarantine, moved)
         except (LookupError, OSError):
-            # Git goes by what it finds, not by what was done so far.
+            # Git looks at the files as they are now.
             moved += self.show(tree, quarantine)
         return tuple(moved)
 
-    def _shown_with_strays(
+    def _show_with_strays(
         self, tree: TreeId, quarantine: Quarantine, *, keep_edits: bool
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Show a tree; return what was moved to quarantine for that, and the strays that are left."""
+        """Show a tree; return what was moved to quarantine, and the strays that are left."""
         self._catch_up()
         moved: tuple[str, ...] = ()
         others = self._others_beside(tree)
@@ -153,7 +153,7 @@ class Checkout:
         return moved, self._strays.among(self._files.others(self._index.path) if others is None else others, tree)
 
     def _catch_up(self) -> None:
-        """Bring an index that was left behind up to the tree that the files were made to be."""
+        """Bring an index that was left behind up to the tree of the files."""
         if not self._index.is_behind:
             return
         shown, index, read = self._index.shown(), self._index.read(), self._objects.tree
@@ -161,13 +161,13 @@ class Checkout:
             changed = sorted(differences(read, index.tree, shown.tree))
             found = {path: self._files.found(text_of(path), *new) for path, _, new in changed if new is not None}
             on_disk = {path: seen for path, seen in found.items() if seen is not None}
-            # Where that cannot be done, the files are compared with the index as it is.
+            # Otherwise the files are compared with the index as it is.
             with suppress(LookupError):
                 self._index.advance(index, changed, on_disk, read=read, to=shown.tree)
         self._index.forget_note()
 
     def _others_beside(self, tree: TreeId) -> set[str] | None:
-        """Return what lies beside a tree that is shown for certain; None if it may not be."""
+        """Return the untracked paths beside a tree; None if the tree may not be shown."""
         index = self._index.read()
         if index is None or index.tree != tree:
             return None
@@ -191,7 +191,7 @@ class Checkout:
     ) -> None:
         """Write the files that differ and the index; `moved` gets what was moved to quarantine.
 
-        Raises: LookupError for what is better left to git.
+        Raises: LookupError for a change that is left to git.
         """
         sides = [(text_of(path), old, new) for path, old, new in changed]
         for path, old, new in sides:
@@ -206,11 +206,11 @@ class Checkout:
         written = {path: new for path, _, new in sides if new is not None}
         created = {path: new for path, old, new in sides if old is None and new is not None}
         moved += self._files.clear_way(written, created, quarantine)
-        on_disk = self._written(written, created)
+        on_disk = self._write_files(written, created)
         self._index.follow(shown, changed, on_disk, read=self._objects.tree, to=tree)
 
-    def _written(self, files: Mapping[str, Side], created: Collection[str]) -> dict[bytes, os.stat_result]:
-        """Write files. Until the index says so too, whoever follows next writes all of them again."""
+    def _write_files(self, files: Mapping[str, Side], created: Collection[str]) -> dict[bytes, os.stat_result]:
+        """Write files; until the index has them, the next `follow` writes them again."""
         on_disk: dict[bytes, os.stat_result] = {}
         for path, (mode, oid) in files.items():
             found = None if path in created else self._files.overwrite(path, mode, self._objects.blob(oid))
@@ -227,13 +227,13 @@ class Checkout:
     def _update(
         self, index: Path, differing: list[RawChange], quarantine: Quarantine, *, keep_edits: bool
     ) -> list[str]:
-        """Make the files be what an index says, given how that differs from what they were last."""
+        """Bring the files to an index, given its differences from their last state."""
         created = {change.path: (change.old_mode, change.old_oid) for change in differing if change.status == "D"}
         drift = self._files.drift(index)
         own = _own_blobs(differing, drift) if keep_edits else {}
         edited = self._files.set_edits_aside(own, self._objects.blob, quarantine)
         self._files.remove(change.path for change in differing if change.status == "A")
-        # A submodule's folder is never looked into; it only has to be there.
+        # The folder of a submodule only has to exist; it is never opened.
         folders = {path for path, (mode, _) in created.items() if mode == FileMode.GITLINK}
         outdated = sorted({change.path for change in drift} | folders)
         moved = edited + self._files.clear_way(outdated, created, quarantine)
@@ -242,10 +242,10 @@ class Checkout:
         return moved
 
     def _private_index(self, private: Path, tree: TreeId) -> tuple[Path, list[RawChange]]:
-        """Copy the index and make the copy be the tree; return it, and what was not (`D`: missing, `A`: too much)."""
+        """Copy the index and bring the copy to the tree; return it and the changes (`D`: missing, `A`: extra)."""
         index = private / "index"
         if self._index.read() is not None:
-            # The copy keeps the time of the original: by it git knows which files it must read to be sure.
+            # The copy keeps the time of the original, by which git knows which files it must read.
             shutil.copy2(self._index.path, index)
         arguments = ("diff-index", "--cached", "-z", "--raw", "--no-renames", "--no-abbrev", object_id(tree), "--")
         ran = self._neutral.run(*arguments, index=index, fine=(0, _UNREADABLE_INDEX))
@@ -254,13 +254,13 @@ class Checkout:
             index.unlink(missing_ok=True)
             ran = self._neutral.run(*arguments, index=index)
         if ran.out:
-            # What the two have in common keeps what is known of the files on disk.
+            # Entries in both keep the status of their files.
             self._neutral.run("read-tree", "-i", "-m", tree, index=index)
         return index, list(raw_changes(ran.out))
 
 
 def _own_blobs(differing: Sequence[RawChange], drift: Sequence[RawChange]) -> dict[str, list[str]]:
-    """Return the files that are about to be written over or removed, with what AOP put there last or puts there now."""
+    """Return the files that will be overwritten or removed, with the blobs that AOP wrote or will write."""
     last: dict[str, str] = {change.path: change.new_oid for change in differing if change.status != "D"}
     created = {change.path for change in differing if change.status == "D"}
     gone = {change.path: [last[change.path]] for change in differing if change.status == "A"}

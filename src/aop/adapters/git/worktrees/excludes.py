@@ -1,4 +1,4 @@
-"""Keeps the files that AOP writes into a repository out of the user's `git status`."""
+"""Excludes: lines that keep AOP's files out of the user's `git status`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _FEATURE_FILES = ("state.md", "plan.json", "qa_test_index.json", "decisions.md",
 
 
 def exclude_runtime_files(exclude: Path, *, worktrees: str) -> None:
-    """Add the lines that are missing to an `info/exclude` file; the user's own lines stay as they are."""
+    """Add missing lines to an `info/exclude` file; the user's own lines are unchanged."""
     try:
         present = exclude.read_bytes()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Puts copies and links of what the user's checkout holds untracked into worktrees, and remembers which."""
+"""Extras: untracked files of the checkout, copied or linked into worktrees."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from aop.core.errors import WorktreeSetupFailed
 from aop.kernel.config.worktrees import OWN
 
 PLACED = "aop-placed.json"
-"""In git's own folder of a worktree: what lies there by AOP's doing, or soon will; it goes with the worktree."""
+"""The note in git's folder of a worktree that lists what AOP placed, or is about to place."""
 MOST_FILES = 1000
 MOST_BYTES = 64 * 1024 * 1024
 _WITH_PATTERNS = {"GIT_LITERAL_PATHSPECS": "0"}
@@ -38,7 +38,7 @@ class CheckoutFurnisher:
             return ()
         words = [f":(glob){pattern}" for pattern in patterns]
         listed = self._git.run("ls-files", "--others", "-z", "--", *words, environment=_WITH_PATTERNS).out
-        # A name that ends with a slash is a repository of its own.
+        # A name that ends with a slash is a nested repository.
         found = {path for path in split_names(listed) if path.split("/")[0] not in OWN and not path.endswith("/")}
         if len(found) > MOST_FILES:
             raise WorktreeSetupFailed(f"`worktree.copy` names {len(found)} files; {MOST_FILES} may be copied.")
@@ -50,8 +50,8 @@ class CheckoutFurnisher:
             return ()
         before = read_placed_paths(registration / PLACED)
         targets = {path: target for path in links if (target := self._target(path)) is not None}
-        self._refuse_too_much(copies)
-        # First the note, then the files: what a kill leaves half done is known to be AOP's.
+        self._check_size(copies)
+        # The note comes first, so that files left by a killed process are known to be AOP's.
         self._note(registration, before.union(copies, targets))
         remove_files(folder, sorted(before.difference(copies, targets)))
         for path in copies:
@@ -65,7 +65,7 @@ class CheckoutFurnisher:
         return f"{found.st_ino}-{found.st_mtime_ns}"
 
     def is_free(self, port: int) -> bool:
-        # Few commands ask.
+        # Few commands need it.
         import socket
 
         with socket.socket() as tried:
@@ -77,7 +77,7 @@ class CheckoutFurnisher:
         return True
 
     def _target(self, path: str) -> str | None:
-        """Return what a link to a path of the checkout leads to; None if nothing is there, or git tracks it.
+        """Return the target for a link to a path of the checkout; None if it is absent, or git tracks it.
 
         Raises: WorktreeSetupFailed.
         """
@@ -87,11 +87,11 @@ class CheckoutFurnisher:
         real = os.path.realpath(place)
         if real != os.path.join(root, path):
             raise WorktreeSetupFailed(
-                f"`{path}` of `worktree.link` lies behind a link, which is not followed.", path=path
+                f"`{path}` of `worktree.link` lies behind a link, and links are not followed.", path=path
             )
         return real
 
-    def _refuse_too_much(self, copies: Sequence[str]) -> None:
+    def _check_size(self, copies: Sequence[str]) -> None:
         total = sum((self._root / path).lstat().st_size for path in copies)
         if total > MOST_BYTES:
             raise WorktreeSetupFailed(
@@ -99,7 +99,7 @@ class CheckoutFurnisher:
             )
 
     def _copy(self, folder: Path, path: str) -> None:
-        """Have the same plain file in a folder; a link, and a file that somebody takes away right now, is left out."""
+        """Copy a plain file into a folder; a link, or a file that vanishes meanwhile, is skipped."""
         with suppress(FileNotFoundError, IsADirectoryError, NotADirectoryError):
             source = self._root / path
             if os.path.realpath(source.parent) != os.path.join(os.path.realpath(self._root), *path.split("/")[:-1]):
@@ -108,17 +108,17 @@ class CheckoutFurnisher:
             if not stat.S_ISREG(mode):
                 return
             content = _read(source)
-            if _is_same(folder / path, content, mode):
+            if _is_same_file(folder / path, content, mode):
                 return
             with held_folder(own_folder(self._root, ".aop", "tmp")) as beside:
                 made = beside / "made"
                 made.touch(mode=0o600)
                 made.write_bytes(content)
                 made.chmod(stat.S_IMODE(mode) & 0o777)
-                _placed(folder, path, made)
+                _place_made(folder, path, made)
 
     def _link(self, folder: Path, path: str, target: str, *, is_own: bool) -> bool:
-        """Have a link in a folder, unless the worktree has something of its own there; tell whether it is there."""
+        """Make a link in a folder unless its place is taken; tell whether the link exists."""
         place = folder / path
         if place.is_symlink() and os.readlink(place) == target:
             return True
@@ -126,7 +126,7 @@ class CheckoutFurnisher:
             return False
         with held_folder(own_folder(self._root, ".aop", "tmp")) as beside:
             (beside / "made").symlink_to(target)
-            _placed(folder, path, beside / "made")
+            _place_made(folder, path, beside / "made")
         return True
 
     def _note(self, registration: Path, paths: frozenset[str]) -> None:
@@ -138,14 +138,14 @@ class CheckoutFurnisher:
 
 
 def read_placed_paths(note: Path) -> frozenset[str]:
-    """Return what AOP has placed in a worktree beside its tree."""
+    """Return the paths that AOP has placed in a worktree beside its tree."""
     try:
         return msgspec.json.decode(note.read_bytes(), type=frozenset[str])
     except (FileNotFoundError, msgspec.MsgspecError):
         return frozenset()
 
 
-def _placed(folder: Path, path: str, made: Path) -> None:
+def _place_made(folder: Path, path: str, made: Path) -> None:
     try:
         place_file(folder, path, made)
     except OSError as error:
@@ -157,7 +157,7 @@ def _read(path: Path) -> bytes:
         return file.read(MOST_BYTES + 1)
 
 
-def _is_same(place: Path, content: bytes, mode: int) -> bool:
+def _is_same_file(place: Path, content: bytes, mode: int) -> bool:
     try:
         found = place.lstat()
         return found.st_mode == mode and found.st_size == len(content) and _read(place) == content

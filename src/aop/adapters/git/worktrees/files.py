@@ -1,4 +1,4 @@
-"""The files of one worktree, as git sees them and as AOP moves them."""
+"""Files of one worktree: compared by git, written and moved by AOP."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from aop.kernel.ports.git import FileMode
 
 
 class WorktreeFiles:
-    """A folder whose files any program may have changed, locked up, or replaced by links."""
+    """A folder whose files any program may have changed, locked, or replaced by links."""
 
     def __init__(self, neutral: GitDir, folder: Path) -> None:
         self._neutral = neutral
         self.folder = folder
 
     def git(self, *arguments: str, index: Path, stdin: bytes = b"") -> bytes:
-        """Run git on the files; where a program has locked folders up, open them and try once more."""
+        """Run git on the files; if that fails, unlock the folders and try once more."""
         ran = self.attempt(*arguments, index=index, stdin=stdin)
         if ran.code != 0 or ran.err:
             grant_access(self.folder)
@@ -42,22 +42,22 @@ class WorktreeFiles:
         return ran.out
 
     def attempt(self, *arguments: str, index: Path, stdin: bytes = b"") -> GitResult:
-        """Run git on the files, whatever comes of it."""
+        """Run git on the files, and return any result."""
         return self._neutral.run(
             *arguments, stdin=stdin, work_tree=self.folder, index=index, fine=ANY_CODE, seconds=CHECKOUT_SECONDS
         )
 
     def drift(self, index: Path) -> list[RawChange]:
-        """Return which files are not what an index says; one that only may be another one counts."""
+        """Return the files that differ, or may differ, from an index."""
         out = self.git("diff-files", "-z", "--raw", "--no-renames", "--ignore-submodules=all", index=index)
         return list(raw_changes(out))
 
     def others(self, index: Path) -> set[str]:
-        """Return what lies there beside the entries of an index; a folder ends with a slash, and is not opened."""
+        """Return the paths that are not in an index; a folder ends with a slash and is not opened."""
         return set(split_names(self.git("ls-files", "--others", "--directory", "-z", index=index)))
 
     def remove(self, paths: Iterable[str]) -> None:
-        """Remove files, and the folders that they leave empty."""
+        """Remove files, and folders left empty."""
         gone = tuple(paths)
         try:
             remove_files(self.folder, gone)
@@ -74,7 +74,7 @@ class WorktreeFiles:
             return list(files_below(self.folder, start))
 
     def write(self, path: str, mode: FileMode, content: bytes, *, beside: Path) -> os.stat_result:
-        """Put a file there as a whole, made at the path `beside` first."""
+        """Write a whole file, first to the path `beside`."""
         rights = 0o777 if mode is FileMode.EXECUTABLE else 0o666
         descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, rights)
         with os.fdopen(descriptor, "wb") as file:
@@ -82,14 +82,14 @@ class WorktreeFiles:
         return place_file(self.folder, path, beside)
 
     def overwrite(self, path: str, mode: FileMode, content: bytes) -> os.stat_result | None:
-        """Give a file another content where it is: some file systems take their time to make new ones.
+        """Overwrite a file in place: some file systems are slow to make new files.
 
-        None if it is no plain file, or has other rights or another name too; then it is left alone.
+        Returns None, and leaves the file alone, if it is not plain, or has other rights or a second name.
         """
         return overwrite_file(self.folder, path, content, executable=mode is FileMode.EXECUTABLE)
 
     def found(self, path: str, mode: FileMode, oid: str) -> os.stat_result | None:
-        """Return what is known of a file that is a plain one of this mode and content; None if it is another."""
+        """Return the status of a plain file with this mode and content; None if it differs."""
         found = read_file(self.folder, path)
         if found is None:
             return None
@@ -100,9 +100,9 @@ class WorktreeFiles:
     def clear_way(
         self, paths: Iterable[str], created: Mapping[str, tuple[str, str]], quarantine: Quarantine
     ) -> list[str]:
-        """Move what stands in the way of files to quarantine; return its paths.
+        """Move what blocks the paths to quarantine; return what was moved.
 
-        Of those that are new (mode and blob), whatever is there would be lost; of the others, only folders.
+        At a new path (mode and blob) everything would be lost; at the others only folders.
         """
         moved = []
         folders: set[str] = set()
@@ -116,10 +116,10 @@ class WorktreeFiles:
     def set_edits_aside(
         self, blobs: Mapping[str, Collection[str]], read: Callable[[str], bytes], quarantine: Quarantine
     ) -> list[str]:
-        """Move plain files to quarantine that hold more than the blobs which AOP put there or will; return their paths.
+        """Move plain files to quarantine that hold other content than the blobs of AOP; return their paths.
 
-        What only has other rights, is the beginning of such a blob, or that of one and the rest of another, holds no
-        work that could be lost: whoever wrote it may have been killed before its end.
+        A file with other rights, the beginning of a blob, or one blob half written over another holds no work:
+        a killed AOP leaves such files.
         """
         edited = [path for path, known in sorted(blobs.items()) if self._is_edited(path, known, read)]
         for path in edited:
@@ -127,7 +127,7 @@ class WorktreeFiles:
         return edited
 
     def _is_edited(self, path: str, blobs: Collection[str], read: Callable[[str], bytes]) -> bool:
-        # A folder that is a link leads out of the worktree: what lies there is not its own.
+        # A folder that is a link leads out of the worktree.
         if self._blocked_parent(path, set()) is not None or not stat.S_ISREG(self._mode(path)):
             return False
         if any(self._holds(path, blob) for blob in blobs):
@@ -136,7 +136,7 @@ class WorktreeFiles:
         return found is None or not any(_is_half_written(found[1], over, by) for over in known for by in known)
 
     def _blocked_parent(self, path: str, folders: set[str]) -> str | None:
-        """Return the first part of the path that should be a folder and is something else."""
+        """Return the first part of the path that should be a folder and is not."""
         end = path.find("/")
         while end >= 0:
             parent = path[:end]
@@ -149,7 +149,7 @@ class WorktreeFiles:
         return None
 
     def _blocked_name(self, path: str, created: tuple[str, str] | None) -> str | None:
-        """Return the path if something is there that would be lost by writing the file."""
+        """Return the path if writing the file would destroy something there."""
         mode = self._mode(path)
         if stat.S_ISDIR(mode):
             return None if created and created[0] == FileMode.GITLINK else path
@@ -177,7 +177,7 @@ class WorktreeFiles:
 
 
 def _is_half_written(content: bytes, over: bytes, by: bytes) -> bool:
-    """Tell whether a file is what is left when one content is written over another one, and not to its end."""
+    """Tell whether a content is the start of `by` followed by the rest of `over`."""
     pairs = enumerate(zip(content, by, strict=False))
     written = next((at for at, (one, other) in pairs if one != other), min(len(content), len(by)))
     return written == len(content) or content[written:] == over[written:]

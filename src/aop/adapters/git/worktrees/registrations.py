@@ -1,7 +1,7 @@
-"""The linked worktrees that AOP registers with the repository: one for each feature, and scratch ones.
+"""Registrations of linked worktrees: one for each feature, and scratch ones.
 
-What git knows of a worktree is always looked up in the repository's own git directory. The `.git` file inside the
-worktree is only written, never read: the code that runs there can change it.
+Facts about a worktree are always read from the repository's own git directory. The `.git` file inside the worktree is
+only written, never read: the code that runs there can change it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FAILED = 128
 
 
 class ListedCheckout(Struct, frozen=True, kw_only=True):
-    """One checkout that git knows of, and the branch that it is on."""
+    """A checkout that git knows, and its branch."""
 
     folder: Path
     ref: str
@@ -42,21 +42,21 @@ class Registrations:
         self._common = common
 
     def registration(self, folder: Path) -> Path | None:
-        """Return git's own folder for the worktree at a path, or None if there is no whole one."""
+        """Return git's folder for the worktree at a path, or None if none is complete."""
         likely = self.likely_registration(folder)
         return likely or next((found for found in self._registrations(folder) if _is_whole(found)), None)
 
     def likely_registration(self, folder: Path) -> Path | None:
-        """Return git's own folder for the worktree at a path, if it has the name that git gives it first."""
+        """Return git's folder for the worktree at a path, if it has its usual name."""
         likely = self._common / "worktrees" / folder.name
         return likely if _linked_from(likely) == f"{folder}/.git" and _is_whole(likely) else None
 
     def add_on_branch(self, folder: Path, branch: str, quarantine: Quarantine) -> Path:
-        """Register a worktree on a branch, without files; return git's own folder for it.
+        """Register a worktree on a branch, without files; return git's folder for it.
 
         Raises: BranchExists if the branch is checked out elsewhere.
         """
-        with self._alone():
+        with self._registry_lock():
             known = self._registrations(folder)
             registration = next(filter(_is_whole, known), None) or self._adopt_moved(folder)
             if registration is None:
@@ -68,15 +68,15 @@ class Registrations:
             return registration
 
     def add_detached(self, folder: Path, commit: str) -> Path:
-        """Register a worktree at a commit, without files; return git's own folder for it."""
-        with self._alone():
+        """Register a worktree at a commit, without files; return git's folder for it."""
+        with self._registry_lock():
             return self._add(folder, "--detach", commit)
 
     def ensure_detached(self, folder: Path, commit: str, quarantine: Quarantine) -> Path:
-        """Register a worktree at a commit, on no branch, or take the one that is there off its branch."""
+        """Register a worktree at a commit without a branch, or detach the existing one."""
         registration = self.likely_registration(folder)
         if registration is None:
-            with self._alone():
+            with self._registry_lock():
                 for half_made in self._registrations(folder):
                     remove_folder(half_made)
                 if os.path.lexists(folder):
@@ -88,17 +88,17 @@ class Registrations:
         return registration
 
     def head_of(self, folder: Path) -> str | None:
-        """Return the ref or the commit that a worktree is at; None if there is no worktree."""
+        """Return the ref or commit of a worktree; None if there is no worktree."""
         registration = self.likely_registration(folder)
         head = None if registration is None else _plain_content(f"{registration}/HEAD")
         return None if head is None else os.fsdecode(head).strip().removeprefix("ref: ")
 
     def forget(self, folder: Path) -> None:
-        """Remove the registration of a worktree; fine if there is none."""
-        with self._alone():
+        """Remove the registration of a worktree, if there is one."""
+        with self._registry_lock():
             for registration in self._registrations(folder):
                 remove_folder(registration)
-            # Of a removal that was killed, what is left may not even say whose it was; its name does.
+            # What a killed removal left may no longer name its worktree; its own name still does.
             remains = self._common / "worktrees" / folder.name
             if not _linked_from(remains):
                 remove_folder(remains)
@@ -106,13 +106,13 @@ class Registrations:
                 (self._common / "worktrees").rmdir()
 
     def forget_gone(self, parent: Path) -> None:
-        """Remove the registrations of held folders that are gone: a full disk can end their maker between the two."""
+        """Remove the registrations of held folders that are gone, as a full disk can leave them."""
         for name in self._names():
             if is_held_name(name) and not (parent / name).exists():
                 self.forget(parent / name)
 
     def restore(self, folder: Path, registration: Path, quarantine: Quarantine) -> bool:
-        """Make the folder and the `.git` file in it be what git expects; tell whether they were."""
+        """Restore the folder and its `.git` file as git expects them; tell whether they were intact."""
         if not _is_real_folder(folder):
             if os.path.lexists(folder):
                 quarantine.take(folder.parent, folder.name)
@@ -127,9 +127,9 @@ class Registrations:
         return False
 
     def point_head(self, registration: Path, ref: str) -> None:
-        """Put a worktree back on its branch, if somebody took it off."""
+        """Put a worktree back on its branch."""
         if _plain_content(f"{registration}/HEAD") != os.fsencode(f"ref: {ref}\n"):
-            # A git that was killed here leaves it behind.
+            # A killed git leaves it behind.
             drop_lock(f"{registration}/HEAD.lock")
             self.run_in(registration, "symbolic-ref", "HEAD", ref)
 
@@ -138,7 +138,7 @@ class Registrations:
         return self._git.run(*arguments, environment={"GIT_COMMON_DIR": str(self._common)}, git_dir=registration).out
 
     def listed(self) -> Iterator[ListedCheckout]:
-        """Yield every checkout that is on a branch, the user's own first."""
+        """Yield every checkout that is on a branch, the user's first."""
         out = self._git.run("worktree", "list", "--porcelain", "-z").out
         for number, record in enumerate(text_of(out).split("\0\0")):
             facts = dict(line.partition(" ")[::2] for line in record.split("\0"))
@@ -153,7 +153,7 @@ class Registrations:
         for pause in _PAUSES:
             if ran.code == 0 or ".lock" not in ran.err:
                 break
-            # Another git of the user holds a lock file of the repository; it does so for moments only.
+            # A git of the user holds a lock file for a moment.
             time.sleep(pause)
             ran = self._git.run(*arguments, fine=(0, _FAILED))
         registration = self.registration(folder)
@@ -162,18 +162,18 @@ class Registrations:
         if f"'{commit}' is already" in ran.err:
             raise BranchExists(
                 f"The worktree `{folder.name}` cannot be made: {self._git.cleaned(ran.err)}",
-                hint="Check out another branch there, so that the feature's worktree can have this one.",
+                hint="Check out another branch there, so that the feature can have this one.",
                 branch=commit,
             )
         raise Fault(f"The worktree `{folder.name}` cannot be made: {self._git.cleaned(ran.err)}")
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _registry_lock(self) -> Iterator[None]:
         with locked_file(own_folder(self._root, ".aop", "locks") / "git-worktrees"):
             yield
 
     def _registrations(self, folder: Path) -> list[Path]:
-        """Return git's own folders for the worktree at a path, whole or not."""
+        """Return git's folders for the worktree at a path, complete or not."""
         every = (self._common / "worktrees" / name for name in self._names())
         return [each for each in every if _linked_from(each) == f"{folder}/.git"]
 
@@ -184,7 +184,7 @@ class Registrations:
             return []
 
     def _adopt_moved(self, folder: Path) -> Path | None:
-        """Take over the registration that a repository brought along when it was moved, copied or mounted elsewhere."""
+        """Take over the registration of a repository that was moved, copied or mounted elsewhere."""
         registration = self._common / "worktrees" / folder.name
         before = _linked_from(registration)
         below_root = folder.relative_to(self._root).as_posix()
@@ -199,18 +199,17 @@ class Registrations:
 
 
 def how_to_follow(place: str, branch: str, old: str, new: str) -> str:
-    """Return the sentence that tells a person how to bring a checkout up to date."""
-    # `read-tree` takes over what differs between the two, and refuses where that would lose local changes; it goes by
-    # what the index knows of the files, which the other command brings up to date.
+    """Return the sentence that tells a person how to update a checkout."""
+    # `read-tree` refuses to lose local changes. It relies on the index, which `update-index` refreshes.
     return (
-        f"`{branch}` is checked out at {place}, which was left alone and still shows the files of `{old[:12]}`;"
-        f" bring it up to date, there, with `git update-index -q --refresh; git read-tree -m -u {old} {new}`."
+        f"`{branch}` is checked out at {place}, and still shows the files of `{old[:12]}`;"
+        f" update it there with `git update-index -q --refresh; git read-tree -m -u {old} {new}`."
     )
 
 
 def _linked_from(registration: Path) -> str:
-    """Return the `.git` file that a registration is for, or nothing."""
-    # A git that was killed may have made the file, and written nothing.
+    """Return the `.git` file that a registration names, or an empty text."""
+    # A killed git may have left the file empty.
     named = os.fsdecode(_plain_content(f"{registration}/gitdir") or b"").rstrip("\n")
     return os.path.normpath(os.path.join(registration, named)) if named else ""
 
@@ -225,7 +224,7 @@ def _is_whole(registration: Path) -> bool:
 
 
 def _is_half_made(registration: Path) -> bool:
-    # Git writes this while it makes a worktree; a killed one leaves it behind.
+    # Git writes this while it makes a worktree; a killed git leaves it behind.
     content = _plain_content(f"{registration}/locked")
     return content is not None and content.strip() == b"initializing"
 
@@ -238,7 +237,7 @@ def _is_real_folder(folder: Path) -> bool:
 
 
 def _plain_content(path: str) -> bytes | None:
-    """Return what is in a small plain file; None if it is absent or anything else."""
+    """Return the content of a small plain file; None if it is not one."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

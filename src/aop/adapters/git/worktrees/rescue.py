@@ -1,4 +1,4 @@
-"""Keeps work that nobody committed before its place is removed: as a commit below `refs/aop/rescue/`."""
+"""Rescue of uncommitted work, as a commit below `refs/aop/rescue/`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RESCUE = "refs/aop/rescue"
 
 
 class Rescuer:
-    """Writes what would be lost into the repository, where `git log` finds it."""
+    """Commits work that would be lost, so that `git log` finds it."""
 
     def __init__(self, program: GitProgram, root: Path) -> None:
         found = find_checkout(program, root)
@@ -25,7 +25,7 @@ class Rescuer:
         self._tmp = own_folder(found.root, ".aop", "tmp")
 
     def unsaved_tree(self, folder: Path, head: CommitId) -> str | None:
-        """Return all files of a folder as a tree, what git ignores left out; None if that is what a commit holds."""
+        """Return the files of a folder as a tree, without ignored ones; None if a commit holds the same."""
         with held_folder(self._tmp) as private:
             index = private / "index"
             self._neutral.run("read-tree", head, index=index)
@@ -34,13 +34,13 @@ class Rescuer:
         return None if tree == _word(self._git.run("rev-parse", f"{head}^{{tree}}").out) else tree
 
     def keep_tree(self, name: str, tree: str, head: CommitId) -> str:
-        """Keep a tree as a commit after the one that it was made from; return the ref that names it."""
+        """Commit a tree on top of the commit that it was made from; return the ref."""
         message = f"What was in the worktree of `{name}`"
         commit = _word(self._neutral.run("commit-tree", "-p", head, "-m", message, tree).out)
         return self.keep_commit(name, commit)
 
     def keep_commit(self, name: str, commit: str) -> str:
-        """Keep a commit and all before it; return the ref that names it."""
+        """Keep a commit and its history; return the ref."""
         listed = self._git.run("for-each-ref", "--format=%(objectname) %(refname)", f"{RESCUE}/{name}/").out.decode()
         kept = dict(line.split(" ")[::-1] for line in listed.splitlines())
         known = next((ref for ref, oid in kept.items() if oid == commit), None)

@@ -1,6 +1,6 @@
-"""Looks whether the files of a worktree are what its index says, and what else lies there.
+"""Scan of a worktree: do its files match its index, and what else is there?
 
-Only a worktree beyond doubt is judged here. Whatever differs in the least is for git to judge.
+Only a worktree that matches beyond doubt is judged here. Git judges all others.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def other_files(folder: Path, index: bytes, *, indexed_ns: int, digest_size: int) -> set[str] | None:
-    """Return what lies in a folder beside the entries of an index; a folder ends with a slash, and is not opened.
+    """Return the paths in a folder that are not in an index; a folder ends with a slash and is not opened.
 
-    None if some file is not certain to be what the index says. `indexed_ns` is the time of the index file.
+    None if a file may differ from the index. `indexed_ns` is the time of the index file.
     """
-    look = _Look(folder, index, indexed_ns=indexed_ns, digest_size=digest_size)
+    scan = _Scan(folder, index, indexed_ns=indexed_ns, digest_size=digest_size)
     try:
-        while look.unopened and look.is_clean:
-            look.open(look.unopened.pop())
+        while scan.unopened and scan.is_clean:
+            scan.open(scan.unopened.pop())
     except OSError:
-        # A folder that may not be opened, or a file that somebody takes away right now.
+        # A folder may not be opened, or a file vanished meanwhile.
         return None
-    return look.others - {".git", ".git/"} if look.is_clean and not look.entries else None
+    return scan.others - {".git", ".git/"} if scan.is_clean and not scan.entries else None
 
 
-class _Look:
+class _Scan:
     def __init__(self, folder: Path, index: bytes, *, indexed_ns: int, digest_size: int) -> None:
         self._folder = folder
         self._index = index
@@ -44,7 +44,7 @@ class _Look:
         self.is_clean = True
 
     def open(self, above: str) -> None:
-        """Compare all that lies in one folder."""
+        """Compare the contents of one folder."""
         descriptor = os.open(f"{self._folder}/{above}", _FOLDER)
         try:
             with os.scandir(descriptor) as found:
@@ -67,7 +67,7 @@ class _Look:
             return is_submodule(self._index, at)
         if not describes(self._index, at, found):
             return False
-        # As young as the index, it may have been changed within the same tick of the clock.
+        # A file as young as the index may have changed within the same tick of the clock.
         return found.st_mtime_ns < self._indexed_ns or self._holds(self._folder / path, at, found)
 
     def _holds(self, path: Path, at: int, found: os.stat_result) -> bool:
@@ -77,7 +77,7 @@ class _Look:
 
 
 def folders_of(paths: Iterable[str]) -> Iterator[str]:
-    """Yield the folders that paths lie in, some of them more than once."""
+    """Yield the folders above paths, some of them repeatedly."""
     last = ""
     for path in paths:
         folder = path.rpartition("/")[0]

@@ -1,4 +1,4 @@
-"""Files in a worktree that its tree neither knows nor ignores."""
+"""Strays: files in a worktree that its tree neither holds nor ignores."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _WITH_PATTERNS = {"GIT_LITERAL_PATHSPECS": "0"}
 
 
 class Strays:
-    """Finds them by the `.gitignore` files of the tree.
+    """Finds strays by the `.gitignore` files of the tree.
 
-    Git itself goes by those on disk, and a program could have put one there to hide behind.
+    Git itself reads those on disk, and a program could write one to hide its files.
     """
 
     def __init__(self, neutral: GitDir, objects: Objects, files: WorktreeFiles, *, tmp: Path, placed: Path) -> None:
-        """Take the file that names what AOP itself has placed beside the tree."""
+        """Take the note of what AOP has placed beside the tree."""
         self._neutral = neutral
         self._objects = objects
         self._files = files
@@ -33,7 +33,7 @@ class Strays:
         self._placed = placed
 
     def among(self, others: set[str], tree: TreeId) -> tuple[str, ...]:
-        """Return the strays among what lies beside a tree; a repository is one, and ends with a slash."""
+        """Return the strays among the paths beside a tree; a nested repository is one, and ends with a slash."""
         placed = read_placed_paths(self._placed)
         others = others - placed
         if not others:
@@ -48,7 +48,7 @@ class Strays:
     def _not_ignored(self, paths: set[str], rules: Path) -> set[str]:
         if not paths:
             return set()
-        # The one command that takes no literal names: `./` before each keeps it from reading a `:` as more than a name.
+        # This command takes no literal names: `./` before each keeps a leading `:` from being read as a pattern.
         ran = self._neutral.run(
             *("check-ignore", "--no-index", "-z", "--stdin"),
             stdin=join_names(f"./{path}" for path in sorted(paths)),
@@ -59,7 +59,7 @@ class Strays:
         return paths.difference(path.removeprefix("./") for path in split_names(ran.out))
 
     def _write_rules(self, tree: TreeId, paths: Iterable[str], rules: Path) -> None:
-        """Write the `.gitignore` files of the tree that say something about the paths."""
+        """Write the `.gitignore` files of the tree that apply to the paths."""
         for folder in {folder for path in paths for folder in _folders_above(path)}:
             side = side_at(self._objects.tree, tree, bytes_of(f"{folder}.gitignore"))
             if side is not None and side[0] in (FileMode.FILE, FileMode.EXECUTABLE):
@@ -68,7 +68,7 @@ class Strays:
 
 
 def _folders_above(path: str) -> Iterator[str]:
-    """Yield the folders that a path lies in, from the root, which is empty; the others end with a slash."""
+    """Yield the folders above a path, from the root (empty); the others end with a slash."""
     yield ""
     end = path.find("/")
     while end >= 0:

@@ -1,7 +1,7 @@
-"""Watches worktrees that were found to be what they should be, so that only what changed since is looked at again.
+"""Watch of clean worktrees by inotify: only what changed since is looked at.
 
-Each file is watched by itself, not only by its folder: a change that comes through another name of it counts too. What
-is not certain to be right is looked at as a whole, and so is everything if a notice may have been lost.
+Each file is watched itself, not only its folder, so that a change through another name of it counts too. If anything is
+uncertain, or a notice may have been lost, the whole worktree is looked at.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _OF_A_FOLDER = (
     *(inotify.CREATED, inotify.DELETED, inotify.MOVED_AWAY, inotify.MOVED_HERE, inotify.ATTRIBUTES),
     *(inotify.SELF_DELETED, inotify.SELF_MOVED, inotify.ONLY_A_FOLDER, inotify.NOT_THROUGH_A_LINK),
 )
-# What is watched stays in the kernel's memory, a kilobyte for each file.
+# Each watched file takes a kilobyte of the kernel's memory.
 _MOST_FILES = 50_000
 _MOST_FOLDERS = 4
-# From here on git is faster, which goes by the times of the files.
+# With more changes git is faster, because it compares the times of files.
 _MOST_CHANGES = 500
-# To begin to watch costs more than to look, so it is not done for somebody who looks before one run and after it.
+# Starting a watch costs more than a look, so two looks, before and after one run, start none.
 _LOOKS_BEFORE = 2
 
 Others = set[str]
@@ -55,7 +55,7 @@ class Watches:
         look: Callable[[], Others | None],
         tracked: Callable[[], list[str]],
     ) -> Others | None:
-        """Return what `look` returns: what lies in a folder beside a tree, or None if the tree may not be there."""
+        """Return what `look` returns: the untracked paths beside a tree, or None if the tree may differ."""
         with self._locks.setdefault(folder, threading.Lock()):
             watched = self._watched.get(folder)
             if watched is not None:
@@ -63,26 +63,26 @@ class Watches:
                 if others is not None:
                     return others
                 self._forget(folder)
-            begun = self._begun(folder, tracked)
+            started = self._start_watch(folder, tracked)
             others = look()
             self._looks[folder] = 0 if others is None else self._looks.get(folder, 0) + 1
-            if begun is not None and others is not None:
-                begun.settle(tree, others)
-                self._keep(folder, begun)
-            elif begun is not None:
-                begun.close()
+            if started is not None and others is not None:
+                started.settle(tree, others)
+                self._keep(folder, started)
+            elif started is not None:
+                started.close()
             return others
 
     def close(self) -> None:
-        """Watch nothing any more."""
+        """End all watches."""
         for folder in list(self._watched):
             self._forget(folder)
 
-    def _begun(self, folder: Path, tracked: Callable[[], list[str]]) -> WatchedFolder | None:
+    def _start_watch(self, folder: Path, tracked: Callable[[], list[str]]) -> WatchedFolder | None:
         if self._looks.get(folder, 0) < _LOOKS_BEFORE:
             return None
         paths = tracked()
-        return None if len(paths) > _MOST_FILES else WatchedFolder.begun(folder, paths)
+        return None if len(paths) > _MOST_FILES else WatchedFolder.start(folder, paths)
 
     def _keep(self, folder: Path, watched: WatchedFolder) -> None:
         for oldest in list(self._watched)[: 1 - _MOST_FOLDERS]:
@@ -97,7 +97,7 @@ class Watches:
 
 
 class WatchedFolder:
-    """One worktree, and what is known of it."""
+    """One watched worktree and its last known state."""
 
     def __init__(self, folder: Path, queue: Inotify) -> None:
         self._folder = folder
@@ -112,39 +112,39 @@ class WatchedFolder:
         self.close = weakref.finalize(self, queue.close)
 
     @classmethod
-    def begun(cls, folder: Path, paths: Iterable[str]) -> WatchedFolder | None:
-        """Begin to watch a folder with all its tracked files; None if that cannot be done."""
+    def start(cls, folder: Path, paths: Iterable[str]) -> WatchedFolder | None:
+        """Start to watch a folder and its tracked files; None if that is not possible."""
         try:
-            begun = cls(folder, Inotify())
+            started = cls(folder, Inotify())
         except OSError:
             return None
         try:
-            if begun._queue.sees_all_of(begun._root):
-                begun._watch_all([os.fsencode(path) for path in paths])
-                return begun
+            if started._queue.sees_all_of(started._root):
+                started._watch_all([os.fsencode(path) for path in paths])
+                return started
         except OSError:
-            # There are too many to watch, or one is not there.
+            # There are too many files, or one is missing.
             pass
-        begun.close()
+        started.close()
         return None
 
     def settle(self, tree: TreeId, others: Others) -> None:
-        """Take note of what was found since the watch began."""
+        """Store what was found after the watch began."""
         self._tree, self._others = tree, others
 
     def others(self, tree: TreeId, read: ReadTree) -> Others | None:
-        """Return what lies beside a tree that is there for certain; None if that cannot be told."""
+        """Return the untracked paths beside a tree; None if the tree may differ."""
         try:
             changed = self._changed()
             if changed is None or self._tree is None or self._identity != _identity_of(self._folder):
                 return None
             changed |= {path for path, _, _ in differences(read, self._tree, tree)}
             if len(changed) > _MOST_CHANGES or not all(
-                self._is_right(path, side_at(read, tree, path)) for path in changed
+                self._matches(path, side_at(read, tree, path)) for path in changed
             ):
                 return None
         except OSError:
-            # A file that is not there, or may not be opened.
+            # A file is missing, or may not be opened.
             return None
         self._tree = tree
         return set(self._others)
@@ -157,14 +157,14 @@ class WatchedFolder:
         for path in paths:
             self._watch_file(path)
         if len(self._files) != len(paths):
-            # Two names of one file: a notice would be about one of them.
+            # Two names of one file: a notice would name only one of them.
             raise OSError
 
     def _watch_file(self, path: bytes) -> None:
         self._files[self._queue.watch(self._root + path, _OF_A_FILE)] = path
 
     def _changed(self) -> set[bytes] | None:
-        """Return the paths that something happened to since this was asked last; None if it may be any."""
+        """Return the paths with changes since the last call; None if any path may have changed."""
         changed = set()
         for number, kinds, name in self._queue.notices():
             if number in self._files:
@@ -174,21 +174,21 @@ class WatchedFolder:
             elif name and number in self._folders:
                 changed.add(self._folders[number] + name)
             elif not kinds & inotify.NO_LONGER_WATCHED or number in self._folders:
-                # Notices were lost, or something happened to a folder itself.
+                # Notices were lost, or a folder itself changed.
                 return None
         return changed - {b".git"}
 
-    def _is_right(self, path: bytes, side: Side | None) -> bool:
-        """Tell whether a path is as the tree has it; what the tree does not have is noted among the others."""
+    def _matches(self, path: bytes, side: Side | None) -> bool:
+        """Tell whether a path matches the tree; a path that the tree does not have is noted as untracked."""
         full = self._root + path
         if path[: path.rfind(b"/") + 1] not in self._names:
             return False
         if side is None:
-            return self._noted(path, full)
+            return self._note_untracked(path, full)
         mode, oid = side
         if mode not in (FileMode.FILE, FileMode.EXECUTABLE, FileMode.SYMLINK):
             return False
-        # First the watch, then the look: what happens in between is noticed.
+        # Watch first, then look, so that a change in between is noticed.
         self._watch_file(path)
         found = os.lstat(full)
         if stat.S_IFMT(found.st_mode) != (stat.S_IFLNK if mode is FileMode.SYMLINK else stat.S_IFREG):
@@ -199,12 +199,12 @@ class WatchedFolder:
         self._others -= _names_of(path)
         return id_of(object_bytes("blob", content), digest_size=len(oid) // 2) == oid
 
-    def _noted(self, path: bytes, full: bytes) -> bool:
+    def _note_untracked(self, path: bytes, full: bytes) -> bool:
         self._others -= _names_of(path)
         if os.path.lexists(full):
             is_folder = stat.S_ISDIR(os.lstat(full).st_mode)
             self._others.add(text_of(path + b"/" if is_folder else path))
-        # A folder that is watched and in the tree no more is another one's to judge.
+        # A watched folder that the tree no longer has needs a whole look.
         return path + b"/" not in self._names
 
 
