@@ -19,7 +19,7 @@ from aop.adapters.git.process.program import GitDir, GitProgram
 from aop.adapters.git.repository import Repository, open_repository
 from aop.adapters.machine.clock import SystemClock, new_id
 from aop.adapters.reporting.call_log import FileCallLog
-from aop.adapters.storage.record.sqlite import SqliteRecord, can_be_written, copied
+from aop.adapters.storage.record.sqlite import SqliteRecord, can_be_written, open_copy
 from aop.core.redaction.redactor import Redactor
 from aop.core.roles import Role
 from aop.kernel.gateway.calls import Kernel
@@ -120,7 +120,7 @@ def build(folder: Path, settings: Settings, *, to_read: bool = False) -> App:
         repository.exclude_runtime_files()
         repository.sweep_leftovers()
     locks = FileLocks(private / "locks")
-    record = copied(private / "record.db") if is_copy else SqliteRecord(private / "record.db")
+    record = open_copy(private / "record.db") if is_copy else SqliteRecord(private / "record.db")
     call_log = FileCallLog(repository.root / CALL_LOG)
     redact = Redactor(settings.secrets)
     own_git = _own_git(repository, settings)

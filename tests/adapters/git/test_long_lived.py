@@ -215,7 +215,7 @@ WAITING = """
 import threading
 from aop.adapters.git.repository import open_repository
 git = open_repository(Path(sys.argv[1]), {**os.environ, "PATH": f"{sys.argv[2]}:{os.environ['PATH']}"})
-git.branches._writer._started()
+git.branches._writer._start_process()
 writing = threading.Thread(target=git.branches.keep, args=("alice", sys.argv[3]), daemon=True)
 writing.start()
 while not os.path.getsize(Path(sys.argv[1], ".aop/locks/refs")):

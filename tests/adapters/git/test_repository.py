@@ -119,7 +119,7 @@ def test_what_is_no_repository_with_a_work_tree_is_refused(tmp_path: Path, place
 
 
 def test_a_git_program_is_taken_only_from_absolute_folders(repository: Repository) -> None:
-    with pytest.raises(Fault, match="no `git` program"):
+    with pytest.raises(Fault, match="`git` is not on the PATH"):
         open_repository(repository.root, {"PATH": "bin:."})
 
 
@@ -558,7 +558,7 @@ def test_a_branch_that_nobody_looks_at_leaves_nothing_behind(repository: Reposit
     git(repository.root, "worktree", "add", "--quiet", "-b", "watched", str(tmp_path / "with space"))
     advice = repository.worktrees.checkout_behind("watched", old=old, new=new)
     assert advice is not None
-    assert advice.startswith("`watched` is checked out at `with space`, which was left alone")
+    assert advice.startswith("`watched` is checked out at `with space`, and still shows the files")
     assert str(tmp_path) not in advice
     assert repository.worktrees.checkout_behind("watched", old=old, new=old) is None
 

@@ -15,9 +15,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from aop.adapters.processes.child import HandedDown
+from aop.adapters.processes.child import InheritedDescriptors
 from aop.adapters.processes.runner import LocalProcesses
-from aop.adapters.processes.sandbox.bubblewrap import Bubblewrap, Unproven, prove, system_view
+from aop.adapters.processes.sandbox.bubblewrap import Bubblewrap, FailedProof, prove, system_view
 from aop.kernel.config.policy import NO_LIMITS
 from aop.kernel.ports.processes import Ending
 from tests.adapters.processes.steps import Steps, processes_with, wait_until_dead
@@ -299,7 +299,7 @@ def test_variables_of_a_step_do_not_reach_bubblewrap_itself(steps: Steps) -> Non
 
 def test_the_values_of_variables_do_not_stand_on_the_command_line() -> None:
     bubblewrap = Bubblewrap(program="/usr/bin/bwrap", options=frozenset())
-    with HandedDown() as handed:
+    with InheritedDescriptors() as handed:
         argv = bubblewrap.command(["true"], {}, env={"A": "very-secret"}, cwd="/", network="none", handed=handed)
         assert argv == ["/usr/bin/bwrap", "--args", str(handed.descriptors[-1]), "--", "true"]
         assert b"--setenv\0A\0very-secret\0" in os.read(handed.descriptors[-1], 4096)
@@ -309,7 +309,7 @@ def test_the_values_of_variables_do_not_stand_on_the_command_line() -> None:
 def test_the_sandbox_works_for_a_user_without_rights(steps: Steps) -> None:
     bubblewrap = steps.processes._sandbox("require")
     assert isinstance(bubblewrap, Bubblewrap)
-    with HandedDown() as handed:
+    with InheritedDescriptors() as handed:
         argv = bubblewrap.command(
             ["/bin/sh", "-c", "id -u; (echo x >/new) 2>/dev/null || echo shut in"],
             system_view("/home/aop", "none"),
@@ -452,20 +452,20 @@ def fake(folder: Path, script: str) -> str:
 def test_a_program_that_shuts_nothing_in_is_not_taken_for_a_sandbox(tmp_path: Path) -> None:
     program = fake(tmp_path, 'shift 3; exec "$@"')
     unproven = prove([program], tmp_path / "scratch")
-    assert isinstance(unproven, Unproven)
+    assert isinstance(unproven, FailedProof)
     assert unproven.reason.startswith(f"`{program}` runs, and does not shut a process in: worktree, readable, ")
 
 
 def test_a_program_that_only_pretends_is_not_taken_for_a_sandbox(tmp_path: Path) -> None:
     program = fake(tmp_path, "echo worktree; echo lo; readlink /proc/self/ns/pid")
-    assert prove([program], tmp_path / "scratch") == Unproven(
+    assert prove([program], tmp_path / "scratch") == FailedProof(
         f"`{program}` runs, and does not shut a process in: worktree, lo"
     )
 
 
 def test_a_program_that_fails_is_quoted(tmp_path: Path) -> None:
     program = fake(tmp_path, "echo No permissions to create namespace >&2; exit 1")
-    assert prove([program], tmp_path / "scratch") == Unproven(
+    assert prove([program], tmp_path / "scratch") == FailedProof(
         f"`{program}` ended with 1: No permissions to create namespace"
     )
     assert not (tmp_path / "scratch").exists()
@@ -473,7 +473,7 @@ def test_a_program_that_fails_is_quoted(tmp_path: Path) -> None:
 
 def test_what_is_no_program_is_passed_over(tmp_path: Path) -> None:
     unproven = prove([str(tmp_path)], tmp_path / "scratch")
-    assert isinstance(unproven, Unproven)
+    assert isinstance(unproven, FailedProof)
     assert unproven.reason.startswith(f"`{tmp_path}` does not run: ")
 
 

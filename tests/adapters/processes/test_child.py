@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from aop.adapters.processes.child import HELD, CannotStart, HandedDown, started
+from aop.adapters.processes.child import WAIT_FOR_LINE, CannotStart, InheritedDescriptors, start_child
 
 _PIECES = """
 printf 'bwrap: execvp ./busy: '; read -r _ <"$1"
@@ -28,10 +28,10 @@ def test_a_sandbox_that_says_in_pieces_why_it_does_not_start_is_heard_to_the_end
         chunks.append(chunk)
         os.write(next_piece, b"\n")
 
-    argv = [*HELD, "/bin/sh", "-c", _PIECES, "sh", str(tmp_path / "next")]
+    argv = [*WAIT_FOR_LINE, "/bin/sh", "-c", _PIECES, "sh", str(tmp_path / "next")]
     with (
-        HandedDown() as handed,
-        started(argv, limit=lambda pid: None, take=take, clock=time.monotonic, handed=handed) as child,
+        InheritedDescriptors() as handed,
+        start_child(argv, limit=lambda pid: None, take=take, clock=time.monotonic, handed=handed) as child,
     ):
         assert child.ended_by(time.monotonic() + 5)
     os.close(next_piece)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from aop.adapters.processes.child import HandedDown
-from aop.adapters.processes.sandbox.bubblewrap import Mount, Unproven, system_view
+from aop.adapters.processes.child import InheritedDescriptors
+from aop.adapters.processes.sandbox.bubblewrap import FailedProof, Mount, system_view
 from aop.adapters.processes.sandbox.landlock import Landlock, opened_paths
 from aop.adapters.processes.sandbox.landlock_proof import prove_landlock
 from aop.adapters.processes.sandbox.seccomp import PROCESSORS, filter_program
@@ -85,7 +85,7 @@ def test_the_kernel_is_told_no_more_than_it_knows(abi: int, fields: int) -> None
 @pytest.mark.parametrize("limit", [1, 2, 3, 4, 5, 6, 7])
 def test_every_version_of_landlock_holds_with_the_filter(tmp_path: Path, limit: int) -> None:
     proof = prove_landlock(tmp_path / "scratch", home=str(tmp_path), limit=limit)
-    if proof == Unproven("this kernel has no Landlock"):
+    if proof == FailedProof("this kernel has no Landlock"):
         pytest.skip("this kernel has no Landlock")
     assert isinstance(proof, Landlock)
     assert proof.abi <= limit
@@ -93,13 +93,13 @@ def test_every_version_of_landlock_holds_with_the_filter(tmp_path: Path, limit: 
 
 
 def test_a_kernel_without_landlock_is_said_to_have_none(tmp_path: Path) -> None:
-    assert prove_landlock(tmp_path / "scratch", home="/", limit=0) == Unproven("this kernel has no Landlock")
+    assert prove_landlock(tmp_path / "scratch", home="/", limit=0) == FailedProof("this kernel has no Landlock")
 
 
 def test_what_does_not_shut_a_process_in_is_not_taken_for_a_sandbox(tmp_path: Path) -> None:
     # The home of the user is what no step can list, and `/proc` is what every step can.
     unproven = prove_landlock(tmp_path / "scratch", home="/proc")
-    assert isinstance(unproven, Unproven)
+    assert isinstance(unproven, FailedProof)
     assert unproven.reason in (
         "Landlock does not shut a process in: worktree, program, home",
         "this kernel has no Landlock",
@@ -111,7 +111,7 @@ def test_it_works_for_a_user_without_rights(steps: Steps) -> None:
     landlock = steps.processes._sandbox("require")
     assert isinstance(landlock, Landlock)
     script = "id -u; (echo x >/tmp/new) 2>/dev/null || echo shut in; grep NoNewPrivs /proc/self/status"
-    with HandedDown() as handed:
+    with InheritedDescriptors() as handed:
         restrictions = landlock.restrictions(system_view("/home/aop", "none"), writable=(), network="none")
         argv = landlock.command(["/bin/sh", "-c", script], restrictions, env={}, cwd="/", handed=handed)
         as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--", "/usr/bin/python3", *argv[1:]]

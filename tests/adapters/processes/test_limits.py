@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from aop.adapters.processes.control_groups import Folder, control_group, wanted_folders
+from aop.adapters.processes.control_groups import GroupFolder, control_group, wanted_folders
 from aop.kernel.config.policy import NO_LIMITS, StepLimits
 from tests.adapters.processes.steps import Steps
 
@@ -87,18 +87,18 @@ def test_the_processes_of_a_step_are_the_first_to_go_when_the_memory_is_used_up(
 def test_the_first_version_has_a_folder_for_memory_and_one_for_processes() -> None:
     own = "12:pids:/user\n5:cpu,cpuacct:/\n4:memory:/user/session\n0::/\n"
     assert wanted_folders(BOTH, own) == [
-        Folder(
+        GroupFolder(
             parents=("/sys/fs/cgroup/memory/user/session",),
             settings={"memory.limit_in_bytes": 1000},
             swap={"memory.memsw.limit_in_bytes": 1000},
         ),
-        Folder(parents=("/sys/fs/cgroup/pids/user",), settings={"pids.max": 5}),
+        GroupFolder(parents=("/sys/fs/cgroup/pids/user",), settings={"pids.max": 5}),
     ]
 
 
 def test_the_second_version_has_one_folder_beside_that_of_aop() -> None:
     assert wanted_folders(BOTH, "0::/user.slice/app.slice/terminal.scope\n") == [
-        Folder(
+        GroupFolder(
             parents=("/sys/fs/cgroup/user.slice/app.slice", "/sys/fs/cgroup/user.slice/app.slice/terminal.scope"),
             settings={"memory.max": 1000, "pids.max": 5},
             swap={"memory.swap.max": 0},
@@ -108,7 +108,9 @@ def test_the_second_version_has_one_folder_beside_that_of_aop() -> None:
 
 def test_at_the_root_there_is_only_one_place() -> None:
     only_processes = msgspec.structs.replace(NO_LIMITS, processes=5)
-    assert wanted_folders(only_processes, "0::/\n") == [Folder(parents=("/sys/fs/cgroup",), settings={"pids.max": 5})]
+    assert wanted_folders(only_processes, "0::/\n") == [
+        GroupFolder(parents=("/sys/fs/cgroup",), settings={"pids.max": 5})
+    ]
 
 
 def test_nothing_to_limit_makes_no_group() -> None:

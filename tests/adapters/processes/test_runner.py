@@ -139,7 +139,7 @@ def test_a_step_is_not_started_in_a_folder_that_leads_out_of_the_worktree(steps:
     for folder in (steps.worktree / "out", steps.worktree / "absent", steps.worktree.parent):
         ended, _ = steps.run("pwd", cwd=folder)
         assert ended.ending is Ending.NOT_STARTED
-        assert ended.problem == f"The folder `{folder}` is not one in the worktree `{steps.worktree}`."
+        assert ended.problem == f"The folder `{folder}` is not in the worktree `{steps.worktree}`."
 
 
 # --- what it is given ----------------------------------------------------------------------------

@@ -530,10 +530,10 @@ def test_when_the_database_undoes_a_change_by_itself_nothing_more_of_it_is_writt
             tx.append(event("lost"))
             with pytest.raises(UnknownFeature):
                 break_off()
-            with pytest.raises(Fault, match="SQLite undid the whole transaction"):
+            with pytest.raises(Fault, match="SQLite rolled the transaction back"):
                 go_on()
 
-    with pytest.raises(Fault, match="The record cannot be written: SQLite undid the whole transaction"):
+    with pytest.raises(Fault, match="The record cannot be written: SQLite rolled the transaction back"):
         lose()
     with record.write() as tx:
         tx.append(event("after"))

@@ -1,11 +1,10 @@
-"""One child process with all that it starts: limited, watched until it ends, and then gone.
+"""Child process with its descendants: limited, watched to its end, and cleaned up.
 
-In a sandbox the child is what shuts the step in: bubblewrap, whose process namespace ends with it, or the launcher,
-which ends its descendants. It waits until it is limited, reports what the step does, and ends with AOP; one that AOP is
-killed at the very moment of its start may miss that, and has a variable by which the next AOP finds it. Without a
-sandbox the child is the step itself. What it leaves behind is found by its process group and by a variable in its
-environment: a process that leaves the group and clears its environment gets away, and a step outlives an AOP that is
-killed with SIGKILL.
+In a sandbox the child is the sandbox itself: bubblewrap, whose process namespace ends with it, or the launcher, which
+ends its descendants. It waits until it is limited, reports about the step, and ends with AOP. If AOP is killed at the
+moment of its start, it may survive; a variable in its environment lets the next AOP find it. Without a sandbox the
+child is the step. Its descendants are found by process group and by a variable: a process that leaves the group and
+clears its environment escapes, and a step survives an AOP that is killed with SIGKILL.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ from contextlib import ExitStack, contextmanager, suppress
 import msgspec
 
 MARKER = "AOP_STEP_ID"
-"""The variable by which the processes of a step without a sandbox are known."""
+"""The variable that marks the processes of a step without a sandbox."""
 
 MAKER = "AOP_SANDBOX_OF"
-"""The variable by which a sandbox is known, and never the step in it: who started it, and the folder it works for."""
+"""The variable that marks a sandbox, but not the step in it: the process that started it, and its folder."""
 
-HELD = ("/bin/sh", "-c", 'read -r _ && exec "$@" </dev/null', "sh")
-"""What makes any command wait for a line before it begins."""
+WAIT_FOR_LINE = ("/bin/sh", "-c", 'read -r _ && exec "$@" </dev/null', "sh")
+"""The prefix that makes a command wait for a line before it begins."""
 
 DRAIN_SECONDS = 0.2
-"""How long output is taken from processes that outlive the main one."""
+"""The time for which output of surviving processes is read."""
 
 _CHUNK = 64 * 1024
 _KILL_SECONDS = 3.0
@@ -41,21 +40,21 @@ _LONGEST_WAIT_SECONDS = 3600
 _LAST_WORDS = 300
 _TAIL_BYTES = 4096
 _SCANS = 3
-_OF_THE_MOMENT = (errno.EAGAIN, errno.ENOMEM, errno.ETXTBSY)
+_TRANSIENT = (errno.EAGAIN, errno.ENOMEM, errno.ETXTBSY)
 
 _core_limit = threading.Lock()
 
 
 class CannotStart(Exception):
-    """The step was not started; the text says why."""
+    """The step was not started, with the reason."""
 
     def __init__(self, why: str, *, transient: bool = False) -> None:
         super().__init__(why)
         self.transient = transient
-        """Whether it may start if it is tried again."""
+        """Whether a retry may succeed."""
 
 
-class HandedDown(ExitStack):
+class InheritedDescriptors(ExitStack):
     """Descriptors that a child inherits; the parent's copies are closed at the end."""
 
     def __init__(self) -> None:
@@ -65,7 +64,7 @@ class HandedDown(ExitStack):
         os.set_blocking(status_fd, False)
         self.status_fd = self.keep(status_fd)
         self.reports_fd = self.add(reports_fd)
-        """The child writes here what it does, and it is read from `status_fd`."""
+        """The child writes its reports here; AOP reads them from `status_fd`."""
 
     def keep(self, descriptor: int) -> int:
         """Close a descriptor at the end."""
@@ -78,7 +77,7 @@ class HandedDown(ExitStack):
         return descriptor
 
     def content(self, data: bytes) -> int:
-        """Hand down a descriptor from which the child reads the data."""
+        """Hand down a descriptor with this content."""
         descriptor = self.add(os.memfd_create("aop"))
         with open(descriptor, "wb", closefd=False) as file:
             file.write(data)
@@ -93,20 +92,19 @@ class _Status(msgspec.Struct, rename="kebab"):
 
 
 @contextmanager
-def started(
+def start_child(
     argv: Sequence[str],
     *,
     limit: Callable[[int], None],
     take: Callable[[bytes], None],
     clock: Callable[[], float],
-    handed: HandedDown | None = None,
+    handed: InheritedDescriptors | None = None,
     cwd: str = "/",
     env: Mapping[str, str] | None = None,
 ) -> Iterator[Child]:
-    """Start a process in a session of its own; whatever happens, nothing of it that can be found is left behind.
+    """Start a process in a new session; in the end, all its processes that can be found are killed.
 
-    `limit` is called with its id. A process that is handed something down is a sandbox's: it waits for a line before it
-    begins, and reports.
+    `limit` is called with its id. With `handed` the process is a sandbox: it waits for a line first, and reports.
 
     Raises: CannotStart.
     """
@@ -125,7 +123,7 @@ def started(
                 pass_fds=handed.descriptors if handed else (),
             )
     except OSError as error:
-        raise _refused(argv[0], error) from error
+        raise _start_failure(argv[0], error) from error
     child = Child(process, take, clock, marker=env.get(MARKER, ""), status_fd=handed.status_fd if handed else None)
     try:
         child.begin(limit)
@@ -135,7 +133,7 @@ def started(
 
 
 class Child:
-    """A running process; its output goes to `take` while it is watched."""
+    """A running process, whose output goes to `take`."""
 
     def __init__(
         self,
@@ -158,7 +156,7 @@ class Child:
         self._tail = b""
         """The end of what it printed."""
         self.heard_at = clock()
-        """When it last printed something, or began."""
+        """The time of its last output, or of its start."""
         self._output = process.stdout.fileno() if process.stdout else -1
         self._exit = _exit_descriptor(process.pid)
         self._poll = select.poll()
@@ -173,7 +171,7 @@ class Child:
         return code if code is None or code >= 0 else 128 - code
 
     def begin(self, limit: Callable[[int], None]) -> None:
-        """Limit the process, and let it begin if it waits for that.
+        """Limit the process, and let it begin if it waits.
 
         Raises: CannotStart.
         """
@@ -184,43 +182,43 @@ class Child:
         except OSError as error:
             raise CannotStart(f"The step could not be limited: {error.strerror}.") from error
         if self._process.stdin is not None:
-            # Whoever is not there any more has said why.
+            # A process that ended already has printed why.
             with suppress(BrokenPipeError):
                 self._process.stdin.write(b"\n")
             self._process.stdin.close()
 
     def ended_by(self, deadline: float) -> bool:
-        """Take output until the process ends; tell whether it did before the deadline."""
+        """Read output until the process ends; tell whether it ended before the deadline."""
         while not self._has_ended and self._clock() < deadline:
-            self._attend(deadline)
+            self._wait_for_event(deadline)
         return self._has_ended
 
-    def fell_silent_by(self, deadline: float) -> bool:
-        """Take output until nobody holds the pipe any more; tell whether that was before the deadline."""
+    def output_ended_by(self, deadline: float) -> bool:
+        """Read output until the pipe is closed; tell whether that was before the deadline."""
         while not self._is_silent and self._clock() < deadline:
-            self._attend(deadline)
+            self._wait_for_event(deadline)
         return self._is_silent
 
     def terminate(self) -> None:
-        """Ask the step to end by itself."""
-        # Bubblewrap would die of the signal at once, and the step with it: the step itself is asked.
+        """Send SIGTERM to the step."""
+        # Bubblewrap would die of the signal at once, and the step with it, so the step itself gets it.
         _signal_group(self._status().child_pid or self._process.pid, signal.SIGTERM)
 
     def end(self) -> None:
-        """Kill what is left, take what it has still written, and reap the process."""
+        """Kill what is left, read the rest of the output, and reap the process."""
         try:
             if self._status_fd is not None and not self._has_ended:
-                # Bubblewrap dies of it, and its namespace with it; the launcher kills its descendants before it ends.
+                # Bubblewrap dies of it, with its namespace; the launcher kills its descendants first.
                 self._process.terminate()
                 self.ended_by(self._clock() + _KILL_SECONDS)
-            # The process has not been reaped, so its id, which is that of the group, belongs to nobody else.
+            # The process is not reaped yet, so its id, which is also the group, cannot be reused.
             _signal_group(self._process.pid, signal.SIGKILL)
             if self._marker:
                 _kill_marked(self._marker)
             self.ended_by(self._clock() + _KILL_SECONDS)
             self._last_status = self._status()
             _await_end(self._last_status.child_pid)
-            self.fell_silent_by(self._clock() + DRAIN_SECONDS)
+            self.output_ended_by(self._clock() + DRAIN_SECONDS)
         finally:
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(_POLL_SECONDS)
@@ -231,23 +229,23 @@ class Child:
                 os.close(self._exit)
 
     def check_was_run(self, program: str) -> None:
-        """Make sure that what has ended was the step, and not the sandbox before it.
+        """Check that the step itself has ended, and not the sandbox before it.
 
         Raises: CannotStart.
         """
         if self._status_fd is None:
             return
         if self._last_status.error:
-            raise _refused(program, OSError(self._last_status.error, os.strerror(self._last_status.error)))
+            raise _start_failure(program, OSError(self._last_status.error, os.strerror(self._last_status.error)))
         if self._last_status.exit_code is None:
             words = self._tail.decode("utf-8", "replace").strip().rpartition("\n")[2][-_LAST_WORDS:]
-            transient = any(words.endswith(os.strerror(code)) for code in _OF_THE_MOMENT)
+            transient = any(words.endswith(os.strerror(code)) for code in _TRANSIENT)
             why = words or "the sandbox was ended"
             raise CannotStart(f"`{program}` could not be started: {why}.", transient=transient)
 
-    def _attend(self, deadline: float) -> None:
-        """Wait until there is output, or the end, or the deadline has come."""
-        # Without a descriptor for the end of the process, it is looked for from time to time.
+    def _wait_for_event(self, deadline: float) -> None:
+        """Wait for output, the end, or the deadline."""
+        # Without a descriptor for the end of the process, it is polled.
         longest = _LONGEST_WAIT_SECONDS if self._exit is not None else _POLL_SECONDS
         seconds = min(max(0.0, deadline - self._clock()), longest)
         for descriptor, _ in self._poll.poll(int(seconds * 1000) + 1):
@@ -262,7 +260,7 @@ class Child:
             self._has_ended = self._process.poll() is not None
 
     def _status(self) -> _Status:
-        """Return what the sandbox has reported until now, one JSON object a line."""
+        """Return the reports of the sandbox up to now, one JSON object a line."""
         if self._status_fd is None:
             return _Status()
         with suppress(BlockingIOError):
@@ -277,12 +275,12 @@ class Child:
         return merged
 
 
-def _refused(what: str, error: OSError) -> CannotStart:
-    return CannotStart(f"`{what}` could not be started: {error.strerror}.", transient=error.errno in _OF_THE_MOMENT)
+def _start_failure(what: str, error: OSError) -> CannotStart:
+    return CannotStart(f"`{what}` could not be started: {error.strerror}.", transient=error.errno in _TRANSIENT)
 
 
 def _exit_descriptor(pid: int) -> int | None:
-    """Return a descriptor that becomes readable when the process ends; None where the system has no such thing."""
+    """Return a descriptor that becomes readable when the process ends; None if the system has none."""
     try:
         return os.pidfd_open(pid)
     except OSError:
@@ -290,7 +288,7 @@ def _exit_descriptor(pid: int) -> int | None:
 
 
 def _await_end(pid: int) -> None:
-    """Wait for the first process of a namespace, which is the last one to end: bubblewrap itself does not."""
+    """Wait for the first process of a namespace, which ends last; bubblewrap does not wait for it."""
     descriptor = _exit_descriptor(pid) if pid else None
     if descriptor is not None:
         poll = select.poll()
@@ -301,10 +299,9 @@ def _await_end(pid: int) -> None:
 
 @contextmanager
 def _without_core_dumps() -> Iterator[None]:
-    """Let children begin with a limit that keeps their memory, which may hold secrets, from being written to a file.
+    """Let children start without core dumps, which may hold secrets.
 
-    The limit is inherited, so it is our own for the moment in which a child is made: setting it later would miss what
-    the child has started by then.
+    The limit is inherited, so this process has it while the child is made: set later, it would miss descendants.
     """
     with _core_limit:
         soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
@@ -332,7 +329,7 @@ def _kill_marked(marker: bytes) -> None:
 
 
 def _is_marked(pid: str, marker: bytes) -> bool:
-    # There are hundreds of processes, and this is asked about each of them after every step: no file object for it.
+    # This runs for hundreds of processes after every step, so it makes no file object.
     try:
         descriptor = os.open(f"/proc/{pid}/environ", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

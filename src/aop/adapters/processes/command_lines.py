@@ -1,4 +1,4 @@
-"""What a command comes to on this machine: which program, with which words, where, and in which environment."""
+"""Command lines: a command resolved to its program, folder and environment."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _FIXED = {
     # 1980 is the earliest year that a zip file, and so a wheel or a jar, can hold.
     "SOURCE_DATE_EPOCH": "315532800",
 }
-# Each step gets these from AOP.
+# AOP sets these for each step.
 _OWN = ("HOME", "TMPDIR", MARKER)
 
 
-class Program(Struct, frozen=True, kw_only=True):
-    """A command that can be run: its first word is a file."""
+class ResolvedCommand(Struct, frozen=True, kw_only=True):
+    """A command that can be run; its first word is a file."""
 
     argv: tuple[str, ...]
     cwd: str
@@ -31,24 +31,24 @@ class Program(Struct, frozen=True, kw_only=True):
     env: dict[str, str]
 
 
-def resolved(command: Command, environ: Mapping[str, str]) -> Program:
-    """Return what a command comes to, with the allowed part of the environment.
+def resolve_program(command: Command, environ: Mapping[str, str]) -> ResolvedCommand:
+    """Resolve a command, with the allowed part of the environment.
 
     Raises: CannotStart.
     """
     worktree, cwd = os.path.realpath(command.worktree), os.path.realpath(command.cwd)
     if not is_within(cwd, worktree) or not os.path.isdir(cwd):
-        raise CannotStart(f"The folder `{command.cwd}` is not one in the worktree `{command.worktree}`.")
+        raise CannotStart(f"The folder `{command.cwd}` is not in the worktree `{command.worktree}`.")
     allowed = {name: environ[name] for name in command.env_allowlist if name in environ and name not in _OWN}
     env = {**_FIXED, **allowed, **dict(command.env)}
     _check_texts(command.argv, env)
     path = search_path(env.get("PATH", environ.get("PATH", "")), worktree)
-    argv = (_found(command.argv[0], cwd, path), *command.argv[1:])
-    return Program(argv=argv, cwd=cwd, path=path, env={**env, "PATH": ":".join(path)})
+    argv = (_find_program(command.argv[0], cwd, path), *command.argv[1:])
+    return ResolvedCommand(argv=argv, cwd=cwd, path=path, env={**env, "PATH": ":".join(path)})
 
 
 def _check_texts(argv: Sequence[str], env: Mapping[str, str]) -> None:
-    """Refuse what cannot be handed to a process.
+    """Refuse words and variables that a process cannot get.
 
     Raises: CannotStart.
     """
@@ -69,8 +69,8 @@ def _check_texts(argv: Sequence[str], env: Mapping[str, str]) -> None:
             raise CannotStart(f"{what} is not text.") from error
 
 
-def _found(name: str, cwd: str, path: Sequence[str]) -> str:
-    """Return the program: a plain name is looked up in `path`, another is a path from `cwd`.
+def _find_program(name: str, cwd: str, path: Sequence[str]) -> str:
+    """Return the program: a plain name is searched in `path`, another is a path from `cwd`.
 
     Raises: CannotStart.
     """

@@ -1,6 +1,6 @@
-"""A control group for one gate step: it limits memory and processes of all that the step starts, taken together.
+"""Control groups: limit the memory and processes of a whole gate step.
 
-There is one only where AOP may make groups: as root, or in a session of systemd that belongs to the user.
+AOP can make one as root, or in a systemd session of the user.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ _OWN = Path("/proc/self/cgroup")
 _PAUSES = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.2)
 
 
-class Folder(Struct, frozen=True, kw_only=True):
-    """A folder to make in the first of the parents that can have it, with all of the settings."""
+class GroupFolder(Struct, frozen=True, kw_only=True):
+    """A folder to make in the first possible parent, with all settings."""
 
     parents: tuple[str, ...]
     settings: Mapping[str, int]
     swap: Mapping[str, int] = {}
-    """What keeps the memory from moving elsewhere; not every kernel counts that."""
+    """Limits of swap, which not every kernel has."""
 
 
 class ControlGroup:
-    """A group that exists; version 1 of the kernel's interface has one folder for memory and one for processes."""
+    """An existing group; version 1 of the kernel's interface has one folder for memory and one for processes."""
 
     def __init__(self, folders: Sequence[Path], *, limits_memory: bool) -> None:
         self._folders = folders
         self.limits_memory = limits_memory
 
-    def took(self, pid: int) -> bool:
+    def add(self, pid: int) -> bool:
         """Move a process into the group; tell whether that was allowed."""
         try:
             for folder in self._folders:
@@ -46,7 +46,7 @@ class ControlGroup:
         return True
 
     def memory_kills(self) -> int:
-        """Return how many processes of the group the kernel has killed for want of memory."""
+        """Return the number of processes of the group that the kernel killed for lack of memory."""
         for file in (folder / name for folder in self._folders for name in ("memory.events", "memory.oom_control")):
             with suppress(OSError):
                 counters = dict(line.split() for line in file.read_text(encoding="ascii").splitlines())
@@ -56,9 +56,9 @@ class ControlGroup:
 
 @contextmanager
 def control_group(limits: StepLimits) -> Iterator[ControlGroup | None]:
-    """Make a group, which is gone afterwards; None where AOP cannot make one with all that is wanted."""
+    """Make a group and remove it afterwards; None if AOP cannot make one with all settings."""
     wanted = wanted_folders(limits, _OWN.read_text(encoding="utf-8") if _OWN.exists() else "")
-    made = [folder for folder in map(_made, wanted) if folder is not None]
+    made = [folder for folder in map(_make_folder, wanted) if folder is not None]
     is_whole = bool(made) and len(made) == len(wanted)
     try:
         yield ControlGroup(made, limits_memory=limits.memory_bytes > 0) if is_whole else None
@@ -67,31 +67,33 @@ def control_group(limits: StepLimits) -> Iterator[ControlGroup | None]:
             _remove(folder)
 
 
-def wanted_folders(limits: StepLimits, own: str) -> list[Folder]:
-    """Return the folders that it takes; `own` is `/proc/self/cgroup` and says where AOP itself is."""
+def wanted_folders(limits: StepLimits, own: str) -> list[GroupFolder]:
+    """Return the folders to make; `own` is `/proc/self/cgroup`, with the group of AOP itself."""
     lines = (line.split(":", 2) for line in own.splitlines())
     groups = {name: path.rstrip("/") for _, names, path in lines for name in names.split(",")}
     memory, processes = limits.memory_bytes, limits.processes
     counted = {"pids.max": processes} if processes else {}
     if "memory" in groups and "pids" in groups:
         folders = [
-            Folder(
+            GroupFolder(
                 parents=(f"{_ROOT}/memory{groups['memory']}",),
                 settings={"memory.limit_in_bytes": memory} if memory else {},
                 swap={"memory.memsw.limit_in_bytes": memory},
             ),
-            Folder(parents=(f"{_ROOT}/pids{groups['pids']}",), settings=counted),
+            GroupFolder(parents=(f"{_ROOT}/pids{groups['pids']}",), settings=counted),
         ]
     else:
         path = groups.get("", "")
-        # A group that has processes can have no limited group in it, so it is tried beside AOP's own first.
+        # A group with processes cannot hold a limited group, so the parent of AOP's own is tried first.
         parents = dict.fromkeys((f"{_ROOT}{os.path.dirname(path)}".rstrip("/"), f"{_ROOT}{path}"))
         settings = {"memory.max": memory, **counted} if memory else counted
-        folders = [Folder(parents=tuple(parents), settings=settings, swap={"memory.swap.max": 0} if memory else {})]
+        folders = [
+            GroupFolder(parents=tuple(parents), settings=settings, swap={"memory.swap.max": 0} if memory else {})
+        ]
     return [folder for folder in folders if folder.settings]
 
 
-def _made(wanted: Folder) -> Path | None:
+def _make_folder(wanted: GroupFolder) -> Path | None:
     for parent in wanted.parents:
         folder = Path(parent, f"aop-{os.getpid()}-{os.urandom(4).hex()}")
         with suppress(OSError):
@@ -108,19 +110,19 @@ def _made(wanted: Folder) -> Path | None:
 
 
 def _remove(folder: Path) -> None:
-    # Version 2 ends at one stroke whatever is left.
+    # Version 2 kills all processes at once.
     with suppress(OSError):
         _write(folder, {"cgroup.kill": 1})
     for pause in _PAUSES:
         with suppress(OSError):
             folder.rmdir()
             return
-        # A process that has ended leaves its group a moment later.
+        # An ended process leaves its group a moment later.
         time.sleep(pause)
 
 
 def _write(folder: Path, settings: Mapping[str, int]) -> None:
     for name, value in settings.items():
-        # Not created: a controller that is not there would leave a file that limits nothing.
+        # Never created: without the controller, the file would limit nothing.
         with open(folder / name, "r+", encoding="ascii") as file:
             file.write(str(value))

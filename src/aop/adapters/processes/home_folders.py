@@ -1,4 +1,4 @@
-"""What a step outside of bubblewrap is given of its own: a home, a place for temporary files, and its `.git` back."""
+"""Home folders: private home and temporary folders of a step outside bubblewrap."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _LARGEST = 64 * 1024
 
 @contextmanager
 def private_folder(parent: Path) -> Iterator[Path]:
-    """Make a folder with `home` and `tmp` in it, which is gone afterwards."""
+    """Make a folder with `home` and `tmp`, and remove it afterwards."""
     with held_folder(parent) as folder:
         for name in ("home", "tmp"):
             (folder / name).mkdir(mode=0o700)
         yield folder
 
 
-def link_into(own_home: Path, home: str, places: Iterable[str]) -> None:
-    """Let the own home lead to those of the places that lie in the home of the user."""
+def link_user_places(own_home: Path, home: str, places: Iterable[str]) -> None:
+    """Link those places that lie in the user's home into the private home."""
     linked: list[str] = []
     for place in sorted(places):
         if is_within(place, home) and place != home and not is_within(place, *linked):
@@ -35,8 +35,8 @@ def link_into(own_home: Path, home: str, places: Iterable[str]) -> None:
 
 
 @contextmanager
-def kept_link_to_repository(worktree: Path) -> Iterator[None]:
-    """Put the file `.git` back that leads from a worktree to its repository, whatever a step makes of it."""
+def preserve_git_link(worktree: Path) -> Iterator[None]:
+    """Restore the file `.git` of a worktree, whatever a step does to it."""
     link = worktree / ".git"
     before = _plain_content(link)
     try:
@@ -51,7 +51,7 @@ def kept_link_to_repository(worktree: Path) -> Iterator[None]:
 
 
 def _plain_content(path: Path) -> bytes | None:
-    """Return what is in a small plain file; None if it is anything else."""
+    """Return the content of a small plain file; None if it is not one."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             content = file.read(_LARGEST + 1) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else None

@@ -1,7 +1,7 @@
-"""The limits of one gate step: those of the kernel for each process, and a control group where AOP can make one.
+"""Limits of one gate step: per process, and by a control group where possible.
 
-In a sandbox they are laid on a process that has not begun yet, and all that it starts inherits them. Without one they
-come a moment after it has begun. A limit is only ever lowered.
+In a sandbox they are set before the process begins, and all descendants inherit them. Without one they are set a moment
+after its start. A limit is only lowered, never raised.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from pathlib import Path
 from aop.adapters.processes.control_groups import ControlGroup, control_group
 from aop.kernel.config.policy import StepLimits
 
-# When the memory of the machine is used up, the kernel ends a step rather than AOP or what the user has open.
-_FIRST_TO_GO = "500"
+# When the machine runs out of memory, the kernel kills a step before AOP or programs of the user.
+_OOM_SCORE = "500"
 
 
 class Limiter:
-    """Limits one step, and tells afterwards whether it ran into the limit that leaves no other trace."""
+    """Limits one step, and tells afterwards whether it ran out of memory."""
 
     def __init__(self, limits: StepLimits, group: ControlGroup | None) -> None:
         self._limits = limits
@@ -28,20 +28,20 @@ class Limiter:
         self._kills_before = _memory_kills()
 
     def impose(self, pid: int) -> None:
-        """Limit a process and all that it will start."""
-        if self._group is not None and not self._group.took(pid):
+        """Limit a process and its descendants."""
+        if self._group is not None and not self._group.add(pid):
             self._group = None
         for kind, most in self._most().items():
             soft, hard = resource.prlimit(pid, kind)
             resource.prlimit(pid, kind, (_lower(soft, most), _lower(hard, most)))
         with suppress(OSError):
-            Path(f"/proc/{pid}/oom_score_adj").write_text(_FIRST_TO_GO, encoding="ascii")
+            Path(f"/proc/{pid}/oom_score_adj").write_text(_OOM_SCORE, encoding="ascii")
 
     def ran_out_of_memory(self, exit_code: int | None) -> bool:
-        """Tell whether the kernel killed a process of the step for want of memory, and the step ended with this."""
+        """Tell whether the step failed because the kernel killed one of its processes for lack of memory."""
         if self._group is not None and self._group.limits_memory:
             return exit_code != 0 and self._group.memory_kills() > 0
-        # Without a group only the machine's own counter is there: it counts for a step that was killed itself.
+        # Without a group there is only the counter of the machine, which counts if the step itself was killed.
         return exit_code == 128 + 9 and _memory_kills() > self._kills_before
 
     def _most(self) -> Mapping[int, int]:
@@ -50,7 +50,7 @@ class Limiter:
         if self._group is None or not self._group.limits_memory:
             # Not RLIMIT_AS: Java, Go and Node reserve far more addresses than they ever use.
             most[resource.RLIMIT_DATA] = limits.memory_bytes
-        # The kernel does not limit root in this way, and others it limits by all that they run.
+        # The kernel does not limit root in this way, and counts all processes of other users.
         if limits.processes and self._group is None and os.geteuid() != 0:
             most[resource.RLIMIT_NPROC] = limits.processes + _own_threads()
         return {resource.RLIMIT_CORE: 0, **{kind: figure for kind, figure in most.items() if figure}}
@@ -58,8 +58,8 @@ class Limiter:
 
 @contextmanager
 def limiter(limits: StepLimits) -> Iterator[Limiter]:
-    """Make what limits one step; a control group is gone afterwards."""
-    # The way into a group takes 10 ms, so there is one only for what nothing else can limit well.
+    """Make the limiter of one step, and remove its control group afterwards."""
+    # Entering a group takes 10 ms, so it is made only for memory, which nothing else limits well.
     if limits.memory_bytes:
         with control_group(limits) as group:
             yield Limiter(limits, group)
@@ -72,19 +72,19 @@ def _lower(figure: int, most: int) -> int:
 
 
 def _own_threads() -> int:
-    """Return how many threads the user has, all of which count against the user's limit of processes."""
+    """Return the number of threads of the user, which all count against the limit."""
     count, user = 0, os.getuid()
     for name in os.listdir("/proc"):
         if name.isdecimal():
             with suppress(OSError):
                 found = os.stat(f"/proc/{name}/task")
-                # A folder has a link from each folder in it, from its parent and from itself.
+                # The link count of a folder is the number of its subfolders plus two.
                 count += found.st_nlink - 2 if found.st_uid == user else 0
     return count
 
 
 def _memory_kills() -> int:
-    """Return how often the kernel has killed a process for want of memory."""
+    """Return how often the kernel has killed a process for lack of memory."""
     try:
         counters = Path("/proc/vmstat").read_text(encoding="ascii")
     except OSError:

@@ -1,4 +1,4 @@
-"""What outlives an AOP that is killed, such as a step without a sandbox, is found by its mark, and ended."""
+"""Orphans: processes of a killed AOP, found by their mark and ended."""
 
 from __future__ import annotations
 
@@ -15,36 +15,38 @@ from aop.adapters.processes.toolchains import is_within
 
 
 class _Mark(Struct, frozen=True, kw_only=True):
-    """What a process carries that was started for an AOP."""
+    """The mark of a process that was started for an AOP."""
 
     maker: int
     place: str
-    """Where it works: the folder that a sandbox was made for, or the one that a step is in."""
+    """The folder that the sandbox was made for, or that the step is in."""
 
 
 def end_orphans(root: Path) -> None:
-    """End what works in a folder for an AOP that is not there any more."""
+    """End the processes in a folder whose AOP is dead."""
     for pid in orphans_in(root):
         _kill(pid)
 
 
 def orphans_in(root: Path) -> list[int]:
-    """Return the processes that work in a folder for an AOP that is not there any more."""
+    """Return the processes in a folder whose AOP is dead."""
     return [
-        pid for pid, mark in _marked() if not os.path.exists(f"/proc/{mark.maker}") and is_within(mark.place, str(root))
+        pid
+        for pid, mark in _marked_processes()
+        if not os.path.exists(f"/proc/{mark.maker}") and is_within(mark.place, str(root))
     ]
 
 
 def end_children() -> None:
-    """End what works for this process."""
-    for pid, mark in _marked():
+    """End the processes that work for this AOP."""
+    for pid, mark in _marked_processes():
         if mark.maker == os.getpid():
             _kill(pid)
 
 
-def _marked() -> Iterator[tuple[int, _Mark]]:
+def _marked_processes() -> Iterator[tuple[int, _Mark]]:
     for name in filter(str.isdecimal, os.listdir("/proc")):
-        # It may end by itself while it is looked at, or be somebody else's.
+        # It may end meanwhile, or belong to another user.
         with suppress(OSError):
             mark = _mark(name)
             if mark is not None:
@@ -52,7 +54,7 @@ def _marked() -> Iterator[tuple[int, _Mark]]:
 
 
 def _mark(pid: str) -> _Mark | None:
-    """Return the mark of a process; None if it is neither a step, an agent nor a sandbox."""
+    """Return the mark of a process; None if it is not a step, an agent or a sandbox."""
     for word in Path("/proc", pid, "environ").read_bytes().split(b"\0"):
         name, _, value = word.partition(b"=")
         maker, _, folder = os.fsdecode(value).partition("-")

@@ -1,4 +1,4 @@
-"""What of this machine takes part in a gate verdict, besides the tree and the gates themselves."""
+"""Program hashes: the installed programs that a gate verdict depends on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 
 def programs_hash(programs: Iterable[str], path: str) -> str:
-    """Return a hash over which files the programs are and when they were installed; a new toolchain gives another."""
+    """Return a hash of the files of programs, with size and time; a new toolchain changes it."""
     digest = hashlib.sha256()
     for program in sorted(set(programs)):
         found = shutil.which(program, path=path) if os.sep not in program else None

@@ -1,4 +1,4 @@
-"""Run override: processes of another kind, but with a `run` that does more."""
+"""Run override: the processes port with another `run`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs gate steps on this machine: in the best sandbox that holds, with a clean environment, and within limits."""
+"""Runner of gate steps: in the best sandbox, a clean environment, and limits."""
 
 from __future__ import annotations
 
@@ -14,15 +14,24 @@ from typing import TypeVar
 from msgspec import Struct
 
 from aop.adapters.files.own_folders import held_folder
-from aop.adapters.processes.child import DRAIN_SECONDS, HELD, MAKER, MARKER, CannotStart, Child, HandedDown, started
-from aop.adapters.processes.command_lines import Program, resolved
-from aop.adapters.processes.home_folders import kept_link_to_repository, link_into, private_folder
+from aop.adapters.processes.child import (
+    DRAIN_SECONDS,
+    MAKER,
+    MARKER,
+    WAIT_FOR_LINE,
+    CannotStart,
+    Child,
+    InheritedDescriptors,
+    start_child,
+)
+from aop.adapters.processes.command_lines import ResolvedCommand, resolve_program
+from aop.adapters.processes.home_folders import link_user_places, preserve_git_link, private_folder
 from aop.adapters.processes.limits import Limiter, limiter
 from aop.adapters.processes.program_hashes import programs_hash
 from aop.adapters.processes.sandbox.bubblewrap import (
     Bubblewrap,
+    FailedProof,
     Mount,
-    Unproven,
     installed_bubblewraps,
     prove,
     step_view,
@@ -40,7 +49,7 @@ RUNGS = ("bubblewrap", "landlock")
 """The sandboxes, the best one first."""
 
 _FILE_TOO_LARGE = 128 + signal.SIGXFSZ
-_LOOK_SECONDS = 0.2
+_POLL_SECONDS = 0.2
 
 
 class _Outcome(Struct, frozen=True, kw_only=True):
@@ -65,7 +74,7 @@ class LocalProcesses:
         rungs: Sequence[str] = RUNGS,
         bubblewraps: Sequence[str] | None = None,
     ) -> None:
-        """Take the environment that steps may get a part of, and the git folders that they may only read.
+        """Take the environment that steps get a part of, and the git folders that they may only read.
 
         `private_root` is a folder that no sandboxed step sees; `grace_seconds` is the time from SIGTERM to SIGKILL;
         `rungs` are the sandboxes to try; `bubblewraps` are the programs to try, instead of those that are installed.
@@ -80,8 +89,8 @@ class LocalProcesses:
         self._home = home if os.path.isabs(home) and home != "/" else "/home/aop"
         self._rungs = rungs
         self._bubblewraps = bubblewraps
-        self._proof: Bubblewrap | Landlock | Unproven | None = None
-        self._port_proof: Landlock | Unproven | None = None
+        self._proof: Bubblewrap | Landlock | FailedProof | None = None
+        self._port_proof: Landlock | FailedProof | None = None
 
     def sandbox_level(self, sandbox: str) -> str:
         """Return `bubblewrap`, `landlock` or `none`: the level that the self-test proves for this setting.
@@ -91,7 +100,7 @@ class LocalProcesses:
         return _level(self._sandbox(sandbox))
 
     def why_ports_stay_open(self, sandbox: str) -> str:
-        """Return why a command that is to be kept to some ports is not; nothing where it is.
+        """Return why commands cannot be kept to some ports; empty if they can.
 
         Raises: SandboxUnavailable.
         """
@@ -99,7 +108,7 @@ class LocalProcesses:
         if holding is None:
             return "no sandbox holds"
         proof = self._ports_of(holding) if isinstance(holding, Bubblewrap) else holding
-        if isinstance(proof, Unproven):
+        if isinstance(proof, FailedProof):
             return proof.reason
         return "" if proof.rules_over_ports else NO_PORT_RULES
 
@@ -108,7 +117,7 @@ class LocalProcesses:
         return f"{self.sandbox_level(sandbox)}:{programs_hash(programs, self._environ.get('PATH', os.defpath))}"
 
     def together(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
-        """Carry out the tasks in a thread each."""
+        """Run each task in a thread."""
         with ThreadPoolExecutor(max_workers=max(1, len(tasks))) as threads:
             return list(threads.map(lambda task: task(), tasks))
 
@@ -140,15 +149,15 @@ class LocalProcesses:
         )
 
     def _outcome(self, command: Command, sandbox: Bubblewrap | Landlock | None, log: StepLog) -> _Outcome:
-        program = resolved(command, self._environ)
+        program = resolve_program(command, self._environ)
         with limiter(command.limits) as limits:
-            with self._started(command, program, sandbox, limits, log) as child:
-                too_late = self._awaited(child, command)
+            with self._start(command, program, sandbox, limits, log) as child:
+                too_late = self._wait(child, command)
                 if too_late:
                     child.terminate()
                     child.ended_by(self._clock() + self._grace_seconds)
                 else:
-                    child.fell_silent_by(self._clock() + DRAIN_SECONDS)
+                    child.output_ended_by(self._clock() + DRAIN_SECONDS)
             out_of_memory = limits.ran_out_of_memory(child.exit_code)
         if too_late:
             return _Outcome(ending=Ending.TIMED_OUT, problem=too_late)
@@ -161,10 +170,10 @@ class LocalProcesses:
             problem = f"It wrote a file of more than {command.limits.file_bytes} bytes."
         return _Outcome(ending=Ending.EXITED, exit_code=child.exit_code, problem=problem)
 
-    def _awaited(self, child: Child, command: Command) -> str:
-        """Wait for the end; return why the process must be ended, or nothing if it has by itself."""
+    def _wait(self, child: Child, command: Command) -> str:
+        """Wait for the end; return why the process must be ended, or an empty text."""
         deadline = self._clock() + command.timeout_seconds
-        pause = command.timeout_seconds if command.ends_early is None else _LOOK_SECONDS
+        pause = command.timeout_seconds if command.ends_early is None else _POLL_SECONDS
         while not child.ended_by(min(deadline, self._clock() + pause)):
             if self._clock() >= deadline:
                 return f"It did not end within {command.timeout_seconds:g} seconds."
@@ -173,52 +182,50 @@ class LocalProcesses:
                 return why
         return ""
 
-    # --- the sandbox --------------------------------------------------------------------------------
-
     def _sandbox(self, setting: str) -> Bubblewrap | Landlock | None:
         if setting not in ("auto", "require", "off"):
             raise Fault(f"`{setting}` is not a setting of `execution.sandbox`.")
         if setting == "off":
             return None
         if self._proof is None:
-            self._proof = self._proved()
-        if not isinstance(self._proof, Unproven):
+            self._proof = self._prove()
+        if not isinstance(self._proof, FailedProof):
             return self._proof
         if setting == "require":
             raise SandboxUnavailable(f"No sandbox holds on this machine: {self._proof.reason}.")
         return None
 
-    def _proved(self) -> Bubblewrap | Landlock | Unproven:
+    def _prove(self) -> Bubblewrap | Landlock | FailedProof:
         reasons = []
         for rung in self._rungs:
-            proof = self._proved_bubblewrap() if rung == "bubblewrap" else self._proved_landlock()
-            if not isinstance(proof, Unproven):
+            proof = self._prove_bubblewrap() if rung == "bubblewrap" else self._prove_landlock()
+            if not isinstance(proof, FailedProof):
                 return proof
             reasons.append(proof.reason)
-        return Unproven("; ".join(reasons) or "none may be used")
+        return FailedProof("; ".join(reasons) or "none may be used")
 
-    def _proved_bubblewrap(self) -> Bubblewrap | Unproven:
+    def _prove_bubblewrap(self) -> Bubblewrap | FailedProof:
         programs = self._bubblewraps
         if programs is None:
             programs = installed_bubblewraps(self._environ.get("PATH", "").split(":"))
         with held_folder(self._scratch()) as folder:
             return prove(programs, folder / "proof")
 
-    def _proved_landlock(self) -> Landlock | Unproven:
-        # Where bubblewrap holds, nobody needs this.
+    def _prove_landlock(self) -> Landlock | FailedProof:
+        # Only needed if bubblewrap does not work.
         from aop.adapters.processes.sandbox.landlock_proof import prove_landlock
 
         with held_folder(self._scratch()) as folder:
             return prove_landlock(folder / "proof", home=self._home)
 
-    def _kept_to(self, ports: Sequence[int], bubblewrap: Bubblewrap, handed: HandedDown) -> list[str]:
-        """Return the words that keep a sandbox to some ports; none where that does not hold."""
+    def _port_rules(self, ports: Sequence[int], bubblewrap: Bubblewrap, handed: InheritedDescriptors) -> list[str]:
+        """Return the words that keep a sandbox to some ports; none if that is not proved."""
         proof = self._ports_of(bubblewrap)
-        return [] if isinstance(proof, Unproven) else proof.confined(ports, handed)
+        return [] if isinstance(proof, FailedProof) else proof.confined(ports, handed)
 
-    def _ports_of(self, bubblewrap: Bubblewrap) -> Landlock | Unproven:
+    def _ports_of(self, bubblewrap: Bubblewrap) -> Landlock | FailedProof:
         if self._port_proof is None:
-            # Only sessions of agents need it.
+            # Only agent sessions need it.
             from aop.adapters.processes.sandbox.port_proof import prove_ports
 
             self._port_proof = prove_ports(bubblewrap)
@@ -228,28 +235,26 @@ class LocalProcesses:
         self._private_root.mkdir(parents=True, exist_ok=True)
         return self._private_root
 
-    # --- how a program is run -----------------------------------------------------------------------
-
-    def _started(
+    def _start(
         self,
         command: Command,
-        program: Program,
+        program: ResolvedCommand,
         sandbox: Bubblewrap | Landlock | None,
         limits: Limiter,
         log: StepLog,
     ) -> AbstractContextManager[Child]:
         if sandbox is None:
-            return self._bare(program, limits, log)
+            return self._without_sandbox(program, limits, log)
         if isinstance(sandbox, Bubblewrap):
             return self._in_bubblewrap(command, program, sandbox, limits, log)
         return self._under_landlock(command, program, sandbox, limits, log)
 
     @contextmanager
     def _in_bubblewrap(
-        self, command: Command, program: Program, bubblewrap: Bubblewrap, limits: Limiter, log: StepLog
+        self, command: Command, program: ResolvedCommand, bubblewrap: Bubblewrap, limits: Limiter, log: StepLog
     ) -> Iterator[Child]:
-        """Start the program in bubblewrap, which itself gets no environment but for the mark that it is found by."""
-        with HandedDown() as handed:
+        """Start the program in bubblewrap, whose own environment holds only its marker."""
+        with InheritedDescriptors() as handed:
             argv = bubblewrap.command(
                 program.argv,
                 self._view(command, program),
@@ -260,26 +265,26 @@ class LocalProcesses:
                 tmp_bytes=command.limits.tmp_bytes,
             )
             if command.network == "ports":
-                argv = [*self._kept_to(command.ports, bubblewrap, handed), *argv]
+                argv = [*self._port_rules(command.ports, bubblewrap, handed), *argv]
             env = {MAKER: f"{os.getpid()}-{self._private_root}"}
-            with started(
-                [*HELD, *argv], limit=limits.impose, take=log.feed, clock=self._clock, handed=handed, env=env
+            with start_child(
+                [*WAIT_FOR_LINE, *argv], limit=limits.impose, take=log.feed, clock=self._clock, handed=handed, env=env
             ) as child:
                 yield child
 
     @contextmanager
     def _under_landlock(
-        self, command: Command, program: Program, landlock: Landlock, limits: Limiter, log: StepLog
+        self, command: Command, program: ResolvedCommand, landlock: Landlock, limits: Limiter, log: StepLog
     ) -> Iterator[Child]:
-        """Start the program under Landlock, with home and temporary folders of its own."""
+        """Start the program under Landlock, with private home and temporary folders."""
         worktree = command.worktree.resolve()
         if (worktree / ".git").is_dir():
             raise CannotStart(f"The worktree `{worktree}` is a repository, which Landlock cannot keep as it is.")
         view = self._view(command, program)
-        # Landlock cannot close a file in an open folder: this one is put back afterwards.
+        # Landlock cannot close a file in an open folder, so this one is restored afterwards.
         view.pop(str(worktree / ".git"), None)
-        with private_folder(self._scratch()) as folder, kept_link_to_repository(worktree), HandedDown() as handed:
-            link_into(
+        with private_folder(self._scratch()) as folder, preserve_git_link(worktree), InheritedDescriptors() as handed:
+            link_user_places(
                 folder / "home",
                 os.path.realpath(self._home),
                 [place for place, mount in view.items() if mount.source == place],
@@ -287,24 +292,24 @@ class LocalProcesses:
             argv = landlock.command(
                 program.argv,
                 landlock.restrictions(view, writable=[str(folder)], network=command.network, ports=command.ports),
-                env={**_own_folders(folder), **_java_options(folder), **program.env},
+                env={**_private_variables(folder), **_java_options(folder), **program.env},
                 cwd=program.cwd,
                 handed=handed,
             )
-            with started(argv, limit=limits.impose, take=log.feed, clock=self._clock, handed=handed) as child:
+            with start_child(argv, limit=limits.impose, take=log.feed, clock=self._clock, handed=handed) as child:
                 yield child
 
     @contextmanager
-    def _bare(self, program: Program, limits: Limiter, log: StepLog) -> Iterator[Child]:
-        """Start the program as it is, with home and temporary folders of its own."""
+    def _without_sandbox(self, program: ResolvedCommand, limits: Limiter, log: StepLog) -> Iterator[Child]:
+        """Start the program without a sandbox, with private home and temporary folders."""
         with private_folder(self._scratch()) as folder:
-            env = {**homes_of_tools(self._home), **_own_folders(folder), **program.env, MARKER: folder.name}
-            with started(
+            env = {**homes_of_tools(self._home), **_private_variables(folder), **program.env, MARKER: folder.name}
+            with start_child(
                 program.argv, limit=limits.impose, take=log.feed, clock=self._clock, cwd=program.cwd, env=env
             ) as child:
                 yield child
 
-    def _view(self, command: Command, program: Program) -> dict[str, Mount]:
+    def _view(self, command: Command, program: ResolvedCommand) -> dict[str, Mount]:
         worktree = str(command.worktree)
         folder = os.path.dirname(program.argv[0])
         is_own = is_within(folder, worktree, os.path.realpath(worktree))
@@ -329,10 +334,10 @@ def _level(sandbox: Bubblewrap | Landlock | None) -> str:
     return "none" if sandbox is None else type(sandbox).__name__.lower()
 
 
-def _own_folders(folder: Path) -> dict[str, str]:
+def _private_variables(folder: Path) -> dict[str, str]:
     return {"HOME": str(folder / "home"), "TMPDIR": str(folder / "tmp")}
 
 
 def _java_options(folder: Path) -> dict[str, str]:
-    """Return the variable that leads Java to the own folders: it does not look at the variables that others do."""
+    """Return the variable that leads Java to the private folders; it ignores `HOME` and `TMPDIR`."""
     return {"JAVA_TOOL_OPTIONS": f"-Duser.home='{folder}/home' -Djava.io.tmpdir='{folder}/tmp'"}

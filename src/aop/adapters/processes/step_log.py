@@ -1,9 +1,9 @@
-"""The log file of one gate step: streamed, plain text, redacted, and bounded in size and in memory.
+"""Step log: plain, redacted text, bounded in size and in memory.
 
-What is kept depends on the bytes alone, never on how they were cut into chunks. The first half of the budget is written
-as it arrives; of the rest the last half is held in memory and written by `close`, after a line that says how much lies
-between. The lines are counted too, since each one costs time. They are redacted one by one, except those of a private
-key, which are redacted together.
+The result depends only on the bytes, never on how they were cut into chunks. The first half of the budget is written as
+it arrives. Of the rest, the last half is held in memory and written by `close`, after a line that says how much was
+left out. Lines are counted too, because each costs time. They are redacted one by one, except those of a private key,
+which are redacted together.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_LINES = 200_000
 # Redaction sees this much beyond the end of a line that is cut, so that no secret is cut in two before it is seen.
 _LOOKAHEAD = 4096
 _MARKER_ROOM = 64
-# So large a piece goes back to the system when it is dropped.
+# A piece of this size returns to the system when it is dropped.
 _PIECE = 1024 * 1024
 _LINE_CUT = " [... line cut]"
 
@@ -43,7 +43,7 @@ _CONTROLS = {code: None for code in (*range(0x20), 0x7F) if code != ord("\t")}
 
 
 class StepLog:
-    """Takes the output of a process as it comes, and keeps what a person or an agent may read of it."""
+    """Takes the output of a process as it comes, and keeps what may be read of it."""
 
     def __init__(
         self,
@@ -66,10 +66,10 @@ class StepLog:
         self._line = bytearray()
         self._key_lines: list[bytes] = []
         self._seen: list[bytes] = []
-        self._seen_as: list[bytes] = []
+        self._seen_text: list[bytes] = []
         self._tail: _Tail | None = None
         self._path = path
-        self._file = self._created(path)
+        self._file = self._create(path)
 
     def feed(self, chunk: bytes) -> None:
         """Take the next bytes of the output."""
@@ -83,10 +83,10 @@ class StepLog:
         self._take(chunk)
 
     def close(self) -> tuple[int, bool]:
-        """Write what is still held; return the size of the file, and whether anything was left out."""
+        """Write the rest; return the size of the file, and whether anything was left out."""
         self._take(b"\n" * (self._ends_in_return or bool(self._line)))
         if self._tail is None:
-            self._write(b"".join(self._shown(self._key_lines)))
+            self._write(b"".join(self._presentable(self._key_lines)))
         else:
             self._write_tail(self._tail)
         if self._file is not None:
@@ -99,7 +99,7 @@ class StepLog:
         shown: list[bytes] = []
         while self._tail is None and (end := data.find(b"\n", start)) >= 0:
             self._lengthen_line(data[start:end])
-            shown += self._ended_line()
+            shown += self._end_line()
             start = end + 1
         self._write(b"".join(shown))
         if self._tail is None:
@@ -110,14 +110,14 @@ class StepLog:
     def _lengthen_line(self, data: bytes) -> None:
         self._line += data[: max(0, self._max_line + _LOOKAHEAD - len(self._line))]
 
-    def _ended_line(self) -> list[bytes]:
-        """Return what the head of the log gains by the line that has just ended; begin the tail if it is full."""
+    def _end_line(self) -> list[bytes]:
+        """Return the text for the head of the log after a line ended; start the tail if the head is full."""
         self._key_lines.append(bytes(self._line))
         self._line.clear()
         if _is_open_key(self._key_lines, self._max_line):
             return []
         raw, self._key_lines = self._key_lines, []
-        shown = self._shown(raw)
+        shown = self._presentable(raw)
         self._head_room -= sum(map(len, shown))
         self._head_lines_left -= len(raw)
         if self._head_room >= 0 and self._head_lines_left >= 0:
@@ -130,7 +130,7 @@ class StepLog:
         left_out, lines = tail.lines()
         shown = bytearray()
         for block in _blocks(lines, self._max_line):
-            for line in self._shown(block):
+            for line in self._presentable(block):
                 shown += line
         beyond = len(shown) - (self._max_bytes - self._written - _MARKER_ROOM)
         if beyond > 0:
@@ -142,19 +142,19 @@ class StepLog:
             self._write(f"[... {left_out} bytes left out ...]\n".encode())
         self._write(shown)
 
-    def _shown(self, lines: list[bytes]) -> list[bytes]:
-        """Return raw lines as the log shows them: decoded, without control sequences, redacted, cut."""
-        # A flood is often one line over and over.
+    def _presentable(self, lines: list[bytes]) -> list[bytes]:
+        """Return raw lines decoded, without control sequences, redacted and cut."""
+        # A flood often repeats one line.
         if lines != self._seen:
-            self._seen, self._seen_as = lines, list(self._made_presentable(lines))
-        return self._seen_as
+            self._seen, self._seen_text = lines, list(self._format(lines))
+        return self._seen_text
 
-    def _made_presentable(self, lines: list[bytes]) -> Iterator[bytes]:
+    def _format(self, lines: list[bytes]) -> Iterator[bytes]:
         longest = self._max_line + _LOOKAHEAD
         text = "\n".join(without_controls(line[:longest].decode("utf-8", "replace")) for line in lines)
         text = self._redact(text)
         if lines and len(lines[-1]) >= longest:
-            # Only the last line of a block can be so long: a key ends with the line that makes it too long.
+            # Only the last line of a block can be this long: a key ends with the line that makes it too long.
             self._truncated = True
             text = text[:-_LOOKAHEAD] + _LINE_CUT
         for line in text.split("\n") if lines else ():
@@ -164,8 +164,8 @@ class StepLog:
                 encoded = encoded[: self._max_line].decode("utf-8", "ignore").encode() + _LINE_CUT.encode()
             yield encoded + b"\n"
 
-    def _created(self, path: Path) -> int | None:
-        """Create the file; None if the disk is full, since a step must not fail for want of a log."""
+    def _create(self, path: Path) -> int | None:
+        """Create the file; None if the disk is full, because a step must not fail for its log."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -176,7 +176,7 @@ class StepLog:
             return None
 
     def _finish(self, file: int) -> None:
-        """Have the log on the disk: the record will hold its digest, which a power cut must not make untrue."""
+        """Flush the log: the record will hold its digest, which must stay true after a power cut."""
         try:
             os.fsync(file)
             flush_folder(self._path.parent)
@@ -191,7 +191,7 @@ class StepLog:
             try:
                 written = os.write(self._file, left)
             except OSError:
-                # A full disk, or a broken one: the step goes on, and its log says that it is not whole.
+                # A full or broken disk: the step continues, and its log counts as truncated.
                 os.close(self._file)
                 self._file = None
                 self._truncated = True
@@ -223,7 +223,7 @@ class _Tail:
             self._left_out += dropped
 
     def lines(self) -> tuple[int, Iterator[bytes]]:
-        """Return how many bytes were left out, and the whole lines that are left; they are handed over only once."""
+        """Return the number of bytes left out, and the whole lines that are kept; only once."""
         kept = bytearray()
         while self._pieces:
             kept += self._pieces.popleft()
@@ -233,7 +233,7 @@ class _Tail:
         return self._left_out + start, _lines_from(kept, start)
 
     def _first_line(self, kept: bytearray) -> int:
-        """Return where the first line begins that is whole, within the limits, and not the rest of a private key."""
+        """Return the start of the first whole line within the limits that is not the rest of a private key."""
         start = max(0, len(kept) - self._max_bytes)
         is_cut = self._left_out + start > 0
         if is_cut:
@@ -255,7 +255,7 @@ def _lines_from(data: bytearray, start: int) -> Iterator[bytes]:
 
 
 def _after_cut_key(data: bytearray, start: int) -> int:
-    """Return where the lines begin without the rest of a private key that begins before them."""
+    """Return the start of the lines after the rest of a private key."""
     ends = data.find(_KEY_ENDS, start)
     end_of_line = data.find(b"\n", ends) if ends >= 0 else start
     return start if _KEY_BEGINS in data[start:end_of_line] or ends < 0 else end_of_line + 1
@@ -270,7 +270,7 @@ def without_controls(text: str) -> str:
 
 
 def _after_sequence(text: str) -> str:
-    """Return what follows the sequence whose escape character stood just before the text."""
+    """Return the text after the sequence that it begins with."""
     if text[:1] in _STRING_INTRODUCERS:
         # Its other terminator, `ESC \`, begins with an escape character, so the text has been split there.
         return text.partition(_BELL)[2]

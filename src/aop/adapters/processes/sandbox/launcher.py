@@ -1,7 +1,7 @@
-"""The process between AOP and a gate step: it shuts the step in, waits for it, and lets nothing of it live on.
+"""Launcher: the process that confines a gate step, waits for it, and cleans up.
 
-A Python interpreter runs this for every step, with no site and no environment, so each import here is paid again and
-again: `signal` alone would double the cost of the rest.
+A Python interpreter runs this for every step, without site and environment, so each import here is paid for every step:
+`signal` alone would double the cost of the rest.
 """
 
 from __future__ import annotations
@@ -37,27 +37,27 @@ _RIGHTS_OVER_FILES = 0b1100_0000_0000_0111
 _CAPABILITY_VERSION = 0x20080522
 _BYTES_OF_INSTRUCTION = 8
 _KILL_SECONDS = 2.0
-_AWAITED = (SIGTERM, SIGCHLD)
+_SIGNALS = (SIGTERM, SIGCHLD)
 
 
 def main() -> None:
-    """Run the step that the descriptor named by the last argument describes; end as it ends."""
+    """Run the step described by the descriptor in the last argument, and exit with its code."""
     with open(int(sys.argv[-1]), "rb") as file:
         status_fd, step = marshal.load(file)  # noqa: S302 - AOP wrote it
     os.set_inheritable(status_fd, False)
-    pthread_sigmask(SIG_BLOCK, _AWAITED)
+    pthread_sigmask(SIG_BLOCK, _SIGNALS)
     system = _System()
     system.prctl(_PR_SET_PDEATHSIG, SIGTERM)
     system.prctl(_PR_SET_CHILD_SUBREAPER, 1)
     if not os.read(0, 1):
-        # AOP died before it could be noticed.
+        # AOP died before this process could be told.
         os._exit(1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     pid = os.fork()
     if pid == 0:
         _become(step, system, status_fd)
     os.write(status_fd, b'{"child-pid": %d}\n' % pid)
-    status = _awaited(pid)
+    status = _wait_for(pid)
     _end_descendants()
     if status is None:
         os._exit(1)
@@ -68,7 +68,7 @@ def main() -> None:
 
 
 def confine() -> None:
-    """Become the command that stands behind the descriptor, under the restrictions that it describes."""
+    """Become the command after the descriptor, under the restrictions that it holds."""
     descriptor, *argv = sys.argv[2:]
     with open(int(descriptor), "rb") as file:
         restrictions = marshal.load(file)  # noqa: S302 - AOP wrote it
@@ -79,7 +79,7 @@ def confine() -> None:
 
 
 class _System:
-    """Calls of the kernel that Python has no functions for."""
+    """System calls that Python has no functions for."""
 
     def __init__(self) -> None:
         self._library = ctypes.CDLL(None, use_errno=True)
@@ -97,7 +97,7 @@ class _System:
             for capability in range(64):
                 self.prctl(_PR_CAPBSET_DROP, capability)
         except OSError:
-            # All are dropped, or there are none to drop: this is not root.
+            # All are dropped, or this is not root.
             pass
         self._checked(self._library.capset(_CAPABILITY_VERSION.to_bytes(8, "little"), bytes(24)))
 
@@ -116,9 +116,6 @@ class _System:
         return result
 
 
-# --- the step ------------------------------------------------------------------------------------
-
-
 Restrictions = tuple[bytes, list[tuple[str, int]], list[int], bytes]
 Step = tuple[list[str], dict[str, str], str, Restrictions]
 
@@ -132,10 +129,10 @@ def _become(step: Step, system: _System, status_fd: int) -> None:
         system.prctl(_PR_SET_NO_NEW_PRIVS, 1)
         system.drop_capabilities()
         _restrict(system, *restrictions)
-        # Python ignores these two, and what is ignored stays so.
+        # Python ignores these two, and a program inherits that.
         signal(SIGPIPE, SIG_DFL)
         signal(SIGXFSZ, SIG_DFL)
-        pthread_sigmask(SIG_UNBLOCK, _AWAITED)
+        pthread_sigmask(SIG_UNBLOCK, _SIGNALS)
         os.execve(argv[0], argv, env)  # noqa: S606 - this is what it is for
     except OSError as error:
         os.write(status_fd, b'{"error": %d}\n' % (error.errno or 0))
@@ -149,7 +146,7 @@ def _restrict(system: _System, ruleset: bytes, opened: list[tuple[str, int]], po
         try:
             descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
         except OSError:
-            # What is not there, or not there for this user, needs no rule.
+            # An absent or unreadable path needs no rule.
             continue
         fitting = rights if stat.S_ISDIR(os.fstat(descriptor).st_mode) else rights & _RIGHTS_OVER_FILES
         rule = fitting.to_bytes(8, "little") + descriptor.to_bytes(4, "little")
@@ -162,20 +159,17 @@ def _restrict(system: _System, ruleset: bytes, opened: list[tuple[str, int]], po
     system.filter_calls(program)
 
 
-# --- its end -------------------------------------------------------------------------------------
-
-
-def _awaited(step: int) -> int | None:
-    """Wait for the step, and for whatever it leaves to us; return its status, or None if all shall end before that."""
-    while sigwait(_AWAITED) != SIGTERM:
-        for pid, status in _reaped():
+def _wait_for(step: int) -> int | None:
+    """Wait for the step and its orphans; return its status, or None on SIGTERM."""
+    while sigwait(_SIGNALS) != SIGTERM:
+        for pid, status in _reap():
             if pid == step:
                 return status
     return None
 
 
-def _reaped() -> list[tuple[int, int]]:
-    """Return the children that have ended since the last time."""
+def _reap() -> list[tuple[int, int]]:
+    """Reap ended children; return their ids and statuses."""
     ended = []
     try:
         while (found := os.waitpid(-1, os.WNOHANG))[0]:
@@ -186,10 +180,10 @@ def _reaped() -> list[tuple[int, int]]:
 
 
 def _end_descendants() -> None:
-    """Kill all that is left; the orphans of what dies become our children, so it takes a few rounds."""
+    """Kill all descendants; orphans become our children, so this takes several rounds."""
     deadline = time.monotonic() + _KILL_SECONDS
     while time.monotonic() < deadline:
-        _reaped()
+        _reap()
         left = _descendants()
         if not left:
             return
@@ -197,7 +191,7 @@ def _end_descendants() -> None:
             try:  # noqa: SIM105 - `contextlib` is another import
                 os.kill(pid, SIGKILL)
             except OSError:
-                # It is gone, or runs as somebody else.
+                # It is gone, or runs as another user.
                 pass
         sigtimedwait((SIGCHLD,), 0.01)
 

@@ -1,4 +1,4 @@
-"""Whether a process in bubblewrap can be kept to some TCP ports on this machine: a process tries others."""
+"""Port proof: a process in bubblewrap that tries other TCP ports than its own."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import socket
 import subprocess
 import sys
 
-from aop.adapters.processes.child import HandedDown
-from aop.adapters.processes.sandbox.bubblewrap import Bubblewrap, Unproven, system_view
+from aop.adapters.processes.child import InheritedDescriptors
+from aop.adapters.processes.sandbox.bubblewrap import Bubblewrap, FailedProof, system_view
 from aop.adapters.processes.sandbox.landlock import NO_PORT_RULES, Landlock
 from aop.adapters.processes.sandbox.landlock_proof import PROBE_SECONDS, kernel_landlock, python_view
 
@@ -29,24 +29,24 @@ attempt("local", _socket.socket, _socket.AF_UNIX)
 """
 
 
-def prove_ports(bubblewrap: Bubblewrap) -> Landlock | Unproven:
-    """Return what keeps a process in this sandbox to some ports."""
+def prove_ports(bubblewrap: Bubblewrap) -> Landlock | FailedProof:
+    """Return the Landlock that keeps a process in this sandbox to some ports."""
     landlock = kernel_landlock()
-    if isinstance(landlock, Unproven) or not landlock.rules_over_ports:
-        return Unproven(NO_PORT_RULES)
+    if isinstance(landlock, FailedProof) or not landlock.rules_over_ports:
+        return FailedProof(NO_PORT_RULES)
     try:
         probe = _probe(bubblewrap, landlock)
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Unproven(f"the launcher does not run: {error}")
+        return FailedProof(f"the launcher does not run: {error}")
     if (probe.returncode, probe.stdout) != (0, "open\n"):
         said = ", ".join(probe.stdout.split()) or probe.stderr.strip()[-200:]
-        return Unproven(f"a process that is kept to one port ended with {probe.returncode}: {said}")
+        return FailedProof(f"a process that is kept to one port ended with {probe.returncode}: {said}")
     return landlock
 
 
 def _probe(bubblewrap: Bubblewrap, landlock: Landlock) -> subprocess.CompletedProcess[str]:
     with (
-        HandedDown() as handed,
+        InheritedDescriptors() as handed,
         socket.create_server(("127.0.0.1", 0)) as opened,
         socket.create_server(("127.0.0.1", 0)) as closed,
     ):

@@ -1,7 +1,7 @@
-"""The system calls that a step is refused where only Landlock shuts it in, as a program for the kernel's filter.
+"""Seccomp filter: the system calls that a step under Landlock is refused.
 
-Landlock rules over files, and from some version on over TCP, abstract sockets and signals. The filter closes what it
-leaves open: other sockets, doors to new namespaces, and kernel interfaces that no build or test needs.
+Landlock controls files and, in later versions, TCP, abstract sockets and signals. The filter closes the rest: other
+sockets, new namespaces, and kernel interfaces that no build or test needs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
 
 _AF_UNIX = 1
 _AF_INET, _EITHER_VERSION = 2, 0xFFFFFFF7
-"""Version 6 of the Internet protocol is 10: one bit more."""
+"""AF_INET6 is 10: one more bit."""
 _SOCK_STREAM, _KIND = 1, 0xF
 _TCP_OR_NONE = 0xFFFFFFF9
 _MSG_FASTOPEN = 0x20000000
@@ -28,11 +28,11 @@ _NOT_FOR_WRITING = (0, 3)
 _NEW_NAMESPACES = 0x7E020000
 _NEW_TIME_NAMESPACE = 0x80
 _X32 = 0x40000000
-"""From this number on, system calls of x86_64 have 32-bit pointers, and would pass by every number below."""
+"""From this number on, system calls of x86_64 have 32-bit pointers, and would bypass every rule below."""
 
 
 class Processor(Struct, frozen=True, kw_only=True):
-    """What is different from processor to processor."""
+    """The numbers that differ by processor."""
 
     audit_number: int
     calls: Mapping[str, int]
@@ -96,8 +96,8 @@ PROCESSORS: Mapping[str, Processor] = {
 }
 
 
-class Refused(Struct, frozen=True, kw_only=True):
-    """A system call that is refused: always, or if an argument under a mask is, or is not, a value."""
+class RefusedCall(Struct, frozen=True, kw_only=True):
+    """A refused system call: always, or if a masked argument is, or is not, a value."""
 
     call: str
     answer: int = errno.EPERM
@@ -107,43 +107,45 @@ class Refused(Struct, frozen=True, kw_only=True):
     unless: bool = False
 
 
-# What glibc and others do without if it is not there.
+# glibc and others work without these.
 _ABSENT = ("clone3", "io_uring_setup")
 _FORBIDDEN = (
     *("mount", "umount2", "open_tree", "move_mount", "fsopen", "setns"),
     *("keyctl", "add_key", "request_key", "bpf", "perf_event_open", "userfaultfd"),
 )
 _ALWAYS = (
-    *(Refused(call=call, answer=errno.ENOSYS) for call in _ABSENT),
-    *(Refused(call=call) for call in _FORBIDDEN),
-    Refused(call="clone", argument=0, mask=_NEW_NAMESPACES, unless=True),
-    Refused(call="unshare", argument=0, mask=_NEW_NAMESPACES | _NEW_TIME_NAMESPACE, unless=True),
-    Refused(call="ioctl", argument=1, value=_TIOCSTI),
+    *(RefusedCall(call=call, answer=errno.ENOSYS) for call in _ABSENT),
+    *(RefusedCall(call=call) for call in _FORBIDDEN),
+    RefusedCall(call="clone", argument=0, mask=_NEW_NAMESPACES, unless=True),
+    RefusedCall(call="unshare", argument=0, mask=_NEW_NAMESPACES | _NEW_TIME_NAMESPACE, unless=True),
+    RefusedCall(call="ioctl", argument=1, value=_TIOCSTI),
 )
-# Landlock does not rule over sockets that have a path, where Docker, ssh-agent and D-Bus listen: a step may make them
-# or connect, and never both.
+# Landlock does not control sockets with a path, where Docker, ssh-agent and D-Bus listen: a step may make them or
+# connect, but never both.
 _NO_NETWORK = (
-    Refused(call="socket", answer=errno.EACCES, argument=0, value=_AF_UNIX, unless=True),
-    Refused(call="connect", answer=errno.EACCES),
+    RefusedCall(call="socket", answer=errno.EACCES, argument=0, value=_AF_UNIX, unless=True),
+    RefusedCall(call="connect", answer=errno.EACCES),
 )
-_HOST_NETWORK = (Refused(call="socket", answer=errno.EACCES, argument=0, value=_AF_UNIX),)
-# Landlock rules over `connect` of TCP: other protocols, and data that connects by itself, would pass it by.
+_HOST_NETWORK = (RefusedCall(call="socket", answer=errno.EACCES, argument=0, value=_AF_UNIX),)
+# Landlock controls `connect` of TCP: other protocols, and data that connects by itself, would bypass it.
 _ONLY_TCP = (
-    Refused(call="socket", answer=errno.EACCES, argument=0, mask=_EITHER_VERSION, value=_AF_INET, unless=True),
-    Refused(call="socket", answer=errno.EACCES, argument=1, mask=_KIND, value=_SOCK_STREAM, unless=True),
-    Refused(call="socket", answer=errno.EACCES, argument=2, mask=_TCP_OR_NONE, value=0, unless=True),
+    RefusedCall(call="socket", answer=errno.EACCES, argument=0, mask=_EITHER_VERSION, value=_AF_INET, unless=True),
+    RefusedCall(call="socket", answer=errno.EACCES, argument=1, mask=_KIND, value=_SOCK_STREAM, unless=True),
+    RefusedCall(call="socket", answer=errno.EACCES, argument=2, mask=_TCP_OR_NONE, value=0, unless=True),
     *(
-        Refused(call=call, answer=errno.EACCES, argument=argument, mask=_MSG_FASTOPEN, value=_MSG_FASTOPEN)
+        RefusedCall(call=call, answer=errno.EACCES, argument=argument, mask=_MSG_FASTOPEN, value=_MSG_FASTOPEN)
         for call, argument in (("sendto", 3), ("sendmsg", 2), ("sendmmsg", 3))
     ),
 )
 _NETWORKS = {"none": _NO_NETWORK, "host": _HOST_NETWORK, "ports": _ONLY_TCP}
-# Before its third version Landlock let anybody cut files off that it let them read, and even others by their path.
+# Before version 3, Landlock let a process truncate files that it could only read, and others by their path.
 _NO_TRUNCATION = (
-    Refused(call="truncate", answer=errno.EACCES),
-    Refused(call="openat2", answer=errno.ENOSYS),
+    RefusedCall(call="truncate", answer=errno.EACCES),
+    RefusedCall(call="openat2", answer=errno.ENOSYS),
     *(
-        Refused(call=call, answer=errno.EACCES, argument=argument, mask=_O_TRUNC | _O_ACCMODE, value=_O_TRUNC | mode)
+        RefusedCall(
+            call=call, answer=errno.EACCES, argument=argument, mask=_O_TRUNC | _O_ACCMODE, value=_O_TRUNC | mode
+        )
         for call, argument in (("open", 1), ("openat", 2))
         for mode in _NOT_FOR_WRITING
     ),
@@ -151,7 +153,7 @@ _NO_TRUNCATION = (
 
 
 def filter_program(processor: Processor, *, network: str, landlock_abi: int) -> bytes:
-    """Return the program that the kernel asks about every system call of a step."""
+    """Return the filter program for a step."""
     refused = (
         *_ALWAYS,
         *_NETWORKS[network],
@@ -161,12 +163,12 @@ def filter_program(processor: Processor, *, network: str, landlock_abi: int) -> 
 
 
 def tcp_program(processor: Processor) -> bytes:
-    """Return the program for a process that something else shuts in, but for the network."""
-    # What is asked for through a ring passes the filter by.
-    return _program(processor, (Refused(call="io_uring_setup", answer=errno.ENOSYS), *_ONLY_TCP))
+    """Return the filter program for a process that is confined elsewhere, but for the network."""
+    # Calls through a ring bypass the filter.
+    return _program(processor, (RefusedCall(call="io_uring_setup", answer=errno.ENOSYS), *_ONLY_TCP))
 
 
-def _program(processor: Processor, refused: Sequence[Refused]) -> bytes:
+def _program(processor: Processor, refused: Sequence[RefusedCall]) -> bytes:
     return b"".join(
         (
             _instruction(_LOAD, _ARCHITECTURE),
@@ -175,14 +177,14 @@ def _program(processor: Processor, refused: Sequence[Refused]) -> bytes:
             _instruction(_LOAD, _NUMBER),
             _instruction(_AT_LEAST, _X32, otherwise=1),
             _instruction(_RETURN, _REFUSE | errno.ENOSYS),
-            *(_checked(processor.calls[each.call], each) for each in refused if each.call in processor.calls),
+            *(_rule_for(processor.calls[each.call], each) for each in refused if each.call in processor.calls),
             _instruction(_RETURN, _ALLOW),
         )
     )
 
 
-def _checked(number: int, refused: Refused) -> bytes:
-    """Return the part of the program for one call; another call passes over it."""
+def _rule_for(number: int, refused: RefusedCall) -> bytes:
+    """Return the part of the program for one call; other calls skip it."""
     refusal = _instruction(_RETURN, _REFUSE | refused.answer)
     if refused.argument is None:
         return _instruction(_EQUAL, number, otherwise=1) + refusal
@@ -198,5 +200,5 @@ def _checked(number: int, refused: Refused) -> bytes:
 
 
 def _instruction(code: int, operand: int, *, then: int = 0, otherwise: int = 0) -> bytes:
-    """Return one instruction; the jumps are how many instructions to pass over if a comparison holds or does not."""
+    """Return one instruction; the jumps are the numbers of instructions to skip after a comparison."""
     return struct.pack("=HBBI", code, then, otherwise, operand)

@@ -1,4 +1,7 @@
-"""The engine's SQLite file, whole or absent: DBOS makes its tables one by one, and one that is killed cannot go on."""
+"""Database file of the engine, complete or absent.
+
+DBOS makes its tables one by one and cannot continue after a kill, so they are made in a copy.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,9 @@ SQLITE_WITH_SUBSECONDS = (3, 42)
 
 
 def bring_up_to_date(path: Path) -> None:
-    """Have the tables of the installed DBOS in the file; they are made in a copy, which then takes its place.
+    """Migrate the file to the installed DBOS, in a copy that then replaces it.
 
-    Nobody else may use the file meanwhile.
+    No other process may use the file meanwhile.
     """
     if _shape_of(path) == installed_shape():
         return
@@ -40,16 +43,16 @@ def bring_up_to_date(path: Path) -> None:
 
 
 def supply_subseconds() -> None:
-    """Give the SQLite connections of this process `unixepoch('subsec')`, where their SQLite is too old to have it.
+    """Add `unixepoch('subsec')` to the connections of this process if SQLite is too old to have it.
 
-    From Python 3.12 on, DBOS takes it for granted; an older SQLite answers with a null.
+    On Python 3.12 and later DBOS relies on it; an older SQLite returns null.
     """
     if sqlite3.sqlite_version_info < SQLITE_WITH_SUBSECONDS and not event.contains(Pool, "connect", _add_unixepoch):
         event.listen(Pool, "connect", _add_unixepoch)
 
 
 def installed_shape() -> int:
-    """Return the number by which a file is known to be of the installed version's shape."""
+    """Return the number that marks a file of the installed version."""
     major, minor, patch = (int(part) for part in version("dbos").split(".")[:3])
     return major * 1_000_000 + minor * 1_000 + patch
 
@@ -75,7 +78,7 @@ def _shape_of(path: Path) -> int:
 def _copy(path: Path, made: Path) -> None:
     with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(made)) as target:
         source.backup(target)
-        # What is left beside the old file would be taken for a part of the new one.
+        # A log left beside the old file would be taken for a part of the new one.
         source.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 

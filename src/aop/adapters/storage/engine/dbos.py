@@ -1,7 +1,7 @@
-"""Runs that outlive their process, on DBOS: steps, queues and answers are rows of one database.
+"""DBOS engine: durable runs, with steps, queues and answers as rows of a database.
 
-DBOS lives once in a process, so there is one engine at a time; and one process at a time works on one SQLite file,
-which the lease of the supervisor sees to. What is written is portable JSON, never a pickle.
+DBOS exists once in a process, so there is one engine at a time. The lease of the supervisor makes sure that one process
+at a time works on the SQLite file. Values are stored as portable JSON, never as a pickle.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from aop.core.run import Kind, RunBroke, RunState
 
 APPLICATION = "aop"
 VERSION = "runs-1"
-"""Pinned: by default DBOS takes a hash of the source, and leaves runs of yesterday's source alone for ever."""
+"""Pinned: by default DBOS takes a hash of the source, and never continues runs of an older source."""
 
 QUEUE_SECONDS = 0.1
 ANSWER_SECONDS = 0.1
 LOOK_AGAIN_SECONDS = 2.0
-"""How long a run waits for another before it looks into the database: the other may be run by another process."""
+"""The time after which a waiting run looks into the database, because another process may run the other one."""
 _Function = Callable[[Json], Coroutine[Any, Any, Json]]
 _RECOVERIES = 1_000_000
 _DAY = 86_400.0
@@ -56,7 +56,7 @@ class DurableEngine:
         self._url = f"sqlite:///{path}"
         self._functions: dict[str, _Function] = {}
         self._ended: dict[RunId, asyncio.Event] = {}
-        """What is set when a child of a run ends in this process; forgotten with the run that waits for it."""
+        """Set when a child of a run ends in this process; removed with the run that waits for it."""
 
     def start(self, kinds: Mapping[str, Kind]) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -80,7 +80,7 @@ class DurableEngine:
         DBOS.launch()
 
     def _prepare(self, kinds: Mapping[str, Kind], serializer: DBOSPortableJSONSerializer) -> None:
-        """Bring the database to its shape, and set the limits: queues that are there at launch are served at once."""
+        """Migrate the database and set the limits of the queues, which are served from the launch on."""
         bring_up_to_date(self._path)
         client = DBOSClient(system_database_url=self._url, serializer=serializer, application_name=APPLICATION)
         try:
@@ -142,7 +142,7 @@ class DurableEngine:
         DBOS.destroy(destroy_registry=True)
 
     def event_of_end(self, run_id: RunId) -> asyncio.Event:
-        """Return what is set when the child of a run ends in this process."""
+        """Return the event that is set when the child of a run ends in this process."""
         return self._ended.setdefault(run_id, asyncio.Event())
 
 
@@ -183,10 +183,10 @@ class _DurableRun:
         return answer
 
     async def _until_ended(self, run_id: RunId) -> None:
-        """Wait for a run of this process without asking the database again and again."""
+        """Wait for a run of this process without polling the database."""
         event, loop = self._engine.event_of_end(run_id), asyncio.get_running_loop()
         while not event.is_set():
-            # Not `to_thread`, which takes along the context of this run: to look must not count as a step of it.
+            # Not `to_thread`, which copies the context of this run: the query would count as a step.
             row = await loop.run_in_executor(None, DBOS.get_workflow_status, run_id)
             if row is None or row.status not in ("ENQUEUED", "DELAYED", "PENDING"):
                 return

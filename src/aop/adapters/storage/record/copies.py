@@ -1,4 +1,7 @@
-"""Copies a record that cannot be written: SQLite needs to write beside a file whose newest changes are in its log."""
+"""Copies of a record that cannot be written.
+
+SQLite must write beside a file whose newest changes are in its log, so such a record is read from a copy.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,8 @@ from aop.core.errors import Fault, RecordUnavailable
 _ATTEMPTS = 5
 
 
-def copy_of(record: Path) -> tempfile.TemporaryDirectory[str]:
-    """Copy a record and its log into a new folder, under their names; somebody may be writing them elsewhere.
+def copy_record(record: Path) -> tempfile.TemporaryDirectory[str]:
+    """Copy a record and its log into a new folder, even while another process writes them.
 
     Raises: RecordUnavailable.
     """
@@ -26,7 +29,7 @@ def copy_of(record: Path) -> tempfile.TemporaryDirectory[str]:
         if _state(record) == before:
             return folder
     folder.cleanup()
-    raise Fault("The record changes all the time, and cannot be copied.")
+    raise Fault("The record changes too often to be copied.")
 
 
 def _files(record: Path) -> list[Path]:

@@ -1,4 +1,4 @@
-"""The numbered changes of the database's shape; a number, once released, never changes."""
+"""Migrations of the record, numbered; a released number never changes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ MIGRATIONS: tuple[str, ...] = (
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Bring a database to the newest shape, one numbered change after the other."""
+    """Apply the missing migrations in order."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > len(MIGRATIONS):
         raise Fault(f"The record has shape {version}, made by a newer AOP; this one knows {len(MIGRATIONS)}.")

@@ -1,4 +1,4 @@
-"""The record in one SQLite file: WAL, durable when it must be, one writer at a time in fair order."""
+"""SQLite record: one file in WAL mode, with one writer at a time in fair order."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 def can_be_written(record: Path) -> bool:
-    """Tell whether a record can be written, or made if there is none; nothing is changed by that."""
+    """Tell whether a record can be written, or made; this changes nothing."""
     try:
         os.close(os.open(record, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC))
     except FileNotFoundError:
@@ -39,15 +39,15 @@ def can_be_written(record: Path) -> bool:
     return True
 
 
-def copied(record: Path) -> SqliteRecord:
-    """Return a record as it is now, from a copy that is gone when it is closed; what is written to it is lost.
+def open_copy(record: Path) -> SqliteRecord:
+    """Open a copy of a record, which is removed when it is closed.
 
     Raises: RecordUnavailable.
     """
-    # Whoever can write needs none of this.
-    from aop.adapters.storage.record.copies import copy_of
+    # Only a record that cannot be written needs it.
+    from aop.adapters.storage.record.copies import copy_record
 
-    folder = copy_of(record)
+    folder = copy_record(record)
     return SqliteRecord(Path(folder.name) / record.name, closing=folder.cleanup)
 
 
@@ -75,17 +75,17 @@ class SqliteRecord:
 
     @contextmanager
     def write(self, *, durable: bool = True) -> Iterator[Transaction]:
-        # Opened before the lock is taken: the first opening takes it itself, to make the tables.
+        # Opened before the lock is taken: the first open takes the lock itself, to migrate.
         connection = self._connection()
         if self._is_writing():
-            with _undone_alone(connection):
+            with _savepoint(connection):
                 yield _View(connection)
             return
-        # SQLite's own busy wait starves some writers; a file lock is handed on in order.
+        # SQLite's busy wait starves some writers; a file lock is fair.
         with locked_file(self._lock_path):
             self._own.writing = True
             try:
-                with _kept_at_the_end(connection, durable=durable):
+                with _transaction(connection, durable=durable):
                     yield _View(connection)
             finally:
                 self._own.writing = False
@@ -94,7 +94,7 @@ class SqliteRecord:
         return getattr(self._own, "writing", False)
 
     def close(self) -> None:
-        """Close every connection that was opened, whichever thread opened it."""
+        """Close the connections of all threads."""
         for connection in self._opened:
             connection.close()
         self._opened.clear()
@@ -125,29 +125,29 @@ class SqliteRecord:
 
 
 @contextmanager
-def _kept_at_the_end(connection: sqlite3.Connection, *, durable: bool) -> Iterator[None]:
+def _transaction(connection: sqlite3.Connection, *, durable: bool) -> Iterator[None]:
     try:
-        # Without waiting for the disk the log is written all the same, and the next wait is for all of it.
+        # Without a flush the log is still written, and the next flush covers it.
         connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
         connection.execute("BEGIN IMMEDIATE")
     except sqlite3.Error as error:
-        raise _unwritten(error) from error
+        raise _write_fault(error) from error
     try:
         yield
-        _check_not_undone(connection)
+        _check_in_transaction(connection)
         try:
             connection.commit()
         except sqlite3.Error as error:
-            raise _unwritten(error) from error
+            raise _write_fault(error) from error
     finally:
         if connection.in_transaction:
             connection.rollback()
 
 
 @contextmanager
-def _undone_alone(connection: sqlite3.Connection) -> Iterator[None]:
-    # Outside a transaction a savepoint would begin one of its own, and keep it.
-    _check_not_undone(connection)
+def _savepoint(connection: sqlite3.Connection) -> Iterator[None]:
+    # Outside a transaction a savepoint would start one and commit it.
+    _check_in_transaction(connection)
     connection.execute("SAVEPOINT part")
     try:
         yield
@@ -156,22 +156,22 @@ def _undone_alone(connection: sqlite3.Connection) -> Iterator[None]:
             connection.execute("ROLLBACK TO part")
             connection.execute("RELEASE part")
         raise
-    _check_not_undone(connection)
+    _check_in_transaction(connection)
     connection.execute("RELEASE part")
 
 
-def _check_not_undone(connection: sqlite3.Connection) -> None:
-    """Raise a fault if SQLite has undone everything by itself, as it does on a full or broken disk."""
+def _check_in_transaction(connection: sqlite3.Connection) -> None:
+    """Raise a fault if SQLite rolled back by itself, as it does on a full or broken disk."""
     if not connection.in_transaction:
-        raise _unwritten("SQLite undid the whole transaction")
+        raise _write_fault("SQLite rolled the transaction back")
 
 
-def _unwritten(why: object) -> Fault:
+def _write_fault(why: object) -> Fault:
     return Fault(f"The record cannot be written: {why}")
 
 
 class _View:
-    """Implements both `Snapshot` and `Transaction`; the caller's type says which of the two it may be used as."""
+    """Implements both `Snapshot` and `Transaction`; the caller's type decides which it is used as."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._sql = connection
@@ -268,7 +268,7 @@ class _View:
     def claims_near(self, kind: str, keys: Sequence[str]) -> tuple[Claim, ...]:
         found = set(self._sql.execute(f"{_CLAIM} WHERE kind = ? AND is_pattern = 1", (kind,)))
         at = f"{_CLAIM} WHERE kind = ? AND is_pattern = 0 AND key = ?"
-        # `/` is followed by `0` in ASCII: the half-open range holds exactly what lies below the folder.
+        # `0` follows `/` in ASCII: the half-open range holds exactly what lies below the folder.
         below = f"{_CLAIM} WHERE kind = ? AND is_pattern = 0 AND key >= ? || '/' AND key < ? || '0'"
         for key in keys:
             found.update(self._sql.execute(below, (kind, key, key)) if key else self._all_plain(kind))
@@ -287,7 +287,7 @@ class _View:
         return tuple(Unshown(kind=kind, key=key, stamp=stamp) for kind, key, stamp in rows)
 
     def mark_unshown(self, kind: UnshownKind, key: str) -> None:
-        # The stamp is new each time, and none is ever given out twice.
+        # Each stamp is new and never used again.
         self._sql.execute("INSERT OR REPLACE INTO unshown (kind, key) VALUES (?, ?)", (kind, key))
 
     def mark_shown(self, what: Unshown, hashes: Mapping[str, str]) -> None:
@@ -299,7 +299,7 @@ class _View:
         self._sql.executemany("DELETE FROM shown WHERE path = ?", [(path,) for path in paths])
 
     def shown_below(self, folder: str) -> tuple[str, ...]:
-        # `/` is followed by `0`, as in `claims_near`.
+        # A range as in `claims_near`.
         sql = "SELECT path FROM shown WHERE path >= ? || '/' AND path < ? || '0' ORDER BY path"
         return tuple(path for (path,) in self._sql.execute(sql, (folder, folder)))
 
@@ -350,6 +350,6 @@ def _entry(row: tuple[int, str, str, str, str, str | None, str, str, str]) -> Jo
 
 
 def _with_folders_above(key: str) -> Iterator[str]:
-    """Return the key and every folder above it, from the root, whose key is empty."""
+    """Return the key and every folder above it, from the root (empty)."""
     parts = key.split("/")
     return ("/".join(parts[:depth]) for depth in range(len(parts) + 1))
