@@ -15,7 +15,7 @@ from aop.wiring.build import App
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("feature", metavar="FEATURE", help="its id, as `aop status` shows it")
+    parser.add_argument("feature", metavar="FEATURE", help="the id of a feature; `aop status` lists them")
     parser.add_argument("--yes", action="store_true", help="remove without asking")
     parser.add_argument("--worktree", action="store_true", help="remove the worktree too")
     parser.add_argument("--branch", action="store_true", help="remove the branch too (with --worktree)")

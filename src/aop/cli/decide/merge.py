@@ -13,7 +13,7 @@ from aop.core.errors import Json
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("feature", metavar="FEATURE", help="its id, as `aop status` shows it")
+    parser.add_argument("feature", metavar="FEATURE", help="the id of a feature; `aop status` lists them")
     parser.add_argument("--token", metavar="TOKEN", help="the token that `aop approve` printed")
     parser.add_argument(
         "--strategy", default="merge_commit", metavar="S", help="merge_commit (default), squash or rebase"

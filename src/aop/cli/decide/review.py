@@ -21,11 +21,13 @@ from aop.cli.shell.terminal import Terminal
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("feature", metavar="FEATURE", help="its id, as `aop status` shows it")
+    parser.add_argument("feature", metavar="FEATURE", help="the id of a feature; `aop status` lists them")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write one self-contained HTML page instead")
     parser.add_argument("--force", action="store_true", help="let --html replace an existing file")
     parser.add_argument("--no-pager", action="store_true", help="print directly, also to a terminal")
-    parser.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="(default: auto)")
+    parser.add_argument(
+        "--color", choices=("auto", "always", "never"), default="auto", help="(default: auto)"
+    )
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:

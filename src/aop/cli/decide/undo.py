@@ -16,7 +16,7 @@ from aop.wiring.build import App
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("feature", metavar="FEATURE", help="its id, as `aop status` shows it")
+    parser.add_argument("feature", metavar="FEATURE", help="the id of a feature; `aop status` lists them")
     parser.add_argument("--to", metavar="TREE", help="the number or the id of a tree (default: the previous one)")
     parser.add_argument("--yes", action="store_true", help="return without asking")
 

@@ -15,7 +15,7 @@ from aop.wiring.build import App
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Say what the verb takes."""
-    parser.add_argument("feature", metavar="FEATURE", help="its id, as `aop status` shows it")
+    parser.add_argument("feature", metavar="FEATURE", help="the id of a feature; `aop status` lists them")
     supervising_arguments(parser)
 
 
