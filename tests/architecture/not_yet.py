@@ -243,21 +243,6 @@ LONG_OR_UNNAMED_DOCSTRINGS = frozenset(
     kernel/contracts/property_words.py
     kernel/contracts/reference_pages.py
     kernel/contracts/schemas.py
-    kernel/features/lifecycle.py
-    kernel/features/opened_paths.py
-    kernel/features/trees.py
-    kernel/features/worktree_extras.py
-    kernel/features/worktree_hold.py
-    kernel/gates/baselines.py
-    kernel/gates/flaky.py
-    kernel/gates/progress.py
-    kernel/gates/reports/coverage.py
-    kernel/gates/reports/lcov.py
-    kernel/gates/reports/measurements.py
-    kernel/gates/reports/named_tests.py
-    kernel/gates/reports/verdict.py
-    kernel/gates/reports/xml.py
-    kernel/gates/steps.py
     kernel/gateway/epochs.py
     kernel/gateway/gateway.py
     kernel/gateway/principals.py
@@ -265,36 +250,6 @@ LONG_OR_UNNAMED_DOCSTRINGS = frozenset(
     kernel/gateway/show.py
     kernel/gateway/signed_text.py
     kernel/gateway/tokens.py
-    kernel/locks/grants.py
-    kernel/locks/leases.py
-    kernel/locks/lost_leases.py
-    kernel/merges/approval_tokens.py
-    kernel/merges/branch_moves.py
-    kernel/merges/conflicts.py
-    kernel/merges/merge.py
-    kernel/merges/touched_paths.py
-    kernel/merges/trial_merges.py
-    kernel/patches/apply.py
-    kernel/patches/binary.py
-    kernel/patches/checks.py
-    kernel/patches/diff_parts.py
-    kernel/patches/file_headers.py
-    kernel/patches/file_names.py
-    kernel/patches/hunks.py
-    kernel/patches/lines.py
-    kernel/patches/parser.py
-    kernel/patches/placement.py
-    kernel/patches/proposals.py
-    kernel/patches/stored.py
-    kernel/plans/acceptance.py
-    kernel/plans/checks.py
-    kernel/plans/collision_matrix.py
-    kernel/plans/needed_locks.py
-    kernel/plans/obligations/accounting.py
-    kernel/plans/obligations/review.py
-    kernel/plans/obligations/spec_scan.py
-    kernel/plans/prerequisites.py
-    kernel/plans/waiting_queue.py
     kernel/ports/call_log.py
     kernel/ports/remotes.py
     kernel/ports/reviewer.py
@@ -311,30 +266,6 @@ LONG_OR_UNNAMED_DOCSTRINGS = frozenset(
     kernel/record/proposals.py
     kernel/record/requests.py
     kernel/record/spending.py
-    kernel/tools/feature/begin_anew.py
-    kernel/tools/feature/context.py
-    kernel/tools/feature/delete.py
-    kernel/tools/feature/merge.py
-    kernel/tools/feature/specs.py
-    kernel/tools/feature/state.py
-    kernel/tools/feature/undo.py
-    kernel/tools/gates/qa_index.py
-    kernel/tools/gates/verify_record.py
-    kernel/tools/inbox/ask.py
-    kernel/tools/inbox/ask_path.py
-    kernel/tools/inbox/list.py
-    kernel/tools/inbox/notices.py
-    kernel/tools/plan/collisions.py
-    kernel/tools/repo/apply_patch.py
-    kernel/tools/repo/branches.py
-    kernel/tools/repo/diff_bundle.py
-    kernel/tools/repo/ensure_worktree.py
-    kernel/tools/repo/status.py
-    kernel/tools/report/feature_summary.py
-    kernel/tools/run/began.py
-    kernel/tools/run/leftovers.py
-    kernel/tools/run/pause.py
-    kernel/tools/run/submit_proposal.py
     supervisor/advice.py
     supervisor/board.py
     supervisor/feature_run.py

@@ -1,4 +1,4 @@
-"""The life of a feature: which step may follow which, and the index that lists them all."""
+"""Life cycle of a feature: the legal steps, and the index of all features."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people said about guarded paths: a yes opens one path for one feature, until that feature ends."""
+"""Opened paths: guarded paths that a person opened for one feature until it ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions: how one is put into the inbox, and how answers show it."""
+"""Questions: put into the inbox, and shown in answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trees: free paths in them, and their changes, names and contents as answers show them."""
+"""Trees: free paths, and changes, names and contents as answers show them."""
 
 from __future__ import annotations
 

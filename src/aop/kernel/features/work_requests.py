@@ -1,4 +1,4 @@
-"""Work requests: a person wants the supervisor to take up a feature."""
+"""Work requests: features that a person wants the supervisor to take up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worktree is given beside its tree: copies, links, ports of its own, and the commands that make it ready."""
+"""Worktree extras: copies, links, ports and set-up commands beside the tree."""
 
 from __future__ import annotations
 

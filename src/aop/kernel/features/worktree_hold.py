@@ -1,4 +1,4 @@
-"""How a tool begins that works on a feature: the worktree is its own, and the feature is looked at after that."""
+"""Worktree hold: a tool locks a worktree first, and reads the feature after that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many tests run on a commit of the base branch, measured once and kept."""
+"""Baselines: how many tests run on a commit of the base, measured once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pass on a tree on which the same gates failed before: never taken for one that passed at once."""
+"""Flaky gates: a pass on a tree on which the same gates failed before."""
 
 from __future__ import annotations
 

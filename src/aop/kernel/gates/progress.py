@@ -1,4 +1,4 @@
-"""Progress of a gate run: the lines that its entry in the ledger keeps while it runs."""
+"""Progress of a gate run: lines kept in its ledger entry while it runs."""
 
 from __future__ import annotations
 

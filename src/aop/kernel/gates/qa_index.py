@@ -1,4 +1,4 @@
-"""The QA index: what of a feature's diff still has to be looked at by tests."""
+"""QA index: the parts of a feature's diff that tests still have to cover."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs gate steps on a checked-out tree and turns what happened into a verdict."""
+"""Gate runs: steps run on a checked-out tree, and the verdict on them."""
 
 from __future__ import annotations
 

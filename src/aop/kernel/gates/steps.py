@@ -1,4 +1,4 @@
-"""Which steps a gate run has, and what a run of them proves."""
+"""Steps of a gate run, and what a run of them proves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Locks in the record: granting and freeing them together with the index, the features and the journal."""
+"""Grants: locks in the record, in step with index, features and journal."""
 
 from __future__ import annotations
 

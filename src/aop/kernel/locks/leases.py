@@ -1,6 +1,6 @@
-"""Decides who gets a lock: leases that are fenced, live by boot time, and handed on in the order of asking.
+"""Leases: locks that expire by boot time, with a fencing number and a queue.
 
-Nothing here reads a clock or the record. Every function takes a lock as it is and returns it as it shall be.
+Nothing here reads a clock or the record: every function takes a lock and returns the changed one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a run finds when it begins: who lost a lock meanwhile, and everything that is on its way (AOP-256, AOP-257)."""
+"""Lost leases: features to block when a run begins (AOP-256, AOP-257)."""
 
 from __future__ import annotations
 

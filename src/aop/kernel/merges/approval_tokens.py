@@ -1,4 +1,4 @@
-"""Approvals: a person's yes to one tree, as a token that opens one merge and nothing else."""
+"""Approval tokens: a person's consent to one merge of one tree."""
 
 from __future__ import annotations
 

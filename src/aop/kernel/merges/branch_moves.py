@@ -1,4 +1,4 @@
-"""Branch moves: one branch goes to another commit together with a decision, or neither happens."""
+"""Branch moves: a branch moves together with a decision, or neither happens."""
 
 from __future__ import annotations
 

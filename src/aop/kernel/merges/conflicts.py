@@ -1,4 +1,4 @@
-"""Where two sides of a merge conflict, as data that whoever resolves it can work with."""
+"""Conflicts of a merge, as data for whoever resolves them."""
 
 from __future__ import annotations
 

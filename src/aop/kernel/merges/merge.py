@@ -1,4 +1,4 @@
-"""Merging one approved tree: prepared beside the repository, proven there, and put in place by one moved ref."""
+"""Merge of one approved tree: prepared and proven aside, then one ref moves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a change of a tree touches, and whether two changes of one tree can get into each other's way at all.
+"""Touched paths: the paths of a change, and whether two changes can conflict.
 
 Two changes that do not meet here merge without a conflict; git need not be asked. It follows renames, so that a change
 of one side can move to a name of the other: a file that was renamed is deleted under its old name and created under its

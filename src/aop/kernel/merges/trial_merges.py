@@ -1,11 +1,11 @@
-"""Which features would really conflict, with the base branch and with each other: found by merging them for trial.
+"""Trial merges: which features conflict with the base branch or with each other.
 
 The question between two features is what would happen if both went into the base branch as it is now. So each is first
-brought up to date, and the results are merged on top of the base. One that conflicts with the base already is compared
-as it is, with the features that were cut from the same commit.
+brought up to date, and the results are merged on top of the base. A feature that already conflicts with the base is
+compared as it is, with the features that were cut from the same commit.
 
-What two sides touch decides whether git is asked at all, and an answer is kept for as long as neither side and the base
-have moved: a patch makes the answers about its feature stale, and the next look asks for those alone.
+Git is asked only about sides that touch the same paths, and an answer holds until one side or the base moves: a patch
+makes the answers about its feature stale, and the next scan asks for those alone.
 """
 
 from __future__ import annotations

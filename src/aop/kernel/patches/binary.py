@@ -1,4 +1,4 @@
-"""The `GIT binary patch` part of a diff, unpacked within limits before git may see it."""
+"""Binary changes: `GIT binary patch` parts, unpacked within limits."""
 
 from __future__ import annotations
 

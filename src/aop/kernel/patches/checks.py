@@ -1,4 +1,4 @@
-"""Judges a change by the trees that git wrote: old tree, new tree, and what lies between them."""
+"""Checks on a patch: its secrets, and the change between the two trees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The diff that git makes of two trees, cut into its files, with what each of them adds and removes."""
+"""Diff parts: the diff of two trees, file by file, with counts of lines."""
 
 from __future__ import annotations
 

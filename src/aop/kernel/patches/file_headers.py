@@ -1,4 +1,4 @@
-"""One file of a diff: its header lines must all tell the same story, whichever of them git would believe."""
+"""File headers of a diff: all header lines of a file must agree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of files as the header lines of a diff spell them: behind `a/` or `b/`, possibly in C quotes."""
+"""File names in header lines: behind `a/` or `b/`, perhaps in C quotes."""
 
 from __future__ import annotations
 

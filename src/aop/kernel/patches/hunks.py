@@ -1,4 +1,4 @@
-"""Hunks of a unified diff, where the counts of the header say which lines are content, whatever they look like."""
+"""Hunks of a unified diff; the counts in the header decide what is content."""
 
 from __future__ import annotations
 

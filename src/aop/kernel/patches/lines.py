@@ -1,4 +1,4 @@
-"""The text of a patch as it was received: its limits, and its lines read once from the top."""
+"""Lines of a patch as received, within limits, read once from the top."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A strict parser of unified diffs, and the canonical text that git gets to see instead of what was sent."""
+"""Parser of unified diffs, strict, and the canonical text that git gets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes the tree that a patch asks for: plain changes of plain files are worked out here, others are left to git."""
+"""Patched trees: plain changes are computed here, others by git."""
 
 from __future__ import annotations
 

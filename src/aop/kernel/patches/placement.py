@@ -1,4 +1,4 @@
-"""Where the hunks of a patch stand in a file: at the line they state, or at the only other place that fits them."""
+"""Placement of hunks: at the stated line, or at the only other place that fits."""
 
 from __future__ import annotations
 

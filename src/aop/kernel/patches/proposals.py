@@ -1,4 +1,4 @@
-"""Proposals: the tree that a patch would make of a feature, and the checks that it must pass."""
+"""Proposals: the tree that a patch would make, and the checks it must pass."""
 
 from __future__ import annotations
 

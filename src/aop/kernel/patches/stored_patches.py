@@ -1,7 +1,7 @@
-"""A patch as it may be kept until it is judged: one that shows a secret of its file lies in git, as that file does.
+"""Stored patches: a patch that waits to be judged; secrets of its file stay in git.
 
-A secret that a patch adds is refused. One that stands in a line that it removes, or leaves as it is, was there before;
-to mask it would be to make another patch.
+A secret that a patch adds is refused. A secret in a line that it removes or leaves as it is was there before, and
+masking it would make another patch: such a patch is stored as a blob.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Taking a plan: weighed against the policy and all other features, and stored with what it holds from then on."""
+"""Acceptance of a plan: assessed against policy and other features, then stored."""
 
 from __future__ import annotations
 

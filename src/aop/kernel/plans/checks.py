@@ -1,4 +1,4 @@
-"""Judges plans: everything that a plan gets wrong is said at once, and nothing is written."""
+"""Checks on a plan alone: all violations are reported at once."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""All collisions between all plans at once: every place that more than one of them reaches.
+"""Collision matrix: every place that the plans of several features reach.
 
-A plan entry can only meet what stands at its own folder or at one above it, so each entry looks there and nowhere else,
-and the cost grows with the entries and with what really meets. Only patterns that begin at the same folder are all
-looked at, and most of those for their last names alone.
+A plan entry can only meet entries at its own folder or above it, so each entry is compared with those alone, and the
+cost grows with the entries and with what really meets. Only patterns that begin at the same folder are all compared,
+most of them by their last names alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Finds out whether two plans cannot be worked on at the same time, and says why."""
+"""Collisions: claims of two plans that cannot be worked on at the same time."""
 
 from __future__ import annotations
 

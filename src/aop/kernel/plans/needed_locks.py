@@ -1,4 +1,4 @@
-"""Which locks a plan or a change needs, and whether the feature holds them, without a break."""
+"""Needed locks: those of a plan or a change, held without a break."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several features would make for the first time: a person's yes makes it a feature that all of them wait for."""
+"""Prerequisites: a new feature for files that several others would create."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Plans that collide and wait: under `collision_policy: block` they are kept, and taken when they collide no more.
+"""Waiting queue: plans that collide wait under `collision_policy: block`.
 
-The queue is looked at in the transaction that lets something go, oldest first, so that the same history always lets
-the same plan in.
+The queue is examined in the transaction that releases something, oldest first, so that the same history always admits
+the same plan.
 """
 
 from __future__ import annotations

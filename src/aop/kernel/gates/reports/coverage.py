@@ -1,4 +1,4 @@
-"""Which report is read by which parser, and what the figures must reach; what cannot be read proves nothing."""
+"""Coverage: the parser of each report type, and the minimums it must reach."""
 
 from __future__ import annotations
 

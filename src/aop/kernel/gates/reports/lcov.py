@@ -1,4 +1,4 @@
-"""Reads LCOV tracefiles: all of their records, with the records of one file laid over each other."""
+"""LCOV tracefiles: all records, those of one file merged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What test tools measure: coverage, and the fate of tests."""
+"""Measurements of test tools: coverage, and the outcome of tests."""
 
 from __future__ import annotations
 

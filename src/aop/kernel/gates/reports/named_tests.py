@@ -1,4 +1,4 @@
-"""What became of tests that somebody names, found among those of a report however the two spell them."""
+"""Named tests: their outcome in a report, whichever way each spells them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the report files of a gate run prove: no report is a failure, skipped is not passed, fewer tests are noticed."""
+"""Verdict on the reports of a gate run; a missing report is a failure."""
 
 from __future__ import annotations
 

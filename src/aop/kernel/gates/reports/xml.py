@@ -1,4 +1,4 @@
-"""Reads the XML reports of JUnit, JaCoCo and Cobertura, all of which may come from a stranger."""
+"""XML reports of JUnit, JaCoCo and Cobertura, read as untrusted input."""
 
 from __future__ import annotations
 

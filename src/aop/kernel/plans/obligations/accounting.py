@@ -1,4 +1,4 @@
-"""Holds a plan's word on each obligation of its spec against the plan, and later against what the gates reported."""
+"""Accounting: a plan's statement on each obligation, and later the proof."""
 
 from __future__ import annotations
 

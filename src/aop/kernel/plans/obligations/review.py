@@ -1,4 +1,4 @@
-"""A spec's obligations as workers and reviewers are shown them: numbered, and each with what became of it."""
+"""Review of obligations: a spec's demands with the state of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds what a spec obliges a feature to: a line scanner without a model, so that the same text gives the same list.
+"""Spec scan: the obligations of a spec, found line by line without a model.
 
 The rule (docs/obligations.md) in short: every list item; every sentence and every heading with `must` or `shall`; below
 a heading such as "Acceptance criteria", every paragraph. Nothing from front matter, code, comments, or a section that

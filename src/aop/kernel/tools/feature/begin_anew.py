@@ -1,4 +1,4 @@
-"""The tool that lets a feature begin anew when what it waited for is merged; only AOP itself calls it."""
+"""Tool `feature.begin_anew`: a fresh start once its prerequisites are merged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tools `feature.state_get` and `feature.get_context`: the state of a feature, and all that a worker needs."""
+"""Tools `feature.state_get` and `feature.get_context`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tool that removes a feature: shown first, done only when asked for, and never more than the feature's own."""
+"""Tool `feature.delete`: shown first, removed only when asked for."""
 
 from __future__ import annotations
 

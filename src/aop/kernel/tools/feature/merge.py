@@ -1,4 +1,4 @@
-"""The tools that only a person may use: approving a tree, and merging what was approved."""
+"""Tools `feature.approve`, `feature.ready_to_merge` and `repo.merge`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tool `feature.retry`: a failed or blocked feature begins again where it was."""
+"""Tool `feature.retry`: a failed or blocked feature starts again."""
 
 from __future__ import annotations
 

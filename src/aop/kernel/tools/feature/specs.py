@@ -1,4 +1,4 @@
-"""Tools on what people want: finding the specs, one `spec.md` for each feature, and putting one in its place."""
+"""Tools `feature.discover_specs` and `feature.ingest_spec`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tools that change what is known of a feature, and nothing of what it is: its status by hand, and notes."""
+"""Tools `feature.state_patch` and `feature.log_append`."""
 
 from __future__ import annotations
 

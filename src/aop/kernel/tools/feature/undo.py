@@ -1,4 +1,4 @@
-"""Tools on the trees that a feature was: listing them, and going back to an earlier one."""
+"""Tools `feature.trees` and `feature.undo`: the earlier trees of a feature."""
 
 from __future__ import annotations
 

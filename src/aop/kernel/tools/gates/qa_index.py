@@ -1,4 +1,4 @@
-"""Tools on the QA index: what still has to be tested, and what a batch of tests found out."""
+"""Tools `qa.test_index_get` and `qa.test_index_update`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tool that proves the record itself: the journal's chain, and that what it points to is still what it was."""
+"""Tool `evidence.verify`: the chain of the journal, and what it points to."""
 
 from __future__ import annotations
 

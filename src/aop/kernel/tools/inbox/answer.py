@@ -1,4 +1,4 @@
-"""Tools that end a question: a person answers it, or its time is up."""
+"""Tools `inbox.answer` and `inbox.expire`: the two ends of a question."""
 
 from __future__ import annotations
 

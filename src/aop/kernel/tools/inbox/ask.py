@@ -1,4 +1,4 @@
-"""Tool `inbox.ask`: one question to a person, open until it is answered or its time is up."""
+"""Tool `inbox.ask`: one question to a person."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tool by which a worker asks a person to open one guarded path for its feature; only `inbox.answer` opens it."""
+"""Tool `inbox.ask_path`: a request to open one guarded path for a feature."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tool `inbox.list`: the open questions, and the features that wait for an approval."""
+"""Tool `inbox.list`: open questions, and features that wait for an approval."""
 
 from __future__ import annotations
 

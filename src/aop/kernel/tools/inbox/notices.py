@@ -1,4 +1,4 @@
-"""The tool that keeps whom AOP has told of what, so that nobody is told twice; only AOP itself calls it."""
+"""Tool `notices.note`: which notices were sent, so that none is sent twice."""
 
 from __future__ import annotations
 

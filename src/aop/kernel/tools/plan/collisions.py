@@ -1,4 +1,4 @@
-"""`collisions.scan`: where the plans of all features meet, and which features would conflict as they are."""
+"""Tool `collisions.scan`: plans that meet, and features that would conflict."""
 
 from __future__ import annotations
 

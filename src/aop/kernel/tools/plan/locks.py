@@ -1,4 +1,4 @@
-"""Tools on locks: acquiring one, which also renews it, and releasing it."""
+"""Tools `locks.acquire`, which also renews, and `locks.release`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tools on plans: the first one, a revision, and reading the accepted one."""
+"""Tools `plan.submit`, `plan.update` and `plan.get`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`repo.apply_patch`: judge the tree that a patch makes, not its text, and move the feature to that tree."""
+"""Tool `repo.apply_patch`: judges the tree that a patch makes, not its text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tools `repo.commit` and `repo.rebase_onto_main`: commits on a feature's branch, if the policy allows (AOP-189)."""
+"""Tools `repo.commit` and `repo.rebase_onto_main`, off by default (AOP-189)."""
 
 from __future__ import annotations
 

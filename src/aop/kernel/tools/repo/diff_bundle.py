@@ -1,4 +1,4 @@
-"""Tool `repo.diff_bundle`: a feature's diff, file by file, with the newest gate runs."""
+"""Tool `repo.diff_bundle`: the diff file by file, with the newest gate runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tool `repo.ensure_worktree`: the worktree of a feature, made again if it is missing."""
+"""Tool `repo.ensure_worktree`: a missing worktree is made again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tool that finds text in a feature's tree."""
+"""Tool `repo.search`: lines of a feature's tree that hold a text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tool `repo.status`: the changes of a feature, and the stray files in its worktree."""
+"""Tool `repo.status`: the changes of a feature, and strays in its worktree."""
 
 from __future__ import annotations
 

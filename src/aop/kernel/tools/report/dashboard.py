@@ -1,4 +1,4 @@
-"""Tools that show all features at once."""
+"""Tool `report.dashboard`: all features at once."""
 
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet

@@ -1,4 +1,4 @@
-"""Tool `report.feature_summary`: a feature as a reviewer needs it, from trees and the record alone."""
+"""Tool `report.feature_summary`: a feature for review, from trees and the record."""
 
 from __future__ import annotations
 

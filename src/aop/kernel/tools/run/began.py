@@ -1,4 +1,4 @@
-"""The tool that keeps what a run of the supervisor began with; only AOP itself calls it."""
+"""Tool `run.began`: the order with which a run of the supervisor begins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tool that keeps what `aop gc` removed, and where it kept what would have been lost; only AOP itself calls it."""
+"""Tool `leftovers.note`: what `aop gc` removed, and where it saved the work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tools `run.pause` and `run.resume`: no new turn and no new gate, of one feature or of all."""
+"""Tools `run.pause` and `run.resume`: for one feature or for all."""
 
 from __future__ import annotations
 

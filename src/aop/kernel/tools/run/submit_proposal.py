@@ -1,4 +1,4 @@
-"""The tools that end a coding agent's turn: a plan, a patch, a note or a request (AOP-234). They change no file."""
+"""Tools that end an agent's turn: plan, patch, note, request (AOP-234)."""
 
 from __future__ import annotations
 

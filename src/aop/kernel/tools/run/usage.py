@@ -1,4 +1,4 @@
-"""The tool that keeps what a worker's turn cost; only AOP itself calls it."""
+"""Tools `usage.begin` and `usage.record`: the cost of an agent's turns."""
 
 from __future__ import annotations
 
