@@ -389,5 +389,5 @@ def test_a_secret_that_a_patch_takes_out_is_reported_and_stops_nobody(arena: Are
     arena.init()
     answer = arena.ok("repo.apply_patch", role=Role.BUILDER, feature_id="one", unified_diff=diff.format(line=line))
     assert answer["warnings"] == [
-        "`src/a.txt` loses what looks like a secret (github-token): it stays in the history, so have it revoked."
+        "`src/a.txt` loses what looks like a secret (github-token): it stays in the history, so revoke it."
     ]

@@ -473,7 +473,7 @@ def test_below_the_minimum_each_figure_fails_for_itself_with_a_sentence() -> Non
         "line": Verdict.FAIL,
         "branch": Verdict.PASS,
     }
-    assert verdict.problems == ("The line coverage is 89.99 % (89999 of 100000), and at least 90 % is demanded.",)
+    assert verdict.problems == ("The line coverage is 89.99 % (89999 of 100000), and at least 90 % is required.",)
 
 
 @pytest.mark.req("AOP-274")
@@ -507,7 +507,7 @@ def test_exactly_the_minimum_is_always_enough_and_one_less_never(per_cent: int, 
 def test_no_branch_figures_fail_where_a_branch_minimum_is_set(missing: Ratio | None) -> None:
     verdict = judged(share(10, 10), missing)
     assert verdict.figures["branch"].verdict is Verdict.FAIL
-    assert verdict.problems == ("There are no figures for branch coverage, and at least 90 % is demanded.",)
+    assert verdict.problems == ("The report has no branch coverage, and at least 90 % is required.",)
 
 
 @pytest.mark.req("AOP-274")
@@ -515,8 +515,8 @@ def test_no_branch_figures_fail_where_a_branch_minimum_is_set(missing: Ratio | N
 def test_a_report_without_figures_fails_both_minimums(report: measurements.Report | None) -> None:
     verdict = judge_coverage(report, Thresholds(), POLICY)
     assert verdict.problems == (
-        "There are no figures for line coverage, and at least 90 % is demanded.",
-        "There are no figures for branch coverage, and at least 90 % is demanded.",
+        "The report has no line coverage, and at least 90 % is required.",
+        "The report has no branch coverage, and at least 90 % is required.",
     )
 
 

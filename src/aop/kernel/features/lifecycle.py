@@ -25,7 +25,7 @@ LEGAL: Mapping[Status, frozenset[Status]] = {
     Status.MERGED: frozenset(),
     Status.FAILED: frozenset(),
 }
-"""AOP-248..254 with C-23: what is not here is `invalid_status_transition`."""
+"""The legal steps (AOP-248..254, C-23); any other is refused with `invalid_status_transition`."""
 
 PROVEN_STEPS = frozenset(
     {
@@ -35,13 +35,13 @@ PROVEN_STEPS = frozenset(
         (Status.READY_TO_MERGE, Status.MERGED),
     }
 )
-"""The steps that an accepted plan, passed gates or a merge take; nobody takes them by hand."""
+"""Steps that need a proof: an accepted plan, passed gates or a merge. No caller sets them by hand."""
 
 LIVING = tuple(status for status in Status if status not in TERMINAL)
 _ON_THE_WAY = (Status.PLANNING, Status.BUILDING, Status.QA, Status.READY_TO_MERGE)
 
 NOT_RUN: Mapping[str, Verdict] = {"fast": Verdict.NA, "full": Verdict.NA, "merge": Verdict.NA}
-"""What is known of the gates of a tree that none has run on."""
+"""The verdicts of a tree on which no gate has run."""
 
 
 def with_status(state: FeatureState, to: Status, *, reason: str = "") -> FeatureState:
@@ -54,8 +54,8 @@ def with_status(state: FeatureState, to: Status, *, reason: str = "") -> Feature
     if state.waits_for and to is not Status.FAILED:
         named = " and ".join(f"`{name}`" for name in state.waits_for)
         raise InvalidStatusTransition(
-            f"The feature `{state.feature_id}` begins anew when {named} is merged, and cannot become `{to}` before.",
-            hint="Review, approve and merge what it waits for.",
+            f"The feature `{state.feature_id}` waits for {named}, and cannot become `{to}` before that is merged.",
+            hint="First review, approve and merge what it waits for.",
             feature_id=state.feature_id,
             status=state.status,
             waits_for=list(state.waits_for),
@@ -71,7 +71,7 @@ def with_status(state: FeatureState, to: Status, *, reason: str = "") -> Feature
 
 
 def next_steps(state: FeatureState) -> frozenset[Status]:
-    """Return every status that may follow; from `blocked`, none that the feature had not reached before."""
+    """Return the statuses that may follow; from `blocked`, only those that the feature had reached before."""
     legal = LEGAL[state.status]
     if state.blocked_from is None:
         return legal
@@ -80,12 +80,12 @@ def next_steps(state: FeatureState) -> frozenset[Status]:
 
 
 def manual_steps(state: FeatureState) -> frozenset[Status]:
-    """Return every status that may follow without a proof."""
+    """Return the statuses that may be set by hand, without a proof."""
     return frozenset(to for to in next_steps(state) if (state.status, to) not in PROVEN_STEPS)
 
 
 def step_refusal(state: FeatureState, to: Status, allowed: AbstractSet[Status]) -> InvalidStatusTransition:
-    """Return the refusal of a step, with those that are allowed instead."""
+    """Return the refusal of a step, with the steps that are allowed."""
     return InvalidStatusTransition(
         f"The feature `{state.feature_id}` is `{state.status}` and cannot become `{to}`.",
         feature_id=state.feature_id,
@@ -109,7 +109,7 @@ def require_status(state: FeatureState, *allowed: Status, to: str) -> None:
 
 
 def store_feature(tx: Transaction, before: FeatureState, after: FeatureState, *, now: str) -> FeatureState:
-    """Put the next version of a feature, and keep the index and the files in step."""
+    """Store the next version of a feature, and bring index and files in step."""
     stored = msgspec.structs.replace(after, version=before.version + 1, last_updated=now)
     tx.put(stored, stored.feature_id)
     tx.mark_unshown("feature", stored.feature_id)
@@ -126,7 +126,7 @@ def store_feature(tx: Transaction, before: FeatureState, after: FeatureState, *,
 def change_status(
     tx: Transaction, call: Call, before: FeatureState, after: FeatureState, *, reason: str = ""
 ) -> FeatureState:
-    """Put a feature in its new status, and note the change in the journal."""
+    """Store a feature in its new status, and note the change in the journal."""
     stored = store_feature(tx, before, after, now=call.kernel.now())
     why = reason or stored.status_reason
     tx.append(call.event("status_changed", stored.feature_id, old=before.status, new=stored.status, reason=why))
@@ -134,7 +134,7 @@ def change_status(
 
 
 def _withdraw_approvals(tx: Transaction, state: FeatureState) -> None:
-    """Take back what was approved: the same tree may become ready again, and then a person looks again."""
+    """Withdraw open approvals: a tree that becomes ready again needs a new one."""
     for approval in list(tx.all(Approval)):
         if approval.feature_id == state.feature_id and approval.spent_by is None and not approval.withdrawn:
             withdrawn = state.status_reason or f"The feature became `{state.status}`."
@@ -143,7 +143,7 @@ def _withdraw_approvals(tx: Transaction, state: FeatureState) -> None:
 
 
 def relist(tx: Transaction, feature_id: FeatureId, status: Status, *, now: str) -> None:
-    """Move a feature to the list of the index that its status belongs to."""
+    """Move a feature to the list of its status in the index."""
     index = feature_index(tx)
     lists = _lists_without(index, feature_id)
     name = _list_name(status)
@@ -152,7 +152,7 @@ def relist(tx: Transaction, feature_id: FeatureId, status: Status, *, now: str) 
 
 
 def unlist(tx: Transaction, feature_id: FeatureId, *, now: str) -> None:
-    """Take a feature out of the index."""
+    """Remove a feature from the index."""
     index = feature_index(tx)
     store_index(tx, msgspec.structs.replace(index, **_lists_without(index, feature_id)), now=now)
 
@@ -170,7 +170,7 @@ def feature_index(view: Snapshot) -> Index:
 
 
 def store_index(tx: Transaction, index: Index, *, now: str) -> None:
-    """Put the next version of the index."""
+    """Store the next version of the index."""
     before = tx.get(Index, Index.key)
     version = 1 if before is None else before.version + 1
     tx.put(msgspec.structs.replace(index, version=version, updated_at=now), Index.key)

@@ -30,7 +30,7 @@ class PathAnswer(Struct, frozen=True, kw_only=True):
     answered_by: str
     answered_at: str
     ended: str = ""
-    """Why it counts no more; empty while it does."""
+    """Why it no longer counts; empty while it does."""
 
 
 class Permits(Document, frozen=True, kw_only=True):
@@ -43,7 +43,7 @@ class Permits(Document, frozen=True, kw_only=True):
 
 
 def path_answers(view: Snapshot, feature_id: FeatureId) -> tuple[PathAnswer, ...]:
-    """Return every answer about a path of a feature, oldest first, those that count no more too."""
+    """Return all answers about paths of a feature, oldest first, with those that no longer count."""
     known = view.get(Permits, feature_id)
     return () if known is None else known.answers
 
@@ -54,12 +54,12 @@ def opened_paths(view: Snapshot, feature_id: FeatureId) -> frozenset[str]:
 
 
 def current_path_answer(view: Snapshot, feature_id: FeatureId, path: str) -> PathAnswer | None:
-    """Return what a person said of a path, if that still counts."""
+    """Return a person's answer about a path, if it still counts."""
     return next((each for each in path_answers(view, feature_id) if each.path == path and not each.ended), None)
 
 
 def store_path_answer(tx: Transaction, question: Question) -> None:
-    """Keep the answer to a question about a path."""
+    """Store the answer to a question about a path."""
     answers = path_answers(tx, question.feature_id)
     said = PathAnswer(
         path=question.opens,
@@ -73,7 +73,7 @@ def store_path_answer(tx: Transaction, question: Question) -> None:
 
 
 def expire_path_answers(tx: Transaction, feature_id: FeatureId, status: Status) -> None:
-    """Let no answer count any more, since the feature has ended: one that begins again asks again."""
+    """End all answers of a feature that has ended: after a restart it asks again."""
     answers = path_answers(tx, feature_id)
     if any(not each.ended for each in answers):
         why = f"The feature became `{status}`."

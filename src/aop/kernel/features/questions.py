@@ -26,7 +26,7 @@ class QuestionFacts(Struct, frozen=True, kw_only=True):
     opens: str
     """The guarded path that a `yes` opens for the feature; empty for every other question."""
     prerequisite: Prerequisite | None
-    """What a `yes` makes a feature of its own, which others wait for; null for every other question."""
+    """The feature that a `yes` creates, for which others wait; null for every other question."""
     due_at: str
     asked_by: str
     asked_at: str
@@ -57,5 +57,5 @@ def put_question(
 
 
 def question_facts(question: Question) -> QuestionFacts:
-    """Return what is told of a question."""
+    """Return a question as answers show it."""
     return QuestionFacts(**{name: getattr(question, name) for name in QuestionFacts.__struct_fields__})

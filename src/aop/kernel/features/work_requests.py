@@ -11,7 +11,7 @@ from aop.kernel.record.port import Transaction
 def request_work(
     tx: Transaction, call: Call, name: FeatureId, *, depends_on: tuple[FeatureId, ...] = (), again: bool = False
 ) -> None:
-    """Keep a wish; one that nobody has taken yet is replaced, and stays one to begin again."""
+    """Store a request; an open one is replaced, and keeps its wish to begin again."""
     before = tx.get(WorkRequest, name)
     wish = WorkRequest(
         version=1 if before is None else before.version + 1,

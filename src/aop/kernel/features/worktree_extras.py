@@ -13,6 +13,7 @@ from msgspec import Struct
 from aop.core.errors import WorktreeSetupFailed
 from aop.core.ids import FeatureId, TreeId
 from aop.core.paths import globs
+from aop.core.text.counts import count
 from aop.core.text.json import canonical_json
 from aop.kernel.config.policy import ExecutionRules, Policy
 from aop.kernel.config.worktrees import SetupCommand, WorktreeRules
@@ -34,7 +35,7 @@ Environment = tuple[tuple[str, str], ...]
 
 
 class PortSlots(Document, frozen=True, kw_only=True):
-    """Which feature has which ports: slot N has the Nth group of them."""
+    """The ports of each feature: slot N is the Nth group of ports."""
 
     kind: ClassVar[str] = "slots"
     key: ClassVar[str] = "features"
@@ -43,31 +44,31 @@ class PortSlots(Document, frozen=True, kw_only=True):
 
 
 class SetupProgress(Document, frozen=True, kw_only=True):
-    """Which set-up commands were carried out in a feature's worktree."""
+    """The set-up commands that have run in a feature's worktree."""
 
     kind: ClassVar[str] = "readiness"
 
     feature_id: FeatureId
     worktree: str
-    """Which worktree that was: one that was made again is not ready."""
+    """The identity of the worktree; a new one is not set up."""
     done: tuple[str, ...]
-    """What each command stood for, with all before it."""
+    """A digest of each command, together with all before it."""
 
 
 class WorktreeExtras(Struct, frozen=True, kw_only=True):
-    """What the processes in a checkout get."""
+    """Environment and readable paths for the processes in a checkout."""
 
     env: Environment = ()
     readable: tuple[str, ...] = ()
-    """What the links lead to."""
+    """The targets of the links."""
 
 
 def allocate_ports(
     tx: Transaction, feature_id: FeatureId, rules: WorktreeRules, is_free: Callable[[int], bool]
 ) -> None:
-    """Give a feature ports that no other feature has which can still run something; fine if it has some.
+    """Give a feature ports that no active feature has, unless it has some already.
 
-    Raises: WorktreeSetupFailed if there are none left.
+    Raises: WorktreeSetupFailed if none are free.
     """
     known = tx.get(PortSlots, PortSlots.key)
     if known is not None and feature_id in known.by_feature:
@@ -76,17 +77,18 @@ def allocate_ports(
     living = {*index.active, *index.blocked}
     kept = {name: slot for name, slot in (known.by_feature if known else {}).items() if name in living}
     taken = set(kept.values())
-    count = (LAST_PORT - rules.first_port) // max(1, rules.ports)
-    free = (slot for slot in range(count) if slot not in taken and all(map(is_free, ports_of(slot, rules))))
+    groups = (LAST_PORT - rules.first_port) // max(1, rules.ports)
+    free = (slot for slot in range(groups) if slot not in taken and all(map(is_free, ports_of(slot, rules))))
     slot = next(free, None)
     if slot is None:
-        raise WorktreeSetupFailed(f"There are no {rules.ports} ports left for `{feature_id}`.", feature_id=feature_id)
+        needed = count(rules.ports, "port")
+        raise WorktreeSetupFailed(f"There are not {needed} free for `{feature_id}`.", feature_id=feature_id)
     version = known.version + 1 if known else 1
     tx.put(PortSlots(version=version, by_feature={**kept, feature_id: slot}), PortSlots.key)
 
 
 def release_ports(tx: Transaction, feature_id: FeatureId) -> None:
-    """Take back what a feature had that is gone."""
+    """Free the ports of a deleted feature."""
     known = tx.get(PortSlots, PortSlots.key)
     if known is not None and feature_id in known.by_feature:
         others = {name: slot for name, slot in known.by_feature.items() if name != feature_id}
@@ -100,7 +102,7 @@ def ports_of(slot: int, rules: WorktreeRules) -> range:
 
 
 def environment_of(kernel: Kernel, feature_id: FeatureId) -> Environment:
-    """Return the variables that tell a feature's processes what is theirs; none for what is no feature."""
+    """Return the variables that name a feature's ports and database; none without a feature."""
     with kernel.record.read() as view:
         slot = _slot_of(view, feature_id)
     if slot is None:
@@ -116,7 +118,7 @@ def _slot_of(view: Snapshot, feature_id: FeatureId) -> int | None:
 
 
 def place_extras(kernel: Kernel, tree: TreeId, folder: Path, rules: WorktreeRules) -> tuple[str, ...]:
-    """Put copies and links into a checkout that holds a tree, which wins; return what the links lead to.
+    """Put copies and links where the tree has nothing; return the targets of the links.
 
     Raises: WorktreeSetupFailed.
     """
@@ -128,7 +130,7 @@ def place_extras(kernel: Kernel, tree: TreeId, folder: Path, rules: WorktreeRule
 
 
 def set_up_checkout(call: Call, feature_id: FeatureId, tree: TreeId, folder: Path, policy: Policy) -> WorktreeExtras:
-    """Make a checkout ready for the processes that run in it; what was done in a feature's worktree is not done again.
+    """Set up a checkout for the processes in it; commands that have run in a feature's worktree do not run again.
 
     Raises: WorktreeSetupFailed.
     """
@@ -147,13 +149,13 @@ def set_up_checkout(call: Call, feature_id: FeatureId, tree: TreeId, folder: Pat
                 call, feature_id, kernel.furnisher.identity(folder), wanted[: number + 1], rules.setup[number]
             )
     if is_own and done < len(wanted):
-        # What a command did to files of the tree, or left beside it, is not part of the feature.
+        # Changes that a command made to the tree, and files beside it, are not part of the feature.
         kernel.git.worktrees.discard_strays(feature_id, tree)
     return provisions
 
 
 def _command_digests(objects: GitObjects, tree: TreeId, commands: Sequence[SetupCommand]) -> tuple[str, ...]:
-    """Return for each command a hash of all that its outcome depends on: itself, its inputs, and those before it."""
+    """Return a digest for each command, of itself, its inputs and all commands before it."""
     entries = objects.entries(tree) if any(command.inputs for command in commands) else ()
     meanings: list[str] = []
     for command in commands:
@@ -168,7 +170,7 @@ def _matches_any(patterns: Sequence[str], path: str) -> bool:
 
 
 def _finished_commands(kernel: Kernel, feature_id: FeatureId, folder: Path, wanted: Sequence[str]) -> int:
-    """Return how many of the commands need not be carried out again."""
+    """Return how many of the commands need not run again."""
     with kernel.record.read() as view:
         known = view.get(SetupProgress, feature_id)
     if known is None or known.worktree != kernel.furnisher.identity(folder):
@@ -231,7 +233,7 @@ def _setup_failure(
 ) -> WorktreeSetupFailed:
     how = ended.problem or f"it ended with exit code {ended.exit_code}."
     return WorktreeSetupFailed(
-        f"A set-up command of `{feature_id}` did not pass: {how}",
+        f"A set-up command of `{feature_id}` failed: {how}",
         feature_id=feature_id,
         command=list(command.cmd),
         exit_code=ended.exit_code,

@@ -16,7 +16,7 @@ WORKTREE_WAIT_SECONDS = 10.0
 
 
 def held_worktree(kernel: Kernel, feature_id: str) -> AbstractContextManager[None]:
-    """Hold the worktree of a feature, which need not be there yet.
+    """Hold the worktree of a feature; it need not exist yet.
 
     Raises: WorktreeBusy.
     """
@@ -24,7 +24,7 @@ def held_worktree(kernel: Kernel, feature_id: str) -> AbstractContextManager[Non
 
 
 def note_quarantined(call: Call, feature_id: FeatureId, moved: Sequence[str]) -> None:
-    """Tell the journal what of a worktree was moved to quarantine: it was, whatever comes of the call."""
+    """Note in the journal which files were quarantined; they were, even if the call fails."""
     if moved:
         with call.kernel.record.write() as tx:
             tx.append(call.event(QUARANTINED, feature_id, paths=list(moved[:MOST_NAMED]), count=len(moved)))
@@ -32,7 +32,7 @@ def note_quarantined(call: Call, feature_id: FeatureId, moved: Sequence[str]) ->
 
 @contextmanager
 def held_feature(kernel: Kernel, arguments: FeatureArguments, *, with_base: bool = False) -> Iterator[FeatureState]:
-    """Hold the worktree of a feature, and the base branch too if it is to move; give the feature as it is then.
+    """Hold the worktree of a feature, and perhaps the base branch; yield the feature as it is then.
 
     Raises: WorktreeBusy, UnknownFeature, VersionConflict.
     """

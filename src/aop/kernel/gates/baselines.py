@@ -13,9 +13,9 @@ from aop.kernel.record.port import Transaction
 
 
 def tests_on_base(call: Call, plan: GatePlan) -> int | None:
-    """Return how many tests the plan's steps run on the plan's base; runs them there if nobody has yet.
+    """Return how many tests the plan's steps run on its base; measured there if not known yet.
 
-    None where the mode reports no tests, or the base itself leaves no report.
+    None where the mode reports no tests, or the base leaves no report.
     """
     if plan.reports.tests is None:
         return None
@@ -24,7 +24,7 @@ def tests_on_base(call: Call, plan: GatePlan) -> int | None:
         known = view.get(TestBaseline, _key(base, plan.subject.definition))
     if known is not None:
         return known.ran
-    call.report(f"{plan.feature_id}: {plan.mode} gates on the base first, to know how many tests run there")
+    call.report(f"{plan.feature_id}: {plan.mode} gates on the base first, to count its tests")
     subject = msgspec.structs.replace(plan.subject, tree=call.kernel.git.objects.tree_of(base))
     with call.kernel.git.worktrees.scratch(base) as checkout:
         run = run_gates(call, msgspec.structs.replace(plan, subject=subject), checkout)
@@ -34,7 +34,7 @@ def tests_on_base(call: Call, plan: GatePlan) -> int | None:
 
 
 def store_baseline(tx: Transaction, commit: CommitId, run: GateRun) -> None:
-    """Keep how many tests a run on a commit of the base branch counted, unless it was cut short."""
+    """Store how many tests ran on a commit of the base branch, unless the run was cut short."""
     definition = run.subject.definition
     if run.failure_code in (GateTimeout.code, TransientExecFailure.code):
         return

@@ -16,9 +16,9 @@ FLAKY = "The same gates failed on this very tree before"
 
 
 def known_failure(view: Snapshot, feature_id: FeatureId, mode: str, subject: Subject) -> str | None:
-    """Return the finding that the newest run of a mode calls for, if it was about the same and did not pass at once.
+    """Return the finding about the newest run of a mode, if it failed on the same subject.
 
-    What the machine made fail says nothing about the tree.
+    A transient failure of the machine says nothing about the tree.
     """
     state = view.get(FeatureState, feature_id)
     latest = state.evidence.latest_by_mode.get(mode) if state else None
@@ -31,7 +31,7 @@ def known_failure(view: Snapshot, feature_id: FeatureId, mode: str, subject: Sub
 
 
 def with_known_failure(judged: ReportVerdict, failure: str | None, policy: Policy) -> ReportVerdict:
-    """Say of a pass that it is not the first verdict on its tree; the policy may refuse it."""
+    """Add the earlier failure to a pass, or turn it into a failure if the policy says so."""
     if judged.failure_code or failure is None:
         return judged
     if policy.testing.allow_flaky_gates:

@@ -13,7 +13,7 @@ MOST_LINES = 100
 
 
 class Progress(Struct, frozen=True, kw_only=True):
-    """What a gate run notes in its ledger entry while it runs."""
+    """The state of a gate run in its ledger entry."""
 
     feature_id: str
     mode: Mode
@@ -21,7 +21,7 @@ class Progress(Struct, frozen=True, kw_only=True):
 
 
 def with_progress(call: Call, feature_id: str, mode: Mode) -> Call:
-    """Return the call with a `report` that the ledger keeps as well, where other processes can read it."""
+    """Return the call with a `report` that also stores each line in the ledger, for other processes."""
     progress = Progress(feature_id=feature_id, mode=mode)
     call.intend(msgspec.to_builtins(progress))
     lines: list[str] = []

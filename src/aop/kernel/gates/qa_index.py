@@ -19,20 +19,17 @@ from aop.kernel.record.documents.plans import Plan
 from aop.kernel.record.documents.qa import QaHunk, QaIndex, QaItem, QaStatus
 
 SETTLED: tuple[QaStatus, ...] = ("passed", "waived")
-"""Nothing is left to be tested."""
+"""The statuses after which nothing is left to test."""
 FOR_WHOLE_FILES: tuple[QaStatus, ...] = ("pending", "running")
-"""What may be said of a file as a whole; anything else names the hunks that were looked at."""
+"""The statuses that a file as a whole may get; every other needs named hunks."""
 LOUDEST_FIRST: tuple[QaStatus, ...] = ("failed", "running", "pending", "passed", "waived")
-"""A file has the first of these that one of its hunks has."""
+"""The status of a file is the first of these that one of its hunks has."""
 
 ChangeType = Literal["added", "modified", "deleted"]
 
 
-# --- after a patch -------------------------------------------------------------------------------
-
-
 def required_steps(state: FeatureState, plan: Plan | None, config: Config) -> tuple[Step, ...]:
-    """Return the tests that every hunk of a feature needs: the full gates of its profile, with what its plan adds.
+    """Return the tests that each hunk needs: the full gates of the profile, and the steps of the plan.
 
     Raises: UnknownGateProfileOrMode, InvalidOverridePrecedence.
     """
@@ -40,7 +37,7 @@ def required_steps(state: FeatureState, plan: Plan | None, config: Config) -> tu
 
 
 def next_index(before: QaIndex | None, state: FeatureState, diff: bytes, *, steps: Sequence[Step]) -> QaIndex:
-    """Return the index of the whole feature; a hunk that the last patch left alone keeps what is known of it."""
+    """Return the index of the whole feature; hunks that the last patch did not change keep their status."""
     known = {item.path: item for item in before.items} if before else {}
     required = tuple(f"{Mode.FULL}:{step.name}" for step in steps)
     return QaIndex(
@@ -74,11 +71,8 @@ def _item(path: str, hunks: tuple[QaHunk, ...], required: tuple[str, ...], *, la
     )
 
 
-# --- after a batch of tests ----------------------------------------------------------------------
-
-
 class Mark(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What QA found out about hunks of one file."""
+    """The status that QA sets for hunks of one file."""
 
     path: Annotated[str, Meta(max_length=4096)]
     """The file, as the index names it."""
@@ -95,21 +89,21 @@ class GateProof(Struct, frozen=True, kw_only=True):
 
     runs: tuple[GateRun, ...]
     subjects: Mapping[str, Subject]
-    """What a run of each mode must be about to say something of the feature as it is now."""
+    """The subject that a run of each mode must have to prove the feature as it is now."""
 
     @property
     def refs(self) -> tuple[str, ...]:
-        """Return the names of the runs."""
+        """Return the ids of the runs."""
         return tuple(sorted({run.run_id for run in self.runs}))
 
     @property
     def last_run_at(self) -> str | None:
-        """Return when the newest one ended."""
+        """Return when the newest run ended."""
         return max((run.finished_at for run in self.runs), default=None)
 
     @property
     def passed_tests(self) -> frozenset[str]:
-        """Return what has passed, in runs that passed as a whole and are about the feature as it is now."""
+        """Return the steps that passed, in passed runs about the feature as it is now."""
         return frozenset(
             f"{run.mode}:{step.name}"
             for run in self.runs
@@ -120,9 +114,9 @@ class GateProof(Struct, frozen=True, kw_only=True):
 
 
 def apply_marks(index: QaIndex, marks: Sequence[Mark], proof: GateProof) -> QaIndex:
-    """Return the next version of the index, with what QA found out.
+    """Return the next version of the index, with the marks of QA.
 
-    Raises: InvalidArguments, EvidenceStale if something is to pass that no named run has passed.
+    Raises: InvalidArguments, EvidenceStale if a hunk is marked `passed` without a run that proves it.
     """
     items = {item.path: item for item in index.items}
     seen: set[tuple[str, str]] = set()
@@ -141,7 +135,7 @@ def apply_marks(index: QaIndex, marks: Sequence[Mark], proof: GateProof) -> QaIn
 
 
 def _hunks_to_mark(item: QaItem, mark: Mark) -> frozenset[str]:
-    """Return the hunks that are meant."""
+    """Return the hunks that a mark names."""
     all_refs = frozenset(hunk.ref for hunk in item.hunks)
     unknown = sorted(set(mark.hunk_refs) - all_refs)
     if unknown:
@@ -187,9 +181,6 @@ def _unknown_name(message: str, *, path: str) -> InvalidArguments:
     )
 
 
-# --- reading a diff ------------------------------------------------------------------------------
-
-
 class _FileDiff:
     """The part of a diff that is about one file, read line by line."""
 
@@ -205,7 +196,7 @@ class _FileDiff:
             (self.bodies[-1] if self.bodies else self.head).append(line)
 
     def hunks(self) -> tuple[QaHunk, ...]:
-        """Return the hunks; a change of the mode, and one that has no lines at all, is a hunk of its own."""
+        """Return the hunks; a change of the mode, or one without lines, counts as one."""
         found = [_hunk(self.path, body) for body in self.bodies]
         if not found or any(line.startswith(b"old mode") for line in self.head):
             found.insert(0, self._hunk_of_head(with_content=not found))
@@ -222,7 +213,7 @@ class _FileDiff:
 
 
 def _hunks_by_file(diff: bytes) -> Iterator[tuple[str, tuple[QaHunk, ...]]]:
-    """Read a diff that git wrote without context lines."""
+    """Yield the hunks of each file in a diff without context lines."""
     files: list[_FileDiff] = []
     for line in diff.removesuffix(b"\n").split(b"\n"):
         if line.startswith(b"diff --git "):
@@ -233,7 +224,7 @@ def _hunks_by_file(diff: bytes) -> Iterator[tuple[str, tuple[QaHunk, ...]]]:
 
 
 def _name(pair: bytes) -> str:
-    """Return NAME of `a/NAME b/NAME`: both are the same, for renames are not looked for."""
+    """Return NAME of `a/NAME b/NAME`; without rename detection both are the same."""
     name = pair[len(pair) // 2 + 1 :]
     # Of the names that the kernel admits, git quotes only those with a `"`.
     if name.startswith(b'"'):

@@ -38,7 +38,7 @@ OUTCOMES: Mapping[Ending, str] = {
 
 
 class GatePlan(Struct, frozen=True, kw_only=True):
-    """What a gate run is going to do, decided before anything runs."""
+    """A gate run as decided before anything runs."""
 
     feature_id: FeatureId
     profile_name: str
@@ -46,19 +46,19 @@ class GatePlan(Struct, frozen=True, kw_only=True):
     mode: Mode
     steps: tuple[Step, ...]
     added: tuple[Step, ...] = ()
-    """What the feature's plan adds; it runs when the reports are read, so that it cannot write them."""
+    """The steps of the feature's plan; they run after the reports are read, so that they cannot write them."""
     reports: Reports
     subject: Subject
     policy: Policy
     config_hash: str
     provisions: WorktreeExtras = WorktreeExtras()
-    """What the checkout was given in which it runs."""
+    """The extras of the checkout in which it runs."""
     named_tests: tuple[str, ...] = ()
-    """The tests whose fate the report of the tests is asked for."""
+    """The tests whose outcome is looked up in the test report."""
 
 
 def plan_gates(state: FeatureState, plan: Plan | None, mode: Mode, config: Config) -> GatePlan:
-    """Decide which steps prove a mode for a feature as it is now.
+    """Return the gate run that would prove a mode of a feature as it is now.
 
     Raises: UnknownGateProfileOrMode, NoGateSteps, InvalidOverridePrecedence, UnsupportedParser.
     """
@@ -84,14 +84,14 @@ def plan_gates(state: FeatureState, plan: Plan | None, mode: Mode, config: Confi
 
 
 def with_named_tests(plan: GatePlan, ledger: ObligationLedger | None) -> GatePlan:
-    """Return a plan that also asks for the tests which the feature's plan names, where its gates report any."""
+    """Add the tests that the feature's plan names, if its gates report tests."""
     if ledger is None or plan.reports.tests is None:
         return plan
     return msgspec.structs.replace(plan, named_tests=ledger.accounting.named_tests)
 
 
 def subjects_by_mode(state: FeatureState, plan: Plan | None, config: Config) -> dict[str, Subject]:
-    """Return what a run of each mode would be about now; a mode that cannot run is absent."""
+    """Return the subject of a run of each mode now; a mode that cannot run is absent."""
     subjects = {}
     for mode in Mode:
         with suppress(Refusal):
@@ -100,13 +100,13 @@ def subjects_by_mode(state: FeatureState, plan: Plan | None, config: Config) -> 
 
 
 def machine_identity(call: Call, plan: GatePlan) -> str:
-    """Return what of this machine takes part in the verdict of a plan."""
+    """Return the identity of the programs on this machine that decide a plan's verdict."""
     programs = [step.cmd[0] for step in (*plan.steps, *plan.added)]
     return call.kernel.processes.identity(plan.policy.execution.sandbox, programs)
 
 
 def run_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: int | None = None) -> GateRun:
-    """Run the steps in a checkout that holds the plan's tree: in order up to the first that fails, or all at once.
+    """Run the steps in a checkout of the plan's tree: in order up to the first failure, or all in parallel.
 
     `baseline` is how many tests run on the base, where that is known.
 
@@ -162,7 +162,7 @@ def run_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: int | Non
 
 
 class _StepRun(Struct, frozen=True, kw_only=True):
-    """A step that was run, and whether it was the machine that made it fail."""
+    """A step that ran, and whether a failure was the machine's."""
 
     result: StepResult
     transient: bool
@@ -188,7 +188,7 @@ def _run_steps(call: Call, plan: GatePlan, steps: Sequence[Step], checkout: Path
 
 
 def _run_step(call: Call, plan: GatePlan, step: Step, checkout: Path, log_name: str) -> _StepRun:
-    """Run a step, again where the machine made it fail (AOP-277)."""
+    """Run a step, and retry transient failures of the machine (AOP-277)."""
     attempt, log_path = 1, f"{folder_of(plan.feature_id)}/logs/{log_name}.log"
     ended = _run_once(call, plan, step, checkout, log_path)
     while ended.transient and attempt <= _retries(plan.policy.execution):
@@ -253,7 +253,7 @@ FAILURES: Mapping[str, type[Refusal]] = {
 
 
 def gate_failure(run: GateRun) -> Refusal:
-    """Return the answer to a run that did not pass: its verdict is recorded, and is the answer."""
+    """Return the refusal that answers a failed run, whose verdict is recorded."""
     if run.verdict is Verdict.PASS:
         raise Fault(f"The gate run `{run.run_id}` passed.")
     return FAILURES[run.failure_code](
@@ -266,7 +266,7 @@ def gate_failure(run: GateRun) -> Refusal:
 
 
 def record_run(tx: Transaction, call: Call, before: FeatureState, after: FeatureState, run: GateRun) -> FeatureState:
-    """Keep a run, whatever its verdict, with the feature that it makes of the one before."""
+    """Store a run, passed or failed, together with the feature's next version."""
     tx.put(run, run.run_id)
     stored = store_feature(tx, before, after, now=call.kernel.now())
     tx.append(
@@ -287,17 +287,17 @@ def record_run(tx: Transaction, call: Call, before: FeatureState, after: Feature
 
 
 def step_facts(steps: Sequence[StepResult]) -> list[Json]:
-    """Return what each step did, for an answer."""
+    """Return the results of steps as answers show them."""
     return [msgspec.to_builtins(step) for step in steps]
 
 
 def decisive_step(run: GateRun) -> StepResult:
-    """Return the step whose log says why: the first that did not pass, or else the last."""
+    """Return the step whose log explains the verdict: the first that failed, or else the last."""
     return next((step for step in run.steps if step.outcome != "passed"), run.steps[-1])
 
 
 def evidence_pointers(run: GateRun) -> dict[str, Json]:
-    """Return where the proof of a run lies (AOP-149)."""
+    """Return pointers to the proof of a run (AOP-149)."""
     step = decisive_step(run)
     return {
         "gate_run_id": run.run_id,

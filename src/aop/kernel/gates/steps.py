@@ -30,7 +30,7 @@ def profile_named(gates: Gates, name: str) -> Profile:
 
 
 def check_overrides(plan: Plan, profile: Profile, policy: Policy) -> None:
-    """Refuse a plan whose own steps would prove less than the profile's (AOP-279, AOP-280).
+    """Refuse a plan whose steps would weaken those of the profile (AOP-279, AOP-280).
 
     Raises: InvalidOverridePrecedence, UnknownGateProfileOrMode.
     """
@@ -41,7 +41,7 @@ def check_overrides(plan: Plan, profile: Profile, policy: Policy) -> None:
 def effective_steps(
     profile_name: str, profile: Profile, mode: Mode, plan: Plan | None, policy: Policy
 ) -> tuple[Step, ...]:
-    """Return the steps to run: the profile's, then those that the plan adds.
+    """Return the steps of the profile, then those that the plan adds.
 
     Raises: UnknownGateProfileOrMode, NoGateSteps, InvalidOverridePrecedence.
     """
@@ -61,7 +61,7 @@ def effective_steps(
 
 
 def with_overrides(own: Sequence[Step], mode: Mode, plan: Plan | None, policy: Policy) -> tuple[Step, ...]:
-    """Lay a plan's steps over the profile's; they may add and tighten, never relax.
+    """Combine a plan's steps with the profile's; they may add and tighten, never relax.
 
     Raises: InvalidOverridePrecedence.
     """
@@ -98,7 +98,7 @@ def _tighten(step: Step, override: OverrideStep, mode: Mode, policy: Policy) -> 
 
 
 def definition_of(steps: Sequence[Step], profile: Profile, policy: Policy) -> str:
-    """Return the hash of everything that decides what a pass means."""
+    """Return the hash of all settings that decide what a pass means."""
     meaning = {
         "steps": msgspec.to_builtins(steps),
         "parsers": msgspec.to_builtins(profile.parsers),
@@ -114,21 +114,21 @@ def definition_of(steps: Sequence[Step], profile: Profile, policy: Policy) -> st
 def missing_proof(
     required: Sequence[str], runs: Mapping[str, GateRun | None], subjects: Mapping[str, Subject]
 ) -> list[str]:
-    """Return, for each required mode that is not proven, why it is not."""
+    """Return a reason for each required mode that is not proven."""
     problems = []
     for mode in required:
         run = runs.get(mode)
         if run is None:
             problems.append(f"`{mode}` has not run")
         elif run.subject != subjects.get(mode):
-            problems.append(f"`{mode}` ran on something else than what the feature is now")
+            problems.append(f"`{mode}` ran on another tree, base or definition than the feature has now")
         elif run.verdict is not Verdict.PASS:
             problems.append(f"`{mode}` did not pass")
     return problems
 
 
 def reset_verdicts(gates: Mapping[str, Verdict]) -> dict[str, Verdict]:
-    """Return the verdicts of a feature that is another now: of those that gate runs gave, none holds any more."""
+    """Return the verdicts of a feature whose tree changed: only that on the plan is kept."""
     return {name: verdict if name == "plan" else Verdict.NA for name, verdict in gates.items()}
 
 

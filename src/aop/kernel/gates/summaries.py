@@ -19,14 +19,14 @@ LOG_TAIL_BYTES = 8 * 1024
 
 
 class RunSummary(Struct, frozen=True, kw_only=True):
-    """One gate run, and whether it still speaks of the feature as it is now."""
+    """One gate run, and whether it is about the feature as it is now."""
 
     run_id: str
     profile: str
     mode: str
     verdict: Verdict
     current: bool
-    """False once the tree, the base or the gate definition is another: then it proves nothing any more."""
+    """False once the tree, the base or the gate definition changed: then it no longer proves anything."""
     failure_code: str
     failure: str
     tree: str
@@ -36,7 +36,7 @@ class RunSummary(Struct, frozen=True, kw_only=True):
     coverage: Mapping[str, Any]
     tests: Mapping[str, Any]
     findings: tuple[str, ...]
-    """What a person should know although the run passed."""
+    """Findings for a person, although the run passed."""
     started_at: str
     finished_at: str
     log_path: str

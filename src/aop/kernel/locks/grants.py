@@ -17,23 +17,23 @@ from aop.kernel.record.port import Snapshot, Transaction
 
 
 def lease_id(resource: str, lease: Lease) -> str:
-    """Return the name of one grant of one resource."""
+    """Return the id of one grant of one resource."""
     return f"{resource}#{lease.fence}"
 
 
 def lock_on(view: Snapshot, resource: str) -> Lock:
-    """Return the lock on a resource, which nobody has asked for yet if the record does not know it."""
+    """Return the lock on a resource; a new one if the record has none."""
     return view.get(Lock, resource) or Lock(version=1, resource=resource)
 
 
 def store_lock(tx: Transaction, lock: Lock) -> None:
-    """Put the next version of a lock."""
+    """Store the next version of a lock."""
     before = tx.get(Lock, lock.resource)
     tx.put(msgspec.structs.replace(lock, version=1 if before is None else before.version + 1), lock.resource)
 
 
 def leases_of(view: Snapshot, feature_id: FeatureId) -> dict[str, Lease]:
-    """Return the leases that nobody took from a feature, by resource; one that ended may be among them."""
+    """Return the leases in a feature's name by resource, expired ones included."""
     return {
         lock.resource: lock.lease
         for lock in view.all(Lock)
@@ -42,12 +42,12 @@ def leases_of(view: Snapshot, feature_id: FeatureId) -> dict[str, Lease]:
 
 
 def live_leases(view: Snapshot, feature_id: FeatureId, now: Now) -> dict[str, Lease]:
-    """Return the leases that a feature holds at this moment, by resource."""
+    """Return the live leases of a feature, by resource."""
     return {name: lease for name, lease in leases_of(view, feature_id).items() if is_live(lease, now)}
 
 
 def grant_or_renew(tx: Transaction, call: Call, resource: str, asker: LockRequest, now: Now) -> Grant | Busy:
-    """Grant or renew a lock if the asker can have it now, and tell everybody whom it concerns."""
+    """Grant or renew a lock if it is free for the request, and update index, features and journal."""
     ttl = call.kernel.config().policy.locks.lease_ttl_seconds
     granted = request_lease(lock_on(tx, resource), asker, now, ttl=ttl, is_running=call.kernel.locks.is_running)
     if isinstance(granted, Busy):
@@ -63,14 +63,14 @@ def grant_or_renew(tx: Transaction, call: Call, resource: str, asker: LockReques
 
 
 def renew(tx: Transaction, call: Call, feature_id: FeatureId, resources: Collection[str], now: Now) -> None:
-    """Renew leases that a feature holds."""
+    """Renew leases of a feature."""
     asker = LockRequest(feature_id=feature_id, actor=call.principal.actor, operation_id=call.operation())
     for resource in sorted(resources):
         grant_or_renew(tx, call, resource, asker, now)
 
 
 def release_leases(tx: Transaction, call: Call, feature_id: FeatureId, resources: Collection[str], now: Now) -> None:
-    """Free locks that a feature holds.
+    """Release locks that a feature holds.
 
     Raises: LockNotHeld.
     """
@@ -83,7 +83,7 @@ def release_leases(tx: Transaction, call: Call, feature_id: FeatureId, resources
 
 
 def reclaim_facts(granted: Grant, now: Now) -> dict[str, Json]:
-    """Return what became of a lease that had ended (AOP-220); empty if there was none."""
+    """Return the facts about an expired lease that was replaced (AOP-220); empty without one."""
     stale = granted.stale
     if stale is None:
         return {}

@@ -23,7 +23,7 @@ IsRunning = Callable[[OperationId], bool]
 
 
 class Now(Struct, frozen=True, kw_only=True):
-    """One moment, on the wall for people and since boot for deadlines."""
+    """One moment: wall time for people, boot time for deadlines."""
 
     wall: datetime
     boot_id: str
@@ -41,7 +41,7 @@ def read_clock(clock: Clock) -> Now:
 
 
 class LockRequest(Struct, frozen=True, kw_only=True):
-    """Who asks for a lock: on behalf of which feature, and by which call."""
+    """A request for a lock: the feature, the actor and the call."""
 
     feature_id: FeatureId
     actor: str
@@ -49,25 +49,25 @@ class LockRequest(Struct, frozen=True, kw_only=True):
 
 
 class Grant(Struct, frozen=True, kw_only=True):
-    """A lock that its asker holds now."""
+    """A lock that was granted or renewed."""
 
     lock: Lock
     lease: Lease
     outcome: Literal["acquired", "renewed"]
     stale: Lease | None = None
-    """The lease that had ended without being released."""
+    """The expired lease that was never released."""
 
 
 class Busy(Struct, frozen=True, kw_only=True):
-    """A lock that its asker cannot have yet."""
+    """A lock that is not free yet."""
 
     lease: Lease | None
     ahead: tuple[Waiter, ...]
-    """Who asked before, and still waits."""
+    """Earlier requests that still wait."""
 
 
 def is_live(lease: Lease, now: Now) -> bool:
-    """Tell whether a lease holds; after another start of the machine none does, and the time of day plays no part."""
+    """Tell whether a lease is live by boot time; none survives a restart of the machine."""
     return lease.boot_id == now.boot_id and lease.renewed_boot <= now.seconds < lease.expires_boot
 
 
@@ -79,10 +79,10 @@ def why_ended(lease: Lease, now: Now) -> str:
 
 
 def request_lease(lock: Lock, asker: LockRequest, now: Now, *, ttl: float, is_running: IsRunning) -> Grant | Busy:
-    """Grant a lock that is free, renew one that the feature holds, or say who has it and who comes first.
+    """Grant a free lock, renew one that the feature holds, or return who is ahead.
 
-    A lease that ended is free for whoever is next. The feature that had it goes on under the same number if nobody
-    took the lock in between and nobody waits: then nobody else can have changed what it guards.
+    An expired lease is free for the next request. Its former holder continues under the same number if no other
+    feature took the lock in between and none waits: then nothing that it guards can have changed.
     """
     ahead = _waiters_ahead(lock, asker, is_running)
     lease = lock.lease
@@ -99,7 +99,7 @@ def request_lease(lock: Lock, asker: LockRequest, now: Now, *, ttl: float, is_ru
 
 
 def with_waiter(lock: Lock, asker: LockRequest, now: Now, *, is_running: IsRunning) -> Lock:
-    """Put a call at the end of the line, once; calls that died lose their places."""
+    """Add a call to the end of the queue, once; dead calls lose their places."""
     living = tuple(each for each in lock.waiters if is_running(each.operation_id))
     if any(each.operation_id == asker.operation_id for each in living):
         return msgspec.structs.replace(lock, waiters=living)
@@ -109,7 +109,7 @@ def with_waiter(lock: Lock, asker: LockRequest, now: Now, *, is_running: IsRunni
 
 
 def without_waiter(lock: Lock, operation_id: OperationId) -> Lock:
-    """Take a call out of the line."""
+    """Remove a call from the queue."""
     left = tuple(each for each in lock.waiters if each.operation_id != operation_id)
     return msgspec.structs.replace(lock, waiters=left)
 
@@ -143,7 +143,7 @@ def check_resource(resource: str, rules: LockRules) -> None:
 
 
 def check_order(resource: str, held: Collection[str]) -> None:
-    """Refuse a lock that comes before one that the feature holds: if all ask in one order, none wait in a circle.
+    """Refuse a lock that sorts before one that the feature holds: one order for all prevents deadlocks.
 
     Raises: LockOrderViolation.
     """
@@ -160,7 +160,7 @@ def check_order(resource: str, held: Collection[str]) -> None:
 
 
 def pauses(backoff: Backoff, operation_id: OperationId) -> Iterator[float]:
-    """Return how long to wait before each further attempt; the same call always gets the same pauses."""
+    """Yield the seconds to wait before each further attempt; the same for the same call."""
     longest, attempt = backoff.initial_seconds, 0
     while True:
         digest = hashlib.sha256(f"{operation_id}:{attempt}".encode()).digest()

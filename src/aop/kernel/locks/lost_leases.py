@@ -17,9 +17,9 @@ QA_ENDS = ("passed", "waived")
 
 
 def block_features_that_lost_locks(tx: Transaction, call: Call) -> tuple[str, ...]:
-    """Block the features whose lease ended and whose lock others got since; return which.
+    """Block features whose lock another feature got after their lease expired; return them.
 
-    A lease that ended and that nobody took is renewed under its number, and its feature goes on.
+    An expired lease that no other feature took is renewed under its number, and its feature continues.
     """
     blocked = []
     for state in [state for state in tx.all(FeatureState) if state.status not in (*TERMINAL, Status.BLOCKED)]:
@@ -44,7 +44,7 @@ def _blocking_reason(view: Snapshot, state: FeatureState, lost: Sequence[str]) -
 
 
 def pending_work(view: Snapshot, unfinished_gates: Sequence[str], lost_locks: Sequence[str]) -> PendingWork:
-    """Return all that is on its way, whoever is to bring it on."""
+    """Return the pending work of all features."""
     queue = view.get(BlockedQueue, BlockedQueue.key)
     states = {state.feature_id: state.status for state in view.all(FeatureState) if state.status not in TERMINAL}
     indexes = [index for index in view.all(QaIndex) if index.feature_id in states]

@@ -73,7 +73,7 @@ def removed_secrets(patch: Patch, redact: Redactor) -> tuple[str, ...]:
         if rules:
             found.append(
                 f"`{file.old_path}` loses what looks like a secret ({', '.join(rules)}): it stays in the history,"
-                " so have it revoked."
+                " so revoke it."
             )
     return tuple(found)
 

@@ -27,7 +27,7 @@ from aop.kernel.record.port import Claim, Snapshot, Transaction
 
 
 class PlanAssessment(Struct, frozen=True, kw_only=True):
-    """A plan that is right by itself, what it would hold, and what stands against it."""
+    """A valid plan with the claims and locks that it needs, and its collisions."""
 
     plan: Plan
     claims: tuple[Claim, ...]
@@ -39,7 +39,7 @@ class PlanAssessment(Struct, frozen=True, kw_only=True):
 def assess_plan(
     view: Snapshot, state: FeatureState, plan: Plan, config: Config, accounting: Accounting | None = None
 ) -> PlanAssessment:
-    """Check a plan by itself, and find what it needs and whom it collides with.
+    """Check a plan alone, and find its claims, locks and collisions.
 
     Raises: InvalidPlan, PathOutOfBounds, ProtectedPath, UnknownGateProfileOrMode, InvalidOverridePrecedence.
     """
@@ -57,7 +57,7 @@ def assess_plan(
 def accept_plan(
     tx: Transaction, call: Call, state: FeatureState, weighed: PlanAssessment, fences: Mapping[str, int]
 ) -> FeatureState:
-    """Store a plan that collides with none, under the locks that its feature holds."""
+    """Store a plan without collisions, under the locks that its feature holds."""
     config, plan = call.kernel.config(), weighed.plan
     before = tx.get(AcceptedPlan, state.feature_id)
     subjects = subjects_by_mode(state, before.plan if before else None, config)
@@ -65,7 +65,7 @@ def accept_plan(
     tx.put(AcceptedPlan(version=plan.plan_version, plan=plan), state.feature_id)
     _store_accounting(tx, state, weighed.accounting)
     after = msgspec.structs.replace(
-        without_block(state, f"Plan {plan.plan_version} was accepted: it collides with none any more."),
+        without_block(state, f"Plan {plan.plan_version} was accepted: it no longer collides with another plan."),
         gate_profile=plan.gate_profile,
         collisions=Collisions(),
         locks=msgspec.structs.replace(state.locks, relied_on=dict(fences)),
@@ -85,14 +85,14 @@ def _store_accounting(tx: Transaction, state: FeatureState, accounting: Accounti
 
 
 def without_block(state: FeatureState, reason: str) -> FeatureState:
-    """Return a blocked feature where it was before, with the reason; any other as it is."""
+    """Return a blocked feature in its status before, with a reason; any other unchanged."""
     if state.status is not Status.BLOCKED:
         return state
     return with_status(state, state.blocked_from or Status.PLANNING, reason=reason)
 
 
 def acceptance_event(plan: Plan, accounting: Accounting | None) -> tuple[str, dict[str, Json]]:
-    """Return the kind and the facts of the event that tells of an accepted plan."""
+    """Return the kind and the facts of the event for an accepted plan."""
     facts: dict[str, Json] = {"plan_version": plan.plan_version, "summary": plan.summary}
     if accounting is not None and accounting.found:
         facts["obligations"] = {

@@ -26,7 +26,7 @@ from aop.kernel.record.documents.plans import AcceptedPlan, Plan
 
 
 class Violation(Struct, frozen=True, kw_only=True):
-    """One thing that is wrong with a plan."""
+    """One violation of the rules for plans."""
 
     field: str
     reason: str
@@ -34,7 +34,7 @@ class Violation(Struct, frozen=True, kw_only=True):
 
 
 class Bounds(Struct, frozen=True, kw_only=True):
-    """A plan's areas and files, parsed: what a patch is judged by."""
+    """A plan's areas and files, parsed: the bounds of its patches."""
 
     allowed: tuple[Area, ...]
     forbidden: tuple[Area, ...]
@@ -61,7 +61,7 @@ def bounds_of(plan: Plan, policy: Policy) -> Bounds:
 
 
 def check_plan(plan: Plan, state: FeatureState, config: Config, *, opened: frozenset[str] = frozenset()) -> Bounds:
-    """Check everything about a plan that does not depend on other features; `opened` are paths that a person opened.
+    """Check a plan without regard to other features; `opened` are the paths that a person opened.
 
     Raises: InvalidPlan, PathOutOfBounds, ProtectedPath (each listing all violations), UnknownGateProfileOrMode,
     InvalidOverridePrecedence.
@@ -83,7 +83,7 @@ def check_first(plan: Plan, accepted: AcceptedPlan | None) -> None:
     """
     if accepted is not None:
         raise PlanAlreadyAccepted(
-            f"The feature `{plan.feature_id}` has plan {accepted.version} already.", plan_version=accepted.version
+            f"The feature `{plan.feature_id}` already has plan {accepted.version}.", plan_version=accepted.version
         )
     wrong = []
     if plan.plan_version != 1:
@@ -112,11 +112,11 @@ def check_revision(plan: Plan, accepted: AcceptedPlan | None, expected: int) -> 
 
 
 def refuse_violations(wrong: Sequence[Violation]) -> None:
-    """Refuse a plan for everything that is wrong with it at once, if anything is."""
+    """Refuse a plan with all of its violations, if there are any."""
     if wrong:
         first = wrong[0]
         raise first.refusal(
-            f"The plan is not acceptable: `{first.field}`: {first.reason}"
+            f"The plan is not valid: `{first.field}`: {first.reason}"
             + (f" (and {len(wrong) - 1} more)." if len(wrong) > 1 else "."),
             violations=[{"field": each.field, "reason": each.reason, "code": each.refusal.code} for each in wrong],
         )

@@ -125,7 +125,7 @@ def _claims(each: ComparedPlan, territory: Territory) -> tuple[Claim, ...]:
 
 
 class _Spot:
-    """One entry, however many plans write it, and in whichever spelling."""
+    """One entry, shared by all plans that write it in any spelling."""
 
     def __init__(self, claim: Claim) -> None:
         self.entry = PlannedPath(claim.text)
@@ -141,9 +141,9 @@ class _Spot:
         return self.entry.is_glob, self.entry.is_pattern, self.entry.fold
 
     def may_meet(self, wide: _Spot) -> bool:
-        """Rule most patterns out at a glance: a file that two of them match has a last name that fits both."""
+        """Exclude most pairs of patterns cheaply: a file that both match has a last name that fits both."""
         if not wide.entry.is_glob or (self.stem == wide.stem and not self.entry.is_pattern):
-            # Here one can be a file where the other needs a folder, whatever the last names are.
+            # Here one can be a file where the other needs a folder, so the last names do not matter.
             return True
         return (self.begins.startswith(wide.begins) or wide.begins.startswith(self.begins)) and (
             self.ends.endswith(wide.ends) or wide.ends.endswith(self.ends)
@@ -197,5 +197,5 @@ def _separate_them(identifier: str, lock: str | None) -> Recommendation:
 def _share_a_feature(identifier: str) -> Recommendation:
     return Recommendation(
         action="shared_prerequisite_feature",
-        message=f"Put what they all do to `{identifier}` into a feature of its own, and merge that one first.",
+        message=f"Put the common work on `{identifier}` into a separate feature, and merge that first.",
     )

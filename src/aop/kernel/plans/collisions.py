@@ -75,7 +75,7 @@ def collisions_with_others(view: Snapshot, feature_id: FeatureId, claims: Sequen
 
 
 def collision_refusal(feature_id: FeatureId, found: Sequence[Collision]) -> CollisionDetected:
-    """Return the refusal that tells a planner everything it collides with (AOP-212)."""
+    """Return the refusal that lists all collisions of a plan (AOP-212)."""
     others = sorted({each.feature_id for each in found})
     items: list[Json] = [msgspec.to_builtins(each) for each in found]
     return CollisionDetected(
@@ -88,13 +88,13 @@ def collision_refusal(feature_id: FeatureId, found: Sequence[Collision]) -> Coll
 
 
 def collision_fingerprint(facts: Sequence[Sequence[str]]) -> str:
-    """Return what is the same for the same collisions, in whichever order they are found and however they are told."""
+    """Return a hash that is equal for equal collisions, in any order."""
     unique: list[Json] = [list(fact) for fact in sorted({tuple(fact) for fact in facts})]
     return hashlib.sha256(canonical_json(unique)).hexdigest()
 
 
 def kind_of(claim: Claim) -> CollisionKind:
-    """Return what two plans collide in when both have this claim."""
+    """Return the kind of collision when two plans have this claim."""
     return "migration" if (claim.kind, claim.key) == ("contract", "db") else claim.kind
 
 

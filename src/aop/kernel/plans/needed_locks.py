@@ -21,10 +21,10 @@ CONTRACTS = ("openapi", "events", "db")
 
 
 def locks_for_plan(plan: Plan, bounds: Bounds, policy: Policy) -> tuple[str, ...]:
-    """Return the locks that a plan needs: for contracts that it changes, by word or by file, and for areas."""
+    """Return the locks that a plan needs for its contracts and guarded areas."""
     resource_of = policy.locks.contract_to_resource
     needed = {getattr(resource_of, name) for name in CONTRACTS if getattr(plan.contracts, name) != "none"}
-    # What a pattern could mean beyond the files that it is meant for is asked of each patch.
+    # A pattern may match more files than it is meant for; those are checked with each patch.
     needed.update(_contract_locks([entry.text for entry in bounds.entries if not entry.is_pattern], policy))
     territory = territory_of(policy)
     for entry in bounds.entries:
@@ -78,7 +78,7 @@ def _holder(view: Snapshot, resource: str) -> Json:
 
 
 def check_unbroken(view: Snapshot, state: FeatureState, resources: Collection[str], now: Now) -> dict[str, int]:
-    """Return the fencing numbers of these locks, if they are those that the feature's plan and patches relied on.
+    """Return the fencing numbers of these locks, if plan and patches relied on the same ones.
 
     Raises: LockNotHeld, StaleLockReclaimed.
     """
@@ -97,6 +97,6 @@ def check_unbroken(view: Snapshot, state: FeatureState, resources: Collection[st
 
 
 def with_fences(state: FeatureState, fences: Mapping[str, int]) -> FeatureState:
-    """Return the feature whose work rests on these fencing numbers too."""
+    """Return the feature, relying on these fencing numbers too."""
     locks = msgspec.structs.replace(state.locks, relied_on={**state.locks.relied_on, **fences})
     return msgspec.structs.replace(state, locks=locks)

@@ -29,7 +29,7 @@ _FENCES = re.compile("~{3,}")
 
 
 class AcceptedPrerequisite(Document, frozen=True, kw_only=True):
-    """A feature that a person let others wait for; it is forgotten if that feature is deleted."""
+    """A feature that others wait for, accepted by a person; removed with that feature."""
 
     kind: ClassVar[str] = "prerequisite"
 
@@ -38,7 +38,7 @@ class AcceptedPrerequisite(Document, frozen=True, kw_only=True):
 
 
 def still_waited_for(view: Snapshot, state: FeatureState) -> tuple[FeatureId, ...]:
-    """Return what a feature waits for that is neither merged nor deleted."""
+    """Return the prerequisites of a feature that are neither merged nor deleted."""
     return tuple(name for name in state.waits_for if _is_open(view, name))
 
 
@@ -48,7 +48,7 @@ def _is_open(view: Snapshot, name: FeatureId) -> bool:
 
 
 def check_prerequisite(view: Snapshot, offer: Prerequisite) -> tuple[FeatureState, ...]:
-    """Return the features that would wait, none of which has ended.
+    """Return the features that would wait; all must still be active.
 
     Raises: UnknownFeature, InvalidStatusTransition.
     """
@@ -56,7 +56,7 @@ def check_prerequisite(view: Snapshot, offer: Prerequisite) -> tuple[FeatureStat
     for state in states:
         if state.status in TERMINAL:
             raise InvalidStatusTransition(
-                f"The feature `{state.feature_id}` is `{state.status}`, and cannot wait for a shared prerequisite.",
+                f"The feature `{state.feature_id}` is `{state.status}`, so it cannot wait for a shared prerequisite.",
                 hint="Answer in words how to plan: what is merged can be built on, and what has failed holds nothing.",
                 feature_id=state.feature_id,
                 status=state.status,
@@ -65,7 +65,7 @@ def check_prerequisite(view: Snapshot, offer: Prerequisite) -> tuple[FeatureStat
 
 
 def place_spec(kernel: Kernel, view: Snapshot, offer: Prerequisite) -> None:
-    """Write the spec of the new feature, unless one lies there."""
+    """Write the spec of the new feature, unless there is one."""
     path = spec_path(offer.feature_id)
     with kernel.locks.files():
         if kernel.files.fingerprint(path) is None:
@@ -73,7 +73,7 @@ def place_spec(kernel: Kernel, view: Snapshot, offer: Prerequisite) -> None:
 
 
 def accept_prerequisite(tx: Transaction, call: Call, question: Question, offer: Prerequisite) -> None:
-    """Have the new feature worked on, and all others wait for it; what they held is free.
+    """Request work on the new feature, and let all others wait for it without locks.
 
     Raises: UnknownFeature, InvalidStatusTransition.
     """
@@ -110,19 +110,19 @@ def _request_once(tx: Transaction, call: Call, name: FeatureId, *, again: bool =
 
 
 def _block_until_merged(tx: Transaction, call: Call, state: FeatureState, waits_for: FeatureId) -> None:
-    """Block a feature until the prerequisite is merged, and free everything that it holds."""
+    """Block a feature until the prerequisite is merged, and release what it holds."""
     now = read_clock(call.kernel.clock)
     release_leases(tx, call, state.feature_id, leases_of(tx, state.feature_id), now)
     leave_queue(tx, state.feature_id, now)
     tx.set_claims(state.feature_id, ())
-    reason = f"It begins anew when `{waits_for}` is merged, which it shares with others."
+    reason = f"It waits for the shared prerequisite `{waits_for}`, and restarts when that is merged."
     before = feature_named(tx, state.feature_id)
     blocked = before if before.status is Status.BLOCKED else with_status(before, Status.BLOCKED, reason=reason)
     others = tuple(sorted({*before.waits_for, waits_for}))
     after = msgspec.structs.replace(blocked, waits_for=others, status_reason=reason)
     change_status(tx, call, before, after)
     if before.status is Status.READY_TO_MERGE:
-        # Nobody works on it any more: somebody has to take it up when the prerequisite is merged.
+        # Its run has ended, so work on it is requested for the time after the merge.
         _request_once(tx, call, before.feature_id, again=True)
 
 
@@ -140,7 +140,7 @@ def _spec_text(kernel: Kernel, view: Snapshot, offer: Prerequisite) -> str:
 
 
 def _quoted_spec(kernel: Kernel, view: Snapshot, offer: Prerequisite, name: str) -> str:
-    """Return what somebody wants of a feature, in a fence: its demands are not those of the new one."""
+    """Return the spec of a waiting feature in a fence: its demands are not those of the new one."""
     plan = view.get(AcceptedPlan, name)
     summary = plan.plan.summary if plan else offer.summary
     data = kernel.files.read(spec_path(name), limit=LONGEST_QUOTE * 100)

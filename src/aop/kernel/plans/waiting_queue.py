@@ -25,13 +25,13 @@ from aop.kernel.record.port import Snapshot, Transaction
 
 
 def waiting_plans(view: Snapshot) -> tuple[QueuedPlan, ...]:
-    """Return the plans that wait, in the order in which they are looked at again."""
+    """Return the waiting plans, in the order in which they are examined."""
     queue = view.get(BlockedQueue, BlockedQueue.key)
     return () if queue is None else queue.plans
 
 
 def statuses_while_waiting(view: Snapshot, state: FeatureState) -> tuple[Status, ...]:
-    """Return `blocked` if the feature is blocked by its own waiting plan: another plan may take its place."""
+    """Return `blocked` if the feature's own plan waits: another plan may replace it."""
     waits = any(each.feature_id == state.feature_id for each in waiting_plans(view))
     return (Status.BLOCKED,) if waits else ()
 
@@ -39,9 +39,9 @@ def statuses_while_waiting(view: Snapshot, state: FeatureState) -> tuple[Status,
 def queue_plan(
     tx: Transaction, call: Call, state: FeatureState, weighed: PlanAssessment, now: Now
 ) -> BlockedByCollisionPolicy:
-    """Keep a plan that collides, and return the answer that says whom it waits for.
+    """Queue a plan that collides, and return the refusal that names what it waits for.
 
-    The feature lets go of the locks that those plans need: what it waits for must be able to end.
+    The feature releases the locks that those plans need, so that they can finish.
     """
     entry = _queue_entry(tx, call, state, weighed, now)
     release_leases(tx, call, state.feature_id, _locks_to_release(tx, call.kernel.config().policy, entry), now)
@@ -51,8 +51,7 @@ def queue_plan(
     tx.append(call.event("plan_blocked", state.feature_id, **told, entry=_index_entry(entry)))
     report = collision_refusal(state.feature_id, weighed.collisions)
     blocked = BlockedByCollisionPolicy(
-        f"{report.message} Without that, `{state.feature_id}` would be worked on at the same time;"
-        f" now its plan waits for {_names_waited_for(entry)}.",
+        f"{report.message} Its plan waits for {_names_waited_for(entry)}.",
         blocked_queue_entry=_index_entry(entry),
         queue_position=waiting_plans(tx).index(entry) + 1,
         waits_for=list(entry.waits_for),
@@ -64,14 +63,14 @@ def queue_plan(
 
 
 def leave_queue(tx: Transaction, feature_id: FeatureId, now: Now) -> None:
-    """Take a feature's plan out of the queue, if one waits."""
+    """Remove a feature's plan from the queue, if one waits."""
     others = _other_plans(tx, feature_id)
     if len(others) != len(waiting_plans(tx)):
         _store_queue(tx, others, now)
 
 
 def release_for_status(tx: Transaction, call: Call, state: FeatureState) -> None:
-    """Let go of everything that a feature with this status does not need any more, and let in who waited for it."""
+    """Release what a feature in this status no longer needs, and admit the plans that waited for it."""
     now = read_clock(call.kernel.clock)
     if state.status in TERMINAL:
         release_leases(tx, call, state.feature_id, leases_of(tx, state.feature_id), now)
@@ -81,19 +80,19 @@ def release_for_status(tx: Transaction, call: Call, state: FeatureState) -> None
 
 
 def admit_waiting_plans(tx: Transaction, call: Call) -> tuple[FeatureId, ...]:
-    """Take every waiting plan that collides no more, oldest first; return whose plans were taken.
+    """Accept every waiting plan that no longer collides, oldest first; return their features.
 
-    Called by whatever lets go of a lock, a place or a feature, in its own transaction.
+    Called in every transaction that releases a lock, a claim or a feature.
     """
     now, taken = read_clock(call.kernel.clock), list[FeatureId]()
-    # From the beginning each time: a revision that was taken may have let go of what an older plan waits for.
+    # From the beginning each time: an accepted revision may have released what an older plan waits for.
     while any(_try_to_admit(tx, call, entry, now, taken) for entry in waiting_plans(tx)):
         pass
     return tuple(taken)
 
 
 def _try_to_admit(tx: Transaction, call: Call, entry: QueuedPlan, now: Now, taken: list[FeatureId]) -> bool:
-    """Look at one plan again; tell whether it waits no more."""
+    """Examine one plan; tell whether it left the queue."""
     state = tx.get(FeatureState, entry.feature_id)
     if state is None:
         leave_queue(tx, entry.feature_id, now)
@@ -124,10 +123,10 @@ def _check_version(view: Snapshot, plan: Plan) -> None:
 
 
 def _reject_queued_plan(tx: Transaction, call: Call, entry: QueuedPlan, refusal: Refusal, now: Now) -> None:
-    """Give a plan back that can no longer be taken as it is: the policy or the plan that it revises has changed."""
+    """Remove a plan that is no longer acceptable: the policy or the plan that it revises has changed."""
     leave_queue(tx, entry.feature_id, now)
     state = feature_named(tx, entry.feature_id)
-    reason = f"Plan {entry.plan.plan_version} waits no more: {refusal.message}"
+    reason = f"Plan {entry.plan.plan_version} left the queue: {refusal.message}"
     after = msgspec.structs.replace(without_block(state, reason), collisions=Collisions())
     store_feature(tx, state, after, now=now.at)
     facts: dict[str, Json] = {"plan_version": entry.plan.plan_version, "code": refusal.code, "reason": refusal.message}
@@ -137,7 +136,7 @@ def _reject_queued_plan(tx: Transaction, call: Call, entry: QueuedPlan, refusal:
 def _grant_all_or_none(
     tx: Transaction, call: Call, entry: QueuedPlan, resources: tuple[str, ...], now: Now
 ) -> dict[str, int] | None:
-    """Take all locks that a plan needs, or none; nobody who waits for one of them is overtaken."""
+    """Take all locks that a plan needs, or none; earlier waiters keep their places."""
     asker = _lock_request(entry)
     if _features_ahead(tx, call, entry, resources, now):
         return None
@@ -148,7 +147,7 @@ def _grant_all_or_none(
 def _features_ahead(
     view: Snapshot, call: Call, entry: QueuedPlan, resources: tuple[str, ...], now: Now
 ) -> tuple[FeatureId, ...]:
-    """Return who holds one of these locks, or waits for one and came first."""
+    """Return the features that hold one of these locks or wait for it longer."""
     ttl, is_running = call.kernel.config().policy.locks.lease_ttl_seconds, call.kernel.locks.is_running
     asked = [
         request_lease(lock_on(view, name), _lock_request(entry), now, ttl=ttl, is_running=is_running)
@@ -160,14 +159,14 @@ def _features_ahead(
 
 
 def _lock_request(entry: QueuedPlan) -> LockRequest:
-    # No call that waits has this id: the plan stands behind all of them.
+    # No waiting call has this id, so the plan comes after all of them.
     return LockRequest(
         feature_id=entry.feature_id, actor=entry.submitted_by, operation_id=OperationId(f"queue:{entry.feature_id}")
     )
 
 
 def _update_waiting(tx: Transaction, call: Call, entry: QueuedPlan, weighed: PlanAssessment, now: Now) -> None:
-    """Bring what is told of a waiting plan up to date."""
+    """Update the stored facts about a waiting plan."""
     after = msgspec.structs.replace(
         entry,
         collision_fingerprint=_fingerprint(entry.feature_id, weighed),
@@ -183,7 +182,7 @@ def _note_admitted(tx: Transaction, call: Call, entry: QueuedPlan) -> None:
     kind, facts = acceptance_event(entry.plan, entry.accounting)
     waited: dict[str, Json] = {"waited_since": entry.detected_at, "let_in_by": call.principal.actor}
     event = call.event(kind, entry.feature_id, **facts, **waited)
-    # The plan is whose it was when it was submitted; the call that let it in may be anybody's.
+    # The author of the plan is its submitter, not the caller that happened to admit it.
     tx.append(msgspec.structs.replace(event, actor=entry.submitted_by))
 
 
@@ -214,7 +213,7 @@ def _colliding_features(weighed: PlanAssessment) -> tuple[FeatureId, ...]:
 
 
 def _locks_to_release(view: Snapshot, policy: Policy, entry: QueuedPlan) -> set[str]:
-    """Return the locks of the feature that the plans need which it waits for."""
+    """Return the locks of the feature that the plans ahead of it need."""
     held = leases_of(view, entry.feature_id).keys()
     accepted = [view.get(AcceptedPlan, name) for name in entry.waits_for] if held else []
     needed = {

@@ -283,7 +283,7 @@ def test_the_context_holds_all_that_a_fresh_worker_needs(world: World) -> None:
                     "section": "Shout",
                     "text": "The second line must be loud.",
                     "standing": "unaccounted",
-                    "why": "The plan says nothing of it.",
+                    "why": "The plan does not mention it.",
                     "paths": [],
                     "tests": [],
                 }

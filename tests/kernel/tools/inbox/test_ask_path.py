@@ -89,7 +89,7 @@ def test_a_no_keeps_the_path_closed_and_nobody_is_asked_again(guarded: World) ->
     again = guarded.refusal("inbox.ask_path", feature_id="one", path=OPENED, reason="Please.")
     assert (again["code"], again["message"]) == (
         "protected_path",
-        f"`{OPENED}` may not be changed: a person was asked, and said no.",
+        f"`{OPENED}` may not be changed: a person was asked, and answered no.",
     )
 
 

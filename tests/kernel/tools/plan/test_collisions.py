@@ -73,7 +73,7 @@ def test_a_place_is_named_with_all_who_reach_it_and_with_what_to_do(world: World
             },
             {
                 "action": "shared_prerequisite_feature",
-                "message": "Put what they all do to `src/a.txt` into a feature of its own, and merge that one first.",
+                "message": "Put the common work on `src/a.txt` into a separate feature, and merge that first.",
             },
         ],
     }

@@ -214,7 +214,7 @@ def test_without_a_report_of_the_tests_nothing_is_more_than_claimed(world: World
     assert rows == [
         ("claimed", "Claimed, not proven: no gate run of this tree reports its tests by name."),
         ("claimed", "Claimed, not proven: no test is named for it."),
-        ("unaccounted", "The plan says nothing of it."),
+        ("unaccounted", "The plan does not mention it."),
     ]
 
 

@@ -82,10 +82,7 @@ def test_a_plan_that_collides_waits_and_the_answer_says_for_whom(blocking: World
     error = submit(blocking)
 
     assert error["code"] == "blocked_by_collision_policy"
-    assert error["message"] == (
-        "The plan of `two` collides with the accepted plan of `one`. Without that, `two` would be worked on at the same"
-        " time; now its plan waits for `one`."
-    )
+    assert error["message"] == ("The plan of `two` collides with the accepted plan of `one`. Its plan waits for `one`.")
     details = error["details"]
     entry = {
         "feature_id": "two",
@@ -148,7 +145,7 @@ def test_a_plan_is_accepted_when_the_other_one_lets_go_of_the_place(blocking: Wo
     blocked(blocking)
     assert revise(blocking, "one", 2, files=files(modify=("src/b.txt",))).ok
     assert accepted(blocking, "two") == plan_for("two")
-    assert status(blocking, "two") == ("building", "Plan 1 was accepted: it collides with none any more.")
+    assert status(blocking, "two") == ("building", "Plan 1 was accepted: it no longer collides with another plan.")
     assert (waiting(blocking), state_of(blocking, "two").collisions.files) == ([], ())
     with blocking.app.record.read() as view:
         event = list(view.journal())[-1].event
@@ -260,7 +257,7 @@ def test_a_plan_that_the_policy_forbids_meanwhile_is_given_back(blocking: World)
     revise(blocking, "one", 2, files=files(create=("src/c.txt",)))
     assert waiting(blocking) == []
     state, reason = status(blocking, "two")
-    assert (state, reason.partition(":")[0]) == ("planning", "Plan 1 waits no more")
+    assert (state, reason.partition(":")[0]) == ("planning", "Plan 1 left the queue")
     assert events(blocking)[-1] == "blocked_plan_refused"
 
 

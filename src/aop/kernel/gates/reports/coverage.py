@@ -21,7 +21,7 @@ Parser = Callable[[bytes], Report]
 
 
 class Figure(Struct, frozen=True, kw_only=True):
-    """What was measured of lines or of branches, and what was demanded."""
+    """The measured coverage of lines or branches, and the required one."""
 
     verdict: Verdict
     covered: int
@@ -41,7 +41,7 @@ class CoverageVerdict(Struct, frozen=True, kw_only=True):
 
 
 def parse_report(name: str, data: bytes, plugins: Mapping[str, Parser] = MappingProxyType({})) -> Report:
-    """Read a report with the parser of that name; a plugin adds a name and never replaces one.
+    """Read a report with the parser of that name; a plugin may add a name but not replace one.
 
     Raises: UnsupportedParser, UnreadableReport.
     """
@@ -56,7 +56,7 @@ def parse_report(name: str, data: bytes, plugins: Mapping[str, Parser] = Mapping
 
 
 def judge_coverage(report: Report | None, thresholds: Thresholds, rules: CoverageRules) -> CoverageVerdict:
-    """Hold a report against the stricter of the profile's and the policy's minimums; a minimum of 0 demands nothing."""
+    """Judge a report by the stricter minimums of profile and policy; a minimum of 0 requires nothing."""
     measured = report if isinstance(report, CoverageReport) else CoverageReport()
     figures = {
         "line": _figure(
@@ -93,9 +93,9 @@ def _figure(ratio: Ratio, *, minimum: float, target: float) -> Figure:
 def _problem(name: str, figure: Figure) -> str:
     minimum = f"{figure.minimum * 100:g} %"
     if figure.percent is None:
-        return f"There are no figures for {name} coverage, and at least {minimum} is demanded."
+        return f"The report has no {name} coverage, and at least {minimum} is required."
     covered = f"{figure.percent} % ({figure.covered} of {figure.total})"
-    return f"The {name} coverage is {covered}, and at least {minimum} is demanded."
+    return f"The {name} coverage is {covered}, and at least {minimum} is required."
 
 
 def _read_nothing(_data: bytes) -> CoverageReport:

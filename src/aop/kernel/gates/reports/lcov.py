@@ -24,7 +24,7 @@ def read_lcov(data: bytes) -> CoverageReport:
 
 
 class _LcovReader:
-    """Collects lines and branches over all records; where a file has several, a line is hit that one of them hits."""
+    """Collects lines and branches over all records; a line is covered if one record of its file hits it."""
 
     def __init__(self) -> None:
         self.lines: dict[tuple[str, int], bool] = {}

@@ -12,34 +12,34 @@ class UnreadableReport(Exception):
 
 
 class Ratio(Struct, frozen=True, kw_only=True):
-    """How many of how many."""
+    """A count out of a total."""
 
     covered: int
     total: int
 
     @property
     def percent(self) -> str | None:
-        """Return the share in per cent, cut off after two decimals, so that 100.00 means all; None of nothing."""
+        """Return the per cent, truncated to two decimals so that 100.00 means all; None of a total of 0."""
         if not self.total:
             return None
         whole, decimals = divmod(self.covered * 10_000 // self.total, 100)
         return f"{whole}.{decimals:02}"
 
     def reaches(self, share: float) -> bool:
-        """Tell whether this is at least a share of one, exactly; nothing of nothing reaches no share."""
+        """Tell whether this is at least a share of 1, exactly; a total of 0 reaches none."""
         # A share is written with a few decimals; as a whole number of billionths it is compared without rounding.
         return self.total > 0 and self.covered * 10**9 >= round(share * 10**9) * self.total
 
 
 class CoverageReport(Struct, frozen=True, kw_only=True):
-    """What a whole report says of lines and of branches; None where it says nothing."""
+    """The line and branch coverage of a report; None where it has no figure."""
 
     line: Ratio | None = None
     branch: Ratio | None = None
 
 
 class TestReport(Struct, frozen=True, kw_only=True):
-    """How many tests there were, and what became of those that did not pass."""
+    """The number of tests, and of those that did not pass."""
 
     tests: int
     failures: int
@@ -48,7 +48,7 @@ class TestReport(Struct, frozen=True, kw_only=True):
 
 
 class ReportedTest(Struct, frozen=True, kw_only=True):
-    """One test, by the names of its class and its own, and whether it passed; skipped is not passed."""
+    """One test by its full name, and whether it passed; skipped is not passed."""
 
     name: str
     passed: bool
@@ -58,7 +58,7 @@ Report = CoverageReport | TestReport
 
 
 def ratio_of(covered: int, total: int) -> Ratio | None:
-    """Return how many of how many, or None of none at all, which says nothing.
+    """Return a ratio, or None for a total of 0.
 
     Raises: UnreadableReport.
     """
@@ -68,7 +68,7 @@ def ratio_of(covered: int, total: int) -> Ratio | None:
 
 
 def share_of(hits: Collection[bool]) -> Ratio | None:
-    """Return how many of these are hit."""
+    """Return the ratio of hits."""
     return ratio_of(sum(hits), len(hits))
 
 

@@ -12,7 +12,7 @@ _ENDINGS = (".py", ".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".java", ".kt",
 
 
 def fates_of_tests(named: Sequence[str], cases: Iterable[ReportedTest]) -> dict[str, Fate]:
-    """Return what became of each named test: passed only if every case of it passed, and there is one."""
+    """Return the outcome of each named test: passed only if it has cases and all passed."""
     wanted = {name: dotted_name(name) for name in named}
     found: dict[str, list[bool]] = {name: [] for name in named}
     for case in cases:
@@ -35,7 +35,7 @@ def dotted_name(name: str) -> str:
 
 
 def _is_same(named: str, reported: str) -> bool:
-    # A report may leave the first folders out, and whoever names a test the file.
+    # A report may omit the first folders, and a plan may omit the file.
     return named == reported or reported.endswith(f".{named}") or ("." in reported and named.endswith(f".{reported}"))
 
 

@@ -18,7 +18,7 @@ from aop.kernel.gates.reports.xml import cases_in_junit
 from aop.kernel.ports.files import Files
 
 MOST_REPORT_FILES = 5_000
-UNKNOWN_BASE = "The gates left no report of the tests on the base: nobody knows whether there are fewer now."
+UNKNOWN_BASE = "The gates left no test report on the base, so nothing shows whether tests are missing now."
 
 
 class Reports(Struct, frozen=True, kw_only=True):
@@ -29,13 +29,13 @@ class Reports(Struct, frozen=True, kw_only=True):
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Return where they are written, as patterns from the root of the checkout."""
+        """Return their paths, as patterns from the root of the checkout."""
         named = (self.coverage.path if self.coverage else None, self.tests.path if self.tests else None)
         return tuple(path for path in named if path is not None)
 
 
 class ReportVerdict(Struct, frozen=True, kw_only=True):
-    """What the steps or the reports of a run say."""
+    """The verdict on the steps or the reports of a run."""
 
     coverage: Mapping[str, Json] = {}
     tests: Mapping[str, Json] = {}
@@ -76,7 +76,7 @@ def _usable_parser(
 
 
 def remove_old_reports(files: Files, reports: Reports, checkout: Path) -> None:
-    """A report that an earlier run left would speak for this one."""
+    """Remove reports of earlier runs, which would be taken for those of this one."""
     for pattern in reports.paths:
         for path in files.matching(_from_root(files, checkout, pattern), limit=MOST_REPORT_FILES):
             files.remove(path)
@@ -92,7 +92,7 @@ def judge_reports(
     baseline: int | None,
     named_tests: Sequence[str] = (),
 ) -> ReportVerdict:
-    """Read every report that the mode must leave, and hold it against what is demanded."""
+    """Read every report that the mode must leave, and judge it."""
     judged = ReportVerdict()
     try:
         if reports.tests is not None:

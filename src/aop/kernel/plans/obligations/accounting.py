@@ -24,18 +24,16 @@ from aop.kernel.record.documents.obligations import (
 )
 from aop.kernel.record.documents.plans import Plan
 
-# --- when a plan is made -------------------------------------------------------------------------
-
 
 class ScannedSpec(Struct, frozen=True, kw_only=True):
-    """A spec, read once: what it demands, and which text it was."""
+    """A scanned spec, with the hash of its text."""
 
     sha256: str
     scanned: SpecScan
 
 
 def scan_spec_text(text: str | None) -> ScannedSpec | None:
-    """Scan a spec; None where there is none."""
+    """Scan the text of a spec; None without one."""
     if text is None:
         return None
     return ScannedSpec(sha256=hashlib.sha256(text.encode()).hexdigest(), scanned=scan_spec(text))
@@ -48,7 +46,7 @@ def account_for_plan(
     before: ObligationLedger | None,
     policy: Policy,
 ) -> Accounting | None:
-    """Return what a plan says of its spec; a revision that says nothing says what the plan before it said.
+    """Return a plan's account of its spec; a revision without one keeps the account before it.
 
     Raises: InvalidPlan, ObligationsUnaccounted.
     """
@@ -68,7 +66,7 @@ def account_for_plan(
 
 
 def number_obligations(spec: ScannedSpec, before: Accounting | None, plan_version: int) -> Accounting:
-    """Number what a spec demands now, and keep what was said of it before."""
+    """Number the obligations of a spec, and keep the earlier mappings."""
     known, last = (before.found, before.last_number) if before else ((), 0)
     found = numbered(spec.scanned.found, known, last)
     return Accounting(
@@ -82,7 +80,7 @@ def number_obligations(spec: ScannedSpec, before: Accounting | None, plan_versio
 
 
 def unaccounted(accounting: Accounting) -> tuple[Obligation, ...]:
-    """Return the obligations that the plan says nothing of."""
+    """Return the obligations that the plan does not mention."""
     return tuple(each for each in accounting.found if each.id not in accounting.by_id)
 
 
@@ -116,27 +114,25 @@ def _refuse_gaps(accounting: Accounting) -> None:
     gaps = unaccounted(accounting)
     if accounting.left_out:
         raise ObligationsUnaccounted(
-            f"The spec demands more than anybody can account for: {accounting.left_out} obligations are left out.",
-            hint="Have a person split the spec into several features.",
+            f"The spec has too many obligations: {accounting.left_out} of them are beyond the limit.",
+            hint="Ask a person to split the spec into several features.",
             left_out=accounting.left_out,
         )
     if gaps:
         raise ObligationsUnaccounted(
-            f"The plan says nothing of {len(gaps)} of the spec's {len(accounting.found)} obligations:"
+            f"The plan does not account for {len(gaps)} of the spec's {len(accounting.found)} obligations:"
             f" {', '.join(f'`{each.id}`' for each in gaps[:20])}.",
             obligations=[{"id": each.id, "line": each.line, "text": each.text} for each in gaps],
         )
 
 
-# --- when it is reviewed -------------------------------------------------------------------------
-
 ObligationState = Literal["met", "claimed", "missing", "deferred", "unaccounted"]
 OBLIGATION_STATES: tuple[ObligationState, ...] = ("unaccounted", "missing", "claimed", "deferred", "met")
-"""What a reviewer looks at first comes first."""
+"""In the order of a reviewer's attention."""
 
 
 class AccountedObligation(Obligation, frozen=True, kw_only=True):
-    """One demand of the spec, and what became of it."""
+    """One demand of the spec, with its state."""
 
     standing: ObligationState
     """`met`: every test that is named for it passed. `claimed`: in scope, and not proven. `missing`: a named test did
@@ -148,7 +144,7 @@ class AccountedObligation(Obligation, frozen=True, kw_only=True):
 
 
 class ReportedTests(Struct, frozen=True, kw_only=True):
-    """What a gate run that is still true says of named tests."""
+    """The outcome of named tests in a gate run that is still current."""
 
     run_id: str
     mode: str
@@ -156,7 +152,7 @@ class ReportedTests(Struct, frozen=True, kw_only=True):
 
 
 def obligation_states(accounting: Accounting, runs: Sequence[ReportedTests]) -> tuple[AccountedObligation, ...]:
-    """Say of each obligation what became of it."""
+    """Return each obligation with its state."""
     said = accounting.by_id
     return tuple(_with_state(each, said.get(each.id), runs) for each in accounting.found)
 
@@ -180,7 +176,7 @@ def _with_state(
 
 def _state_and_reason(said: InScope | Deferred | None, runs: Sequence[ReportedTests]) -> tuple[ObligationState, str]:
     if said is None:
-        return "unaccounted", "The plan says nothing of it."
+        return "unaccounted", "The plan does not mention it."
     if isinstance(said, Deferred):
         return "deferred", said.reason
     if not said.tests:

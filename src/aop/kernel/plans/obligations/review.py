@@ -22,10 +22,10 @@ from aop.kernel.record.documents.obligations import ObligationLedger
 
 
 class ObligationReview(Struct, frozen=True, kw_only=True):
-    """What the spec demands now, and what the accepted plan says of it."""
+    """The obligations of the spec now, with the accepted plan's statement on each."""
 
     spec_changed: bool
-    """Whether the spec is another text than the one that the plan was made for."""
+    """Whether the spec changed since the plan was made."""
     left_out: int
     """How many more obligations the spec has, beyond what is listed."""
     counts: Mapping[str, int]
@@ -37,7 +37,7 @@ class ObligationReview(Struct, frozen=True, kw_only=True):
 def review_obligations(
     spec: str | None, ledger: ObligationLedger | None, runs: Sequence[ReportedTests], mask: Callable[[str], str]
 ) -> ObligationReview | None:
-    """Hold the spec as it is now against the accepted plan's word; None where there was never a spec."""
+    """Return the state of each obligation of the current spec; None if there never was a spec."""
     before = ledger.accounting if ledger else None
     scanned = scan_spec_text(spec)
     if scanned is not None:
@@ -58,7 +58,7 @@ def review_obligations(
 
 
 def reported_tests(runs: Iterable[RunSummary], state: FeatureState) -> tuple[ReportedTests, ...]:
-    """Return what the runs that passed, and are still true, say of the tests that the plan names."""
+    """Return the outcome of the plan's named tests in runs that passed and are current."""
     return tuple(
         ReportedTests(run_id=run.run_id, mode=run.mode, named_tests=run.tests.get("named", {}))
         for run in runs

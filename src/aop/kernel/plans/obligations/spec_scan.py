@@ -30,11 +30,11 @@ _OUT_OF_SCOPE = frozenset({"non goals", "non-goals", "not in scope", "out of sco
 
 
 class SpecScan(Struct, frozen=True, kw_only=True):
-    """What a spec demands."""
+    """The obligations of a spec."""
 
     found: tuple[FoundObligation, ...] = ()
     left_out: int = 0
-    """How many more there are: a list that nobody can read to its end accounts for nothing."""
+    """How many more there are beyond the limit."""
 
 
 class _Block(Struct, kw_only=True):
@@ -52,7 +52,7 @@ class _Block(Struct, kw_only=True):
 
 
 def scan_spec(spec: str) -> SpecScan:
-    """Return what a spec demands, in the order of its lines."""
+    """Return the obligations of a spec, in the order of its lines."""
     found = [each for each in _obligations_in(list(_blocks(spec))) if each.text]
     return SpecScan(found=tuple(found[:MOST_OBLIGATIONS]), left_out=max(0, len(found) - MOST_OBLIGATIONS))
 
@@ -72,7 +72,7 @@ def _obligations_in(blocks: list[_Block]) -> Iterator[FoundObligation]:
 
 
 def _ruling_level(heading: _Block, level: int, names: frozenset[str]) -> int:
-    """Return the level of the heading with one of these names that rules what comes now; 0 for none."""
+    """Return the level of the enclosing heading with one of these names; 0 for none."""
     if level and heading.depth > level:
         return level
     return heading.depth if heading.text.strip(" :*_`#").casefold() in names else 0
@@ -124,7 +124,7 @@ def _blocks(spec: str) -> Iterator[_Block]:
 
 
 def _block_at(number: int, line: str) -> _Block | None:
-    """Return the heading or the item that begins in a line, if one does."""
+    """Return the heading or item that begins in a line, if any."""
     heading = _HEADING.match(line)
     if heading:
         text = (heading[2] or "").rstrip("# \t")
@@ -136,7 +136,7 @@ def _block_at(number: int, line: str) -> _Block | None:
 
 
 def _prose(spec: str) -> Iterator[tuple[int, str]]:
-    """Return the lines that are text, with their numbers; in the place of front matter, code and comments: nothing."""
+    """Yield the numbered lines of text, with empty ones in place of code and comments."""
     fence, comment = "", False
     for number, line in _after_front_matter(spec.splitlines()):
         opening = _FENCE.match(line)
@@ -160,7 +160,7 @@ def _after_front_matter(lines: list[str]) -> Iterable[tuple[int, str]]:
 
 
 def _uncommented(line: str, *, inside: bool) -> tuple[str, bool]:
-    """Return what of a line is no comment, and whether the line ends inside one."""
+    """Return a line without comments, and whether it ends inside one."""
     kept = ""
     while line:
         mark = "-->" if inside else "<!--"

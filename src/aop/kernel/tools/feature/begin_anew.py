@@ -43,7 +43,7 @@ def begin_anew(call: Call, arguments: ChangeArguments) -> Outcome:
         after = msgspec.structs.replace(
             state,
             status=Status.PLANNING,
-            status_reason="What it waited for is merged: it begins anew.",
+            status_reason="Its prerequisites are merged: it starts again on the new base.",
             blocked_from=None,
             waits_for=(),
             base_commit=base,
@@ -69,8 +69,8 @@ def _refuse_too_early(view: Snapshot, state: FeatureState) -> None:
     if left:
         named = " and ".join(f"`{name}`" for name in left)
         raise InvalidStatusTransition(
-            f"The feature `{state.feature_id}` begins anew when {named} is merged.",
-            hint="Review, approve and merge what it waits for.",
+            f"The feature `{state.feature_id}` still waits for {named}.",
+            hint="First review, approve and merge what it waits for.",
             feature_id=state.feature_id,
             status=state.status,
             waits_for=list(left),
@@ -101,7 +101,7 @@ def _result(state: FeatureState, *, begun: bool) -> BeginAnewResult:
 TOOLS = (
     Tool(
         name="feature.begin_anew",
-        summary="Let a feature begin anew on the base branch when the prerequisites that it waited for are merged.",
+        summary="Restart a feature on the base branch once the prerequisites that it waits for are merged.",
         arguments=ChangeArguments,
         output=BeginAnewResult,
         roles=SYSTEM,

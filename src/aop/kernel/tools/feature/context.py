@@ -91,7 +91,7 @@ TOOLS = (
     ),
     Tool(
         name="feature.get_context",
-        summary="Return spec, obligations, state, plan, evidence and QA index: all that a fresh worker needs.",
+        summary="Return spec, obligations, state, plan, evidence and QA index: all that a new worker needs.",
         arguments=FeatureArguments,
         output=FeatureContext,
         roles=READERS,

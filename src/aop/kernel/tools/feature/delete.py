@@ -172,7 +172,7 @@ def _remove(tx: Transaction, call: Call, planned: Deletion) -> None:
 TOOLS = (
     Tool(
         name="feature.delete",
-        summary="Say what of a feature would be removed, or remove it; worktree and branch only if asked for.",
+        summary="Show what deleting a feature would remove, or delete it; worktree and branch only if asked for.",
         arguments=DeleteArguments,
         output=Deletion,
         roles=COORDINATORS,

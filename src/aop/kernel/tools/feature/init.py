@@ -111,7 +111,7 @@ def _result(state: FeatureState, config: Config, *, created: bool) -> InitResult
 TOOLS = (
     Tool(
         name="feature.init",
-        summary="Make a feature with its own branch and worktree, cut from the base branch.",
+        summary="Create a feature with its own branch and worktree, cut from the base branch.",
         arguments=ChangeArguments,
         output=InitResult,
         roles=COORDINATORS,

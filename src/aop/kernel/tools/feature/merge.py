@@ -282,7 +282,7 @@ def merge(call: Call, arguments: MergeArguments) -> Outcome:
     with call.kernel.record.read() as view:
         the_feature(view, arguments)
     if not call.kernel.config().policy.commit_policy.allow_merge:
-        raise MergeDisabled("The policy does not let anybody merge except through `feature.ready_to_merge`.")
+        raise MergeDisabled("The policy allows a merge only through `feature.ready_to_merge`.")
     return ready_to_merge(call, arguments)
 
 
@@ -311,7 +311,7 @@ TOOLS = (
     ),
     Tool(
         name="repo.merge",
-        summary="Merge an approved feature as `feature.ready_to_merge` does; only for the system.",
+        summary="Merge an approved feature as `feature.ready_to_merge` does; for the system only.",
         arguments=MergeArguments,
         output=MergeResult,
         roles=SYSTEM,

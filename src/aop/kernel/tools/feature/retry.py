@@ -16,7 +16,7 @@ from aop.kernel.record.documents.features import FeatureState, Status
 from aop.kernel.record.documents.plans import AcceptedPlan
 from aop.kernel.record.port import Transaction
 
-REASON = "A person asked for it to begin again."
+REASON = "A person asked to retry it."
 
 
 class RetryResult(Struct, frozen=True, kw_only=True):
@@ -75,7 +75,7 @@ def _revive(tx: Transaction, call: Call, state: FeatureState) -> FeatureState:
 TOOLS = (
     Tool(
         name="feature.retry",
-        summary="Let a failed or blocked feature begin again where it was, with fresh turns.",
+        summary="Start a failed or blocked feature again where it stopped, with fresh turns.",
         arguments=ChangeArguments,
         output=RetryResult,
         roles=COORDINATORS,

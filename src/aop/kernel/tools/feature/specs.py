@@ -123,7 +123,7 @@ def _existing_feature(view: Snapshot, arguments: IngestSpec) -> FeatureState | N
 TOOLS = (
     Tool(
         name="feature.discover_specs",
-        summary="Return every `agentic/features/*/spec.md` of the checkout, and those that cannot be used.",
+        summary="List the specs `agentic/features/*/spec.md` of the checkout, and those that cannot be used.",
         arguments=Arguments,
         output=Specs,
         roles=READERS,
@@ -131,7 +131,7 @@ TOOLS = (
     ),
     Tool(
         name="feature.ingest_spec",
-        summary="Put the text of a spec where features are made from, and note where it came from.",
+        summary="Store the text of a spec in the feature's folder, and note its source.",
         arguments=IngestSpec,
         output=IngestResult,
         roles=COORDINATORS,

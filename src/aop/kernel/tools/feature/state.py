@@ -18,8 +18,6 @@ from aop.kernel.plans.waiting_queue import release_for_status
 from aop.kernel.record.documents.features import FeatureState, RoleStatus, Status
 from aop.kernel.record.port import Transaction
 
-# --- feature.state_patch -------------------------------------------------------------------------
-
 SessionId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$")]
 
 
@@ -108,8 +106,8 @@ def _with_status(state: FeatureState, patch: StatePatch, caller: Principal) -> F
         raise step_refusal(state, patch.status, allowed)
     if patch.status is Status.FAILED and not (caller.person or caller.role is Role.SYSTEM):
         raise ForbiddenToolForRole(
-            f"Only a person or the system gives up on `{state.feature_id}`.",
-            hint="Set `blocked` with a reason, and a person decides.",
+            f"Only a person or the system may set `{state.feature_id}` to `failed`.",
+            hint="Set `blocked` with a reason; a person decides.",
             role=caller.role,
             status=patch.status,
         )
@@ -122,9 +120,6 @@ def _with_status(state: FeatureState, patch: StatePatch, caller: Principal) -> F
             allowed=sorted(allowed),
         )
     return with_status(state, patch.status, reason=patch.status_reason)
-
-
-# --- feature.log_append --------------------------------------------------------------------------
 
 
 class NoteArguments(ChangeArguments, frozen=True, kw_only=True):
@@ -184,7 +179,7 @@ TOOLS = (
     ),
     Tool(
         name="feature.log_append",
-        summary="Keep a note about the feature, with your name and the time.",
+        summary="Add a note about the feature to the journal, with your name and the time.",
         arguments=NoteArguments,
         output=StoredNote,
         roles=READERS,

@@ -61,7 +61,7 @@ class Trees(Struct, frozen=True, kw_only=True):
 
 
 def trees(call: Call, arguments: FeatureArguments) -> Outcome:
-    """Return every tree that a feature was, with when and by which call."""
+    """List the trees that a feature has had, with the time and the call that made each."""
     with call.kernel.record.read() as view:
         state = the_feature(view, arguments)
         found = _trees_of(call.kernel, view, state)
@@ -162,7 +162,7 @@ def _tree_named(wish: str, known: tuple[TreeFacts, ...]) -> TreeId:
             tool="feature.undo",
         )
     if any(facts.current and facts.tree == trees[0] for facts in known):
-        raise InvalidArguments(f"The feature is the tree `{trees[0][:12]}` already.", tool="feature.undo")
+        raise InvalidArguments(f"The feature already has the tree `{trees[0][:12]}`.", tool="feature.undo")
     return TreeId(ObjectId(trees[0]))
 
 
@@ -171,8 +171,8 @@ def _full_diff(kernel: Kernel, base: TreeId, target: TreeId) -> bytes:
         return kernel.git.objects.diff(base, target, context_lines=0)
     except Fault as error:
         raise FileNotFound(
-            f"The tree `{target[:12]}` is not in the repository any more.",
-            hint="Git collects old objects that no ref names; go back to another tree.",
+            f"The tree `{target[:12]}` is no longer in the repository.",
+            hint="Git removes old objects that no ref names. Choose another tree.",
             tree=target,
         ) from error
 
@@ -210,7 +210,7 @@ def _with_earlier_tree(state: FeatureState, tree: TreeId) -> FeatureState:
 TOOLS = (
     Tool(
         name="feature.trees",
-        summary="Return every tree that a feature was, with when and by which call.",
+        summary="List the trees that a feature has had, with the time and the call that made each.",
         arguments=FeatureArguments,
         output=Trees,
         roles=READERS,
@@ -218,7 +218,7 @@ TOOLS = (
     ),
     Tool(
         name="feature.undo",
-        summary="Make a feature be one of its earlier trees again; gates are stale then, and approvals void.",
+        summary="Go back to an earlier tree of the feature; its gates become stale and its approvals void.",
         arguments=UndoArguments,
         output=UndoResult,
         roles=COORDINATORS,

@@ -26,9 +26,6 @@ MOST_REFS = 20
 MOST_TOLD = 20
 
 
-# --- qa.test_index_get ---------------------------------------------------------------------------
-
-
 class PendingHunk(Struct, frozen=True, kw_only=True):
     ref: str
     """What `qa.test_index_update` names it by."""
@@ -98,9 +95,6 @@ def _pending_file(item: QaItem) -> PendingFile:
             if hunk.status not in SETTLED
         ),
     )
-
-
-# --- qa.test_index_update ------------------------------------------------------------------------
 
 
 class UpdateIndex(ChangeArguments, frozen=True, kw_only=True):
@@ -199,7 +193,7 @@ def _summary(marks: Sequence[Mark]) -> str:
 TOOLS = (
     Tool(
         name="qa.test_index_get",
-        summary="Return the QA index, how much of it has which status, and exactly what is still to be tested.",
+        summary="Return the QA index, the count of each status, and exactly what is still to be tested.",
         arguments=FeatureArguments,
         output=IndexText,
         roles=READERS,
@@ -207,7 +201,7 @@ TOOLS = (
     ),
     Tool(
         name="qa.test_index_update",
-        summary="Mark hunks after a batch of tests: as passed only with the gate runs that prove it.",
+        summary="Mark hunks after a batch of tests; `passed` needs the gate runs that prove it.",
         arguments=UpdateIndex,
         output=UpdatedIndex,
         roles=TESTERS,

@@ -150,8 +150,8 @@ def _refuse_stale(tx: Transaction, call: Call, state: FeatureState, finished: Ga
     now = plan_gates(state, accepted.plan if accepted else None, Mode(finished.mode), call.kernel.config())
     if now.subject != finished.subject:
         raise EvidenceStale(
-            f"What the `{finished.mode}` gates of `{state.feature_id}` are was changed while they ran.",
-            problems=[f"`{finished.mode}` ran on something else than what the feature is now"],
+            f"The definition of the `{finished.mode}` gates of `{state.feature_id}` changed while they ran.",
+            problems=[f"`{finished.mode}` ran on another tree, base or definition than the feature has now"],
         )
 
 

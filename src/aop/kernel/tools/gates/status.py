@@ -81,7 +81,7 @@ def _unknown_run(arguments: GateStatusArguments) -> UnknownOperation:
 TOOLS = (
     Tool(
         name="gates.status",
-        summary="Return how far a gate run is, by the operation id of its call: running, finished with its answer, or"
+        summary="Return the state of a gate run, by the operation id of its call: running, finished with its answer, or"
         " interrupted.",
         arguments=GateStatusArguments,
         output=GateStatus,

@@ -133,9 +133,9 @@ def _check_run(kernel: Kernel, run: GateRun, told: Mapping[str, str]) -> int:
     """Check one gate run against the journal, its file and its logs; return how many logs there were to check."""
     recorded = told.get(run.run_id)
     if recorded is None:
-        raise _broken_evidence("missing", f"The journal knows nothing of the gate run `{run.run_id}`", run)
+        raise _broken_evidence("missing", f"The journal has no entry for the gate run `{run.run_id}`", run)
     if recorded and recorded != digest_of(run):
-        raise _broken_evidence("changed", f"The gate run `{run.run_id}` is not the one that the journal tells of", run)
+        raise _broken_evidence("changed", f"The gate run `{run.run_id}` is not the one that the journal recorded", run)
     path = f"{folder_of(run.feature_id)}/evidence/{run.run_id}.json"
     written = hashlib.sha256(pretty_json(msgspec.to_builtins(run))).hexdigest()
     # A run that was followed by another before it was shown has no file.
@@ -160,7 +160,7 @@ def _check_approval(approval: Approval, told: Mapping[str, Mapping[str, Any]]) -
     payload = told.get(approval.approval_id, {})
     if (payload.get("tree"), payload.get("base")) != (approval.tree, approval.base):
         raise EvidenceBroken(
-            f"The approval `{approval.approval_id}` is not one that the journal tells of.",
+            f"The approval `{approval.approval_id}` is not in the journal as it is now.",
             kind="changed",
             feature_id=approval.feature_id,
             approval_id=approval.approval_id,
@@ -174,7 +174,7 @@ def _broken_evidence(kind: str, message: str, run: GateRun) -> EvidenceBroken:
 TOOLS = (
     Tool(
         name="evidence.verify",
-        summary="Prove that journal, gate runs, logs and approvals are as AOP wrote them, or name what is not.",
+        summary="Check that journal, gate runs, logs and approvals are as AOP wrote them, or name what is not.",
         arguments=VerifyArguments,
         output=VerifyResult,
         roles=READERS,

@@ -103,9 +103,6 @@ def _already_answered(question: Question) -> AlreadyAnswered:
     )
 
 
-# --- inbox.expire ----------------------------------------------------------------------------------
-
-
 def expire(call: Call, arguments: QuestionArguments) -> Outcome:
     """Close a question whose time is up, with its default answer or with none; leave any other as it is."""
 

@@ -44,9 +44,7 @@ def ask(call: Call, arguments: AskArguments) -> Outcome:
     if (arguments.about or arguments.prerequisite) and not (
         call.principal.person or call.principal.role is Role.SYSTEM
     ):
-        raise ForbiddenToolForRole(
-            "No token that an agent holds says what an answer is about.", role=call.principal.role
-        )
+        raise ForbiddenToolForRole("An agent may not set `about` or `prerequisite`.", role=call.principal.role)
     text = call.kernel.redact(arguments.text)[:LARGEST_TEXT]
     # Silence is no yes: only what is no permission can have an answer that nobody gave.
     default = call.kernel.redact(arguments.default) if arguments.default and arguments.gate == "question" else None
@@ -80,7 +78,7 @@ def ask(call: Call, arguments: AskArguments) -> Outcome:
 TOOLS = (
     Tool(
         name="inbox.ask",
-        summary="Ask a person something; the question stays in the inbox until one answers.",
+        summary="Ask a person; the question stays in the inbox until it is answered or its time is up.",
         arguments=AskArguments,
         output=AskResult,
         roles=COORDINATORS,

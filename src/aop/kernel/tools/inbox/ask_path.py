@@ -52,7 +52,7 @@ def ask_path(call: Call, arguments: AskPathArguments) -> Outcome:
         said = current_path_answer(tx, state.feature_id, path)
         if said is not None and said.answer == NO:
             raise ProtectedPath(
-                f"`{path}` may not be changed: a person was asked, and said no.",
+                f"`{path}` may not be changed: a person was asked, and answered no.",
                 hint="Do without this path, or change the plan.",
                 path=path,
                 reason=guard,
@@ -85,7 +85,7 @@ def _guard_of(policy: Policy, path: str) -> str:
     guard = territory_of(policy).guard_of(path)
     if guard is None:
         raise InvalidArguments(
-            f"`{path}` is not guarded: nobody needs to open it.",
+            f"`{path}` is not guarded, so it needs no permission.",
             hint="Name it in the plan; a protected area that has a lock needs that lock.",
             tool="inbox.ask_path",
         )

@@ -59,7 +59,7 @@ def _number(question: Question) -> int:
 TOOLS = (
     Tool(
         name="inbox.list",
-        summary="Return what people are asked.",
+        summary="List the open questions, and the features that wait for an approval.",
         arguments=ListQuestionsArguments,
         output=Inbox,
         roles=READERS,

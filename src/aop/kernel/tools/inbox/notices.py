@@ -76,7 +76,7 @@ def note(call: Call, arguments: NoticeArguments) -> Outcome:
 TOOLS = (
     Tool(
         name="notices.note",
-        summary="Keep whether somebody was told of an event.",
+        summary="Record whether a notice about an event was sent.",
         arguments=NoticeArguments,
         output=NoticeResult,
         roles=SYSTEM,

@@ -145,7 +145,7 @@ def _store_trials(kernel: Kernel, fresh: Mapping[str, TriedMerge], *, over: Sequ
 TOOLS = (
     Tool(
         name="collisions.scan",
-        summary="Return where the plans of several features meet, and which features would conflict if merged now.",
+        summary="Find places where plans of several features meet, and features that would conflict if merged now.",
         arguments=Arguments,
         output=CollisionScan,
         roles=READERS,

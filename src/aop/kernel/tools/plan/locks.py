@@ -13,7 +13,7 @@ from aop.core.errors import LockConflict
 from aop.core.ids import FeatureId
 from aop.core.text.counts import count
 from aop.kernel.config.policy import LockRules
-from aop.kernel.features.lifecycle import require_status
+from aop.kernel.features.lifecycle import LIVING, require_status
 from aop.kernel.gateway.calls import Answered, Call, ChangeArguments, Outcome, Tool, feature_named, the_feature
 from aop.kernel.gateway.role_sets import COORDINATORS
 from aop.kernel.locks.grants import (
@@ -40,18 +40,13 @@ from aop.kernel.locks.leases import (
     without_waiter,
 )
 from aop.kernel.plans.waiting_queue import admit_waiting_plans
-from aop.kernel.record.documents.features import TERMINAL, FeatureState, Status
+from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.documents.locks import Lock
 from aop.kernel.record.port import Transaction
-
-LIVING = tuple(status for status in Status if status not in TERMINAL)
 
 
 class LockArguments(ChangeArguments, frozen=True, kw_only=True):
     resource: Annotated[str, Meta(min_length=1, max_length=500)]
-
-
-# --- locks.acquire -------------------------------------------------------------------------------
 
 
 class AcquireArguments(LockArguments, frozen=True, kw_only=True):
@@ -174,9 +169,6 @@ def _seconds_left(call: Call, resource: str) -> float:
     return lease.expires_boot - now.seconds if lease is not None and is_live(lease, now) else math.inf
 
 
-# --- locks.release -------------------------------------------------------------------------------
-
-
 class ReleaseResult(Struct, frozen=True, kw_only=True):
     feature_id: str
     version: int
@@ -205,7 +197,7 @@ def release(call: Call, arguments: LockArguments) -> Outcome:
 TOOLS = (
     Tool(
         name="locks.acquire",
-        summary="Get a lock for a feature, waiting in line for it; called again by its holder, it renews the lease.",
+        summary="Acquire a lock for a feature, waiting in its queue; the holder renews the lease by calling again.",
         arguments=AcquireArguments,
         output=AcquireResult,
         roles=COORDINATORS,
@@ -214,7 +206,7 @@ TOOLS = (
     ),
     Tool(
         name="locks.release",
-        summary="Let go of a lock that a feature holds.",
+        summary="Release a lock that a feature holds.",
         arguments=LockArguments,
         output=ReleaseResult,
         roles=COORDINATORS,

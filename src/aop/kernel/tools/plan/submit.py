@@ -147,7 +147,7 @@ def get(call: Call, arguments: FeatureArguments) -> Outcome:
 TOOLS = (
     Tool(
         name="plan.submit",
-        summary="Submit a feature's first plan: which files it will touch, and how it will be proven.",
+        summary="Submit a feature's first plan: the files that it will touch, and how it will be proven.",
         arguments=SubmitPlanArguments,
         output=PlanResult,
         roles=PLANNERS,

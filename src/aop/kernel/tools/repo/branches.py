@@ -34,7 +34,7 @@ from aop.kernel.record.port import Transaction
 
 def _refuse_commits(kernel: Kernel) -> None:
     if not kernel.config().policy.commit_policy.allow_commit:
-        raise CommitDisabled("The policy does not let anybody move a feature's branch before it is merged.")
+        raise CommitDisabled("The policy does not allow commits on a feature's branch.")
 
 
 def _write_commit(kernel: Kernel, state: FeatureState, message: str = "") -> CommitId:
@@ -140,7 +140,7 @@ def _rebased_state(call: Call, state: FeatureState, base: CommitId) -> FeatureSt
         state, base_commit=base, tree=merged.tree, gates=reset_verdicts(state.gates), branch_commit=None
     )
     if state.status is Status.READY_TO_MERGE:
-        after = with_status(after, Status.QA, reason="It was moved to a newer commit of the base branch.")
+        after = with_status(after, Status.QA, reason="It was moved onto a newer commit of the base branch.")
     return after
 
 
@@ -168,7 +168,7 @@ def _rebase_result(state: FeatureState, *, moved_it: bool) -> RebaseResult:
 TOOLS = (
     Tool(
         name="repo.commit",
-        summary="Commit the feature's tree on its branch; only for the system, and only if the policy allows it.",
+        summary="Commit the feature's tree on its branch; for the system only, if the policy allows it.",
         arguments=CommitArguments,
         output=CommitResult,
         roles=SYSTEM,
@@ -179,7 +179,7 @@ TOOLS = (
     ),
     Tool(
         name="repo.rebase_onto_main",
-        summary="Put the feature onto the newest commit of the base branch, if nothing conflicts; only for the system.",
+        summary="Move the feature to the newest commit of the base branch, if nothing conflicts; for the system only.",
         arguments=ChangeArguments,
         output=RebaseResult,
         roles=SYSTEM,

@@ -78,7 +78,7 @@ def _diff_text(
 TOOLS = (
     Tool(
         name="repo.diff",
-        summary="Show everything that the feature changes against its base, as a patch, a stat or names.",
+        summary="Show all changes of the feature against its base, as a patch, a stat or names.",
         arguments=DiffArguments,
         output=DiffText,
         roles=READERS,

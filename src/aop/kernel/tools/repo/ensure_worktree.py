@@ -46,7 +46,7 @@ def ensure_worktree(call: Call, arguments: ChangeArguments) -> Outcome:
 TOOLS = (
     Tool(
         name="repo.ensure_worktree",
-        summary="Make the feature's worktree if it is missing, holding exactly the feature's tree.",
+        summary="Create the feature's worktree if it is missing, with exactly the feature's tree.",
         arguments=ChangeArguments,
         output=Worktree,
         roles=COORDINATORS,

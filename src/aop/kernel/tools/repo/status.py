@@ -49,7 +49,7 @@ def status(call: Call, arguments: FeatureArguments) -> Outcome:
 TOOLS = (
     Tool(
         name="repo.status",
-        summary="Show what the feature changes, and what lies in its worktree that is not part of it.",
+        summary="Show the changes of the feature, and the files in its worktree that are not part of it.",
         arguments=FeatureArguments,
         output=RepoStatus,
         roles=READERS,

@@ -135,7 +135,7 @@ def _blocking_features(state: _Feature) -> tuple[str, ...]:
 TOOLS = (
     Tool(
         name="report.dashboard",
-        summary="Return every feature with its status, gates, locks and what blocks it.",
+        summary="List all features with their status, gates, locks and what blocks them.",
         arguments=Arguments,
         output=Dashboard,
         roles=READERS,

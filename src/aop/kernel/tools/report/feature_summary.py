@@ -206,7 +206,7 @@ def _check_approved(state: FeatureState, config: Config, approvals: tuple[Approv
 TOOLS = (
     Tool(
         name="report.feature_summary",
-        summary="Return a feature's state, plan, diff stat, evidence, approvals and what is missing before a merge.",
+        summary="Return a feature's state, plan, diff stat, evidence, approvals, and what a merge still needs.",
         arguments=FeatureArguments,
         output=FeatureSummary,
         roles=READERS,

@@ -63,7 +63,7 @@ def took(call: Call, arguments: ChangeArguments) -> Outcome:
 TOOLS = (
     Tool(
         name="run.add",
-        summary="Have one feature more worked on by the supervisor that is running, or by the next one.",
+        summary="Request work on a feature from the running supervisor, or from the next one.",
         arguments=AddArguments,
         output=AddResult,
         roles=COORDINATORS,
@@ -73,7 +73,7 @@ TOOLS = (
     ),
     Tool(
         name="run.took",
-        summary="Say that the supervisor works on what was added or is to begin again.",
+        summary="Mark a request for work as taken by the supervisor.",
         arguments=ChangeArguments,
         output=TookResult,
         roles=frozenset(),

@@ -42,7 +42,7 @@ def began(call: Call, arguments: BeganArguments) -> Outcome:
 TOOLS = (
     Tool(
         name="run.began",
-        summary="Keep what a run of the supervisor began with.",
+        summary="Record the order with which a run of the supervisor begins.",
         arguments=BeganArguments,
         output=RunMetadata,
         roles=SYSTEM,

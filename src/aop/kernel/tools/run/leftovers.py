@@ -47,7 +47,7 @@ def note(call: Call, arguments: LeftoverArguments) -> Outcome:
 TOOLS = (
     Tool(
         name="leftovers.note",
-        summary="Keep what was removed that belonged to no feature any more, and where its work is kept.",
+        summary="Record a leftover that `aop gc` removed, and the ref that keeps its work.",
         arguments=LeftoverArguments,
         output=LeftoverResult,
         roles=SYSTEM,

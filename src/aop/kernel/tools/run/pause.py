@@ -57,7 +57,7 @@ class ResumeResult(Struct, frozen=True, kw_only=True):
 
 
 def resume(call: Call, arguments: PauseArguments) -> Outcome:
-    """Take a pause back: that of one feature, or every one."""
+    """End the pause of one feature, or every pause."""
 
     def decide(tx: Transaction) -> Outcome:
         _check_feature(tx, arguments)
@@ -84,7 +84,7 @@ def _check_feature(tx: Transaction, arguments: PauseArguments) -> None:
 TOOLS = (
     Tool(
         name="run.pause",
-        summary="Let no new turn and no new gate begin, of one feature or of all; what runs comes to its end.",
+        summary="Start no new turn and no new gate of one feature, or of all; running ones are finished.",
         arguments=PauseArguments,
         output=PauseResult,
         roles=COORDINATORS,
@@ -94,7 +94,7 @@ TOOLS = (
     ),
     Tool(
         name="run.resume",
-        summary="Take a pause back: that of one feature, or every one.",
+        summary="End the pause of one feature, or every pause.",
         arguments=PauseArguments,
         output=ResumeResult,
         roles=COORDINATORS,

@@ -119,7 +119,7 @@ def _store_proposal(call: Call, arguments: ChangeArguments, answer: Mapping[str,
 TOOLS = (
     Tool(
         name="submit_note",
-        summary="Answer a turn with a note.",
+        summary="End the turn with a note for people.",
         arguments=SubmitNote,
         output=ProposalResult,
         roles=WORKERS,
@@ -129,7 +129,7 @@ TOOLS = (
     ),
     Tool(
         name="submit_patch",
-        summary="Answer a turn with a patch.",
+        summary="End the turn with a patch.",
         arguments=SubmitPatch,
         output=ProposalResult,
         roles=PATCHERS,
@@ -139,7 +139,7 @@ TOOLS = (
     ),
     Tool(
         name="submit_plan",
-        summary="Answer a turn with a plan.",
+        summary="End the turn with a plan.",
         arguments=SubmitPlan,
         output=ProposalResult,
         roles=PLANNERS,
@@ -149,7 +149,7 @@ TOOLS = (
     ),
     Tool(
         name="submit_request",
-        summary="Answer a turn with a request: a question, a lock, a guarded path, another plan, more context.",
+        summary="End the turn with a request: a question, a lock, a guarded path, another plan, more context.",
         arguments=SubmitRequest,
         output=ProposalResult,
         roles=WORKERS,

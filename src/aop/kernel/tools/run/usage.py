@@ -108,7 +108,7 @@ def record_turn(call: Call, arguments: RecordTurnArguments) -> Outcome:
 TOOLS = (
     Tool(
         name="usage.begin",
-        summary="Keep that a worker takes a turn, so that it is counted whatever becomes of the process.",
+        summary="Record that a worker's turn begins, so that it counts even if the process dies.",
         arguments=BeginTurnArguments,
         output=BeginTurnResult,
         roles=SYSTEM,
@@ -119,7 +119,7 @@ TOOLS = (
     ),
     Tool(
         name="usage.record",
-        summary="Keep what a turn of a worker cost.",
+        summary="Record the cost of a worker's turn.",
         arguments=RecordTurnArguments,
         output=RecordTurnResult,
         roles=SYSTEM,
