@@ -12,7 +12,7 @@ import msgspec
 
 from aop.core.ids import FeatureId, OperationId
 from aop.core.roles import Role
-from aop.kernel.config.guarded_areas import territory_of
+from aop.kernel.config.guarded_areas import guarded_areas_of
 from aop.kernel.features.lifecycle import relist
 from aop.kernel.gateway.tokens import TokenOrder
 from aop.kernel.plans.checks import bounds_of
@@ -151,7 +151,7 @@ class _Rows:
         files = msgspec.structs.replace(accepted.plan.files, modify=(f"filled/{name}.txt",))
         plan = msgspec.structs.replace(accepted.plan, feature_id=name, files=files)
         tx.put(msgspec.structs.replace(accepted, plan=plan), name)
-        tx.set_claims(name, claims_of(name, plan, bounds_of(plan, self._policy), territory_of(self._policy)))
+        tx.set_claims(name, claims_of(name, plan, bounds_of(plan, self._policy), guarded_areas_of(self._policy)))
 
 
 def source_file(number: int) -> str:

@@ -9,7 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from aop.kernel.gateway.gateway import Gateway
-from aop.kernel.ports.processes import Command, Ended, Processes
+from aop.kernel.ports.processes import Command, CommandResult, Processes
 from aop.wiring.catalogue import CATALOGUE
 from tests.world import World
 
@@ -62,7 +62,7 @@ class SlowProcesses:
     def together(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
         return self._processes.together(tasks)
 
-    def run(self, command: Command) -> Ended:
+    def run(self, command: Command) -> CommandResult:
         self._clock.go_on(self._clock.gate_seconds)
         return self._processes.run(command)
 

@@ -47,9 +47,7 @@ ONE_THING_IN_TWO_ROOMS = {
     "tickets: prompt": "one prompt for each kind of ticket work: review, scaffold",
     "tickets: texts": "one set of texts for each kind of ticket work: review, scaffold",
 }
-TWO_THINGS_NOT_YET_RENAMED = frozenset(
-    {"adapters: database", "adapters: scan", "kernel: Asked", "kernel: Patch", "kernel: Scanned"}
-)
+TWO_THINGS_NOT_YET_RENAMED = frozenset({"adapters: database", "adapters: scan", "kernel: Patch", "kernel: Scanned"})
 
 
 def test_modules_fit_in_400_lines() -> None:

@@ -11,7 +11,7 @@ import pytest
 from aop.adapters.files.locks import locked_file
 from aop.core.roles import Role
 from aop.kernel.gateway.calls import Envelope
-from aop.kernel.gateway.gateway import Asked
+from aop.kernel.gateway.gateway import ToolRequest
 from aop.mcpserver.brief_calls import BriefCalls
 from tests.mcpserver.clients import Answer, Mcp, answer_of, over_http, served, token_for
 from tests.world import World, git
@@ -76,7 +76,7 @@ def test_while_the_configuration_is_not_valid_each_is_told_so(world: World, clie
 def test_what_is_in_line_when_the_server_stops_is_carried_out(world: World) -> None:
     done, begun, go_on = list[str](), threading.Event(), threading.Event()
 
-    def answer_all(calls: Sequence[Asked]) -> list[Envelope]:
+    def answer_all(calls: Sequence[ToolRequest]) -> list[Envelope]:
         begun.set()
         assert go_on.wait(timeout=300)
         done.extend(asked.operation_id for asked in calls)
@@ -84,7 +84,7 @@ def test_what_is_in_line_when_the_server_stops_is_carried_out(world: World) -> N
 
     brief = BriefCalls(answer_all)
     calls = [
-        Asked(principal=world.app.person, tool="feature.log_append", arguments={}, operation_id=f"op-{number}")
+        ToolRequest(principal=world.app.person, tool="feature.log_append", arguments={}, operation_id=f"op-{number}")
         for number in range(3)
     ]
 

@@ -17,7 +17,7 @@ from aop.core.ids import FeatureId
 from aop.core.redaction.redactor import Redactor
 from aop.core.roles import Role
 from aop.kernel.record.documents.usage import FeatureUsage, Usage
-from aop.kernel.record.spending import spent_on, together
+from aop.kernel.record.spending import spent_on, total_of
 from aop.supervisor.advice import ModelAdviser
 from aop.supervisor.workers import PatchProposal, PlanSubmission
 from aop.testing.scripted_model import ScriptedModel, Step, answers, says
@@ -85,7 +85,7 @@ def test_what_advice_costs_counts_for_the_feature_and_its_run(
     assert [spent.turns, spent.input_tokens.known, spent.output_tokens.known] == turns
     [run] = usage.runs
     assert {each["run"] for each in taken} == {run}
-    assert together(usage.runs.values()) == spent_on(usage)
+    assert total_of(usage.runs.values()) == spent_on(usage)
     world.close()
 
 

@@ -13,7 +13,7 @@ import pytest
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.kernel.record.documents.usage import Sum, Usage
-from aop.kernel.record.spending import of_turn, together, told
+from aop.kernel.record.spending import spending_text, total_of, turn_spending
 from aop.supervisor.killed_turns import count_killed_turns
 from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, WorkerOutput
 from aop.testing.memory_engine import Memory
@@ -58,13 +58,13 @@ def sums(spending: Any) -> dict[str, tuple[float | None, int]]:
 
 
 def test_what_no_turn_reports_is_unknown_and_ten_cents_ten_times_are_a_dollar() -> None:
-    ten = together([of_turn(Usage(cost_usd=0.1))] * 10 + [of_turn(None)])
+    ten = total_of([turn_spending(Usage(cost_usd=0.1))] * 10 + [turn_spending(None)])
     assert (ten.turns, ten.cost_usd, ten.input_tokens) == (
         11,
         Sum(known=1.0, unknown_turns=1),
         Sum(known=None, unknown_turns=11),
     )
-    assert told(ten) == "11 turns, 1.0000 USD and 1 unknown, tokens unknown"
+    assert spending_text(ten) == "11 turns, 1.0000 USD and 1 unknown, tokens unknown"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from aop.core.ids import ObjectId
 from aop.core.roles import Role
 from aop.kernel.patches.stored_patches import StoredPatch, full_patch
-from aop.kernel.record.proposals import proposed_in
+from aop.kernel.record.proposals import proposal_in
 from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, WorkerOutput, WorkerRequest
 from aop.testing.memory_engine import Memory
 from tests.kernel.tools.worlds import configured, patch_of
@@ -71,7 +71,7 @@ def test_a_patch_beside_a_secret_of_its_file_is_applied_and_kept_without_it(tmp_
         assert SECRET not in str((at_work.told, kept(memory)))
     world.ok("submit_patch", role=Role.BUILDER, feature_id="one", unified_diff=beside)
     with world.app.record.read() as view:
-        proposed = proposed_in(view, "", ONE, Role.BUILDER) or {}
+        proposed = proposal_in(view, "", ONE, Role.BUILDER) or {}
     kept_so = StoredPatch(unified_diff=proposed["unified_diff"], patch_blob=proposed["patch_blob"])
     assert (kept_so.unified_diff, full_patch(world.app.gateway.kernel.git.objects, kept_so)) == ("", beside)
     assert [path for path in held_by(world) if path.startswith((".aop", "agentic"))] == []

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from aop.brains.conversation import Reply, Request
 from aop.core.errors import Json
-from aop.core.redaction.redactor import masked
+from aop.core.redaction.redactor import mask_json
 from aop.core.text.json import canonical_json
 
 NOT_ASKED = ("timeout_seconds", "max_output_tokens", "fence")
@@ -29,7 +29,7 @@ class Exchange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 def exchange(request: Request, reply: Reply, redact: Callable[[str], str]) -> Exchange:
     """Return an exchange as it is stored."""
-    kept: Json = masked(msgspec.to_builtins(msgspec.structs.replace(reply, kept="")), redact)
+    kept: Json = mask_json(msgspec.to_builtins(msgspec.structs.replace(reply, kept="")), redact)
     return Exchange(
         key=request_key(request, redact),
         asked=_comparable(request, redact),
@@ -46,4 +46,4 @@ def _comparable(request: Request, redact: Callable[[str], str]) -> Json:
     turns = tuple(msgspec.structs.replace(turn, kept="") if isinstance(turn, Reply) else turn for turn in request.turns)
     built = msgspec.to_builtins(msgspec.structs.replace(request, turns=turns))
     told = {name: value for name, value in built.items() if name not in NOT_ASKED}
-    return masked(told, lambda text: redact(text.replace(request.fence, "FENCE") if request.fence else text))
+    return mask_json(told, lambda text: redact(text.replace(request.fence, "FENCE") if request.fence else text))

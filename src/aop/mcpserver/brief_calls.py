@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from aop.kernel.gateway.calls import Envelope
-from aop.kernel.gateway.gateway import Asked
+from aop.kernel.gateway.gateway import ToolRequest
 
 MOST_IN_BATCH = 32
 """The largest batch: a call waits for at most two of them."""
@@ -16,14 +16,14 @@ MOST_IN_BATCH = 32
 class BriefCalls:
     """One thread, so that quick calls spend no time on switching threads."""
 
-    def __init__(self, answer_all: Callable[[Sequence[Asked]], Sequence[Envelope]]) -> None:
+    def __init__(self, answer_all: Callable[[Sequence[ToolRequest]], Sequence[Envelope]]) -> None:
         """`answer_all` runs in the thread and raises nothing."""
         self._answer_all = answer_all
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="brief")
-        self._waiting: list[tuple[Asked, asyncio.Future[Envelope]]] = []
+        self._waiting: list[tuple[ToolRequest, asyncio.Future[Envelope]]] = []
         self._working: asyncio.Task[None] | None = None
 
-    async def answer(self, asked: Asked) -> Envelope:
+    async def answer(self, asked: ToolRequest) -> Envelope:
         """Queue a call and return its answer; it is carried out also if the client disconnects."""
         answered: asyncio.Future[Envelope] = asyncio.get_running_loop().create_future()
         self._waiting.append((asked, answered))

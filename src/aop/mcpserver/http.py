@@ -24,7 +24,7 @@ from starlette.routing import Route
 from aop.adapters.machine.sockets import LOOPBACK, ListeningSocket
 from aop.core.errors import ServerStopping, TokenInvalid
 from aop.core.version import VERSION
-from aop.kernel.gateway.calls import refused
+from aop.kernel.gateway.calls import refusal_envelope
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.gateway.principals import Principal
 from aop.kernel.gateway.tokens import Tokens
@@ -222,7 +222,7 @@ class _Unauthorized:
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start" and message["status"] == 401:
-            self._body = msgspec.json.encode(refused(self._refusal()).as_json())
+            self._body = msgspec.json.encode(refusal_envelope(self._refusal()).as_json())
             headers = [pair for pair in message["headers"] if pair[0] != b"content-length"]
             headers.append((b"content-length", str(len(self._body)).encode()))
             message = {**message, "headers": headers}
@@ -242,7 +242,7 @@ class _Unauthorized:
 
 def _stopping_response() -> Response:
     refusal = ServerStopping("The server is stopping.")
-    return JSONResponse(refused(refusal).as_json(), 503, {"retry-after": "5"})
+    return JSONResponse(refusal_envelope(refusal).as_json(), 503, {"retry-after": "5"})
 
 
 class _UvicornServer(uvicorn.Server):

@@ -28,8 +28,8 @@ from mcp_types import (
 
 from aop.core.errors import InternalError, InvalidArguments, Refusal
 from aop.core.version import VERSION
-from aop.kernel.gateway.calls import Envelope, refused
-from aop.kernel.gateway.gateway import Asked, Gateway
+from aop.kernel.gateway.calls import Envelope, refusal_envelope
+from aop.kernel.gateway.gateway import Gateway, ToolRequest
 from aop.kernel.gateway.principals import Principal
 from aop.mcpserver.brief_calls import BriefCalls
 from aop.mcpserver.tool_listing import OPERATION_ID, mcp_tool, names_by_alias
@@ -92,7 +92,7 @@ class ToolServer:
         try:
             return ListToolsResult(tools=await self._in_thread(self._tools_for, self._log_faults(self._identify)))
         except Refusal as refusal:
-            answer = refused(refusal).as_json()
+            answer = refusal_envelope(refusal).as_json()
             raise MCPError(INTERNAL_ERROR, f"{refusal.code}: {refusal.message}", answer) from refusal
 
     def _tools_for(self, principal: Principal) -> list[Tool]:
@@ -106,9 +106,9 @@ class ToolServer:
                 return as_result(await self._brief.answer(asked))
             return as_result(await self._answer(context, asked))
         except Refusal as refusal:
-            return as_result(refused(refusal))
+            return as_result(refusal_envelope(refusal))
 
-    def _gateway_call(self, context: Context, params: CallToolRequestParams) -> Asked:
+    def _gateway_call(self, context: Context, params: CallToolRequestParams) -> ToolRequest:
         """Translate a client's request into a call of the gateway.
 
         Raises: TokenInvalid, InvalidArguments.
@@ -121,14 +121,14 @@ class ToolServer:
         if tool is not None and tool.mutates:
             given.append(arguments.pop(OPERATION_ID, None))
         own_id = _single_operation_id(given)
-        return Asked(
+        return ToolRequest(
             principal=principal,
             tool=name,
             arguments=arguments,
             operation_id=self._gateway.kernel.new_id("op") if own_id is None else own_id,
         )
 
-    async def _answer(self, context: Context, asked: Asked) -> Envelope:
+    async def _answer(self, context: Context, asked: ToolRequest) -> Envelope:
         call, progress = self._gateway.call, _Progress(context)
         do = partial(call, operation_id=asked.operation_id, report=progress.report)
         outcome: Envelope | Refusal
@@ -140,24 +140,24 @@ class ToolServer:
                 # Raised inside the task group, it would arrive as an exception group.
                 outcome = refusal
             progress.end()
-        return refused(outcome) if isinstance(outcome, Refusal) else outcome
+        return refusal_envelope(outcome) if isinstance(outcome, Refusal) else outcome
 
     async def _in_thread(self, do: Callable[..., T], *values: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, partial(self._log_faults, do, *values))
 
-    def _answer_together(self, calls: Sequence[Asked]) -> Sequence[Envelope]:
+    def _answer_together(self, calls: Sequence[ToolRequest]) -> Sequence[Envelope]:
         """Answer calls of brief tools together; if that fails, one by one, since mostly one call is the cause."""
         try:
             return self._log_faults(partial(self._gateway.call_together, report=self._log), calls)
         except Refusal:
             return [self._answer_single(asked) for asked in calls]
 
-    def _answer_single(self, asked: Asked) -> Envelope:
+    def _answer_single(self, asked: ToolRequest) -> Envelope:
         do = partial(self._gateway.call, operation_id=asked.operation_id)
         try:
             return self._log_faults(do, asked.principal, asked.tool, asked.arguments)
         except Refusal as refusal:
-            return refused(refusal)
+            return refusal_envelope(refusal)
 
     def _log_faults(self, do: Callable[..., T], *values: object) -> T:
         """Call a function; log a fault with its traceback, which the client must not see.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from aop.brains.ports import Answer, Brain
 from aop.brains.prompts import Data, Prompt, build_prompt
-from aop.kernel.ports.reviewer import ReviewWanted
+from aop.kernel.ports.reviewer import ReviewRequest
 from aop.reviews.report import CodeReviewReport
 
 TASK = "Review this pull request. Answer once, with the report."
 
 
-def review_question(wanted: ReviewWanted, fence: str) -> Prompt:
+def review_question(wanted: ReviewRequest, fence: str) -> Prompt:
     """Return the prompt; all texts of others are data in it."""
     data = [
         Data(source="the title of the pull request", text=wanted.title),
@@ -22,7 +22,7 @@ def review_question(wanted: ReviewWanted, fence: str) -> Prompt:
     return build_prompt(wanted.persona, TASK, data, fence)
 
 
-async def ask_for_report(brain: Brain, wanted: ReviewWanted, fence: str) -> Answer[CodeReviewReport]:
+async def ask_for_report(brain: Brain, wanted: ReviewRequest, fence: str) -> Answer[CodeReviewReport]:
     """Return the brain's report; an invalid answer is asked for once more.
 
     Raises: ModelAnswerInvalid, or another refusal of asking a model.

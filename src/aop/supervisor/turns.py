@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from aop.core.errors import Json, Refusal, SecretDetected
 from aop.core.ids import FeatureId
-from aop.core.redaction.redactor import masked
+from aop.core.redaction.redactor import mask_json
 from aop.core.roles import Role
 from aop.core.run import Steps
 from aop.core.text.counts import count
@@ -185,7 +185,7 @@ class Work:
         return plain(WorkerAnswered(output=output))
 
     def _masked(self, error: Mapping[str, Json]) -> Any:
-        return masked(error, self._gateway.kernel.redact.mask_secrets)
+        return mask_json(error, self._gateway.kernel.redact.mask_secrets)
 
     def _overrun(self, spender: _Spender) -> Overrun | None:
         kernel = self._gateway.kernel
@@ -252,7 +252,7 @@ def without_secrets(output: WorkerOutput, kernel: Kernel, feature_id: FeatureId)
     Raises: SecretDetected, UnknownFeature.
     """
     if not isinstance(output, PatchProposal):
-        said: WorkerOutput = msgspec.convert(masked(plain(output), kernel.redact.mask_secrets), WorkerOutput)
+        said: WorkerOutput = msgspec.convert(mask_json(plain(output), kernel.redact.mask_secrets), WorkerOutput)
         return said
     try:
         kept = storable_patch(kernel, feature_id, output.unified_diff)

@@ -13,7 +13,7 @@ from aop.brains.ports import Brain
 from aop.core.clock import Clock, timestamp
 from aop.core.errors import Fault, InternalError, Json, Refusal
 from aop.core.ids import RunId
-from aop.core.redaction.redactor import Redactor, masked
+from aop.core.redaction.redactor import Redactor, mask_json
 from aop.core.run import Steps
 from aop.tickets.ports import DocsPort, TrackerPort, VcsPort
 
@@ -167,6 +167,6 @@ class TicketSteps:
         except Fault:
             broken = InternalError("A part of AOP broke; what it knows of it is in its own log.")
             outcome = {"error": broken.as_error()}
-        shown = masked(outcome, self._desk.redact)
+        shown = mask_json(outcome, self._desk.redact)
         self._desk.ledger.record_step(self._run.run_id, name, timestamp(self._desk.clock.now()), shown)
         return outcome

@@ -12,7 +12,7 @@ from aop.core.version import VERSION
 from aop.kernel.features.opened_paths import YES, PathAnswer
 from aop.kernel.gates.summaries import RunSummary
 from aop.kernel.record.documents.features import Status
-from aop.kernel.record.spending import told
+from aop.kernel.record.spending import spending_text
 from aop.kernel.tools.repo.diff_bundle import DiffBundle, TouchedFile
 from aop.kernel.tools.report.feature_summary import ApprovalFacts, EvidenceLinks, FeatureSummary
 from aop.web.review_view import (
@@ -263,7 +263,7 @@ def _evidence(summary: FeatureSummary) -> str:
         "tree": summary.state.tree,
         "base": base_text(summary),
         "worktree": visible_name(summary.state.worktree_path),
-        "cost": told(summary.spent) or "no turns",
+        "cost": spending_text(summary.spent) or "no turns",
     }
     listed = "".join(f'<dt>{name}</dt><dd class="hash">{_text(value)}</dd>' for name, value in facts.items())
     return _panel("Evidence", f"<dl>{listed}</dl>" + "".join(map(_paths, summary.evidence)))

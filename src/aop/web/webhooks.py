@@ -23,7 +23,7 @@ from aop.core.errors import (
     WebhookUnsupported,
 )
 from aop.core.ids import RunId
-from aop.kernel.gateway.calls import refused
+from aop.kernel.gateway.calls import refusal_envelope
 from aop.tickets.runs.deliveries import DUPLICATE, AcceptedDelivery, accept_delivery
 from aop.tickets.runs.storage import RunLedger
 from aop.tickets.webhook_deliveries import DeliveryRules, Ignored, judged, offered_proof
@@ -76,7 +76,7 @@ def _endpoint(kind: str, intake: WebhookIntake | None) -> Callable[[Request], ob
         except Refusal as refusal:
             status = STATUSES.get(type(refusal), 503)
             headers = {"retry-after": RETRY_SECONDS} if status in (429, 503) else {}
-            return JSONResponse(refused(refusal).as_json(), status, headers)
+            return JSONResponse(refusal_envelope(refusal).as_json(), status, headers)
         told = msgspec.to_builtins(answer)
         if isinstance(answer, Ignored):
             return JSONResponse({"status": "ignored", **told}, 200)

@@ -27,7 +27,7 @@ from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.gateway.principals import Principal
 from aop.wiring.catalogue import CATALOGUE
 from aop.wiring.late_parts import MODULES as LATE_MODULES
-from aop.wiring.late_parts import late_furnisher, late_processes, late_remotes, late_reviewer, show_workflow
+from aop.wiring.late_parts import late_processes, late_remotes, late_reviewer, late_worktree_extras, show_workflow
 
 if TYPE_CHECKING:  # few commands supervise or ask models, and what that takes is imported by those that do
     from aop.adapters.reporting.notifications import Notifications
@@ -130,7 +130,7 @@ def build(folder: Path, settings: Settings, *, to_read: bool = False) -> App:
         files=RepositoryFiles(repository.root),
         processes=late_processes(repository, settings.environ, redact),
         locks=locks,
-        furnisher=late_furnisher(own_git, repository),
+        worktree_extras=late_worktree_extras(own_git, repository),
         calls=call_log,
         clock=SystemClock(),
         signer=FileSigner(private / "keys" / "approval.key"),

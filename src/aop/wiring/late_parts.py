@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from aop.kernel.ports.processes import Processes
     from aop.kernel.ports.remotes import Remotes
     from aop.kernel.ports.reviewer import Reviewer
-    from aop.kernel.ports.worktree_extras import Furnisher
+    from aop.kernel.ports.worktree_extras import WorktreeExtras
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -60,11 +60,11 @@ def late_processes(repository: Repository, environ: Mapping[str, str], redact: R
 
 
 @_late
-def late_furnisher(git: GitDir, repository: Repository) -> Furnisher:
-    """Return the furnisher of worktrees."""
-    from aop.adapters.git.worktrees.extras import CheckoutFurnisher
+def late_worktree_extras(git: GitDir, repository: Repository) -> WorktreeExtras:
+    """Return the worktree extras of the checkout."""
+    from aop.adapters.git.worktrees.extras import CheckoutExtras
 
-    return CheckoutFurnisher(git, root=repository.root, common=repository.git_dir)
+    return CheckoutExtras(git, root=repository.root, common=repository.git_dir)
 
 
 @_late

@@ -14,10 +14,10 @@ from aop.core.errors import NoUsableAnswer
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.kernel.config.agents import Provider
-from aop.kernel.ports.processes import Ended, Ending
+from aop.kernel.ports.processes import CommandResult, Ending
 from aop.supervisor.workers import Note, PatchProposal, WorkerInput, WorkerRequest
 
-ENDED = Ended(
+ENDED = CommandResult(
     ending=Ending.EXITED, exit_code=0, seconds=1.0, sandbox_level="bubblewrap", log_bytes=0, log_truncated=False
 )
 NOTE = {"type": "NOTE", "note": "Seen."}

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from aop.adapters.processes.runner import LocalProcesses
-from aop.kernel.ports.processes import Command, Ended
+from aop.kernel.ports.processes import Command, CommandResult
 
 
 class SinceFirstWord:
@@ -60,17 +60,17 @@ class Steps:
             self._environ, redact, private_root=self.private_root, git_dirs=self._git_dirs, rungs=self.rungs, **words
         )
 
-    def run_too_long(self, script: str, *, grace_seconds: float) -> tuple[Ended, str]:
+    def run_too_long(self, script: str, *, grace_seconds: float) -> tuple[CommandResult, str]:
         """Run a script whose time is over when it has printed its first line; return how it ended and its log."""
         clock = SinceFirstWord()
         processes = self._local(clock.heard, clock_seconds=clock, grace_seconds=grace_seconds)
         return self._ran(processes, "sh", "-c", script, timeout_seconds=0.2)
 
-    def run(self, *argv: str, **fields: Any) -> tuple[Ended, str]:
+    def run(self, *argv: str, **fields: Any) -> tuple[CommandResult, str]:
         """Run a command; return how it ended and its log."""
         return self._ran(self.processes, *argv, **fields)
 
-    def _ran(self, processes: LocalProcesses, *argv: str, **fields: Any) -> tuple[Ended, str]:
+    def _ran(self, processes: LocalProcesses, *argv: str, **fields: Any) -> tuple[CommandResult, str]:
         log_path = self.folder / "logs" / f"{os.urandom(4).hex()}.log"
         command = {
             "cwd": self.worktree,

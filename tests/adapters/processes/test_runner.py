@@ -15,7 +15,7 @@ import pytest
 
 from aop.adapters.processes.runner import LocalProcesses
 from aop.core.errors import Fault, SandboxUnavailable
-from aop.kernel.ports.processes import Command, Ended, Ending, Processes
+from aop.kernel.ports.processes import Command, CommandResult, Ending, Processes
 from tests.adapters.processes.steps import Steps, processes_with, wait_until_dead
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -33,7 +33,7 @@ def steps(tmp_path: Path, request: pytest.FixtureRequest) -> Steps:
 def test_a_step_runs_in_its_folder_and_both_of_its_streams_are_logged(steps: Steps) -> None:
     ended, log = steps.run("sh", "-c", "pwd; echo problem >&2; echo tok_0123456789abcdef; exit 3")
     assert log == f"{steps.worktree}\nproblem\n[token]\n"
-    assert ended == Ended(
+    assert ended == CommandResult(
         ending=Ending.EXITED,
         exit_code=3,
         seconds=ended.seconds,

@@ -10,11 +10,11 @@ import pytest
 
 from aop.adapters.reporting import call_log
 from aop.adapters.reporting.call_log import CallReader, FileCallLog, predecessor_of
-from aop.kernel.ports.call_log import NotedCall
+from aop.kernel.ports.call_log import LoggedCall
 
 
-def called(number: int) -> NotedCall:
-    return NotedCall(
+def called(number: int) -> LoggedCall:
+    return LoggedCall(
         at="2026-01-02T03:04:05.678Z",
         actor="person:ada",
         role="orchestrator",

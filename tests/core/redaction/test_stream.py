@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aop.core.redaction.redactor import Redactor
-from aop.core.redaction.stream import MOST_HELD, SecretPlace, masked_parts
+from aop.core.redaction.stream import MOST_HELD, SecretPlace, mask_parts
 
 TOKEN = "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dF3hJ5"
 KEY = "-----BEGIN PRIVATE KEY-----\n" + "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj\n" * 4
@@ -25,14 +25,14 @@ def cut_up(text: str, size: int) -> list[str]:
 @given(pieces_of_text, st.integers(min_value=1, max_value=700))
 def test_a_text_in_pieces_is_masked_as_a_whole_one(parts: list[str], size: int) -> None:
     text = "\n".join(parts)
-    masked = masked_parts(cut_up(text, size), redactor.find, window=WINDOW, margin=MARGIN)
+    masked = mask_parts(cut_up(text, size), redactor.find, window=WINDOW, margin=MARGIN)
     assert "".join(part.text for part in masked) == redactor(text)
 
 
 @given(pieces_of_text, st.integers(min_value=1, max_value=700))
 def test_every_place_is_the_line_and_column_of_a_secret(parts: list[str], size: int) -> None:
     text = "\n".join(parts)
-    masked = masked_parts(cut_up(text, size), redactor.find, window=WINDOW, margin=MARGIN)
+    masked = mask_parts(cut_up(text, size), redactor.find, window=WINDOW, margin=MARGIN)
     expected = []
     for finding in redactor.find(text):
         before = text[: finding.start]
@@ -44,17 +44,17 @@ def test_every_place_is_the_line_and_column_of_a_secret(parts: list[str], size: 
 @pytest.mark.parametrize("offset", range(40))
 def test_a_secret_in_a_line_without_end_is_not_cut_in_two(offset: int) -> None:
     text = " ".join(["word"] * 300) + " " * offset + f" token={TOKEN} " + " ".join(["word"] * 300)
-    masked = masked_parts(cut_up(text, 97), redactor.find, window=WINDOW, margin=MARGIN)
+    masked = mask_parts(cut_up(text, 97), redactor.find, window=WINDOW, margin=MARGIN)
     assert "".join(part.text for part in masked) == redactor(text)
 
 
 def test_no_more_is_held_than_a_few_windows_whatever_comes() -> None:
     endless = cut_up(f"{KEY}{'MIIEvQIBADANBgkqhkiG9w0BAQEFAASC' * 1000}", 100)
-    parts = list(masked_parts(endless, redactor.find, window=WINDOW, margin=MARGIN))
+    parts = list(mask_parts(endless, redactor.find, window=WINDOW, margin=MARGIN))
     assert len(parts) > 1
     assert all(len(part.text) <= (MOST_HELD + 1) * WINDOW for part in parts)
 
 
 def test_nothing_comes_of_nothing() -> None:
-    assert list(masked_parts([], redactor.find)) == []
-    assert list(masked_parts(["", ""], redactor.find)) == []
+    assert list(mask_parts([], redactor.find)) == []
+    assert list(mask_parts(["", ""], redactor.find)) == []

@@ -12,7 +12,7 @@ from msgspec import Struct
 from aop.core.errors import Fault
 from aop.core.roles import Role
 from aop.kernel.gateway.calls import Arguments, Call, Envelope, Outcome, Tool
-from aop.kernel.gateway.gateway import Asked, Gateway
+from aop.kernel.gateway.gateway import Gateway, ToolRequest
 from aop.kernel.gateway.principals import Principal
 from aop.wiring.catalogue import CATALOGUE
 from tests.world import World
@@ -20,10 +20,10 @@ from tests.world import World
 READER = Principal(role=Role.QA, actor="qa:one", features=frozenset())
 
 
-def note(world: World, operation_id: str, *, feature: str = "one", **changes: Any) -> Asked:
+def note(world: World, operation_id: str, *, feature: str = "one", **changes: Any) -> ToolRequest:
     arguments = {"feature_id": feature, "note": f"Said by {operation_id}"}
     asked: dict[str, Any] = {"principal": world.app.person, "tool": "feature.log_append", "arguments": arguments}
-    return Asked(**{**asked, "operation_id": operation_id, **changes})
+    return ToolRequest(**{**asked, "operation_id": operation_id, **changes})
 
 
 def codes(answers: Sequence[Envelope]) -> list[str]:

@@ -6,7 +6,7 @@ import pytest
 
 from aop.core.roles import Role
 from aop.kernel.gateway.calls import Arguments, Call, Outcome, Tool
-from aop.kernel.gateway.gateway import Asked, Gateway
+from aop.kernel.gateway.gateway import Gateway, ToolRequest
 from aop.kernel.record.port import Transaction
 from tests.kernel.gateway.test_operations import Said, events
 from tests.world import World
@@ -25,7 +25,7 @@ def test_every_change_of_a_replaced_supervisor_is_refused_and_it_may_still_look(
     assert older.call(person, "feature.init", {"feature_id": "one"}).ok
     newer.lead()
     before, note = world.fingerprint(), {"feature_id": "one", "note": "x"}
-    asked = Asked(principal=person, tool="feature.log_append", arguments=note, operation_id="op-together")
+    asked = ToolRequest(principal=person, tool="feature.log_append", arguments=note, operation_id="op-together")
     refused = [older.call(person, "feature.init", {"feature_id": "two"}), *older.call_together([asked])]
     assert [(each.error or {}).get("code") for each in refused] == ["supervisor_replaced"] * 2
     assert (world.fingerprint(), older.is_replaced(), newer.is_replaced()) == (before, True, False)

@@ -15,7 +15,7 @@ from aop.core.errors import Fault, Refusal
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.kernel.contracts.schemas import error_schema, tool_schemas
-from aop.kernel.gateway.calls import Answered, Arguments, Call, FeatureArguments, Outcome, Tool
+from aop.kernel.gateway.calls import Answer, Arguments, Call, FeatureArguments, Outcome, Tool
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.gateway.principals import Principal
 from aop.kernel.record.port import Transaction
@@ -754,7 +754,7 @@ def test_an_answer_that_does_not_fit_its_schema_is_a_fault_and_nothing_is_record
 
 
 def test_a_read_that_does_not_fit_its_schema_is_a_fault(world: World) -> None:
-    misread = saying(lambda call, _: Answered(data=Misshapen(said=1), evidence={}), mutates=False)
+    misread = saying(lambda call, _: Answer(data=Misshapen(said=1), evidence={}), mutates=False)
     with pytest.raises(Fault, match=r"The answer of `test\.say` does not fit its schema"):
         Gateway(world.app.gateway.kernel, {"test.say": misread}).call(world.app.person, "test.say", {})
 

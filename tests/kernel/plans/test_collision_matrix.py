@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from aop.core.ids import FeatureId
 from aop.core.paths.names import overlap, parse_planned
-from aop.kernel.config.guarded_areas import Territory
+from aop.kernel.config.guarded_areas import GuardedAreas
 from aop.kernel.plans.collision_matrix import ComparedPlan, shared_places
 from aop.kernel.record.documents.plans import Plan
 from tests.world import files, plan_for
 
-NOTHING_GUARDED = Territory(protected=(), steering=(), exclusive=(), permitted=())
+NOTHING_GUARDED = GuardedAreas(protected=(), steering=(), exclusive=(), permitted=())
 
 NAMES = st.sampled_from(["a", "b", "ab", "A", "*", "?", "a*", "*b", "a*b", "**", "ß", "s?"])
 ENTRY = st.builds(

@@ -7,7 +7,7 @@ import pytest
 from aop.kernel.gates.reports.measurements import ReportedTest
 from aop.kernel.gates.reports.named_tests import fates_of_tests
 from aop.kernel.plans.obligations.spec_scan import LONGEST_OBLIGATION, scan_spec
-from aop.kernel.record.documents.obligations import MOST_OBLIGATIONS, FoundObligation, Obligation, numbered
+from aop.kernel.record.documents.obligations import MOST_OBLIGATIONS, FoundObligation, Obligation, assign_numbers
 
 SPEC = """\
 ---
@@ -87,17 +87,17 @@ def test_a_hostile_text_is_scanned_in_one_pass(line: str) -> None:
 
 
 def test_an_obligation_keeps_its_number_while_its_words_stay_and_no_number_is_given_twice() -> None:
-    first = numbered(scan_spec("- a\n- b\n- b\n- c\n").found, (), 0)
+    first = assign_numbers(scan_spec("- a\n- b\n- b\n- c\n").found, (), 0)
     assert [each.id for each in first] == ["O1", "O2", "O3", "O4"]
-    second = numbered(scan_spec("- new\n- C\n- b\n- a\n").found, first, 4)
+    second = assign_numbers(scan_spec("- new\n- C\n- b\n- a\n").found, first, 4)
     assert [(each.id, each.text) for each in second] == [("O5", "new"), ("O4", "C"), ("O2", "b"), ("O1", "a")]
-    third = numbered(scan_spec("- b\n- newer\n").found, second, 5)
+    third = assign_numbers(scan_spec("- b\n- newer\n").found, second, 5)
     assert [each.id for each in third] == ["O2", "O6"]
 
 
 def test_the_same_text_always_has_the_same_numbers() -> None:
-    assert numbered(scan_spec(SPEC).found, (), 0) == numbered(scan_spec(SPEC).found, (), 0)
-    assert numbered(scan_spec("- a\n").found, (), 0) == (Obligation(id="O1", line=1, section="", text="a"),)
+    assert assign_numbers(scan_spec(SPEC).found, (), 0) == assign_numbers(scan_spec(SPEC).found, (), 0)
+    assert assign_numbers(scan_spec("- a\n").found, (), 0) == (Obligation(id="O1", line=1, section="", text="a"),)
     assert scan_spec("- a\n").found == (FoundObligation(line=1, section="", text="a"),)
 
 

@@ -41,7 +41,7 @@ from aop.kernel.config.agents import Provider
 from aop.kernel.contracts.schemas import tool_schemas
 from aop.kernel.gateway.calls import Kernel, Tool
 from aop.kernel.gateway.gateway import Gateway
-from aop.kernel.ports.processes import Ended, Ending
+from aop.kernel.ports.processes import CommandResult, Ending
 from aop.kernel.record.documents.usage import Usage
 from aop.supervisor.workers import ProviderChoice
 
@@ -131,7 +131,7 @@ class SessionAgent:
         _refuse_unstarted(ended, usage)
         return TurnTaken(usage=usage, note=_ending_text(ended))
 
-    def _run_session(self, program: AgentProgram, given: Given, token: str, model: tuple[str, str]) -> Ended:
+    def _run_session(self, program: AgentProgram, given: Given, token: str, model: tuple[str, str]) -> CommandResult:
         context = program.context
         context.private.mkdir(parents=True, exist_ok=True)
         with held_folder(context.private) as folder:
@@ -201,13 +201,13 @@ def _prompt_of(names: str, given: Given) -> str:
     return "\n\n".join([persona(), here, names, f"You work on `{given.feature_id}`. Begin with `get_task`."]) + "\n"
 
 
-def _refuse_unstarted(ended: Ended, usage: Usage) -> None:
+def _refuse_unstarted(ended: CommandResult, usage: Usage) -> None:
     if ended.ending is Ending.NOT_STARTED:
         facts: Mapping[str, Any] = {"usage": msgspec.to_builtins(usage)}
         raise NoUsableAnswer(f"The agent did not start: {ended.problem}", ending=ended.ending, **facts)
 
 
-def _ending_text(ended: Ended) -> str:
+def _ending_text(ended: CommandResult) -> str:
     if ended.ending is Ending.EXITED:
         return f"The agent exited with {ended.exit_code}."
     return f"The agent was stopped: {ended.problem}"

@@ -19,7 +19,7 @@ from aop.kernel.gates.reports.verdict import reports_of
 from aop.kernel.gates.runs import GatePlan, decisive_step, run_gates
 from aop.kernel.gates.steps import definition_of, effective_steps, profile_named
 from aop.kernel.gateway.calls import Call
-from aop.kernel.ports.processes import Command, Ended, Processes
+from aop.kernel.ports.processes import Command, CommandResult, Processes
 from aop.kernel.record.documents.gate_runs import GateRun, Subject, Verdict
 
 LOGS = ".aop/doctor"
@@ -30,7 +30,7 @@ _NO_FEATURE = FeatureId("base")
 def _with_logs_in(folder: Path, inner: Processes) -> Processes:
     """Return processes that write the logs of steps into one folder: these steps belong to no feature."""
 
-    def run(command: Command) -> Ended:
+    def run(command: Command) -> CommandResult:
         return inner.run(msgspec.structs.replace(command, log_path=folder / command.log_path.name))
 
     return with_run(inner, run)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from aop.kernel.ports.handed_in import NewId
-from aop.kernel.ports.reviewer import Opinion, ReviewWanted
+from aop.kernel.ports.reviewer import Opinion, ReviewRequest
 from aop.kernel.record.documents.usage import Usage
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ class ModelReviewer:
         self._brain = brain
         self._new_id = new_id
 
-    def review(self, wanted: ReviewWanted, model: str) -> Opinion:
+    def review(self, wanted: ReviewRequest, model: str) -> Opinion:
         import asyncio
 
         from aop.reviews.question import ask_for_report

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-from aop.kernel.ports.processes import Command, Ended, Processes
+from aop.kernel.ports.processes import Command, CommandResult, Processes
 
 
 class _WithRun:
-    def __init__(self, inner: Processes, run: Callable[[Command], Ended]) -> None:
+    def __init__(self, inner: Processes, run: Callable[[Command], CommandResult]) -> None:
         self._inner = inner
         self.run = run
 
@@ -17,6 +17,6 @@ class _WithRun:
         return getattr(self._inner, name)
 
 
-def with_run(inner: Processes, run: Callable[[Command], Ended]) -> Processes:
+def with_run(inner: Processes, run: Callable[[Command], CommandResult]) -> Processes:
     """Return the processes `inner` with another `run`."""
     return cast("Processes", _WithRun(inner, run))

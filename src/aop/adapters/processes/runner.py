@@ -41,7 +41,7 @@ from aop.adapters.processes.sandbox.landlock import NO_PORT_RULES, Landlock
 from aop.adapters.processes.step_log import StepLog, without_controls
 from aop.adapters.processes.toolchains import homes_of_tools, is_within, named_roots, tool_roots
 from aop.core.errors import Fault, SandboxUnavailable
-from aop.kernel.ports.processes import Command, Ended, Ending
+from aop.kernel.ports.processes import Command, CommandResult, Ending
 
 T = TypeVar("T")
 
@@ -121,7 +121,7 @@ class LocalProcesses:
         with ThreadPoolExecutor(max_workers=max(1, len(tasks))) as threads:
             return list(threads.map(lambda task: task(), tasks))
 
-    def run(self, command: Command) -> Ended:
+    def run(self, command: Command) -> CommandResult:
         """Run one command to its end.
 
         Raises: SandboxUnavailable.
@@ -137,7 +137,7 @@ class LocalProcesses:
             outcome = _Outcome(ending=Ending.NOT_STARTED, problem=problem, transient=error.transient)
         finally:
             log_bytes, log_truncated = log.close()
-        return Ended(
+        return CommandResult(
             ending=outcome.ending,
             exit_code=outcome.exit_code,
             seconds=self._clock() - began,

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from aop.core.errors import Fault
-from aop.kernel.ports.call_log import NotedCall
+from aop.kernel.ports.call_log import LoggedCall
 
 LARGEST_FILE = 16 * 1024 * 1024
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -30,7 +30,7 @@ class FileCallLog:
         self._open: int | None = None
         self._lock = threading.Lock()
 
-    def note(self, call: NotedCall) -> None:
+    def note(self, call: LoggedCall) -> None:
         # A full or broken disk is reported by the record.
         with suppress(OSError), self._lock:
             # A single append is atomic, also with other writers.
@@ -68,11 +68,11 @@ class CallReader:
         self._inode = 0
         self._offset = 0
 
-    def older(self) -> Iterator[NotedCall]:
+    def older(self) -> Iterator[LoggedCall]:
         """Yield the calls of the older file."""
         yield from _read_calls(predecessor_of(self._path), 0)[0]
 
-    def new(self) -> Iterator[NotedCall]:
+    def new(self) -> Iterator[LoggedCall]:
         """Yield the calls since the last time; at first, all of the file."""
         try:
             inode = os.stat(self._path).st_ino
@@ -92,7 +92,7 @@ def predecessor_of(path: Path) -> Path:
     return path.with_suffix(".older.jsonl")
 
 
-def _read_calls(path: Path, offset: int) -> tuple[list[NotedCall], int]:
+def _read_calls(path: Path, offset: int) -> tuple[list[LoggedCall], int]:
     """Return the calls in complete lines from an offset on, and the offset after them."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
@@ -106,8 +106,8 @@ def _read_calls(path: Path, offset: int) -> tuple[list[NotedCall], int]:
     return list(_parse_lines(whole)), offset + len(whole)
 
 
-def _parse_lines(whole: bytes) -> Iterator[NotedCall]:
+def _parse_lines(whole: bytes) -> Iterator[LoggedCall]:
     for line in whole.splitlines():
         # A full disk may have cut a line.
         with suppress(msgspec.DecodeError):
-            yield msgspec.json.decode(line[:_LONGEST_LINE], type=NotedCall)
+            yield msgspec.json.decode(line[:_LONGEST_LINE], type=LoggedCall)

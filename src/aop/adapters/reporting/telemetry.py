@@ -19,8 +19,8 @@ from aop.adapters.processes.run_override import with_run
 from aop.core.errors import Refusal
 from aop.core.version import VERSION
 from aop.kernel.gateway.calls import Kernel
-from aop.kernel.ports.call_log import CallLog, NotedCall
-from aop.kernel.ports.processes import Command, Ended, Ending, Processes
+from aop.kernel.ports.call_log import CallLog, LoggedCall
+from aop.kernel.ports.processes import Command, CommandResult, Ending, Processes
 from aop.supervisor.workers import Worker, WorkerInput, WorkerOutput
 
 if TYPE_CHECKING:  # it takes most of a second, and few have it
@@ -120,7 +120,7 @@ class _SpannedCalls:
         self._spans = spans
         self._inner = inner
 
-    def note(self, call: NotedCall) -> None:
+    def note(self, call: LoggedCall) -> None:
         self._inner.note(call)
         feature = call.feature_id or ""
         attributes = {
@@ -141,7 +141,7 @@ class _SpannedCalls:
 
 
 def _spanned_processes(spans: Telemetry, inner: Processes) -> Processes:
-    def run(command: Command) -> Ended:
+    def run(command: Command) -> CommandResult:
         began_ns, ended = time.time_ns(), inner.run(command)
         step = _GATE_LOG.fullmatch(command.log_path.name)
         if step is not None:

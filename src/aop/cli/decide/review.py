@@ -25,9 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--html", type=Path, metavar="FILE", help="write one self-contained HTML page instead")
     parser.add_argument("--force", action="store_true", help="let --html replace an existing file")
     parser.add_argument("--no-pager", action="store_true", help="print directly, also to a terminal")
-    parser.add_argument(
-        "--color", choices=("auto", "always", "never"), default="auto", help="(default: auto)"
-    )
+    parser.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="(default: auto)")
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:

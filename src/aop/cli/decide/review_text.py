@@ -8,7 +8,7 @@ from aop.core.text.counts import count
 from aop.core.text.visible import pieces, visible, visible_name
 from aop.kernel.features.opened_paths import YES
 from aop.kernel.record.documents.features import Status
-from aop.kernel.record.spending import told
+from aop.kernel.record.spending import spending_text
 from aop.kernel.tools.repo.diff_bundle import DiffBundle
 from aop.kernel.tools.report.feature_summary import FeatureSummary
 from aop.web.review_view import (
@@ -78,7 +78,7 @@ def _head(summary: FeatureSummary, paint: Paint) -> Iterator[str]:
     yield f"Base      {visible(base_text(summary))}"
     yield f"Worktree  {state.worktree_path}"
     if summary.spent.turns:
-        yield f"Cost      {told(summary.spent)}"
+        yield f"Cost      {spending_text(summary.spent)}"
     merge = state.evidence.merge
     if merge is not None:
         yield f"Merged    {merge.merge_commit} ({merge.strategy})"

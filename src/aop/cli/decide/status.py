@@ -12,7 +12,7 @@ from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.ids import FeatureId
 from aop.kernel.record.documents.usage import Spending
-from aop.kernel.record.spending import told
+from aop.kernel.record.spending import spending_text
 from aop.wiring.build import App
 
 
@@ -38,7 +38,7 @@ def _show(dashboard: Mapping[str, Any], waiting: Sequence[str], terminal: Termin
     if waiting:
         lines.append(f"waiting to start: {', '.join(waiting)}")
     if dashboard["spent"]["turns"]:
-        lines.append(f"total: {told(msgspec.convert(dashboard['spent'], Spending))}")
+        lines.append(f"total: {spending_text(msgspec.convert(dashboard['spent'], Spending))}")
     # One write: a line at a time would be a system call each.
     terminal.text("\n".join(lines))
 
@@ -60,7 +60,7 @@ def _waiting_to_start(app: App, dashboard: Mapping[str, Any]) -> tuple[str, ...]
 
 def _lines(row: Mapping[str, Any], width: int) -> list[str]:
     gates = " ".join(f"{name}:{verdict}" for name, verdict in row["gates"].items() if verdict != "na")
-    below = [told(msgspec.convert(row["spent"], Spending))] if row["spent"]["turns"] else []
+    below = [spending_text(msgspec.convert(row["spent"], Spending))] if row["spent"]["turns"] else []
     below += [row["status_reason"]] if row["status_reason"] else []
     below += ["paused: aop resume"] if row["paused"] else []
     below += [f"asks {question}: aop inbox" for question in row["asks"]]

@@ -15,14 +15,14 @@ from aop.cli.shell.terminal import Terminal
 from aop.core.errors import InvalidCliArgs, Json, UnknownFeature
 from aop.core.ids import FeatureId, feature_id
 from aop.core.text.visible import visible
-from aop.kernel.ports.call_log import NotedCall
+from aop.kernel.ports.call_log import LoggedCall
 from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.port import Event, JournalEntry
 from aop.wiring.build import CALL_LOG, App
 
 LOOK_AGAIN_SECONDS = 0.2
 
-LogEntry: TypeAlias = NotedCall | JournalEntry
+LogEntry: TypeAlias = LoggedCall | JournalEntry
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -104,7 +104,7 @@ def _event_number(app: App, seq: int) -> Event | None:
     raise InvalidCliArgs(f"The journal has no entry {seq}.", hint="`aop logs` shows the numbers.")
 
 
-def _is_later(call: NotedCall, event: Event | None) -> bool:
+def _is_later(call: LoggedCall, event: Event | None) -> bool:
     return event is None or (call.at >= event.at and call.operation_id != event.operation_id)
 
 

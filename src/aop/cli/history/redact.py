@@ -16,7 +16,7 @@ from aop.cli.shell.exits import Exit
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import InvalidCliArgs
 from aop.core.redaction.redactor import Redactor
-from aop.core.redaction.stream import SecretPlace, masked_parts
+from aop.core.redaction.stream import SecretPlace, mask_parts
 from aop.wiring.build import Settings
 
 CHUNK_BYTES = 256 * 1024
@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     redactor = Redactor(Settings.from_env(os.environ).secrets)
     places: list[SecretPlace] = []
     with _open_input(arguments.file) as source:
-        for part in masked_parts(_chunks(source), redactor.find):
+        for part in mask_parts(_chunks(source), redactor.find):
             places += part.places
             if not terminal.json:
                 # Bytes that are not UTF-8 are printed unchanged.

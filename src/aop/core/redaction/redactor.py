@@ -68,15 +68,15 @@ def secrets_in(text: str) -> tuple[SecretFinding, ...]:
     return Redactor().secrets_in(text)
 
 
-def masked(value: Json, redact: Callable[[str], str]) -> Json:
+def mask_json(value: Json, redact: Callable[[str], str]) -> Json:
     """Return a value with every text and every name in it redacted."""
     match value:
         case str():
             return redact(value)
         case Mapping():
-            return {redact(name): masked(part, redact) for name, part in value.items()}
+            return {redact(name): mask_json(part, redact) for name, part in value.items()}
         case list() | tuple():
-            return [masked(part, redact) for part in value]
+            return [mask_json(part, redact) for part in value]
         case _:
             return value
 

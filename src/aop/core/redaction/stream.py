@@ -24,14 +24,16 @@ class SecretPlace(Struct, frozen=True, kw_only=True):
     column: int
 
 
-class Masked(Struct, frozen=True, kw_only=True):
+class MaskedPart(Struct, frozen=True, kw_only=True):
     """The next part of the text without its secrets, and where these were."""
 
     text: str
     places: tuple[SecretPlace, ...]
 
 
-def masked_parts(pieces: Iterable[str], find: Find, *, window: int = WINDOW, margin: int = MARGIN) -> Iterator[Masked]:
+def mask_parts(
+    pieces: Iterable[str], find: Find, *, window: int = WINDOW, margin: int = MARGIN
+) -> Iterator[MaskedPart]:
     """Return the text in parts that end, where lines are not longer than the window, with a line."""
     held, line, column = "", 1, 1
     for piece in pieces:
@@ -62,7 +64,7 @@ def _cut(text: str, findings: Sequence[SecretFinding], margin: int) -> int:
     return 0 if last == len(text) else max(limit, last)
 
 
-def _masked(text: str, findings: Sequence[SecretFinding], line: int, column: int) -> Masked:
+def _masked(text: str, findings: Sequence[SecretFinding], line: int, column: int) -> MaskedPart:
     pieces: list[str] = []
     places: list[SecretPlace] = []
     shown = 0
@@ -75,7 +77,7 @@ def _masked(text: str, findings: Sequence[SecretFinding], line: int, column: int
         line, column = _after(text[finding.start : finding.end], line, column)
         pieces += (before, f"[redacted:{finding.rule}]")
         shown = finding.end
-    return Masked(text="".join((*pieces, text[shown:])), places=tuple(places))
+    return MaskedPart(text="".join((*pieces, text[shown:])), places=tuple(places))
 
 
 def _after(text: str, line: int, column: int) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from aop.gated.session.documents import REVIEW_INPUT
 from aop.gated.session.session import ReviewHeld, Session
 from aop.gated.session.verification import output_of, run_in_worktree, step_plan
 from aop.kernel.config.gates import Step
-from aop.kernel.ports.reviewer import ReviewWanted
+from aop.kernel.ports.reviewer import ReviewRequest
 from aop.kernel.record.documents.gate_runs import Verdict
 from aop.reviews.report import CodeReviewReport, Finding, ReviewVerdict, Severity, blocking_findings
 
@@ -95,14 +95,14 @@ def _read(report: Any) -> CodeReviewReport:
         raise NoReport(f"The model gave no report: {error}") from error
 
 
-def _wanted(session: Session, largest: int) -> ReviewWanted:
+def _wanted(session: Session, largest: int) -> ReviewRequest:
     """Return what the reviewer gets to know: who it is, the plan, and the whole change (GATED-87)."""
     git, known = session.kernel.git, session.known
     diff = git.objects.diff(git.objects.tree_of(known.base_commit), known.tree).decode(errors="replace")
     if len(diff) > largest:
         raise NoReport(f"The change has {len(diff)} characters; a reviewer is shown at most {largest}, or nothing.")
     plan = plan_of(known.workflow)
-    return ReviewWanted(
+    return ReviewRequest(
         persona=(files("aop.gated") / "prompts" / "reviewer.md").read_text("utf-8"),
         title=plan.pr_title,
         description=plan.summary,

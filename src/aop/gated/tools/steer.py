@@ -21,7 +21,7 @@ from aop.kernel.gateway.role_sets import COORDINATORS
 from aop.kernel.merges.merge import base_head
 from aop.kernel.ports.git import FileMode
 from aop.kernel.record.documents.features import TERMINAL, FeatureState, Status
-from aop.kernel.record.documents.questions import Question, closed
+from aop.kernel.record.documents.questions import Question, close_question
 from aop.kernel.record.port import Snapshot, Transaction
 
 BEGUN_AGAIN = "The workflow was begun again."
@@ -231,7 +231,7 @@ def refuse_without_plan(kernel: Kernel, name: str, wanted: str | None) -> None:
 def _close_questions(tx: Transaction, call: Call, name: FeatureId) -> None:
     """What the agent asked was about what is no more."""
     for question in [each for each in tx.all(Question) if each.feature_id == name and each.is_open]:
-        tx.put(closed(question, call.kernel.now(), BEGUN_AGAIN), question.question_id)
+        tx.put(close_question(question, call.kernel.now(), BEGUN_AGAIN), question.question_id)
         facts = {"question_id": question.question_id, "because": BEGUN_AGAIN}
         tx.append(call.event("question_closed", name, **facts))
 

@@ -20,7 +20,7 @@ AREA_LOCK = "protected:"
 """What the name of a lock on a protected area begins with."""
 
 
-class Territory(Struct, frozen=True, kw_only=True):
+class GuardedAreas(Struct, frozen=True, kw_only=True):
     """The guarded areas, parsed."""
 
     protected: tuple[Area, ...]
@@ -69,11 +69,11 @@ class Territory(Struct, frozen=True, kw_only=True):
         return tuple(area for area in (*self.exclusive, *self.protected, *self.lockable) if area_overlap(area, entry))
 
 
-def territory_of(policy: Policy, opened: frozenset[str] = frozenset()) -> Territory:
+def guarded_areas_of(policy: Policy, opened: frozenset[str] = frozenset()) -> GuardedAreas:
     """Parse the policy's areas, which were checked when it was loaded; `opened` holds for one feature alone."""
     matching = Matching(policy.path_rules.matching)
     lockable = {name.removeprefix(AREA_LOCK) for name in policy.locks.resources if name.startswith(AREA_LOCK)}
-    return Territory(
+    return GuardedAreas(
         protected=_areas(tuple(text for text in policy.protected_areas if text not in lockable), matching),
         lockable=_areas(tuple(text for text in policy.protected_areas if text in lockable), matching),
         steering=_areas(policy.steering_files, Matching.GLOB),

@@ -18,7 +18,7 @@ from aop.kernel.config.checks import Misfit
 from aop.kernel.config.gates import Gates
 from aop.kernel.config.in_force import Config, hash_of
 from aop.kernel.config.policy import Policy
-from aop.kernel.config.problems import located, shown_key
+from aop.kernel.config.problems import key_text, locate
 
 Model = TypeVar("Model", Policy, Gates, Agents)
 
@@ -106,7 +106,7 @@ def _in_force(model: type[Model], text: ConfigText, defaults: Json) -> Model:
     try:
         return msgspec.convert(effective, model)
     except msgspec.ValidationError as problem:
-        path, reason = located(problem, effective, model)
+        path, reason = locate(problem, effective, model)
         raise _refusal(text, path, parsed.line_of(path), reason) from problem
 
 
@@ -140,7 +140,7 @@ def _parsed(text: ConfigText) -> YamlText:
 
 def _refusal(text: ConfigText, path: KeyPath, line: int, reason: str) -> Refusal:
     kind = InvalidWorkspaceImplementation if path == ("implementation", "workspace") else InvalidConfiguration
-    key = shown_key(path)
+    key = key_text(path)
     subject = f"`{key}`" if path else "the file"
     message = f"In `{text.source}`, line {line}, {subject} is refused: {reason}"
     return kind(message if message.endswith("?") else f"{message}.", file=text.source, line=line, key=key)

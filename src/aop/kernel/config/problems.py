@@ -25,29 +25,31 @@ _NOT_A_MEMBER = re.compile(r"Invalid enum value (.*)", re.DOTALL)
 _SHOWN = 200
 
 
-def located(problem: msgspec.ValidationError, document: Json, model: type[Struct]) -> tuple[KeyPath, str]:
+def locate(problem: msgspec.ValidationError, document: Json, model: type[Struct]) -> tuple[KeyPath, str]:
     """Return the path of the key that a conversion stumbled over, and the reason."""
     placed = _PLACED.fullmatch(str(problem))
     message, in_keys, place = placed.groups() if placed else (str(problem), None, None)
     path = _named_path(_parts(place or "") + [None] * bool(in_keys), str(problem), document, model)
     if isinstance(problem.__cause__, Misfit):
-        return (*path, *problem.__cause__.path), shown(str(problem.__cause__))
+        return (*path, *problem.__cause__.path), printable_text(str(problem.__cause__))
     if unknown := _UNKNOWN.fullmatch(message):
         return (*path, unknown[1]), _unknown_key(unknown[1], _type_at(model, path))
     if missing := _MISSING.fullmatch(message):
         return (*path, missing[1]), "it is missing"
     if stranger := _NOT_A_MEMBER.fullmatch(message):
         shape = get_args(_type_at(model, path[:-1]))[0] if in_keys else _type_at(model, path)
-        return path, f"it must be {_members(shape)}, not {shown(stranger[1])}"
-    return path, shown(message[:1].lower() + message[1:])
+        return path, f"it must be {_members(shape)}, not {printable_text(stranger[1])}"
+    return path, printable_text(message[:1].lower() + message[1:])
 
 
-def shown_key(path: KeyPath) -> str:
+def key_text(path: KeyPath) -> str:
     """Return a path as people write it: `profiles.default.modes.fast[0].cmd`."""
-    return shown("".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix("."))
+    return printable_text(
+        "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
+    )
 
 
-def shown(text: str) -> str:
+def printable_text(text: str) -> str:
     """Return a text from a file so that it is short and cannot steer a terminal."""
     start = text[:_SHOWN]
     return start if start.isprintable() else ascii(start)[1:-1]

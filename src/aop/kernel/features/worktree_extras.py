@@ -20,7 +20,7 @@ from aop.kernel.config.worktrees import SetupCommand, WorktreeRules
 from aop.kernel.features.trees import is_at_or_below, is_free_in
 from aop.kernel.gateway.calls import Call, Kernel
 from aop.kernel.ports.git import GitObjects
-from aop.kernel.ports.processes import Command, Ended, Ending
+from aop.kernel.ports.processes import Command, CommandResult, Ending
 from aop.kernel.record.documents.base import Document
 from aop.kernel.record.documents.features import Index
 from aop.kernel.record.port import Snapshot, Transaction
@@ -124,9 +124,11 @@ def place_extras(kernel: Kernel, tree: TreeId, folder: Path, rules: WorktreeRule
     """
     if not (rules.copy or rules.link):
         return ()
-    copies = [path for path in kernel.furnisher.untracked(rules.copy) if is_free_in(kernel.git.objects, tree, path)]
+    copies = [
+        path for path in kernel.worktree_extras.untracked(rules.copy) if is_free_in(kernel.git.objects, tree, path)
+    ]
     links = [path for path in rules.link if is_free_in(kernel.git.objects, tree, path)]
-    return kernel.furnisher.place(folder, copies=copies, links=links)
+    return kernel.worktree_extras.place(folder, copies=copies, links=links)
 
 
 def set_up_checkout(call: Call, feature_id: FeatureId, tree: TreeId, folder: Path, policy: Policy) -> WorktreeExtras:
@@ -146,7 +148,7 @@ def set_up_checkout(call: Call, feature_id: FeatureId, tree: TreeId, folder: Pat
             _run_setup_command(call, feature_id, number, folder, policy=policy, provisions=provisions)
         if is_own:
             _record_finished(
-                call, feature_id, kernel.furnisher.identity(folder), wanted[: number + 1], rules.setup[number]
+                call, feature_id, kernel.worktree_extras.identity(folder), wanted[: number + 1], rules.setup[number]
             )
     if is_own and done < len(wanted):
         # Changes that a command made to the tree, and files beside it, are not part of the feature.
@@ -173,7 +175,7 @@ def _finished_commands(kernel: Kernel, feature_id: FeatureId, folder: Path, want
     """Return how many of the commands need not run again."""
     with kernel.record.read() as view:
         known = view.get(SetupProgress, feature_id)
-    if known is None or known.worktree != kernel.furnisher.identity(folder):
+    if known is None or known.worktree != kernel.worktree_extras.identity(folder):
         return 0
     pairs = zip(known.done, wanted, strict=False)
     return next((number for number, (was, now) in enumerate(pairs) if was != now), min(len(known.done), len(wanted)))
@@ -229,7 +231,7 @@ def command_for(
 
 
 def _setup_failure(
-    kernel: Kernel, feature_id: FeatureId, command: SetupCommand, ended: Ended, log_path: str
+    kernel: Kernel, feature_id: FeatureId, command: SetupCommand, ended: CommandResult, log_path: str
 ) -> WorktreeSetupFailed:
     how = ended.problem or f"it ended with exit code {ended.exit_code}."
     return WorktreeSetupFailed(

@@ -21,7 +21,7 @@ from aop.kernel.gates.flaky import known_failure, with_known_failure
 from aop.kernel.gates.reports.verdict import Reports, ReportVerdict, judge_reports, remove_old_reports, reports_of
 from aop.kernel.gates.steps import definition_of, effective_steps, profile_named
 from aop.kernel.gateway.calls import Call
-from aop.kernel.ports.processes import Ended, Ending
+from aop.kernel.ports.processes import CommandResult, Ending
 from aop.kernel.record.documents.base import digest_of
 from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.documents.gate_runs import GateRun, StepResult, Subject, Verdict
@@ -204,7 +204,7 @@ def _retries(rules: ExecutionRules) -> int:
     return policy.transient_max_retries if TransientExecFailure.code in policy.transient_error_codes else 0
 
 
-def _run_once(call: Call, plan: GatePlan, step: Step, checkout: Path, log_path: str) -> Ended:
+def _run_once(call: Call, plan: GatePlan, step: Step, checkout: Path, log_path: str) -> CommandResult:
     command = command_for(
         plan.policy.execution,
         plan.provisions,
@@ -218,7 +218,7 @@ def _run_once(call: Call, plan: GatePlan, step: Step, checkout: Path, log_path: 
     return call.kernel.processes.run(command)
 
 
-def _step_result(step: Step, ended: Ended, log_path: str, *, attempts: int) -> StepResult:
+def _step_result(step: Step, ended: CommandResult, log_path: str, *, attempts: int) -> StepResult:
     passed = ended.ending is Ending.EXITED and ended.exit_code == 0
     return msgspec.convert(
         {

@@ -25,7 +25,7 @@ from aop.kernel.ports.processes import Processes
 from aop.kernel.ports.remotes import Remotes
 from aop.kernel.ports.reviewer import Reviewer
 from aop.kernel.ports.signer import Signer
-from aop.kernel.ports.worktree_extras import Furnisher
+from aop.kernel.ports.worktree_extras import WorktreeExtras
 from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.port import Event, Record, Snapshot, Transaction
 
@@ -49,14 +49,14 @@ class ChangeArguments(FeatureArguments, frozen=True, kw_only=True):
     expected_version: Annotated[int, Meta(ge=1)] | None = None
 
 
-class Answered(Struct, frozen=True, kw_only=True):
+class Answer(Struct, frozen=True, kw_only=True):
     """An output together with pointers to its proof."""
 
     data: Struct
     evidence: Mapping[str, Json]
 
 
-Outcome: TypeAlias = Struct | Answered | Refusal
+Outcome: TypeAlias = Struct | Answer | Refusal
 """What a tool answers. A refusal that is *returned* is a recorded verdict; one that is raised changed nothing."""
 
 
@@ -108,7 +108,7 @@ class Kernel(Struct, frozen=True, kw_only=True):
     files: Files
     processes: Processes
     locks: Locks
-    furnisher: Furnisher
+    worktree_extras: WorktreeExtras
     calls: CallLog
     clock: Clock
     signer: Signer
@@ -173,8 +173,8 @@ class Call(Struct, frozen=True, kw_only=True):
 def envelope(tool: Tool, outcome: Outcome) -> Envelope:
     """Wrap an outcome; an output that does not fit the tool's own schema is a fault, not an answer."""
     if isinstance(outcome, Refusal):
-        return refused(outcome)
-    data, evidence = (outcome.data, outcome.evidence) if isinstance(outcome, Answered) else (outcome, {})
+        return refusal_envelope(outcome)
+    data, evidence = (outcome.data, outcome.evidence) if isinstance(outcome, Answer) else (outcome, {})
     plain = _plain(data)
     try:
         msgspec.convert(plain, tool.output)
@@ -183,7 +183,7 @@ def envelope(tool: Tool, outcome: Outcome) -> Envelope:
     return Envelope(ok=True, data=plain, evidence=_plain(evidence))
 
 
-def refused(refusal: Refusal) -> Envelope:
+def refusal_envelope(refusal: Refusal) -> Envelope:
     """Wrap a refusal."""
     return Envelope(ok=False, error=_plain(refusal.as_error()), evidence=_plain(refusal.evidence))
 

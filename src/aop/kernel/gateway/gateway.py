@@ -35,12 +35,12 @@ from aop.kernel.gateway.calls import (
     Outcome,
     Tool,
     envelope,
-    refused,
+    refusal_envelope,
 )
 from aop.kernel.gateway.epochs import begin_epoch, newest_epoch, refuse_old_epoch
 from aop.kernel.gateway.principals import Principal
-from aop.kernel.gateway.show import Moved, doubt_after_restart, show
-from aop.kernel.ports.call_log import NotedCall
+from aop.kernel.gateway.show import MovedPath, doubt_after_restart, show
+from aop.kernel.ports.call_log import LoggedCall
 from aop.kernel.ports.handed_in import Report
 from aop.kernel.record.port import Operation, Transaction
 
@@ -48,8 +48,8 @@ WAIT_FOR_TWIN_SECONDS = 600.0
 """How long a second caller of the same operation waits for the first one's answer."""
 
 
-class Asked(Struct, frozen=True, kw_only=True):
-    """A call as it comes to the door."""
+class ToolRequest(Struct, frozen=True, kw_only=True):
+    """A call as it arrives."""
 
     principal: Principal
     tool: str
@@ -57,7 +57,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     operation_id: str
 
 
-class _Admitted(Struct, frozen=True, kw_only=True):
+class _AdmittedCall(Struct, frozen=True, kw_only=True):
     """A call that passed who, may and well-formed, with what tells it from another one of the same id."""
 
     call: Call
@@ -69,7 +69,7 @@ class Gateway:
     """Takes calls, and answers each with an envelope; only faults leave it as exceptions."""
 
     def __init__(self, kernel: Kernel, tools: Mapping[str, Tool], *, settles: bool = True) -> None:
-        """Take whether what died half-way is settled: whoever cannot write leaves it to others."""
+        """Say whether operations that died half-way are settled here; a read-only process leaves them to others."""
         self.kernel = kernel
         self.tools = tools
         self._settled = not settles
@@ -86,20 +86,20 @@ class Gateway:
         """Take one call through all stations, and note who called what, how long it took, and how it ended."""
         began = self.kernel.clock.boot_seconds()
         own_id = self.kernel.new_id("op") if operation_id is None else operation_id
-        asked = Asked(principal=principal, tool=tool_name, arguments=arguments, operation_id=own_id)
+        request = ToolRequest(principal=principal, tool=tool_name, arguments=arguments, operation_id=own_id)
         outcome = InternalError.code
         try:
-            answer = self._call(asked, report)
+            answer = self._call(request, report)
             outcome = _outcome_of(answer)
             return answer
         except Refusal as refusal:
             outcome = refusal.code
-            return refused(refusal)
+            return refusal_envelope(refusal)
         finally:
-            self._note(asked, began=began, outcome=outcome)
+            self._note(request, began=began, outcome=outcome)
 
     def lead(self) -> None:
-        """Make all further changes as the newest supervisor; whoever was that before changes nothing any more."""
+        """Make all further changes as the newest supervisor; changes of the earlier one are refused from now on."""
         self.kernel = msgspec.structs.replace(self.kernel, epoch=begin_epoch(self.kernel.record))
 
     def is_replaced(self) -> bool:
@@ -107,7 +107,7 @@ class Gateway:
         with self.kernel.record.read() as view:
             return self.kernel.epoch not in (None, newest_epoch(view))
 
-    def call_together(self, calls: Sequence[Asked], *, report: Report = lambda _line: None) -> list[Envelope]:
+    def call_together(self, calls: Sequence[ToolRequest], *, report: Report = lambda _line: None) -> list[Envelope]:
         """Take calls of brief tools through all stations, with one durable change for all of them.
 
         What breaks in one of them breaks all and is raised. Each may be sent again alone, as any call that broke: with
@@ -117,76 +117,78 @@ class Gateway:
         """
         began = self.kernel.clock.boot_seconds()
         set_aside = self._settle_dead_operations(report)
-        # All of them were asked before now, so the configuration of now is that of each.
+        # All of them were sent before now, so the configuration of now is that of each.
         config = self.kernel.config()
         kernel = msgspec.structs.replace(self.kernel, config=lambda: config)
         with kernel.record.write():
-            decided = [self._decided_or_refused(kernel, asked, report) for asked in calls]
-        answers = [answer if admitted is None else self._shown(admitted, answer) for admitted, answer in decided]
-        for asked, answer in zip(calls, answers, strict=True):
-            self._note(asked, began=began, outcome=_outcome_of(answer))
-        return [_naming(set_aside, answer) for answer in answers]
+            decided = [self._decide_or_refuse(kernel, request, report) for request in calls]
+        answers = [answer if admitted is None else self._show(admitted, answer) for admitted, answer in decided]
+        for request, answer in zip(calls, answers, strict=True):
+            self._note(request, began=began, outcome=_outcome_of(answer))
+        return [_with_set_aside(set_aside, answer) for answer in answers]
 
     def tools_for(self, principal: Principal) -> tuple[Tool, ...]:
         """Return the tools that this caller may use, by name."""
         policy = self.kernel.config().policy
         return tuple(tool for _name, tool in sorted(self.tools.items()) if may_use(tool, principal, policy))
 
-    def _call(self, asked: Asked, report: Report) -> Envelope:
-        admitted = self._admitted(self.kernel, asked, report)
+    def _call(self, request: ToolRequest, report: Report) -> Envelope:
+        admitted = self._admit(self.kernel, request, report)
         set_aside = self._settle_dead_operations(report)
-        return _naming(set_aside, self._shown(admitted, self._decided(admitted)))
+        return _with_set_aside(set_aside, self._show(admitted, self._decide(admitted)))
 
-    def _admitted(self, kernel: Kernel, asked: Asked, report: Report) -> _Admitted:
-        tool = self._permitted_tool(kernel, asked)
+    def _admit(self, kernel: Kernel, request: ToolRequest, report: Report) -> _AdmittedCall:
+        tool = self._permitted_tool(kernel, request)
         # Of a question without any words there is nothing to tell apart.
-        payload = payload_hash(tool, asked.arguments) if tool.mutates or asked.arguments else ""
-        parsed = parse_arguments(tool, asked.arguments)
-        check_caller(asked.principal, parsed)
-        own_id = operation_id_of(asked.operation_id) if tool.mutates else None
-        call = Call(kernel=kernel, principal=asked.principal, tool=tool, operation_id=own_id, report=report)
-        return _Admitted(call=call, arguments=parsed, payload=payload)
+        payload = payload_hash(tool, request.arguments) if tool.mutates or request.arguments else ""
+        parsed = parse_arguments(tool, request.arguments)
+        check_caller(request.principal, parsed)
+        own_id = operation_id_of(request.operation_id) if tool.mutates else None
+        call = Call(kernel=kernel, principal=request.principal, tool=tool, operation_id=own_id, report=report)
+        return _AdmittedCall(call=call, arguments=parsed, payload=payload)
 
-    def _decided(self, admitted: _Admitted) -> Envelope:
+    def _decide(self, admitted: _AdmittedCall) -> Envelope:
         tool = admitted.call.tool
         if not tool.mutates:
             return envelope(tool, tool.run(admitted.call, admitted.arguments))
         return self._once_in_one_change(admitted) if tool.brief else self._once(admitted)
 
-    def _decided_or_refused(self, kernel: Kernel, asked: Asked, report: Report) -> tuple[_Admitted | None, Envelope]:
+    def _decide_or_refuse(
+        self, kernel: Kernel, request: ToolRequest, report: Report
+    ) -> tuple[_AdmittedCall | None, Envelope]:
         try:
-            admitted = self._admitted(kernel, asked, report)
-            return admitted, self._decided(admitted)
+            admitted = self._admit(kernel, request, report)
+            return admitted, self._decide(admitted)
         except Refusal as refusal:
-            return None, refused(refusal)
+            return None, refusal_envelope(refusal)
 
-    def _shown(self, admitted: _Admitted, answer: Envelope) -> Envelope:
+    def _show(self, admitted: _AdmittedCall, answer: Envelope) -> Envelope:
         tool, arguments = admitted.call.tool, admitted.arguments
         if not tool.mutates:
             return answer
         set_aside = show(self.kernel, arguments.feature_id if isinstance(arguments, FeatureArguments) else None)
-        return _naming(set_aside, self._revealed(tool, answer))
+        return _with_set_aside(set_aside, self._with_revealed_data(tool, answer))
 
-    def _note(self, asked: Asked, *, began: float, outcome: str) -> None:
-        # What is no name of ours may be anything: it is noted that somebody sent something, and not what.
-        named = asked.arguments.get("feature_id") if isinstance(asked.arguments, Mapping) else None
+    def _note(self, request: ToolRequest, *, began: float, outcome: str) -> None:
+        # An unknown name may be anything, also a secret: it is not logged.
+        named = request.arguments.get("feature_id") if isinstance(request.arguments, Mapping) else None
         self.kernel.calls.note(
-            NotedCall(
+            LoggedCall(
                 at=self.kernel.now(),
-                actor=asked.principal.actor,
-                role=asked.principal.role,
-                tool=asked.tool if asked.tool in self.tools else "?",
+                actor=request.principal.actor,
+                role=request.principal.role,
+                tool=request.tool if request.tool in self.tools else "?",
                 feature_id=named if isinstance(named, str) and is_feature_id(named) else None,
-                operation_id=asked.operation_id if is_operation_id(asked.operation_id) else "?",
+                operation_id=request.operation_id if is_operation_id(request.operation_id) else "?",
                 milliseconds=round((self.kernel.clock.boot_seconds() - began) * 1000, 3),
                 outcome=outcome,
             )
         )
 
-    def _permitted_tool(self, kernel: Kernel, asked: Asked) -> Tool:
-        principal, tool = asked.principal, self.tools.get(asked.tool)
+    def _permitted_tool(self, kernel: Kernel, request: ToolRequest) -> Tool:
+        principal, tool = request.principal, self.tools.get(request.tool)
         if tool is None:
-            shown = ascii(asked.tool[:80])[1:-1]
+            shown = ascii(request.tool[:80])[1:-1]
             raise UnknownTool(f"There is no tool `{shown}`.", tool=shown)
         if not may_use(tool, principal, kernel.config().policy):
             raise ForbiddenToolForRole(
@@ -197,16 +199,16 @@ class Gateway:
             )
         return tool
 
-    def _once(self, admitted: _Admitted) -> Envelope:
+    def _once(self, admitted: _AdmittedCall) -> Envelope:
         call = admitted.call
         with self.kernel.locks.operation(call.operation(), wait_seconds=WAIT_FOR_TWIN_SECONDS):
             # Nothing has happened yet: if a power cut takes it back, the call was never made.
             with self.kernel.record.write(durable=False) as tx:
-                known = _entered(tx, admitted)
+                known = _enter_operation(tx, admitted)
             if known is not None and known.answer is not None:
                 return msgspec.convert(known.answer, Envelope)
             # Pending while its lock is ours: an earlier caller died half-way.
-            finished = None if known is None else _resolved(call, known)
+            finished = None if known is None else _resolve_intent(call, known)
             if finished is not None:
                 return envelope(call.tool, finished)
             try:
@@ -216,16 +218,16 @@ class Gateway:
                     tx.withdraw_operation(call.operation())
                 raise
 
-    def _once_in_one_change(self, admitted: _Admitted) -> Envelope:
+    def _once_in_one_change(self, admitted: _AdmittedCall) -> Envelope:
         """Enter the operation, decide and answer in one transaction: nobody ever sees it pending."""
         call = admitted.call
         with self.kernel.record.write() as tx:
-            known = _entered(tx, admitted)
+            known = _enter_operation(tx, admitted)
             if known is not None and known.answer is not None:
                 return msgspec.convert(known.answer, Envelope)
             return envelope(call.tool, call.tool.run(call, admitted.arguments))
 
-    def _settle_dead_operations(self, report: Report) -> tuple[Moved, ...]:
+    def _settle_dead_operations(self, report: Report) -> tuple[MovedPath, ...]:
         """Finish or undo what died half-way, once in the life of this process; return what was set aside."""
         if self._settled:
             return ()
@@ -251,7 +253,7 @@ class Gateway:
             with self.kernel.locks.operation(operation.operation_id, wait_seconds=0.0):
                 with self.kernel.record.read() as view:
                     now = view.operation(operation.operation_id)
-                if now is not None and now.answer is None and _resolved(call, now) is None:
+                if now is not None and now.answer is None and _resolve_intent(call, now) is None:
                     with self.kernel.record.write() as tx:
                         tx.withdraw_operation(operation.operation_id)
         except OperationInProgress:
@@ -261,7 +263,7 @@ class Gateway:
             # It stays pending, and whoever sends it again gets this refusal; the call at hand has no part in it.
             report(f"The operation `{operation.operation_id}` died half-way and is not settled: {refusal.message}")
 
-    def _revealed(self, tool: Tool, answer: Envelope) -> Envelope:
+    def _with_revealed_data(self, tool: Tool, answer: Envelope) -> Envelope:
         if not answer.ok or tool.reveal is None:
             return answer
         shown = tool.reveal(self.kernel, msgspec.convert(answer.data, tool.output))
@@ -272,7 +274,7 @@ def _outcome_of(answer: Envelope) -> str:
     return "ok" if answer.error is None else str(answer.error["code"])
 
 
-def _entered(tx: Transaction, admitted: _Admitted) -> Operation | None:
+def _enter_operation(tx: Transaction, admitted: _AdmittedCall) -> Operation | None:
     """Enter the operation as pending; return the entry that is already there, if there is one.
 
     Raises: IdempotencyMismatch, SupervisorReplaced.
@@ -296,8 +298,8 @@ def _entered(tx: Transaction, admitted: _Admitted) -> Operation | None:
     return known
 
 
-def _naming(set_aside: tuple[Moved, ...], answer: Envelope) -> Envelope:
-    """Add to an answer what was moved that somebody else had put in place of AOP's own files."""
+def _with_set_aside(set_aside: tuple[MovedPath, ...], answer: Envelope) -> Envelope:
+    """Add to an answer which foreign files were moved out of the way of AOP's own."""
     if not set_aside:
         return answer
     moved: dict[str, list[str]] = {}
@@ -306,8 +308,8 @@ def _naming(set_aside: tuple[Moved, ...], answer: Envelope) -> Envelope:
     return msgspec.structs.replace(answer, evidence={**answer.evidence, **moved})
 
 
-def _resolved(call: Call, operation: Operation) -> Outcome | None:
-    """Settle what a dead caller was about to do outside the database; None means that nothing of it is left."""
+def _resolve_intent(call: Call, operation: Operation) -> Outcome | None:
+    """Settle what a dead caller was about to do outside the database; None: it left nothing behind."""
     if call.tool.resolve is None or operation.intent is None:
         return None
     return call.tool.resolve(call, operation.intent)

@@ -31,11 +31,11 @@ QUARANTINED = "worktree_quarantined"
 MOST_NAMED = 100
 """How many paths it names; it counts all."""
 
-Moved: TypeAlias = tuple[str, str]
+MovedPath: TypeAlias = tuple[str, str]
 """Under which of the two names an answer tells it, and the path."""
 
 
-class Showing(Document, frozen=True, kw_only=True):
+class FilesComparison(Document, frozen=True, kw_only=True):
     """Since when the files beside the record are known to be what was shown."""
 
     kind: ClassVar[str] = "showing"
@@ -45,7 +45,7 @@ class Showing(Document, frozen=True, kw_only=True):
     """The start of the machine in which all of them were compared with the record."""
 
 
-def show(kernel: Kernel, own: str | None = None) -> tuple[Moved, ...]:
+def show(kernel: Kernel, own: str | None = None) -> tuple[MovedPath, ...]:
     """Write every file and worktree that may be older than the record; return what foreign content was moved.
 
     What belongs to the feature `own` is shown now, or a fault says why not. What belongs to another one and cannot be
@@ -54,17 +54,17 @@ def show(kernel: Kernel, own: str | None = None) -> tuple[Moved, ...]:
     with kernel.record.read() as view:
         if not view.unshown():
             return ()
-    set_aside: list[Moved] = []
+    set_aside: list[MovedPath] = []
     with kernel.locks.files():
         # Read again: whoever held the lock before may have shown it all.
         with kernel.record.read() as view:
             waiting = view.unshown()
-            rendered = {what: _rendered(view, what) for what in waiting if what.kind not in IN_GIT}
+            rendered = {what: _render(view, what) for what in waiting if what.kind not in IN_GIT}
         _show_all(kernel, rendered, set_aside, own)
     for what in waiting:
         if what.kind in IN_GIT:
             patience = SHOW_WAIT_SECONDS if _feature_of(what) == own else 0.0
-            with suppress(WorktreeBusy, *_excused(what, own)):
+            with suppress(WorktreeBusy, *_faults_to_ignore(what, own)):
                 _show_in_git(kernel, what, set_aside, wait_seconds=patience)
     return tuple(set_aside)
 
@@ -78,12 +78,12 @@ def doubt_after_restart(kernel: Kernel) -> None:
     """
     boot = kernel.clock.boot_id()
     with kernel.record.read() as view:
-        known = view.get(Showing, Showing.key)
+        known = view.get(FilesComparison, FilesComparison.key)
     if boot and known is not None and known.boot == boot:
         return
     with kernel.record.write(durable=False) as tx:
-        known = tx.get(Showing, Showing.key)
-        tx.put(Showing(version=1 if known is None else known.version + 1, boot=boot), Showing.key)
+        known = tx.get(FilesComparison, FilesComparison.key)
+        tx.put(FilesComparison(version=1 if known is None else known.version + 1, boot=boot), FilesComparison.key)
         for state in tx.all(FeatureState):
             tx.mark_unshown("feature", state.feature_id)
             if state.status not in TERMINAL:
@@ -92,7 +92,7 @@ def doubt_after_restart(kernel: Kernel) -> None:
             tx.mark_unshown("index", Index.key)
 
 
-def _excused(what: Unshown, own: str | None) -> tuple[type[Exception], ...]:
+def _faults_to_ignore(what: Unshown, own: str | None) -> tuple[type[Exception], ...]:
     return () if own is not None and (what.kind == "index" or _feature_of(what) == own) else (Fault,)
 
 
@@ -101,7 +101,7 @@ def _feature_of(what: Unshown) -> FeatureId:
     return FeatureId(what.key.partition("@")[0])
 
 
-def _rendered(view: Snapshot, what: Unshown) -> dict[str, bytes]:
+def _render(view: Snapshot, what: Unshown) -> dict[str, bytes]:
     # Most calls find everything shown.
     from aop.kernel.record.projections import DECISIONS, SHOWN_DECISIONS, decision_files, feature_files, index_files
 
@@ -126,13 +126,13 @@ def _rendered(view: Snapshot, what: Unshown) -> dict[str, bytes]:
 
 
 def _show_all(
-    kernel: Kernel, rendered: Mapping[Unshown, dict[str, bytes]], set_aside: list[Moved], own: str | None
+    kernel: Kernel, rendered: Mapping[Unshown, dict[str, bytes]], set_aside: list[MovedPath], own: str | None
 ) -> None:
     """Write what was rendered, and note it all at once: many callers wait for one commit, not for many."""
     written: dict[Unshown, dict[str, str]] = {}
     try:
         for what, files in rendered.items():
-            with suppress(*_excused(what, own)):
+            with suppress(*_faults_to_ignore(what, own)):
                 if what.kind == "feature" and not files:
                     _remove_files(kernel, what, set_aside)
                 else:
@@ -146,7 +146,7 @@ def _show_all(
                     tx.mark_shown(what, hashes)
 
 
-def _write_files(kernel: Kernel, files: dict[str, bytes], set_aside: list[Moved]) -> dict[str, str]:
+def _write_files(kernel: Kernel, files: dict[str, bytes], set_aside: list[MovedPath]) -> dict[str, str]:
     hashes = {path: sha256_hex(content) for path, content in files.items()}
     with kernel.record.read() as view:
         last = {path: view.shown_hash(path) for path in files}
@@ -162,7 +162,7 @@ def _write_files(kernel: Kernel, files: dict[str, bytes], set_aside: list[Moved]
     return hashes
 
 
-def _remove_outdated(kernel: Kernel, what: Unshown, files: Mapping[str, bytes], set_aside: list[Moved]) -> None:
+def _remove_outdated(kernel: Kernel, what: Unshown, files: Mapping[str, bytes], set_aside: list[MovedPath]) -> None:
     """Remove the plan and the QA index of a feature that has none any more, since it began anew."""
     from aop.kernel.record.projections import folder_of
 
@@ -180,7 +180,7 @@ def _remove_outdated(kernel: Kernel, what: Unshown, files: Mapping[str, bytes], 
             tx.forget_shown(tuple(known))
 
 
-def _followed(kernel: Kernel, state: FeatureState) -> tuple[str, ...]:
+def _follow_tree(kernel: Kernel, state: FeatureState) -> tuple[str, ...]:
     if state.tree != kernel.git.objects.tree_of(state.base_commit):
         kernel.git.branches.keep(state.feature_id, state.tree)
     with suppress(WorktreeMissing):
@@ -190,7 +190,7 @@ def _followed(kernel: Kernel, state: FeatureState) -> tuple[str, ...]:
     return kernel.git.worktrees.follow_tree(state.feature_id, state.tree)
 
 
-def _show_in_git(kernel: Kernel, what: Unshown, set_aside: list[Moved], *, wait_seconds: float) -> None:
+def _show_in_git(kernel: Kernel, what: Unshown, set_aside: list[MovedPath], *, wait_seconds: float) -> None:
     name = _feature_of(what)
     moved: tuple[str, ...] = ()
     # Whoever holds the worktree shows it itself before working there.
@@ -199,7 +199,7 @@ def _show_in_git(kernel: Kernel, what: Unshown, set_aside: list[Moved], *, wait_
             state = view.get(FeatureState, name)
         # A feature that was made again has taken its worktree and its branch over.
         if state is not None and what.kind == "worktree":
-            moved = _followed(kernel, state)
+            moved = _follow_tree(kernel, state)
             set_aside += [(SET_ASIDE_IN_WORKTREE, path) for path in moved]
         elif what.kind == "workflow":
             kernel.show_workflow(kernel, name)
@@ -210,10 +210,10 @@ def _show_in_git(kernel: Kernel, what: Unshown, set_aside: list[Moved], *, wait_
         with kernel.record.write(durable=False) as tx:
             tx.mark_shown(what, {})
             if moved:
-                tx.append(_quarantined(kernel, name, moved))
+                tx.append(_quarantine_event(kernel, name, moved))
 
 
-def _quarantined(kernel: Kernel, feature_id: FeatureId, moved: tuple[str, ...]) -> Event:
+def _quarantine_event(kernel: Kernel, feature_id: FeatureId, moved: tuple[str, ...]) -> Event:
     return Event(
         kind=QUARANTINED,
         at=kernel.now(),
@@ -224,7 +224,7 @@ def _quarantined(kernel: Kernel, feature_id: FeatureId, moved: tuple[str, ...]) 
     )
 
 
-def _remove_files(kernel: Kernel, what: Unshown, set_aside: list[Moved]) -> None:
+def _remove_files(kernel: Kernel, what: Unshown, set_aside: list[MovedPath]) -> None:
     """Remove what AOP wrote of a feature that is gone; what somebody else wrote there stays, or is set aside."""
     from aop.kernel.record.projections import folder_of, is_written_by_aop
 

@@ -91,7 +91,7 @@ class TokenOrder(Struct, frozen=True, kw_only=True):
     life: timedelta = DEFAULT_LIFE
 
 
-class Handed(Struct, frozen=True, kw_only=True):
+class NewToken(Struct, frozen=True, kw_only=True):
     """A token at the moment when it is handed out."""
 
     text: str
@@ -106,7 +106,7 @@ class Tokens(Struct, frozen=True, kw_only=True):
     clock: Clock
     new_id: NewId
 
-    def issue(self, order: TokenOrder, *, by: str) -> Handed:
+    def issue(self, order: TokenOrder, *, by: str) -> NewToken:
         """Hand out a token, and note that it was.
 
         Raises: InvalidCliArgs, UnknownFeature.
@@ -123,7 +123,7 @@ class Tokens(Struct, frozen=True, kw_only=True):
             token = _document(claims, by=by)
             tx.put(token, token_id)
             tx.append(self._event("token_issued", token, by=by, role=token.role, expires_at=token.expires_at))
-        return Handed(text=_FORM.write(claims, self.signer), token=token)
+        return NewToken(text=_FORM.write(claims, self.signer), token=token)
 
     def principal(self, text: str) -> Principal:
         """Return whom a token stands for, as of now.
@@ -132,7 +132,7 @@ class Tokens(Struct, frozen=True, kw_only=True):
         """
         claims = read_token(text, self.signer)
         with self.record.read() as view:
-            return judge(claims, view, now=self.clock.now())
+            return principal_of(claims, view, now=self.clock.now())
 
     def revoke(self, which: str, *, by: str) -> IssuedToken:
         """Refuse a token from now on; it may be named by its id or given whole.
@@ -221,7 +221,7 @@ def read_token(text: str, signer: Signer) -> TokenClaims:
         raise TokenInvalid(_NOT_OURS) from error
 
 
-def judge(claims: TokenClaims, view: Snapshot, *, now: datetime) -> Principal:
+def principal_of(claims: TokenClaims, view: Snapshot, *, now: datetime) -> Principal:
     """Return whom signed claims stand for: made here, still in time, not revoked.
 
     Raises: TokenInvalid.

@@ -11,7 +11,7 @@ import msgspec
 from aop.core.errors import AreaNotAllowed, InvalidPatch, PathOutOfBounds, ProtectedPath, SecretDetected, UnplannedFile
 from aop.core.paths.names import PlannedPath, exact_path, folded
 from aop.core.redaction.redactor import Redactor
-from aop.kernel.config.guarded_areas import Territory
+from aop.kernel.config.guarded_areas import GuardedAreas
 from aop.kernel.config.policy import PatchPolicy, Placement
 from aop.kernel.patches.file_headers import FilePatch
 from aop.kernel.patches.lines import PatchRules
@@ -189,7 +189,7 @@ def judge_bytes(path: str, content: bytes, redact: Redactor) -> None:
 
 
 def refuse_nested_repositories(
-    changes: Iterable[TreeChange], names_in: Callable[[str], Sequence[str]], territory: Territory
+    changes: Iterable[TreeChange], names_in: Callable[[str], Sequence[str]], territory: GuardedAreas
 ) -> None:
     """Refuse new files in a folder that git takes for a repository: it would obey the config there.
 
@@ -208,7 +208,7 @@ def refuse_nested_repositories(
                 )
 
 
-def judge_territory(paths: Iterable[str], territory: Territory) -> None:
+def judge_territory(paths: Iterable[str], territory: GuardedAreas) -> None:
     """Refuse changes of guarded paths.
 
     Raises: ProtectedPath.

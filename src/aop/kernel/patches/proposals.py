@@ -7,7 +7,7 @@ from functools import cache
 from msgspec import Struct
 
 from aop.core.ids import TreeId
-from aop.kernel.config.guarded_areas import territory_of
+from aop.kernel.config.guarded_areas import guarded_areas_of
 from aop.kernel.config.in_force import Config
 from aop.kernel.gateway.calls import Kernel
 from aop.kernel.patches.checks import (
@@ -61,7 +61,7 @@ def proposal_for(kernel: Kernel, target: PatchTarget, text: str, config: Config)
     refuse_secrets(patch, kernel.redact)
     # Before any file is read: a refusal that shows the nearest lines must not show those of a guarded file.
     named = sorted(path for file in patch.files for path in file.paths)
-    judge_territory(named, territory_of(config.policy, target.opened))
+    judge_territory(named, guarded_areas_of(config.policy, target.opened))
     tree = patched_tree(git.objects, target.state.tree, patch, rules.placement)
     return PatchedTree(
         patch=patch,
@@ -73,7 +73,7 @@ def proposal_for(kernel: Kernel, target: PatchTarget, text: str, config: Config)
 
 def judge_proposal(kernel: Kernel, target: PatchTarget, proposal: PatchedTree, config: Config) -> None:
     """Refuse a tree that policy or plan do not allow."""
-    rules, territory = config.policy.patch_policy, territory_of(config.policy, target.opened)
+    rules, territory = config.policy.patch_policy, guarded_areas_of(config.policy, target.opened)
     names_in = cache(lambda folder: kernel.git.objects.names(proposal.tree, folder))
     refuse_disagreement(proposal.patch, proposal.changes)
     judge_tree_change(proposal.changes, rules)

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from aop.core.errors import Json
-from aop.kernel.config.guarded_areas import territory_of
+from aop.kernel.config.guarded_areas import guarded_areas_of
 from aop.kernel.config.in_force import Config
 from aop.kernel.features.lifecycle import store_feature, with_status
 from aop.kernel.features.opened_paths import opened_paths
@@ -44,7 +44,7 @@ def assess_plan(
     Raises: InvalidPlan, PathOutOfBounds, ProtectedPath, UnknownGateProfileOrMode, InvalidOverridePrecedence.
     """
     bounds = check_plan(plan, state, config, opened=opened_paths(view, state.feature_id))
-    claims = claims_of(state.feature_id, plan, bounds, territory_of(config.policy))
+    claims = claims_of(state.feature_id, plan, bounds, guarded_areas_of(config.policy))
     return PlanAssessment(
         plan=plan,
         claims=claims,

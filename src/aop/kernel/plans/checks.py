@@ -17,7 +17,7 @@ from aop.core.errors import (
     VersionConflict,
 )
 from aop.core.paths.names import Area, BadPattern, Matching, PlannedPath, area_overlap, parse_area, parse_planned
-from aop.kernel.config.guarded_areas import Territory, territory_of
+from aop.kernel.config.guarded_areas import GuardedAreas, guarded_areas_of
 from aop.kernel.config.in_force import Config
 from aop.kernel.config.policy import Policy
 from aop.kernel.gates.steps import check_overrides, profile_named
@@ -70,7 +70,9 @@ def check_plan(plan: Plan, state: FeatureState, config: Config, *, opened: froze
         refuse_violations([Violation(field="feature_id", reason=f"it must be `{state.feature_id}`")])
     refuse_violations([*_path_violations(plan, config.policy)])
     bounds = bounds_of(plan, config.policy)
-    refuse_violations([*_area_violations(bounds, territory_of(config.policy, opened)), *_duplicate_violations(bounds)])
+    refuse_violations(
+        [*_area_violations(bounds, guarded_areas_of(config.policy, opened)), *_duplicate_violations(bounds)]
+    )
     profile = profile_named(config.gates, plan.gate_profile)
     check_overrides(plan, profile, config.policy)
     return bounds
@@ -139,7 +141,7 @@ def _path_violations(plan: Plan, policy: Policy) -> Iterator[Violation]:
                 yield Violation(field=f"files.{field}[{number}]", reason=str(error), refusal=refusal)
 
 
-def _area_violations(bounds: Bounds, territory: Territory) -> Iterator[Violation]:
+def _area_violations(bounds: Bounds, territory: GuardedAreas) -> Iterator[Violation]:
     for entry in bounds.entries:
         guard = territory.guard_of_planned(entry)
         if guard:

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from aop.core.ids import FeatureId
 from aop.core.paths.names import PlannedPath, folded, overlap, parse_planned
-from aop.kernel.config.guarded_areas import Territory, territory_of
+from aop.kernel.config.guarded_areas import GuardedAreas, guarded_areas_of
 from aop.kernel.config.policy import Policy
 from aop.kernel.plans.collisions import CollisionKind, claims_on, collision_fingerprint, kind_of
 from aop.kernel.plans.needed_locks import area_lock
@@ -83,11 +83,11 @@ def locks_of(policy: Policy) -> dict[Place, str]:
         ("contract", "events"): resources.events,
         ("migration", "db"): resources.db,
     }
-    return contracts | {("area", folded(area.text)): area_lock(area) for area in territory_of(policy).lockable}
+    return contracts | {("area", folded(area.text)): area_lock(area) for area in guarded_areas_of(policy).lockable}
 
 
 def shared_places(
-    plans: Iterable[ComparedPlan], territory: Territory, locks: Mapping[Place, str]
+    plans: Iterable[ComparedPlan], territory: GuardedAreas, locks: Mapping[Place, str]
 ) -> tuple[SharedPlace, ...]:
     """Return every place that the plans of more than one feature reach, in order."""
     holders: dict[Place, set[Holder]] = defaultdict(set)
@@ -118,7 +118,7 @@ def features_of(holders: Iterable[Holder]) -> tuple[FeatureId, ...]:
     return tuple(sorted({holder.feature_id for holder in holders}))
 
 
-def _claims(each: ComparedPlan, territory: Territory) -> tuple[Claim, ...]:
+def _claims(each: ComparedPlan, territory: GuardedAreas) -> tuple[Claim, ...]:
     files = each.plan.files
     entries = [parse_planned(text) for text in (*files.create, *files.modify, *files.delete)]
     return claims_on(each.feature_id, each.plan, entries, territory)

@@ -13,7 +13,7 @@ from aop.core.errors import CollisionDetected, Json
 from aop.core.ids import FeatureId
 from aop.core.paths.names import PlannedPath, folded, overlap
 from aop.core.text.json import canonical_json
-from aop.kernel.config.guarded_areas import Territory
+from aop.kernel.config.guarded_areas import GuardedAreas
 from aop.kernel.plans.checks import Bounds
 from aop.kernel.record.documents.plans import Plan
 from aop.kernel.record.port import Claim, Snapshot
@@ -32,13 +32,13 @@ class Collision(Struct, frozen=True, kw_only=True, order=True):
     recommended_action: str
 
 
-def claims_of(feature_id: FeatureId, plan: Plan, bounds: Bounds, territory: Territory) -> tuple[Claim, ...]:
+def claims_of(feature_id: FeatureId, plan: Plan, bounds: Bounds, territory: GuardedAreas) -> tuple[Claim, ...]:
     """Return what an accepted plan holds against the plans that come later."""
     return claims_on(feature_id, plan, bounds.entries, territory)
 
 
 def claims_on(
-    feature_id: FeatureId, plan: Plan, entries: Sequence[PlannedPath], territory: Territory
+    feature_id: FeatureId, plan: Plan, entries: Sequence[PlannedPath], territory: GuardedAreas
 ) -> tuple[Claim, ...]:
     """Return what a plan with these parsed entries holds."""
     files = [

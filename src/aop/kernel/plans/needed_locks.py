@@ -8,7 +8,7 @@ import msgspec
 
 from aop.core.errors import Json, LockNotHeld, StaleLockReclaimed
 from aop.core.paths.names import Area, area_overlap
-from aop.kernel.config.guarded_areas import AREA_LOCK, territory_of
+from aop.kernel.config.guarded_areas import AREA_LOCK, guarded_areas_of
 from aop.kernel.config.policy import Policy
 from aop.kernel.locks.grants import live_leases, lock_on
 from aop.kernel.locks.leases import Now
@@ -26,7 +26,7 @@ def locks_for_plan(plan: Plan, bounds: Bounds, policy: Policy) -> tuple[str, ...
     needed = {getattr(resource_of, name) for name in CONTRACTS if getattr(plan.contracts, name) != "none"}
     # A pattern may match more files than it is meant for; those are checked with each patch.
     needed.update(_contract_locks([entry.text for entry in bounds.entries if not entry.is_pattern], policy))
-    territory = territory_of(policy)
+    territory = guarded_areas_of(policy)
     for entry in bounds.entries:
         if not territory.permits(entry.text):
             needed.update(area_lock(area) for area in territory.lockable if area_overlap(area, entry))
@@ -35,7 +35,7 @@ def locks_for_plan(plan: Plan, bounds: Bounds, policy: Policy) -> tuple[str, ...
 
 def locks_for_paths(paths: Collection[str], policy: Policy) -> tuple[str, ...]:
     """Return the locks that changes of these files need."""
-    territory = territory_of(policy)
+    territory = guarded_areas_of(policy)
     guarded = [path for path in paths if not territory.permits(path)]
     areas = {area_lock(area) for area in territory.lockable for path in guarded if area.covers(path)}
     return tuple(sorted(areas.union(_contract_locks(paths, policy))))

@@ -7,7 +7,7 @@ from typing import Protocol
 from msgspec import Struct
 
 
-class NotedCall(Struct, frozen=True, kw_only=True):
+class LoggedCall(Struct, frozen=True, kw_only=True):
     """One call, as it is noted when it has ended; never its arguments or its answer."""
 
     at: str
@@ -25,5 +25,5 @@ class NotedCall(Struct, frozen=True, kw_only=True):
 class CallLog(Protocol):
     """Where every call is noted, also those that only read and those that are refused."""
 
-    def note(self, call: NotedCall) -> None:
+    def note(self, call: LoggedCall) -> None:
         """Add a call to the end. It is cheap and outlives this process, but a crash of the machine may lose it."""

@@ -48,7 +48,7 @@ class Command(Struct, frozen=True, kw_only=True):
     """Asked now and then, with how long it has printed nothing: why it is ended before its time; empty if it is not."""
 
 
-class Ended(Struct, frozen=True, kw_only=True):
+class CommandResult(Struct, frozen=True, kw_only=True):
     """What is known of a process that has ended. The verdict never comes from what it printed."""
 
     ending: Ending
@@ -84,5 +84,5 @@ class Processes(Protocol):
     def together(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
         """Carry out tasks that each run commands at the same time; return their results in order."""
 
-    def run(self, command: Command) -> Ended:
+    def run(self, command: Command) -> CommandResult:
         """Run one command to its end, within its time limit; its redacted output goes to the log file."""

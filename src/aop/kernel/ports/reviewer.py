@@ -9,7 +9,7 @@ from msgspec import Struct
 from aop.kernel.record.documents.usage import Usage
 
 
-class ReviewWanted(Struct, frozen=True, kw_only=True):
+class ReviewRequest(Struct, frozen=True, kw_only=True):
     """What a reviewer gets to know of a change."""
 
     persona: str
@@ -32,7 +32,7 @@ class Opinion(Struct, frozen=True, kw_only=True):
 class Reviewer(Protocol):
     """Asks a model for its opinion of a change."""
 
-    def review(self, wanted: ReviewWanted, model: str) -> Opinion:
+    def review(self, wanted: ReviewRequest, model: str) -> Opinion:
         """Ask the model of this name, or the one of the environment for `default`.
 
         Raises: a refusal of asking a model.

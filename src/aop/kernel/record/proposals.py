@@ -11,7 +11,7 @@ from aop.kernel.record.documents.base import Document
 from aop.kernel.record.port import Snapshot, Transaction
 
 
-class Proposed(Document, frozen=True, kw_only=True):
+class StoredProposal(Document, frozen=True, kw_only=True):
     """The newest proposal of one role for one feature."""
 
     kind: ClassVar[str] = "proposal"
@@ -29,13 +29,13 @@ def proposal_key(feature_id: FeatureId, role: Role) -> str:
     return f"{feature_id}/{role}"
 
 
-def proposed_in(view: Snapshot, turn: str, feature_id: FeatureId, role: Role) -> Mapping[str, Any] | None:
+def proposal_in(view: Snapshot, turn: str, feature_id: FeatureId, role: Role) -> Mapping[str, Any] | None:
     """Return what was proposed last in a turn."""
-    newest = view.get(Proposed, proposal_key(feature_id, role))
+    newest = view.get(StoredProposal, proposal_key(feature_id, role))
     return newest.answer if newest is not None and newest.turn == turn else None
 
 
 def forget_proposals(tx: Transaction, feature_id: FeatureId) -> None:
     """Remove what was proposed for a feature that is no more."""
     for role in Role:
-        tx.remove(Proposed, proposal_key(feature_id, role))
+        tx.remove(StoredProposal, proposal_key(feature_id, role))

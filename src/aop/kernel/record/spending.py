@@ -16,7 +16,7 @@ BLIND_TURNS = 3
 """So many turns that report nothing are enough to see that a cap can never be noticed."""
 
 
-def of_turn(usage: Usage | None) -> Spending:
+def turn_spending(usage: Usage | None) -> Spending:
     """Return what one turn cost."""
     said = usage or Usage()
     figures = {name: getattr(said, name) for name in Usage.__struct_fields__}
@@ -24,7 +24,7 @@ def of_turn(usage: Usage | None) -> Spending:
     return Spending(turns=1, **sums)
 
 
-def together(spendings: Iterable[Spending]) -> Spending:
+def total_of(spendings: Iterable[Spending]) -> Spending:
     """Return what several cost together."""
     total = NOTHING
     for each in filter(_has_turns, spendings):
@@ -39,12 +39,12 @@ def _has_turns(spending: Spending) -> bool:
 
 def with_turn(known: FeatureUsage, role: str, run: str, usage: Usage | None) -> FeatureUsage:
     """Return what a feature cost after one more turn."""
-    turn = of_turn(usage)
+    turn = turn_spending(usage)
     return msgspec.structs.replace(
         known,
         version=known.version + 1,
-        roles={**known.roles, role: together([known.roles.get(role, NOTHING), turn])},
-        runs={**known.runs, run: together([known.runs.get(run, NOTHING), turn])},
+        roles={**known.roles, role: total_of([known.roles.get(role, NOTHING), turn])},
+        runs={**known.runs, run: total_of([known.runs.get(run, NOTHING), turn])},
     )
 
 
@@ -64,26 +64,26 @@ def forget_turns(tx: Transaction, feature_id: FeatureId) -> None:
 
 def spent_on(usage: FeatureUsage | None) -> Spending:
     """Return what a feature cost, all roles together."""
-    return NOTHING if usage is None else together(usage.roles.values())
+    return NOTHING if usage is None else total_of(usage.roles.values())
 
 
 def spent_in(run: str, usages: Iterable[FeatureUsage]) -> Spending:
     """Return what a run cost, all its features together."""
-    return together(usage.runs[run] for usage in usages if run in usage.runs)
+    return total_of(usage.runs[run] for usage in usages if run in usage.runs)
 
 
-def told(spending: Spending) -> str:
+def spending_text(spending: Spending) -> str:
     """Say it in a few words; nothing if there was no turn."""
     if not spending.turns:
         return ""
     money, tokens = spending.cost_usd, tokens_of(spending)
     words = [count(spending.turns, "turn")]
-    words.append("cost unknown" if money.known is None else f"{money.known:.4f} USD{_besides(money)}")
-    words.append("tokens unknown" if tokens.known is None else f"{tokens.known:.0f} tokens{_besides(tokens)}")
+    words.append("cost unknown" if money.known is None else f"{money.known:.4f} USD{_unknown_text(money)}")
+    words.append("tokens unknown" if tokens.known is None else f"{tokens.known:.0f} tokens{_unknown_text(tokens)}")
     return ", ".join(words)
 
 
-def _besides(figure: Sum) -> str:
+def _unknown_text(figure: Sum) -> str:
     return f" and {figure.unknown_turns} unknown" if figure.unknown_turns else ""
 
 

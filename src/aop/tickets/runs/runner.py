@@ -9,7 +9,7 @@ import msgspec
 from aop.core.clock import timestamp
 from aop.core.errors import Fault, Json, Refusal, TicketRunBusy
 from aop.core.ids import RunId
-from aop.core.redaction.redactor import masked
+from aop.core.redaction.redactor import mask_json
 from aop.tickets.ports import Ticket
 from aop.tickets.runs.storage import BROKEN, FAILED, RunLedger, StoredRun, StoredRuns
 from aop.tickets.steps import Desk, Ending, TicketPipeline
@@ -73,11 +73,11 @@ class TicketRunner:
     async def _ending_of(self, run: StoredRun, key: str, ticket: Ticket | None) -> Ending:
         async def read() -> Json:
             found = ticket or await self._desk.tracker.get_ticket(key)
-            return masked(msgspec.to_builtins(found), self._desk.redact.mask_secrets)
+            return mask_json(msgspec.to_builtins(found), self._desk.redact.mask_secrets)
 
         try:
             payload = await run.step(READ, read)
-            self._ledger.record_ticket(run.run_id, masked(payload, self._desk.redact))
+            self._ledger.record_ticket(run.run_id, mask_json(payload, self._desk.redact))
             return await self._pipeline(run, payload)
         except Refusal as refusal:
             self._end_unread(run, refusal)
@@ -92,7 +92,7 @@ class TicketRunner:
 
     def _end_unread(self, run: StoredRun, refusal: Refusal) -> None:
         """End a run whose ticket could not be read; the ticket cannot be told, so the ledger keeps the reason."""
-        error: Json = masked(msgspec.to_builtins(refusal.as_error()), self._desk.redact)
+        error: Json = mask_json(msgspec.to_builtins(refusal.as_error()), self._desk.redact)
         self._ledger.record_step(run.run_id, READ, self._now(), {"error": error})
         self._ledger.record_end(run.run_id, self._now(), FAILED)
         run.forget()

@@ -10,7 +10,7 @@ import pytest
 
 from aop.kernel.gates.reports.verdict import UNKNOWN_BASE
 from aop.kernel.gateway.gateway import Gateway
-from aop.kernel.ports.processes import Command, Ended, Processes
+from aop.kernel.ports.processes import Command, CommandResult, Processes
 from aop.kernel.record.documents import gate_runs
 from aop.kernel.record.documents.features import Status
 from aop.wiring.catalogue import CATALOGUE
@@ -223,7 +223,7 @@ class CutShort:
         self.together = processes.together
         self._processes = processes
 
-    def run(self, command: Command) -> Ended:
+    def run(self, command: Command) -> CommandResult:
         has_time = not (command.worktree / "src/a.txt").exists()
         return self._processes.run(command if has_time else msgspec.structs.replace(command, timeout_seconds=0.1))
 

@@ -15,7 +15,7 @@ from aop.adapters.processes.runner import LocalProcesses
 from aop.core.roles import Role
 from aop.kernel.gateway.calls import Envelope
 from aop.kernel.gateway.gateway import Gateway
-from aop.kernel.ports.processes import Command, Ended, Ending, Processes
+from aop.kernel.ports.processes import Command, CommandResult, Ending, Processes
 from aop.kernel.record.documents.features import Status
 from aop.wiring.catalogue import CATALOGUE
 from tests.kernel.tools.conftest import MakeWorld
@@ -338,11 +338,11 @@ class Scripted:
     def identity(self, sandbox: str, programs: Sequence[str]) -> str:
         return f"none:{len(programs)}"
 
-    def run(self, command: Command) -> Ended:
+    def run(self, command: Command) -> CommandResult:
         self.commands.append(command)
         ending = self._endings.pop(0)
         problem = "" if ending is Ending.EXITED else "There was no room for another process."
-        return Ended(
+        return CommandResult(
             ending=ending,
             exit_code=0 if ending is Ending.EXITED else 137,
             seconds=0.1,

@@ -33,7 +33,7 @@ from aop.adapters.processes.step_log import StepLog
 from aop.core.errors import NoUsableAnswer
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
-from aop.kernel.ports.processes import Command, Ended, Ending
+from aop.kernel.ports.processes import Command, CommandResult, Ending
 from aop.kernel.record.documents.usage import Usage
 from aop.kernel.record.spending import left_of_caps, reaches_cap
 from aop.supervisor.workers import WorkerInput, WorkerOutput
@@ -51,7 +51,7 @@ _CONNECTED = ("/bin/sh", "-c", ': >"$0/begun" && exec <"$0/in" >"$0/out" && exec
 class AcpResult(Struct, frozen=True, kw_only=True):
     """The result of one turn."""
 
-    ended: Ended
+    ended: CommandResult
     broken: NoUsableAnswer | None
     """The protocol error that ended the turn, if there was one."""
     usage: Usage
@@ -92,7 +92,7 @@ class AcpProgram:
 
     def _run_and_speak(
         self, conversation: Conversation, asked: AcpTurn, pipes: NamedPipes, command: Command
-    ) -> tuple[Ended, NoUsableAnswer | None]:
+    ) -> tuple[CommandResult, NoUsableAnswer | None]:
         """Run the agent and its conversation; return how it ended, and a protocol error if there was one."""
         with ThreadPoolExecutor(1) as thread:
             speaking = thread.submit(conversation.hold, asked)

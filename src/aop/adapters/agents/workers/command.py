@@ -23,7 +23,7 @@ from aop.core.errors import NoUsableAnswer, ProviderAuthMissing
 from aop.core.ids import FeatureId
 from aop.core.text.json import MalformedText, parse_json
 from aop.kernel.config.policy import ExecutionRules, SupervisorRules
-from aop.kernel.ports.processes import Command, Ended, Ending, Processes
+from aop.kernel.ports.processes import Command, CommandResult, Ending, Processes
 from aop.supervisor.workers import WorkerInput, WorkerOutput
 
 DEFAULT_VARIABLE = "AOP_CUSTOM_AGENT"
@@ -208,7 +208,7 @@ class _OutputPipe:
                 left -= len(chunk)
 
 
-def _refuse_failure(said: bytes, ended: Ended) -> None:
+def _refuse_failure(said: bytes, ended: CommandResult) -> None:
     if len(said) > LARGEST_ANSWER:
         raise NoUsableAnswer(f"The agent's answer is larger than {LARGEST_ANSWER} bytes.")
     if ended.ending is Ending.NOT_STARTED:

@@ -32,8 +32,8 @@ from aop.core.roles import Role
 from aop.kernel.gateway.calls import Kernel
 from aop.kernel.gateway.tokens import LONGEST_LIFE, TokenOrder, Tokens
 from aop.kernel.patches.stored_patches import StoredPatch, full_patch
-from aop.kernel.ports.processes import Command, Ended, Ending
-from aop.kernel.record.proposals import proposed_in
+from aop.kernel.ports.processes import Command, CommandResult, Ending
+from aop.kernel.record.proposals import proposal_in
 from aop.supervisor.workers import PatchProposal, WorkerInput, WorkerOutput, WorkerRequest
 
 if TYPE_CHECKING:  # it brings a web server along
@@ -82,7 +82,7 @@ class SessionContext(Struct, frozen=True, kw_only=True):
     def submission(self, turn: str, given: WorkerInput) -> Mapping[str, Any] | None:
         """Return the last submission of a turn, with the whole patch."""
         with self.kernel.record.read() as view:
-            answer = proposed_in(view, turn, given.feature_id, given.role)
+            answer = proposal_in(view, turn, given.feature_id, given.role)
         if answer is None or "patch_blob" not in answer:
             return answer
         diff = full_patch(self.kernel.git.objects, StoredPatch(unified_diff="", patch_blob=answer["patch_blob"]))
@@ -96,7 +96,7 @@ class AgentProgram(Struct, frozen=True, kw_only=True):
     path: str
     context: SessionContext
 
-    def run(self, session: AgentSession, folder: Path, prompt: str, feature_id: FeatureId) -> Ended:
+    def run(self, session: AgentSession, folder: Path, prompt: str, feature_id: FeatureId) -> CommandResult:
         """Run the agent with a prompt until it ends."""
         context, rules = self.context, self.context.kernel.config().policy.execution
         launch = self.vendor.launch(session)
@@ -170,7 +170,7 @@ class SessionWorker:
         return answer_of(context.submission(turn, given), diff, ended)
 
 
-def answer_of(proposed: Mapping[str, Any] | None, diff: str, ended: Ended) -> WorkerOutput:
+def answer_of(proposed: Mapping[str, Any] | None, diff: str, ended: CommandResult) -> WorkerOutput:
     """Return the result of a turn: a submitted request first, then the diff of the tree, then another submission.
 
     Raises: NoUsableAnswer.

@@ -25,8 +25,8 @@ _WITH_PATTERNS = {"GIT_LITERAL_PATHSPECS": "0"}
 _PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-class CheckoutFurnisher:
-    """Implements `aop.kernel.ports.worktree_extras.Furnisher`."""
+class CheckoutExtras:
+    """Implements `aop.kernel.ports.worktree_extras.WorktreeExtras`."""
 
     def __init__(self, git: GitDir, *, root: Path, common: Path) -> None:
         self._git = git

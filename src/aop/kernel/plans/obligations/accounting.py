@@ -20,7 +20,7 @@ from aop.kernel.record.documents.obligations import (
     InScope,
     Obligation,
     ObligationLedger,
-    numbered,
+    assign_numbers,
 )
 from aop.kernel.record.documents.plans import Plan
 
@@ -68,7 +68,7 @@ def account_for_plan(
 def number_obligations(spec: ScannedSpec, before: Accounting | None, plan_version: int) -> Accounting:
     """Number the obligations of a spec, and keep the earlier mappings."""
     known, last = (before.found, before.last_number) if before else ((), 0)
-    found = numbered(spec.scanned.found, known, last)
+    found = assign_numbers(spec.scanned.found, known, last)
     return Accounting(
         plan_version=plan_version,
         spec_sha256=spec.sha256,

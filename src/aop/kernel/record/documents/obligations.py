@@ -86,7 +86,7 @@ class ObligationLedger(Document, frozen=True, kw_only=True):
     accounting: Accounting
 
 
-def numbered(found: Iterable[FoundObligation], known: Sequence[Obligation], last: int) -> tuple[Obligation, ...]:
+def assign_numbers(found: Iterable[FoundObligation], known: Sequence[Obligation], last: int) -> tuple[Obligation, ...]:
     """Number obligations: one whose words are known keeps its number, another one gets the next that is free."""
     free: dict[str, list[str]] = {}
     for obligation in reversed(known):

@@ -86,7 +86,7 @@ TIME_LIMIT = "time limit"
 NOBODY_ANSWERED = "Nobody answered in time."
 
 
-def as_of(question: Question, now: datetime) -> Question:
+def question_at(question: Question, now: datetime) -> Question:
     """Return a question as it stands now: one whose time is up has its default answer, or is closed without any.
 
     Everybody who looks at questions asks here, so that one is over for all of them at the same moment.
@@ -103,7 +103,7 @@ def as_of(question: Question, now: datetime) -> Question:
     )
 
 
-def closed(question: Question, now: str, why: str) -> Question:
+def close_question(question: Question, now: str, why: str) -> Question:
     """Return a question that nobody needs to answer any more."""
     return msgspec.structs.replace(question, version=question.version + 1, answered_at=now, closed_because=why)
 

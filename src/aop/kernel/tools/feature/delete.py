@@ -23,7 +23,7 @@ from aop.kernel.record.documents.gate_runs import GateRun
 from aop.kernel.record.documents.obligations import ObligationLedger
 from aop.kernel.record.documents.plans import AcceptedPlan
 from aop.kernel.record.documents.qa import QaIndex
-from aop.kernel.record.documents.questions import Question, closed
+from aop.kernel.record.documents.questions import Question, close_question
 from aop.kernel.record.port import Snapshot, Transaction
 from aop.kernel.record.projections import folder_of, is_written_by_aop
 from aop.kernel.record.proposals import forget_proposals
@@ -148,7 +148,7 @@ def _remove(tx: Transaction, call: Call, planned: Deletion) -> None:
         tx.remove(shape, name)
     release_ports(tx, name)
     for question in [question for question in tx.all(Question) if question.feature_id == name and question.is_open]:
-        tx.put(closed(question, now.at, "Its feature was deleted."), question.question_id)
+        tx.put(close_question(question, now.at, "Its feature was deleted."), question.question_id)
     forget_turns(tx, name)
     tx.mark_unshown("feature", name)
     if planned.worktree_path is not None:

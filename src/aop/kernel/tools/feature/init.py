@@ -58,7 +58,7 @@ def init(call: Call, arguments: ChangeArguments) -> Outcome:
 
         def decide(tx: Transaction) -> Outcome:
             state = tx.get(FeatureState, name)
-            allocate_ports(tx, name, rules, kernel.furnisher.is_free)
+            allocate_ports(tx, name, rules, kernel.worktree_extras.is_free)
             if state is None:
                 ingested = tx.get(IngestedSpec, name)
                 _store_new(tx, call, msgspec.structs.replace(new, spec=ingested.source if ingested else None))

@@ -16,7 +16,7 @@ from aop.kernel.features.worktree_hold import held_feature
 from aop.kernel.gates.baselines import store_baseline
 from aop.kernel.gates.runs import evidence_pointers, gate_failure, record_run
 from aop.kernel.gates.steps import with_verdict
-from aop.kernel.gateway.calls import Answered, Call, ChangeArguments, Kernel, Outcome, Tool, feature_named, the_feature
+from aop.kernel.gateway.calls import Answer, Call, ChangeArguments, Kernel, Outcome, Tool, feature_named, the_feature
 from aop.kernel.gateway.role_sets import COORDINATORS, SYSTEM
 from aop.kernel.locks.grants import renew
 from aop.kernel.locks.leases import read_clock
@@ -244,7 +244,7 @@ def _finish_merge(call: Call, intent: MergeIntent) -> Outcome:
             )
         )
         release_for_status(tx, call, stored)
-        return Answered(data=_result(stored, prepared, notice), evidence=evidence_pointers(run))
+        return Answer(data=_result(stored, prepared, notice), evidence=evidence_pointers(run))
 
     return call.commit(decide)
 

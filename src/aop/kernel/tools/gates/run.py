@@ -24,7 +24,7 @@ from aop.kernel.gates.runs import (
     with_named_tests,
 )
 from aop.kernel.gates.steps import with_verdict
-from aop.kernel.gateway.calls import Answered, Call, ChangeArguments, Outcome, Tool, the_feature
+from aop.kernel.gateway.calls import Answer, Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import GATE_RUNNERS
 from aop.kernel.record.documents.features import FeatureState, Status
 from aop.kernel.record.documents.gate_runs import GateRun, StepResult, Verdict
@@ -112,7 +112,7 @@ def _record(tx: Transaction, call: Call, arguments: RunGatesArguments, finished:
     stored = record_run(tx, call, state, _advance(state, finished), finished)
     if finished.verdict is not Verdict.PASS:
         return gate_failure(finished)
-    return Answered(data=_result(stored, finished, reused=False), evidence=evidence_pointers(finished))
+    return Answer(data=_result(stored, finished, reused=False), evidence=evidence_pointers(finished))
 
 
 def _reusable_run(call: Call, state: FeatureState, plan: GatePlan) -> GateRun | None:
@@ -134,7 +134,7 @@ def _record_reuse(tx: Transaction, call: Call, arguments: RunGatesArguments, kep
     after = _advance(state, kept)
     stored = state if after == state else store_feature(tx, state, after, now=call.kernel.now())
     tx.append(call.event("gates_reused", stored.feature_id, gate_run_id=kept.run_id, mode=kept.mode))
-    return Answered(data=_result(stored, kept, reused=True), evidence=evidence_pointers(kept))
+    return Answer(data=_result(stored, kept, reused=True), evidence=evidence_pointers(kept))
 
 
 def _advance(state: FeatureState, run: GateRun) -> FeatureState:

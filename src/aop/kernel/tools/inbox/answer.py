@@ -13,7 +13,7 @@ from aop.kernel.features.questions import LARGEST_TEXT, QuestionFacts, question_
 from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import COORDINATORS, SYSTEM
 from aop.kernel.plans.prerequisites import accept_prerequisite, check_prerequisite, place_spec
-from aop.kernel.record.documents.questions import Question, as_of
+from aop.kernel.record.documents.questions import Question, question_at
 from aop.kernel.record.port import Snapshot, Transaction
 
 
@@ -86,7 +86,7 @@ def _place_spec(call: Call, arguments: AnswerArguments, text: str) -> None:
 
 def _settle_expired(tx: Transaction, call: Call, question: Question) -> Question:
     """Keep that the time of a question is up, if it is; return the question as it stands."""
-    now = as_of(question, call.kernel.clock.now())
+    now = question_at(question, call.kernel.clock.now())
     if now is not question:
         tx.put(now, now.question_id)
         tx.append(call.event("question_expired", now.feature_id, question_id=now.question_id, answer=now.answer))

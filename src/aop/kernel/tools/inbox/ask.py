@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from aop.core.errors import ForbiddenToolForRole
-from aop.core.redaction.redactor import masked
+from aop.core.redaction.redactor import mask_json
 from aop.core.roles import Role
 from aop.kernel.features.questions import LARGEST_TEXT, put_question
 from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, the_feature
@@ -48,7 +48,7 @@ def ask(call: Call, arguments: AskArguments) -> Outcome:
     text = call.kernel.redact(arguments.text)[:LARGEST_TEXT]
     # Silence is no yes: only what is no permission can have an answer that nobody gave.
     default = call.kernel.redact(arguments.default) if arguments.default and arguments.gate == "question" else None
-    detail = masked(arguments.detail, call.kernel.redact)
+    detail = mask_json(arguments.detail, call.kernel.redact)
 
     def decide(tx: Transaction) -> Outcome:
         state = the_feature(tx, arguments)

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from aop.core.errors import InvalidArguments, ProtectedPath
 from aop.core.paths.names import exact_path
-from aop.kernel.config.guarded_areas import territory_of
+from aop.kernel.config.guarded_areas import guarded_areas_of
 from aop.kernel.config.policy import Policy
 from aop.kernel.features.lifecycle import LIVING, require_status
 from aop.kernel.features.opened_paths import NO, YES, current_path_answer
@@ -82,14 +82,14 @@ def _guard_of(policy: Policy, path: str) -> str:
 
     Raises: InvalidArguments if it is not, ProtectedPath if nobody can open it.
     """
-    guard = territory_of(policy).guard_of(path)
+    guard = guarded_areas_of(policy).guard_of(path)
     if guard is None:
         raise InvalidArguments(
             f"`{path}` is not guarded, so it needs no permission.",
             hint="Name it in the plan; a protected area that has a lock needs that lock.",
             tool="inbox.ask_path",
         )
-    if territory_of(policy, frozenset({path})).guard_of(path) is not None:
+    if guarded_areas_of(policy, frozenset({path})).guard_of(path) is not None:
         raise ProtectedPath(f"`{path}` may not be changed: {guard}.", hint=OWN_HINT, path=path, reason=guard)
     return guard
 

@@ -8,7 +8,7 @@ from aop.kernel.features.questions import QuestionFacts, question_facts
 from aop.kernel.gateway.calls import Arguments, Call, Outcome, Tool
 from aop.kernel.gateway.role_sets import READERS
 from aop.kernel.merges.merge import unapproved_features
-from aop.kernel.record.documents.questions import Question, as_of
+from aop.kernel.record.documents.questions import Question, question_at
 
 
 class ListQuestionsArguments(Arguments, frozen=True, kw_only=True):
@@ -37,7 +37,7 @@ def list_questions(call: Call, arguments: ListQuestionsArguments) -> Outcome:
     """Return the questions that are open, oldest first, and the features that wait for an approval."""
     with call.kernel.record.read() as view:
         now = call.kernel.clock.now()
-        found = [as_of(each, now) for each in view.all(Question) if call.principal.reaches(each.feature_id)]
+        found = [question_at(each, now) for each in view.all(Question) if call.principal.reaches(each.feature_id)]
         approvals = tuple(
             WaitingApproval(
                 feature_id=state.feature_id,

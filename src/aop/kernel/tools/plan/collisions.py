@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from aop.kernel.config.guarded_areas import territory_of
+from aop.kernel.config.guarded_areas import guarded_areas_of
 from aop.kernel.gateway.calls import Arguments, Call, Kernel, Outcome, Tool
 from aop.kernel.gateway.role_sets import READERS
 from aop.kernel.merges.merge import base_head
@@ -76,7 +76,7 @@ def scan(call: Call, _arguments: Arguments) -> Outcome:
         queue = waiting_plans(view)
         plans = [*_accepted_plans(view, states), *_queued_plans(queue)]
         known = {tried.between: tried for tried in view.all(TriedMerge)}
-    found = shared_places(plans, territory_of(config.policy), locks_of(config.policy))
+    found = shared_places(plans, guarded_areas_of(config.policy), locks_of(config.policy))
     seen = tuple(place for place in found if any(map(reaches, place.feature_ids)))
     looked = try_merges(kernel.git, [_tip(state) for state in states], base_head(kernel, config), known)
     _store_trials(kernel, looked.fresh, over=looked.over)

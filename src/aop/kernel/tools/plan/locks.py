@@ -14,7 +14,7 @@ from aop.core.ids import FeatureId
 from aop.core.text.counts import count
 from aop.kernel.config.policy import LockRules
 from aop.kernel.features.lifecycle import LIVING, require_status
-from aop.kernel.gateway.calls import Answered, Call, ChangeArguments, Outcome, Tool, feature_named, the_feature
+from aop.kernel.gateway.calls import Answer, Call, ChangeArguments, Outcome, Tool, feature_named, the_feature
 from aop.kernel.gateway.role_sets import COORDINATORS
 from aop.kernel.locks.grants import (
     grant_or_renew,
@@ -107,7 +107,7 @@ def _try_to_acquire(call: Call, arguments: AcquireArguments, asker: LockRequest,
         raise _lock_conflict(arguments.resource, granted, now)
     admit_waiting_plans(tx, call)
     facts = reclaim_facts(granted, now)
-    return Answered(
+    return Answer(
         data=_result(call, feature_named(tx, state.feature_id), arguments.resource, granted),
         evidence={"stale_lock_reclaimed": facts} if facts else {},
     )

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from aop.core.errors import FileNotFound, PlanRequired
-from aop.core.redaction.redactor import masked
+from aop.core.redaction.redactor import mask_json
 from aop.kernel.features.lifecycle import require_status
 from aop.kernel.features.specs import spec_text
 from aop.kernel.gateway.calls import Call, ChangeArguments, FeatureArguments, Kernel, Outcome, Tool, the_feature
@@ -81,7 +81,7 @@ def update(call: Call, arguments: UpdatePlanArguments) -> Outcome:
 
 def _without_secrets(call: Call, arguments: S) -> S:
     """Return the arguments as they may be kept: a plan is written for people, and shown to all of them."""
-    return msgspec.convert(masked(msgspec.to_builtins(arguments), call.kernel.redact.mask_secrets), type(arguments))
+    return msgspec.convert(mask_json(msgspec.to_builtins(arguments), call.kernel.redact.mask_secrets), type(arguments))
 
 
 def _scanned_spec(kernel: Kernel, arguments: SubmitPlanArguments) -> ScannedSpec | None:

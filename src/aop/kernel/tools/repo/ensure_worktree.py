@@ -29,7 +29,7 @@ def ensure_worktree(call: Call, arguments: ChangeArguments) -> Outcome:
 
         def decide(tx: Transaction) -> Outcome:
             now = the_feature(tx, arguments)
-            allocate_ports(tx, now.feature_id, kernel.config().policy.worktree, kernel.furnisher.is_free)
+            allocate_ports(tx, now.feature_id, kernel.config().policy.worktree, kernel.worktree_extras.is_free)
             tx.append(call.event("worktree_ensured", now.feature_id, tree=now.tree))
             tx.mark_unshown("worktree", now.feature_id)
             return Worktree(

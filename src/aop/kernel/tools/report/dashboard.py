@@ -13,10 +13,10 @@ from aop.kernel.gateway.role_sets import READERS
 from aop.kernel.record.documents.base import Document
 from aop.kernel.record.documents.features import TERMINAL, Collisions, FeatureState, HeldLocks, Status
 from aop.kernel.record.documents.gate_runs import Verdict
-from aop.kernel.record.documents.questions import Question, as_of
+from aop.kernel.record.documents.questions import Question, question_at
 from aop.kernel.record.documents.runs import NewestRun, Pause, RunMetadata
 from aop.kernel.record.documents.usage import FeatureUsage, Spending
-from aop.kernel.record.spending import spent_in, spent_on, together
+from aop.kernel.record.spending import spent_in, spent_on, total_of
 
 
 # `gc=False`: rows hold no cycle, and a thousand of them need not be searched for any.
@@ -82,7 +82,7 @@ def dashboard(call: Call, _arguments: Arguments) -> Outcome:
     return Dashboard(
         features=rows,
         counts=counts,
-        spent=together(row.spent for row in rows),
+        spent=total_of(row.spent for row in rows),
         runs={run: spent_in(run, usages.values()) for run in sorted({run for usage in going for run in usage.runs})},
         newest_run=newest.facts if newest else None,
     )
@@ -104,7 +104,7 @@ class _RowFacts:
         self._asks: dict[FeatureId, list[str]] = {}
         self._out_of_time: dict[FeatureId, list[str]] = {}
         for each in questions:
-            side = self._asks if as_of(each, now).is_open else self._out_of_time
+            side = self._asks if question_at(each, now).is_open else self._out_of_time
             side.setdefault(each.feature_id, []).append(each.question_id)
 
     def row(self, state: _Feature) -> DashboardRow:

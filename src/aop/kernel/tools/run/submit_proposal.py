@@ -9,14 +9,14 @@ import msgspec
 from msgspec import Meta, Struct
 
 from aop.core.ids import feature_id
-from aop.core.redaction.redactor import masked
+from aop.core.redaction.redactor import mask_json
 from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import PATCHERS, PLANNERS, WORKERS
 from aop.kernel.patches.stored_patches import storable_patch
 from aop.kernel.record.documents.obligations import GivenMappings
 from aop.kernel.record.documents.plans import Plan
 from aop.kernel.record.port import Transaction
-from aop.kernel.record.proposals import Proposed, proposal_key
+from aop.kernel.record.proposals import StoredProposal, proposal_key
 
 LARGEST_PATCH = 4 * 1024 * 1024
 
@@ -87,7 +87,7 @@ def submit_request(call: Call, arguments: SubmitRequest) -> Outcome:
 
 
 def _mask(call: Call, answer: Mapping[str, Any]) -> Any:
-    return masked(answer, call.kernel.redact.mask_secrets)
+    return mask_json(answer, call.kernel.redact.mask_secrets)
 
 
 def _store_proposal(call: Call, arguments: ChangeArguments, answer: Mapping[str, Any]) -> Outcome:
@@ -96,8 +96,8 @@ def _store_proposal(call: Call, arguments: ChangeArguments, answer: Mapping[str,
     def decide(tx: Transaction) -> Outcome:
         state = the_feature(tx, arguments)
         key = proposal_key(state.feature_id, principal.role)
-        before = tx.get(Proposed, key)
-        proposed = Proposed(
+        before = tx.get(StoredProposal, key)
+        proposed = StoredProposal(
             version=1 if before is None else before.version + 1,
             feature_id=state.feature_id,
             role=principal.role,
