@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 
 from msgspec import Meta, Struct
-from msgspec.structs import replace
 
 from aop.core.errors import AlreadyAnswered, NoWorkflow, OutOfStep, Refusal
 from aop.core.ids import FeatureId
@@ -16,6 +15,7 @@ from aop.gated.session.session import put_workflow, rules_for
 from aop.kernel.features.worktree_hold import held_worktree
 from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import COORDINATORS
+from aop.kernel.record.documents.base import revise
 from aop.kernel.record.documents.questions import Question
 from aop.kernel.record.port import Transaction
 
@@ -53,7 +53,7 @@ def resume(call: Call, arguments: Resume) -> Outcome:
                     f"The workflow `{name}` waits for nobody.", hint="`aop gated status` says where it is."
                 ) from answer
             _answer_question(tx, call, known.question, guidance)
-            put_workflow(tx, replace(known, version=known.version + 1, workflow=after, question=""))
+            put_workflow(tx, revise(known, workflow=after, question=""))
             tx.append(call.event("workflow_resumed", name, question_id=known.question, guidance=guidance))
             return ResumedWorkflow(feature_id=name, status=after.status, question_id=known.question, guidance=guidance)
 
@@ -70,9 +70,8 @@ def _answer_question(tx: Transaction, call: Call, question_id: str, guidance: st
             f"The question `{question_id}` was answered by {question.answered_by}.",
             hint="The agent goes on with its next `get_task`.",
         )
-    answered = replace(
+    answered = revise(
         question,
-        version=question.version + 1,
         answer=guidance,
         answered_by=call.principal.actor,
         answered_at=call.kernel.now(),

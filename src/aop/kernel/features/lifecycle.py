@@ -12,6 +12,7 @@ from aop.core.ids import FeatureId
 from aop.kernel.features.opened_paths import expire_path_answers
 from aop.kernel.gateway.calls import Call
 from aop.kernel.record.documents.approvals import Approval
+from aop.kernel.record.documents.base import next_version, revise
 from aop.kernel.record.documents.features import TERMINAL, FeatureState, Index, Status
 from aop.kernel.record.documents.gate_runs import Verdict
 from aop.kernel.record.port import Snapshot, Transaction
@@ -138,7 +139,7 @@ def _withdraw_approvals(tx: Transaction, state: FeatureState) -> None:
     for approval in list(tx.all(Approval)):
         if approval.feature_id == state.feature_id and approval.spent_by is None and not approval.withdrawn:
             withdrawn = state.status_reason or f"The feature became `{state.status}`."
-            after = msgspec.structs.replace(approval, version=approval.version + 1, withdrawn=withdrawn)
+            after = revise(approval, withdrawn=withdrawn)
             tx.put(after, approval.approval_id)
 
 
@@ -172,7 +173,7 @@ def feature_index(view: Snapshot) -> Index:
 def store_index(tx: Transaction, index: Index, *, now: str) -> None:
     """Store the next version of the index."""
     before = tx.get(Index, Index.key)
-    version = 1 if before is None else before.version + 1
+    version = next_version(before)
     tx.put(msgspec.structs.replace(index, version=version, updated_at=now), Index.key)
     tx.mark_unshown("index", Index.key)
 

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from aop.core.ids import FeatureId
-from aop.kernel.record.documents.base import Document
+from aop.kernel.record.documents.base import Document, next_version
 from aop.kernel.record.documents.features import Status
 from aop.kernel.record.documents.questions import Question
 from aop.kernel.record.port import Snapshot, Transaction
@@ -84,5 +84,5 @@ def expire_path_answers(tx: Transaction, feature_id: FeatureId, status: Status) 
 
 def _store_answers(tx: Transaction, feature_id: FeatureId, answers: tuple[PathAnswer, ...]) -> None:
     before = tx.get(Permits, feature_id)
-    version = 1 if before is None else before.version + 1
+    version = next_version(before)
     tx.put(Permits(version=version, feature_id=feature_id, answers=answers), feature_id)

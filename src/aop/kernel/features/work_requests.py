@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aop.core.ids import FeatureId
 from aop.kernel.gateway.calls import Call
+from aop.kernel.record.documents.base import next_version
 from aop.kernel.record.documents.runs import WorkRequest
 from aop.kernel.record.port import Transaction
 
@@ -14,7 +15,7 @@ def request_work(
     """Store a request; an open one is replaced, and keeps its wish to begin again."""
     before = tx.get(WorkRequest, name)
     wish = WorkRequest(
-        version=1 if before is None else before.version + 1,
+        version=next_version(before),
         feature_id=name,
         again=again or (before is not None and before.again),
         depends_on=depends_on,

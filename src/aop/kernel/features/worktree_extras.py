@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-import msgspec
 from msgspec import Struct
 
 from aop.core.errors import WorktreeSetupFailed
@@ -21,7 +20,7 @@ from aop.kernel.features.trees import is_at_or_below, is_free_in
 from aop.kernel.gateway.calls import Call, Kernel
 from aop.kernel.ports.git import GitObjects
 from aop.kernel.ports.processes import Command, CommandResult, Ending
-from aop.kernel.record.documents.base import Document
+from aop.kernel.record.documents.base import Document, next_version, revise
 from aop.kernel.record.documents.features import Index
 from aop.kernel.record.port import Snapshot, Transaction
 from aop.kernel.record.projections import folder_of
@@ -83,7 +82,7 @@ def allocate_ports(
     if slot is None:
         needed = count(rules.ports, "port")
         raise WorktreeSetupFailed(f"There are not {needed} free for `{feature_id}`.", feature_id=feature_id)
-    version = known.version + 1 if known else 1
+    version = next_version(known)
     tx.put(PortSlots(version=version, by_feature={**kept, feature_id: slot}), PortSlots.key)
 
 
@@ -92,7 +91,7 @@ def release_ports(tx: Transaction, feature_id: FeatureId) -> None:
     known = tx.get(PortSlots, PortSlots.key)
     if known is not None and feature_id in known.by_feature:
         others = {name: slot for name, slot in known.by_feature.items() if name != feature_id}
-        tx.put(msgspec.structs.replace(known, version=known.version + 1, by_feature=others), PortSlots.key)
+        tx.put(revise(known, by_feature=others), PortSlots.key)
     tx.remove(SetupProgress, feature_id)
 
 
@@ -249,6 +248,6 @@ def _record_finished(
 ) -> None:
     with call.kernel.record.write() as tx:
         known = tx.get(SetupProgress, feature_id)
-        version = 1 if known is None else known.version + 1
+        version = next_version(known)
         tx.put(SetupProgress(version=version, feature_id=feature_id, worktree=worktree, done=done), feature_id)
         tx.append(call.event("worktree_set_up", feature_id, command=list(command.cmd)))

@@ -13,6 +13,7 @@ from aop.core.errors import EvidenceStale, InvalidArguments
 from aop.kernel.config.gates import Mode, Step
 from aop.kernel.config.in_force import Config
 from aop.kernel.gates.steps import profile_named, with_overrides
+from aop.kernel.record.documents.base import next_version, revise
 from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.documents.gate_runs import GateRun, Subject, Verdict
 from aop.kernel.record.documents.plans import Plan
@@ -41,7 +42,7 @@ def next_index(before: QaIndex | None, state: FeatureState, diff: bytes, *, step
     known = {item.path: item for item in before.items} if before else {}
     required = tuple(f"{Mode.FULL}:{step.name}" for step in steps)
     return QaIndex(
-        version=before.version + 1 if before else 1,
+        version=next_version(before),
         feature_id=state.feature_id,
         source_diff_ref=f"{state.base_commit}..{state.tree}",
         items=tuple(_item_after_patch(path, hunks, required, known.get(path)) for path, hunks in _hunks_by_file(diff)),
@@ -131,7 +132,7 @@ def apply_marks(index: QaIndex, marks: Sequence[Mark], proof: GateProof) -> QaIn
         if mark.status == "passed":
             _refuse_unproven(item, proof)
         items[mark.path] = _apply_mark(item, mark, chosen, proof)
-    return msgspec.structs.replace(index, version=index.version + 1, items=tuple(items.values()))
+    return revise(index, items=tuple(items.values()))
 
 
 def _hunks_to_mark(item: QaItem, mark: Mark) -> frozenset[str]:

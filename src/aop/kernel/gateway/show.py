@@ -10,7 +10,7 @@ from aop.core.digests import sha256_hex
 from aop.core.errors import Fault, FileNotFound, WorktreeBusy, WorktreeMissing
 from aop.core.ids import CommitId, FeatureId, ObjectId, OperationId
 from aop.kernel.gateway.calls import Kernel
-from aop.kernel.record.documents.base import Document
+from aop.kernel.record.documents.base import Document, next_version
 from aop.kernel.record.documents.features import TERMINAL, FeatureState, Index
 from aop.kernel.record.documents.gate_runs import GateRun
 from aop.kernel.record.documents.plans import AcceptedPlan
@@ -83,7 +83,7 @@ def doubt_after_restart(kernel: Kernel) -> None:
         return
     with kernel.record.write(durable=False) as tx:
         known = tx.get(FilesComparison, FilesComparison.key)
-        tx.put(FilesComparison(version=1 if known is None else known.version + 1, boot=boot), FilesComparison.key)
+        tx.put(FilesComparison(version=next_version(known), boot=boot), FilesComparison.key)
         for state in tx.all(FeatureState):
             tx.mark_unshown("feature", state.feature_id)
             if state.status not in TERMINAL:

@@ -9,7 +9,6 @@ import base64
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, ClassVar
 
-import msgspec
 from msgspec import Meta, Struct
 
 from aop.core.clock import Clock, timestamp
@@ -20,7 +19,7 @@ from aop.kernel.gateway.principals import Principal
 from aop.kernel.gateway.signed_text import NotSigned, SignedForm
 from aop.kernel.ports.handed_in import NewId
 from aop.kernel.ports.signer import Signer
-from aop.kernel.record.documents.base import Document, NonEmpty
+from aop.kernel.record.documents.base import Document, NonEmpty, revise
 from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.port import Event, Record, Snapshot, Transaction
 
@@ -148,9 +147,7 @@ class Tokens(Struct, frozen=True, kw_only=True):
                 )
             if token.revoked_at:
                 return token
-            revoked = msgspec.structs.replace(
-                token, version=token.version + 1, revoked_by=by, revoked_at=timestamp(self.clock.now())
-            )
+            revoked = revise(token, revoked_by=by, revoked_at=timestamp(self.clock.now()))
             tx.put(revoked, token_id)
             tx.append(self._event("token_revoked", revoked, by=by))
         return revoked

@@ -11,6 +11,7 @@ from aop.core.ids import FeatureId
 from aop.kernel.features.lifecycle import feature_index, store_feature, store_index
 from aop.kernel.gateway.calls import Call
 from aop.kernel.locks.leases import Busy, Grant, LockRequest, Now, is_live, request_lease, why_ended, without_lease
+from aop.kernel.record.documents.base import next_version
 from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.documents.locks import Lease, Lock
 from aop.kernel.record.port import Snapshot, Transaction
@@ -29,7 +30,7 @@ def lock_on(view: Snapshot, resource: str) -> Lock:
 def store_lock(tx: Transaction, lock: Lock) -> None:
     """Store the next version of a lock."""
     before = tx.get(Lock, lock.resource)
-    tx.put(msgspec.structs.replace(lock, version=1 if before is None else before.version + 1), lock.resource)
+    tx.put(msgspec.structs.replace(lock, version=next_version(before)), lock.resource)
 
 
 def leases_of(view: Snapshot, feature_id: FeatureId) -> dict[str, Lease]:

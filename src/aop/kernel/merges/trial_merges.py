@@ -21,7 +21,7 @@ from aop.core.ids import CommitId, FeatureId, TreeId
 from aop.kernel.merges.conflicts import KINDS
 from aop.kernel.merges.touched_paths import TouchedPaths, meeting_pairs, touched_paths_between
 from aop.kernel.ports.git import Git, GitMerges, GitObjects, Proposal, TrialMerge
-from aop.kernel.record.documents.base import Document, NonEmpty
+from aop.kernel.record.documents.base import Document, NonEmpty, next_version
 
 MOST_TRIALS = 1_000
 """Between features, in one look; what is left over is counted, and its turn comes with the next one."""
@@ -184,7 +184,7 @@ def _answer_all(
     fresh = {}
     for question, merged in _run_trials(merges, stale[:most]):
         last = known.get(question.key)
-        fresh[question.key] = _answer(question, merged, version=last.version + 1 if last else 1)
+        fresh[question.key] = _answer(question, merged, version=next_version(last))
     now = ((question, fresh.get(question.key, answers[question])) for question in questions)
     return TrialResults(
         conflicts=tuple(

@@ -19,6 +19,7 @@ from aop.kernel.plans.checks import check_plan
 from aop.kernel.plans.collisions import Collision, claims_of, collisions_with_others
 from aop.kernel.plans.needed_locks import locks_for_plan
 from aop.kernel.plans.obligations.accounting import unaccounted
+from aop.kernel.record.documents.base import next_version
 from aop.kernel.record.documents.features import Collisions, FeatureState, Status
 from aop.kernel.record.documents.gate_runs import Verdict
 from aop.kernel.record.documents.obligations import Accounting, ObligationLedger
@@ -80,7 +81,7 @@ def accept_plan(
 def _store_accounting(tx: Transaction, state: FeatureState, accounting: Accounting | None) -> None:
     before = tx.get(ObligationLedger, state.feature_id)
     if accounting is not None:
-        version = before.version + 1 if before else 1
+        version = next_version(before)
         tx.put(ObligationLedger(version=version, accounting=accounting), state.feature_id)
 
 

@@ -19,6 +19,7 @@ from aop.kernel.plans.acceptance import PlanAssessment, accept_plan, acceptance_
 from aop.kernel.plans.checks import bounds_of, check_first, check_revision
 from aop.kernel.plans.collisions import Collision, collision_refusal
 from aop.kernel.plans.needed_locks import locks_for_plan
+from aop.kernel.record.documents.base import next_version
 from aop.kernel.record.documents.features import TERMINAL, Collisions, FeatureState, Status
 from aop.kernel.record.documents.plans import AcceptedPlan, BlockedQueue, Plan, QueuedPlan
 from aop.kernel.record.port import Snapshot, Transaction
@@ -247,7 +248,7 @@ def _other_plans(view: Snapshot, feature_id: FeatureId) -> list[QueuedPlan]:
 
 def _store_queue(tx: Transaction, plans: list[QueuedPlan], now: Now) -> None:
     before = tx.get(BlockedQueue, BlockedQueue.key)
-    version = 1 if before is None else before.version + 1
+    version = next_version(before)
     ordered = tuple(sorted(plans, key=lambda each: (each.detected_at, each.feature_id)))
     tx.put(BlockedQueue(version=version, plans=ordered), BlockedQueue.key)
     shown = tuple(_index_entry(each) for each in ordered)

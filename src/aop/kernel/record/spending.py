@@ -3,11 +3,10 @@
 from collections.abc import Iterable
 from typing import Literal
 
-import msgspec
-
 from aop.core.ids import FeatureId
 from aop.core.text.counts import count
 from aop.kernel.config.people import CostRules
+from aop.kernel.record.documents.base import revise
 from aop.kernel.record.documents.questions import RAISE, Question
 from aop.kernel.record.documents.usage import NOTHING, FeatureUsage, OpenTurn, Overrun, Spending, Sum, Usage
 from aop.kernel.record.port import Snapshot, Transaction
@@ -40,9 +39,8 @@ def _has_turns(spending: Spending) -> bool:
 def with_turn(known: FeatureUsage, role: str, run: str, usage: Usage | None) -> FeatureUsage:
     """Return what a feature cost after one more turn."""
     turn = turn_spending(usage)
-    return msgspec.structs.replace(
+    return revise(
         known,
-        version=known.version + 1,
         roles={**known.roles, role: total_of([known.roles.get(role, NOTHING), turn])},
         runs={**known.runs, run: total_of([known.runs.get(run, NOTHING), turn])},
     )
@@ -50,7 +48,7 @@ def with_turn(known: FeatureUsage, role: str, run: str, usage: Usage | None) -> 
 
 def _without_feature(known: FeatureUsage) -> FeatureUsage:
     """Return what stays when a feature is deleted: what its runs cost."""
-    return msgspec.structs.replace(known, version=known.version + 1, roles={})
+    return revise(known, roles={})
 
 
 def forget_turns(tx: Transaction, feature_id: FeatureId) -> None:

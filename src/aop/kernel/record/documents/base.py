@@ -1,6 +1,6 @@
 """Document base: version, digest and the constrained types that documents share."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -17,6 +17,19 @@ class Document(Struct, frozen=True, kw_only=True):
 
     kind: ClassVar[str]
     version: Positive
+
+
+D = TypeVar("D", bound=Document)
+
+
+def next_version(before: Document | None) -> int:
+    """Return the version of the document that replaces another one, or that is the first."""
+    return 1 if before is None else before.version + 1
+
+
+def revise(document: D, **changes: object) -> D:
+    """Return the next version of a document, with changed fields."""
+    return msgspec.structs.replace(document, version=document.version + 1, **changes)
 
 
 def digest_of(document: Document) -> str:

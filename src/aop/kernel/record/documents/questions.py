@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
-import msgspec
 from msgspec import Meta, Struct
 
 from aop.core.clock import later, timestamp
 from aop.core.ids import FEATURE_ID_PATTERN, FeatureId
 from aop.kernel.config.people import InboxRules
-from aop.kernel.record.documents.base import Document, NonEmpty
+from aop.kernel.record.documents.base import Document, NonEmpty, revise
 
 HumanGate: TypeAlias = Literal["question", "approval", "escalation", "authorisation"]
 RAISE, STOP = "raise", "stop"
@@ -93,9 +92,8 @@ def question_at(question: Question, now: datetime) -> Question:
     """
     if not question.is_overdue(now):
         return question
-    return msgspec.structs.replace(
+    return revise(
         question,
-        version=question.version + 1,
         answer=question.default,
         answered_by=TIME_LIMIT if question.default is not None else "",
         answered_at=question.due_at,
@@ -105,7 +103,7 @@ def question_at(question: Question, now: datetime) -> Question:
 
 def close_question(question: Question, now: str, why: str) -> Question:
     """Return a question that nobody needs to answer any more."""
-    return msgspec.structs.replace(question, version=question.version + 1, answered_at=now, closed_because=why)
+    return revise(question, answered_at=now, closed_because=why)
 
 
 def reminders_due(rules: InboxRules, asked_at: str, now: datetime) -> int:

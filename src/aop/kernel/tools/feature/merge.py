@@ -33,7 +33,7 @@ from aop.kernel.merges.merge import (
 from aop.kernel.plans.needed_locks import check_unbroken
 from aop.kernel.plans.waiting_queue import release_for_status
 from aop.kernel.record.documents.approvals import Approval
-from aop.kernel.record.documents.base import digest_of
+from aop.kernel.record.documents.base import digest_of, revise
 from aop.kernel.record.documents.features import FeatureState, HeldLocks, MergeEvidence, Status
 from aop.kernel.record.documents.gate_runs import GateRun, Verdict
 from aop.kernel.record.port import Transaction
@@ -188,7 +188,7 @@ def _mark_spent(tx: Transaction, call: Call, approval: Approval) -> None:
         raise _void_approval(approval, "it was used already")
     if current.withdrawn:
         raise _void_approval(approval, "the feature was sent back after it")
-    spent = msgspec.structs.replace(current, version=current.version + 1, spent_by=call.operation())
+    spent = revise(current, spent_by=call.operation())
     tx.put(spent, approval.approval_id)
 
 
@@ -203,7 +203,7 @@ def _unspend_approval(call: Call, approval_id: ApprovalId | None) -> None:
     with call.kernel.record.write() as tx:
         current = tx.get(Approval, approval_id)
         if current is not None and current.spent_by == call.operation():
-            tx.put(msgspec.structs.replace(current, version=current.version + 1, spent_by=None), approval_id)
+            tx.put(revise(current, spent_by=None), approval_id)
 
 
 def _finish_merge(call: Call, intent: MergeIntent) -> Outcome:

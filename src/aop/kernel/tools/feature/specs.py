@@ -14,6 +14,7 @@ from aop.kernel.features.lifecycle import store_feature
 from aop.kernel.features.specs import LARGEST_SPEC, spec_path, spec_text
 from aop.kernel.gateway.calls import Arguments, Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import COORDINATORS, READERS
+from aop.kernel.record.documents.base import next_version
 from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.documents.specs import IngestedSpec, SpecSource
 from aop.kernel.record.port import Snapshot, Transaction
@@ -103,7 +104,7 @@ def ingest_spec(call: Call, arguments: IngestSpec) -> Outcome:
     def decide(tx: Transaction) -> Outcome:
         known = tx.get(IngestedSpec, name)
         if known is None or known.source != source:
-            version = known.version + 1 if known else 1
+            version = next_version(known)
             tx.put(IngestedSpec(version=version, feature_id=name, source=source), name)
             tx.append(call.event("spec_ingested", name, **msgspec.to_builtins(source)))
             state = _existing_feature(tx, arguments)

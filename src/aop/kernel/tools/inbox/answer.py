@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import msgspec
 from msgspec import Meta
 
 from aop.core.errors import AlreadyAnswered, NotAChoice, UnknownQuestion
@@ -13,6 +12,7 @@ from aop.kernel.features.questions import LARGEST_TEXT, QuestionFacts, question_
 from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import COORDINATORS, SYSTEM
 from aop.kernel.plans.prerequisites import accept_prerequisite, check_prerequisite, place_spec
+from aop.kernel.record.documents.base import revise
 from aop.kernel.record.documents.questions import Question, question_at
 from aop.kernel.record.port import Snapshot, Transaction
 
@@ -51,9 +51,8 @@ def answer(call: Call, arguments: AnswerArguments) -> Outcome:
             return _already_answered(question)
         if question.choices and text not in question.choices:
             raise NotAChoice(question.question_id, question.choices)
-        answered = msgspec.structs.replace(
+        answered = revise(
             question,
-            version=question.version + 1,
             answer=text,
             answered_by=call.principal.actor,
             answered_at=call.kernel.now(),

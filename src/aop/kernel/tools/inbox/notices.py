@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from aop.core.ids import FeatureId
 from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import SYSTEM
-from aop.kernel.record.documents.base import Document, NonEmpty
+from aop.kernel.record.documents.base import Document, NonEmpty, next_version
 from aop.kernel.record.port import Transaction
 
 Delivery: TypeAlias = Literal["sending", "sent", "failed"]
@@ -55,7 +55,7 @@ def note(call: Call, arguments: NoticeArguments) -> Outcome:
         known = tx.get(SentNotice, key)
         if known is None or known.outcome == "sending" != arguments.outcome:
             notice = SentNotice(
-                version=1 if known is None else known.version + 1,
+                version=next_version(known),
                 event_id=arguments.event_id,
                 target=arguments.target,
                 feature_id=state.feature_id,

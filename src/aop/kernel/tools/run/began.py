@@ -8,6 +8,7 @@ from aop.core.version import VERSION
 from aop.kernel.gateway.calls import Arguments, Call, Outcome, Tool
 from aop.kernel.gateway.role_sets import SYSTEM
 from aop.kernel.locks.lost_leases import block_features_that_lost_locks, pending_work
+from aop.kernel.record.documents.base import next_version
 from aop.kernel.record.documents.runs import NewestRun, RunMetadata, RunOrder
 from aop.kernel.record.port import Transaction
 
@@ -32,7 +33,7 @@ def began(call: Call, arguments: BeganArguments) -> Outcome:
         }
         facts = msgspec.convert(msgspec.to_builtins(known), RunMetadata)
         before = tx.get(NewestRun, NewestRun.key)
-        tx.put(NewestRun(version=before.version + 1 if before else 1, facts=facts), NewestRun.key)
+        tx.put(NewestRun(version=next_version(before), facts=facts), NewestRun.key)
         tx.append(call.event("run_began", None, **msgspec.to_builtins(facts)))
         return facts
 

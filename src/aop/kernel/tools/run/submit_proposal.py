@@ -13,6 +13,7 @@ from aop.core.redaction.redactor import mask_json
 from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import PATCHERS, PLANNERS, WORKERS
 from aop.kernel.patches.stored_patches import storable_patch
+from aop.kernel.record.documents.base import next_version
 from aop.kernel.record.documents.obligations import GivenMappings
 from aop.kernel.record.documents.plans import Plan
 from aop.kernel.record.port import Transaction
@@ -98,7 +99,7 @@ def _store_proposal(call: Call, arguments: ChangeArguments, answer: Mapping[str,
         key = proposal_key(state.feature_id, principal.role)
         before = tx.get(StoredProposal, key)
         proposed = StoredProposal(
-            version=1 if before is None else before.version + 1,
+            version=next_version(before),
             feature_id=state.feature_id,
             role=principal.role,
             turn=principal.turn,
