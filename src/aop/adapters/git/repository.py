@@ -1,4 +1,4 @@
-"""Repository: the managed repository in its parts, behind `aop.kernel.ports.git.Git`."""
+"""Repository: the managed repository and its parts (`aop.kernel.ports.git.Git`)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Repository:
         """The git directory that all worktrees share."""
         self._digest_size = digest_size = DIGEST_SIZES[object_format]
         self._worktrees_folder = worktrees
-        # Refs and single objects are read here. Whatever looks into files runs in the neutral git directory.
+        # Refs and single objects are read here. Commands that look into files run in the neutral git directory.
         git = GitDir(program, git_dir=git_dir, work_tree=root, environment={}, root=root)
         self._neutral = neutral = cache(
             partial(neutral_git_dir, program, root=root, common=git_dir, object_format=object_format)

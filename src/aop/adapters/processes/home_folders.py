@@ -36,7 +36,7 @@ def link_user_places(own_home: Path, home: str, places: Iterable[str]) -> None:
 
 @contextmanager
 def preserve_git_link(worktree: Path) -> Iterator[None]:
-    """Restore the file `.git` of a worktree, whatever a step does to it."""
+    """Restore the file `.git` of a worktree if a step changes it."""
     link = worktree / ".git"
     before = _plain_content(link)
     try:

@@ -45,7 +45,7 @@ def find_checkout(program: GitProgram, path: Path) -> FoundCheckout:
         # A linked worktree. The main one lies around the shared git directory, wherever git keeps a record of it.
         git_dir, main, object_format, top = _ask(program, Path(common).parent)
         if not git_dir == main == common:
-            raise NotARepository(f"`{path}` is a worktree of a repository that has no checkout of its own.")
+            raise NotARepository(f"`{path}` is a worktree of a repository without a checkout.")
     return FoundCheckout(root=Path(top), git_dir=Path(common), object_format=object_format)
 
 
