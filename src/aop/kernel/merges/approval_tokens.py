@@ -21,7 +21,7 @@ _PROBLEMS = {
 
 
 class ApprovalClaims(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a token says; the signature covers all of it."""
+    """The claims of a token; the signature covers all of them."""
 
     approval_id: ApprovalId
     feature_id: FeatureId
@@ -32,7 +32,7 @@ class ApprovalClaims(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 def claims_of(approval: Approval) -> ApprovalClaims:
-    """Return what a token for this approval says."""
+    """Return the claims of a token for this approval."""
     return ApprovalClaims(
         approval_id=approval.approval_id,
         feature_id=approval.feature_id,

@@ -26,7 +26,7 @@ class BranchMove(Struct, frozen=True, kw_only=True):
 def commit_with_move(call: Call, move: BranchMove, decide: Callable[[Transaction], Outcome]) -> Outcome:
     """Move a branch and commit the decision, or neither.
 
-    Raises: FeatureBranchMoved, and whatever the decision is refused with.
+    Raises: FeatureBranchMoved, and the refusals of the decision.
     """
     call.intend(msgspec.to_builtins(move))
     move_branch(call.kernel, move)

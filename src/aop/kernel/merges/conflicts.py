@@ -22,7 +22,7 @@ KINDS: Mapping[tuple[int, ...], str] = {
     (1, 2): "changed_by_ours_deleted_by_theirs",
     (1, 3): "deleted_by_ours_changed_by_theirs",
 }
-"""By who has the path; anything else is about names: renames, or a file where the other side has a folder."""
+"""By the sides that have the path; any other combination is a rename, or a file against a folder."""
 
 
 class ConflictHunk(Struct, frozen=True, kw_only=True):
@@ -31,15 +31,15 @@ class ConflictHunk(Struct, frozen=True, kw_only=True):
     line: int
     """Where it begins in the file as `git merge` would leave it, with conflict markers."""
     base: str
-    """What both sides started from."""
+    """The common text of both sides."""
     ours: str
-    """What the base branch made of it."""
+    """The text on the base branch."""
     theirs: str
-    """What the feature made of it."""
+    """The text in the feature."""
 
 
 def conflict_facts(objects: GitObjects, merged: ConflictedPaths, *, ours: CommitId, theirs: CommitId) -> list[Json]:
-    """Return what conflicts in each file, of the first files and of the first places of each."""
+    """Return the conflicts of each file, within the limits for files and places."""
     facts: list[Json] = []
     for path, stages in list(merged.stages.items())[:MOST_FILES]:
         text = _text_of(objects, objects.entry(merged.tree, path)) if len(stages) > 1 else ""
@@ -56,14 +56,14 @@ def conflict_facts(objects: GitObjects, merged: ConflictedPaths, *, ours: Commit
 
 
 def _text_of(objects: GitObjects, entry: TreeEntry | None) -> str:
-    """Return the text of a file; of anything else, nothing."""
+    """Return the text of a file, or an empty one for anything else."""
     if entry is None or entry.mode not in (FileMode.FILE, FileMode.EXECUTABLE):
         return ""
     return objects.blob(entry.oid).decode("utf-8", "replace") if objects.blob_size(entry.oid) <= LARGEST_FILE else ""
 
 
 def hunks_in(text: str, *, ours: CommitId, theirs: CommitId) -> Iterator[ConflictHunk]:
-    """Read the conflict markers that git wrote; the outer ones name the two commits, as hardly another line does."""
+    """Parse the conflict markers of git; the outer ones name the two commits, so content cannot fake them by chance."""
     side, begun = "", 0
     sides: dict[str, list[str]] = {}
     for number, line in enumerate(text.split("\n"), start=1):

@@ -52,7 +52,7 @@ FORGED_TRAILER = re.compile(r"\s*((signed-off|co-authored|reviewed|acked|tested)
 
 
 class PreparedMerge(Struct, frozen=True, kw_only=True):
-    """A merge that exists as objects, and has moved nothing yet."""
+    """A merge that exists as git objects; no branch has moved yet."""
 
     feature_commit: CommitId
     merge_commit: CommitId
@@ -70,7 +70,7 @@ class MergeReadiness(Struct, frozen=True, kw_only=True):
     base: CommitId
     approval: Approval | None
     locks: tuple[str, ...]
-    """What it must still hold when the branch moves."""
+    """The locks that it must still hold when the branch moves."""
 
 
 def proven_runs(view: Snapshot, state: FeatureState, config: Config) -> dict[str, GateRun]:
@@ -93,7 +93,7 @@ def proven_runs(view: Snapshot, state: FeatureState, config: Config) -> dict[str
 
 
 def base_head(kernel: Kernel, config: Config) -> CommitId:
-    """Return where the base branch is.
+    """Return the head of the base branch.
 
     Raises: BaseBranchUnusable.
     """
@@ -105,7 +105,7 @@ def base_head(kernel: Kernel, config: Config) -> CommitId:
 
 
 def refuse_empty(kernel: Kernel, state: FeatureState) -> None:
-    """Refuse a feature that changes nothing: gates that passed on it prove nothing of the work that was planned.
+    """Refuse a feature that changes nothing: passed gates prove nothing about its plan then.
 
     Raises: NothingToMerge.
     """
@@ -114,7 +114,7 @@ def refuse_empty(kernel: Kernel, state: FeatureState) -> None:
 
 
 def check_approvable(kernel: Kernel, view: Snapshot, state: FeatureState) -> tuple[dict[str, GateRun], CommitId]:
-    """Check everything that an approval needs; return the runs that prove the feature, and where its base is.
+    """Check everything that an approval needs; return the proving runs and the head of the base branch.
 
     Raises: InvalidStatusTransition, NothingToMerge, EvidenceStale, BaseBranchUnusable.
     """
@@ -127,7 +127,7 @@ def check_approvable(kernel: Kernel, view: Snapshot, state: FeatureState) -> tup
 def check_ready(
     kernel: Kernel, view: Snapshot, state: FeatureState, token: str | None, strategy: MergeStrategy
 ) -> MergeReadiness:
-    """Check everything that a merge needs, before anything is made.
+    """Check everything that a merge needs, before anything is written.
 
     Raises: InvalidStatusTransition, NothingToMerge, StrategyNotAllowed, LockNotHeld, StaleLockReclaimed, EvidenceStale,
     UserApprovalRequired, ApprovalInvalid, BaseBranchUnusable.
@@ -151,7 +151,7 @@ def check_ready(
 
 
 def check_locks(kernel: Kernel, view: Snapshot, state: FeatureState) -> tuple[str, ...]:
-    """Return the locks that a merge of the feature needs, all of which it holds without a break (AOP-224).
+    """Return the locks that a merge needs, all held without a break (AOP-224).
 
     Raises: LockNotHeld, StaleLockReclaimed.
     """
@@ -182,7 +182,7 @@ def _approval_for(kernel: Kernel, view: Snapshot, state: FeatureState, token: st
 
 
 def unapproved_features(kernel: Kernel, view: Snapshot) -> Iterator[FeatureState]:
-    """Yield the features that are ready, and that no approval lets on as they are now."""
+    """Yield the features that are ready to merge but have no valid approval."""
     config = kernel.config()
     if not config.policy.merge_policy.require_user_approval:
         return
@@ -196,7 +196,7 @@ def unapproved_features(kernel: Kernel, view: Snapshot) -> Iterator[FeatureState
 
 
 def void_reasons(approval: Approval, state: FeatureState, config: Config, *, base: CommitId | None) -> list[str]:
-    """Return why an approval no longer opens a merge of the feature; without reasons it does."""
+    """Return why an approval is void for the feature now; empty if it is valid."""
     latest = {mode: state.evidence.latest_by_mode.get(mode) for mode in config.policy.required_modes}
     void = {
         "it was used already": approval.spent_by is not None,
@@ -220,7 +220,7 @@ def _refuse_void(approval: Approval, state: FeatureState, config: Config, *, bas
 
 
 def prepare_merge(call: Call, ready: MergeReadiness, strategy: MergeStrategy, message: str) -> PreparedMerge:
-    """Write the commits of a merge; nothing points to them yet.
+    """Write the commits of a merge; no ref points to them yet.
 
     Raises: MergeConflict, ProtectedPath, SecretDetected.
     """
@@ -235,7 +235,7 @@ def prepare_merge(call: Call, ready: MergeReadiness, strategy: MergeStrategy, me
     if isinstance(merged, ConflictedPaths):
         raise merge_conflict(git.objects, merged, state, base=ready.base, feature_commit=feature_commit)
     refuse_submodules(git.objects, ready.base, merged.tree)
-    # A feature is one tree and so one commit: squashing it and rebasing it are the same.
+    # A feature is one tree and so one commit: squash and rebase are the same.
     parents, merge_text = [ready.base], text
     if strategy is MergeStrategy.MERGE_COMMIT:
         parents, merge_text = [ready.base, feature_commit], f"Merge feature {state.feature_id}\n\n{text}"
@@ -250,7 +250,7 @@ def prepare_merge(call: Call, ready: MergeReadiness, strategy: MergeStrategy, me
 
 
 def _commit_on_branch(objects: GitObjects, state: FeatureState) -> CommitId | None:
-    """Return the commit that AOP made on the feature's branch, if it still is what the feature is."""
+    """Return AOP's commit on the feature's branch, if it still has the feature's tree."""
     made = state.branch_commit
     return made if made is not None and objects.tree_of(made) == state.tree else None
 
@@ -258,7 +258,7 @@ def _commit_on_branch(objects: GitObjects, state: FeatureState) -> CommitId | No
 def merge_conflict(
     objects: GitObjects, merged: ConflictedPaths, state: FeatureState, *, base: CommitId, feature_commit: CommitId
 ) -> MergeConflict:
-    """Return the refusal of a merge that somebody must resolve, with what conflicts as data."""
+    """Return the refusal of a merge with conflicts, with the conflicts as data."""
     return MergeConflict(
         f"`{state.feature_id}` conflicts with the base branch in {count(len(merged.paths), 'file')}.",
         paths=list(merged.paths),
@@ -267,7 +267,7 @@ def merge_conflict(
 
 
 def refuse_submodules(objects: GitObjects, base: CommitId, merged: TreeId) -> None:
-    """Refuse a merge that changes a submodule: no patch does, so it is none of ours.
+    """Refuse a merge that changes a submodule, which no patch of a feature can do.
 
     Raises: ProtectedPath.
     """
@@ -282,12 +282,12 @@ def refuse_submodules(objects: GitObjects, base: CommitId, merged: TreeId) -> No
 
 
 def _commit_time(kernel: Kernel, approval: Approval | None) -> datetime:
-    """The commits carry the time of the approval, so that a merge that is tried again makes the same commits."""
+    """Return the time of the approval, so that a repeated merge makes the same commits."""
     return kernel.clock.now() if approval is None else datetime.fromisoformat(approval.approved_at)
 
 
 def refuse_secret_message(message: str, redact: Redactor) -> None:
-    """Refuse a commit message that holds a secret: nothing takes it out of the history again.
+    """Refuse a commit message that holds a secret: it would stay in the history.
 
     Raises: SecretDetected.
     """
@@ -301,7 +301,7 @@ def refuse_secret_message(message: str, redact: Redactor) -> None:
 
 
 def commit_message(message: str, state: FeatureState, approval: Approval | None) -> str:
-    """Return the message with AOP's own trailers, and without any that the caller forged."""
+    """Return the message with AOP's trailers, and without forged ones."""
     printable = "".join(char for char in message.replace("\r\n", "\n") if char in "\n\t" or char.isprintable())
     lines = [line for line in printable[:LONGEST_MESSAGE].split("\n") if not FORGED_TRAILER.match(line)]
     body = "\n".join(lines).strip() or f"Add feature {state.feature_id}"
@@ -312,7 +312,7 @@ def commit_message(message: str, state: FeatureState, approval: Approval | None)
 
 
 def run_merge_gates(call: Call, ready: MergeReadiness, prepared: PreparedMerge) -> GateRun:
-    """Prove the merged tree itself, in a checkout of its own.
+    """Run the merge gates on the merged tree, in a scratch checkout.
 
     Raises: UnknownGateProfileOrMode, NoGateSteps.
     """
@@ -330,7 +330,7 @@ def _merge_gate_plan(call: Call, ready: MergeReadiness, prepared: PreparedMerge)
     with suppress(*((UnknownGateProfileOrMode,) if config.policy.merge_mode_optional else ())):
         plan = plan_gates(ready.state, ready.plan, mode, config)
     if plan is None:
-        # The policy lets a profile do without the mode; the merged tree is proven all the same, by the full gates.
+        # The policy allows a profile without this mode; the merged tree is then proven by the full gates.
         plan = plan_gates(ready.state, ready.plan, Mode.FULL, config)
     subject = Subject(tree=merged, base_commit=prepared.base, definition=plan.subject.definition)
     return msgspec.structs.replace(plan, mode=mode, subject=subject)

@@ -22,15 +22,15 @@ T = TypeVar("T")
 
 
 class TouchedPaths(Struct, frozen=True, kw_only=True):
-    """The places of a change."""
+    """The paths and folders that a change touches."""
 
     paths: frozenset[str]
     folders: frozenset[str]
-    """Those above the paths."""
+    """Folders above the paths."""
     filled: frozenset[str]
     """Folders above a path that is created."""
     removed: frozenset[str]
-    """Folders that are there before and not after."""
+    """Folders that the change removes."""
 
     def meets(self, other: TouchedPaths) -> bool:
         """Tell whether the two can conflict: a path of both, a file where the other has a folder, a moved folder."""
@@ -43,7 +43,7 @@ class TouchedPaths(Struct, frozen=True, kw_only=True):
         )
 
     def with_all_of(self, other: TouchedPaths) -> TouchedPaths:
-        """Return what both touch."""
+        """Return the union of both."""
         return TouchedPaths(
             paths=self.paths | other.paths,
             folders=self.folders | other.folders,
@@ -53,7 +53,7 @@ class TouchedPaths(Struct, frozen=True, kw_only=True):
 
 
 def touched_paths_between(objects: GitObjects, old: TreeId, new: TreeId) -> TouchedPaths:
-    """Return what the step from one tree to another touches."""
+    """Return the paths that differ between two trees."""
     changes = objects.changes(old, new)
     paths = frozenset(change.path for change in changes)
     return TouchedPaths(
@@ -69,7 +69,7 @@ def touched_paths_between(objects: GitObjects, old: TreeId, new: TreeId) -> Touc
 
 
 def folders_above(paths: Iterable[str]) -> frozenset[str]:
-    """Return every folder that leads to one of the paths, without the root."""
+    """Return all folders above the paths, without the root."""
     found: set[str] = set()
     for path in paths:
         folder = path.rpartition("/")[0]
@@ -80,7 +80,7 @@ def folders_above(paths: Iterable[str]) -> frozenset[str]:
 
 
 def meeting_pairs(changes: Mapping[T, TouchedPaths]) -> tuple[tuple[T, T], ...]:
-    """Return the pairs that meet, in the order given; by place, so that those which keep apart cost nothing."""
+    """Return the pairs that meet, in the given order; indexed by place, so other pairs cost nothing."""
     order = {name: number for number, name in enumerate(changes)}
     found = {
         (a, b) if order[a] < order[b] else (b, a)

@@ -24,30 +24,30 @@ from aop.kernel.ports.git import Git, GitMerges, GitObjects, Proposal, TrialMerg
 from aop.kernel.record.documents.base import Document, NonEmpty, next_version
 
 MOST_TRIALS = 1_000
-"""Between features, in one look; what is left over is counted, and its turn comes with the next one."""
+"""The limit of trials between features in one scan; the rest is counted and left for the next scan."""
 MOST_PATHS = 50
 BASE = ""
-"""Stands for the base branch where another question has a feature."""
+"""The name of the base branch in the key of a question."""
 
 
 class ConflictPath(Struct, frozen=True, kw_only=True):
-    """A path that two sides of a merge cannot agree on."""
+    """A path in which two sides of a merge conflict."""
 
     path: NonEmpty
-    """Where; git makes a name up where a file and a folder want the same one."""
+    """The path; git invents a name where a file and a folder have the same one."""
     kind: str
-    """Who changed, added or deleted it; `names` where a file stands in the way of a folder, or something was moved."""
+    """Which sides changed, added or deleted it; `names` for a file against a folder, or a move."""
 
 
 class TriedMerge(Document, frozen=True, kw_only=True):
-    """The newest trial merge of two features, or of one and the base; it can be made again from the features alone."""
+    """The newest trial merge of two features, or of a feature and the base; it can be recomputed."""
 
     kind: ClassVar[str] = "tried_merge"
 
     between: str
-    """The two features, or `:` and one where the other side is the base: what it is kept under."""
+    """The key: both features, or `:` and one feature for the base."""
     about: str
-    """The commits and trees that were merged; for others it says nothing."""
+    """The commits and trees that were merged; it says nothing about others."""
     is_clean: bool
     paths: tuple[ConflictPath, ...]
     left_out_paths: int
@@ -67,22 +67,22 @@ class FeatureTip(Struct, frozen=True, kw_only=True):
 
 
 class TrialQuestion(Struct, frozen=True, kw_only=True):
-    """Do these two conflict?"""
+    """The question whether two sides conflict."""
 
     ours: FeatureTip | None
     """None is the base branch."""
     theirs: FeatureTip
     onto: CommitId
-    """Where both are merged."""
+    """The commit onto which both are merged."""
 
     @property
     def key(self) -> str:
-        """Return who is asked about."""
+        """Return the key of the two sides."""
         return f"{self.ours.feature_id if self.ours else BASE}:{self.theirs.feature_id}"
 
     @property
     def about(self) -> str:
-        """Return what exactly is asked about: as long as it is the same, so is the answer."""
+        """Return the exact commits and trees; an answer holds as long as these are equal."""
         sides = [f"{tip.base}:{tip.tree}" for tip in (self.ours, self.theirs) if tip is not None]
         return " ".join((self.onto, *sides))
 
@@ -94,13 +94,13 @@ class TrialQuestion(Struct, frozen=True, kw_only=True):
 
 
 class TrialResults(Struct, frozen=True, kw_only=True):
-    """What one look found."""
+    """The results of one scan."""
 
     conflicts: tuple[tuple[TrialQuestion, TriedMerge], ...]
     fresh: Mapping[str, TriedMerge]
     """The answers that were not known before, by key."""
     untried: int
-    """How many questions were put off."""
+    """How many questions were postponed."""
     over: tuple[str, ...] = ()
     """The keys of the answers about features that have ended."""
 
@@ -108,12 +108,12 @@ class TrialResults(Struct, frozen=True, kw_only=True):
 def try_merges(
     git: Git, tips: Sequence[FeatureTip], head: CommitId, known: Mapping[str, TriedMerge], *, most: int = MOST_TRIALS
 ) -> TrialResults:
-    """Answer every question about these features and the base; what is known and still true is not asked again."""
+    """Answer all questions about these features and the base; answers that still hold are reused."""
     changed = {tip: touched_paths_between(git.objects, git.objects.tree_of(tip.base), tip.tree) for tip in tips}
     changed = {tip: touched for tip, touched in changed.items() if touched.paths}
     overtaken = _overtaken(git.objects, changed, head)
     about_base = [TrialQuestion(ours=None, theirs=tip, onto=head) for tip in overtaken]
-    # All of them: how two features are compared hangs on the answers.
+    # No limit here: how two features are compared depends on these answers.
     with_base = _answer_all(git.merges, about_base, known, most=len(about_base))
     stuck = {question.theirs for question, _ in with_base.conflicts}
     pairs = [*_between_clean(changed, overtaken, stuck, head), *_between_stuck(changed, stuck)]
@@ -133,7 +133,7 @@ def _ended_keys(known: Mapping[str, TriedMerge], living: AbstractSet[str]) -> tu
 def _overtaken(
     objects: GitObjects, changed: Mapping[FeatureTip, TouchedPaths], head: CommitId
 ) -> dict[FeatureTip, TouchedPaths]:
-    """Return the features that meet what became of the base since they were cut, with that."""
+    """Return the features that touch changes of the base since they were cut, with those changes."""
 
     @cache
     def since(base: CommitId) -> tuple[TouchedPaths, bool]:
@@ -141,7 +141,7 @@ def _overtaken(
         there = touched_paths_between(objects, old, new)
         if objects.is_ancestor(base, head):
             return there, True
-        # The base branch was moved aside: a merge brings back what it left behind.
+        # The base branch was reset: a merge brings back what it left behind.
         return there.with_all_of(touched_paths_between(objects, new, old)), False
 
     found = {}
@@ -234,5 +234,5 @@ def _answer(question: TrialQuestion, merged: TrialMerge, *, version: int) -> Tri
 
 
 def _visible(path: str) -> str:
-    """Return a name that any text can hold; of one in no known encoding, the odd bytes are lost."""
+    """Return a name as valid UTF-8; undecodable bytes are replaced."""
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -14,7 +14,7 @@ _HEX = frozenset(b"0123456789abcdef")
 
 
 class BinaryChange(Struct, frozen=True, kw_only=True):
-    """New bytes of a file, as git packs them, and the blobs that they lead from and to."""
+    """New bytes of a file as git packs them, with the ids of the old and the new blob."""
 
     old_oid: str
     new_oid: str
@@ -36,7 +36,7 @@ def scan_binary(lines: PatchLines, index: bytes) -> BinaryChange:
         raise invalid_patch("a binary change needs an `index` line with full blob ids", reason="binary", line=at)
     forward = _scan_block(lines)
     if lines.next_begins(b"literal ", b"delta "):
-        # The way back, which nobody will go.
+        # The reverse change, which is never applied.
         _scan_block(lines)
     return BinaryChange(old_oid=oids[0].decode(), new_oid=oids[1].decode(), lines=forward)
 
@@ -63,7 +63,7 @@ def _unpack(packed: list[bytes], size: int, *, at: int, limit: int) -> bytes:
         raise _too_large(at, limit)
     unpack = zlib.decompressobj()
     try:
-        # One byte more than declared shows a stream that holds more than it says.
+        # Asking for one byte more than declared reveals a stream that holds more.
         content = unpack.decompress(b"".join(map(_decode, packed)), size + 1)
     except (ValueError, zlib.error) as error:
         raise invalid_patch("the binary change is damaged", reason="binary", line=at) from error

@@ -24,7 +24,7 @@ _SHOWN_CHARS = 200
 
 
 def rules_of(policy: PatchPolicy) -> PatchRules:
-    """Return what the text of a patch may be."""
+    """Return the rules for the text of a patch."""
     return PatchRules(
         max_bytes=policy.max_patch_bytes,
         allow_copy=policy.allow_copy,
@@ -54,7 +54,7 @@ def refuse_secret_name(path: str, redact: Redactor) -> None:
 
 
 def refuse_added_secrets(diff: str, redact: Redactor) -> None:
-    """Refuse a text that would add a secret as a patch, before anything of it is kept; it need not be a patch yet.
+    """Refuse a text that would add a secret, before it is parsed or stored.
 
     Raises: SecretDetected.
     """
@@ -65,7 +65,7 @@ def refuse_added_secrets(diff: str, redact: Redactor) -> None:
 
 
 def removed_secrets(patch: Patch, redact: Redactor) -> tuple[str, ...]:
-    """Name the files that the patch takes a secret out of: it is gone from there, and not from the history."""
+    """Return a warning for each file that loses a secret, which stays in the history."""
     found: list[str] = []
     for file in patch.files:
         removed = b"\n".join(line[1:] for hunk in file.hunks for line in hunk.lines if line.startswith(b"-"))
@@ -102,7 +102,7 @@ def place_hunks(file: FilePatch, old: bytes, placement: Placement) -> FilePatch:
 
 
 def refuse_disagreement(patch: Patch, changes: Sequence[TreeChange]) -> None:
-    """Refuse when the text named other paths than the trees show, or changed nothing at all, or took a file for a link.
+    """Refuse a patch that names other paths than it changes, or takes a file for a link.
 
     Raises: InvalidPatch.
     """
@@ -121,7 +121,7 @@ def refuse_disagreement(patch: Patch, changes: Sequence[TreeChange]) -> None:
 
 
 def judge_tree_change(changes: Iterable[TreeChange], policy: PatchPolicy) -> None:
-    """Refuse entries that no patch may bring into a tree, however it named them.
+    """Refuse entries that no patch may bring into a tree.
 
     Raises: InvalidPatch, PathOutOfBounds.
     """
@@ -146,7 +146,7 @@ def _type(entry: TreeEntry) -> str:
 
 
 def refuse_case_twins(changes: Iterable[TreeChange], names_in: Callable[[str], Sequence[str]]) -> None:
-    """Refuse a new name that some file systems take for one that is there already.
+    """Refuse a new name that equals an existing one on some file systems.
 
     Raises: PathOutOfBounds.
     """
@@ -167,7 +167,7 @@ def judge_link(path: str, target: bytes, is_link: Callable[[str], bool]) -> None
     Raises: PathOutOfBounds.
     """
     names = target.decode("utf-8", "surrogateescape").split("/")
-    # Behind a name, `..` would lead elsewhere once that name is a link itself.
+    # After a name, `..` would lead elsewhere once that name is a link itself.
     up = len([*takewhile("..".__eq__, names)])
     folder = path.split("/")[:-1]
     if up > len(folder):
@@ -178,11 +178,11 @@ def judge_link(path: str, target: bytes, is_link: Callable[[str], bool]) -> None
 
 
 def judge_bytes(path: str, content: bytes, redact: Redactor) -> None:
-    """Refuse text that came as bytes, where nobody reads its lines, and secrets among bytes.
+    """Refuse text that came as bytes, because its lines are not shown, and secrets in bytes.
 
     Raises: InvalidPatch, SecretDetected.
     """
-    # By the same sign, git shows the file as text or as bytes.
+    # Git decides by the same test whether a file is text.
     if b"\0" not in content[:8000]:
         raise InvalidPatch(f"`{path}` is text; send its lines instead of a binary change.", path=path, reason="text")
     _refuse_secrets_in(content, path, redact)
@@ -191,7 +191,7 @@ def judge_bytes(path: str, content: bytes, redact: Redactor) -> None:
 def refuse_nested_repositories(
     changes: Iterable[TreeChange], names_in: Callable[[str], Sequence[str]], territory: GuardedAreas
 ) -> None:
-    """Refuse new files in a folder that git takes for a repository: it would obey the config there.
+    """Refuse new files in a folder that git would take for a repository and read the config of.
 
     Raises: ProtectedPath.
     """
@@ -242,13 +242,13 @@ def _planned_for(change: TreeChange, bounds: Bounds) -> tuple[PlannedPath, ...]:
 
 
 def porcelain(changes: Iterable[TreeChange]) -> str:
-    """Write changes against HEAD as `git status --porcelain` writes staged ones."""
+    """Return changes against HEAD as `git status --porcelain` writes staged ones."""
     letters = {"create": "A", "modify": "M", "delete": "D"}
     return "".join(f"{letters[change.kind]}  {_quote(change.path)}\n" for change in changes)
 
 
 def _quote(path: str) -> str:
-    """Write a name as git does; the kernel admits none with a backslash or an invisible character."""
+    """Return a name as git writes it; names with backslashes or invisible characters are refused elsewhere."""
     return '"{}"'.format(path.replace('"', '\\"')) if " " in path or '"' in path else path
 
 
@@ -258,7 +258,7 @@ COMMENT_MARKS = (b"#", b"//", b"--", b";", b"/*", b"*", b"<!--")
 def is_thin(file: FilePatch) -> bool:
     """Tell whether a file's change is nothing but white space and whole-line comments (a guess, by common marks)."""
     if not file.hunks:
-        # A new file without a line; what else has no hunks is a rename, a mode or bytes.
+        # An empty new file; other changes without hunks are renames, modes or bytes.
         return file.old_path is None and not file.is_binary
     changed = [line[1:].strip() for hunk in file.hunks for line in hunk.lines if line[:1] in (b"+", b"-")]
     return all(not line or line.startswith(COMMENT_MARKS) for line in changed)

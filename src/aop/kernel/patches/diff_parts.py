@@ -13,7 +13,7 @@ _START = b"diff --git "
 
 
 class DiffPart(Struct, frozen=True, kw_only=True):
-    """What the diff says of one file."""
+    """The diff of one file."""
 
     text: bytes
     added: int
@@ -22,10 +22,10 @@ class DiffPart(Struct, frozen=True, kw_only=True):
 
 
 def parts_by_path(diff: bytes, paths: Iterable[str]) -> dict[str, DiffPart]:
-    """Return the part of each path that differs; a part that belongs to none of them is a fault, not left out."""
+    """Return the part of each changed path; a part without a path is a fault."""
     path_of = {_header(path): path for path in paths}
     parts: dict[str, DiffPart] = {}
-    # Every line of content begins with a mark, so that this word at the beginning of a line is git's own.
+    # Every line of content begins with a mark, so `diff --git` at the start of a line is a header.
     for section in (b"\n" + diff).split(b"\n" + _START)[1:]:
         header, _, _ = section.partition(b"\n")
         path = path_of.get(header)
@@ -51,7 +51,7 @@ def _part(text: bytes) -> DiffPart:
 
 
 def _joined(old: DiffPart, new: DiffPart) -> DiffPart:
-    """A file that becomes a link, or the other way round, has two parts: one is gone, one is new."""
+    """Join two parts: a file that becomes a link, or the reverse, is deleted and created."""
     return DiffPart(
         text=old.text + new.text,
         added=old.added + new.added,

@@ -43,7 +43,7 @@ _NOT_A_FILE = (
 
 
 class FilePatch(Struct, frozen=True, kw_only=True):
-    """The change of one file. A side that does not exist is None; so is a mode of which the patch says nothing."""
+    """The change of one file. A missing side is None, and so is an unstated mode."""
 
     old_path: RepoPath | None
     new_path: RepoPath | None
@@ -66,7 +66,7 @@ class FilePatch(Struct, frozen=True, kw_only=True):
 
 
 def scan_file(lines: PatchLines) -> FilePatch:
-    """Take the header and the content of the file that comes next.
+    """Read the header and the content of the next file.
 
     Raises: InvalidPatch, PathOutOfBounds.
     """
@@ -141,7 +141,7 @@ def _scan_git_file(lines: PatchLines) -> FilePatch:
 def _agreeing_sides(
     old: RepoPath, new: RepoPath, *, created: bool, deleted: bool, moved: bool
 ) -> list[tuple[RepoPath | None, RepoPath | None]]:
-    """Return what the `---` and `+++` lines may say. `/dev/null` alone is enough to create or delete."""
+    """Return the pairs that the `---` and `+++` lines may name; `/dev/null` alone creates or deletes."""
     if created:
         return [(None, new)]
     if deleted:
@@ -275,5 +275,5 @@ def _check_whole_file(patch: FilePatch, sign: bytes, at: int, rule: str) -> File
     if len(patch.hunks) > 1 or not all(line.startswith((sign, b"\\")) for line in hunk.lines):
         path = str(patch.new_path or patch.old_path)
         raise invalid_patch(f"`{path}`: {rule}", reason="half_a_file", line=at, path=path)
-    # The whole of a file begins at its first line, whatever the hunk says.
+    # A new or deleted file begins at its first line, even if the hunk states another.
     return replace(patch, hunks=(replace(hunk, old_start=int(sign == b"-"), new_start=int(sign == b"+")),))

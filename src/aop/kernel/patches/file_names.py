@@ -12,7 +12,7 @@ _ESCAPES = {b"a": 7, b"b": 8, b"t": 9, b"n": 10, b"v": 11, b"f": 12, b"r": 13, b
 
 
 def take_sides(lines: PatchLines) -> tuple[RepoPath | None, RepoPath | None]:
-    """Take a `---` and a `+++` line, and return the two names; None stands for `/dev/null`.
+    """Read a `---` and a `+++` line, and return the two names; None stands for `/dev/null`.
 
     Raises: InvalidPatch, PathOutOfBounds.
     """
@@ -55,7 +55,7 @@ def plain_name(spelled: bytes, *, at: int, rules: PatchRules) -> RepoPath:
 
 
 def split_pair(pair: bytes) -> tuple[bytes, bytes] | None:
-    """Split the two names of a `diff --git` line where that can be done without knowing them."""
+    """Split the two names of a `diff --git` line, if that is unambiguous."""
     if pair.startswith(b'"'):
         end = _closing_quote(pair)
         return (pair[: end + 1], pair[end + 2 :]) if pair[end + 1 : end + 2] == b" " else None
@@ -67,7 +67,7 @@ def split_pair(pair: bytes) -> tuple[bytes, bytes] | None:
 
 
 def git_spelling(name: str) -> bytes:
-    """Return the name as git reads it back, in quotes only where it must be."""
+    """Return the name as git reads it, in quotes only where needed."""
     raw = name.encode()
     return b'"' + raw.replace(b'"', b'\\"') + b'"' if b'"' in raw else raw
 

@@ -31,12 +31,12 @@ class Hunk(Struct, frozen=True, kw_only=True):
 
     @property
     def begin(self) -> int:
-        """Return how many lines of the old file stand before the hunk, as it states."""
+        """Return the stated number of old lines before the hunk."""
         return self.old_start - 1 if self.old_count else self.old_start
 
 
 def scan_hunks(lines: PatchLines, path: str) -> tuple[Hunk, ...]:
-    """Take all hunks that come next; they must follow each other in the old file.
+    """Read all hunks of a file; they must be in order and must not overlap.
 
     Raises: InvalidPatch.
     """
@@ -56,7 +56,7 @@ def scan_hunks(lines: PatchLines, path: str) -> tuple[Hunk, ...]:
 
 
 def _follows(hunk: Hunk, above: Hunk) -> bool:
-    # Of two insertions at one place nobody can say which comes first; git turns them round at the top of a file.
+    # The order of two insertions at one place is ambiguous; git swaps them at the top of a file.
     return hunk.begin >= above.begin + max(above.old_count, hunk.old_count == 0)
 
 
@@ -77,7 +77,7 @@ def _scan_hunk(lines: PatchLines, path: str) -> Hunk:
         old_count=old_count,
         new_start=new_start,
         new_count=new_count,
-        # Taken from the file's own text, in whatever encoding it has, and of no meaning for the change.
+        # Copied from the file's text in an unknown encoding; it does not affect the change.
         section=words[4].decode("utf-8", "replace").strip() if len(words) == 5 else "",
         lines=body.scan(),
     )
@@ -101,7 +101,7 @@ class _HunkBody:
         self._header_line = lines.number - 1
 
     def scan(self) -> tuple[bytes, ...]:
-        """Take exactly as many lines as the header declares."""
+        """Read exactly as many lines as the header declares."""
         body: list[bytes] = []
         old_left, new_left = self._declared
         while old_left or new_left:
@@ -125,7 +125,7 @@ class _HunkBody:
         if line is None or line.startswith((b"diff --git ", b"@@ ", b"```")):
             self._refuse_counts(taken)
         if line == b"":
-            # An empty line of context whose only space an editor or a model has stripped.
+            # An empty context line whose space was stripped by an editor or a model.
             return b" "
         if line.startswith((b" ", b"+", b"-")) or line == NO_NEWLINE:
             return line
@@ -159,7 +159,7 @@ class _HunkBody:
 
 
 def _counts_by_shape(lines: PatchLines, ahead: int) -> tuple[int, int]:
-    """Count old and new lines up to the first line that looks as if it were not content."""
+    """Count old and new lines up to the first line that does not look like content."""
     old = new = blanks = 0
     while (line := lines.peek(ahead)) is not None:
         if line.startswith(b"--- ") and (lines.peek(ahead + 1) or b"").startswith(b"+++ "):

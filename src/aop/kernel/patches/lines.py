@@ -10,7 +10,7 @@ MIB = 1024 * 1024
 
 
 class PatchRules(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a patch may hold, and how much of it."""
+    """Limits and permissions for the text of a patch."""
 
     max_bytes: int = 4 * MIB
     max_files: int = 2000
@@ -22,12 +22,12 @@ class PatchRules(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def invalid_patch(why: str, *, reason: str, line: int, **facts: Json) -> InvalidPatch:
-    """Make the refusal of one line of a patch."""
+    """Return the refusal of one line of a patch."""
     return InvalidPatch(f"Line {line} of the patch: {why}.", hint=None, reason=reason, line=line, **facts)
 
 
 def printable(raw: bytes) -> str:
-    """Return bytes of a stranger as short printable text in backticks."""
+    """Return untrusted bytes as short printable text in backticks."""
     text = raw[:80].decode("utf-8", "backslashreplace")
     return f"`{text!a}`" if len(raw) <= 80 else f"`{text!a}...`"
 
@@ -36,7 +36,7 @@ class PatchLines:
     """A cursor over the lines of a patch."""
 
     def __init__(self, text: bytes, rules: PatchRules) -> None:
-        """Split a text that keeps to the limits.
+        """Split a text that respects the limits.
 
         Raises: InvalidPatch.
         """
@@ -60,7 +60,7 @@ class PatchLines:
         return self._lines[at] if at < len(self._lines) else None
 
     def next_begins(self, *starts: bytes) -> bool:
-        """Tell whether there is a next line and it begins so."""
+        """Tell whether the next line begins with one of these."""
         line = self.peek()
         return line is not None and line.startswith(starts)
 
@@ -69,12 +69,12 @@ class PatchLines:
         return self.next_begins(b"--- ") and (self.peek(1) or b"").startswith(b"+++ ")
 
     def take(self) -> bytes:
-        """Return the next line, and step over it."""
+        """Return the next line and advance."""
         self._next += 1
         return self._lines[self._next - 1]
 
     def take_header(self) -> bytes:
-        """Take a line that is not content.
+        """Return the next line, which must be a header line.
 
         Raises: InvalidPatch if it has a carriage return.
         """
@@ -85,7 +85,7 @@ class PatchLines:
         return line
 
     def skip_blank(self) -> bool:
-        """Step over blank lines, and tell whether anything follows."""
+        """Skip blank lines; tell whether anything follows."""
         while self.peek() == b"":
             self._next += 1
         return self.peek() is not None

@@ -14,13 +14,13 @@ from aop.kernel.ports.git import FileMode
 
 
 class Patch(Struct, frozen=True, kw_only=True):
-    """What a diff asks for, file by file, no file twice."""
+    """A parsed diff: the change of each file, no file twice."""
 
     files: tuple[FilePatch, ...]
 
 
 def parse_patch(text: bytes, rules: PatchRules) -> Patch:
-    """Return what the text asks for, if it is a diff from its first byte to its last.
+    """Parse a text that is a diff from its first byte to its last.
 
     Raises: InvalidPatch, PathOutOfBounds.
     """
@@ -38,18 +38,18 @@ def parse_patch(text: bytes, rules: PatchRules) -> Patch:
 
 
 def render(patch: Patch) -> bytes:
-    """Return the patch as git writes it, for `git apply --cached --unidiff-zero`."""
+    """Return the patch in canonical form, for `git apply --cached --unidiff-zero`."""
     return b"".join(line + b"\n" for file in patch.files for line in _render_file(file))
 
 
 class _Names:
-    """The names that a patch changes, each of which stands for one file only, on any file system."""
+    """The names that a patch changes; each must mean one file on any file system."""
 
     def __init__(self) -> None:
         self._entered: dict[str, tuple[str, str]] = {}
 
     def add(self, patch: FilePatch, at: int) -> None:
-        """Enter the names of one more file.
+        """Add the names of one file.
 
         Raises: InvalidPatch.
         """

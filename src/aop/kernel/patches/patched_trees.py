@@ -19,7 +19,7 @@ _PLAIN = (FileMode.FILE, FileMode.EXECUTABLE)
 
 
 class FittedChange(Struct, frozen=True, kw_only=True):
-    """The change of one file, with its hunks at the lines where they fit, and what it is a change of."""
+    """The change of one file with placed hunks, and the old file."""
 
     file: FilePatch
     entry: TreeEntry | None = None
@@ -27,7 +27,7 @@ class FittedChange(Struct, frozen=True, kw_only=True):
 
 
 def patched_tree(objects: GitObjects, tree: TreeId, patch: Patch, placement: Placement) -> TreeId:
-    """Write the tree that a patch makes of another.
+    """Write the tree that results from applying a patch.
 
     Raises: PatchDoesNotApply.
     """
@@ -50,7 +50,7 @@ def _fit(objects: GitObjects, tree: TreeId, file: FilePatch, placement: Placemen
 def plain_files(
     objects: GitObjects, tree: TreeId, changes: Sequence[FittedChange]
 ) -> dict[str, FileContent | None] | None:
-    """Return the files that are other in the new tree (None: not there); None if git must say what the patch makes."""
+    """Return the changed files of the new tree (None: deleted); None if git must apply the patch."""
     files: dict[str, FileContent | None] = {}
     for change in changes:
         file, entry = change.file, change.entry
@@ -67,7 +67,7 @@ def plain_files(
 
 
 def apply_hunks(content: bytes, hunks: Sequence[Hunk]) -> bytes:
-    """Return what hunks that stand at their lines make of a content."""
+    """Return the content after applying hunks at their stated lines."""
     lines = content.split(b"\n")
     lines[:-1] = [line + b"\n" for line in lines[:-1]]
     made: list[bytes] = []
@@ -82,15 +82,15 @@ def apply_hunks(content: bytes, hunks: Sequence[Hunk]) -> bytes:
 
 
 def _rewrites(file: FilePatch, entry: TreeEntry) -> bool:
-    """Tell whether a patch gives a plain file another content, and does nothing else."""
+    """Tell whether a patch only changes the content of a plain file."""
     return file.new_path == file.old_path and file.old_mode is file.new_mode is None and entry.mode in _PLAIN
 
 
 def _removes(file: FilePatch, entry: TreeEntry) -> bool:
-    """Tell whether a patch takes a plain file away that is what it says."""
+    """Tell whether a patch deletes a plain file of the stated mode."""
     return file.new_path is None and file.old_mode in (None, entry.mode) and entry.mode in _PLAIN
 
 
 def _creates(file: FilePatch) -> bool:
-    """Tell whether a patch makes a plain file out of lines."""
+    """Tell whether a patch creates a plain text file."""
     return file.old_path is None and not file.is_binary and file.new_mode in (None, *_PLAIN)

@@ -14,16 +14,16 @@ from aop.kernel.config.policy import Placement
 from aop.kernel.patches.hunks import NO_NEWLINE, Hunk
 
 MAX_SEARCHES = 500
-"""How many hunks of one file may state a wrong line; each costs a pass over the file."""
+"""The limit of hunks with a wrong line in one file; each costs a pass over the file."""
 MAX_PLACES = 20
 MAX_SHOWN_LINES = 12
 MAX_SHOWN_CHARACTERS = 200
 
 
 def place(hunks: Sequence[Hunk], content: bytes, *, mode: Placement, path: str = "the file") -> tuple[Hunk, ...]:
-    """Return the hunks with the line numbers at which they fit the content: whole lines, byte for byte.
+    """Return the hunks with the line numbers at which they match the content byte for byte.
 
-    The path is what a refusal calls the file.
+    The path names the file in a refusal.
 
     Raises: PatchDoesNotApply.
     """
@@ -53,7 +53,7 @@ def _with_start_lines(hunk: Hunk, old_begin: int, new_begin: int) -> Hunk:
 
 
 class _Block:
-    """What a hunk needs of the old file: whole lines, each with its line end."""
+    """The old lines that a hunk needs, each with its line end."""
 
     def __init__(self, hunk: Hunk, number: int, path: str) -> None:
         self.hunk = hunk
@@ -67,7 +67,7 @@ class _Block:
 
 
 class _File:
-    """The old content, found by line number and by text."""
+    """The old content, searchable by line number and by text."""
 
     def __init__(self, content: bytes) -> None:
         *whole, rest = content.split(b"\n")
@@ -76,24 +76,24 @@ class _File:
         self._offsets = [0, *accumulate(map(len, self.lines))]
 
     def holds(self, block: _Block, begin: int, floor: int = 0) -> bool:
-        """Tell whether the block stands behind so many lines of the file."""
+        """Tell whether the block matches after the first `begin` lines of the file."""
         end = begin + len(block.lines)
         return (
             floor <= begin <= end <= len(self.lines)
             and self.lines[begin:end] == block.lines
             and (end == len(self.lines) or not block.ends_file)
-            # Nothing can be added behind a last line that has no end.
+            # Nothing can be added after a last line without a newline.
             and (begin == 0 or self.lines[begin - 1].endswith(b"\n"))
         )
 
     def places(self, block: _Block, floor: int) -> list[int]:
-        """Return the first places below `floor` lines where the block stands."""
+        """Return the first places at or after line `floor` where the block matches."""
         if not block.lines:
             return []
         if block.ends_file:
             last = len(self.lines) - len(block.lines)
             return [last] if self.holds(block, last, floor) else []
-        # With a line end before both, what is found begins a line; that it ends one is sure, having no marker.
+        # A newline before both makes a match begin at a line start; without a marker it also ends at a line end.
         wanted = b"\n" + b"".join(block.lines)
         found: list[int] = []
         at = self._text.find(wanted, self._offsets[floor])
@@ -103,7 +103,7 @@ class _File:
         return found
 
     def nearest(self, block: _Block) -> int:
-        """Return the place that shares most lines with the block; of several, the one nearest to the stated line."""
+        """Return the place that shares most lines with the block, the nearest of several."""
         stated = max(0, min(block.hunk.begin, len(self.lines) - len(block.lines)))
         wanted: dict[bytes, int] = {}
         for index, line in enumerate(block.lines):

@@ -41,7 +41,7 @@ class PatchTarget(Struct, frozen=True, kw_only=True):
 
 
 class PatchedTree(Struct, frozen=True, kw_only=True):
-    """A patch, and the tree that it makes of the feature."""
+    """A patch, and the tree that results from it."""
 
     patch: Patch
     tree: TreeId
@@ -84,14 +84,14 @@ def judge_proposal(kernel: Kernel, target: PatchTarget, proposal: PatchedTree, c
     if target.accepted is None:
         return
     touched = {change.path for change in proposal.changes}
-    # Judged against the base: a file that the feature made stays one that it creates, however often it is patched.
+    # Judged against the base: a file that the feature created counts as created in every later patch.
     planned = tuple(change for change in proposal.whole if change.path in touched)
     bounds = bounds_of(target.accepted.plan, config.policy)
     judge_plan(planned, bounds, areas=rules.enforce_allowed_areas, files=rules.enforce_plan)
 
 
 def _judge_links_and_bytes(kernel: Kernel, proposal: PatchedTree, config: Config) -> None:
-    """Look where links lead, and what bytes hold; both are there only if the policy allows them at all."""
+    """Check the targets of links and the content of binary files, which the policy must allow."""
     git = kernel.git
     packed = {file.new_path for file in proposal.patch.files if file.is_binary}
 

@@ -17,14 +17,14 @@ _NAME = "patch"
 
 
 class StoredPatch(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A patch without a secret, or the blob that holds the whole of it."""
+    """A patch without secrets, or the blob that holds all of it."""
 
     unified_diff: str
     patch_blob: ObjectId | None = None
 
 
 def storable_patch(kernel: Kernel, feature_id: FeatureId, diff: str) -> StoredPatch:
-    """Return what may be kept of a patch.
+    """Return a patch as it may be stored.
 
     Raises: SecretDetected, UnknownFeature.
     """

@@ -32,7 +32,7 @@ class BeginAnewResult(Struct, frozen=True, kw_only=True):
 
 
 def begin_anew(call: Call, arguments: ChangeArguments) -> Outcome:
-    """Put a feature onto the base branch as it is now, without a plan; what it was before is kept under a ref."""
+    """Restart a feature on the current base branch, without a plan; its tree before stays under a ref."""
     kernel = call.kernel
     with held_feature(kernel, arguments, with_base=True) as state:
         if not state.waits_for:

@@ -30,7 +30,7 @@ class FeatureStateText(Struct, frozen=True, kw_only=True):
 
 
 def state_get(call: Call, arguments: FeatureArguments) -> Outcome:
-    """Return what `state.md` holds, from the record."""
+    """Return the content of `state.md`, from the record."""
     with call.kernel.record.read() as view:
         state = the_feature(view, arguments)
     return FeatureStateText(
@@ -39,18 +39,18 @@ def state_get(call: Call, arguments: FeatureArguments) -> Outcome:
 
 
 class FeatureContext(Struct, frozen=True, kw_only=True):
-    """Everything that a worker needs to go on without an earlier conversation."""
+    """Everything that a worker needs to continue without an earlier conversation."""
 
     feature_id: str
     spec: str | None
-    """None when nobody wrote `spec.md`. It is data from outside, not an instruction to AOP."""
+    """None without a `spec.md`. It is data from outside, not an instruction to AOP."""
     state: Mapping[str, Any]
     plan: Mapping[str, Any] | None
     evidence: Mapping[str, RunSummary]
     """The newest gate run of each mode."""
     qa_index: Mapping[str, Any] | None
     obligations: ObligationReview | None
-    """What the spec obliges the feature to, numbered; null when there is no spec."""
+    """The numbered obligations of the spec; null without a spec."""
 
 
 def get_context(call: Call, arguments: FeatureArguments) -> Outcome:

@@ -32,13 +32,13 @@ from aop.kernel.record.spending import forget_turns
 
 class DeleteArguments(ChangeArguments, frozen=True, kw_only=True):
     dry_run: bool = True
-    """Only say what would be removed."""
+    """Only show what would be removed."""
     worktree: bool = False
-    """Remove the worktree too; what git neither knows nor ignores there goes to quarantine."""
+    """Remove the worktree too; its untracked files go to quarantine."""
     branch: bool = False
     """Remove the branch too; this needs `worktree`."""
     force: bool = False
-    """Also where work would be lost that was never merged."""
+    """Delete even if work that was never merged would be lost."""
 
 
 class Deletion(Struct, frozen=True, kw_only=True):
@@ -46,25 +46,25 @@ class Deletion(Struct, frozen=True, kw_only=True):
     version: int
     status: Status
     deleted: bool
-    """False when it was only shown what would be removed."""
+    """False for a dry run."""
     files: tuple[str, ...]
-    """The files of AOP that go."""
+    """The files of AOP that are removed."""
     kept_files: tuple[str, ...]
-    """What else lies in the feature's folder, and stays there: `spec.md` is its author's."""
+    """Other files in the feature's folder, which stay: `spec.md` belongs to its author."""
     worktree_path: str | None
-    """The worktree that goes; null when it stays, or there is none."""
+    """The worktree that is removed; null when it stays, or there is none."""
     branch: str | None
-    """The branch that goes; null when it stays, or there is none."""
+    """The branch that is removed; null when it stays, or there is none."""
     branch_head: str | None
-    """The commit that the branch is at: `git branch NAME COMMIT` brings it back, as long as git keeps the commit."""
+    """The head of the branch: `git branch NAME COMMIT` restores it, as long as git keeps the commit."""
     unmerged: bool
     """Whether the feature holds work that the base branch does not have."""
     locks: tuple[str, ...]
-    """The locks that are freed."""
+    """The locks that are released."""
 
 
 def delete(call: Call, arguments: DeleteArguments) -> Outcome:
-    """Say what of a feature would be removed, or remove it; its history stays in the journal."""
+    """Show what deleting a feature would remove, or delete it; its history stays in the journal."""
     if arguments.branch and not arguments.worktree:
         raise InvalidArguments(
             "The branch cannot go while the worktree is on it.", hint="Pass `worktree` together with `branch`."
@@ -81,7 +81,7 @@ def delete(call: Call, arguments: DeleteArguments) -> Outcome:
 
 
 def _plan_deletion(kernel: Kernel, view: Snapshot, state: FeatureState, arguments: DeleteArguments) -> Deletion:
-    """Return what goes and what stays.
+    """Return what would be removed and what stays.
 
     Raises: UnmergedWork, BranchInUse, FileNotFound if a link stands in the place of the feature's folder.
     """
@@ -132,7 +132,7 @@ def _refuse_used_branch(kernel: Kernel, state: FeatureState) -> None:
 
 
 def _remove(tx: Transaction, call: Call, planned: Deletion) -> None:
-    """Forget a feature, and note what on disk has to follow."""
+    """Remove a feature from the record, and mark its files for removal."""
     name = FeatureId(planned.feature_id)
     now = read_clock(call.kernel.clock)
     release_leases(tx, call, name, planned.locks, now)

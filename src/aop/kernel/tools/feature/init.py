@@ -28,11 +28,11 @@ class InitResult(Struct, frozen=True, kw_only=True):
     base_branch: str
     base_commit: str
     created: bool
-    """False when the feature was there already, and nothing changed."""
+    """False when the feature already existed, and nothing changed."""
 
 
 def init(call: Call, arguments: ChangeArguments) -> Outcome:
-    """Make a feature: branch, worktree, state. Asked again, it answers with what is there."""
+    """Create a feature: branch, worktree, state. A repeated call returns the existing one."""
     kernel, config = call.kernel, call.kernel.config()
     name = feature_id(arguments.feature_id)
     with held_worktree(kernel, name):
@@ -64,7 +64,7 @@ def init(call: Call, arguments: ChangeArguments) -> Outcome:
                 _store_new(tx, call, msgspec.structs.replace(new, spec=ingested.source if ingested else None))
             else:
                 the_feature(tx, arguments)
-                # A worktree that was made again holds the files of its branch; the feature may be further.
+                # A recreated worktree holds the files of its branch; the feature may be further.
                 tx.mark_unshown("worktree", name)
             return _result(state or new, config, created=state is None)
 
@@ -80,7 +80,7 @@ def _place_branch(kernel: Kernel, name: FeatureId, config: Config) -> CommitId:
     if existing is None:
         kernel.git.branches.create(name, base)
         return base
-    # A branch without commits of its own is what a call that died left behind, or stands where it would be cut anyway.
+    # A branch without own commits was left by a call that died, or is where it would be cut anyway.
     if not kernel.git.objects.is_ancestor(existing, base):
         raise BranchExists(
             f"There is a branch `{name}` with commits that `{base_branch}` does not have.", branch=name, head=existing

@@ -41,9 +41,9 @@ from aop.kernel.record.port import Transaction
 
 class ApproveArguments(ChangeArguments, frozen=True, kw_only=True):
     tree: str
-    """What the person looked at; if the feature is something else by now, nothing is approved."""
+    """The tree that the person reviewed; if the feature has another one by now, nothing is approved."""
     base: str
-    """Where the base branch was when the person looked."""
+    """The head of the base branch at the time of the review."""
 
 
 class GrantedApproval(Struct, frozen=True, kw_only=True):
@@ -55,11 +55,11 @@ class GrantedApproval(Struct, frozen=True, kw_only=True):
     approved_by: str
     approved_at: str
     token: str = ""
-    """Opens one merge of exactly this tree onto exactly this base. It is in no log and in no record."""
+    """Permits one merge of exactly this tree onto exactly this base. It is in no log and in no record."""
 
 
 def approve(call: Call, arguments: ApproveArguments) -> Outcome:
-    """Record a person's yes to a proven tree."""
+    """Record a person's approval of a proven tree."""
     kernel, config = call.kernel, call.kernel.config()
 
     def decide(tx: Transaction) -> Outcome:
@@ -104,7 +104,7 @@ def approve(call: Call, arguments: ApproveArguments) -> Outcome:
 
 
 def with_token(kernel: Kernel, granted: GrantedApproval) -> GrantedApproval:
-    """Add the token to the answer; the record holds only what it is made from."""
+    """Add the token to the answer; the record holds only the approval it is made from."""
     with kernel.record.read() as view:
         approval = view.get(Approval, granted.approval_id)
     return granted if approval is None else msgspec.structs.replace(granted, token=token_for(approval, kernel.signer))
@@ -126,11 +126,11 @@ class MergeResult(Struct, frozen=True, kw_only=True):
     strategy: str
     gates: Mapping[str, str]
     notice: str = ""
-    """What a person may want to do next, such as bringing a checkout of the base branch up to date."""
+    """A next step for a person, such as updating a checkout of the base branch."""
 
 
 class MergeIntent(Struct, frozen=True, kw_only=True):
-    """What a merge is about to do to refs; enough to finish it, or to see that it never happened."""
+    """The planned change of refs; enough to finish the merge, or to see that it never happened."""
 
     feature_id: FeatureId
     prepared: PreparedMerge
@@ -153,21 +153,21 @@ def ready_to_merge(call: Call, arguments: MergeArguments) -> Outcome:
         try:
             move_branches(kernel, state, prepared)
         except Refusal:
-            # Refused means that no branch moved. Of a breakage nobody knows: whoever settles this operation looks.
+            # After a refusal no branch has moved. After a fault that is unknown, and `settle_merge` looks.
             _unspend_approval(call, prepared.approval_id)
             raise
         return _finish_merge(call, intent)
 
 
 def _record_failure(tx: Transaction, call: Call, arguments: MergeArguments, run: GateRun) -> Outcome:
-    """Keep the verdict on the merged tree: a merge that passes at the second try is not one that passed at once."""
+    """Record the verdict on the merged tree, so that a later pass counts as flaky."""
     state = the_feature(tx, arguments)
     record_run(tx, call, state, with_verdict(state, run), run)
     return gate_failure(run)
 
 
 def _spend_approval(call: Call, ready: MergeReadiness) -> None:
-    """Look again at what may have changed while the gates ran, and use the approval up before the branch moves.
+    """Check again what may have changed while the gates ran, and spend the approval before the branch moves.
 
     Of two merges that hold one approval, one gets no further than this. The leases are renewed, so that none ends
     before the branch has moved.
@@ -264,7 +264,7 @@ def _result(state: FeatureState, prepared: PreparedMerge, notice: str) -> MergeR
 
 
 def settle_merge(call: Call, left: Mapping[str, Json]) -> Outcome | None:
-    """Finish a merge whose caller died after the base branch moved; undo one whose did not."""
+    """Finish a merge whose caller died after the base branch moved; undo it otherwise."""
     intent = msgspec.convert(left, MergeIntent)
     with call.kernel.record.read() as view:
         state = view.get(FeatureState, intent.feature_id)

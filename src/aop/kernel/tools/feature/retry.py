@@ -23,12 +23,12 @@ class RetryResult(Struct, frozen=True, kw_only=True):
     feature_id: str
     version: int
     status: Status
-    """Where it begins again."""
+    """The status in which it starts again."""
     was: Status
 
 
 def retry(call: Call, arguments: ChangeArguments) -> Outcome:
-    """Let a failed or blocked feature begin again where it was; what was done for it stays."""
+    """Start a failed or blocked feature again where it stopped; its work stays."""
 
     def decide(tx: Transaction) -> Outcome:
         state = the_feature(tx, arguments)
@@ -46,19 +46,19 @@ def retry(call: Call, arguments: ChangeArguments) -> Outcome:
 
 def _restarted_state(tx: Transaction, call: Call, state: FeatureState) -> FeatureState:
     if state.waits_for:
-        # It begins anew when they are merged, and its old plan holds nothing any more.
+        # It restarts when they are merged, and its old plan no longer holds claims.
         return msgspec.structs.replace(state, status=Status.BLOCKED, blocked_from=Status.PLANNING)
     return _revive(tx, call, state) if state.status is Status.FAILED else _unblock(state)
 
 
 def _unblock(state: FeatureState) -> FeatureState:
     before = state.blocked_from or Status.PLANNING
-    # What was ready is proven again: nobody becomes ready by hand.
+    # A feature that was ready is proven again: `ready_to_merge` is never set by hand.
     return with_status(state, Status.QA if before is Status.READY_TO_MERGE else before, reason=REASON)
 
 
 def _revive(tx: Transaction, call: Call, state: FeatureState) -> FeatureState:
-    """Return a failed feature as one that is on its way, with its plan in force again; only a person does that (C-23).
+    """Return a failed feature as an active one, with its plan in force again (C-23).
 
     Raises: CollisionDetected if another feature holds by now what the plan held.
     """

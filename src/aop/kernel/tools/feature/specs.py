@@ -26,14 +26,14 @@ MOST_FOLDERS = 10_000
 class FoundSpec(Struct, frozen=True, kw_only=True):
     feature_id: str
     spec_path: str
-    """Where it lies, from the repository's root."""
+    """Its path, from the repository's root."""
 
 
 class UnusableSpec(Struct, frozen=True, kw_only=True):
-    """A spec that no feature can be made of as it is."""
+    """A spec from which no feature can be made."""
 
     spec_path: str
-    """What is not plain ASCII in it stands there as an escape."""
+    """Its path; characters that are not ASCII are escaped."""
     code: str
     """The refusal code."""
     message: str
@@ -44,11 +44,11 @@ class Specs(Struct, frozen=True, kw_only=True):
     specs: tuple[FoundSpec, ...]
     """By feature id."""
     unusable: tuple[UnusableSpec, ...]
-    """What a person should rename or repair."""
+    """The specs that a person should rename or repair."""
 
 
 def discover_specs(call: Call, _arguments: Arguments) -> Outcome:
-    """Return every spec of the checkout, by feature, as `feature.get_context` would read it; no link is followed."""
+    """Return all specs of the checkout, as `feature.get_context` would read them; no link is followed."""
     found: list[FoundSpec] = []
     unusable: list[UnusableSpec] = []
     for name in call.kernel.files.folders(FEATURES, limit=MOST_FOLDERS):
@@ -64,7 +64,7 @@ def discover_specs(call: Call, _arguments: Arguments) -> Outcome:
 
 
 def _escape(text: str) -> str:
-    # A name on disk may hold bytes that are no UTF-8, and an answer cannot.
+    # A name on disk may hold bytes that are not UTF-8, and an answer cannot.
     return text.encode("ascii", "backslashreplace").decode("ascii")
 
 
@@ -72,20 +72,20 @@ class IngestSpec(ChangeArguments, frozen=True, kw_only=True):
     text: Annotated[str, Meta(min_length=1)]
     """The whole spec."""
     source_path: Annotated[str, Meta(min_length=1, max_length=4096)]
-    """From the repository's root where it lies there, else only its name."""
+    """Its path from the repository's root if it is inside, else only its name."""
 
 
 class IngestResult(Struct, frozen=True, kw_only=True):
     feature_id: str
     spec_path: str
-    """Where the spec lies now."""
+    """The path of the stored spec."""
     source: SpecSource
     changed: bool
-    """False when exactly this text was there already."""
+    """False when exactly this text was already stored."""
 
 
 def ingest_spec(call: Call, arguments: IngestSpec) -> Outcome:
-    """Put a spec in its place; another text that lies there is set aside, never overwritten."""
+    """Store a spec; another text at its path is set aside, never overwritten."""
     kernel, name = call.kernel, feature_id(arguments.feature_id)
     data = arguments.text.encode()
     path = spec_path(name)
@@ -116,7 +116,7 @@ def ingest_spec(call: Call, arguments: IngestSpec) -> Outcome:
 
 
 def _existing_feature(view: Snapshot, arguments: IngestSpec) -> FeatureState | None:
-    """Return the feature, if it is made already, at the version that the arguments expect."""
+    """Return the feature, if it exists, at the version that the arguments expect."""
     is_made = view.get(FeatureState, arguments.feature_id) is not None
     return the_feature(view, arguments) if is_made or arguments.expected_version is not None else None
 

@@ -38,7 +38,7 @@ class ClusterPatch(Part, frozen=True, kw_only=True):
 
 
 class StatePatch(Part, frozen=True, kw_only=True):
-    """All that may be set by hand. Tree, base, gates, evidence and version follow from work, never from a wish."""
+    """All that may be set by hand. Tree, base, gates, evidence and version follow from work alone."""
 
     status: Status | None = None
     status_reason: Annotated[str, Meta(min_length=1, max_length=1000)] | None = None
@@ -49,7 +49,7 @@ class StatePatch(Part, frozen=True, kw_only=True):
 class StatePatchArguments(ChangeArguments, frozen=True, kw_only=True):
     expected_version: Annotated[int, Meta(ge=1)]
     patch: StatePatch
-    """What to set; the rest stays as it is."""
+    """The fields to set; the rest stays as it is."""
 
 
 class StatePatchResult(Struct, frozen=True, kw_only=True):
@@ -58,11 +58,11 @@ class StatePatchResult(Struct, frozen=True, kw_only=True):
     status: Status
     status_reason: str
     changed: tuple[str, ...]
-    """The names that the patch set."""
+    """The names of the fields that the patch set."""
 
 
 def state_patch(call: Call, arguments: StatePatchArguments) -> Outcome:
-    """Set what may be set by hand: a status that needs no proof, with a reason; who works on the feature, and how."""
+    """Set a status that needs no proof, with a reason, or the roles and sessions of the feature."""
     patch = _without_secrets(call, arguments.patch)
     changed = tuple(msgspec.to_builtins(patch))
     if not changed:
@@ -124,7 +124,7 @@ def _with_status(state: FeatureState, patch: StatePatch, caller: Principal) -> F
 
 class NoteArguments(ChangeArguments, frozen=True, kw_only=True):
     note: Annotated[str, Meta(min_length=1, max_length=4000)]
-    """What people should know; it is kept as one line, without secrets."""
+    """A note for people; stored as one line, without secrets."""
 
 
 class StoredNote(Struct, frozen=True, kw_only=True):
@@ -132,15 +132,15 @@ class StoredNote(Struct, frozen=True, kw_only=True):
     seq: int
     """The number of the note in the journal."""
     at: str
-    """When it was kept, in UTC."""
+    """When it was stored, in UTC."""
     actor: str
     """Who wrote it."""
     note: str
-    """As it was kept: one line, without secrets."""
+    """As it was stored: one line, without secrets."""
 
 
 def log_append(call: Call, arguments: NoteArguments) -> Outcome:
-    """Keep a note in the journal, with who wrote it and when; `decisions.md` tells it."""
+    """Store a note in the journal, with author and time; `decisions.md` shows it."""
     note = _one_line(call, arguments.note)
 
     def decide(tx: Transaction) -> Outcome:
@@ -155,7 +155,7 @@ def log_append(call: Call, arguments: NoteArguments) -> Outcome:
 
 
 def _one_line(call: Call, text: str) -> str:
-    """Return a text as it may be kept.
+    """Return a text as one line, without secrets.
 
     Raises: InvalidArguments if nothing is left of it.
     """

@@ -37,27 +37,27 @@ WITH_TREES = ("feature_initialised", "feature_rebased", "patch_applied", "tree_u
 
 class TreeFacts(Struct, frozen=True, kw_only=True):
     number: int
-    """Its place among the trees of the feature; 0 is the base, without a change."""
+    """Its number among the trees of the feature; 0 is the base, without changes."""
     tree: str
     at: str
-    """When the feature became it, in UTC."""
+    """When the feature got this tree, in UTC."""
     actor: str
-    """Who made it so."""
+    """The actor that made it."""
     operation_id: str
-    """The call that did."""
+    """The call that made it."""
     event: str
-    """How: by a patch, by undoing, or by being made or moved onto another base."""
+    """The kind of change: a patch, an undo, the creation, or a move onto another base."""
     files: int
     """How many files the patch changed."""
     current: bool
-    """Whether the feature is this tree now."""
+    """Whether the feature has this tree now."""
 
 
 class Trees(Struct, frozen=True, kw_only=True):
     feature_id: str
     version: int
     trees: tuple[TreeFacts, ...]
-    """Oldest first, since the feature was last put on a base."""
+    """Oldest first, since the feature was last moved onto a base."""
 
 
 def trees(call: Call, arguments: FeatureArguments) -> Outcome:
@@ -79,11 +79,11 @@ class UndoResult(Struct, frozen=True, kw_only=True):
     status: Status
     tree: str
     before: str
-    """The tree that was left; it stays reachable under `refs/aop/undone/`."""
+    """The tree before; it stays reachable under `refs/aop/undone/`."""
 
 
 def undo(call: Call, arguments: UndoArguments) -> Outcome:
-    """Make a feature be one of its earlier trees again; its gates are stale then, and approvals are void."""
+    """Go back to an earlier tree of the feature; its gates become stale and its approvals void."""
     kernel, git = call.kernel, call.kernel.git
     with held_worktree(kernel, arguments.feature_id):
         with kernel.record.read() as view:
@@ -97,7 +97,7 @@ def undo(call: Call, arguments: UndoArguments) -> Outcome:
         git.branches.keep(seen.feature_id, seen.tree, aside=True)
 
         def decide(tx: Transaction) -> Outcome:
-            # At this version the feature has the plan that the tree was judged by.
+            # At this version the feature still has the plan by which the tree was judged.
             state = the_feature(tx, msgspec.structs.replace(arguments, expected_version=seen.version))
             after = _with_earlier_tree(state, target)
             tx.append(call.event("tree_undone", state.feature_id, tree=target, before=state.tree))
@@ -126,7 +126,7 @@ def _trees_of(kernel: Kernel, view: Snapshot, state: FeatureState) -> tuple[Tree
     for entry in view.journal(feature_id=state.feature_id, kinds=WITH_TREES):
         event = entry.event
         is_base = event.kind in ("feature_initialised", "feature_rebased")
-        # Trees of another base, or of a feature that had this name before, are none that it can go back to.
+        # A feature cannot go back to trees of another base, or of a deleted feature of this name.
         found = [] if is_base else found
         fallback = kernel.git.objects.tree_of(state.base_commit) if event.kind == "feature_initialised" else state.tree
         facts = TreeFacts(
@@ -149,7 +149,7 @@ def _count(files: Json) -> int:
 
 
 def _tree_named(wish: str, known: tuple[TreeFacts, ...]) -> TreeId:
-    """Return the tree that a person means.
+    """Return the tree that a number or a short id names.
 
     Raises: InvalidArguments.
     """
@@ -178,7 +178,7 @@ def _full_diff(kernel: Kernel, base: TreeId, target: TreeId) -> bytes:
 
 
 def _judge_tree(kernel: Kernel, accepted: AcceptedPlan | None, base: TreeId, target: TreeId) -> None:
-    """Refuse a tree that the plan as it is now does not allow.
+    """Refuse a tree that the current plan does not allow.
 
     Raises: AreaNotAllowed, UnplannedFile.
     """
@@ -202,7 +202,7 @@ def _with_earlier_tree(state: FeatureState, tree: TreeId) -> FeatureState:
         was_further = state.blocked_from in (Status.QA, Status.READY_TO_MERGE)
         return msgspec.structs.replace(state, blocked_from=Status.BUILDING if was_further else state.blocked_from)
     if state.status is Status.QA:
-        # No step leads back from `qa` by itself; with another tree the feature is where it was before its gates ran.
+        # No legal step leads back from `qa`; with another tree the feature is where it was before its gates ran.
         return msgspec.structs.replace(state, status=Status.BUILDING, status_reason=reason)
     return state if state.status is Status.BUILDING else with_status(state, Status.BUILDING, reason=reason)
 

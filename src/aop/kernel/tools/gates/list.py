@@ -28,7 +28,7 @@ class GateList(Struct, frozen=True, kw_only=True):
 
 
 def list_gates(call: Call, arguments: ListGatesArguments) -> Outcome:
-    """Return the gate profiles as they are in force."""
+    """Return the gate profiles that are in force."""
     config = call.kernel.config()
     profiles = config.gates.profiles
     if arguments.profile is not None:

@@ -28,23 +28,23 @@ MOST_TOLD = 20
 
 class PendingHunk(Struct, frozen=True, kw_only=True):
     ref: str
-    """What `qa.test_index_update` names it by."""
+    """Its name in `qa.test_index_update`."""
     start_line: int
-    """The first line, counted from 1; 0 where a file as a whole was changed."""
+    """The first line, counted from 1; 0 if the file as a whole changed."""
     end_line: int
     """The last line."""
     change_type: ChangeType
     """What happened to these lines."""
     status: QaStatus
-    """What QA knows of it."""
+    """Its status in QA."""
     required_tests: tuple[str, ...]
-    """What must pass, as `<mode>:<step>`."""
+    """The tests that must pass, as `<mode>:<step>`."""
 
 
 class PendingFile(Struct, frozen=True, kw_only=True):
     path: str
     hunks: tuple[PendingHunk, ...]
-    """Those that have neither passed nor been waived."""
+    """The hunks that are neither passed nor waived."""
 
 
 class IndexText(Struct, frozen=True, kw_only=True):
@@ -56,11 +56,11 @@ class IndexText(Struct, frozen=True, kw_only=True):
     hunk_counts: Mapping[str, int]
     """How many hunks have each status."""
     pending: tuple[PendingFile, ...]
-    """Exactly what is still to be tested."""
+    """The files and hunks that are still to be tested."""
 
 
 def get(call: Call, arguments: FeatureArguments) -> Outcome:
-    """Return the index of a feature, and what of it is open."""
+    """Return the QA index of a feature, with the pending hunks."""
     with call.kernel.record.read() as view:
         state = the_feature(view, arguments)
         index = view.get(QaIndex, state.feature_id)
@@ -101,7 +101,7 @@ class UpdateIndex(ChangeArguments, frozen=True, kw_only=True):
     expected_version: Annotated[int, Meta(ge=1)]
     """The version of the index that the caller has read."""
     updates: Annotated[tuple[Mark, ...], Meta(min_length=1, max_length=MOST_MARKS)]
-    """What to set, file by file."""
+    """The marks to set, file by file."""
     evidence_refs: Annotated[tuple[str, ...], Meta(max_length=MOST_REFS)] = ()
     """The gate runs of this feature that the updates rest on."""
 
@@ -117,7 +117,7 @@ class UpdatedIndex(Struct, frozen=True, kw_only=True):
 
 
 def update(call: Call, arguments: UpdateIndex) -> Outcome:
-    """Mark hunks of the feature as it is now; to pass, they need gate runs that AOP itself has recorded."""
+    """Mark hunks of the feature as it is now; `passed` needs gate runs that AOP recorded."""
     marks = tuple(msgspec.structs.replace(mark, reason=_one_line(call, mark.reason)) for mark in arguments.updates)
 
     def decide(tx: Transaction) -> Outcome:
@@ -182,7 +182,7 @@ def _proof(kernel: Kernel, view: Snapshot, state: FeatureState, refs: Sequence[s
 
 
 def _summary(marks: Sequence[Mark]) -> str:
-    """Tell what was marked; a waiver stands there with its reason, for whoever reads the decisions."""
+    """Return the marks as one line; a waiver shows its reason."""
     told = [
         f"{mark.path}: {len(mark.hunk_refs) or 'all'} {mark.status}" + (f" ({mark.reason})" if mark.reason else "")
         for mark in marks[:MOST_TOLD]

@@ -36,14 +36,14 @@ ADVANCES: Mapping[tuple[Status, Mode], Status] = {
     (Status.BUILDING, Mode.FAST): Status.QA,
     (Status.QA, Mode.FULL): Status.READY_TO_MERGE,
 }
-"""What a pass makes of a feature (AOP-249, AOP-250)."""
+"""The status that a pass leads to (AOP-249, AOP-250)."""
 
 
 class RunGatesArguments(ChangeArguments, frozen=True, kw_only=True):
     mode: Mode
     profile: str | None = None
     force: bool = False
-    """Run again although the same gates passed on the same tree already."""
+    """Run again even if the same gates already passed on the same tree."""
 
 
 class GateResult(Struct, frozen=True, kw_only=True):
@@ -85,7 +85,7 @@ def run(call: Call, arguments: RunGatesArguments) -> Outcome:
 
 
 def _refuse_other_profile(state: FeatureState, arguments: RunGatesArguments) -> None:
-    """A pass under a profile of the caller's choice would prove what the caller likes."""
+    """Refuse another profile: a caller must not choose what a pass proves."""
     if arguments.profile not in (None, state.gate_profile):
         raise InvalidOverridePrecedence(
             f"The gates of `{state.feature_id}` are those of the profile `{state.gate_profile}`,"
@@ -102,7 +102,7 @@ def _run_in_worktree(call: Call, state: FeatureState, plan: GatePlan, baseline: 
     try:
         return run_gates(call, plan, checkout, baseline=baseline)
     finally:
-        # What the steps left behind must not take part in the next run.
+        # Files that the steps left must not affect the next run.
         git.worktrees.discard_strays(state.feature_id, state.tree)
 
 
@@ -116,14 +116,14 @@ def _record(tx: Transaction, call: Call, arguments: RunGatesArguments, finished:
 
 
 def _reusable_run(call: Call, state: FeatureState, plan: GatePlan) -> GateRun | None:
-    """Return the newest run of this mode, if it passed, here, and was about exactly what a run would be about now."""
+    """Return the newest run of this mode, if it passed on this machine with the same subject."""
     run_id = state.evidence.latest_by_mode.get(plan.mode)
     with call.kernel.record.read() as view:
         run = view.get(GateRun, run_id) if run_id else None
     if run is None or run.verdict is not Verdict.PASS or run.subject != plan.subject:
         return None
     if not run.tests.get("named", {}).keys() >= set(plan.named_tests):
-        # It was not asked what became of them, and its report is gone.
+        # That run did not look up these tests, and its report is gone.
         return None
     return run if run.machine == machine_identity(call, plan) else None
 
@@ -138,14 +138,14 @@ def _record_reuse(tx: Transaction, call: Call, arguments: RunGatesArguments, kep
 
 
 def _advance(state: FeatureState, run: GateRun) -> FeatureState:
-    """Return the feature with a run's verdict, and in the status that a pass brings it to."""
+    """Return the feature with a run's verdict, in the status that follows."""
     after = with_verdict(state, run)
     advance = ADVANCES.get((state.status, Mode(run.mode)))
     return with_status(after, advance) if run.verdict is Verdict.PASS and advance is not None else after
 
 
 def _refuse_stale(tx: Transaction, call: Call, state: FeatureState, finished: GateRun) -> None:
-    """A plan or a configuration that came while the gates ran may demand others."""
+    """Refuse a run if plan or configuration changed its definition meanwhile."""
     accepted = tx.get(AcceptedPlan, state.feature_id)
     now = plan_gates(state, accepted.plan if accepted else None, Mode(finished.mode), call.kernel.config())
     if now.subject != finished.subject:

@@ -19,7 +19,7 @@ from aop.kernel.record.port import Operation
 
 class GateStatusArguments(FeatureArguments, frozen=True, kw_only=True):
     operation_id: Annotated[str, Meta(pattern=OPERATION_ID_PATTERN)]
-    """The id that the call of `gates.run` had."""
+    """The operation id of the `gates.run` call."""
 
 
 class GateStatus(Struct, frozen=True, kw_only=True):
@@ -28,15 +28,15 @@ class GateStatus(Struct, frozen=True, kw_only=True):
     """The id that was asked for."""
     mode: Mode
     state: Literal["running", "finished", "interrupted"]
-    """`interrupted`: whoever ran them is gone; `gates.run` with the same operation id runs them again."""
+    """`interrupted`: the process that ran them is gone; `gates.run` with the same operation id runs them again."""
     progress: tuple[str, ...]
-    """What the run has told so far, oldest first."""
+    """The progress lines so far, oldest first."""
     answer: Mapping[str, Any] | None
-    """What `gates.run` answered, whole; null while there is no answer."""
+    """The full answer of `gates.run`; null while there is none."""
 
 
 def status(call: Call, arguments: GateStatusArguments) -> Outcome:
-    """Return how far a gate run is, without waiting for it."""
+    """Return the state of a gate run, without waiting for it."""
     with call.kernel.record.read() as view:
         the_feature(view, arguments)
     operation, alive = _operation_and_liveness(call, OperationId(arguments.operation_id))
@@ -57,7 +57,7 @@ def status(call: Call, arguments: GateStatusArguments) -> Outcome:
 
 
 def _operation_and_liveness(call: Call, operation_id: OperationId) -> tuple[Operation | None, bool]:
-    """Return an operation, and whether somebody is at it: its lock ends with its holder."""
+    """Return an operation, and whether a process still holds its lock."""
     try:
         with call.kernel.locks.operation(operation_id, wait_seconds=0.0):
             return _in_ledger(call, operation_id), False

@@ -25,7 +25,7 @@ Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 
 
 class Anchor(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The end of the journal as it was once: what was written down elsewhere shows that nothing was cut off since."""
+    """An earlier end of the journal, stored elsewhere, which shows that nothing was cut off since."""
 
     seq: Annotated[int, Meta(ge=1)]
     """The number of the newest entry at that time."""
@@ -35,30 +35,30 @@ class Anchor(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 class VerifyArguments(Arguments, frozen=True, kw_only=True):
     feature_id: Annotated[str, Meta(pattern=FEATURE_ID_PATTERN)] | None = None
-    """Look at the proof of this feature only; the journal is always looked at as a whole."""
+    """Check the proof of this feature only; the journal is always checked as a whole."""
     anchor: Anchor | None = None
-    """What an earlier `evidence.verify` or an evidence bundle said of the journal's end."""
+    """The end of the journal from an earlier `evidence.verify` or an evidence bundle."""
 
 
 class VerifyResult(Struct, frozen=True, kw_only=True):
     entries: int
-    """How many entries the journal has; all of them follow from each other."""
+    """How many entries the journal has; their hash chain is intact."""
     head_seq: int
     """The number of the newest entry."""
     head_hash: str
-    """Its hash. Kept elsewhere, it is an anchor: no entry up to it can be cut off or rewritten unseen."""
+    """Its hash. Stored elsewhere, it is an anchor: no entry up to it can be cut off or rewritten unnoticed."""
     gate_runs: int
-    """How many gate runs are as the journal says, together with their files."""
+    """How many gate runs match the journal, together with their files."""
     logs: int
-    """How many logs are as the gate runs say."""
+    """How many logs match their gate runs."""
     approvals: int
-    """How many approvals are as the journal says."""
+    """How many approvals match the journal."""
     undigested: int
-    """How many gate runs are from a time when their digests were not kept yet."""
+    """How many gate runs are older than the storage of their digests."""
 
 
 def verify(call: Call, arguments: VerifyArguments) -> Outcome:
-    """Prove that the record was not changed by other means than AOP's, or name the first thing that was."""
+    """Check that only AOP changed the record, or name the first difference."""
     wanted = _scope(call, arguments)
     with call.kernel.record.read() as view:
         told = _JournalFacts()
@@ -94,7 +94,7 @@ def _scope(call: Call, arguments: VerifyArguments) -> Callable[[str], bool]:
 
 
 class _JournalFacts:
-    """What the journal says of runs and approvals."""
+    """The runs and approvals in the journal."""
 
     def __init__(self) -> None:
         self.head_seq = 0
@@ -130,7 +130,7 @@ class _JournalFacts:
 
 
 def _check_run(kernel: Kernel, run: GateRun, told: Mapping[str, str]) -> int:
-    """Check one gate run against the journal, its file and its logs; return how many logs there were to check."""
+    """Check one gate run against the journal, its file and its logs; return the number of logs."""
     recorded = told.get(run.run_id)
     if recorded is None:
         raise _broken_evidence("missing", f"The journal has no entry for the gate run `{run.run_id}`", run)
@@ -138,7 +138,7 @@ def _check_run(kernel: Kernel, run: GateRun, told: Mapping[str, str]) -> int:
         raise _broken_evidence("changed", f"The gate run `{run.run_id}` is not the one that the journal recorded", run)
     path = f"{folder_of(run.feature_id)}/evidence/{run.run_id}.json"
     written = hashlib.sha256(pretty_json(msgspec.to_builtins(run))).hexdigest()
-    # A run that was followed by another before it was shown has no file.
+    # A run has no file if another followed before its file was written.
     if kernel.files.fingerprint(path) not in (None, written):
         raise _broken_evidence("changed", f"The file `{path}` is not what AOP wrote", run)
     digests = dict(_logs_of(run))

@@ -38,7 +38,7 @@ class AnswerArguments(QuestionArguments, frozen=True, kw_only=True):
 
 
 def answer(call: Call, arguments: AnswerArguments) -> Outcome:
-    """Answer a question, once; whoever waits for it goes on. An answer that comes too late only settles that."""
+    """Answer a question once, so that its feature continues; a late answer only closes it."""
     text = call.kernel.redact(arguments.answer)
     _place_spec(call, arguments, text)
 
@@ -72,7 +72,7 @@ def answer(call: Call, arguments: AnswerArguments) -> Outcome:
 
 
 def _place_spec(call: Call, arguments: AnswerArguments, text: str) -> None:
-    """Write the spec of the feature that a yes makes, before anything waits for it.
+    """Write the spec of the feature that a yes creates, before other features wait for it.
 
     Raises: UnknownFeature, InvalidStatusTransition if a feature that would wait for it cannot.
     """
@@ -84,7 +84,7 @@ def _place_spec(call: Call, arguments: AnswerArguments, text: str) -> None:
 
 
 def _settle_expired(tx: Transaction, call: Call, question: Question) -> Question:
-    """Keep that the time of a question is up, if it is; return the question as it stands."""
+    """Close a question past its time limit; return the question as it is then."""
     now = question_at(question, call.kernel.clock.now())
     if now is not question:
         tx.put(now, now.question_id)
@@ -103,7 +103,7 @@ def _already_answered(question: Question) -> AlreadyAnswered:
 
 
 def expire(call: Call, arguments: QuestionArguments) -> Outcome:
-    """Close a question whose time is up, with its default answer or with none; leave any other as it is."""
+    """Close a question past its time limit, with its default answer if it has one; leave any other."""
 
     def decide(tx: Transaction) -> Outcome:
         return question_facts(_settle_expired(tx, call, _question_named(tx, arguments)))
@@ -119,7 +119,7 @@ TOOLS = (
         output=QuestionFacts,
         roles=COORDINATORS,
         run=answer,
-        # Not brief: a yes may write a spec, and whoever shows files holds their lock when it wants the record's.
+        # Not brief: a yes may write a spec under the lock of the files, which other calls take before the record's.
         mutates=True,
         person_only=True,
     ),

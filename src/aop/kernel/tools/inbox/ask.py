@@ -24,14 +24,14 @@ class AskArguments(ChangeArguments, frozen=True, kw_only=True):
     text: Annotated[str, Meta(min_length=1)]
     detail: Mapping[str, Any] = {}
     about: Annotated[str, Meta(max_length=400)] = ""
-    """Names what is asked where several features ask the same: while one such question is open, there is no second.
-    AOP lets a cap be passed by the answer, so only AOP itself and the person at the terminal name one."""
+    """A topic that several features share: while a question on it is open, no second one is asked.
+    The answer may lift a cap, so only AOP itself and the person at the terminal may set it."""
     choices: Annotated[tuple[Choice, ...], Meta(max_length=20)] = ()
     default: Annotated[str, Meta(min_length=1, max_length=LARGEST_TEXT)] | None = None
-    """The answer of a question that nobody answers in time; an authorisation has none."""
+    """The answer when the time is up; an authorisation has none."""
     prerequisite: Prerequisite | None = None
-    """What a `yes` makes a feature of its own, which others wait for; only AOP itself and the person at the terminal
-    offer one."""
+    """The feature that a `yes` creates, for which others wait; only AOP itself and the person at the terminal
+    may offer one."""
 
 
 class AskResult(Struct, frozen=True, kw_only=True):
@@ -46,7 +46,7 @@ def ask(call: Call, arguments: AskArguments) -> Outcome:
     ):
         raise ForbiddenToolForRole("An agent may not set `about` or `prerequisite`.", role=call.principal.role)
     text = call.kernel.redact(arguments.text)[:LARGEST_TEXT]
-    # Silence is no yes: only what is no permission can have an answer that nobody gave.
+    # Silence is not consent: only a question can have a default answer, never an authorisation.
     default = call.kernel.redact(arguments.default) if arguments.default and arguments.gate == "question" else None
     detail = mask_json(arguments.detail, call.kernel.redact)
 

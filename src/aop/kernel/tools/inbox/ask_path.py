@@ -27,7 +27,7 @@ class AskPathArguments(ChangeArguments, frozen=True, kw_only=True):
     path: Annotated[str, Meta(min_length=1, max_length=1000)]
     """The guarded file that the feature needs to change: one file, no pattern."""
     reason: Annotated[str, Meta(min_length=1, max_length=LONGEST_REASON)]
-    """Why; the person who answers reads it."""
+    """The reason, for the person who answers."""
 
 
 class AskPathResult(Struct, frozen=True, kw_only=True):
@@ -36,13 +36,13 @@ class AskPathResult(Struct, frozen=True, kw_only=True):
     question_id: str
     """The authorisation in the inbox, open or answered."""
     text: str
-    """What the person is asked; empty when the path is open already."""
+    """The question to the person; empty when the path is already open."""
     is_open: bool
-    """Whether the feature may change the path already."""
+    """Whether the feature may already change the path."""
 
 
 def ask_path(call: Call, arguments: AskPathArguments) -> Outcome:
-    """Put an authorisation into the inbox that names feature, path and reason; ask nobody about what is open."""
+    """Ask a person to open a path for the feature, unless it is already open."""
     path, reason = exact_path(arguments.path), call.kernel.redact(arguments.reason)
 
     def decide(tx: Transaction) -> Outcome:
@@ -80,7 +80,7 @@ def ask_path(call: Call, arguments: AskPathArguments) -> Outcome:
 def _guard_of(policy: Policy, path: str) -> str:
     """Return why a path is guarded.
 
-    Raises: InvalidArguments if it is not, ProtectedPath if nobody can open it.
+    Raises: InvalidArguments if it is not, ProtectedPath if no answer can open it.
     """
     guard = guarded_areas_of(policy).guard_of(path)
     if guard is None:

@@ -17,14 +17,14 @@ class ListQuestionsArguments(Arguments, frozen=True, kw_only=True):
 
 
 class WaitingApproval(Struct, frozen=True, kw_only=True):
-    """A feature that is ready, and that only a person can let on; `aop approve` clears it, and nothing else."""
+    """A feature that waits for a person's approval; only `aop approve` clears it."""
 
     feature_id: str
     tree: str
     since: str
     """When the feature was last changed."""
     how: str
-    """The commands to look at it and to approve it."""
+    """The commands to review and to approve it."""
 
 
 class Inbox(Struct, frozen=True, kw_only=True):
@@ -34,7 +34,7 @@ class Inbox(Struct, frozen=True, kw_only=True):
 
 
 def list_questions(call: Call, arguments: ListQuestionsArguments) -> Outcome:
-    """Return the questions that are open, oldest first, and the features that wait for an approval."""
+    """Return the open questions, oldest first, and the features that wait for an approval."""
     with call.kernel.record.read() as view:
         now = call.kernel.clock.now()
         found = [question_at(each, now) for each in view.all(Question) if call.principal.reaches(each.feature_id)]

@@ -29,25 +29,25 @@ class SentNotice(Document, frozen=True, kw_only=True):
 
 class NoticeArguments(ChangeArguments, frozen=True, kw_only=True):
     event_id: Annotated[str, Meta(pattern=r"^[A-Za-z0-9._:-]{1,200}$")]
-    """What people are told of; one event is told to a target once."""
+    """The event; a target gets one notice about it."""
     target: Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
-    """Who is told, by its name in the policy."""
+    """The target, by its name in the policy."""
     outcome: Delivery
-    """`sending` before, `sent` or `failed` after; what is settled stays as it is."""
+    """`sending` before, `sent` or `failed` after; a final outcome does not change."""
 
 
 class NoticeResult(Struct, frozen=True, kw_only=True):
     feature_id: str
     event_id: str
-    """What people are told of."""
+    """The event."""
     target: str
-    """Who is told."""
+    """The target."""
     outcome: Delivery
-    """What is known now."""
+    """The outcome that is stored now."""
 
 
 def note(call: Call, arguments: NoticeArguments) -> Outcome:
-    """Keep that a target is about to be told, was told, or could not be reached."""
+    """Record that a notice is about to be sent, was sent, or failed."""
 
     def decide(tx: Transaction) -> Outcome:
         state = the_feature(tx, arguments)

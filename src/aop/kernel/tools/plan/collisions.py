@@ -20,14 +20,14 @@ from aop.kernel.record.port import Snapshot
 
 
 class Conflict(Struct, frozen=True, kw_only=True):
-    """Two sides that a merge cannot bring together."""
+    """Two sides of a merge that conflict."""
 
     ours: str | None
     """A feature; null is the base branch."""
     theirs: str
     """The other feature."""
     paths: tuple[ConflictPath, ...]
-    """Where; empty if the two have no commit in common, or disagree in names alone."""
+    """The paths; empty if the two have no common commit, or conflict in names alone."""
     left_out_paths: int
     """How many more there are."""
 
@@ -38,33 +38,33 @@ class Conflict(Struct, frozen=True, kw_only=True):
 
 
 class WaitingPlan(Struct, frozen=True, kw_only=True):
-    """A plan that would be worked on at the same time as others, and waits for them instead."""
+    """A plan that collides with others and waits for them."""
 
     feature_id: str
     plan_version: int
     waits_for: tuple[str, ...]
-    """The features that it would run beside."""
+    """The features that it waits for."""
     detected_at: str
     """Since when it waits."""
     required_resources: tuple[str, ...]
-    """The locks that it gets when it is let in."""
+    """The locks that it gets when it is accepted."""
     collision_fingerprint: str
-    """The same as long as it waits for the same."""
+    """Stays the same as long as the collisions do."""
 
 
 class CollisionScan(Struct, frozen=True, kw_only=True):
     compared_plans: int
     """How many plans were compared, accepted and queued."""
     collisions: tuple[SharedPlace, ...]
-    """What plans say: each place that more than one of them reaches."""
+    """The places that more than one plan reaches."""
     collision_fingerprint: str
-    """The same as long as the same features meet in the same places."""
+    """Stays the same as long as the same features meet in the same places."""
     waiting: tuple[WaitingPlan, ...]
-    """The plans that wait, in the order in which they are let in."""
+    """The waiting plans, in the order in which they are examined."""
     conflicts: tuple[Conflict, ...]
-    """What is: each merge that was tried and would not go through."""
+    """The trial merges that conflict."""
     untried_merges: int
-    """How many merges were put off, so that this call ends soon; the next scan goes on with them."""
+    """How many trial merges were postponed to keep this call short; the next scan continues."""
 
 
 def scan(call: Call, _arguments: Arguments) -> Outcome:
@@ -130,7 +130,7 @@ def _conflict(question: TrialQuestion, tried: TriedMerge) -> Conflict:
 
 
 def _store_trials(kernel: Kernel, fresh: Mapping[str, TriedMerge], *, over: Sequence[str]) -> None:
-    """Keep what was tried; whoever scanned at the same time found the same, and the first one's stays."""
+    """Store the trial merges; a concurrent scan found the same, and the first one's result stays."""
     if not fresh and not over:
         return
     with kernel.record.write() as tx:

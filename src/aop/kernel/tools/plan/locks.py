@@ -51,7 +51,7 @@ class LockArguments(ChangeArguments, frozen=True, kw_only=True):
 
 class AcquireArguments(LockArguments, frozen=True, kw_only=True):
     wait_timeout_seconds: Annotated[float, Meta(ge=0, le=86_400)] | None = None
-    """How long to wait for a lock that is held; without it the policy decides."""
+    """How long to wait for a lock that is held; by default the policy decides."""
 
 
 class AcquireResult(Struct, frozen=True, kw_only=True):
@@ -61,7 +61,7 @@ class AcquireResult(Struct, frozen=True, kw_only=True):
     outcome: Literal["acquired", "renewed"]
     lease_id: str
     fence: int
-    """Counts the grants of this resource. While it stays the same, nobody else held the lock."""
+    """Counts the grants of this resource. While it stays the same, no other feature held the lock."""
     holder: str
     acquired_at: str
     renewed_at: str
@@ -70,7 +70,7 @@ class AcquireResult(Struct, frozen=True, kw_only=True):
 
 
 def acquire(call: Call, arguments: AcquireArguments) -> Outcome:
-    """Get a lock for a feature, waiting in line while another one has it; asked again, renew it."""
+    """Acquire a lock for a feature, waiting in its queue, or renew the lease of its holder."""
     clock, rules = call.kernel.clock, call.kernel.config().policy.locks
     check_resource(arguments.resource, rules)
     asker = LockRequest(
@@ -162,7 +162,7 @@ def _change_waiters(call: Call, resource: str, change: Callable[[Lock], Lock]) -
 
 
 def _seconds_left(call: Call, resource: str) -> float:
-    """Return how long the lease at hand can still last: nobody need wait longer than that to look again."""
+    """Return the seconds until the current lease expires: the longest useful wait before the next attempt."""
     with call.kernel.record.read() as view:
         lease = lock_on(view, resource).lease
     now = read_clock(call.kernel.clock)
@@ -174,11 +174,11 @@ class ReleaseResult(Struct, frozen=True, kw_only=True):
     version: int
     resource: str
     accepted_plans: tuple[str, ...]
-    """The features whose plans waited, and were accepted because of this."""
+    """The features whose waiting plans were accepted because of this."""
 
 
 def release(call: Call, arguments: LockArguments) -> Outcome:
-    """Let a lock go; whoever is next in line can have it."""
+    """Release a lock for the next request in its queue."""
 
     def decide(tx: Transaction) -> Outcome:
         state = the_feature(tx, arguments)

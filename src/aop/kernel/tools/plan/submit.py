@@ -31,8 +31,8 @@ from aop.kernel.record.port import Transaction
 class SubmitPlanArguments(ChangeArguments, frozen=True, kw_only=True):
     plan_json: Plan
     obligations: GivenMappings | None = None
-    """What becomes of each obligation of the spec, as `feature.get_context` numbers them. What is not named here is
-    shown to the reviewer as unaccounted for. A revision without this keeps what was said before."""
+    """A mapping for each obligation of the spec, as `feature.get_context` numbers them. An obligation without one is
+    shown to the reviewer as unaccounted for. A revision without this field keeps the earlier mappings."""
 
 
 S = TypeVar("S", bound=SubmitPlanArguments)
@@ -65,7 +65,7 @@ def submit(call: Call, arguments: SubmitPlanArguments) -> Outcome:
 
 
 def update(call: Call, arguments: UpdatePlanArguments) -> Outcome:
-    """Replace the accepted plan by a revision that passes every check again; what is in the worktree stays."""
+    """Replace the accepted plan by a revision that passes every check again; the worktree stays."""
     arguments = _without_secrets(call, arguments)
     spec = _scanned_spec(call.kernel, arguments)
 
@@ -80,12 +80,12 @@ def update(call: Call, arguments: UpdatePlanArguments) -> Outcome:
 
 
 def _without_secrets(call: Call, arguments: S) -> S:
-    """Return the arguments as they may be kept: a plan is written for people, and shown to all of them."""
+    """Return the arguments with masked secrets: a plan is stored and shown to people."""
     return msgspec.convert(mask_json(msgspec.to_builtins(arguments), call.kernel.redact.mask_secrets), type(arguments))
 
 
 def _scanned_spec(kernel: Kernel, arguments: SubmitPlanArguments) -> ScannedSpec | None:
-    """Read what the plan has to account for; a spec that cannot be read is none, unless it must be accounted for.
+    """Scan the feature's spec; an unreadable one counts as none, unless the policy requires obligations.
 
     Raises: FileNotFound.
     """

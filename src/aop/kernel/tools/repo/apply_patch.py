@@ -44,12 +44,12 @@ class ApplyPatchResult(Struct, frozen=True, kw_only=True):
     status: str
     """`git status --porcelain` of the whole feature against the commit that it was cut from."""
     changed_files: tuple[ChangedFile, ...]
-    """What this patch changed."""
+    """The files that this patch changed."""
     warnings: tuple[str, ...]
 
 
 def apply_patch(call: Call, arguments: ApplyPatchArguments) -> Outcome:
-    """Move the feature to the tree that the patch makes, if policy and plan allow every path of it."""
+    """Apply a patch to the feature, if policy and plan allow every path of the resulting tree."""
     kernel, config = call.kernel, call.kernel.config()
     with held_worktree(kernel, arguments.feature_id):
         target = _target_of(kernel, arguments)
@@ -68,7 +68,7 @@ def apply_patch(call: Call, arguments: ApplyPatchArguments) -> Outcome:
             fenced = with_fences(state, check_unbroken(tx, state, needed, read_clock(kernel.clock)))
             after = msgspec.structs.replace(fenced, tree=proposal.tree, gates=reset_verdicts(state.gates))
             stored = store_feature(tx, state, after, now=kernel.now())
-            # Read here: QA may have marked what it found since the patch came.
+            # Read here: QA may have changed its marks since the patch came.
             known = tx.get(QaIndex, stored.feature_id)
             tx.put(next_index(known, stored, whole_diff, steps=tests), stored.feature_id)
             tx.mark_unshown("worktree", stored.feature_id)
@@ -121,7 +121,7 @@ def _needed_locks(target: PatchTarget, proposal: PatchedTree, config: Config) ->
 
 
 def _refuse_changed_target(tx: Transaction, target: PatchTarget, state: FeatureState) -> None:
-    """Refuse a patch that was judged by a plan or a status that changed meanwhile; locks may come and go.
+    """Refuse a patch if tree, status or plan changed since it was judged; locks may change.
 
     Raises: VersionConflict.
     """
@@ -131,7 +131,7 @@ def _refuse_changed_target(tx: Transaction, target: PatchTarget, state: FeatureS
 
 
 def _thin_changes(patch: Patch) -> tuple[str, ...]:
-    """Name the files whose change is only white space or comments: a task is not done by those."""
+    """Return a warning for each file in which only white space or comments change."""
     return tuple(f"`{file.new_path}` changes only white space or comments." for file in patch.files if is_thin(file))
 
 

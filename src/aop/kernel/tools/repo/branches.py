@@ -38,7 +38,7 @@ def _refuse_commits(kernel: Kernel) -> None:
 
 
 def _write_commit(kernel: Kernel, state: FeatureState, message: str = "") -> CommitId:
-    """Write the feature's tree as a commit on its base; the time is that of the feature's last change."""
+    """Write the feature's tree as a commit on its base, at the time of its last change."""
     when = datetime.fromisoformat(state.last_updated)
     return kernel.git.objects.commit(state.tree, [state.base_commit], commit_message(message, state, None), when=when)
 
@@ -55,7 +55,7 @@ class CommitResult(Struct, frozen=True, kw_only=True):
     commit: str
     tree: str
     created: bool
-    """False when the branch had the tree already."""
+    """False when the branch already had the tree."""
 
 
 def commit(call: Call, arguments: CommitArguments) -> Outcome:
@@ -98,11 +98,11 @@ class RebaseResult(Struct, frozen=True, kw_only=True):
     base_commit: str
     tree: str
     moved: bool
-    """False when the feature stood on the newest commit of the base branch already."""
+    """False when the feature was already on the newest commit of the base branch."""
 
 
 def rebase_onto_main(call: Call, arguments: ChangeArguments) -> Outcome:
-    """Put the feature onto the base branch as it is now; what was proven and approved before says nothing of it."""
+    """Move the feature onto the current base branch; earlier gates and approvals no longer count."""
     kernel = call.kernel
     name = FeatureId(arguments.feature_id)
     with held_feature(kernel, arguments, with_base=True) as state:

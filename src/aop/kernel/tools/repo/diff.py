@@ -21,7 +21,7 @@ from aop.kernel.ports.git import GitObjects, TreeChange
 
 
 class DiffOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A closed list: nothing that a caller writes becomes an option of git."""
+    """A closed list of options: no text of a caller becomes an option of git."""
 
     stat: bool = False
     name_only: bool = False
@@ -43,7 +43,7 @@ class DiffText(Struct, frozen=True, kw_only=True):
 
 
 def diff(call: Call, arguments: DiffArguments) -> Outcome:
-    """Show everything that the feature changes, new files included."""
+    """Return all changes of the feature, new files included."""
     git, options = call.kernel.git, arguments.options
     paths = tuple(canonical_path(path) for path in options.paths)
     with call.kernel.record.read() as view:

@@ -17,11 +17,11 @@ from aop.kernel.patches.diff_parts import DiffPart, parts_by_path
 from aop.kernel.ports.git import FileMode, TreeChange
 
 LARGEST_FILE_DIFF = 1024 * 1024
-"""One file that is larger does not take the place of all others."""
+"""The limit for one file, so that a large one leaves room for the others."""
 
 
 class TouchedFile(ChangedFile, frozen=True, kw_only=True):
-    """One path that differs between base and tree; a renamed file is one that is gone and one that is new."""
+    """One path that differs between base and tree; a renamed file is deleted and created."""
 
     old_mode: FileMode | None
     new_mode: FileMode | None
@@ -29,7 +29,7 @@ class TouchedFile(ChangedFile, frozen=True, kw_only=True):
     added: int
     removed: int
     first_line: int
-    """Which line of `diff` its part begins at, counted from 0."""
+    """The line of `diff` at which its part begins, counted from 0."""
     shown_lines: int
     left_out_lines: int
     """How many further lines its part has; `repo.diff` with this path shows them."""
@@ -48,11 +48,11 @@ class DiffBundle(Struct, frozen=True, kw_only=True):
     removed: int
     files: tuple[TouchedFile, ...]
     gates: Mapping[str, RunSummary]
-    """The newest run of each mode that has run; one that is not `current` proves nothing of this tree."""
+    """The newest run of each mode; one that is not `current` proves nothing about this tree."""
 
 
 def diff_bundle(call: Call, arguments: FeatureArguments) -> Outcome:
-    """Return everything that a reviewer reads: the diff file by file, and what the gates say of this very tree."""
+    """Return the diff file by file, with counts, and the newest gate runs."""
     git, mask = call.kernel.git, call.kernel.redact.mask_secrets
     with call.kernel.record.read() as view:
         state = the_feature(view, arguments)

@@ -20,7 +20,7 @@ class Worktree(Struct, frozen=True, kw_only=True):
 
 
 def ensure_worktree(call: Call, arguments: ChangeArguments) -> Outcome:
-    """Make the worktree again if it is gone, make its files be the feature's tree, and set it up."""
+    """Create a missing worktree, check out the feature's tree, and set it up."""
     kernel = call.kernel
     with held_feature(kernel, arguments) as state:
         folder = kernel.git.worktrees.ensure(state.feature_id, state.branch)

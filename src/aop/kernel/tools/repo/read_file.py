@@ -39,7 +39,7 @@ class FileText(Struct, frozen=True, kw_only=True):
 
 
 def read_file(call: Call, arguments: ReadFileArguments) -> Outcome:
-    """Read a file of the feature's tree, as git holds it: no link is followed, and nothing else is reachable."""
+    """Read a file of the feature's tree from git; no link is followed."""
     git, path = call.kernel.git, canonical_path(arguments.path)
     with call.kernel.record.read() as view:
         state = the_feature(view, arguments)

@@ -25,15 +25,15 @@ _BINARY_BYTES = 8000
 
 class SearchArguments(FeatureArguments, frozen=True, kw_only=True):
     query: Annotated[str, Meta(min_length=1, max_length=1000)]
-    """What to find: the text as it is, unless `regex` is set."""
+    """The text to find, literally unless `regex` is set."""
     regex: bool = False
-    """Read the query as an RE2 pattern; `^` and `$` stand for the ends of a line."""
+    """Read the query as an RE2 pattern; `^` and `$` match the ends of a line."""
     ignore_case: bool = False
-    """Take `A` and `a` for the same."""
+    """Ignore upper and lower case."""
     paths: Annotated[tuple[str, ...], Meta(max_length=200)] = ()
-    """Files and folders to look in; all, if none is named."""
+    """Files and folders to search; all by default."""
     max_matches: Annotated[int, Meta(ge=1, le=MOST_MATCHES)] = 200
-    """After so many lines the search ends."""
+    """The search ends after this many lines."""
 
 
 class FileMatch(Match, frozen=True, kw_only=True):
@@ -46,11 +46,11 @@ class SearchResult(Struct, frozen=True, kw_only=True):
     matches: tuple[FileMatch, ...]
     """The lines that match, file by file."""
     truncated: bool
-    """Whether there may be more than is shown; name `paths` to see the rest."""
+    """Whether there may be more matches; name `paths` to see the rest."""
     binary_files: int
     """How many files were not searched because they hold no text."""
     large_files: tuple[str, ...]
-    """Which files were not searched because they are too large."""
+    """The files that were not searched because they are too large."""
 
 
 def search(call: Call, arguments: SearchArguments) -> Outcome:
@@ -104,7 +104,7 @@ def _is_text(name: str) -> bool:
 
 
 class _SearchRun:
-    """What was found so far, and how much more there is room for."""
+    """The matches so far, and the limits that are left."""
 
     def __init__(self, call: Call, first: FirstMatch, *, room: int) -> None:
         self._git = call.kernel.git
@@ -133,7 +133,7 @@ class _SearchRun:
             self.binary_files += 1
             return True
         text = content.decode(errors="replace").replace("\r\n", "\n")
-        # Masking costs more than looking. What matches only because of a secret does not match once it is masked.
+        # Masking costs more than searching. A match that exists only in a secret is gone once it is masked.
         return self._first(text) is None or self._add_matches(self._mask(entry.path), self._mask(text))
 
     def _add_matches(self, path: str, text: str) -> bool:

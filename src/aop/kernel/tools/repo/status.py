@@ -19,15 +19,15 @@ class RepoStatus(Struct, frozen=True, kw_only=True):
     base_commit: str
     base_branch: str
     base_head: str | None
-    """Where the base branch is now; it may have moved since the feature was cut."""
+    """The head of the base branch now; it may have moved since the feature was cut."""
     porcelain: str
     changed_files: tuple[ChangedFile, ...]
     strays: tuple[str, ...]
-    """What lies in the worktree without being part of the feature's tree."""
+    """Files in the worktree that are not part of the feature's tree."""
 
 
 def status(call: Call, arguments: FeatureArguments) -> Outcome:
-    """Tell how the worktree differs from its base and from the record."""
+    """Return the changes of the feature, and the strays in its worktree."""
     git = call.kernel.git
     with call.kernel.record.read() as view:
         state = the_feature(view, arguments)

@@ -19,7 +19,7 @@ from aop.kernel.record.documents.usage import FeatureUsage, Spending
 from aop.kernel.record.spending import spent_in, spent_on, total_of
 
 
-# `gc=False`: rows hold no cycle, and a thousand of them need not be searched for any.
+# `gc=False`: rows hold no cycles, and the collector need not search a thousand of them.
 class DashboardRow(Struct, frozen=True, kw_only=True, gc=False):
     feature_id: str
     status: Status
@@ -28,13 +28,13 @@ class DashboardRow(Struct, frozen=True, kw_only=True, gc=False):
     locks: tuple[str, ...]
     blocked_by: tuple[str, ...]
     spent: Spending
-    """What the turns on this feature cost."""
+    """The cost of the turns on this feature."""
     asks: tuple[str, ...]
     """The questions of the feature that a person has not answered."""
     out_of_time: tuple[str, ...]
-    """Those whose time is up since no supervisor runs; the next one goes on with what they state."""
+    """Open questions past their time limit; the next supervisor continues with their defaults."""
     paused: bool
-    """Whether it rests, by itself or with all others, until somebody takes that back."""
+    """Whether it is paused, alone or with all others."""
 
 
 class Dashboard(Struct, frozen=True, kw_only=True):
@@ -42,15 +42,15 @@ class Dashboard(Struct, frozen=True, kw_only=True):
     counts: Mapping[str, int]
     """How many features have each status."""
     spent: Spending
-    """What the turns on all of them cost."""
+    """The cost of the turns on all of them."""
     runs: Mapping[str, Spending]
-    """What each run cost that brought one of them, as long as that one is neither merged nor failed."""
+    """The cost of each run that worked on a feature which is neither merged nor failed."""
     newest_run: RunMetadata | None
-    """What the last run began with; null before the first, and for a caller that does not reach all features."""
+    """The order of the newest run; null before the first, and for a caller that does not reach all features."""
 
 
 class _Feature(Document, frozen=True, kw_only=True, gc=False):
-    """As much of a `FeatureState` as a row shows: the rest of a thousand of them takes as long to read again."""
+    """The part of a `FeatureState` that a row shows: decoding the rest would double the time."""
 
     kind: ClassVar[str] = FeatureState.kind
 
@@ -64,7 +64,7 @@ class _Feature(Document, frozen=True, kw_only=True, gc=False):
 
 
 def dashboard(call: Call, _arguments: Arguments) -> Outcome:
-    """Return one row for each feature that the caller may reach, and how many there are of each status."""
+    """Return one row for each feature that the caller may reach, and the count of each status."""
     with call.kernel.record.read() as view:
         states = [state for state in view.all(_Feature) if call.principal.reaches(state.feature_id)]
         newest = view.get(NewestRun, NewestRun.key) if call.principal.features is None else None
@@ -89,7 +89,7 @@ def dashboard(call: Call, _arguments: Arguments) -> Outcome:
 
 
 class _RowFacts:
-    """What rows say beside what the feature itself knows, found by feature."""
+    """The facts of rows that are stored outside the feature, by feature."""
 
     def __init__(
         self,

@@ -32,7 +32,7 @@ from aop.kernel.record.spending import spent_on
 
 
 class AgentText(Struct, frozen=True, kw_only=True):
-    """What the planner wrote. AOP checked its form, and not whether it is true."""
+    """The planner's text. AOP checked its form, not whether it is true."""
 
     written_by: str
     plan_version: int
@@ -42,7 +42,7 @@ class AgentText(Struct, frozen=True, kw_only=True):
 
 
 class EvidenceLinks(Struct, frozen=True, kw_only=True):
-    """Where the proof of one gate run lies, from the repository's root."""
+    """Paths to the proof of one gate run, from the repository's root."""
 
     mode: str
     run_id: str
@@ -59,7 +59,7 @@ class ApprovalFacts(Struct, frozen=True, kw_only=True):
     approved_by: str
     approved_at: str
     void_because: tuple[str, ...]
-    """Empty while the approval opens a merge."""
+    """Empty while the approval is valid."""
 
 
 class MissingForMerge(Struct, frozen=True, kw_only=True):
@@ -73,25 +73,25 @@ class FeatureSummary(Struct, frozen=True, kw_only=True):
     state: FeatureState
     base_branch: str
     base_head: str | None
-    """Where the base branch is now; it may have moved since the feature was cut."""
+    """The head of the base branch now; it may have moved since the feature was cut."""
     agent_text: AgentText | None
     diff_stat: str
     changed_files: tuple[ChangedFile, ...]
     evidence: tuple[EvidenceLinks, ...]
     approvals: tuple[ApprovalFacts, ...]
     spent: Spending
-    """What the turns on the feature cost, all roles together."""
+    """The cost of the turns on the feature, all roles together."""
     spent_by_role: Mapping[str, Spending]
     missing: tuple[MissingForMerge, ...]
-    """What stands between the feature and a merge; conflicts and the gates of the merged tree show only there."""
+    """What a merge still needs; conflicts and the gates of the merged tree show only in the merge itself."""
     obligations: ObligationReview | None
-    """What the spec demands, and what became of each; null when there never was a spec."""
+    """The obligations of the spec, with the state of each; null if there never was a spec."""
     path_answers: tuple[PathAnswer, ...]
-    """The guarded paths that workers asked a person for, and what the person said."""
+    """The guarded paths that workers asked for, with the person's answers."""
 
 
 def feature_summary(call: Call, arguments: FeatureArguments) -> Outcome:
-    """Return where a feature is, what it changes, what proves it, and what is missing before it can be merged."""
+    """Return a feature's state, changes and proof, and what a merge still needs."""
     kernel, config = call.kernel, call.kernel.config()
     branch = config.policy.worktree.base_branch
     head = kernel.git.branches.head(branch)
@@ -125,7 +125,7 @@ def _obligations(
     try:
         spec = spec_text(kernel, state.feature_id)
     except FileNotFound:
-        # Something else lies where the spec was: what the plan was made for is still known.
+        # The spec was replaced by something unreadable; the obligations of the plan are still known.
         spec = None
     return review_obligations(spec, view.get(ObligationLedger, state.feature_id), runs, kernel.redact.mask_secrets)
 
@@ -173,7 +173,7 @@ def _approvals(
 def _missing_for_merge(
     kernel: Kernel, view: Snapshot, state: FeatureState, approvals: tuple[ApprovalFacts, ...]
 ) -> tuple[MissingForMerge, ...]:
-    """Ask whatever `feature.ready_to_merge` asks before it begins, and collect every no."""
+    """Run the checks of `feature.ready_to_merge`, and collect all refusals."""
     if state.status is Status.MERGED:
         return ()
     config = kernel.config()

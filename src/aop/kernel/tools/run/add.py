@@ -26,7 +26,7 @@ class AddResult(Struct, frozen=True, kw_only=True):
 
 
 def add(call: Call, arguments: AddArguments) -> Outcome:
-    """Note that a person wants a feature worked on; the supervisor takes it from there."""
+    """Store a person's request for work on a feature, for the supervisor."""
 
     def decide(tx: Transaction) -> Outcome:
         name = FeatureId(arguments.feature_id)
@@ -43,11 +43,11 @@ def add(call: Call, arguments: AddArguments) -> Outcome:
 class TookResult(Struct, frozen=True, kw_only=True):
     feature_id: str
     taken: bool
-    """False when there was nothing to take."""
+    """False when there was no request."""
 
 
 def took(call: Call, arguments: ChangeArguments) -> Outcome:
-    """Note that the supervisor works on what a person wanted."""
+    """Remove a request that the supervisor has taken."""
 
     def decide(tx: Transaction) -> Outcome:
         if arguments.expected_version is not None:

@@ -15,11 +15,11 @@ from aop.kernel.record.port import Transaction
 
 class BeganArguments(Arguments, frozen=True, kw_only=True):
     order: RunOrder
-    """What the run begins with."""
+    """The order of the run."""
 
 
 def began(call: Call, arguments: BeganArguments) -> Outcome:
-    """Keep who began a run, for what, with which agents, under which configuration, and what was on its way."""
+    """Record the order of a run, its configuration and the pending work."""
     kernel = call.kernel
 
     def decide(tx: Transaction) -> Outcome:

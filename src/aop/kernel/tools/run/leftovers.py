@@ -15,18 +15,18 @@ class LeftoverArguments(Arguments, frozen=True, kw_only=True):
     kind: Literal["worktree", "branch", "logs", "process", "ticket_run"]
     """What it is."""
     name: Annotated[str, Meta(min_length=1, max_length=200)]
-    """The feature that is no more, the number of the process, or the run of a ticket."""
+    """The deleted feature, the id of the process, or the run of a ticket."""
     did: Literal["rescued", "removed"]
-    """`rescued` when its work is kept and it is about to go, `removed` when it is gone."""
+    """`rescued` when its work is saved before the removal, `removed` when it is gone."""
     ref: Annotated[str, Meta(pattern="^refs/aop/rescue/")] | None = None
-    """The ref that keeps its work; null when there was none to keep."""
+    """The ref that keeps its work; null without any."""
 
 
 class LeftoverResult(Struct, frozen=True, kw_only=True):
     kind: str
     """What it is."""
     name: str
-    """The feature that is no more, the number of the process, or the run of a ticket."""
+    """The deleted feature, the id of the process, or the run of a ticket."""
     did: str
     """What became of it."""
     ref: str | None
@@ -34,7 +34,7 @@ class LeftoverResult(Struct, frozen=True, kw_only=True):
 
 
 def note(call: Call, arguments: LeftoverArguments) -> Outcome:
-    """Keep in the journal what became of something that belonged to no feature any more."""
+    """Record in the journal what became of a leftover."""
     facts = LeftoverResult(kind=arguments.kind, name=arguments.name, did=arguments.did, ref=arguments.ref)
 
     def decide(tx: Transaction) -> Outcome:

@@ -16,7 +16,7 @@ from aop.kernel.record.port import Transaction
 
 class PauseArguments(Arguments, frozen=True, kw_only=True):
     feature_id: Annotated[str, Meta(pattern=FEATURE_ID_PATTERN)] | None = None
-    """Which feature; all of them, and those to come, when it is null."""
+    """The feature; null for all of them, and those to come."""
     expected_version: Annotated[int, Meta(ge=1)] | None = None
 
 
@@ -25,13 +25,13 @@ class PauseResult(Struct, frozen=True, kw_only=True):
     paused_by: str
     """Who paused it."""
     paused_at: str
-    """Since when it rests, in UTC."""
+    """Since when it is paused, in UTC."""
     changed: bool
-    """False when it rested already."""
+    """False when it was already paused."""
 
 
 def pause(call: Call, arguments: PauseArguments) -> Outcome:
-    """Let no new turn and no new gate begin; what runs comes to its end."""
+    """Start no new turn and no new gate; running ones are finished."""
 
     def decide(tx: Transaction) -> Outcome:
         _check_feature(tx, arguments)
@@ -51,9 +51,9 @@ def pause(call: Call, arguments: PauseArguments) -> Outcome:
 
 class ResumeResult(Struct, frozen=True, kw_only=True):
     resumed: tuple[str, ...]
-    """What was taken back: features, or `*` for everything; empty when nothing rested."""
+    """The pauses that ended: features, or `*` for all; empty if there was none."""
     still_paused: tuple[str, ...]
-    """What rests as before: features, or `*` for everything."""
+    """The pauses that remain: features, or `*` for all."""
 
 
 def resume(call: Call, arguments: PauseArguments) -> Outcome:
@@ -72,7 +72,7 @@ def resume(call: Call, arguments: PauseArguments) -> Outcome:
 
 
 def _check_feature(tx: Transaction, arguments: PauseArguments) -> None:
-    """Refuse a feature that is not there, or not at the version that the caller saw.
+    """Refuse a feature that does not exist, or has another version than expected.
 
     Raises: UnknownFeature, VersionConflict.
     """

@@ -26,23 +26,23 @@ class SubmitPlan(ChangeArguments, frozen=True, kw_only=True):
     plan: Plan
     """The whole plan; `plan.submit` judges it after the turn."""
     obligations: GivenMappings | None = None
-    """What becomes of each obligation of the spec, as `feature.get_context` numbers them."""
+    """A mapping for each obligation of the spec, as `feature.get_context` numbers them."""
 
 
 class SubmitPatch(ChangeArguments, frozen=True, kw_only=True):
     unified_diff: Annotated[str, Meta(min_length=1, max_length=LARGEST_PATCH)]
-    """A diff as `git diff` writes it; `repo.apply_patch` judges it after the turn. Who edits the files of the tree that
-    it stands in needs none: AOP computes the diff itself."""
+    """A diff as `git diff` writes it; `repo.apply_patch` judges it after the turn. An agent that edits the files in its
+    worktree needs none: AOP computes the diff itself."""
 
 
 class SubmitNote(ChangeArguments, frozen=True, kw_only=True):
     note: Annotated[str, Meta(min_length=1, max_length=4000)]
-    """Something for people to read, in place of a proposal."""
+    """A text for people, in place of a proposal."""
 
 
 class SubmitRequest(ChangeArguments, frozen=True, kw_only=True):
     request: Literal["lock", "amend_plan", "context", "question", "path"]
-    """What is needed before the work can go on."""
+    """What is needed before the work can continue."""
     detail: Mapping[str, Any] = {}
     """For `question`: `question` and perhaps `default`; for `lock`: `resource`; for `amend_plan`: `reason`; for `path`,
     a guarded file that only a person can open: `path` and `reason`."""
@@ -51,15 +51,15 @@ class SubmitRequest(ChangeArguments, frozen=True, kw_only=True):
 class ProposalResult(Struct, frozen=True, kw_only=True):
     feature_id: str
     type: Literal["PLAN_SUBMISSION", "PATCH", "NOTE", "REQUEST"]
-    """Which of the four answers it is."""
+    """The type of the answer."""
     turn: str
-    """The turn that it ends; empty for a caller who is in none: then it is only kept."""
+    """The turn that it ends; empty for a caller without a turn: then it is only stored."""
     next: str
     """What to do now."""
 
 
 def submit_plan(call: Call, arguments: SubmitPlan) -> Outcome:
-    """Keep a plan as the answer of this turn."""
+    """Store a plan as the answer of this turn."""
     plan = {name: value for name, value in msgspec.to_builtins(arguments.plan).items() if value is not None}
     answer: dict[str, Any] = {"type": "PLAN_SUBMISSION", "plan": plan}
     if arguments.obligations is not None:
@@ -68,7 +68,7 @@ def submit_plan(call: Call, arguments: SubmitPlan) -> Outcome:
 
 
 def submit_patch(call: Call, arguments: SubmitPatch) -> Outcome:
-    """Keep a patch as the answer of this turn; one that adds a secret is not even kept.
+    """Store a patch as the answer of this turn; one that adds a secret is refused.
 
     Raises: SecretDetected, UnknownFeature.
     """
@@ -77,12 +77,12 @@ def submit_patch(call: Call, arguments: SubmitPatch) -> Outcome:
 
 
 def submit_note(call: Call, arguments: SubmitNote) -> Outcome:
-    """Keep a note as the answer of this turn."""
+    """Store a note as the answer of this turn."""
     return _store_proposal(call, arguments, _mask(call, {"type": "NOTE", "note": arguments.note}))
 
 
 def submit_request(call: Call, arguments: SubmitRequest) -> Outcome:
-    """Keep a request as the answer of this turn."""
+    """Store a request as the answer of this turn."""
     said = {"type": "REQUEST", "request": arguments.request, "detail": arguments.detail}
     return _store_proposal(call, arguments, _mask(call, said))
 

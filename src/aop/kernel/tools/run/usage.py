@@ -17,13 +17,13 @@ from aop.kernel.record.spending import spent_in, spent_on, with_turn
 
 class BeginTurnArguments(ChangeArguments, frozen=True, kw_only=True):
     worker: Literal["orchestrator", "planner", "builder", "qa", "swe"]
-    """Whose turn it was; the orchestrator's are those of a model that is asked about a collision."""
+    """The role that took the turn; `orchestrator` is a model that is asked about a collision."""
     run: Annotated[str, Meta(max_length=200)]
     """The run that the turn belongs to."""
     provider: Annotated[str, Meta(max_length=200)]
     """The coding agent that took it."""
     model: Annotated[str, Meta(max_length=200)] | None = None
-    """The model that it used; null when nobody said."""
+    """The model that it used; null if unknown."""
 
 
 class BeginTurnResult(Struct, frozen=True, kw_only=True):
@@ -33,7 +33,7 @@ class BeginTurnResult(Struct, frozen=True, kw_only=True):
 
 
 def begin_turn(call: Call, arguments: BeginTurnArguments) -> Outcome:
-    """Keep that a turn is being taken, so that it counts whatever becomes of the process."""
+    """Record that a turn begins, so that it counts even if the process dies."""
 
     def decide(tx: Transaction) -> Outcome:
         name = _feature_worked_on(tx, arguments)
@@ -54,29 +54,29 @@ def begin_turn(call: Call, arguments: BeginTurnArguments) -> Outcome:
 
 
 def _feature_worked_on(view: Snapshot, arguments: BeginTurnArguments) -> FeatureId:
-    # What `swe` works on is a workflow, which is a feature only from its first branch on.
+    # `swe` works on a workflow, which becomes a feature with its first branch.
     return FeatureId(arguments.feature_id) if arguments.worker == "swe" else the_feature(view, arguments).feature_id
 
 
 class RecordTurnArguments(BeginTurnArguments, frozen=True, kw_only=True):
     turn: Annotated[str, Meta(max_length=200)] = ""
-    """The turn that `usage.begin` named; empty for one that it was not told of."""
+    """The turn that `usage.begin` returned; empty without one."""
     usage: Usage | None = None
-    """What it cost, as the agent reports it; null when it reports nothing."""
+    """The cost as the agent reports it; null without a report."""
     answered: bool = True
-    """Whether it brought an answer that could be used."""
+    """Whether it gave a usable answer."""
 
 
 class RecordTurnResult(Struct, frozen=True, kw_only=True):
     feature_id: str
     feature: Spending
-    """What the feature cost so far."""
+    """The cost of the feature so far."""
     run: Spending
-    """What the run cost so far, all its features together."""
+    """The cost of the run so far, all its features together."""
 
 
 def record_turn(call: Call, arguments: RecordTurnArguments) -> Outcome:
-    """Keep what a turn cost, in the journal and in the sums."""
+    """Record the cost of a turn, in the journal and in the sums."""
 
     def decide(tx: Transaction) -> Outcome:
         name = _feature_worked_on(tx, arguments)
