@@ -23,7 +23,7 @@ OPERATION_ID_PATTERN = "^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
 _OPERATION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 _FEATURE_ID = re.compile(r"[a-z0-9_][a-z0-9_-]{0,62}")
 
-# Names that git, or a file system that a worktree may lie on, gives a meaning of its own.
+# Names that have another meaning to git, or to a file system that a worktree may lie on.
 _RESERVED = frozenset(
     ["head", "stash", "main", "master", "con", "prn", "aux", "nul"]
     + [f"{step}_head" for step in ("fetch", "orig", "merge", "cherry_pick", "revert", "rebase", "bisect")]

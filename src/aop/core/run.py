@@ -1,7 +1,7 @@
 """Runs: durable work whose finished steps are never repeated.
 
 A run waits without holding a place in any queue only if it is of a kind whose queue has no limit: what must be limited
-(a feature's active time, an agent's turn, a gate) is a child of its own, in a limited queue.
+(a feature's active time, an agent's turn, a gate) is a child run, in a limited queue.
 """
 
 from __future__ import annotations

@@ -99,8 +99,6 @@ class MemoryEngine:
         self._thread.join()
         self._loop.close()
 
-    # --- within the loop -----------------------------------------------------------------------------
-
     async def queue(self, kind: str, payload: Json, key: RunId, priority: int) -> RunId:
         """Keep a run, and begin it if there is a place."""
         if key not in self.memory.runs:

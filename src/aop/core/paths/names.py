@@ -45,7 +45,7 @@ class Matching(StrEnum):
 
 
 class BadPattern(ValueError):
-    """A text that is no area, or no entry of a plan."""
+    """A text that is not a valid area or entry of a plan."""
 
     def __init__(self, text: str, reason: str) -> None:
         super().__init__(f"`{_shown(text)}` is not a usable pattern: {reason}.")
@@ -117,7 +117,7 @@ def canonical_path(text: str) -> RepoPath:
 
 
 def exact_path(text: str) -> RepoPath:
-    """Return a path that is written in its plain form already, and is no glob.
+    """Return a path that is already in its plain form and not a glob.
 
     Raises: PathOutOfBounds.
     """
@@ -211,7 +211,7 @@ def _parts(text: str) -> list[str]:
 
 
 def _text_flaw(text: str) -> str | None:
-    """Return what is wrong with the text of a path or an area, whatever it names."""
+    """Return what is wrong with the text of a path or an area."""
     if not text:
         return "it is empty"
     if len(text) > MAX_PATH_BYTES:

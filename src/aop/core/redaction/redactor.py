@@ -35,7 +35,7 @@ class SecretFinding(Struct, frozen=True, kw_only=True):
 
 
 class Redactor:
-    """Masks the secrets in text: the values it was told, and whatever looks like one."""
+    """Masks the secrets in text: known values, and text that looks like a secret."""
 
     def __init__(self, known: Iterable[str] = ()) -> None:
         self._known = _KnownValues(known)
@@ -116,9 +116,6 @@ def _merged(hits: list[_Hit]) -> Sequence[_Hit]:
     return merged
 
 
-# --- values that are known -----------------------------------------------------------------------
-
-
 class _KnownValues:
     """Finds given values as they are, and as URLs, JSON, hex and base64 spell them."""
 
@@ -177,9 +174,6 @@ def _base64_inside(raw: bytes, shift: int) -> tuple[str, str]:
     encoded = b2a_base64(bytes(shift) + raw, newline=False).decode()
     whole = encoded[-(-shift * 8 // 6) : (shift + len(raw)) * 8 // 6]
     return whole, whole.replace("+", "-").replace("/", "_")
-
-
-# --- values that look like secrets ---------------------------------------------------------------
 
 
 class _Match(Protocol):

@@ -1,6 +1,6 @@
 """JSON: strict reading, and one canonical form for hashes.
 
-`MalformedText` is the one exception of all text formats; callers turn it into a refusal of their own. The standard
+`MalformedText` is the one exception of all text formats; callers turn it into a refusal. The standard
 library's `json` is imported by the calls that need it: commands that only look seldom do.
 """
 

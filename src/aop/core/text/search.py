@@ -48,7 +48,7 @@ def first_match(query: str, *, regex: bool, ignore_case: bool) -> FirstMatch:
     try:
         pattern = re2.compile(f"(?m){query}" if regex else query, options)
     except re2.error as error:
-        said = error.args[0].decode(errors="replace") if error.args else "it is no pattern"
+        said = error.args[0].decode(errors="replace") if error.args else "it is not a pattern"
         raise InvalidArguments(
             f"The query is not a regular expression that RE2 takes: {said}.",
             hint="Correct it (RE2 has no look-around and no back references), or leave `regex` out.",

@@ -1,6 +1,6 @@
 """Visible text: characters that hide, steer or imitate are shown as escapes.
 
-An escape reads `\\u{202e}`. It stands for characters without a glyph of their own (bidirectional controls, zero-width
+An escape reads `\\u{202e}`. It stands for characters without a glyph (bidirectional controls, zero-width
 ones, terminal sequences, odd spaces), and for letters that imitate Latin ones beside real Latin ones.
 """
 
@@ -68,7 +68,7 @@ def visible(line: str) -> str:
 
 
 def visible_name(path: str) -> str:
-    """Return a path so that nobody takes it for another one, or for a sentence: in quotes unless it is quite plain."""
+    """Return a path that cannot be mistaken for another one or for a sentence: in quotes unless it is plain."""
     if _PLAIN_NAME.fullmatch(path):
         return path
     shown = "".join(

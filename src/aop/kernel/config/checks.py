@@ -38,7 +38,7 @@ def demand_each(flaw_in: Callable[[str], str | None], texts: Iterable[str], *pat
 
 
 def in_area(text: str, matching: Matching) -> str | None:
-    """Return why the text is no area of the repository (P11)."""
+    """Return why the text is not an area of the repository (P11)."""
     try:
         parse_area(text, matching)
     except BadPattern as problem:
@@ -47,12 +47,12 @@ def in_area(text: str, matching: Matching) -> str | None:
 
 
 def in_glob(text: str) -> str | None:
-    """Return why the text is no glob, whatever `path_rules.matching` says."""
+    """Return why the text is not a glob; `path_rules.matching` does not count here."""
     return in_area(text, Matching.GLOB)
 
 
 def in_path(text: str) -> str | None:
-    """Return why the text is no plain path from the root of the repository."""
+    """Return why the text is not a plain path from the root of the repository."""
     try:
         exact_path(text)
     except PathOutOfBounds as refusal:
@@ -70,31 +70,31 @@ def in_planned_path(text: str) -> str | None:
 
 
 def in_folder(text: str) -> str | None:
-    """Return why the text is no folder of this machine."""
+    """Return why the text is not a folder of this machine."""
     if not text.startswith(("/", "~/")):
         return "a folder of this machine is written from `/` or from `~/`"
     return "it has `..` or a control character in it" if ".." in text.split("/") or not text.isprintable() else None
 
 
 def in_branch(text: str) -> str | None:
-    """Return why the text is no name of a branch."""
+    """Return why the text is not a branch name."""
     if text in ("", "@", "HEAD") or text.startswith("refs/"):
         return "it is not the plain name of a branch"
     return "git does not allow such a name for a branch" if _NOT_IN_BRANCHES.search(text) else None
 
 
 def in_variable(text: str) -> str | None:
-    """Return why the text is no name of an environment variable."""
+    """Return why the text is not the name of an environment variable."""
     return None if _ENV_NAME.fullmatch(text) else "it is not the name of an environment variable"
 
 
 def in_tool(text: str) -> str | None:
-    """Return why the text is no name of a tool; whether there is such a tool, the catalogue knows."""
+    """Return why the text is not a tool name; the catalogue knows whether the tool exists."""
     return None if _TOOL_NAME.fullmatch(text) else "it is not the name of a tool"
 
 
 def in_code(text: str) -> str | None:
-    """Return why the text is no error code."""
+    """Return why the text is not an error code."""
     return None if _ERROR_CODE.fullmatch(text) else "it is not an error code, such as `gate_timeout`"
 
 
@@ -106,12 +106,12 @@ def in_stem(text: str) -> str | None:
 
 
 def in_argument(text: str) -> str | None:
-    """Return why the text is no argument of a command (G41)."""
+    """Return why the text is not an argument of a command (G41)."""
     if text and not _NOT_IN_ARGUMENTS.search(text):
         return None
     return "an argument cannot be empty, and cannot hold a NUL or a line end"
 
 
 def in_word(text: str) -> str | None:
-    """Return why the text is no name that a person can read."""
+    """Return why the text is not a readable name."""
     return None if text and text.isprintable() and text == text.strip() else "it is not one line of visible text"

@@ -84,7 +84,7 @@ class CoverageParser(Section, frozen=True, kw_only=True):
     optional: bool = False
     plugin: str | None = None
     modes: tuple[Mode, ...] = tuple(Mode)
-    """Where the report is demanded; in other modes nobody looks for it."""
+    """The modes that demand the report; in others it is not read."""
 
     def __post_init__(self) -> None:
         if self.type is not ParserType.NONE and self.path is None:

@@ -10,10 +10,10 @@ from aop.core.paths.names import Area, Matching, PlannedPath, area_overlap, pars
 from aop.kernel.config.policy import Policy
 
 OWN = tuple(Area(name) for name in ("agentic", ".aop", ".worktrees"))
-"""AOP's own folders: no role that an agent has may change them, whatever the policy says."""
+"""AOP's own folders: no role of an agent may change them, also if the policy permits it."""
 
 STEERING_GIT = tuple(Area(f"**/{name}") for name in (".gitattributes", ".gitignore", ".gitmodules"))
-"""What decides how git takes other files; whatever the policy lists, only a person opens them, by name."""
+"""Files that change how git treats others; only a person opens them, by name."""
 
 
 AREA_LOCK = "protected:"
@@ -30,7 +30,7 @@ class GuardedAreas(Struct, frozen=True, kw_only=True):
     permitted: tuple[Area, ...]
     """What a person has permitted by name although it is guarded."""
     lockable: tuple[Area, ...] = ()
-    """Protected areas that are open to whoever holds their lock."""
+    """Protected areas that are open to the holder of their lock."""
     opened: frozenset[str] = frozenset()
     """Paths that a person has opened for the feature that is judged."""
 

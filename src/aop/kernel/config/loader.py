@@ -85,7 +85,7 @@ def lay_over(defaults: Json, user: Json, path: KeyPath = ()) -> Json:
 def base_branch_named_in(policy: ConfigText | None) -> str | None:
     """Return the `worktree.base_branch` of a policy that need not be valid otherwise; None if it names no branch.
 
-    Raises: InvalidConfiguration if it is no YAML.
+    Raises: InvalidConfiguration if it is not YAML.
     """
     value = _parsed(policy).value if policy else None
     worktree = value.get("worktree") if isinstance(value, Mapping) else None

@@ -28,7 +28,7 @@ class PeopleSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class InboxRules(PeopleSection, frozen=True, kw_only=True):
-    """`inbox` of the policy; 0 is no time limit, and no reminder."""
+    """`inbox` of the policy; 0 means no time limit and no reminder."""
 
     question_timeout_hours: Hours
     escalation_timeout_hours: Hours
@@ -69,7 +69,7 @@ class NotificationRules(PeopleSection, frozen=True, kw_only=True):
 
 
 class CostRules(PeopleSection, frozen=True, kw_only=True):
-    """`cost` of the policy; 0 is no cap."""
+    """`cost` of the policy; 0 means no cap."""
 
     max_usd_per_feature: Dollars
     max_usd_per_run: Dollars

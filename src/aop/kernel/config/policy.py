@@ -22,7 +22,7 @@ Amount = Annotated[int, Meta(ge=0, le=2**62)]
 
 
 class StepLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`execution.limits` of the policy; 0 is no limit."""
+    """`execution.limits` of the policy; 0 means no limit."""
 
     memory_bytes: Amount
     processes: Amount

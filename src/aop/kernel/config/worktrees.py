@@ -38,7 +38,7 @@ class WorktreeRules(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         for key, paths in (("copy", self.copy), ("link", self.link)):
             for index, path in enumerate(paths):
                 if path.split("/")[0] in OWN:
-                    raise Misfit(f"`{path.split('/')[0]}` is no worktree's to have", key, index)
+                    raise Misfit(f"`{path.split('/')[0]}` cannot be put into a worktree", key, index)
 
     @property
     def gives_nothing(self) -> bool:

@@ -87,7 +87,7 @@ KEY_WORDS: Mapping[str, str] = {
         "it. `deny`: such a tool is taken out of the agent's requests, and a request that asks for nothing else is "
         "refused. `allow`: they pass."
     ),
-    "execution.limits.memory_bytes": "The memory of a step; `0`, here and in the other limits, is no limit.",
+    "execution.limits.memory_bytes": "The memory of a step; `0`, here and in the other limits, means no limit.",
     "execution.limits.processes": "How many processes and threads a step may have at a time.",
     "execution.limits.file_bytes": "The largest file that a step may write.",
     "execution.limits.open_files": "How many files each process of a step may have open.",
@@ -170,7 +170,7 @@ KEY_WORDS: Mapping[str, str] = {
     ),
     "cost.max_usd_per_feature": (
         "The cost in US dollars at which a feature takes no more turns until a person raises the cap; "
-        "`0`, here and in the other caps, is no cap."
+        "`0`, here and in the other caps, means no cap."
     ),
     "cost.max_usd_per_run": "The cost at which no feature of a run takes another turn.",
     "cost.max_tokens_per_feature": "The same for a feature's input and output tokens.",
@@ -180,9 +180,7 @@ KEY_WORDS: Mapping[str, str] = {
         "is blocked. `0`, here and in the other limits, is never."
     ),
     "inbox.escalation_timeout_hours": "When the same happens to what is asked about a worker that gets nowhere.",
-    "inbox.authorisation_timeout_hours": (
-        "When an authorisation that nobody gave is closed; its feature is blocked, for silence is no yes."
-    ),
+    "inbox.authorisation_timeout_hours": ("When an authorisation that nobody gave is closed; its feature is blocked."),
     "inbox.remind_after_minutes": "How long after a question its first reminder comes; `0`: none ever.",
     "inbox.remind_multiplier": "Each wait for the next reminder is this many times the one before.",
     "inbox.remind_max_minutes": "No wait for the next reminder is longer.",
@@ -220,7 +218,7 @@ KEY_WORDS: Mapping[str, str] = {
         "Reserved for `custom`: this version has no plugins, and refuses the run with `unsupported_parser`."
     ),
     "profiles.<name>.parsers.coverage.modes": (
-        "The modes that must leave the coverage report; in others nobody looks for it."
+        "The modes that must leave the coverage report; in others it is not read."
     ),
     "profiles.<name>.parsers.tests.type": (
         "`junit_xml`: what each test did. With it, an exit code 0 without a report is a failure, and so are "

@@ -1,6 +1,6 @@
 """Property words: the meaning of property names that many models share.
 
-A field that means something of its own has a docstring below it; this list is for the names that many models share.
+A field with a special meaning has a docstring below it; this list is for the names that many models share.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ WORDS: Mapping[str, str] = {
     "FeatureSummary.spent_by_role": "The same for each role.",
     "FeatureSummary.evidence": "Where the proof of each newest gate run lies.",
     "FileText.content": "The part of the file that was asked for, in this encoding; secrets are masked.",
-    "FileText.encoding": "How `content` is written: as text, or as base64 where it is no UTF-8.",
+    "FileText.encoding": "How `content` is written: as text, or as base64 where it is not UTF-8.",
     "FileText.mode": "The mode of the file in git.",
     "GateList.profiles": "Each profile with its modes, steps, parsers and thresholds.",
     "GateList.sources": "Where each configuration file was read.",
@@ -50,7 +50,7 @@ WORDS: Mapping[str, str] = {
     "ListGatesArguments.profile": "Only this profile; without it, all of them.",
     "MergeArguments.commit_message": "The message of the commit; without one, AOP writes it.",
     "MergeEvidence.gates": "The verdict of each gate when the feature was merged.",
-    "QuestionFacts.closed_because": "Why nobody can answer any more; empty while it is open or answered.",
+    "QuestionFacts.closed_because": "Why it was closed without an answer; empty while it is open or answered.",
     "QuestionFacts.default": "What counts as the answer when the time is up; null: its feature is blocked.",
     "QuestionFacts.due_at": "When the time is up, in UTC; empty: never.",
     "WaitingApproval.tree": "What would be approved.",
@@ -106,7 +106,7 @@ WORDS: Mapping[str, str] = {
     "base_branch": "The branch that features start from and land on.",
     "base_commit": "The commit of the base branch that the feature was cut from.",
     "base_ref": "The branch or commit that the plan was made for.",
-    "binary": "Whether the file is no text.",
+    "binary": "Whether the file is not text.",
     "blocked": "Features that wait.",
     "blocked_by": "The features that this one waits for.",
     "blocked_queue": "The plans that wait, in order.",
@@ -123,14 +123,14 @@ WORDS: Mapping[str, str] = {
     "contracts": "Which shared contracts the feature changes; each needs its lock.",
     "coverage": "The coverage that was measured, and what was demanded; empty when nothing measures it.",
     "current": "Whether it is still about the feature as it is now.",
-    "detail": "What belongs to the question, as whoever asks put it.",
+    "detail": "Further facts of the question, as its author gave them.",
     "diff_stat": "How many lines changed in each file, for people.",
     "evidence": "The newest proof.",
     "evidence_path": "The file with everything that is known of the run.",
     "evidence_refs": "Gate runs that prove it.",
     "exit_code": "The exit code; null when there was none.",
     "expected_version": "The version of the feature that the caller last saw; if it has changed, the call is refused.",
-    "expires_at": "When the lease ends if nobody renews it, in UTC, for people: what decides is boot time.",
+    "expires_at": "When the lease ends unless it is renewed, in UTC, for people: boot time decides.",
     "failed": "Features that were given up.",
     "failure": "Why it did not pass, as a sentence; empty when it passed.",
     "failure_code": "The refusal code of the failure; empty when it passed.",
@@ -226,7 +226,7 @@ EVIDENCE_WORDS: Mapping[str, str] = {
     "command": "The command that the log is of.",
     "exit_code": "Its exit code.",
     "sandbox_level": "How strongly it was confined.",
-    "set_aside": "Where the content lies now that somebody had put in place of AOP's own files.",
+    "set_aside": "Where foreign content was moved that had replaced AOP's own files.",
     "set_aside_in_worktree": (
         "Which paths of the feature's worktree held something that was moved to `.aop/quarantine/<feature>/`."
     ),

@@ -56,7 +56,7 @@ def _roles(tool: Tool) -> str:
 def _properties(title: str, schema: Schema, *, leaving_out: frozenset[str] = frozenset()) -> str:
     shown = {name: each for name, each in schema["properties"].items() if name not in leaving_out}
     if not shown:
-        return f"{title}: nothing of its own.\n"
+        return f"{title}: none beside the common ones.\n"
     rows = []
     for name, each in shown.items():
         kind = type_name(each) + ("" if name in schema["required"] else ", optional")
@@ -75,8 +75,6 @@ def type_name(schema: Schema) -> str:
     return str(schema.get("type", "anything"))
 
 
-# --- refusals ------------------------------------------------------------------------------------
-
 _REFUSALS = """\
 A refusal is an answer: a stable code, a sentence that names what was refused, and what to do next. A call that was
 refused changed nothing, but for the verdict of a gate run, which is recorded. The codes fall into groups by the
@@ -87,7 +85,7 @@ _MOVES: Mapping[Move, str] = {
     Move.CORRECT_USAGE: "The call itself was malformed: correct it.",
     Move.PROVE: "Nothing was done, or what is asked for is not proven yet: prove it.",
     Move.ASK_PERSON: "Only a person can go on.",
-    Move.WAIT: "Somebody else holds what is needed; it will be free by itself.",
+    Move.WAIT: "Another feature or process holds what is needed, and will release it.",
     Move.RETRY: "Send the same again.",
     Move.ESCALATE: "The work was handed to a person.",
 }

@@ -43,7 +43,7 @@ _DETAILS: Mapping[str, tuple[Schema, str]] = {
 }
 
 _TYPE_NAMES: Mapping[type, str] = {str: "string", bool: "boolean", int: "integer"}
-# Docstrings name the requirement that they meet; whoever reads a schema does not have the list.
+# Docstrings name the requirement that they meet; a reader of the schema does not have that list.
 _REQUIREMENT_IDS = re.compile(r" \((?:AOP|C)-\d[^)]*\)")
 
 
@@ -51,7 +51,7 @@ _REQUIREMENT_IDS = re.compile(r" \((?:AOP|C)-\d[^)]*\)")
 def tool_schemas(tool: Tool) -> tuple[Schema, Schema]:
     """Return the input schema of a tool, and the schema of the envelope that answers a call which is not refused.
 
-    Both are shared with everybody who asks: nobody may change them.
+    Both are shared between callers, and must not be changed.
     """
     taken = model_schema(tool.arguments, place=f"{tool.name}:")
     if tool.mutates:
@@ -71,7 +71,7 @@ def tool_schemas(tool: Tool) -> tuple[Schema, Schema]:
 
 
 def error_schema() -> Schema:
-    """Return the schema of the envelope that answers a refused call, whatever the tool."""
+    """Return the schema of the envelope that answers a refused call, for every tool."""
     error = {
         "type": "object",
         "description": "What was refused, why, and what to do next.",
@@ -114,7 +114,7 @@ def _evidence() -> Schema:
 
 
 def document(title: str, description: str, schema: Schema) -> Schema:
-    """Return a schema as a document of its own."""
+    """Return a schema as a separate document."""
     return {"$schema": DIALECT, "title": title, **schema, "description": description}
 
 

@@ -87,9 +87,9 @@ class Tool(Struct, frozen=True, kw_only=True):
     brief: bool = False
     """Does nothing but read the record and commit once: calls of it need no lock, and may share one durable change."""
     idempotent: bool = False
-    """Changes nothing more when it is called again with the same arguments, whatever the operation id (AOP-150)."""
+    """Changes nothing more when it is called again with the same arguments, under any operation id (AOP-150)."""
     person_only: bool = False
-    """Never for a token that a model or a worker holds, whatever its role (C-53)."""
+    """Never for a token that a model or a worker holds, in any role (C-53)."""
     in_turn: bool = False
     """Changes nothing but what a coding agent says in its turn; of all that mutates, such an agent gets only these."""
     expandable: bool = False
@@ -120,9 +120,9 @@ class Kernel(Struct, frozen=True, kw_only=True):
     remotes: Remotes | None = None
     """None where AOP reaches out to none."""
     epoch: int | None = None
-    """That of the supervisor which acts through this; None for everybody else (AOP-336)."""
+    """The epoch of the supervisor that acts through this; None for all others (AOP-336)."""
     show_workflow: Callable[[Kernel, FeatureId], None] = lambda _kernel, _name: None
-    """Brings the worktree of a gated workflow up to the record; whoever calls holds the worktree."""
+    """Brings the worktree of a gated workflow up to the record; the caller holds the worktree."""
 
     def now(self) -> str:
         """Return the time of day as AOP writes it."""
@@ -156,7 +156,7 @@ class Call(Struct, frozen=True, kw_only=True):
         return self.operation_id
 
     def intend(self, intent: Mapping[str, Json]) -> None:
-        """Note what happens next outside the database, so that whoever finds this call dead can settle it."""
+        """Note what happens next outside the database, so that a later process can settle this call if it dies."""
         with self.kernel.record.write() as tx:
             refuse_old_epoch(tx, self.kernel.epoch)
             tx.intend(self.operation(), intent)

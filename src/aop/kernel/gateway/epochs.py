@@ -10,7 +10,7 @@ from aop.kernel.record.port import Record, Snapshot
 
 
 class Supervision(Document, frozen=True, kw_only=True):
-    """Its version is the epoch of the newest supervisor."""
+    """The newest supervisor: the version of this document is its epoch."""
 
     kind: ClassVar[str] = "supervision"
     key: ClassVar[str] = "newest"
@@ -31,7 +31,7 @@ def newest_epoch(view: Snapshot) -> int:
 
 
 def refuse_old_epoch(view: Snapshot, epoch: int | None) -> None:
-    """Refuse what a supervisor does whose epoch is over; whoever supervises nothing has none.
+    """Refuse a call of a supervisor whose epoch is over; other callers have no epoch.
 
     Raises: SupervisorReplaced.
     """

@@ -113,7 +113,7 @@ class Gateway:
         What breaks in one of them breaks all and is raised. Each may be sent again alone, as any call that broke: with
         its operation id it is done once, whether the change was kept or not.
 
-        Raises: InvalidConfiguration, and whatever refusal keeps files from being shown.
+        Raises: InvalidConfiguration, and the refusals of `show`.
         """
         began = self.kernel.clock.boot_seconds()
         set_aside = self._settle_dead_operations(report)
@@ -219,7 +219,7 @@ class Gateway:
                 raise
 
     def _once_in_one_change(self, admitted: _AdmittedCall) -> Envelope:
-        """Enter the operation, decide and answer in one transaction: nobody ever sees it pending."""
+        """Enter the operation, decide and answer in one transaction: it is never seen pending."""
         call = admitted.call
         with self.kernel.record.write() as tx:
             known = _enter_operation(tx, admitted)
@@ -260,7 +260,7 @@ class Gateway:
             # Its caller is alive.
             return
         except Refusal as refusal:
-            # It stays pending, and whoever sends it again gets this refusal; the call at hand has no part in it.
+            # It stays pending, and its next sender gets this refusal; the present call goes on.
             report(f"The operation `{operation.operation_id}` died half-way and is not settled: {refusal.message}")
 
     def _with_revealed_data(self, tool: Tool, answer: Envelope) -> Envelope:

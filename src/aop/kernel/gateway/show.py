@@ -22,7 +22,7 @@ MOST_FILES = 100_000
 IN_GIT = frozenset({"worktree", "gone_worktree", "gone_branch", "workflow"})
 """What is shown in a worktree or by git, and not as files below `agentic/features`."""
 SET_ASIDE = "set_aside"
-"""Where the content lies now that somebody had put in place of AOP's own files."""
+"""Where foreign content was moved that had replaced AOP's own files."""
 SET_ASIDE_IN_WORKTREE = "set_aside_in_worktree"
 """Which paths of the feature's worktree held something that was moved to quarantine."""
 
@@ -49,14 +49,14 @@ def show(kernel: Kernel, own: str | None = None) -> tuple[MovedPath, ...]:
     """Write every file and worktree that may be older than the record; return what foreign content was moved.
 
     What belongs to the feature `own` is shown now, or a fault says why not. What belongs to another one and cannot be
-    shown at once keeps nobody waiting: it stays unshown, and a later call shows it.
+    shown at once is left for a later call, so that no caller waits for it.
     """
     with kernel.record.read() as view:
         if not view.unshown():
             return ()
     set_aside: list[MovedPath] = []
     with kernel.locks.files():
-        # Read again: whoever held the lock before may have shown it all.
+        # Read again: the last holder of the lock may have shown it all.
         with kernel.record.read() as view:
             waiting = view.unshown()
             rendered = {what: _render(view, what) for what in waiting if what.kind not in IN_GIT}
@@ -72,9 +72,9 @@ def show(kernel: Kernel, own: str | None = None) -> tuple[MovedPath, ...]:
 def doubt_after_restart(kernel: Kernel) -> None:
     """Mark all files as not shown if the machine was started anew since they were last known to be.
 
-    Files are replaced without waiting for the disk. As long as the machine runs, everybody sees the new ones whatever
-    becomes of the process that wrote them; a power cut may take them back, though their marks are gone. So the marks
-    hold for one start of the machine, and in the next one every file is compared with the record again.
+    Files are replaced without waiting for the disk. While the machine runs, all processes see the new ones, even if the
+    process that wrote them dies; a power cut may take them back, though their marks are gone. So the marks hold for one
+    start of the machine, and after the next one every file is compared with the record again.
     """
     boot = kernel.clock.boot_id()
     with kernel.record.read() as view:
@@ -163,7 +163,7 @@ def _write_files(kernel: Kernel, files: dict[str, bytes], set_aside: list[MovedP
 
 
 def _remove_outdated(kernel: Kernel, what: Unshown, files: Mapping[str, bytes], set_aside: list[MovedPath]) -> None:
-    """Remove the plan and the QA index of a feature that has none any more, since it began anew."""
+    """Remove the plan and the QA index of a feature that began anew and has none."""
     from aop.kernel.record.projections import folder_of
 
     folder = folder_of(_feature_of(what))
@@ -185,7 +185,7 @@ def _follow_tree(kernel: Kernel, state: FeatureState) -> tuple[str, ...]:
         kernel.git.branches.keep(state.feature_id, state.tree)
     with suppress(WorktreeMissing):
         return kernel.git.worktrees.follow_tree(state.feature_id, state.tree)
-    # The change is recorded already: somebody's `git worktree prune` is no reason to refuse it.
+    # The change is recorded already: a `git worktree prune` must not refuse it.
     kernel.git.worktrees.ensure(state.feature_id, state.branch)
     return kernel.git.worktrees.follow_tree(state.feature_id, state.tree)
 
@@ -193,7 +193,7 @@ def _follow_tree(kernel: Kernel, state: FeatureState) -> tuple[str, ...]:
 def _show_in_git(kernel: Kernel, what: Unshown, set_aside: list[MovedPath], *, wait_seconds: float) -> None:
     name = _feature_of(what)
     moved: tuple[str, ...] = ()
-    # Whoever holds the worktree shows it itself before working there.
+    # The holder of the worktree shows it before working there.
     with kernel.locks.worktree(name, wait_seconds=wait_seconds):
         with kernel.record.read() as view:
             state = view.get(FeatureState, name)
@@ -225,7 +225,7 @@ def _quarantine_event(kernel: Kernel, feature_id: FeatureId, moved: tuple[str, .
 
 
 def _remove_files(kernel: Kernel, what: Unshown, set_aside: list[MovedPath]) -> None:
-    """Remove what AOP wrote of a feature that is gone; what somebody else wrote there stays, or is set aside."""
+    """Remove the files that AOP wrote for a deleted feature; foreign files stay or are set aside."""
     from aop.kernel.record.projections import folder_of, is_written_by_aop
 
     name = _feature_of(what)

@@ -28,7 +28,7 @@ DEFAULT_LIFE = timedelta(hours=1)
 LONGEST_LIFE = timedelta(days=7)
 
 TOKEN_ROLES = frozenset(Role) - {Role.SYSTEM}
-"""The system may do what only a person may do, so nobody gets to be it by a token (C-53)."""
+"""The system may do what only a person may do, so no token stands for it (C-53)."""
 
 _HEADER = base64.urlsafe_b64encode(b'{"alg":"HS256","typ":"JWT"}').rstrip(b"=").decode()
 _FORM = SignedForm(head=_HEADER, covered=f"{_HEADER}.")
@@ -81,7 +81,7 @@ class RepositoryIdentity(Document, frozen=True, kw_only=True):
 
 
 class TokenOrder(Struct, frozen=True, kw_only=True):
-    """What somebody wants a token for."""
+    """The role, scope and life of a token to be issued."""
 
     role: Role
     feature_id: FeatureId | None = None
@@ -177,7 +177,7 @@ class Tokens(Struct, frozen=True, kw_only=True):
 
 
 def check_order(order: TokenOrder) -> None:
-    """Refuse a token that nobody may have.
+    """Refuse an order for a token that must not exist.
 
     Raises: InvalidCliArgs.
     """

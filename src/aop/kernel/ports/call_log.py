@@ -23,7 +23,7 @@ class LoggedCall(Struct, frozen=True, kw_only=True):
 
 
 class CallLog(Protocol):
-    """Where every call is noted, also those that only read and those that are refused."""
+    """The log of all calls, also those that only read and those that are refused."""
 
     def note(self, call: LoggedCall) -> None:
         """Add a call to the end. It is cheap and outlives this process, but a crash of the machine may lose it."""

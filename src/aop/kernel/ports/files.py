@@ -20,7 +20,7 @@ class Files(Protocol):
         """
 
     def fingerprint(self, path: str) -> str | None:
-        """Return the SHA-256 of what is at a path; None if nothing is there, a made-up one if it is no plain file."""
+        """Return the SHA-256 of a file; None if it does not exist, a made-up one if it is not a plain file."""
 
     def read_tail(self, path: str, *, limit: int) -> bytes:
         """Read the last bytes of a plain file; empty if it is absent."""
@@ -32,7 +32,7 @@ class Files(Protocol):
         """Return the names in a folder that are not plain files, sorted, at most so many; none if it is not there."""
 
     def below(self, path: str, *, limit: int) -> tuple[str, ...]:
-        """Return the paths of all that is below a folder and is no folder itself, sorted; no link is followed.
+        """Return the paths of all files below a folder, sorted; no link is followed.
 
         Raises: Refusal if a link or a file stands in the folder's place.
         """

@@ -124,7 +124,7 @@ class GitObjects(Protocol):
         """Return all files of a tree, in git's order."""
 
     def names(self, tree: TreeId, folder: str) -> tuple[str, ...]:
-        """Return the names that a folder of a tree holds itself (`""` is the root); none if it is no folder."""
+        """Return the names that a folder of a tree holds itself (`""` is the root); none if it is not a folder."""
 
     def blob(self, oid: ObjectId) -> bytes:
         """Return the bytes of a blob."""
@@ -200,13 +200,13 @@ class GitWorktrees(Protocol):
     def show_tree(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
         """Make the tracked files of the worktree be exactly this tree; can be repeated after a crash.
 
-        What stands in the way, and files that somebody edited, go to quarantine; returns the quarantined paths.
+        Files in the way and edited files go to quarantine; returns the quarantined paths.
         """
 
     def follow_tree(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
         """Do what `show_tree` does for the files that differ from the tree which the worktree was last made to show.
 
-        The other files are not looked at: what somebody did to them stays until the tree is shown. So may the index.
+        The other files and the index are not looked at: edits of them stay until the tree is shown.
         """
 
     def clear_strays(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
@@ -218,7 +218,7 @@ class GitWorktrees(Protocol):
     def discard_strays(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
         """Do what `show_tree` does, and remove every file that is neither ignored nor in the tree.
 
-        A gate run leaves such files, and edits that nobody wants. Returns their paths.
+        A gate run leaves such files and edits. Returns their paths.
         """
 
     def status(self, feature_id: FeatureId, tree: TreeId) -> WorktreeStatus:
@@ -228,7 +228,7 @@ class GitWorktrees(Protocol):
         """Remove the feature's worktree; fine if it is gone. What git neither knows nor ignores goes to quarantine."""
 
     def scratch(self, commit: CommitId) -> AbstractContextManager[Path]:
-        """Check a commit out into a worktree of its own, which is gone afterwards."""
+        """Check a commit out into a worktree that is removed afterwards."""
 
     def users_of(self, branch: str, *, besides: FeatureId) -> tuple[str, ...]:
         """Return the names of the checkouts that are on a branch, without the worktree of a feature."""
@@ -236,7 +236,7 @@ class GitWorktrees(Protocol):
     def checkout_behind(self, branch: str, *, old: CommitId, new: CommitId) -> str | None:
         """Return the sentence that tells a person how to bring a checkout of `branch` up to date after it moved.
 
-        None if nobody has it checked out. AOP itself leaves the checkout alone.
+        None if it is not checked out. AOP itself leaves the checkout alone.
         """
 
 

@@ -12,13 +12,13 @@ class Locks(Protocol):
     """Locks between processes that end with their holder."""
 
     def operation(self, operation_id: OperationId, *, wait_seconds: float) -> AbstractContextManager[None]:
-        """Hold an operation id alone: whoever gets it while the ledger says pending has found a dead holder's.
+        """Hold an operation id alone: if the ledger says pending, its earlier holder is dead.
 
         Raises: OperationInProgress.
         """
 
     def is_running(self, operation_id: OperationId) -> bool:
-        """Tell whether somebody holds the operation id at this moment."""
+        """Tell whether the operation id is held at this moment."""
 
     def worktree(self, feature_id: FeatureId, *, wait_seconds: float) -> AbstractContextManager[None]:
         """Hold the feature's worktree alone; raises `WorktreeBusy`."""

@@ -49,7 +49,7 @@ class Command(Struct, frozen=True, kw_only=True):
 
 
 class CommandResult(Struct, frozen=True, kw_only=True):
-    """What is known of a process that has ended. The verdict never comes from what it printed."""
+    """The result of a process. The verdict never comes from its output."""
 
     ending: Ending
     exit_code: int | None
@@ -73,13 +73,13 @@ class Processes(Protocol):
         """
 
     def why_ports_stay_open(self, sandbox: str) -> str:
-        """Return why a command that is to be kept to some ports is not; nothing where it is.
+        """Return why a command cannot be restricted to some ports; empty where it can.
 
         Raises: SandboxUnavailable under `require` where there is none.
         """
 
     def identity(self, sandbox: str, programs: Sequence[str]) -> str:
-        """Return what of this machine takes part in a verdict: the sandbox level, and which programs these are."""
+        """Return the part of this machine in a verdict: sandbox level and program hashes."""
 
     def together(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
         """Carry out tasks that each run commands at the same time; return their results in order."""

@@ -10,7 +10,7 @@ from aop.kernel.record.documents.usage import Usage
 
 
 class ReviewRequest(Struct, frozen=True, kw_only=True):
-    """What a reviewer gets to know of a change."""
+    """A change, as a reviewer sees it."""
 
     persona: str
     title: str
@@ -21,10 +21,10 @@ class ReviewRequest(Struct, frozen=True, kw_only=True):
 
 
 class Opinion(Struct, frozen=True, kw_only=True):
-    """What a model made of it."""
+    """A model's report on a change."""
 
     report: Any
-    """As JSON has it; nobody has judged yet whether it is a report."""
+    """Unchecked JSON."""
     model: str
     usage: Usage
 

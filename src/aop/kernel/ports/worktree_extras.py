@@ -19,7 +19,7 @@ class WorktreeExtras(Protocol):
     def place(self, folder: Path, *, copies: Sequence[str], links: Sequence[str]) -> tuple[str, ...]:
         """Have these in a worktree, and nothing else that was placed there before; return what its links lead to.
 
-        A path that is not there, that git tracks, or where the worktree has something of its own, is left out.
+        A path that is not there, that git tracks, or where the worktree has another file, is left out.
         Raises: WorktreeSetupFailed if something leads out of the checkout or is too large.
         """
 

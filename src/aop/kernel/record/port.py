@@ -43,7 +43,7 @@ class Operation(Struct, frozen=True, kw_only=True):
     payload_hash: str
     actor: str
     intent: Mapping[str, Json] | None = None
-    """What the call was about to do outside the database; read by whoever finds it unfinished."""
+    """What the call was about to do outside the database; read by the process that finds it unfinished."""
     answer: Mapping[str, Json] | None = None
     """The recorded envelope; None while the operation is pending."""
 

@@ -59,7 +59,7 @@ def folder_of(feature_id: FeatureId) -> str:
 
 
 def is_written_by_aop(path: str, feature_id: FeatureId) -> bool:
-    """Tell whether a path is one where AOP writes what it knows of a feature; what else lies there is somebody's."""
+    """Tell whether AOP writes this file of a feature; other files there are the user's."""
     below = path.removeprefix(f"{folder_of(feature_id)}/")
     return below in FILES_OF_A_FEATURE or below.split("/")[0] in FOLDERS_OF_A_FEATURE
 
@@ -91,7 +91,7 @@ def feature_files(
     told: Iterable[JournalEntry],
 ) -> dict[str, bytes]:
     """Return every file of a feature, by path."""
-    # Whoever only reads writes none of these, and needs no YAML.
+    # Commands that only read write none of these, and need no YAML.
     from aop.core.text.front_matter import join_front_matter
 
     folder = folder_of(state.feature_id)
@@ -144,5 +144,5 @@ class _Facts(dict[str, Json]):
 
 @lru_cache(maxsize=512)  # each note is told again with every one that follows it
 def _as_plain_text(text: str) -> str:
-    """Return a text that can neither begin a line of its own nor pass for markup."""
+    """Return a text that can neither begin a line nor pass for markup."""
     return _MARKUP.sub(r"\\\g<0>", visible(" ".join(text.split())))

@@ -19,7 +19,7 @@ class StoredProposal(Document, frozen=True, kw_only=True):
     feature_id: FeatureId
     role: Role
     turn: str
-    """The turn that it was made in; empty outside of one, where nobody takes it up."""
+    """The turn that it was made in; empty outside of one, where it is not used."""
     answer: Mapping[str, Any]
     """One of the four answers of a worker, as it goes over the wire (AOP-234)."""
 
@@ -36,6 +36,6 @@ def proposal_in(view: Snapshot, turn: str, feature_id: FeatureId, role: Role) ->
 
 
 def forget_proposals(tx: Transaction, feature_id: FeatureId) -> None:
-    """Remove what was proposed for a feature that is no more."""
+    """Remove the proposals for a deleted feature."""
     for role in Role:
         tx.remove(StoredProposal, proposal_key(feature_id, role))

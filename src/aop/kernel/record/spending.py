@@ -52,7 +52,7 @@ def _without_feature(known: FeatureUsage) -> FeatureUsage:
 
 
 def forget_turns(tx: Transaction, feature_id: FeatureId) -> None:
-    """Forget what is open of a feature that is no more; what it cost still counts for its runs."""
+    """Forget the open turns of a deleted feature; its cost still counts for its runs."""
     for turn in [turn for turn in tx.all(OpenTurn) if turn.feature_id == feature_id]:
         tx.remove(OpenTurn, turn.turn)
     usage = tx.get(FeatureUsage, feature_id)
@@ -115,7 +115,7 @@ def overrun(view: Snapshot, rules: CostRules, feature_id: FeatureId, run: str) -
 
 
 def reaches_cap(usage: Usage, *, dollars: float | None, tokens: int | None) -> bool:
-    """Tell whether one turn has used up the dollars or the tokens that were left; None is no cap."""
+    """Tell whether one turn has used up the dollars or the tokens that were left; None means no cap."""
     used = (usage.input_tokens or 0) + (usage.output_tokens or 0)
     is_over_cost = dollars is not None and usage.cost_usd is not None and usage.cost_usd >= dollars
     return is_over_cost or (tokens is not None and used >= tokens)

@@ -22,4 +22,4 @@ class Approval(Document, frozen=True, kw_only=True):
     approved_at: str
     spent_by: OperationId | None = None
     withdrawn: str = ""
-    """Why it opens nothing any more although nothing that it names has changed."""
+    """Why it was withdrawn although its tree has not changed."""

@@ -98,7 +98,7 @@ class FeatureState(Document, frozen=True, kw_only=True):
     tree: TreeId
     """What the feature is, byte for byte; the worktree is made from it."""
     spec: SpecSource | None = None
-    """None when somebody wrote `spec.md` in its place by hand, or not at all."""
+    """None when `spec.md` was written by hand, or does not exist."""
     branch_commit: CommitId | None = None
     """The commit that AOP made on its branch before a merge; null if it made none."""
     waits_for: tuple[FeatureId, ...] = ()

@@ -81,7 +81,7 @@ class QueuedPlan(Struct, frozen=True, kw_only=True):
     """When it first collided; it keeps its place while it stays the same."""
     collision_fingerprint: str
     required_resources: tuple[str, ...]
-    """The locks that it gets together with its acceptance, if nobody else has them then."""
+    """The locks that it gets with its acceptance, if they are free then."""
     waits_for: tuple[FeatureId, ...]
     accounting: Accounting | None = None
     """What it says of its spec's obligations; None where there is no spec."""

@@ -17,7 +17,7 @@ RAISE, STOP = "raise", "stop"
 
 
 class Prerequisite(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What several features would make for the first time, as a feature of its own."""
+    """Files that several features would create, as a separate feature."""
 
     feature_id: Annotated[str, Meta(pattern=FEATURE_ID_PATTERN)]
     files: Annotated[tuple[NonEmpty, ...], Meta(min_length=1, max_length=1000)]
@@ -48,7 +48,7 @@ class Question(Document, frozen=True, kw_only=True):
     opens: str = ""
     """The guarded path that a yes opens for the feature; only the tool that asks for a path sets it."""
     prerequisite: Prerequisite | None = None
-    """What a yes makes a feature of its own; only AOP itself sets it."""
+    """The feature that a yes creates; only AOP itself sets it."""
     due_at: str = ""
     """When the time is up; empty: never."""
     asked_by: NonEmpty
@@ -58,15 +58,15 @@ class Question(Document, frozen=True, kw_only=True):
     answered_at: str = ""
     """When it was answered or closed."""
     closed_because: str = ""
-    """Why nobody can answer any more."""
+    """Why it was closed without an answer."""
 
     @property
     def is_open(self) -> bool:
-        """Tell whether somebody is still asked."""
+        """Tell whether it still waits for an answer."""
         return self.answer is None and not self.closed_because
 
     def is_overdue(self, now: datetime) -> bool:
-        """Tell whether its time is up and nobody has answered."""
+        """Tell whether its time is up without an answer."""
         return self.is_open and bool(self.due_at) and datetime.fromisoformat(self.due_at) <= now
 
 
@@ -88,7 +88,7 @@ NOBODY_ANSWERED = "Nobody answered in time."
 def question_at(question: Question, now: datetime) -> Question:
     """Return a question as it stands now: one whose time is up has its default answer, or is closed without any.
 
-    Everybody who looks at questions asks here, so that one is over for all of them at the same moment.
+    All readers of questions use this, so that a question is over for all at the same moment.
     """
     if not question.is_overdue(now):
         return question
@@ -102,7 +102,7 @@ def question_at(question: Question, now: datetime) -> Question:
 
 
 def close_question(question: Question, now: str, why: str) -> Question:
-    """Return a question that nobody needs to answer any more."""
+    """Return the question, closed without an answer."""
     return revise(question, answered_at=now, closed_because=why)
 
 

@@ -24,14 +24,14 @@ class WorkRequest(Document, frozen=True, kw_only=True):
 
 
 class Pause(Document, frozen=True, kw_only=True):
-    """What should rest: no new turn and no new gate begins, across restarts, until somebody takes it back."""
+    """A pause: no new turn and no new gate begins, across restarts, until it is lifted."""
 
     kind: ClassVar[str] = "pause"
     all: ClassVar[str] = "*"
     """The key of the pause of everything."""
 
     feature_id: FeatureId | None
-    """None: everything rests."""
+    """None: everything is paused."""
     paused_by: NonEmpty
     paused_at: NonEmpty
 
@@ -46,7 +46,7 @@ class RunProvider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     provider: Word
     """The coding agent."""
     model: Word | None = None
-    """The model that was asked for; null when nobody said."""
+    """The model that was chosen; null for the provider's default."""
     provider_config_ref: Word | None = None
     """The name of the variable that holds the provider's settings; never the settings themselves."""
 
@@ -65,18 +65,18 @@ class RunOrder(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     limits: Mapping[Word, int]
     """How much goes on at once."""
     unfinished_gates: tuple[Name, ...] = ()
-    """The features whose gates an earlier run began, and nobody ended."""
+    """The features whose gates an earlier run began and did not finish."""
 
 
 class PendingWork(Struct, frozen=True, kw_only=True):
-    """What was on its way when a run began (AOP-257)."""
+    """The unfinished work when a run began (AOP-257)."""
 
     features: Mapping[FeatureId, Status] = {}
     """Every feature that is neither merged nor failed."""
     queued_plans: tuple[str, ...] = ()
     """The features whose plans collide and wait, in their order."""
     unfinished_gates: tuple[str, ...] = ()
-    """The features whose gates an earlier run began, and nobody ended."""
+    """The features whose gates an earlier run began and did not finish."""
     qa_items: Mapping[str, int] = {}
     """For how many changed files of a feature QA has not said its last word."""
     lost_locks: tuple[str, ...] = ()
@@ -84,7 +84,7 @@ class PendingWork(Struct, frozen=True, kw_only=True):
 
 
 class RunMetadata(RunOrder, frozen=True, kw_only=True):
-    """What a run began with, and under what."""
+    """The order, the version and the configuration that a run began with."""
 
     started_at: str
     aop_version: str

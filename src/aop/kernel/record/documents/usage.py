@@ -67,7 +67,7 @@ class FeatureUsage(Document, frozen=True, kw_only=True):
 
 
 class OpenTurn(Document, frozen=True, kw_only=True):
-    """A turn that was begun and not counted yet; if nobody takes it any more, its process was killed."""
+    """A turn that was begun and not counted yet; without a live owner, its process was killed."""
 
     kind: ClassVar[str] = "open_turn"
 
@@ -81,7 +81,7 @@ class OpenTurn(Document, frozen=True, kw_only=True):
 
 
 class Overrun(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A cap that is reached, or that cannot be kept because nobody reports what it is about."""
+    """A cap that is reached, or that cannot be kept because the figures are not reported."""
 
     scope: Literal["feature", "run"]
     figure: Literal["usd", "tokens"]
