@@ -45,5 +45,5 @@ def request_key(request: Request, redact: Callable[[str], str]) -> str:
 def _comparable(request: Request, redact: Callable[[str], str]) -> Json:
     turns = tuple(msgspec.structs.replace(turn, kept="") if isinstance(turn, Reply) else turn for turn in request.turns)
     built = msgspec.to_builtins(msgspec.structs.replace(request, turns=turns))
-    told = {name: value for name, value in built.items() if name not in NOT_ASKED}
-    return mask_json(told, lambda text: redact(text.replace(request.fence, "FENCE") if request.fence else text))
+    compared = {name: value for name, value in built.items() if name not in NOT_ASKED}
+    return mask_json(compared, lambda text: redact(text.replace(request.fence, "FENCE") if request.fence else text))

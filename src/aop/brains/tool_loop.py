@@ -95,7 +95,7 @@ class _Stopwatch:
 
 
 class _ModelAnswer(Struct, frozen=True, kw_only=True):
-    """What came of asking: a reply, an error, or nothing before the time was up."""
+    """A reply, an error, or neither if the time ran out."""
 
     seconds: float
     reply: Reply | None = None
@@ -158,8 +158,8 @@ class ToolLoop(Struct, frozen=True, kw_only=True):
                 error = refusal.as_error()
             except _TimeUp:
                 pass
-            told: Json = msgspec.to_builtins(_ModelAnswer(seconds=watch.seconds(), reply=reply, error=error))
-            return told
+            stored: Json = msgspec.to_builtins(_ModelAnswer(seconds=watch.seconds(), reply=reply, error=error))
+            return stored
 
         answer = msgspec.convert(await self.once(f"reply_{spent.iterations + 1}", ask), type=_ModelAnswer)
         watch.resume_at(answer.seconds)
@@ -201,8 +201,8 @@ class ToolLoop(Struct, frozen=True, kw_only=True):
                 done = _refused_call(name, call, refusal, watch)
             except _TimeUp:
                 done = _CallResult(tool=name, arguments=call.arguments, seconds=watch.seconds())
-            told: Json = msgspec.to_builtins(done)
-            return told
+            stored: Json = msgspec.to_builtins(done)
+            return stored
 
         done = msgspec.convert(await self.once(f"call_{at[0]}_{at[1] + 1}", execute), type=_CallResult)
         watch.resume_at(done.seconds)

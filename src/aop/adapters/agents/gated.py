@@ -89,8 +89,8 @@ class CommandAgent:
             "tools": self._tools,
         }
         context = replace(self._context, timeouts=_capped(self._context.timeouts, given.seconds))
-        said = CustomCommand(self._argv, context).answer(msgspec.json.encode(asked), given.feature_id, Role.SWE)
-        wanted = _calls_of(said)
+        output = CustomCommand(self._argv, context).answer(msgspec.json.encode(asked), given.feature_id, Role.SWE)
+        wanted = _calls_of(output)
         return TurnTaken(calls=wanted.calls, usage=wanted.usage, note=wanted.note)
 
 
@@ -98,11 +98,11 @@ def _capped(timeouts: TurnTimeouts, seconds: float) -> TurnTimeouts:
     return replace(timeouts, seconds=max(1.0, min(timeouts.seconds, seconds)))
 
 
-def _calls_of(said: bytes) -> WantedCalls:
+def _calls_of(output: bytes) -> WantedCalls:
     try:
-        wanted: WantedCalls = msgspec.convert(parse_json(said.decode()), WantedCalls)
+        wanted: WantedCalls = msgspec.convert(parse_json(output.decode()), WantedCalls)
     except (UnicodeDecodeError, MalformedText, msgspec.ValidationError) as error:
-        excerpt = said[:_EXCERPT].decode(errors="replace")
+        excerpt = output[:_EXCERPT].decode(errors="replace")
         raise NoUsableAnswer(f"The agent's answer names no calls: {error}.", hint=_HINT, begins_with=excerpt) from error
     return wanted
 

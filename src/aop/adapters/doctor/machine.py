@@ -72,28 +72,28 @@ def check_git(environ: Mapping[str, str]) -> Check:
 
 def check_clock(now: datetime, newest_entry: datetime | None) -> Check:
     """Check that the clock is plausible and not behind the newest journal entry (S41)."""
-    said = f"{now:%Y-%m-%d %H:%M:%S} UTC"
+    text = f"{now:%Y-%m-%d %H:%M:%S} UTC"
     fix = "Set the clock, or synchronize it with NTP."
     if not FIRST_SANE_YEAR <= now.year <= LAST_SANE_YEAR:
-        return warning("clock", f"The clock says {said}.", fix)
+        return warning("clock", f"The clock says {text}.", fix)
     if newest_entry is not None and newest_entry > now + CLOCK_JITTER:
-        return warning("clock", f"The clock says {said}, but the newest journal entry is from {newest_entry}.", fix)
-    return fine("clock", said)
+        return warning("clock", f"The clock says {text}, but the newest journal entry is from {newest_entry}.", fix)
+    return fine("clock", text)
 
 
 def check_disk(folder: Path) -> Check:
     """Check the free space and the free inodes of the repository's disk."""
     free, left = shutil.disk_usage(folder).free, os.statvfs(folder)
-    said = f"{free / 1024**3:.1f} GiB free"
+    text = f"{free / 1024**3:.1f} GiB free"
     fix = "Free some space: worktrees, gate runs and their logs need it."
     if free < TOO_FEW_BYTES:
-        return failure("disk", said, fix)
+        return failure("disk", text, fix)
     if free < LOW_BYTES:
-        return warning("disk", said, fix)
+        return warning("disk", text, fix)
     # Some file systems do not count files, and say 0 of 0.
     if left.f_files and left.f_favail < LOW_FILES:
-        return warning("disk", f"{said}, but room for only {count(left.f_favail, 'more file')}", fix)
-    return fine("disk", said)
+        return warning("disk", f"{text}, but room for only {count(left.f_favail, 'more file')}", fix)
+    return fine("disk", text)
 
 
 def check_file_system(folder: Path, mounts: str) -> Check:

@@ -87,13 +87,13 @@ def check_leftovers(private: Path) -> Check:
     abandoned = sorted(folder for name in ("scratch", "tmp") for folder in abandoned_folders(private / name))
     files, size = _file_totals(private / "quarantine")
     quarantine = f"{count(files, 'file')} ({size / 1024**2:.1f} MiB) in quarantine"
-    said = f"{count(len(abandoned), 'abandoned folder')}, {quarantine}"
+    text = f"{count(len(abandoned), 'abandoned folder')}, {quarantine}"
     if abandoned:
         listed = " ".join(folder.relative_to(private.parent).as_posix() for folder in abandoned)
-        return warning("leftovers", said, f"rm -rf {listed} && git worktree prune")
+        return warning("leftovers", text, f"rm -rf {listed} && git worktree prune")
     if size > LARGE_QUARANTINE:
-        return warning("leftovers", said, "Look through `.aop/quarantine`, and delete what you do not need.")
-    return fine("leftovers", said)
+        return warning("leftovers", text, "Look through `.aop/quarantine`, and delete what you do not need.")
+    return fine("leftovers", text)
 
 
 def _file_totals(folder: Path) -> tuple[int, int]:

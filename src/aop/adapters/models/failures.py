@@ -1,4 +1,4 @@
-"""Failures of providers, as refusals; the provider's text is shown only if it helps."""
+"""Failures of providers as refusals; provider text is shown only if it helps."""
 
 from __future__ import annotations
 

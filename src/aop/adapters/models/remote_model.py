@@ -27,7 +27,7 @@ NO_REPLY = (
     *(AssertionError, AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError),
     httpx2.DecodingError,
 )
-"""What the library raises for a body that is malformed or not a reply."""
+"""Errors of the library for a body that is malformed or not a reply."""
 
 
 class Library(Struct, frozen=True, kw_only=True):

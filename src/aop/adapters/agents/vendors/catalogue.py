@@ -44,7 +44,7 @@ class AgentSession(Struct, frozen=True, kw_only=True):
 
 
 class Launch(Struct, frozen=True, kw_only=True):
-    """How an agent is started for a session."""
+    """The command line, environment and files of one session."""
 
     words: tuple[str, ...]
     env: Mapping[str, str]

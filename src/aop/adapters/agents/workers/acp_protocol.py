@@ -1,4 +1,4 @@
-"""ACP: the part of the Agent Client Protocol that one turn needs, as JSON-RPC lines.
+"""ACP protocol: the part of the Agent Client Protocol that one turn needs.
 
 The agent's updates are logged. Token and sandbox limit what it can do; permission requests are decided here.
 """

@@ -25,7 +25,7 @@ from aop.adapters.agents.vendors.acp_families import model_variables
 from aop.adapters.agents.vendors.catalogue import Vendor
 from aop.adapters.agents.vendors.programs import library_of
 from aop.adapters.agents.workers.acp_protocol import AcpTurn, Conversation
-from aop.adapters.agents.workers.command import TurnWatch
+from aop.adapters.agents.workers.command import CONNECT_STREAMS, TurnWatch
 from aop.adapters.agents.workers.named_pipes import NamedPipes
 from aop.adapters.agents.workers.vendor_session import SessionContext, answer_of
 from aop.adapters.files.own_folders import held_folder
@@ -44,8 +44,6 @@ if TYPE_CHECKING:  # it brings a web server along
 OVERLAY = "The tools of the server `aop` are listed beside your own, perhaps with a prefix."
 _GOODBYE_SECONDS = 3.0
 """The time between asking an agent to stop, or its last answer, and killing it."""
-# The shell only redirects the streams and then becomes the command; the words are not parsed as shell.
-_CONNECTED = ("/bin/sh", "-c", ': >"$0/begun" && exec <"$0/in" >"$0/out" && exec "$@"')
 
 
 class AcpResult(Struct, frozen=True, kw_only=True):
@@ -68,17 +66,19 @@ class AcpProgram:
         self._context = context
         self._vendor = vendor
 
-    def run_turn(self, asked: AcpTurn, role: Role, feature_id: FeatureId, folder: Path) -> AcpResult:
+    def run_turn(self, acp_turn: AcpTurn, role: Role, feature_id: FeatureId, folder: Path) -> AcpResult:
         """Start the agent in its tree, with a private folder, and run one turn."""
-        command = self._command(role, feature_id, Path(asked.tree), folder)
+        command = self._command(role, feature_id, Path(acp_turn.tree), folder)
         if self._vendor is None:
-            return self._converse(asked, command, folder, f"{role}-says", feature_id)
+            return self._converse(acp_turn, command, folder, f"{role}-says", feature_id)
         with self._context.access(self._vendor, feature_id, role, None) as meter:
-            reaching = self._with_meter(meter, self._vendor, command)
-            result = self._converse(asked, reaching, folder, f"{role}-says", feature_id)
+            metered = self._with_meter(meter, self._vendor, command)
+            result = self._converse(acp_turn, metered, folder, f"{role}-says", feature_id)
         return msgspec.structs.replace(result, usage=meter.report().turn_usage)
 
-    def _converse(self, asked: AcpTurn, command: Command, folder: Path, log: str, feature_id: FeatureId) -> AcpResult:
+    def _converse(
+        self, acp_turn: AcpTurn, command: Command, folder: Path, log: str, feature_id: FeatureId
+    ) -> AcpResult:
         context = self._context
         with NamedPipes(folder) as pipes, ExitStack() as stack:
             said = StepLog(fresh_log(context.logs, feature_id, log), context.kernel.redact)
@@ -86,16 +86,16 @@ class AcpProgram:
             conversation = Conversation(pipes, lambda text: said.feed(text.encode()))
             watch = TurnWatch(folder / "begun", pipes.output_bytes, context.timeouts, time.monotonic)
             watched = msgspec.structs.replace(command, ends_early=watch.ends_early)
-            ended, broken = self._run_and_speak(conversation, asked, pipes, watched)
+            ended, broken = self._run_and_speak(conversation, acp_turn, pipes, watched)
         usage, stop_reason = conversation.usage, conversation.stop_reason
         return AcpResult(ended=ended, broken=broken, usage=usage, stop_reason=stop_reason)
 
     def _run_and_speak(
-        self, conversation: Conversation, asked: AcpTurn, pipes: NamedPipes, command: Command
+        self, conversation: Conversation, acp_turn: AcpTurn, pipes: NamedPipes, command: Command
     ) -> tuple[CommandResult, NoUsableAnswer | None]:
         """Run the agent and its conversation; return how it ended, and a protocol error if there was one."""
         with ThreadPoolExecutor(1) as thread:
-            speaking = thread.submit(conversation.hold, asked)
+            speaking = thread.submit(conversation.hold, acp_turn)
             end = _TurnEnd(conversation, speaking, pipes, command.timeout_seconds)
             early = command.ends_early
             watched = msgspec.structs.replace(command, ends_early=lambda silent: end.why() or (early or _never)(silent))
@@ -125,7 +125,7 @@ class AcpProgram:
         named = [word for word in self._argv[1:] if os.path.isabs(word) and os.path.exists(word)]
         own = {"PATH": os.pathsep.join(path), "HOME": str(home)}
         return Command(
-            argv=(*_CONNECTED, str(folder), *self._argv),
+            argv=(*CONNECT_STREAMS, str(folder), *self._argv),
             cwd=tree,
             worktree=tree,
             env=(*context.environment(feature_id), *own.items()),
@@ -170,7 +170,7 @@ class AcpWorker:
             held_folder(context.private) as folder,
         ):
             edits = given.role is not Role.PLANNER
-            asked = AcpTurn(
+            acp_turn = AcpTurn(
                 prompt=session_prompt(given, OVERLAY, turn),
                 tree=str(scratch.folder),
                 mcp_url=context.mcp_url,
@@ -180,7 +180,7 @@ class AcpWorker:
                 shell=edits and context.has_sandbox(),
                 is_over=self._program.cap_check(feature_id),
             )
-            result = self._program.run_turn(asked, given.role, feature_id, folder)
+            result = self._program.run_turn(acp_turn, given.role, feature_id, folder)
             diff = context.scratches.diff(scratch) if edits and result.stop_reason else ""
             try:
                 output = answer_of(context.submission(turn, given), diff, result.ended)

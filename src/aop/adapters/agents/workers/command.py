@@ -32,7 +32,7 @@ LARGEST_ANSWER = 8 * 1024 * 1024
 _EXCERPT = 300
 _GOODBYE_SECONDS = 2.0
 # The shell only redirects the streams and then becomes the command; the words are not parsed as shell.
-_CONNECTED = ("/bin/sh", "-c", ': >"$0/begun" && exec <"$0/in" >"$0/out" && exec "$@"')
+CONNECT_STREAMS = ("/bin/sh", "-c", ': >"$0/begun" && exec <"$0/in" >"$0/out" && exec "$@"')
 
 
 class TurnTimeouts(Struct, frozen=True, kw_only=True):
@@ -79,22 +79,22 @@ class CustomCommand:
         self._argv = argv
         self._context = context
 
-    def answer(self, asked: bytes, feature_id: FeatureId, role: str) -> bytes:
+    def answer(self, request: bytes, feature_id: FeatureId, role: str) -> bytes:
         """Start the command with one object, and return its output.
 
         Raises: NoUsableAnswer.
         """
         self._context.private.mkdir(parents=True, exist_ok=True)
         with self._context.scratch(feature_id) as tree, held_folder(self._context.private) as folder:
-            (folder / "in").write_bytes(asked)
-            with _OutputPipe(folder / "out", LARGEST_ANSWER) as listener:
-                watch = TurnWatch(folder / "begun", listener.output_bytes, self._context.timeouts, time.monotonic)
+            (folder / "in").write_bytes(request)
+            with _OutputPipe(folder / "out", LARGEST_ANSWER) as pipe:
+                watch = TurnWatch(folder / "begun", pipe.output_bytes, self._context.timeouts, time.monotonic)
                 log = fresh_log(self._context.logs, feature_id, role)
                 command = self._command(tree, folder, watch, log)
                 own = self._context.environment(feature_id)
                 ended = self._context.processes.run(msgspec.structs.replace(command, env=(*own, *command.env)))
-        _refuse_failure(listener.heard, ended)
-        return listener.heard
+        _refuse_failure(pipe.output, ended)
+        return pipe.output
 
     def _command(self, tree: Path, folder: Path, watch: TurnWatch, log: Path) -> Command:
         rules = self._context.rules()
@@ -103,7 +103,7 @@ class CustomCommand:
         path = [*([os.path.dirname(program)] if os.path.isabs(program) else []), self._context.path]
         named = [os.path.realpath(program), *others] if os.path.isabs(program) else others
         return Command(
-            argv=(*_CONNECTED, str(folder), *self._argv),
+            argv=(*CONNECT_STREAMS, str(folder), *self._argv),
             cwd=tree,
             worktree=tree,
             env=(("PATH", os.pathsep.join(path)),),
@@ -127,8 +127,8 @@ class CustomWorker:
         self._command = CustomCommand(argv, context)
 
     def turn(self, given: WorkerInput) -> WorkerOutput:
-        asked = msgspec.json.encode({"schema": SCHEMA, **msgspec.to_builtins(given)})
-        return _parse_answer(self._command.answer(asked, given.feature_id, given.role))
+        request = msgspec.json.encode({"schema": SCHEMA, **msgspec.to_builtins(given)})
+        return _parse_answer(self._command.answer(request, given.feature_id, given.role))
 
 
 def _is_existing_path(word: str) -> bool:
@@ -146,20 +146,17 @@ class TurnWatch:
         self._timeouts = timeouts
         self._clock = clock
         self._since = clock()
-        self._heard: int | None = None
+        self._seen_bytes: int | None = None
 
     def ends_early(self, silent_seconds: float) -> str:
         """Return why the command must be stopped now, or nothing; its log has been silent for so many seconds."""
         now, timeouts = self._clock(), self._timeouts
-        if self._heard is None and not self._begun.exists():
-            return (
-                ""
-                if now - self._since < timeouts.spawn_seconds
-                else _late_text("had not started", timeouts.spawn_seconds)
-            )
-        heard = self._output_bytes()
-        if heard != self._heard:
-            self._heard, self._since = heard, now
+        if self._seen_bytes is None and not self._begun.exists():
+            is_late = now - self._since >= timeouts.spawn_seconds
+            return _late_text("had not started", timeouts.spawn_seconds) if is_late else ""
+        output = self._output_bytes()
+        if output != self._seen_bytes:
+            self._seen_bytes, self._since = output, now
         silent = min(silent_seconds, now - self._since)
         is_idle = bool(timeouts.idle_seconds) and silent >= timeouts.idle_seconds
         return _late_text("had printed nothing", timeouts.idle_seconds) if is_idle else ""
@@ -176,7 +173,7 @@ class _OutputPipe:
         self._path = path
         self._limit = limit
         self._chunks: list[bytes] = []
-        self._thread = threading.Thread(target=self._listen, daemon=True)
+        self._thread = threading.Thread(target=self._read, daemon=True)
 
     def __enter__(self) -> _OutputPipe:
         os.mkfifo(self._path, 0o600)
@@ -193,23 +190,23 @@ class _OutputPipe:
         self._thread.join(_GOODBYE_SECONDS)
 
     @property
-    def heard(self) -> bytes:
+    def output(self) -> bytes:
         return b"".join(self._chunks)
 
     def output_bytes(self) -> int:
         """Return the number of bytes read so far."""
         return sum(map(len, self._chunks))
 
-    def _listen(self) -> None:
+    def _read(self) -> None:
         left = self._limit + 1
-        with open(self._reader, "rb", buffering=0) as pipe:
-            while left > 0 and (chunk := pipe.read(min(left, 1 << 16))):
+        with open(self._reader, "rb", buffering=0) as stream:
+            while left > 0 and (chunk := stream.read(min(left, 1 << 16))):
                 self._chunks.append(chunk)
                 left -= len(chunk)
 
 
-def _refuse_failure(said: bytes, ended: CommandResult) -> None:
-    if len(said) > LARGEST_ANSWER:
+def _refuse_failure(output: bytes, ended: CommandResult) -> None:
+    if len(output) > LARGEST_ANSWER:
         raise NoUsableAnswer(f"The agent's answer is larger than {LARGEST_ANSWER} bytes.")
     if ended.ending is Ending.NOT_STARTED:
         raise NoUsableAnswer(f"The agent's command did not start: {ended.problem}", ending=ended.ending)
@@ -218,17 +215,17 @@ def _refuse_failure(said: bytes, ended: CommandResult) -> None:
         raise NoUsableAnswer(f"The agent's command failed: {why}", ending=ended.ending, exit_code=ended.exit_code)
 
 
-def _parse_answer(said: bytes) -> WorkerOutput:
+def _parse_answer(output: bytes) -> WorkerOutput:
     """Parse an answer.
 
     Raises: NoUsableAnswer.
     """
     try:
-        output: WorkerOutput = msgspec.convert(parse_json(said.decode()), WorkerOutput)
+        answer: WorkerOutput = msgspec.convert(parse_json(output.decode()), WorkerOutput)
     except (UnicodeDecodeError, MalformedText, msgspec.ValidationError) as error:
-        excerpt = said[:_EXCERPT].decode(errors="replace")
+        excerpt = output[:_EXCERPT].decode(errors="replace")
         raise NoUsableAnswer(f"The agent's answer is not a valid proposal: {error}.", begins_with=excerpt) from error
-    return output
+    return answer
 
 
 def split_command(command: str) -> tuple[str, ...]:

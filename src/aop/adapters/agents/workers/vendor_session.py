@@ -1,4 +1,4 @@
-"""Vendor sessions: one turn of a vendor's coding agent, with a scratch tree and a token.
+"""Vendor sessions: one turn of a vendor's agent, with a scratch tree and a token.
 
 The result is read from the record, where the agent's `submit_*` calls are, and from the tree that it leaves. Its exit
 code and its output do not count.

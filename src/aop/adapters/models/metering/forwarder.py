@@ -113,12 +113,12 @@ class Forwarder:
             self._open.discard(serving)
 
     async def _serve(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
-        asked = _incoming(scope)
+        request = _incoming(scope)
         # The body is not read without the session's key.
-        if has_key(asked, self._session.placeholder):
-            asked = msgspec.structs.replace(asked, body=await _body(receive))
-        answer = _PassedAnswer(self._session, asked.path[:_NOTED_CHARS], send)
-        answering = asyncio.create_task(self._answer(answer, asked))
+        if has_key(request, self._session.placeholder):
+            request = msgspec.structs.replace(request, body=await _body(receive))
+        answer = _PassedAnswer(self._session, request.path[:_NOTED_CHARS], send)
+        answering = asyncio.create_task(self._answer(answer, request))
         leaving = asyncio.create_task(_disconnected(receive))
         try:
             await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
@@ -128,10 +128,10 @@ class Forwarder:
             with suppress(asyncio.CancelledError):
                 await answering
 
-    async def _answer(self, answer: _PassedAnswer, asked: IncomingRequest) -> None:
+    async def _answer(self, answer: _PassedAnswer, request: IncomingRequest) -> None:
         session = self._session
         try:
-            admitted = admit(asked, session.terms)
+            admitted = admit(request, session.terms)
             if isinstance(admitted, RejectedRequest):
                 await answer.refuse(admitted.outcome, admitted.status, admitted.why)
                 return

@@ -16,7 +16,7 @@ _NAME_CHARS = 60
 
 
 class OwnTools(Struct, frozen=True, kw_only=True):
-    """How a family marks the tools that the agent runs itself, and other ways to ask for provider tools."""
+    """The marks of tools that the agent runs itself, and of other requests for provider tools."""
 
     kinds: frozenset[str] = frozenset()
     """The types of such tools; an empty type is listed where a tool need not have one."""

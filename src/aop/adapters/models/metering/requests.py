@@ -67,48 +67,50 @@ class SessionTerms(Struct, frozen=True, kw_only=True):
     """Whether the provider's own tools are allowed."""
 
 
-def admit(asked: IncomingRequest, terms: SessionTerms) -> AdmittedRequest | RejectedRequest:
+def admit(request: IncomingRequest, terms: SessionTerms) -> AdmittedRequest | RejectedRequest:
     """Return the request to forward, or why it is rejected."""
     dialect, key = terms.dialect, terms.key
-    if not has_key(asked, key):
+    if not has_key(request, key):
         return RejectedRequest(status=401, why="The key is not the key of this session.")
-    route = next((route for route in dialect.routes if _matches(route, asked)), None)
+    route = next((route for route in dialect.routes if _matches(route, request)), None)
     if route is None:
-        return RejectedRequest(status=404, why=f"This endpoint does not forward `{asked.method} {asked.path[:100]}`.")
-    if asked.body is None:
+        return RejectedRequest(
+            status=404, why=f"This endpoint does not forward `{request.method} {request.path[:100]}`."
+        )
+    if request.body is None:
         return RejectedRequest(status=413, why=f"The request is larger than {LARGEST_BODY} bytes.")
-    if any(name == "content-encoding" and value != "identity" for name, value in asked.headers):
+    if any(name == "content-encoding" and value != "identity" for name, value in request.headers):
         return RejectedRequest(status=415, why="Compressed requests are not supported; send the plain body.")
     admitted = AdmittedRequest(
-        method=asked.method,
-        path=asked.path.removeprefix(dialect.prefix),
-        query=urlencode([pair for pair in _pairs(asked.query) if pair[0] != "key"]),
-        headers=tuple(pair for pair in asked.headers if pair[0] not in _NOT_FORWARDED),
-        body=asked.body,
+        method=request.method,
+        path=request.path.removeprefix(dialect.prefix),
+        query=urlencode([pair for pair in _pairs(request.query) if pair[0] != "key"]),
+        headers=tuple(pair for pair in request.headers if pair[0] not in _NOT_FORWARDED),
+        body=request.body,
     )
-    return admitted if asked.method == "GET" else _read(asked, admitted, route, terms)
+    return admitted if request.method == "GET" else _read(request, admitted, route, terms)
 
 
 def _read(
-    asked: IncomingRequest, admitted: AdmittedRequest, route: Route, terms: SessionTerms
+    request: IncomingRequest, admitted: AdmittedRequest, route: Route, terms: SessionTerms
 ) -> AdmittedRequest | RejectedRequest:
     """Return the request as it was parsed, or why it is rejected."""
-    said = _object(admitted.body)
-    model = _model(route, asked.path, said) if route.costs else ""
-    if said is None or (route.costs and not model):
+    content = _object(admitted.body)
+    model = _model(route, request.path, content) if route.costs else ""
+    if content is None or (route.costs and not model):
         return RejectedRequest(status=400, why="The request is not a JSON object that names a model.")
-    if said.get("background"):
+    if content.get("background"):
         return RejectedRequest(status=400, why="Background requests are not supported: their tokens cannot be counted.")
     removed: tuple[str, ...] = ()
     if not terms.provider_tools:
-        without = without_provider_tools(said, terms.dialect.own)
+        without = without_provider_tools(content, terms.dialect.own)
         if without.denied:
             return RejectedRequest(status=400, why=_denied_text(without.denied), outcome=Outcome.PROVIDER_TOOL)
-        said, removed = without.body, without.removed
+        content, removed = without.body, without.removed
     return msgspec.structs.replace(
         admitted,
         # Encoded again: of two members with one name, the provider must not read the other one.
-        body=msgspec.json.encode(_with_usage_report(asked.path, said) if route.costs else said),
+        body=msgspec.json.encode(_with_usage_report(request.path, content) if route.costs else content),
         model=str(ModelName(terms.provider, model)) if model else "",
         removed=removed,
     )
@@ -119,15 +121,15 @@ def _denied_text(names: Iterable[str]) -> str:
     return f"The policy (`execution.provider_tools`) does not allow the provider's own tools: {listed}."
 
 
-def _matches(route: Route, asked: IncomingRequest) -> bool:
-    return route.method == asked.method and route.path.fullmatch(asked.path) is not None
+def _matches(route: Route, request: IncomingRequest) -> bool:
+    return route.method == request.method and route.path.fullmatch(request.path) is not None
 
 
-def has_key(asked: IncomingRequest, key: str) -> bool:
+def has_key(request: IncomingRequest, key: str) -> bool:
     """Tell whether every key in a request is the key of its session."""
-    values = [value for name, value in asked.headers if name in KEY_HEADERS]
+    values = [value for name, value in request.headers if name in KEY_HEADERS]
     given = [value.removeprefix("Bearer ") for value in values]
-    given += [value for name, value in _pairs(asked.query) if name == "key"]
+    given += [value for name, value in _pairs(request.query) if name == "key"]
     return bool(given) and all(compare_digest(each.encode(), key.encode()) for each in given)
 
 
@@ -137,22 +139,22 @@ def _pairs(query: str) -> Iterable[tuple[str, str]]:
 
 def _object(body: bytes) -> dict[str, Any] | None:
     try:
-        said = msgspec.json.decode(body)
+        content = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError):
         return None
-    return said if isinstance(said, dict) else None
+    return content if isinstance(content, dict) else None
 
 
-def _model(route: Route, path: str, said: dict[str, Any] | None) -> str:
+def _model(route: Route, path: str, content: dict[str, Any] | None) -> str:
     found = route.path.fullmatch(path)
     named = found.groupdict().get("model") if found else None
-    model = named or (said or {}).get("model")
+    model = named or (content or {}).get("model")
     return model[:200] if isinstance(model, str) else ""
 
 
-def _with_usage_report(path: str, said: dict[str, Any]) -> dict[str, Any]:
+def _with_usage_report(path: str, content: dict[str, Any]) -> dict[str, Any]:
     """Return the request with token usage switched on, if it is a streamed chat completion."""
-    options = said.get("stream_options") or {}
-    if not path.endswith("/chat/completions") or said.get("stream") is not True or not isinstance(options, dict):
-        return said
-    return {**said, "stream_options": {**options, "include_usage": True}}
+    options = content.get("stream_options") or {}
+    if not path.endswith("/chat/completions") or content.get("stream") is not True or not isinstance(options, dict):
+        return content
+    return {**content, "stream_options": {**options, "include_usage": True}}

@@ -1,4 +1,4 @@
-"""Metered sessions: a local endpoint in front of a provider, for one agent session."""
+"""Sessions of a meter: a local endpoint in front of a provider, for one agent."""
 
 from __future__ import annotations
 
