@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from aop.brains.budgets import Limit, LoopLimits, Spent
+from aop.brains.budgets import Limit, LoopLimits, LoopUsage
 from aop.brains.conversation import Observation, Offer, TokenCounts
 from aop.brains.ports import (
     Called,
@@ -277,7 +277,7 @@ def test_a_model_that_goes_on_talking_ends_it_without_a_result(texts: tuple[str,
 
 def test_nothing_is_spent_before_the_first_reply() -> None:
     outcome = looped(ScriptedModel([ModelUnavailable("Away.")]), Desk(), LoopLimits())
-    assert outcome.spent == Spent(seconds=outcome.spent.seconds)
+    assert outcome.spent == LoopUsage(seconds=outcome.spent.seconds)
 
 
 def test_handing_in_a_result_beside_other_calls_ends_it_after_those_before() -> None:

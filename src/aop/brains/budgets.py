@@ -39,7 +39,7 @@ class LoopLimits(Struct, frozen=True, kw_only=True):
     """The part of a tool's answer that the model is shown."""
 
 
-class Spent(Struct, frozen=True, kw_only=True):
+class LoopUsage(Struct, frozen=True, kw_only=True):
     """The usage of one loop."""
 
     iterations: int = 0
@@ -48,19 +48,19 @@ class Spent(Struct, frozen=True, kw_only=True):
     cost_usd: float | None = 0.0
     """None: at least one reply had no known price."""
 
-    def with_reply(self, usage: TokenCounts, cost_usd: float | None) -> Spent:
+    def with_reply(self, usage: TokenCounts, cost_usd: float | None) -> LoopUsage:
         """Return the usage after one more reply."""
         cost = None if self.cost_usd is None or cost_usd is None else round(self.cost_usd + cost_usd, 9)
         return msgspec.structs.replace(
             self, iterations=self.iterations + 1, usage=self.usage.plus(usage), cost_usd=cost
         )
 
-    def at(self, seconds: float) -> Spent:
+    def at(self, seconds: float) -> LoopUsage:
         """Return the same usage at another time."""
         return msgspec.structs.replace(self, seconds=seconds)
 
 
-def limit_reached(limits: LoopLimits, spent: Spent) -> Limit | None:
+def limit_reached(limits: LoopLimits, spent: LoopUsage) -> Limit | None:
     """Return the limit that is reached, if any; unknown usage counts as reaching it."""
     if spent.iterations >= limits.max_iterations:
         return Limit.ITERATIONS
@@ -73,7 +73,7 @@ def limit_reached(limits: LoopLimits, spent: Spent) -> Limit | None:
     return None
 
 
-def next_call_limits(limits: LoopLimits, spent: Spent, usual: CallLimits) -> CallLimits:
+def next_call_limits(limits: LoopLimits, spent: LoopUsage, usual: CallLimits) -> CallLimits:
     """Return the limits of the next call: the usual ones, or what is left."""
     tokens = usual.max_output_tokens
     if limits.max_tokens is not None:
@@ -82,7 +82,7 @@ def next_call_limits(limits: LoopLimits, spent: Spent, usual: CallLimits) -> Cal
     return msgspec.structs.replace(usual, max_output_tokens=tokens, timeout_seconds=seconds)
 
 
-def tokens_left(max_tokens: int, spent: Spent) -> int:
+def tokens_left(max_tokens: int, spent: LoopUsage) -> int:
     """Return the tokens that are left; none if the usage was not reported."""
     used = spent.usage.total_tokens
     return 0 if used is None else max(0, max_tokens - used)

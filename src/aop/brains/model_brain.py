@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from aop.brains.budgets import CallLimits, LoopLimits, Spent
+from aop.brains.budgets import CallLimits, LoopLimits, LoopUsage
 from aop.brains.conversation import Model, Observation, Offer, Reply, Request, ToolCall, UserText
 from aop.brains.ports import Answer, Journal, Mission, Once, Outcome, T, Tools, run_now
 from aop.brains.prices import Prices
@@ -31,7 +31,7 @@ class ModelBrain:
 
     async def generate_structured(self, prompt: Prompt, shape: type[T], *, repairs: int = 0) -> Answer[T]:
         """Return a valid answer; see the port."""
-        began, spent, request = self._clock.boot_seconds(), Spent(), self._request(prompt, shape)
+        began, spent, request = self._clock.boot_seconds(), LoopUsage(), self._request(prompt, shape)
         while True:
             reply = await self._model.reply(request)
             spent = spent.with_reply(reply.usage, self._prices.cost(reply.model, reply.usage))
@@ -81,7 +81,7 @@ class ModelBrain:
             fence=prompt.fence,
         )
 
-    def _with_usage(self, refusal: Refusal, reply: Reply, spent: Spent) -> Refusal:
+    def _with_usage(self, refusal: Refusal, reply: Reply, spent: LoopUsage) -> Refusal:
         return type(refusal)(
             self._redact(refusal.message),
             model=reply.model,

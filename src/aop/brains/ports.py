@@ -7,7 +7,7 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from aop.brains.budgets import Limit, LoopLimits, Spent
+from aop.brains.budgets import Limit, LoopLimits, LoopUsage
 from aop.brains.conversation import Offer, PassedOver, TokenCounts
 from aop.brains.prompts import Prompt
 from aop.core.errors import Json
@@ -57,28 +57,28 @@ class Finished(Struct, Generic[T], frozen=True, kw_only=True, tag="finished"):
     """The model handed in a valid result."""
 
     value: T
-    spent: Spent
+    spent: LoopUsage
 
 
 class Talked(Struct, frozen=True, kw_only=True, tag="talked"):
     """The model replied with text, possibly empty, and called no tool."""
 
     text: str
-    spent: Spent
+    spent: LoopUsage
 
 
 class LimitReached(Struct, frozen=True, kw_only=True, tag="limit_reached"):
     """A limit was reached before there was a result."""
 
     limit: Limit
-    spent: Spent
+    spent: LoopUsage
 
 
 class ModelFailed(Struct, frozen=True, kw_only=True, tag="model_failed"):
     """The model failed; `error` is the refusal."""
 
     error: Mapping[str, Any]
-    spent: Spent
+    spent: LoopUsage
 
 
 Outcome: TypeAlias = Finished[T] | Talked | LimitReached | ModelFailed

@@ -27,7 +27,7 @@ class Exchange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     reply: Reply
 
 
-def exchange(request: Request, reply: Reply, redact: Callable[[str], str]) -> Exchange:
+def recorded_exchange(request: Request, reply: Reply, redact: Callable[[str], str]) -> Exchange:
     """Return an exchange as it is stored."""
     kept: Json = mask_json(msgspec.to_builtins(msgspec.structs.replace(reply, kept="")), redact)
     return Exchange(

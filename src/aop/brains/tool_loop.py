@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 from msgspec import Struct
 
-from aop.brains.budgets import CallLimits, Limit, LoopLimits, Spent, limit_reached, next_call_limits
+from aop.brains.budgets import CallLimits, Limit, LoopLimits, LoopUsage, limit_reached, next_call_limits
 from aop.brains.conversation import Model, Observation, Offer, Reply, Request, ToolCall, Turn, UserText
 from aop.brains.ports import (
     Called,
@@ -128,7 +128,7 @@ class ToolLoop(Struct, frozen=True, kw_only=True):
     async def run(self, mission: Mission[T], tools: Tools) -> Outcome[T]:
         """Ask the model and execute its calls until there is a result or a limit is reached."""
         self._refuse_unknown_prices()
-        toolbox, watch, spent = _Toolbox(mission, tools), _Stopwatch(self.clock), Spent()
+        toolbox, watch, spent = _Toolbox(mission, tools), _Stopwatch(self.clock), LoopUsage()
         turns: list[Turn] = [UserText(text=self.redact.mask_secrets(mission.prompt.text))]
         while (limit := limit_reached(self.limits, spent)) is None:
             answer, allowed = await self._ask(toolbox, turns, spent, watch), self._next_limits(spent)
@@ -149,7 +149,9 @@ class ToolLoop(Struct, frozen=True, kw_only=True):
             turns += (reply, *shown)
         return LimitReached(limit=limit, spent=spent)
 
-    async def _ask(self, toolbox: _Toolbox[T], turns: Sequence[Turn], spent: Spent, watch: _Stopwatch) -> _ModelAnswer:
+    async def _ask(
+        self, toolbox: _Toolbox[T], turns: Sequence[Turn], spent: LoopUsage, watch: _Stopwatch
+    ) -> _ModelAnswer:
         async def ask() -> Json:
             reply, error = None, None
             try:
@@ -165,7 +167,7 @@ class ToolLoop(Struct, frozen=True, kw_only=True):
         watch.resume_at(answer.seconds)
         return answer
 
-    def _end_of_cut_reply(self, reply: Reply, allowed: CallLimits, spent: Spent) -> LimitReached | ModelFailed:
+    def _end_of_cut_reply(self, reply: Reply, allowed: CallLimits, spent: LoopUsage) -> LimitReached | ModelFailed:
         """Return the outcome of a reply that was cut off: the loop's tokens ran out, or the reply was too long."""
         if allowed.max_output_tokens < self.call_limits.max_output_tokens:
             return LimitReached(limit=Limit.TOKENS, spent=spent)
@@ -250,7 +252,7 @@ class ToolLoop(Struct, frozen=True, kw_only=True):
         block = data_block(data, toolbox.mission.prompt.fence)
         return Observation(call_id=call.call_id, name=call.name, text=block, ok=bool(answer.ok))
 
-    def _request(self, toolbox: _Toolbox[T], turns: Sequence[Turn], spent: Spent) -> Request:
+    def _request(self, toolbox: _Toolbox[T], turns: Sequence[Turn], spent: LoopUsage) -> Request:
         allowed = self._next_limits(spent)
         return Request(
             instructions=toolbox.mission.prompt.instructions,
@@ -264,10 +266,10 @@ class ToolLoop(Struct, frozen=True, kw_only=True):
             fence=toolbox.mission.prompt.fence,
         )
 
-    def _next_limits(self, spent: Spent) -> CallLimits:
+    def _next_limits(self, spent: LoopUsage) -> CallLimits:
         return next_call_limits(self.limits, spent, self.call_limits)
 
-    def _count_reply(self, spent: Spent, reply: Reply) -> Spent:
+    def _count_reply(self, spent: LoopUsage, reply: Reply) -> LoopUsage:
         cost = self.prices.cost(reply.model, reply.usage)
         self.journal(
             Replied(
@@ -293,7 +295,7 @@ def cut_off_refusal(model: str, max_output_tokens: int) -> ModelReplyCutOff:
     return ModelReplyCutOff(f"The reply of `{model}` was cut off at {max_output_tokens} tokens.", model=model)
 
 
-def _without_reply(answer: _ModelAnswer, spent: Spent) -> ModelFailed | LimitReached:
+def _without_reply(answer: _ModelAnswer, spent: LoopUsage) -> ModelFailed | LimitReached:
     if answer.error is None:
         return LimitReached(limit=Limit.TIME, spent=spent)
     return ModelFailed(error=answer.error, spent=spent)

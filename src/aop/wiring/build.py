@@ -143,7 +143,7 @@ def build(folder: Path, settings: Settings, *, to_read: bool = False) -> App:
     )
     person = Principal(role=Role.ORCHESTRATOR, actor=settings.actor, person=True)
     spans = _telemetry(settings)
-    gateway = Gateway(kernel if spans is None else spans.over(kernel), CATALOGUE, settles=not is_copy)
+    gateway = Gateway(kernel if spans is None else spans.trace_kernel(kernel), CATALOGUE, settles=not is_copy)
     return App(
         gateway=gateway,
         repository=repository,
@@ -237,7 +237,7 @@ def agent_staff(app: App, settings: Settings, choices: Mapping[Role, ProviderCho
 
     workers = chosen_workers(choices, environ, around, desk, model_worker)
     if app.telemetry is not None:
-        workers = {role: app.telemetry.over_worker(worker) for role, worker in workers.items()}
+        workers = {role: app.telemetry.trace_worker(worker) for role, worker in workers.items()}
     return ChosenStaff(choices, role_prompts(app.repository, kernel.config()), workers)
 
 

@@ -107,7 +107,7 @@ class Scripted:
 @pytest.mark.parametrize("tokens", [10**13, -1, True, "many", None])
 def test_a_usage_that_makes_no_sense_is_not_believed(tokens: object) -> None:
     held = Conversation(Scripted({"inputTokens": tokens, "outputTokens": 7}), lambda _text: None)
-    held.hold(BUILDER)
+    held.run(BUILDER)
     assert held.usage == Usage(output_tokens=7)
 
 

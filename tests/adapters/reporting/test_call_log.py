@@ -45,7 +45,7 @@ def test_calls_of_many_threads_and_two_logs_are_all_there(path: Path) -> None:
         thread.join()
     for log in logs:
         log.close()
-    ids = sorted(int(call.operation_id.removeprefix("op-")) for call in CallReader(path).new())
+    ids = sorted(int(call.operation_id.removeprefix("op-")) for call in CallReader(path).new_calls())
     assert ids == list(range(1600))
     assert path.stat().st_mode & 0o777 == 0o600
 
@@ -55,15 +55,15 @@ def test_a_full_file_makes_room_for_a_new_one_and_a_reader_misses_nothing(path: 
     reader = CallReader(path)
     first.note(called(1))
     second.note(called(2))
-    assert [call.operation_id for call in reader.new()] == ["op-1", "op-2"]
+    assert [call.operation_id for call in reader.new_calls()] == ["op-1", "op-2"]
     second.note(called(3))
     with open(path, "ab") as file:
         file.write(b" " * call_log.LARGEST_FILE + b"\n")
     first.note(called(4))
     second.note(called(5))
-    assert [call.operation_id for call in reader.new()] == ["op-3", "op-4", "op-5"]
+    assert [call.operation_id for call in reader.new_calls()] == ["op-3", "op-4", "op-5"]
     assert predecessor_of(path).stat().st_size > call_log.LARGEST_FILE
-    assert [call.operation_id for call in CallReader(path).older()] == ["op-1", "op-2", "op-3"]
+    assert [call.operation_id for call in CallReader(path).older_calls()] == ["op-1", "op-2", "op-3"]
     for log in (first, second):
         log.close()
 
@@ -74,8 +74,8 @@ def test_a_line_that_was_cut_is_skipped_and_one_that_is_being_written_waits(path
     with open(path, "ab") as file:
         file.write(b'{"at": "20\n{"at": "half')
     reader = CallReader(path)
-    assert [call.operation_id for call in reader.new()] == ["op-1"]
-    assert list(reader.new()) == []
+    assert [call.operation_id for call in reader.new_calls()] == ["op-1"]
+    assert list(reader.new_calls()) == []
     log.close()
 
 

@@ -98,13 +98,13 @@ def test_a_reader_goes_from_one_turn_to_the_next_and_waits_for_whole_lines(tmp_p
     reader = TurnLogReader(tmp_path, ONE)
     log = fresh_log(tmp_path, ONE, "qa")
     log.write_text("first\nsec")
-    assert list(reader.new(with_unended=False)) == [("qa", "first")]
+    assert list(reader.new_lines(with_unended=False)) == [("qa", "first")]
     with log.open("a") as file:
         file.write("ond\nlast")
-    assert list(reader.new(with_unended=False)) == [("qa", "second")]
+    assert list(reader.new_lines(with_unended=False)) == [("qa", "second")]
     fresh_log(tmp_path, ONE, "qa")
-    assert list(reader.new(with_unended=False)) == []
+    assert list(reader.new_lines(with_unended=False)) == []
     log.write_text("a longer line than all of those before it\n")
-    told = list(reader.new(with_unended=False))
+    told = list(reader.new_lines(with_unended=False))
     reader.close()
     assert told == [("qa", "last"), ("qa", "a longer line than all of those before it")]

@@ -33,7 +33,7 @@ class TurnLogReader:
         for growing in self._open.values():
             growing.file.close()
 
-    def new(self, *, with_unended: bool) -> Iterator[tuple[str, str]]:
+    def new_lines(self, *, with_unended: bool) -> Iterator[tuple[str, str]]:
         """Yield roles and lines since the last call; the last line of a file may be incomplete."""
         for path in sorted(self._folder.glob("*.log")):
             # Between two turns the file does not exist.

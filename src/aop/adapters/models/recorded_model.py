@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from aop.brains.conversation import Model, Reply, Request
-from aop.brains.recordings import Exchange, exchange, request_key
+from aop.brains.recordings import Exchange, recorded_exchange, request_key
 from aop.core.errors import InputPathNotFound, ReplayDiverged
 
 
@@ -29,7 +29,7 @@ class RecordingModel:
 
     async def reply(self, request: Request) -> Reply:
         reply = await self._model.reply(request)
-        self._append(msgspec.json.encode(exchange(request, reply, self._redact)) + b"\n")
+        self._append(msgspec.json.encode(recorded_exchange(request, reply, self._redact)) + b"\n")
         return reply
 
     def _append(self, line: bytes) -> None:

@@ -167,12 +167,12 @@ def place_new_file(root: Path, path: str, content: str) -> bool:
         raise PathOutOfBounds(f"`{path}` is outside the repository.", path=path)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        return _linked_into_place(target, content.encode())
+        return _link_into_place(target, content.encode())
     except OSError as error:
         raise Fault(f"`{path}` cannot be written: {error.strerror}.") from error
 
 
-def _linked_into_place(target: Path, content: bytes) -> bool:
+def _link_into_place(target: Path, content: bytes) -> bool:
     beside = target.with_name(f".aop-{uuid.uuid4().hex}.tmp")
     try:
         with open(beside, "xb") as file:

@@ -68,11 +68,11 @@ class CallReader:
         self._inode = 0
         self._offset = 0
 
-    def older(self) -> Iterator[LoggedCall]:
+    def older_calls(self) -> Iterator[LoggedCall]:
         """Yield the calls of the older file."""
         yield from _read_calls(predecessor_of(self._path), 0)[0]
 
-    def new(self) -> Iterator[LoggedCall]:
+    def new_calls(self) -> Iterator[LoggedCall]:
         """Yield the calls since the last time; at first, all of the file."""
         try:
             inode = os.stat(self._path).st_ino

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from aop.adapters.reporting.targets import Machine, Send, Unreached, sender_for
+from aop.adapters.reporting.targets import Machine, Send, TargetUnreachable, sender_for
 from aop.core.redaction.redactor import Redactor
 from aop.kernel.config.people import NotificationRules
 from aop.kernel.gateway.gateway import Gateway
@@ -62,29 +62,29 @@ def redact_notice(notice: Notice, redact: Redactor) -> Notice:
     )
 
 
-def with_retries(tell: Send, rules: NotificationRules, stopping: threading.Event) -> Send:
+def with_retries(send: Send, rules: NotificationRules, stopping: threading.Event) -> Send:
     """Return a function that sends a notice, with retries after growing pauses if the failure is temporary."""
 
-    def keep_telling(notice: Notice) -> None:
+    def send_with_retries(notice: Notice) -> None:
         for attempt in range(1, rules.attempts + 1):
             try:
-                return tell(notice)
-            except Unreached as unreached:
+                return send(notice)
+            except TargetUnreachable as unreached:
                 pause = rules.retry_after_seconds * 2 ** (attempt - 1)
                 if not unreached.for_now or attempt == rules.attempts or stopping.wait(pause):
                     raise
         return None
 
-    return keep_telling
+    return send_with_retries
 
 
 class _TargetQueue:
     """One target and its queue of notices."""
 
-    def __init__(self, name: str, tell: Send, gateway: Gateway, log: Log, stopping: threading.Event) -> None:
+    def __init__(self, name: str, send: Send, gateway: Gateway, log: Log, stopping: threading.Event) -> None:
         self._stopping = stopping
         self.queue: queue.SimpleQueue[Notice | None] = queue.SimpleQueue()
-        self._name, self._send, self._gateway, self._log = name, tell, gateway, log
+        self._name, self._send, self._gateway, self._log = name, send, gateway, log
         self.thread = threading.Thread(target=self._work, name=f"notify-{name}", daemon=True)
         self.thread.start()
 
@@ -99,7 +99,7 @@ class _TargetQueue:
     def _outcome_of(self, notice: Notice) -> str:
         try:
             self._send(notice)
-        except Unreached as unreached:
+        except TargetUnreachable as unreached:
             self._log(f"notifications: {notice.event_id} was not sent to `{self._name}`: {unreached}")
             return "failed"
         return "sent"

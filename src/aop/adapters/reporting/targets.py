@@ -24,7 +24,7 @@ APPLE_SCRIPT = "on run argv\n display notification (item 2 of argv) with title (
 """The texts are arguments; they are not parsed as a script."""
 
 
-class Unreached(Exception):
+class TargetUnreachable(Exception):
     """A target was not reached; the reason names no address and no key. A temporary failure may be retried."""
 
     def __init__(self, why: str, *, for_now: bool = False) -> None:
@@ -41,7 +41,7 @@ class Machine(Struct, frozen=True, kw_only=True):
 
 
 def sender_for(target: NotificationTarget, machine: Machine) -> Send:
-    """Return the function that sends a notice to a target; it raises `Unreached`."""
+    """Return the function that sends a notice to a target; it raises `TargetUnreachable`."""
     ways: Mapping[str, Callable[[Notice, NotificationTarget, Machine], None]] = {
         "bell": _ring_bell,
         "desktop": _show_on_desktop,
@@ -59,7 +59,7 @@ def signature(secret: str, at: str, body: bytes) -> str:
 
 def _ring_bell(_notice: Notice, _target: NotificationTarget, _machine: Machine) -> None:
     if not sys.stderr.isatty():
-        raise Unreached("There is no terminal to ring.")
+        raise TargetUnreachable("There is no terminal to ring.")
     sys.stderr.write("\a")
     sys.stderr.flush()
 
@@ -76,7 +76,7 @@ def _show_on_desktop(notice: Notice, _target: NotificationTarget, machine: Machi
     found = [(shutil.which(name, path=path), words) for name, words in programs.items()]
     program, words = next(((program, words) for program, words in found if program), (None, []))
     if program is None:
-        raise Unreached("Neither `notify-send` nor `osascript` is installed.")
+        raise TargetUnreachable("Neither `notify-send` nor `osascript` is installed.")
     try:
         done = subprocess.run(
             [program, *words],
@@ -87,9 +87,9 @@ def _show_on_desktop(notice: Notice, _target: NotificationTarget, machine: Machi
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise Unreached(f"The desktop was not reached: {type(error).__name__}.", for_now=True) from error
+        raise TargetUnreachable(f"The desktop was not reached: {type(error).__name__}.", for_now=True) from error
     if done.returncode:
-        raise Unreached(f"`{os.path.basename(program)}` exited with {done.returncode}.")
+        raise TargetUnreachable(f"`{os.path.basename(program)}` exited with {done.returncode}.")
 
 
 def _webhook(notice: Notice, target: NotificationTarget, machine: Machine) -> None:
@@ -122,13 +122,13 @@ def _ntfy(notice: Notice, target: NotificationTarget, machine: Machine) -> None:
 def _post(target: NotificationTarget, machine: Machine, headers: Mapping[str, str], body: bytes) -> None:
     url = _variable(target.url_env, machine)
     if not url.startswith(("https://", "http://")):
-        raise Unreached(f"`{target.url_env}` is not an address that starts with `https://` or `http://`.")
+        raise TargetUnreachable(f"`{target.url_env}` is not an address that starts with `https://` or `http://`.")
     answered = post(Post(url=url, headers=headers, body=body), machine.environ, timeout_seconds=machine.timeout_seconds)
     if answered.problem:
-        raise Unreached(answered.problem, for_now=True)
+        raise TargetUnreachable(answered.problem, for_now=True)
     if not 200 <= answered.status < 300:
         is_for_now = answered.status in (408, 425, 429) or answered.status >= 500
-        raise Unreached(f"The target answered with HTTP {answered.status}.", for_now=is_for_now)
+        raise TargetUnreachable(f"The target answered with HTTP {answered.status}.", for_now=is_for_now)
 
 
 def _secret(target: NotificationTarget, machine: Machine) -> str:
@@ -138,5 +138,5 @@ def _secret(target: NotificationTarget, machine: Machine) -> str:
 def _variable(name: str, machine: Machine) -> str:
     value = machine.environ.get(name, "").strip()
     if not value:
-        raise Unreached(f"The variable `{name}` is not set.")
+        raise TargetUnreachable(f"The variable `{name}` is not set.")
     return value

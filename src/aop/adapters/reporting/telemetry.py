@@ -68,12 +68,12 @@ class Telemetry:
         """Send the remaining spans."""
         self._provider.shutdown()
 
-    def over(self, kernel: Kernel) -> Kernel:
+    def trace_kernel(self, kernel: Kernel) -> Kernel:
         """Return a kernel with a span for each call and each gate step."""
         calls, processes = _SpannedCalls(self, kernel.calls), _spanned_processes(self, kernel.processes)
         return msgspec.structs.replace(kernel, calls=calls, processes=processes)
 
-    def over_worker(self, inner: Worker) -> Worker:
+    def trace_worker(self, inner: Worker) -> Worker:
         """Return a worker with a span for each turn."""
         return _SpannedWorker(self, inner)
 

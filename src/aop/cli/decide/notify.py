@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 
-from aop.adapters.reporting.targets import Machine, Unreached, sender_for
+from aop.adapters.reporting.targets import Machine, TargetUnreachable, sender_for
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.repository import open_app
 from aop.cli.shell.terminal import Terminal
@@ -59,7 +59,7 @@ def _send_test(target: NotificationTarget, machine: Machine, event_id: str) -> s
     )
     try:
         sender_for(target, machine)(notice)
-    except Unreached as unreached:
+    except TargetUnreachable as unreached:
         return str(unreached)
     return ""
 

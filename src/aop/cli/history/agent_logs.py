@@ -35,10 +35,10 @@ def show_agent(app: App, feature: FeatureId, terminal: Terminal, *, follow: bool
 
 
 def _lines(reader: TurnLogReader, clock: Clock, *, follow: bool) -> Iterator[tuple[str, str]]:
-    yield from reader.new(with_unended=not follow)
+    yield from reader.new_lines(with_unended=not follow)
     while follow:
         clock.pause(LOOK_AGAIN_SECONDS)
-        yield from reader.new(with_unended=False)
+        yield from reader.new_lines(with_unended=False)
 
 
 def _text_of(line: str) -> str:

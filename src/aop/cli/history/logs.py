@@ -81,7 +81,7 @@ def _refuse_unknown(app: App, feature: FeatureId | None) -> None:
 def _entries(app: App, feature: FeatureId | None, since: int, *, follow: bool) -> Iterator[LogEntry]:
     reader = CallReader(app.root / CALL_LOG)
     seen, begin = since, _event_number(app, since)
-    calls = [*reader.older(), *reader.new()]
+    calls = [*reader.older_calls(), *reader.new_calls()]
     while True:
         with app.record.read() as view:
             entries = list(view.journal(after=seen, feature_id=feature))
@@ -92,7 +92,7 @@ def _entries(app: App, feature: FeatureId | None, since: int, *, follow: bool) -
         if not follow:
             return
         app.gateway.kernel.clock.pause(LOOK_AGAIN_SECONDS)
-        calls = list(reader.new())
+        calls = list(reader.new_calls())
 
 
 def _event_number(app: App, seq: int) -> Event | None:

@@ -7,7 +7,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from aop.brains.budgets import LoopLimits, Spent
+from aop.brains.budgets import LoopLimits, LoopUsage
 from aop.brains.ports import Finished, LimitReached, Mission, ModelFailed, Outcome, Talked
 from aop.core.errors import AgentStopped, Json, Refusal
 from aop.tickets.loop.tool_calls import MissionTools
@@ -18,7 +18,7 @@ T = TypeVar("T", bound=Struct)
 
 async def handed_in(
     desk: Desk, steps: TicketSteps, tools: MissionTools, mission: Mission[T], limits: LoopLimits
-) -> tuple[T, Spent]:
+) -> tuple[T, LoopUsage]:
     """Let a model work, and return what it handed in and what it used.
 
     Raises: StepFailed, also if it ended without handing in anything.
@@ -32,7 +32,7 @@ async def handed_in(
     try:
         outcome: Outcome[T] = await desk.brain.run_agentic_loop(mission, tools, kept, _unheard, once=tools.once)
     except Refusal as refusal:
-        outcome = ModelFailed(error=refusal.as_error(), spent=Spent())
+        outcome = ModelFailed(error=refusal.as_error(), spent=LoopUsage())
 
     async def end() -> dict[str, Json]:
         if isinstance(outcome, Finished):
@@ -40,10 +40,10 @@ async def handed_in(
         raise _stopped(outcome, sorted(tools.done))
 
     ended = await steps.do("end_loop", end)
-    return msgspec.convert(ended["value"], type=mission.result), msgspec.convert(ended["spent"], type=Spent)
+    return msgspec.convert(ended["value"], type=mission.result), msgspec.convert(ended["spent"], type=LoopUsage)
 
 
-def used_up(limits: LoopLimits, spent: Spent) -> LoopLimits:
+def used_up(limits: LoopLimits, spent: LoopUsage) -> LoopLimits:
     """Return what is left of limits for the next mission of the same run."""
     tokens, cost = limits.max_tokens, limits.max_cost_usd
     return msgspec.structs.replace(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from aop.brains.budgets import Spent
+from aop.brains.budgets import LoopUsage
 from aop.brains.ports import Mission
 from aop.reviews.report import MOST_FINDINGS, ReviewVerdict
 from aop.tickets.loop.mission_run import handed_in, used_up
@@ -88,8 +88,8 @@ def joined(reviews: Sequence[TicketReview], *, complete: bool) -> TicketReview:
     )
 
 
-def spent_of(failure: StepFailed) -> Spent:
+def spent_of(failure: StepFailed) -> LoopUsage:
     """Return what a mission had used when it was stopped."""
     details = failure.error.get("details")
     spent = details.get("spent") if isinstance(details, dict) else None
-    return Spent() if spent is None else msgspec.convert(spent, type=Spent)
+    return LoopUsage() if spent is None else msgspec.convert(spent, type=LoopUsage)

@@ -67,7 +67,7 @@ class Conversation:
         self.stop_reason = ""
         """The agent's own stop reason; empty until it stops."""
 
-    def hold(self, turn: AcpTurn) -> None:
+    def run(self, turn: AcpTurn) -> None:
         """Run the turn to its end.
 
         Raises: NoUsableAnswer.

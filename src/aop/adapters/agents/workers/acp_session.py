@@ -95,10 +95,12 @@ class AcpProgram:
     ) -> tuple[CommandResult, NoUsableAnswer | None]:
         """Run the agent and its conversation; return how it ended, and a protocol error if there was one."""
         with ThreadPoolExecutor(1) as thread:
-            speaking = thread.submit(conversation.hold, acp_turn)
+            speaking = thread.submit(conversation.run, acp_turn)
             end = _TurnEnd(conversation, speaking, pipes, command.timeout_seconds)
             early = command.ends_early
-            watched = msgspec.structs.replace(command, ends_early=lambda silent: end.why() or (early or _never)(silent))
+            watched = msgspec.structs.replace(
+                command, ends_early=lambda silent: end.reason_to_stop() or (early or _never)(silent)
+            )
             ended = self._context.kernel.processes.run(watched)
             # An error that follows from stopping the agent is not the cause.
             is_cause = speaking.done() or ended.ending is Ending.EXITED
@@ -201,7 +203,7 @@ class _TurnEnd:
         self._cancel_at = time.monotonic() + max(0.0, seconds - _GOODBYE_SECONDS)
         self._leave_at: float | None = None
 
-    def why(self) -> str:
+    def reason_to_stop(self) -> str:
         """Return why the agent must be stopped now, or nothing."""
         now = time.monotonic()
         if self._speaking.done() and self._leave_at is None:

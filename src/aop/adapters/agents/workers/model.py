@@ -13,7 +13,7 @@ from msgspec import Struct
 from aop.adapters.agents.scratch_trees import ScratchReader, scratch_of
 from aop.adapters.agents.turn_logs import fresh_log
 from aop.adapters.agents.workers.tree_edits import TreeEdits
-from aop.brains.budgets import LoopLimits, Spent
+from aop.brains.budgets import LoopLimits, LoopUsage
 from aop.brains.conversation import Offer
 from aop.brains.ports import (
     Brain,
@@ -216,7 +216,7 @@ def answer_of(result: PlanResult | BuildResult, diff: str) -> WorkerOutput:
     return PlanSubmission(plan=msgspec.to_builtins(result.plan), obligations=obligations)
 
 
-def usage_of(spent: Spent) -> Usage:
+def usage_of(spent: LoopUsage) -> Usage:
     """Return the usage of a loop as a turn reports it."""
     return Usage(
         input_tokens=spent.usage.input_tokens,

@@ -27,7 +27,7 @@ class AnswerReader:
         self._reported: ReportedTokens | None = None
         self._length = 0
 
-    def see(self, chunk: bytes) -> None:
+    def feed(self, chunk: bytes) -> None:
         """Read the next bytes."""
         self._length += len(chunk)
         self._rest += chunk
@@ -36,13 +36,13 @@ class AnswerReader:
             for line in lines:
                 # Most events are text; only those with usage are parsed.
                 if line.startswith(b"data:") and b'"usage' in line:
-                    self._take(line[5:])
+                    self._parse(line[5:])
         if len(self._rest) > LARGEST_TEXT:
             self._rest.clear()
 
     def end(self) -> None:
         """Read the rest at the end of the answer."""
-        self._take(self._rest.removeprefix(b"data:"))
+        self._parse(self._rest.removeprefix(b"data:"))
         self._rest.clear()
 
     @property
@@ -63,7 +63,7 @@ class AnswerReader:
             cache_write_tokens=known.cache_write_tokens,
         )
 
-    def _take(self, text: bytearray) -> None:
+    def _parse(self, text: bytearray) -> None:
         try:
             said = msgspec.json.decode(text)
         except (msgspec.DecodeError, RecursionError):

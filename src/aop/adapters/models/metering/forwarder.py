@@ -180,8 +180,8 @@ class Forwarder:
         answer.reader = reader = AnswerReader(self._session.dialect.read, in_events=in_events)
         await answer.begin(response.status_code, _passed_headers(response))
         async for chunk in response.aiter_bytes():
-            reader.see(chunk)
-            await answer.more(chunk)
+            reader.feed(chunk)
+            await answer.send_chunk(chunk)
         reader.end()
         await answer.end(Outcome.ANSWERED if reader.is_complete or answer.is_free else Outcome.CUT_OFF)
 
@@ -230,7 +230,7 @@ class _PassedAnswer:
         pairs = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
         await self._send({"type": "http.response.start", "status": status, "headers": pairs})
 
-    async def more(self, chunk: bytes) -> None:
+    async def send_chunk(self, chunk: bytes) -> None:
         await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
 
     async def end(self, outcome: Outcome, chunk: bytes = b"") -> None:
