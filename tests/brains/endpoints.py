@@ -1,4 +1,4 @@
-"""Local endpoints that speak as the providers do: real HTTP on 127.0.0.1, with replies and failures from a script."""
+"""Local endpoints in the protocols of the providers, with scripted replies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every implementation of the model port, each playing the same script: what the conformance suite runs on."""
+"""Subjects of the conformance suite: every implementation of the model port."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every model does behind the port: four families of endpoints over HTTP, the script, and the recording."""
+"""Conformance suite of the model port: endpoints, the script and the recording."""
 
 from __future__ import annotations
 

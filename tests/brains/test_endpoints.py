@@ -1,4 +1,4 @@
-"""What goes over the wire to each family of endpoints, and what each way of failing is called."""
+"""Endpoints: the requests to each family, and the refusal for each failure."""
 
 from __future__ import annotations
 

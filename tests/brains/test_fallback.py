@@ -1,4 +1,4 @@
-"""A list of models: who answers, who is passed over, and what is nobody else's business."""
+"""Fallback lists: the model that answers, and those that are passed over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tokens cost: prices by name, cached and long prompts, and what nobody knows."""
+"""Prices by name, for cached and long prompts, and unknown prices."""
 
 from __future__ import annotations
 

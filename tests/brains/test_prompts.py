@@ -1,4 +1,4 @@
-"""Prompts: what others wrote stands in them as data, and stays there."""
+"""Prompts: untrusted text stays data."""
 
 from __future__ import annotations
 

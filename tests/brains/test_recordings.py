@@ -1,4 +1,4 @@
-"""Recordings: asked once, answered for ever, and without secrets."""
+"""Recordings: replayed by request, without secrets."""
 
 from __future__ import annotations
 

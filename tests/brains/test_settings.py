@@ -1,4 +1,4 @@
-"""Names of models, lists of them, where they are, and the shapes that they answer in."""
+"""Settings: model names, lists, addresses and answer shapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model at work with tools: what ends it, what it is shown, and what the journal is told."""
+"""Tool loop: its ends, its observations and its journal."""
 
 from __future__ import annotations
 

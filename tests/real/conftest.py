@@ -1,4 +1,4 @@
-"""The programs of others, as `make real` installs them."""
+"""Third-party programs, as `make real` installs them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""One model for the agents of three vendors: it speaks their three protocols, and does as a test says.
+"""Fake vendors: one scripted model for the agents of three vendors.
 
-Anthropic's Messages, OpenAI's Responses and Google's streamGenerateContent, as far as the agents need them.
+It speaks the parts of Anthropic's Messages, OpenAI's Responses and Google's streamGenerateContent that agents use.
 """
 
 from __future__ import annotations
@@ -149,9 +149,6 @@ def _text(content: Any) -> str:
     return "\n".join(part if isinstance(part, str) else str(part.get("text") or "") for part in parts)
 
 
-# --- Anthropic -----------------------------------------------------------------------------------
-
-
 def _asked_anthropic(request: Json) -> Asked:
     said: list[Json] = []
     for message in request["messages"]:
@@ -182,9 +179,6 @@ def _anthropic(reply: Call | str, number: int) -> Iterator[Json]:
     ending = {"stop_reason": "tool_use" if isinstance(reply, Call) else "end_turn", "stop_sequence": None}
     yield {"type": "message_delta", "delta": ending, "usage": {"output_tokens": 5}}
     yield {"type": "message_stop"}
-
-
-# --- OpenAI --------------------------------------------------------------------------------------
 
 
 def _asked_openai(request: Json) -> Asked:
@@ -223,9 +217,6 @@ def _openai(reply: Call | str, number: int) -> Iterator[Json]:
     yield {"type": "response.created", "response": {**base, "status": "in_progress", "output": []}}
     yield {"type": "response.output_item.done", "output_index": 0, "item": item}
     yield {"type": "response.completed", "response": {**base, "status": "completed", "output": [item], "usage": usage}}
-
-
-# --- Google --------------------------------------------------------------------------------------
 
 
 def _asked_gemini(request: Json, model: str) -> Asked:

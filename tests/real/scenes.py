@@ -1,4 +1,4 @@
-"""What tests with real coding agents share: a repository, a key, and models that do as a test says."""
+"""Scenes for real coding agents: a repository, a key and scripted models."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def ran_with(shop: Shop, vendor: str, model: FakeVendors) -> Ran:
     return run_aop(shop.root, "run", "-fl", str(shop.specs), "--wait", *words, env=env, seconds=SECONDS)
 
 
-def told(model: FakeVendors) -> list[tuple[str, tuple[str, ...], list[str]]]:
+def requests_of(model: FakeVendors) -> list[tuple[str, tuple[str, ...], list[str]]]:
     """Return what the model was asked, for a test that fails."""
     return [(asked.prompt[-300:], asked.results, sorted(asked.offered)) for asked in model.asked]
 

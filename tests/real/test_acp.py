@@ -1,4 +1,4 @@
-"""A real coding agent that speaks the Agent Client Protocol, as an agent of the user's own."""
+"""Real coding agent that speaks the Agent Client Protocol, as a custom agent."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.cli.shops import Shop
 from tests.real.conftest import BIN
 from tests.real.fake_vendors import fake_vendors
-from tests.real.scenes import KEY, SECONDS, environment, logs, needs, spent, told, works
+from tests.real.scenes import KEY, SECONDS, environment, logs, needs, requests_of, spent, works
 from tests.world import run_aop
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -25,7 +25,7 @@ def test_gemini_brings_a_feature_to_ready_to_merge_over_acp(tmp_path: Path) -> N
         env |= environment("gemini", model)
         words = ["--agent-provider", "custom", "--agent-model", "gemini-2.5-pro", "--json"]
         ran = run_aop(shop.root, "run", "-fl", str(shop.specs), "--wait", *words, env=env, seconds=SECONDS)
-    assert ran.code == 0, (ran.out, ran.err, told(model), logs(shop))
+    assert ran.code == 0, (ran.out, ran.err, requests_of(model), logs(shop))
     assert shop.statuses() == {"good": "ready_to_merge"}
     assert (shop.root / ".worktrees/good/src/good.txt").read_text() == "Write good.\n"
     assert "gemini-2.5-pro" in {asked.model for asked in model.asked}

@@ -1,4 +1,4 @@
-"""Real coding agents that go where they must not: the kernel refuses, nothing changes, and the run goes on."""
+"""Real coding agents that try forbidden actions: refused, and the run continues."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tests.real.scenes import (
     named,
     needs,
     ran_with,
+    requests_of,
     spent,
-    told,
     works,
 )
 from tests.world import World
@@ -54,7 +54,7 @@ def test_what_an_agent_may_not_do_is_refused_and_its_turn_goes_on(tmp_path: Path
     before = world.ok("feature.state_get", feature_id="other")
     with fake_vendors(strays) as model:
         ran = ran_with(shop, vendor, model)
-    assert ran.code == 0, (ran.out, ran.err, told(model), logs(shop))
+    assert ran.code == 0, (ran.out, ran.err, requests_of(model), logs(shop))
     assert shop.statuses() == {"good": "ready_to_merge", "other": "planning"}
     assert world.ok("feature.state_get", feature_id="other") == before
     world.close()
@@ -79,7 +79,7 @@ def test_an_agent_that_is_over_its_cap_is_stopped_and_a_person_is_asked(tmp_path
     shop = Shop(tmp_path, "version: 1\ncost: {max_tokens_per_feature: 40}\n")
     with fake_vendors(reads_for_ever) as model:
         ran = ran_with(shop, vendor, model)
-    assert ran.code == 4, (ran.out, ran.err, told(model), logs(shop))
+    assert ran.code == 4, (ran.out, ran.err, requests_of(model), logs(shop))
     assert [question["gate"] for question in json.loads(ran.out)["questions"]] == ["authorisation"]
     assert spent(shop)["turns"] == 1
     assert len(model.asked) <= 5
@@ -95,7 +95,7 @@ def test_the_shell_of_an_agent_reaches_no_port_but_its_own_two(tmp_path: Path, v
     shop = Shop(tmp_path)
     with fake_vendors(lambda asked: phones(asked, model.server_port)) as model:
         ran = ran_with(shop, vendor, model)
-    assert ran.code == 0, (ran.out, ran.err, told(model), logs(shop))
+    assert ran.code == 0, (ran.out, ran.err, requests_of(model), logs(shop))
     assert (shop.root / ".worktrees/good/src/good.txt").read_text() == "refused\n"
 
 

@@ -1,4 +1,4 @@
-"""Real coding agents, with a model that does as a test says, bring a feature from its spec to `ready_to_merge`."""
+"""Real coding agents with a scripted model: from a spec to `ready_to_merge`."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tests.real.scenes import (
     logs,
     needs,
     ran_with,
+    requests_of,
     spent,
-    told,
     works,
 )
 from tests.world import run_aop
@@ -54,7 +54,7 @@ def test_a_coding_agent_brings_a_feature_to_ready_to_merge_and_never_sees_the_ke
     shop, watched = Shop(tmp_path), Watched(tmp_path)
     with fake_vendors(watched.says) as model:
         ran = ran_with(shop, vendor, model)
-    assert ran.code == 0, (ran.out, ran.err, told(model), logs(shop))
+    assert ran.code == 0, (ran.out, ran.err, requests_of(model), logs(shop))
     assert shop.statuses() == {"good": "ready_to_merge"}
     assert (shop.root / ".worktrees/good/src/good.txt").read_text() == "Write good.\n"
     assert {asked.model for asked in model.asked} == {"a-model"}

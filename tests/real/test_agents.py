@@ -1,4 +1,4 @@
-"""A real coding agent, with a model that does as it is told, works through `aop mcp`."""
+"""Real coding agent with a scripted model, through `aop mcp`."""
 
 from __future__ import annotations
 

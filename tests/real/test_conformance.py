@@ -1,4 +1,4 @@
-"""What others say of AOP's MCP server: the conformance suite of the protocol, and the inspector at its strictest."""
+"""MCP conformance suite and inspector, against the MCP server of AOP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real coding agents, with a model that does as a script says, take a pull request from its plan to its approval."""
+"""Real coding agents with a scripted model: a pull request from plan to approval."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from tests.gated.agents import PLAN_TEXT, gated_repository
 from tests.gated.scripted import PLAN, calls_for
 from tests.real.fake_vendors import Asked, Call, fake_vendors
-from tests.real.scenes import KEY, VARIABLES, called, environment, files_with, needs, told
+from tests.real.scenes import KEY, VARIABLES, called, environment, files_with, needs, requests_of
 from tests.world import World, git, run_aop
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -54,7 +54,7 @@ def test_a_coding_agent_takes_a_pull_request_through_red_green_and_refactor(tmp_
     with fake_vendors(works) as model:
         words = ["--agent-provider", vendor, "--agent-model", "a-model", "--max-minutes", "2", "--json"]
         ran = run_aop(root, "gated", "run", *words, env=environment(vendor, model), seconds=240.0)
-    assert ran.code == 4, (ran.out, ran.err, told(model))
+    assert ran.code == 4, (ran.out, ran.err, requests_of(model))
     assert (ran.json["data"]["ending"], ran.json["data"]["turns"]) == ("waits_for_approval", 1), ran.err
     assert git(root, "show", "feat/say-one:src/one.txt") == "one\nAnd that is all.\n"
     offered = {name.removeprefix("mcp__aop__").removeprefix("mcp_aop_") for name in model.asked[-1].offered}

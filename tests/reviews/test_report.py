@@ -1,4 +1,4 @@
-"""What of a review may be believed, and which findings come first."""
+"""Review reports: valid findings, and blocking ones first."""
 
 from __future__ import annotations
 

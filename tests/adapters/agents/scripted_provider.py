@@ -1,4 +1,4 @@
-"""A provider on this machine that answers with the bytes of a script, at the pace of the test."""
+"""Scripted provider: a local endpoint that answers with the bytes of a script."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent gets that asks permission over the Agent Client Protocol."""
+"""ACP protocol: decisions on permission requests."""
 
 from __future__ import annotations
 

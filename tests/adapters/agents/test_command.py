@@ -1,4 +1,4 @@
-"""A coding agent that is a command: what it gets, where it runs, and what becomes of a bad one."""
+"""Custom commands: input, sandbox, time limits and bad answers."""
 
 from __future__ import annotations
 

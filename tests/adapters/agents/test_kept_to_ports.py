@@ -1,4 +1,4 @@
-"""A process that is kept to some TCP ports: it reaches those, and nothing else on any network."""
+"""Port filter: a process reaches its TCP ports and no other network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plain model as a worker, played from a script: what it hands in, what it may touch, and how it can fail."""
+"""Model workers, with a scripted model: results, limits and failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a turn of a coding agent comes to, and how each program is started for it."""
+"""Vendor sessions: the result of a turn, and the command line of each program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `aop doctor` makes of clocks, file systems and sandboxes that this machine does not have."""
+"""Doctor checks for clocks, file systems and sandboxes of other machines."""
 
 from __future__ import annotations
 

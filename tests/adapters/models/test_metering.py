@@ -1,4 +1,4 @@
-"""The metered endpoint, over real HTTP: what passes is counted, the key stays here, and the cap holds."""
+"""Metered endpoint over real HTTP: counts, caps and the hidden key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `aop init` makes of a repository's files, language by language; no git and no file is needed for that."""
+"""Project guesses of `aop init`, for each language, without git or files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log of calls: whole lines from everybody at once, in files that do not grow without end."""
+"""Call log: complete lines from concurrent writers, in files of limited size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Telling people, against a real server on this machine: signed, once, without secrets, and never in a run's way."""
+"""Notifications against a real local server: signed, once, without secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real HTTP server on this machine that keeps what it is sent, and answers as a test says."""
+"""Webhook server: a local HTTP server that stores requests and answers as scripted."""
 
 from __future__ import annotations
 
