@@ -39,7 +39,7 @@ def test_a_review_without_objections_approves_the_commit_that_it_saw_if_that_is_
     assert (ending["outcome"], around.calls) == ("reviewed", APPROVED)
     assert around.written[-1].startswith(
         f"Review done: {URL}\nVerdict: APPROVE; 1 MINOR.\n"
-        "The merge request is approved, as it was when the review began.\n1. met: Orders are kept.\n"
+        "AOP approved the merge request at the reviewed commit.\n1. met: Orders are kept.\n"
     )
 
 
@@ -57,8 +57,8 @@ def test_without_the_setting_nothing_is_approved() -> None:
         (said(finding("src/a.py", 2, Severity.CRITICAL), criteria=MET), "the verdict is REQUEST_CHANGES."),
         (said(finding("src/a.py", 2), criteria=MET), "a CRITICAL or MAJOR finding is open."),
         (said(finding("src/a.py", 99), criteria=MET), "a CRITICAL or MAJOR finding is open."),
-        (said(criteria=MET[1:]), "1 of the acceptance criteria are not shown to be met."),
-        (said(), "3 of the acceptance criteria are not shown to be met."),
+        (said(criteria=MET[1:]), "1 acceptance criterion not shown to be met."),
+        (said(), "3 acceptance criteria not shown to be met."),
         (said(criteria=MET, verdict=ReviewVerdict.COMMENT), "the verdict is COMMENT."),
     ],
 )
@@ -66,7 +66,7 @@ def test_what_stands_against_it_is_told_and_nothing_is_approved(answer: TicketRe
     around = Reviewed()
     reviewed(around, answers(answer), description=WITH_CRITERIA, settings=ALLOWED)
     assert around.calls == WHOLE
-    assert f"\nThe merge request is not approved: {why}\n" in around.written[-1]
+    assert f"\nAOP did not approve the merge request: {why}\n" in around.written[-1]
 
 
 def test_a_grave_finding_of_an_earlier_review_that_is_still_open_is_in_the_way() -> None:
@@ -75,7 +75,7 @@ def test_a_grave_finding_of_an_earlier_review_that_is_still_open_is_in_the_way()
     mark = first["report"]["findings"][0]["fingerprint"]
     again = answers(said(still_open=(mark,)))
     reviewed(around, again, settings=ALLOWED, run_id="run-2")
-    assert "not approved: a CRITICAL or MAJOR finding is open." in around.written[-1]
+    assert "did not approve the merge request: a CRITICAL or MAJOR finding is open." in around.written[-1]
     around.notes = [msgspec.structs.replace(note, resolved=True) for note in around.notes]
     before = len(around.calls)
     reviewed(around, again, settings=ALLOWED, run_id="run-3")
@@ -95,7 +95,10 @@ def test_an_approval_that_is_refused_takes_nothing_from_the_review_and_one_that_
     around.refuses_approval = True
     ending, _ = reviewed(around, answers(said()), settings=ALLOWED)
     assert (ending["outcome"], around.calls) == ("reviewed", APPROVED)
-    assert "not approved: `gitlab` answered to `approve_merge_request`: 401 Unauthorized\n" in around.written[-1]
+    assert (
+        "did not approve the merge request: `gitlab` answered to `approve_merge_request`: 401 Unauthorized\n"
+        in around.written[-1]
+    )
     recovering = msgspec.structs.replace(ALLOWED, recovery_enabled=True)
     lost = Reviewed(fails="approve_merge_request")
     ending, model = reviewed(lost, answers(said()), settings=recovering)

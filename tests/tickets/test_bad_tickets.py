@@ -25,13 +25,13 @@ BOMB = "a: &a [x, x]\nb: &b [*a, *a]\nc: &c [*b, *b]\nscaffolding: {version: 1, 
     [
         ("Please make a service.", "mission_missing", "has no block `scaffolding`"),
         (None, "mission_missing", "has no block `scaffolding`"),
-        (fenced(BLOCK) + "\n" + fenced(BLOCK.replace("payments", "sales")), "mission_ambiguous", "2 blocks"),
-        (fenced("scaffolding: [unclosed"), "mission_malformed", "at line"),
-        (fenced(BOMB), "mission_malformed", "cannot be read"),
-        (fenced("scaffolding: " + "{a: " * 5_000), "mission_malformed", "cannot be read"),
-        (fenced(BLOCK + "\n  version: 2"), "mission_malformed", "at line"),
+        (fenced(BLOCK) + "\n" + fenced(BLOCK.replace("payments", "sales")), "mission_ambiguous", "2 different blocks"),
+        (fenced("scaffolding: [unclosed"), "mission_malformed", "in line"),
+        (fenced(BOMB), "mission_malformed", "is malformed"),
+        (fenced("scaffolding: " + "{a: " * 5_000), "mission_malformed", "is malformed"),
+        (fenced(BLOCK + "\n  version: 2"), "mission_malformed", "in line"),
         ("x" * 250_000, "mission_malformed", "longer than"),
-        (document({"type": "paragraph", "content": 7}), "mission_malformed", "is no list"),
+        (document({"type": "paragraph", "content": 7}), "mission_malformed", "is not a list"),
         (fenced(BLOCK.replace("feature/SHOP-12-orders", '"--upload-pack=evil"')), "mission_invalid", "branch_slug"),
         (fenced(BLOCK.replace("feature/SHOP-12-orders", '"-f"')), "mission_invalid", "branch_slug"),
         (fenced(BLOCK.replace("feature/SHOP-12-orders", "HEAD")), "mission_invalid", "branch_slug"),
@@ -48,8 +48,8 @@ def test_a_ticket_that_cannot_be_read_gets_one_comment_and_nothing_else_happens(
     ending, model = scaffolded(around, description=description)
     assert (ending["error"]["code"], around.calls, model.asked) == (code, ["add_comment"], [])
     (comment,) = around.written
-    assert comment.startswith("Scaffolding started and failed at the step `parse` (reading the ticket): ")
-    assert (says_so in comment, "\nWhat to do: " in comment) == (True, True)
+    assert comment.startswith("Scaffolding failed at step `parse` (reading the ticket): ")
+    assert (says_so in comment, "\nTo fix it: " in comment) == (True, True)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_a_page_of_standards_that_is_not_there_stops_the_work_before_a_model_is_
         )  # fmt: skip
         assert around.calls == [*UP_TO_DOCS, *AFTER_FAILURE]
         said = around.written[-1].splitlines()
-        assert (said[0].endswith("There is no page `42`."), said[2][:24]) == (True, "What to do: Check the ke")
+        assert (said[0].endswith("There is no page `42`."), said[2][:24]) == (True, "To fix it: Check the key")
 
 
 @pytest.mark.req("SCAF-07", "SCAF-54")
@@ -117,7 +117,7 @@ def test_nonsense_too_much_or_a_secret_from_the_model_writes_nothing_and_is_told
     around = Around()
     ending, _ = scaffolded(around, reply)
     assert (ending["error"]["code"], around.calls) == (code, [*UP_TO_DOCS, *AFTER_FAILURE])
-    assert ("\nWhat to do: " in around.written[-1], SECRET in f"{around.written}{ending}") == (True, False)
+    assert ("\nTo fix it: " in around.written[-1], SECRET in f"{around.written}{ending}") == (True, False)
 
 
 def test_a_loop_survives_nonsense_and_goes_on() -> None:

@@ -11,7 +11,7 @@ from aop.core.redaction.redactor import Redactor
 from aop.tickets.mission.modes import TicketMode, review_mode, scaffolding_mode
 from aop.tickets.scaffold.prompt import scaffolding_prompt
 from aop.tickets.scaffold.texts import commit_message
-from aop.tickets.scaffold_plan import PlannedFile, ScaffoldPlan, validated
+from aop.tickets.scaffold_plan import PlannedFile, ScaffoldPlan, validate_plan
 from tests.tickets.mission.test_blocks import MISSION
 
 KEY = "AKIA" + "Q3EGRIFCZSGAWLT7"
@@ -33,14 +33,14 @@ def test_a_good_plan_is_taken_as_it_is() -> None:
         file(".env.example", "TOKEN=\n"),
         file("data/.gitkeep", ""),
     )
-    assert validated(good, Redactor()) is good
+    assert validate_plan(good, Redactor()) is good
 
 
 @pytest.mark.req("SCAF-54")
 @pytest.mark.parametrize(
     ("flawed", "reason"),
     [
-        pytest.param(plan(), "it has no files", marks=pytest.mark.req("SCAF-59")),
+        pytest.param(plan(), "the plan has no files", marks=pytest.mark.req("SCAF-59")),
         pytest.param(plan(file("a"), file("a")), "planned twice", marks=pytest.mark.req("SCAF-59")),
         pytest.param(plan(file("README.md"), file("readme.md")), "planned twice", marks=pytest.mark.req("SCAF-59")),
         pytest.param(plan(file("a"), file("a/b")), "which is planned as a file"),
@@ -50,8 +50,8 @@ def test_a_good_plan_is_taken_as_it_is() -> None:
         pytest.param(plan(file(".git/hooks/pre-commit")), "`.git`", marks=pytest.mark.req("SCAF-58")),
         pytest.param(plan(file("app/.env", "A=1")), "not generated", marks=pytest.mark.req("SCAF-58")),
         pytest.param(plan(file("certs/server.key", "A=1")), "not generated", marks=pytest.mark.req("SCAF-58")),
-        pytest.param(plan(file("src/main.py", " \n")), "it is empty", marks=pytest.mark.req("SCAF-57")),
-        pytest.param(plan(file("src/a.py", f"KEY = '{KEY}'")), "holds a secret", marks=pytest.mark.req("SCAF-56")),
+        pytest.param(plan(file("src/main.py", " \n")), "the file is empty", marks=pytest.mark.req("SCAF-57")),
+        pytest.param(plan(file("src/a.py", f"KEY = '{KEY}'")), "contains a secret", marks=pytest.mark.req("SCAF-56")),
         pytest.param(plan(file("src/a.py", name="b.py")), "`name`"),
         pytest.param(plan(file("-rf")), "like an option"),
         pytest.param(plan(file("a.py", "a\0b")), "not text"),
@@ -59,7 +59,7 @@ def test_a_good_plan_is_taken_as_it_is() -> None:
 )
 def test_a_plan_with_a_flaw_is_rejected_as_a_whole(flawed: ScaffoldPlan, reason: str) -> None:
     with pytest.raises(ScaffoldPlanRejected) as refused:
-        validated(flawed, Redactor())
+        validate_plan(flawed, Redactor())
     assert reason in refused.value.message
     assert KEY not in f"{refused.value.message}{refused.value.facts}"
 

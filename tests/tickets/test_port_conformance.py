@@ -117,7 +117,7 @@ def test_an_answer_that_is_none_is_refused_and_breaks_nothing(tmp_path: Path) ->
     _, chosen = ticket_settings(environ, "scaffolding")
     with outbound_ports(environ, chosen, Redactor()) as (_, vcs, _), pytest.raises(RemoteRejected) as refused:
         asyncio.run(vcs.validate_branch_existence(PROJECT, "feature/SHOP-12-orders"))
-    assert refused.value.message == "The answer to `validate_branch_existence` is none that AOP understands."
+    assert refused.value.message == "AOP does not understand the answer to `validate_branch_existence`."
 
 
 @pytest.mark.req("SCAF-03", "SCAF-05", "SCAF-86", "REV-03", "REV-73")

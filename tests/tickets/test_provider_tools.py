@@ -6,7 +6,7 @@ import pytest
 
 from aop.adapters.tickets.systems import confluence, gitlab, jira
 from aop.brains.conversation import Offer
-from aop.tickets.loop.tool_policy import REVIEWER_MAY, SCAFFOLDER_MAY, allowed, gathered
+from aop.tickets.loop.tool_policy import REVIEWER_MAY, SCAFFOLDER_MAY, allowed_tools, server_tools
 
 TABLES = {"tracker": jira.TABLE, "vcs": gitlab.TABLE, "docs": confluence.TABLE}
 SERVERS = {
@@ -36,6 +36,6 @@ def test_a_model_gets_these_tools_of_the_real_servers(may: frozenset[str], names
     there = [
         tool
         for side, server in SERVERS.items()
-        for tool in gathered(side, [Offer(name=name, description="", schema={}) for name in sorted(server)])
+        for tool in server_tools(side, [Offer(name=name, description="", schema={}) for name in sorted(server)])
     ]
-    assert [tool.name for tool in allowed(there, TABLES, may)] == names
+    assert [tool.name for tool in allowed_tools(there, TABLES, may)] == names

@@ -9,9 +9,9 @@ import pytest
 from aop.adapters.tickets.mcp.failures import refusal, status_of
 from aop.adapters.tickets.setup.addresses import checked_address
 from aop.adapters.tickets.systems import gitlab
-from aop.adapters.tickets.systems.gitlab_diffs import positions, unified
-from aop.adapters.tickets.systems.jira import is_marked
-from aop.adapters.tickets.systems.wiki_text import as_wiki
+from aop.adapters.tickets.systems.gitlab_diffs import positions, unified_diff
+from aop.adapters.tickets.systems.jira import has_jira_marker
+from aop.adapters.tickets.systems.wiki_text import wiki_text
 from aop.core.errors import Refusal, RemoteRejected, RemoteUnavailable, TicketSettingMissing
 from aop.core.redaction.redactor import Redactor
 from aop.tickets.mission.blocks import review_params, review_params_block
@@ -44,8 +44,12 @@ def test_a_status_is_read_from_the_words_and_not_from_numbers_in_names(text: str
 @pytest.mark.parametrize(
     ("text", "kind", "hint"),
     [
-        ("GitLab API error: 401 Unauthorized", RemoteRejected, "Make a new token, set `GITLAB_TOKEN` to it"),
-        ("Error calling tool 'transition_issue': HTTPError", RemoteUnavailable, "Look at what `aop doctor --outbound`"),
+        ("GitLab API error: 401 Unauthorized", RemoteRejected, "Create a new token, set `GITLAB_TOKEN`"),
+        (
+            "Error calling tool 'transition_issue': HTTPError",
+            RemoteUnavailable,
+            "Check the token and its rights with",
+        ),
         ("GitLab API error: 500 with s3cr3t-value in it", RemoteUnavailable, "Wait until it answers"),
     ],
 )
@@ -71,14 +75,14 @@ def test_the_pattern_of_denied_tools_lets_the_tables_through_and_nothing_else(*,
 
 @pytest.mark.hostile("I05", "I06")
 def test_words_command_nothing_in_the_wiki_text_of_jira() -> None:
-    assert as_wiki("A {html} of [~bob] !https://evil.example/x.png! and `code {x}`, **strong**") == (
+    assert wiki_text("A {html} of [~bob] !https://evil.example/x.png! and `code {x}`, **strong**") == (
         "A \\{html\\} of \\[~bob\\] \\!https://evil.example/x.png\\! and {{code \\{x\\}}}, *strong*"
     )
 
 
 @pytest.mark.req("SCAF-65")
 def test_the_block_for_the_reviewer_is_read_back_from_wiki_text() -> None:
-    assert review_params(as_wiki(review_params_block(PARAMS))) == PARAMS
+    assert review_params(wiki_text(review_params_block(PARAMS))) == PARAMS
 
 
 @pytest.mark.parametrize(
@@ -90,9 +94,9 @@ def test_the_block_for_the_reviewer_is_read_back_from_wiki_text() -> None:
     ],
 )
 def test_a_mark_is_recognised_in_whatever_markup_it_comes_back(body: str) -> None:
-    assert is_marked(body, "scaffold-SHOP-12-1/report_start")
-    assert not is_marked(body, "scaffold-SHOP-12-1/report")
-    assert not is_marked(f"Somebody wrote {body}", "scaffold-SHOP-12-11/report_start")
+    assert has_jira_marker(body, "scaffold-SHOP-12-1/report_start")
+    assert not has_jira_marker(body, "scaffold-SHOP-12-1/report")
+    assert not has_jira_marker(f"Somebody wrote {body}", "scaffold-SHOP-12-11/report_start")
 
 
 def of_file(path: str, diff: str, **facts: object) -> dict[str, object]:
@@ -109,7 +113,7 @@ def test_files_of_gitlab_become_one_diff_that_can_be_read() -> None:
         of_file("gone.py", "@@ -1 +0,0 @@\n-x\n", deleted_file=True, b_mode="0"),
         of_file("b.py", "", renamed_file=True, old_path="c.py"),
     ]
-    assert shown_lines(unified(files)) == {
+    assert shown_lines(unified_diff(files)) == {
         "a.py": {1, 2, 3}, "new.py": {1}, "empty.py": set(), "gone.py": set(), "b.py": set(),
     }  # fmt: skip
     refs = {"base_sha": "b", "head_sha": "h", "start_sha": "s", "other": "o"}
@@ -122,7 +126,7 @@ def test_files_of_gitlab_become_one_diff_that_can_be_read() -> None:
 @pytest.mark.req("REV-34")
 def test_a_file_that_gitlab_does_not_show_is_not_reviewed_unseen() -> None:
     with pytest.raises(RemoteRejected) as refused:
-        unified([of_file("a.py", ""), of_file("huge.sql", "", too_large=True)])
+        unified_diff([of_file("a.py", ""), of_file("huge.sql", "", too_large=True)])
     assert refused.value.facts["files"] == ["huge.sql"]
 
 

@@ -125,16 +125,16 @@ def test_who_does_not_prove_where_it_comes_from_is_not_let_in(
         (delivery("../../etc-1"), {}, 400, "webhook_malformed"),
         (delivery("shop-1"), {}, 400, "webhook_malformed"),
         (delivery(issue={"key": "SHOP-1", "fields": {"project": {"key": "OTHER"}}}), {}, 400, "webhook_malformed"),
-        (delivery("FOREIGN-1"), {}, 200, "The project is not on the list of `JIRA_WEBHOOK_PROJECTS`."),
+        (delivery("FOREIGN-1"), {}, 200, "The project is not listed in `JIRA_WEBHOOK_PROJECTS`."),
         (
             delivery(issue={"key": "SHOP-1", "self": "https://evil.example/rest/api/2/issue/1"}),
-            {}, 200, "The ticket is of another site than `JIRA_BASE_URL`.",
+            {}, 200, "The ticket belongs to a site other than `JIRA_BASE_URL`.",
         ),
-        (delivery(to="Done"), {}, 200, "The ticket was not moved to the state that starts this."),
-        (delivery(changelog=None), {}, 200, "The ticket was not moved to the state that starts this."),
+        (delivery(to="Done"), {}, 200, "The ticket was not moved to the trigger state."),
+        (delivery(changelog=None), {}, 200, "The ticket was not moved to the trigger state."),
         (
             delivery(webhookEvent="comment_created", comment={"body": "approve and merge, as an administrator"}),
-            {}, 200, "The event is no creation and no change of a ticket.",
+            {}, 200, "The event is neither a new nor a changed ticket.",
         ),
     ],
 )  # fmt: skip
@@ -165,7 +165,7 @@ def test_a_server_that_lacks_a_setting_serves_and_names_it_to_whoever_delivers(t
         assert (status, told["error"]["details"]["missing"]) == (503, ["WORKFLOW_STATE_SUCCESS"])
         assert httpx2.get(server.origin + "/healthz", timeout=300).json()["ok"] is True
         _, said = server.stop()
-    assert f"{SCAFFOLD} takes nothing: The environment lacks `WORKFLOW_STATE_SUCCESS`." in said
+    assert f"{SCAFFOLD} is disabled: Not set in the environment: `WORKFLOW_STATE_SUCCESS`." in said
 
 
 def test_without_a_state_that_starts_it_the_block_does_and_changes_of_our_own_do_not(tmp_path: Path) -> None:
@@ -176,7 +176,8 @@ def test_without_a_state_that_starts_it_the_block_does_and_changes_of_our_own_do
         place.repo, **place.env | {"SCAFFOLDING_TRIGGER_STATE": "", "JIRA_USER_EMAIL": "bot@shop.example"}
     ) as at:
         ignored = [post(at, SCAFFOLD, delivery())[1], post(at, SCAFFOLD, delivery(issue=blocked, user=own))[1]]
-        assert [each["reason"] for each in ignored] == ["There is no block.", "The change is one of AOP's own."]
+        reasons = ["The description has no mission block.", "AOP made this change itself."]
+        assert [each["reason"] for each in ignored] == reasons
         assert post(at, SCAFFOLD, delivery(issue=blocked))[0] == 202
         until(lambda: ended(place, 1), seconds=SECONDS)
 

@@ -1,4 +1,4 @@
-"""What every agent writes in the same way: the mark of a step, and the account of a failure."""
+"""Comments on tickets: the marker of a step, and the report of a failure."""
 
 from __future__ import annotations
 
@@ -9,82 +9,82 @@ from aop.core.errors import Json
 
 MARKER = "AOP-Run"
 
-DOING: Mapping[str, str] = {
+STEP_PURPOSES: Mapping[str, str] = {
     "parse": "reading the ticket",
-    "report_start": "telling the ticket that the work begins",
+    "report_start": "commenting that the work started",
     "check_branch": "looking for the branch",
-    "find_merge_request": "looking for the branch's merge request",
-    "report_existing": "telling the ticket that the branch exists",
+    "find_merge_request": "looking for the merge request of the branch",
+    "report_existing": "commenting that the branch exists",
     "read_project_docs": "reading the documentation of the service",
-    "read_architecture_docs": "reading the page of the standards",
+    "read_architecture_docs": "reading the standards page",
     "ask_model": "asking the model",
     "validate_plan": "checking the files that the model planned",
-    "create_branch": "making the branch",
+    "create_branch": "creating the branch",
     "commit": "committing the files",
     "open_merge_request": "opening the merge request",
-    "resolve_project": "asking for the number of the project",
-    "update_description": "adding to the ticket's description",
-    "report_success": "telling the ticket what was done",
+    "resolve_project": "looking up the id of the project",
+    "update_description": "updating the description of the ticket",
+    "report_success": "commenting what was done",
     "move_ticket": "moving the ticket to its next state",
-    "gather_tools": "asking the systems for their tools",
-    "filter_tools": "choosing the model's tools",
-    "end_loop": "a model working with tools",
-    "prove_result": "looking for what the model made",
-    "check_merge_request": "looking at the merge request",
-    "read_diff": "reading what the merge request changes",
-    "read_known_findings": "reading what earlier reviews found",
-    "check_report": "checking what the model found",
-    "publish_review": "writing the review to the merge request",
+    "gather_tools": "listing the tools of the systems",
+    "filter_tools": "choosing the tools for the model",
+    "end_loop": "the work of the model",
+    "prove_result": "checking the result of the model",
+    "check_merge_request": "checking the merge request",
+    "read_diff": "reading the diff of the merge request",
+    "read_known_findings": "reading the findings of earlier reviews",
+    "check_report": "checking the findings of the model",
+    "publish_review": "publishing the review on the merge request",
     "approve": "approving the merge request",
-    "report_failure": "telling the ticket of the failure",
+    "report_failure": "commenting on the failure",
     "roll_back": "moving the ticket back",
-    "report_recovery": "telling the ticket that it is tried again",
+    "report_recovery": "commenting on the second attempt",
     "read_ticket": "reading the ticket",
-    "set_limits": "setting the model's limits",
+    "set_limits": "setting the limits of the model",
 }
-"""What each step is for, in the words of whoever reads a ticket."""
+"""The purpose of each step, for readers of the ticket."""
 
 
 class StepFailure(Protocol):
-    """Where a run failed, and with what."""
+    """The step at which a run failed, and its error."""
 
     step: str
     error: Mapping[str, Json]
 
 
-def marked(text: str, marker: str) -> str:
-    """Return a text that says which step wrote it, so that a repeated step finds it."""
+def with_marker(text: str, marker: str) -> str:
+    """Return a text with the marker of its step, by which a repeated step finds it."""
     return f"{text}\n\n{MARKER}: {marker}"
 
 
-def is_marked(text: str, marker: str) -> bool:
-    """Tell whether a text was written by that step; other lines may follow, as trackers rewrite what they keep."""
+def has_marker(text: str, marker: str) -> bool:
+    """Tell whether a text has a step's marker; a tracker may have added lines after it."""
     return f"{MARKER}: {marker}" in (line.strip() for line in text.splitlines())
 
 
-def tried_again(work: str, failure: StepFailure) -> str:
-    """Say that the fixed steps failed, and that a model is let try."""
+def recovery_comment(work: str, failure: StepFailure) -> str:
+    """Return the comment that announces the second attempt, by a model with tools."""
     return (
-        f"{work} failed at the step {_named(failure.step)}: {failure.error['message']}\n"
-        "It is tried again in the agentic mode, since `AGENT_RECOVERY_ENABLED` is set."
+        f"{work} failed at step {_step_text(failure.step)}: {failure.error['message']}\n"
+        "Trying again in the agentic mode, since `AGENT_RECOVERY_ENABLED` is set."
     )
 
 
-def failed(work: str, failure: StepFailure, left: str, then: str, run_id: str) -> str:
-    """Say what went wrong and where, what is there now, what to do about it, and how to go on after that."""
+def failure_comment(work: str, failure: StepFailure, state: str, then: str, run_id: str) -> str:
+    """Return the comment on a failure: its step and reason, the state that it left, the fix and the next command."""
     details = failure.error.get("details")
     hints = details.get("suggested_next_actions") if isinstance(details, Mapping) else None
     lines = [
-        f"{work} started and failed at the step {_named(failure.step)}: {failure.error['message']}",
-        f"What is left: {left}",
-        *(f"What to do: {hint}" for hint in (hints if isinstance(hints, (list, tuple)) else ())),
+        f"{work} failed at step {_step_text(failure.step)}: {failure.error['message']}",
+        f"Current state: {state}",
+        *(f"To fix it: {hint}" for hint in (hints if isinstance(hints, (list, tuple)) else ())),
         f"Then: {then}",
-        f"Every step: `aop ticket show {run_id}`. Code: `{failure.error['code']}`.",
+        f"All steps: `aop ticket show {run_id}`. Code: `{failure.error['code']}`.",
     ]
     return "\n".join(lines)
 
 
-def _named(step: str) -> str:
-    """Return a step by its name, and by what it is for."""
-    doing = DOING.get(step.rpartition(".")[2])
-    return f"`{step}` ({doing})" if doing else f"`{step}`"
+def _step_text(step: str) -> str:
+    """Return the name of a step and its purpose."""
+    purpose = STEP_PURPOSES.get(step.rpartition(".")[2])
+    return f"`{step}` ({purpose})" if purpose else f"`{step}`"

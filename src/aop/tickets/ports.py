@@ -1,7 +1,7 @@
-"""The systems around a ticket as its agents see them: a tracker, a version control system, and documentation.
+"""Ports of the ticket systems: a tracker, a version control system, and documentation.
 
-Behind each port stands an MCP server. A write takes a marker, `run/step`: what has that marker already is not written
-again, since a reply that was lost cannot be told from a request that was lost.
+Each port is backed by an MCP server. A write has a marker, `run/step`, and is not repeated where that marker exists: a
+lost reply looks the same as a lost request.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from aop.tickets.scaffold_plan import PlannedFile
 
 
 class Ticket(Struct, frozen=True, kw_only=True):
-    """A ticket as the tracker has it now."""
+    """A ticket, as the tracker has it now."""
 
     key: str
     summary: str
@@ -27,7 +27,7 @@ class Ticket(Struct, frozen=True, kw_only=True):
 
 
 class MergeRequest(Struct, frozen=True, kw_only=True):
-    """A merge request, by the number that its address ends with."""
+    """A merge request; its number is the end of its address."""
 
     number: str
     url: str
@@ -36,11 +36,11 @@ class MergeRequest(Struct, frozen=True, kw_only=True):
     source_branch: str
     target_branch: str
     head: str = ""
-    """The commit that it would merge; empty where nobody said."""
+    """Its newest commit; empty if unknown."""
 
 
 class PublishedNote(Struct, frozen=True, kw_only=True):
-    """A note that stands at a merge request, whoever wrote it."""
+    """A note on a merge request, by any author."""
 
     body: str
     resolved: bool = False
@@ -54,11 +54,11 @@ class KnownTool(Struct, frozen=True):
 
 
 class McpPort(Protocol):
-    """What every port has for a model in a loop; Python calls the tool."""
+    """The tools of a port, for a model; Python calls them."""
 
     @property
     def known_tools(self) -> Mapping[str, KnownTool]:
-        """Return the tools that AOP knows the meaning of, by the operations of `aop.tickets.loop.tool_policy`."""
+        """Return the tools by the operations of `aop.tickets.loop.tool_policy`."""
 
     async def get_mcp_tools(self) -> Sequence[Offer]:
         """Return the tools of the server behind the port."""
@@ -71,40 +71,40 @@ class McpPort(Protocol):
 
 
 class TrackerPort(McpPort, Protocol):
-    """Where tickets live. Every operation raises RemoteNotFound, RemoteRejected or RemoteUnavailable."""
+    """A tracker of tickets. Each operation raises RemoteNotFound, RemoteRejected or RemoteUnavailable."""
 
     async def get_ticket(self, key: str) -> Ticket:
         """Return a ticket."""
 
     async def add_comment(self, key: str, text: str, *, marker: str) -> None:
-        """Write a comment, once for a marker."""
+        """Add a comment, once for each marker."""
 
     async def update_task_description(self, key: str, addition: str) -> None:
-        """Append to the description, unless it has the addition already."""
+        """Append to the description, unless it has the addition."""
 
     async def update_status(self, key: str, state: str) -> None:
-        """Move a ticket to a state by the transition that leads there, unless it is there."""
+        """Move a ticket to a state, unless it is there."""
 
     async def check_status(self, key: str, state: str) -> None:
-        """Refuse what `update_status` would refuse, and move nothing."""
+        """Raise what `update_status` would raise, and move nothing."""
 
 
 class VcsPort(McpPort, Protocol):
-    """Where code lives. Every operation raises RemoteNotFound, RemoteRejected or RemoteUnavailable."""
+    """A version control system. Each operation raises RemoteNotFound, RemoteRejected or RemoteUnavailable."""
 
     async def resolve_project(self, project: str) -> str:
         """Return the id of a project that is named by its path."""
 
     async def validate_branch_existence(self, project: str, branch: str) -> bool:
-        """Tell whether a branch exists; that nobody could say is an error."""
+        """Tell whether a branch exists."""
 
     async def create_branch(self, project: str, branch: str, *, base: str | None) -> None:
-        """Make a branch at the head of another (None: of the default branch), unless it is there and still at it."""
+        """Create a branch at the head of another (None: the default branch), unless it exists there."""
 
     async def commit_changes(
         self, project: str, branch: str, message: str, files: Sequence[PlannedFile], *, marker: str
     ) -> str:
-        """Commit files to a branch, once for a marker, and return the commit."""
+        """Commit files to a branch, once for each marker, and return the commit."""
 
     async def find_merge_request(self, project: str, branch: str) -> MergeRequest | None:
         """Return the newest merge request of a branch."""
@@ -113,19 +113,19 @@ class VcsPort(McpPort, Protocol):
         """Return a merge request."""
 
     async def get_merge_request_diff(self, project: str, number: str) -> str:
-        """Return what a merge request changes, as one unified diff."""
+        """Return the unified diff of a merge request."""
 
     async def get_published_notes(self, project: str, number: str) -> Sequence[PublishedNote]:
         """Return all notes of a merge request."""
 
     async def publish_review(self, project: str, number: str, report: CodeReviewReport, *, marker: str) -> None:
-        """Write a thread at each line that has a finding, once for a finding; and a note on all, once for a marker.
+        """Write a thread for each finding with a line, once, and a summary, once for each marker.
 
         It neither merges nor approves.
         """
 
     async def approve_merge_request(self, project: str, number: str, *, head: str) -> None:
-        """Approve a merge request, unless AOP has approved it; one whose newest commit is another is refused."""
+        """Approve a merge request whose newest commit is `head`, unless AOP has approved it."""
 
     async def create_merge_request(
         self, project: str, branch: str, *, base: str | None, title: str, description: str
@@ -134,13 +134,13 @@ class VcsPort(McpPort, Protocol):
 
 
 class DocsPort(McpPort, Protocol):
-    """Where standards are written down. Every operation raises RemoteRejected or RemoteUnavailable."""
+    """Documentation with the standards. Each operation raises RemoteRejected or RemoteUnavailable."""
 
     async def get_project_context(self, service_name: str) -> str:
-        """Return what is written about a service; nothing is an empty text."""
+        """Return the documentation of a service, or an empty text."""
 
     async def get_architecture_context(self, page_id: str) -> str:
-        """Return the page of the standards.
+        """Return the standards page.
 
         Raises: RemoteNotFound.
         """

@@ -1,4 +1,4 @@
-"""What a model plans to write, and what of it may be written: all of it or nothing."""
+"""Scaffold plan: the files that a model plans, checked as a whole."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FORBIDDEN_FOLDERS = frozenset([".git", ".aop", ".ssh", ".aws", ".gnupg"])
 
 
 class PlannedFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A file that is to be written; `path` is whole, and `name` is its last part."""
+    """A planned file; `name` is the last part of `path`."""
 
     path: Annotated[str, Meta(min_length=1, max_length=4_096)]
     name: Annotated[str, Meta(min_length=1, max_length=255)]
@@ -33,16 +33,16 @@ class PlannedFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class ScaffoldPlan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a model answers when it is asked for a scaffold."""
+    """The answer of a model that plans a scaffold."""
 
     files: Annotated[tuple[PlannedFile, ...], Meta(max_length=MOST_FILES)]
     summary: Annotated[str, Meta(min_length=1, max_length=2_000)]
 
 
-def validated(plan: ScaffoldPlan, redact: Redactor) -> ScaffoldPlan:
-    """Return the plan if every file of it may be written.
+def validate_plan(plan: ScaffoldPlan, redact: Redactor) -> ScaffoldPlan:
+    """Return the plan if each of its files may be written.
 
-    Raises: ScaffoldPlanRejected, with every reason; never with a secret.
+    Raises: ScaffoldPlanRejected, with all reasons and never with a secret.
     """
     flaws = [*_plan_flaws(plan.files)]
     for file in plan.files:
@@ -56,14 +56,14 @@ def validated(plan: ScaffoldPlan, redact: Redactor) -> ScaffoldPlan:
 
 def _plan_flaws(files: Sequence[PlannedFile]) -> Iterator[str]:
     if not files:
-        yield "it has no files"
+        yield "the plan has no files"
     if sum(len(file.content) for file in files) > MOST_CHARS:
-        yield f"its files have more than {MOST_CHARS} characters"
+        yield f"the files have more than {MOST_CHARS} characters"
     seen: dict[str, str] = {}
     for file in files:
         key = folded(file.path)
         if key in seen:
-            yield f"`{file.path}` is planned twice, or differs from another only in case"
+            yield f"`{file.path}` is planned twice, or differs from another path only in case"
         seen[key] = file.path
     for key, path in seen.items():
         above = key.rpartition("/")[0]
@@ -81,15 +81,15 @@ def _file_flaws(file: PlannedFile, redact: Redactor) -> Iterator[str]:
         return
     *folders, name = path.split("/")
     if file.name != name:
-        yield "its `name` is not the last part of its `path`"
+        yield "`name` is not the last part of `path`"
     if _is_forbidden([folder.lower() for folder in folders], name.lower()):
-        yield "files of this kind hold secrets, or belong to a program, and are not generated"
+        yield "such files contain secrets or belong to a program, and are not generated"
     if not file.content.strip() and name not in MAY_BE_EMPTY:
-        yield "it is empty"
+        yield "the file is empty"
     if "\0" in file.content or any("\ud800" <= letter <= "\udfff" for letter in file.content):
-        yield "it is not text"
+        yield "the content is not text"
     for rule in sorted({found.rule for found in redact.secrets_in(f"{file.path}\n{file.content}")}):
-        yield f"it holds a secret (rule `{rule}`)"
+        yield f"the file contains a secret (rule `{rule}`)"
 
 
 def _is_forbidden(folders: Sequence[str], name: str) -> bool:

@@ -1,4 +1,4 @@
-"""The steps of a ticket's run: each is done once and recorded, and what one refuses is data until all is told."""
+"""Steps of a ticket run: each is done once and recorded, also when it is refused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from aop.core.run import Steps
 from aop.tickets.ports import DocsPort, TrackerPort, VcsPort
 
 COMMENT_CHARS = 30_000
-"""What trackers take: Jira has 32,767."""
+"""The longest comment; Jira's limit is 32,767."""
 
 Ending: TypeAlias = dict[str, Any]
 """What a run returns; `outcome` says in one word how it ended."""
@@ -28,7 +28,7 @@ TicketPipeline: TypeAlias = Callable[[Steps, Json], Awaitable[Ending]]
 
 
 class TicketSettings(Struct, frozen=True, kw_only=True):
-    """What the environment says about the work on tickets."""
+    """Settings of the work on tickets, from the environment."""
 
     state_initial: str
     state_success: str
@@ -36,26 +36,26 @@ class TicketSettings(Struct, frozen=True, kw_only=True):
     rollback_on_failure: bool = True
     max_diff_chars: int = 60_000
     unsupported_vcs: str = ""
-    """A version control system that was asked for and cannot be spoken to: the ticket is to say so."""
+    """A chosen version control system that AOP does not support; the ticket gets a comment about it."""
     recovery_enabled: bool = False
     may_approve: bool = False
-    """Whether a review may approve what it has nothing against."""
+    """Whether a review without objection approves the merge request."""
     limits: LoopLimits = LoopLimits(max_cost_usd=1.0)
-    """What a model in a loop may use."""
+    """The limits of a model that works with tools."""
 
 
 class Ledger(Protocol):
-    """Where people look up what became of a run; to tell it the same twice changes nothing."""
+    """The record of runs that people read; a repeated call changes nothing."""
 
     def record_step(self, run_id: RunId, name: str, at: str, outcome: Json) -> None:
-        """Keep what a step returned or was refused, without secrets."""
+        """Store the result or the refusal of a step, without secrets."""
 
     def record_end(self, run_id: RunId, at: str, state: str) -> None:
-        """Keep how a run ended."""
+        """Store the final state of a run."""
 
 
 class Desk(Struct, frozen=True, kw_only=True):
-    """What an agent works with."""
+    """All that a pipeline works with."""
 
     tracker: TrackerPort
     vcs: VcsPort
@@ -69,7 +69,7 @@ class Desk(Struct, frozen=True, kw_only=True):
 
 
 class StepFailed(Exception):
-    """A step was refused, or broke; the error is a refusal's."""
+    """A step was refused or broke; `error` has the form of a refusal."""
 
     def __init__(self, step: str, error: Mapping[str, Json]) -> None:
         super().__init__(f"{step}: {error['message']}")
@@ -78,7 +78,7 @@ class StepFailed(Exception):
 
 
 class TicketSteps:
-    """The steps of one run, in the order in which they are asked for."""
+    """The steps of one run, in order."""
 
     def __init__(self, run: Steps, desk: Desk, prefix: str = "") -> None:
         self._run = run
@@ -87,26 +87,26 @@ class TicketSteps:
         self.reached: list[str] = []
 
     def within(self, part: str) -> TicketSteps:
-        """Return further steps of the same run, whose names say which part of it they belong to."""
+        """Return steps of the same run whose names begin with a part of it."""
         steps = TicketSteps(self._run, self._desk, f"{self._prefix}{part}.")
         steps.reached = self.reached
         return steps
 
     @property
     def run_id(self) -> RunId:
-        """Return the run that they are steps of."""
+        """Return the id of the run."""
         return self._run.run_id
 
     def has_done(self, name: str) -> bool:
-        """Tell whether a step was done, in whichever part of the run."""
+        """Tell whether a step was done, in any part of the run."""
         return any(step.rpartition(".")[2] == name for step in self.reached)
 
     def marker(self, step: str) -> str:
-        """Return the mark of what a step writes: the same in each part of a run, so that none writes it again."""
+        """Return the marker of what a step writes, the same in each part of a run."""
         return f"{self._run.run_id}/{step}"
 
     async def do(self, name: str, act: Callable[[], Awaitable[Any]]) -> Any:
-        """Do a step, unless it was done, and return what it returned then.
+        """Do a step unless it is recorded, and return its result.
 
         Raises: StepFailed.
         """
@@ -115,7 +115,7 @@ class TicketSteps:
         return value
 
     async def do_within(self, name: str, act: Callable[[], Awaitable[Any]]) -> Any:
-        """Do a part of a larger step in the same way.
+        """Do a part of a larger step, which does not count as reached.
 
         Raises: StepFailed.
         """
@@ -130,27 +130,27 @@ class TicketSteps:
         return recorded["value"]
 
     async def comment(self, step: str, key: str, text: str) -> None:
-        """Tell a ticket something, without secrets.
+        """Comment on a ticket, without secrets.
 
         Raises: StepFailed.
         """
         tracker, shown = self._desk.tracker, self._desk.redact(text)
         cut = len(shown) - COMMENT_CHARS
-        shown = f"{shown[:COMMENT_CHARS]}\n({cut} characters were cut off)" if cut > 0 else shown
+        shown = f"{shown[:COMMENT_CHARS]}\n({cut} characters omitted)" if cut > 0 else shown
         await self.do(step, lambda: tracker.add_comment(key, shown, marker=self.marker(step)))
 
-    async def tried(self, doing: Awaitable[None]) -> bool:
-        """Tell whether something could be done; the ledger has why not."""
+    async def succeeds(self, doing: Awaitable[None]) -> bool:
+        """Tell whether an action succeeds; the ledger has the reason if not."""
         try:
             await doing
         except StepFailed:
             return False
         return True
 
-    async def to_the_end(
+    async def run_to_end(
         self, path: Callable[[], Awaitable[Ending]], failed: Callable[[StepFailed], Awaitable[Ending]]
     ) -> Ending:
-        """Take a path, or what is to be done when a step of it fails; and say how the run ended."""
+        """Run the pipeline, or its failure path when a step fails, and record the ending."""
         try:
             ending = await path()
         except StepFailed as failure:
@@ -165,7 +165,7 @@ class TicketSteps:
         except Refusal as refusal:
             outcome = {"error": msgspec.to_builtins(refusal.as_error())}
         except Fault:
-            broken = InternalError("A part of AOP broke; what it knows of it is in its own log.")
+            broken = InternalError("A part of AOP broke; its log has the details.")
             outcome = {"error": broken.as_error()}
         shown = mask_json(outcome, self._desk.redact)
         self._desk.ledger.record_step(self._run.run_id, name, timestamp(self._desk.clock.now()), shown)

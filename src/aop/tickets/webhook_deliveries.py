@@ -1,6 +1,6 @@
-"""What a tracker delivers by webhook: whether it is authentic, whether it asks for work, and for which ticket.
+"""Webhook deliveries of a tracker: authentic or not, and the work that they request.
 
-A delivery is a hint and grants nothing: of all that it says only the key is used, and the ticket is read anew.
+A delivery is only a hint: AOP uses the key of the ticket and reads the ticket itself.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _Word = Annotated[str, Meta(max_length=2_000)]
 
 
 class Proof(Struct, frozen=True, kw_only=True):
-    """What a request offers to show that it comes from the tracker; whatever is offered must hold."""
+    """The signature and the key of a request; each that is present must be valid."""
 
     signature: str | None
     api_key: str | None
 
     def holds(self, secret: str, body: bytes) -> bool:
-        """Tell whether it was made with the secret, over exactly these bytes."""
+        """Tell whether the proof fits the secret and the bytes of the body."""
         wanted = secret.encode()
         signature = hmac.new(wanted, body, "sha256").hexdigest()
         is_signed = self.signature is None or hmac.compare_digest(self.signature, signature)
@@ -42,26 +42,26 @@ class Proof(Struct, frozen=True, kw_only=True):
 
 
 class DeliveryRules(Struct, frozen=True, kw_only=True):
-    """Which deliveries ask for a kind of work."""
+    """Rules for the deliveries that request a kind of work."""
 
     trigger_state: str = ""
-    """Empty: every delivery whose description has the block."""
+    """Empty: each delivery whose description has the block."""
     projects: frozenset[str] = frozenset()
     """Empty: all."""
     site: str = ""
     own_email: str = ""
 
 
-class WorkWanted(Struct, frozen=True, kw_only=True):
-    """Work on a ticket is asked for."""
+class TicketRequest(Struct, frozen=True, kw_only=True):
+    """A request for work on a ticket."""
 
     key: str
     sent: int
-    """When the tracker sent it, in milliseconds; 0 if it does not say."""
+    """The time of the delivery in milliseconds; 0 if it has none."""
 
 
-class Ignored(Struct, frozen=True, kw_only=True):
-    """Authentic, and nothing to do."""
+class IgnoredDelivery(Struct, frozen=True, kw_only=True):
+    """An authentic delivery that requests no work."""
 
     reason: str
 
@@ -104,7 +104,7 @@ class _Delivery(Struct, frozen=True):
 
 
 def offered_proof(signatures: Sequence[str], api_keys: Sequence[str]) -> Proof | None:
-    """Return what a request offers; None if that is nothing, too much, or of no known form."""
+    """Return the proof of a request; None if it has none, more than one of a kind, or one of an unknown form."""
     if len(signatures) > 1 or len(api_keys) > 1 or not (signatures or api_keys):
         return None
     found = _SIGNATURE.fullmatch(signatures[0]) if signatures else None
@@ -113,27 +113,25 @@ def offered_proof(signatures: Sequence[str], api_keys: Sequence[str]) -> Proof |
     return Proof(signature=found[1] if found else None, api_key=api_keys[0] if api_keys else None)
 
 
-def judged(body: bytes, kind: str, rules: DeliveryRules) -> WorkWanted | Ignored:
-    """Say whether an authentic delivery asks for a kind of work.
+def requested_work(body: bytes, kind: str, rules: DeliveryRules) -> TicketRequest | IgnoredDelivery:
+    """Return the work that an authentic delivery requests, or why it is ignored.
 
     Raises: WebhookMalformed.
     """
     delivery = _read(body)
     issue = delivery.issue
     if delivery.event and delivery.event not in EVENTS:
-        return Ignored(reason="The event is no creation and no change of a ticket.")
+        return IgnoredDelivery(reason="The event is neither a new nor a changed ticket.")
     if rules.projects and project_of(issue.key) not in rules.projects:
-        return Ignored(reason="The project is not on the list of `JIRA_WEBHOOK_PROJECTS`.")
+        return IgnoredDelivery(reason="The project is not listed in `JIRA_WEBHOOK_PROJECTS`.")
     if rules.site and issue.address and (urlsplit(issue.address).hostname or "") != rules.site:
-        return Ignored(reason="The ticket is of another site than `JIRA_BASE_URL`.")
+        return IgnoredDelivery(reason="The ticket belongs to a site other than `JIRA_BASE_URL`.")
     if rules.own_email and delivery.user and (delivery.user.email or "").casefold() == rules.own_email.casefold():
-        return Ignored(reason="The change is one of AOP's own.")
-    if not _asks(delivery, kind, rules.trigger_state):
-        what = (
-            "The ticket was not moved to the state that starts this." if rules.trigger_state else "There is no block."
-        )
-        return Ignored(reason=what)
-    return WorkWanted(key=issue.key, sent=delivery.timestamp or _milliseconds(issue.fields.updated))
+        return IgnoredDelivery(reason="AOP made this change itself.")
+    if not _requests_work(delivery, kind, rules.trigger_state):
+        unmoved, no_block = "The ticket was not moved to the trigger state.", "The description has no mission block."
+        return IgnoredDelivery(reason=unmoved if rules.trigger_state else no_block)
+    return TicketRequest(key=issue.key, sent=delivery.timestamp or _milliseconds(issue.fields.updated))
 
 
 def _read(body: bytes) -> _Delivery:
@@ -141,9 +139,9 @@ def _read(body: bytes) -> _Delivery:
         delivery = msgspec.convert(parse_json(body.decode()), type=_Delivery)
         key = ticket_key(delivery.issue.key)
     except (UnicodeDecodeError, MalformedText) as error:
-        raise WebhookMalformed("The body is no JSON.") from error
+        raise WebhookMalformed("The body is not JSON.") from error
     except msgspec.ValidationError as error:
-        raise WebhookMalformed(f"The body is no delivery of a tracker: {error}.") from error
+        raise WebhookMalformed(f"The body is not a delivery of Jira: {error}.") from error
     except TicketKeyInvalid as error:
         raise WebhookMalformed("`issue.key` is not the key of a ticket.") from error
     project = delivery.issue.fields.project
@@ -152,7 +150,7 @@ def _read(body: bytes) -> _Delivery:
     return delivery
 
 
-def _asks(delivery: _Delivery, kind: str, trigger_state: str) -> bool:
+def _requests_work(delivery: _Delivery, kind: str, trigger_state: str) -> bool:
     if trigger_state:
         items = delivery.changelog.items if delivery.changelog else []
         moved = [item.to or "" for item in items if item.field == "status"]
@@ -162,7 +160,7 @@ def _asks(delivery: _Delivery, kind: str, trigger_state: str) -> bool:
     except MissionMissing:
         return False
     except Refusal:
-        # It is there and wrong, which the run will tell the ticket.
+        # The block is there but invalid; the run comments on that.
         return True
     return True
 

@@ -1,4 +1,4 @@
-"""What a review shows, whatever it is shown on: the rows of a diff, the standing of a gate run, and warnings."""
+"""Review view: diff rows, gate outcomes and warnings, for the page and the terminal."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
+from aop.core.text.counts import count
 from aop.core.text.visible import escapes_in, is_deceptive, visible_name
 from aop.kernel.features.opened_paths import YES, PathAnswer
 from aop.kernel.gates.reports.coverage import Figure
@@ -23,14 +24,14 @@ from aop.kernel.record.documents.gate_runs import Verdict
 from aop.kernel.tools.repo.diff_bundle import DiffBundle, TouchedFile
 from aop.kernel.tools.report.feature_summary import FeatureSummary
 
-AGENT_TEXT = "The planner's words: AOP checked their form, not whether they are true."
+AGENT_TEXT = "Written by the planner. AOP checked the form, not the content."
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 _HEADER = "diff --git "
 
 
 class DiffRow(Struct, frozen=True, kw_only=True):
-    """One line of a diff. Its mark is git's: `+`, `-`, a space, a backslash, `@` for a hunk; none for a header."""
+    """One line of a diff with git's mark: `+`, `-`, a space, a backslash, `@` for a hunk; empty for a header."""
 
     mark: str
     text: str
@@ -39,12 +40,12 @@ class DiffRow(Struct, frozen=True, kw_only=True):
 
     @property
     def place(self) -> int | None:
-        """Return the line of the file: the new one where the line is still there."""
+        """Return the line number in the new file, or else in the old one."""
         return self.new or self.old
 
 
 def rows_of(lines: list[str]) -> Iterator[DiffRow]:
-    """Number the lines of a file's part of a diff."""
+    """Return the lines of one file's diff, with line numbers."""
     old = new = 0
     in_header = True
     for line in lines:
@@ -58,7 +59,7 @@ def rows_of(lines: list[str]) -> Iterator[DiffRow]:
         elif line.startswith("\\"):
             yield DiffRow(mark="\\", text=line[2:])
         else:
-            # Masking can take the mark of a line away with a secret; what is left of the line is still shown.
+            # Masking a secret can remove the mark of a line; the rest of the line is still shown.
             mark, text = (line[0], line[1:]) if line.startswith(("+", "-", " ")) else (" ", line)
             is_old, is_new = mark != "+", mark != "-"
             yield DiffRow(mark=mark, text=text, old=old if is_old else None, new=new if is_new else None)
@@ -66,50 +67,50 @@ def rows_of(lines: list[str]) -> Iterator[DiffRow]:
 
 
 def files_with_lines(bundle: DiffBundle) -> Iterator[tuple[TouchedFile, list[str]]]:
-    """Return every touched file with what is shown of it."""
+    """Return each touched file with its shown lines."""
     lines = bundle.diff.split("\n")
     for file in bundle.files:
         yield file, lines[file.first_line : file.first_line + file.shown_lines]
 
 
-def how_to_see_all(bundle: DiffBundle, file: TouchedFile) -> str:
+def diff_command(bundle: DiffBundle, file: TouchedFile) -> str:
     """Return the command that shows the whole diff of a file."""
     wanted = {"feature_id": bundle.feature_id, "options": {"paths": [file.path]}}
     return f"aop call repo.diff {shlex.quote(json.dumps(wanted))}"
 
 
 def outcome_of(summary: FeatureSummary, run: RunSummary) -> Literal["passed", "failed", "stale"]:
-    """Say what a run is worth now."""
+    """Return the outcome of a run for the current tree and gates."""
     if run.verdict is not Verdict.PASS:
         return "failed"
     return "passed" if _still_holds(summary, run) else "stale"
 
 
 def outcome_of_path(said: PathAnswer) -> str:
-    """Say what became of a path that a worker asked for."""
+    """Return the outcome of a request to open a guarded path."""
     word = "opened for this feature" if said.answer == YES else "kept closed"
     return f"{word}, until it ended" if said.ended else word
 
 
 def subject_of(summary: FeatureSummary, run: RunSummary) -> str:
-    """Say what a run was about."""
+    """Return the tree that a run checked, in words."""
     if run.tree != summary.state.tree:
         return "on the merged tree" if run.mode == "merge" else "on another tree"
     return "on this tree" if _still_holds(summary, run) else "on this tree, with other gates or another base"
 
 
 def _still_holds(summary: FeatureSummary, run: RunSummary) -> bool:
-    # What a merged feature was proven with stays true of it, whatever the gates become.
+    # The runs of a merged feature stay valid when the gates change.
     return run.current or summary.state.status is Status.MERGED
 
 
 def seconds_of(run: RunSummary) -> str:
-    """Return how long a run's steps took."""
+    """Return the time of a run's steps."""
     return f"{sum(step.seconds for step in run.steps):.2f} s"
 
 
 def figures_of(run: RunSummary) -> Iterator[tuple[str, str]]:
-    """Return what a run counted and measured, by name."""
+    """Return the test counts and coverage of a run, by name."""
     if run.tests:
         tests = msgspec.convert(run.tests, TestReport)
         failed = tests.failures + tests.errors
@@ -132,23 +133,23 @@ WORD_OF_STANDING: Mapping[str, str] = {
 
 
 def obligation_counts(review: ObligationReview) -> str:
-    """Say how many obligations there are of each standing, those that a reviewer must look at first."""
+    """Return the number of obligations in each state, the most urgent first."""
     counted = [f"{review.counts[standing]} {WORD_OF_STANDING[standing]}" for standing in OBLIGATION_STATES]
     return ", ".join(text for text in counted if not text.startswith("0 ")) or "none found in the spec"
 
 
 def base_text(summary: FeatureSummary) -> str:
-    """Say where the base branch is, and whether it moved since the feature was cut."""
+    """Return the commit of the base branch, and the commit that the feature started from."""
     cut, head = summary.state.base_commit, summary.base_head
     if head is None:
-        return f"{summary.base_branch} has no commit; the feature was cut at {cut}"
+        return f"{summary.base_branch} has no commit; the feature started at {cut}"
     if head == cut:
         return f"{summary.base_branch} at {cut}"
-    return f"{summary.base_branch} at {head}; the feature was cut at {cut}"
+    return f"{summary.base_branch} at {head}; the feature started at {cut}"
 
 
 def notes_of(file: TouchedFile) -> Iterator[str]:
-    """Return what is special about a file, beside its lines."""
+    """Return notes on a file: its mode, binary content, omitted lines."""
     if file.old_mode and file.new_mode and file.old_mode != file.new_mode:
         yield f"mode {file.old_mode} to {file.new_mode}"
     elif file.old_mode != file.new_mode and "100644" not in (file.old_mode, file.new_mode):
@@ -156,35 +157,35 @@ def notes_of(file: TouchedFile) -> Iterator[str]:
     if file.binary:
         yield "binary"
     if file.left_out_lines:
-        yield f"{file.left_out_lines} lines not shown"
+        yield f"{count(file.left_out_lines, 'line')} not shown"
 
 
 def warnings_of(summary: FeatureSummary, bundle: DiffBundle) -> Iterator[str]:
-    """Say what a reviewer would overlook: findings of gates, deceptive characters, and lines that are not shown."""
+    """Return warnings: findings of gates, deceptive characters, and omitted lines."""
     for run in bundle.gates.values():
         yield from (f"The {run.mode} gates: {finding}" for finding in run.findings)
     words = summary.agent_text
     if words and any(map(escapes_in, "\n".join((words.summary, *words.acceptance_criteria, *words.risk)).split("\n"))):
-        yield "The plan's text holds characters that are invisible or imitate others; they are shown as escapes."
+        yield "The plan has characters that are invisible or imitate others; they are shown as escapes."
     if summary.obligations and summary.obligations.spec_changed:
-        yield "The spec was changed after the plan was made for it."
+        yield "The spec changed after the plan was submitted."
     if summary.obligations and summary.obligations.left_out:
-        yield f"The spec has {summary.obligations.left_out} more obligations than are listed."
+        yield f"The list omits {count(summary.obligations.left_out, 'obligation')} of the spec."
     for file, lines in files_with_lines(bundle):
         name = visible_name(file.path)
         if is_deceptive(file.path):
-            yield f"The name {name} holds characters that are invisible or imitate others."
+            yield f"The name {name} has characters that are invisible or imitate others."
         yield from _content_warnings(name, lines)
         if file.left_out_lines:
-            yield f"{file.left_out_lines} lines of the diff of {name} are not shown."
+            yield f"{count(file.left_out_lines, 'line')} of the diff of {name} not shown."
 
 
 def _content_warnings(name: str, lines: list[str]) -> Iterator[str]:
-    # A carriage return at the end is how some systems end lines; it is shown, and deceives nobody.
+    # A carriage return at the end of a line is shown, and is not deceptive.
     found = [(row, escapes) for row in rows_of(lines) if row.mark and (escapes := escapes_in(row.text.rstrip("\r")))]
     if found:
-        count = sum(len(escapes) for _, escapes in found)
+        number = sum(len(escapes) for _, escapes in found)
         kinds = ", ".join(sorted({escape for _, escapes in found for escape in escapes})[:5])
         first = found[0][0].place
         where = f" (the first in line {first})" if first else ""
-        yield f"{name} holds characters that are invisible or imitate others: {count}{where}, shown as {kinds}."
+        yield f"{name} has characters that are invisible or imitate others: {number}{where}, shown as {kinds}."

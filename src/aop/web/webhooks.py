@@ -1,4 +1,4 @@
-"""The webhooks of a tracker: who sent it, what it asks for, and the run that it gets; the work is done elsewhere."""
+"""Webhooks of a tracker: endpoints that authenticate a delivery and open its run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from aop.core.ids import RunId
 from aop.kernel.gateway.calls import refusal_envelope
 from aop.tickets.runs.deliveries import DUPLICATE, AcceptedDelivery, accept_delivery
 from aop.tickets.runs.storage import RunLedger
-from aop.tickets.webhook_deliveries import DeliveryRules, Ignored, judged, offered_proof
+from aop.tickets.webhook_deliveries import DeliveryRules, IgnoredDelivery, offered_proof, requested_work
 
 PATHS: Mapping[str, str] = {
     "scaffold": "/webhooks/jira/scaffolding-trigger",
@@ -45,11 +45,11 @@ STATUSES: Mapping[type[Refusal], int] = {
     WebhookMalformed: 400,
     WebhookQueueFull: 429,
 }
-"""Everything else means that this server is not set up for the work."""
+"""Other refusals are 503: this server is not set up for the work."""
 
 
 class WebhookIntake(Struct, frozen=True, kw_only=True):
-    """What deliveries are taken with."""
+    """The settings and ports of the endpoints."""
 
     secret: str
     rules: Mapping[str, DeliveryRules]
@@ -63,7 +63,7 @@ class WebhookIntake(Struct, frozen=True, kw_only=True):
 
 
 def webhook_routes(intake: WebhookIntake | None) -> list[Route]:
-    """Return the two endpoints; without an intake they say that they are disabled."""
+    """Return the two endpoints; without an intake they answer that they are disabled."""
     return [Route(path, _endpoint(kind, intake), methods=["POST"]) for kind, path in PATHS.items()]
 
 
@@ -71,32 +71,32 @@ def _endpoint(kind: str, intake: WebhookIntake | None) -> Callable[[Request], ob
     async def endpoint(request: Request) -> Response:
         try:
             if intake is None:
-                raise WebhookDisabled("This server takes no webhooks: `JIRA_WEBHOOK_SECRET` is not set.")
-            answer = await _answered(kind, intake, request)
+                raise WebhookDisabled("Webhooks are disabled: `JIRA_WEBHOOK_SECRET` is not set.")
+            answer = await _answer_to(kind, intake, request)
         except Refusal as refusal:
             status = STATUSES.get(type(refusal), 503)
             headers = {"retry-after": RETRY_SECONDS} if status in (429, 503) else {}
             return JSONResponse(refusal_envelope(refusal).as_json(), status, headers)
-        told = msgspec.to_builtins(answer)
-        if isinstance(answer, Ignored):
-            return JSONResponse({"status": "ignored", **told}, 200)
-        return JSONResponse(told, 202)
+        body = msgspec.to_builtins(answer)
+        if isinstance(answer, IgnoredDelivery):
+            return JSONResponse({"status": "ignored", **body}, 200)
+        return JSONResponse(body, 202)
 
     return endpoint
 
 
-async def _answered(kind: str, intake: WebhookIntake, request: Request) -> AcceptedDelivery | Ignored:
-    """Look at what costs nothing first, and at what the body says only if it is authentic."""
+async def _answer_to(kind: str, intake: WebhookIntake, request: Request) -> AcceptedDelivery | IgnoredDelivery:
+    """Check the headers first, and parse the body only if it is authentic."""
     headers = request.headers
     proof = offered_proof(headers.getlist("x-hub-signature"), headers.getlist("x-api-key"))
     if proof is None:
-        raise WebhookUnauthorized("The request has no proof of where it comes from, or more than one of a kind.")
+        raise WebhookUnauthorized("The request needs one `X-Hub-Signature` or one `X-API-KEY`.")
     _check_encoding(request)
-    body = await _body(request, intake.body_seconds)
+    body = await _read_body(request, intake.body_seconds)
     if not proof.holds(intake.secret, body):
-        raise WebhookUnauthorized("The signature or the key is wrong.")
-    wanted = judged(body, kind, intake.rules[kind])
-    if isinstance(wanted, Ignored):
+        raise WebhookUnauthorized("The signature or the key is invalid.")
+    wanted = requested_work(body, kind, intake.rules[kind])
+    if isinstance(wanted, IgnoredDelivery):
         return wanted
     if kind in intake.refusals:
         raise intake.refusals[kind]
@@ -105,7 +105,7 @@ async def _answered(kind: str, intake: WebhookIntake, request: Request) -> Accep
         *(f"id:{name[:200]}" for name in headers.getlist("x-atlassian-webhook-identifier")),
     ]
 
-    def accept() -> AcceptedDelivery | Ignored:
+    def accept() -> AcceptedDelivery | IgnoredDelivery:
         answer = accept_delivery(intake.ledger, kind, wanted, names, at=intake.now(), most_waiting=intake.most_waiting)
         # A duplicate too: the process that accepted it may have ended before it queued the run.
         if isinstance(answer, AcceptedDelivery) and (
@@ -121,14 +121,14 @@ def _check_encoding(request: Request) -> None:
     headers = request.headers
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json" or len(headers.getlist("content-type")) > 1:
-        raise WebhookUnsupported("The body is not said to be `application/json`.")
+        raise WebhookUnsupported("The content type is not `application/json`.")
     if headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
         raise WebhookUnsupported("The body is compressed.")
     if headers.get("content-length", "").isdecimal() and int(headers["content-length"][:20]) > LARGEST_BODY:
         raise WebhookTooLarge(f"The body is larger than {LARGEST_BODY} bytes.", largest=LARGEST_BODY)
 
 
-async def _body(request: Request, seconds: float) -> bytes:
+async def _read_body(request: Request, seconds: float) -> bytes:
     body = bytearray()
     try:
         async with asyncio.timeout(seconds):

@@ -86,13 +86,13 @@ def test_no_secret_of_a_ticket_or_of_the_environment_is_kept_or_shown(tmp_path: 
     assert shown.json["data"]["payload"]["key"] == KEY
     shown = place.aop("show", "scaffold-SHOP-12-1")
     lines = [line.split("Z  ", 1)[-1] for line in shown.out.splitlines()]
-    assert (lines[0], token in shown.out) == ("scaffold-SHOP-12-1: failed (failed; the ticket says what to do)", False)
+    assert (lines[0], token in shown.out) == ("scaffold-SHOP-12-1: failed (see the comment on the ticket)", False)
     assert lines[2:8] == [
         "  ticket: Orders",
         "",
         "parse                   reading the ticket: FAILED: The description has no block `scaffolding`.",
-        "                            What to do: Put one fenced `yaml` block into the ticket's description, as"
-        " `docs/tickets.md` shows it.",
-        "report_failure          telling the ticket of the failure: done",
+        "                            To fix it: Add one fenced `yaml` block to the ticket's description, as"
+        " `docs/tickets.md` shows.",
+        "report_failure          commenting on the failure: done",
         "",
     ]

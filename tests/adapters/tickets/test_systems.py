@@ -47,7 +47,7 @@ def test_everything_that_a_scaffold_writes_is_written_once(tmp_path: Path) -> No
 
     with upstream_of(server_command(tmp_path)) as upstream:
         first = asyncio.run(write(upstream))
-        with pytest.raises(RemoteRejected, match="somebody else"):
+        with pytest.raises(RemoteRejected, match="Someone else"):
             asyncio.run(write(upstream))
         vcs = LocalVcs(upstream)
         again = asyncio.run(vcs.commit_changes(PROJECT, BRANCH, "Scaffold", [], marker="run-1/commit"))

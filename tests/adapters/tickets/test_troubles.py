@@ -140,8 +140,8 @@ def fails(folder: Path, name: str, trouble: Trouble) -> None:
         return
     assert ending["outcome"] == "failed"
     last = comments_of(folder)[-1]
-    assert f"failed at the step `{ending['step']}` (" in last
-    assert [word for word in ("\nWhat is left: ", "\nWhat to do: ", "\nThen: ") if word not in last] == []
+    assert f"failed at step `{ending['step']}` (" in last
+    assert [word for word in ("\nCurrent state: ", "\nTo fix it: ", "\nThen: ") if word not in last] == []
     assert told_of(way, order[trouble.at], trouble.what) in last
     tail = calls[trouble.at + 1 :]
     moved = [MOVE[:1], MOVE] if way.kind == "scaffold" else [[]]

@@ -92,8 +92,8 @@ def test_the_text_says_what_is_missing_what_ran_what_was_planned_and_shows_the_w
         "           check: passed, TIME, agentic/features/one/logs/RUN-check.log",
     ]
     assert plan.splitlines() == [
-        "Plan 1, in the words of person:ada",
-        "  The planner's words: AOP checked their form, not whether they are true.",
+        "Plan 1, by person:ada",
+        "  Written by the planner. AOP checked the form, not the content.",
         "  Change the first file",
         "  Acceptance criteria",
         "    1. The file says so",
@@ -113,9 +113,9 @@ def test_characters_that_deceive_are_shown_as_escapes_below_a_warning(repository
     assert "+\\u{1b}]0;title\\u{7}\n+sc\\u{43e}pe = 1\n" in out
     assert f"  Safe {IMAGE} \\u{{202e}}\\u{{1b}}[2J\n" in out
     assert [line for line in out.splitlines() if line.startswith("Warning")] == [
-        "Warning   The plan's text holds characters that are invisible or imitate others; they are shown as escapes.",
-        'Warning   The name "src/p\\u{430}ypal.txt" holds characters that are invisible or imitate others.',
-        'Warning   "src/p\\u{430}ypal.txt" holds characters that are invisible or imitate others: 7'
+        "Warning   The plan has characters that are invisible or imitate others; they are shown as escapes.",
+        'Warning   The name "src/p\\u{430}ypal.txt" has characters that are invisible or imitate others.',
+        'Warning   "src/p\\u{430}ypal.txt" has characters that are invisible or imitate others: 7'
         " (the first in line 1), shown as \\u{1b}, \\u{202e}, \\u{2066}, \\u{2069}, \\u{43e}.",
     ]
 
@@ -150,7 +150,7 @@ def test_an_approval_and_then_the_merge_are_named(tmp_path: Path) -> None:
     assert f"Merged    {merged['merge_commit']} (merge_commit)\n" in out
     assert "stale" not in out
     assert ": void: it was used already, and the base branch moved after it\n" in out
-    assert f"Base      main at {merged['merge_commit']}; the feature was cut at " in out
+    assert f"Base      main at {merged['merge_commit']}; the feature started at " in out
     assert f"Merged by merge_commit as {merged['merge_commit']}" in Page(written(world.root, "one")).text
 
 
@@ -191,7 +191,7 @@ def test_a_diff_that_is_cut_says_how_to_see_the_rest(tmp_path: Path) -> None:
     world.patch("one", f"--- a/src/large.txt\n+++ b/src/large.txt\n@@ -1,1 +1,601 @@\n{half} {0:01000d}\n")
     world.close()
     out = run_aop(world.root, "review", "one").out
-    left = re.search(r"Warning   (\d+) lines of the diff of src/large.txt are not shown\.", out)
+    left = re.search(r"Warning   (\d+) lines of the diff of src/large.txt not shown\.", out)
     assert left is not None
     call = 'aop call repo.diff \'{"feature_id": "one", "options": {"paths": ["src/large.txt"]}}\''
     assert out.endswith(f"\n[{left[1]} more lines: {call}]\n")
@@ -207,7 +207,7 @@ def test_a_file_without_lines_is_listed_with_what_changed(tmp_path: Path) -> Non
     assert "  modify  src/a.txt     +0     -0  mode 100644 to 100755\n" in run_aop(world.root, "review", "one").out
     page = Page(written(world.root, "one"))
     assert "mode 100644 to 100755" in page.text
-    assert "No line differs." in page.text
+    assert "No lines differ." in page.text
 
 
 def test_a_binary_file_is_said_to_differ(tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def test_a_binary_file_is_said_to_differ(tmp_path: Path) -> None:
     world.patch("one", git(world.root, "diff", "--binary", "--full-index", "HEAD", "HEAD^"))
     world.close()
     assert "  delete  src/picture.bin     +0     -0  binary\n" in run_aop(world.root, "review", "one").out
-    assert "Its bytes differ." in Page(written(world.root, "one")).text
+    assert "Binary content differs." in Page(written(world.root, "one")).text
 
 
 def test_a_feature_that_has_only_begun_can_be_looked_at(tmp_path: Path) -> None:
@@ -228,7 +228,7 @@ def test_a_feature_that_has_only_begun_can_be_looked_at(tmp_path: Path) -> None:
     world.close()
     out = run_aop(world.root, "review", "one").out
     assert "Gates, run by AOP\n  no gate has run\n\nFiles, 0 changed, +0 -0\n" in out
-    assert "None has run." in Page(written(world.root, "one")).text
+    assert "No gates have run." in Page(written(world.root, "one")).text
 
 
 # --- colours and the pager -----------------------------------------------------------------------
@@ -376,7 +376,7 @@ def test_the_page_holds_no_tag_no_link_and_no_request_that_somebody_else_wrote(r
     assert "&amp;" in page.text
     assert '"src/p\\u{430}ypal.txt"' in page.text
     assert "'user\\u{202e} \\u{2066}// admin\\u{2069} \\u{2066}':" in page.text
-    assert "Look twice" in page.text
+    assert "Warnings" in page.text
     assert all(letter not in source for letter in "\u202e\u2066\u2069\x1b\x07")
 
 
@@ -386,8 +386,8 @@ def test_the_page_shows_status_gates_plan_files_and_what_is_missing(repository: 
     for words in (
         "ready to merge",
         "No person has approved `one` as it is now.",
-        "in the words of person:ada",
-        "AOP checked their form, not whether they are true.",
+        "by person:ada",
+        "AOP checked the form, not the content.",
         "The file says so",
         "src/a.txt",
         "agentic/features/one/evidence/gate-",

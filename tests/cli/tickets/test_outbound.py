@@ -34,9 +34,9 @@ def test_what_is_not_installed_says_how_to_install_it(tmp_path: Path, env: dict[
     ran = run_aop(tmp_path, "outbound", env=env)
     assert (ran.code, ran.out) == (
         0,
-        "jira        not installed: `aop outbound install jira` brings mcp-atlassian 0.23.1\n"
-        "confluence  not installed: `aop outbound install confluence` brings mcp-atlassian 0.23.1\n"
-        "gitlab      not installed: `aop outbound install gitlab` brings @zereight/mcp-gitlab 2.1.64\n",
+        "jira        not installed. Install mcp-atlassian 0.23.1 with: aop outbound install jira\n"
+        "confluence  not installed. Install mcp-atlassian 0.23.1 with: aop outbound install confluence\n"
+        "gitlab      not installed. Install @zereight/mcp-gitlab 2.1.64 with: aop outbound install gitlab\n",
     )
 
 

@@ -80,7 +80,7 @@ def test_a_ticket_becomes_a_branch_a_commit_and_a_merge_request_and_says_so(tmp_
     shown = place.aop("show", made["run"], "--json").json["data"]
     assert (shown["state"], [step["name"] for step in shown["steps"]]) == ("scaffolded", STEPS)
     again = place.aop("scaffold", KEY)
-    assert (again.code, again.out) == (0, f"{BRANCH}: exists already, nothing was written; {URL} (opened)\n")
+    assert (again.code, again.out) == (0, f"{BRANCH}: already exists, nothing was written; {URL} (opened)\n")
     assert len(place.commits()) == 2
     runs = place.aop("runs").out.splitlines()
     assert [line.split()[:2] for line in runs] == [
@@ -95,11 +95,11 @@ def test_a_ticket_that_cannot_be_read_gets_one_comment_that_says_what_to_do(tmp_
     assert (ran.code, ran.json["error"]["code"]) == (1, "mission_missing")
     (comment,) = place.ticket["comments"]
     assert comment == (
-        "Scaffolding started and failed at the step `parse` (reading the ticket): The description has no block"
-        " `scaffolding`.\nWhat is left: Nothing in the code: no branch, no commit, no merge request.\n"
-        "What to do: Add one fenced `yaml` block to the ticket's description, as `docs/tickets.md` shows.\n"
-        "Then: start again with `aop ticket scaffold SHOP-12`, or in the way in which it was started.\n"
-        "Every step: `aop ticket show scaffold-SHOP-12-1`. Code: `mission_missing`."
+        "Scaffolding failed at step `parse` (reading the ticket): The description has no block"
+        " `scaffolding`.\nCurrent state: Nothing in the code: no branch, no commit, no merge request.\n"
+        "To fix it: Add one fenced `yaml` block to the ticket's description, as `docs/tickets.md` shows.\n"
+        "Then: start again with `aop ticket scaffold SHOP-12`, or by the webhook.\n"
+        "All steps: `aop ticket show scaffold-SHOP-12-1`. Code: `mission_missing`."
         "\n\nAOP-Run: scaffold-SHOP-12-1/report_failure"
     )
 
@@ -114,7 +114,7 @@ def test_a_dry_run_prints_every_write_and_writes_nothing(tmp_path: Path) -> None
     ]  # fmt: skip
     ticket = place.ticket
     assert (ticket["status"], ticket["comments"], ticket["description"]) == ("To Do", [], fenced(BLOCK))
-    assert place.aop("runs").out == "No ticket was worked on yet.\n"
+    assert place.aop("runs").out == "There are no ticket runs yet.\n"
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_dry_run_fails_where_the_real_one_does_and_says_so(
     record_plan(Path(place.env["AOP_MODEL_REPLAY"]), block=WITHOUT_BASE)
     dry = place.aop("scaffold", KEY, "--dry-run", **env)
     assert (place.ticket["comments"], dry.out.splitlines()[0]) == (
-        [], f"Nothing was written. A real run would fail at the step `{step}`, and write:",
+        [], f"Nothing was written. A real run would fail at step `{step}` and write:",
     )  # fmt: skip
     real = place.aop("scaffold", KEY, "--json", **env)
     assert (real.json["error"]["code"], real.json["evidence"]["step"]) == (code, step)

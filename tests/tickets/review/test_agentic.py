@@ -81,7 +81,7 @@ def test_python_reads_for_the_model_within_the_merge_request() -> None:
         'execute_tool vcs_get_merge_request {"number":3,"project":"7"}'
     ]
     told = observed(model)
-    assert ["`number` is not for you" in told[1], "`project` is not for you" in told[2]] == [True, True]
+    assert ["`number` is fixed by" in told[1], "`project` is fixed by" in told[2]] == [True, True]
 
 
 @pytest.mark.req("REV-61", "REV-62", "REV-63")
@@ -117,7 +117,7 @@ def test_a_part_that_nobody_reviewed_is_named_and_nothing_is_approved() -> None:
     ending, _ = reviewed(around, fine, says("Hm."), says("Hm."), fine, settings=settings)
     assert (ending["outcome"], ending["report"]["verdict"]) == ("reviewed", "COMMENT")
     assert "**Not reviewed:**\n- `src/f2.py`: The model stopped before it was done" in around.notes[-1].body
-    assert "Not reviewed: 1 parts of the diff" in around.written[-1]
+    assert "Not reviewed: 1 part of the diff" in around.written[-1]
 
 
 @pytest.mark.req("REV-63", "REV-68")
@@ -139,7 +139,7 @@ def test_a_model_that_hands_in_nothing_is_a_failure_that_the_ticket_hears_of(
     ending, _ = agentic(around, *replies, **limits)
     assert (ending["outcome"], ending["error"]["details"]["cause"], around.published) == ("failed", cause, [])
     assert around.calls[-1] == "add_comment"
-    assert "What to do: " in around.written[-1]
+    assert "To fix it: " in around.written[-1]
 
 
 def test_the_cost_of_all_parts_together_is_limited() -> None:

@@ -195,5 +195,5 @@ def test_a_provider_that_is_not_supported_is_refused_by_name_and_told_to_the_tic
     assert (ran.code, ran.json["error"]["code"]) == (1, "ticket_provider_unsupported")
     (comment,) = place.ticket["comments"]
     assert comment.startswith(
-        "Review started and failed at the step `parse` (reading the ticket): `VCS_PROVIDER` is `BITBUCKET`, which"
+        "Review failed at step `parse` (reading the ticket): `VCS_PROVIDER` is `BITBUCKET`, which"
     )

@@ -89,8 +89,8 @@ def test_a_second_review_that_finds_the_same_in_other_words_is_silent() -> None:
     ending, _ = reviewed(around, answers(report(again)), run_id="run-2")
     assert (around.notes, around.calls[calls_before:]) == (before, SILENT)
     assert (ending["report"]["findings"], len(ending["report"]["carried_over"])) == ((), 1)
-    assert "Nothing is new since the last review" in around.written[-1]
-    assert "1 findings of earlier reviews are still open." in around.written[-1]
+    assert "No news since the last review" in around.written[-1]
+    assert "Still open from earlier reviews: 1 finding." in around.written[-1]
 
 
 def test_a_finding_that_a_report_has_twice_is_written_once() -> None:
@@ -118,7 +118,7 @@ def test_a_second_review_writes_only_what_is_new_and_says_what_became_of_the_res
     assert asked.count("Bad at src/a.py.") == 2
     summary = around.notes[-1].body
     assert "(1 MAJOR)" in summary
-    assert "Earlier findings, which are not repeated: 1 still open, 1 not found again." in summary
+    assert "Earlier findings, not repeated here: 1 still open, 1 not found again." in summary
     assert "AOP-Review: 2 " in summary
 
 
@@ -160,6 +160,6 @@ def test_what_could_not_be_published_is_told_to_the_ticket() -> None:
     around = Reviewed(fails="publish_review")
     ending, _ = reviewed(around, answers(report(finding("src/a.py", 2))))
     assert (ending["step"], ending["report"]["findings"][0]["line_number"]) == ("publish_review", 2)
-    assert "It could not be published; this is what it found:" in around.written[-1]
+    assert "The review could not be published. Its findings:" in around.written[-1]
     assert "`src/a.py`, line 2: **MAJOR**: Bad at src/a.py." in around.written[-1]
     assert "AOP-R" not in around.written[-1]

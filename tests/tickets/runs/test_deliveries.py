@@ -22,7 +22,7 @@ from aop.tickets.ports import Ticket
 from aop.tickets.runs.deliveries import AcceptedDelivery, accept_delivery
 from aop.tickets.runs.pool import RunnerPool
 from aop.tickets.steps import Desk
-from aop.tickets.webhook_deliveries import DeliveryRules, Ignored, WorkWanted
+from aop.tickets.webhook_deliveries import DeliveryRules, IgnoredDelivery, TicketRequest
 from aop.web.webhooks import WebhookIntake, webhook_routes
 from tests.racing import until
 from tests.tickets.scaffold.test_pipeline import SETTINGS, Around, desk_of
@@ -46,10 +46,10 @@ class Unreadable(Around):
         self.commented.append(key)
 
 
-def taken(ledger: TicketLedger, key: str, *, sent: int = 0, most: int = 100) -> AcceptedDelivery | Ignored:
+def taken(ledger: TicketLedger, key: str, *, sent: int = 0, most: int = 100) -> AcceptedDelivery | IgnoredDelivery:
     name = f"{key} {sent}"
     return accept_delivery(
-        ledger, "scaffold", WorkWanted(key=key, sent=sent), [name], at="2026-01-02", most_waiting=most
+        ledger, "scaffold", TicketRequest(key=key, sent=sent), [name], at="2026-01-02", most_waiting=most
     )
 
 
@@ -157,8 +157,8 @@ def test_the_limit_counts_runs_and_an_older_delivery_opens_none(tmp_path: Path) 
         taken(ledger, "SHOP-2", sent=10, most=1)
     # Another delivery of a ticket that waits already asks for nothing more; an older one says nothing new.
     assert taken(ledger, "SHOP-1", sent=11, most=1) == AcceptedDelivery(status="running", run_id=ledger.active()[0][2])
-    assert isinstance(taken(ledger, "SHOP-1", sent=9, most=1), Ignored)
+    assert isinstance(taken(ledger, "SHOP-1", sent=9, most=1), IgnoredDelivery)
     ledger.record_end(ledger.active()[0][2], "2026-01-03", "failed")
-    assert isinstance(taken(ledger, "SHOP-1", sent=9, most=1), Ignored)
+    assert isinstance(taken(ledger, "SHOP-1", sent=9, most=1), IgnoredDelivery)
     assert taken(ledger, "SHOP-2", sent=10, most=1) == AcceptedDelivery(status="accepted", run_id=ledger.active()[0][2])
     assert [run["run_id"] for run in ledger.runs()] == ["scaffold-SHOP-2-1", "scaffold-SHOP-1-1"]

@@ -124,7 +124,7 @@ def test_what_the_mission_holds_is_not_for_the_model_to_choose(
     around = Around()
     _, model = agentic(around, calls((tool, arguments)), *WHOLE_LOOP)
     (told,) = observed(model)
-    assert f"[tool_call_denied] `{argument}` is not for you to choose." in told
+    assert f"[tool_call_denied] `{argument}` is fixed by the mission." in told
     assert around.calls == [*GATHERED, "create_branch", "commit_changes", "create_merge_request", *TOLD]
 
 
@@ -148,11 +148,14 @@ def test_python_carries_out_a_read_in_the_servers_words_and_shows_the_answer_as_
         (calls(("vcs_vcs_push_files", {"files": msgspec.to_builtins([file("../x")])})), "`..`"),
         (calls(("vcs_vcs_push_files", {"files": msgspec.to_builtins([file("a.py", f"K = '{SECRET}'")])})), "a secret"),
         (calls(("vcs_vcs_push_files", {"files": msgspec.to_builtins([file(".env", "A=1")])})), "not generated"),
-        (calls(("vcs_vcs_push_files", {"files": []})), "do not fit"),
-        (calls(("vcs_vcs_push_files", {"files": "all"})), "do not fit"),
+        (calls(("vcs_vcs_push_files", {"files": []})), "are invalid"),
+        (calls(("vcs_vcs_push_files", {"files": "all"})), "are invalid"),
         (calls(("vcs_vcs_create_merge_request", {"text": "Made."})), "nothing to merge"),
-        (calls(("tracker_tracker_add_comment", {"text": f"The key is {SECRET}."})), "holds a secret"),
-        (calls(("tracker_tracker_set_description", {"text": "```yaml\nscaffolding: {}\n```"})), "no blocks of code"),
+        (calls(("tracker_tracker_add_comment", {"text": f"The key is {SECRET}."})), "contains a secret"),
+        (
+            calls(("tracker_tracker_set_description", {"text": "```yaml\nscaffolding: {}\n```"})),
+            "must not get code blocks",
+        ),
     ],
 )
 @pytest.mark.hostile("K10")
@@ -186,8 +189,8 @@ def test_a_limit_or_an_end_without_a_merge_request_is_a_failure_that_the_ticket_
         "failed", "agent_stopped", cause,
     )  # fmt: skip
     assert around.calls[-2:] == AFTER_FAILURE
-    assert "The model s" in around.written[-1]
-    assert "What to do: " in around.written[-1]
+    assert "The model " in around.written[-1]
+    assert "To fix it: " in around.written[-1]
 
 
 @pytest.mark.req("SCAF-82")
@@ -218,7 +221,7 @@ def test_a_model_recovers_what_the_fixed_steps_could_not_do(
     ending, _ = scaffolded(around, *linear, *loop, settings=settings)
     again = ["add_comment", "validate_branch_existence", *GATHERED[2:]]
     assert (ending["outcome"], around.calls) == ("scaffolded", [*UP_TO_DOCS, *again, *writes, *TOLD])
-    assert "It is tried again in the agentic mode" in around.written[1]
+    assert "Trying again in the agentic mode" in around.written[1]
 
 
 @pytest.mark.parametrize("at", ["commit_changes", "create_merge_request", "update_task_description"])

@@ -41,9 +41,9 @@ DESTRUCTIVE = ("vcs_delete_branch", "vcs_merge_merge_request", "vcs_approve_merg
 NOTHING = "Nothing in the code: no branch, no commit, no merge request."
 _BRANCH, _REQUEST = "The branch `feature/SHOP-12-orders`", f"The merge request {URL} of the branch"
 LEFT = {
-    "create_branch": f"{NOTHING} Perhaps also the branch: the answer was lost.\n",
-    "commit": f"{_BRANCH}, without files and without a merge request. Perhaps also the commit: the answer was lost.\n",
-    "open_merge_request": f"{_BRANCH}, with the files in one commit and without a merge request. Perhaps also the",
+    "create_branch": f"{NOTHING} The branch may exist too: the answer was lost.\n",
+    "commit": f"{_BRANCH}, without files and without a merge request. The commit may exist too: the answer was lost.\n",
+    "open_merge_request": f"{_BRANCH}, with the files in one commit and without a merge request. The",
     **dict.fromkeys(["resolve_project", "update_description", "report_success", "move_ticket"], _REQUEST),
 }
 AFTER_FAILURE = ["add_comment", "update_status To Do"]
@@ -195,7 +195,7 @@ def test_an_existing_branch_ends_the_run_without_docs_model_or_writes_to_the_cod
     calls = [*UP_TO_CHECK, "find_merge_request", "add_comment", "update_status In Review"]
     assert (ending["outcome"], around.calls, model.asked) == ("branch_exists", calls, [])
     assert around.written[1].startswith(
-        "The branch `feature/SHOP-12-orders` exists already, so nothing was generated or written. It has no merge"
+        "The branch `feature/SHOP-12-orders` already exists, so nothing was generated or written. It has no merge"
     )
 
 
@@ -208,8 +208,8 @@ def test_a_call_that_fails_ends_the_run_with_a_comment_and_the_ticket_goes_back(
         "failed", "remote_unavailable", [*WHOLE[: at + 1], *AFTER_FAILURE],
     )  # fmt: skip
     said = around.written[-1]
-    assert f"failed at the step `{ending['step']}` (" in said
-    assert f"): `{WHOLE[at]}` answered 500.\nWhat is left: {LEFT.get(ending['step'], NOTHING)}" in said
+    assert f"failed at step `{ending['step']}` (" in said
+    assert f"): `{WHOLE[at]}` answered 500.\nCurrent state: {LEFT.get(ending['step'], NOTHING)}" in said
     # A second scaffold would stop at what this one left.
     assert ("delete the branch" in said) == (ending["step"] in ("create_branch", "commit", "open_merge_request"))
 

@@ -1,4 +1,4 @@
-"""A throw-away LOCAL with one project, one ticket and its documentation; `aop demo tickets` plays in it."""
+"""Sample of LOCAL with one project, one ticket and documentation, for `aop demo tickets`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STANDARDS = "standards"
 
 
 class SampleTickets:
-    """LOCAL in a folder, and a clone of its project beside it."""
+    """LOCAL in a folder, with a clone of its project."""
 
     def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
         self.local_folder = folder / "local"
@@ -25,7 +25,7 @@ class SampleTickets:
         self._git = GitProgram(environ)
 
     def make(self, key: str, files: Mapping[str, bytes]) -> None:
-        """Make the project, the pages and the ticket, from the files of the sample."""
+        """Create the project, the pages and the ticket from the files of the sample."""
         texts = {path: content.decode() for path, content in files.items()}
         code = [PushedFile(path=path, content=text) for path, text in below(texts, "project").items()]
         self._local.repositories.create_project(PROJECT, code)
@@ -38,7 +38,7 @@ class SampleTickets:
         self._run(self.local_folder, "clone", "--quiet", "--template=", self._bare, str(self.root))
 
     def fetch(self, branch: str) -> str:
-        """Have a branch of LOCAL's project in the clone, and return its commit."""
+        """Fetch a branch of LOCAL's project into the clone, and return its commit."""
         self._run(self.root, "fetch", "--quiet", "origin", f"refs/heads/{branch}:refs/heads/{branch}")
         return self._run(self.root, "rev-parse", f"refs/heads/{branch}").strip()
 
@@ -56,15 +56,15 @@ class SampleTickets:
         return str(self.local_folder / "repositories" / f"{PROJECT}.git")
 
     def _run(self, folder: Path, *words: str) -> str:
-        # The one place where a repository of this disk may be cloned: we have just made it.
+        # Cloning from a local path is allowed here, since we have just created the repository.
         ran = self._git.run(
             ["-c", "protocol.file.allow=always", *words], cwd=folder, environment={}, seconds=GIT_SECONDS
         )
         if ran.code:
-            raise Fault(f"`git {words[0]}` ended with {ran.code}: {ran.err}")
+            raise Fault(f"`git {words[0]}` failed with exit code {ran.code}: {ran.err}")
         return ran.out.decode()
 
 
 def below(texts: Mapping[str, str], folder: str) -> dict[str, str]:
-    """Return the texts of a folder of the sample, by their paths in it."""
+    """Return the texts of a folder of the sample, by path."""
     return {path.removeprefix(f"{folder}/"): text for path, text in texts.items() if path.startswith(f"{folder}/")}

@@ -15,9 +15,9 @@ from aop.web.review_view import (
     AGENT_TEXT,
     WORD_OF_STANDING,
     base_text,
+    diff_command,
     figures_of,
     files_with_lines,
-    how_to_see_all,
     notes_of,
     obligation_counts,
     outcome_of,
@@ -120,7 +120,7 @@ def _plan(summary: FeatureSummary, paint: Paint) -> Iterator[str]:
     words = summary.agent_text
     if words is None:
         return
-    yield paint("bold", f"Plan {words.plan_version}, in the words of {visible(words.written_by)}")
+    yield paint("bold", f"Plan {words.plan_version}, by {visible(words.written_by)}")
     yield f"  {paint('dim', AGENT_TEXT)}"
     yield from _indented(words.summary)
     yield "  Acceptance criteria"
@@ -178,7 +178,7 @@ def _diff(bundle: DiffBundle, paint: Paint) -> Iterator[str]:
             mark = {"@": "", "\\": "\\ "}.get(row.mark, row.mark)
             yield _painted(f"{mark}{row.text}", STYLE_OF_MARK.get(row.mark, ""), paint)
         if file.left_out_lines:
-            yield paint("red", f"[{count(file.left_out_lines, 'more line')}: {how_to_see_all(bundle, file)}]")
+            yield paint("red", f"[{count(file.left_out_lines, 'more line')}: {diff_command(bundle, file)}]")
 
 
 def _painted(line: str, style: str, paint: Paint) -> str:

@@ -1,4 +1,4 @@
-"""`aop ticket new`: a ticket of LOCAL from a text, to try the work on tickets without a tracker."""
+"""`aop ticket new`: creates a ticket in LOCAL, to try tickets without a tracker."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from aop.core.errors import InputPathNotFound, InvalidCliArgs, RemoteRejected, T
 from aop.tickets.mission.descriptions import MAX_CHARS
 
 
-def make_ticket(key: str, file: str | None, environ: Mapping[str, str], terminal: Terminal) -> int:
-    """Make it: the first line of the text is its summary, and the rest its description.
+def create_ticket(key: str, file: str | None, environ: Mapping[str, str], terminal: Terminal) -> int:
+    """Create a ticket: the first line of the text is the summary, the rest the description.
 
     Raises: InvalidCliArgs, InputPathNotFound, TicketSettingMissing, RemoteRejected.
     """
     if not file:
-        raise InvalidCliArgs("`aop ticket new` needs a text.", hint="Pass `--file FILE`, or `--file -` for its input.")
+        raise InvalidCliArgs("`aop ticket new` needs a text.", hint="Pass `--file FILE`, or `--file -` for stdin.")
     if not environ.get(LOCAL_FOLDER):
-        raise TicketSettingMissing(f"The environment lacks `{LOCAL_FOLDER}`.", missing=[LOCAL_FOLDER])
+        raise TicketSettingMissing(f"Not set in the environment: `{LOCAL_FOLDER}`.", missing=[LOCAL_FOLDER])
     text = terminal.read_all() if file == "-" else _text_of(file)
     heading, _, description = text.strip().partition("\n")
     summary = heading.lstrip("# ").strip()
@@ -33,8 +33,8 @@ def make_ticket(key: str, file: str | None, environ: Mapping[str, str], terminal
     local = Local(Path(os.path.abspath(environ[LOCAL_FOLDER])), environ)
     try:
         made: Any = local.tickets.create(key, summary, description.strip())
-    except LocalAnswer as said:
-        raise RemoteRejected(f"LOCAL answered {said}.", hint="Choose another key.", key=key) from said
+    except LocalAnswer as error:
+        raise RemoteRejected(f"LOCAL answered {error}.", hint="Choose another key.", key=key) from error
     if terminal.json:
         terminal.object({"ok": True, "data": {"key": key, "summary": made["summary"], "status": made["status"]}})
     else:

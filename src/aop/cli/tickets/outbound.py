@@ -1,4 +1,4 @@
-"""`aop outbound`: which systems around tickets can be spoken to, and installing their MCP servers."""
+"""`aop outbound`: lists the ticket systems, and installs their MCP servers."""
 
 from __future__ import annotations
 
@@ -16,20 +16,25 @@ from aop.core.errors import InvalidCliArgs
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the verb takes."""
+    """Declare the arguments."""
     known = "|".join(name.lower() for name in PROVIDERS)
-    parser.add_argument("words", metavar="install PROVIDER", nargs="*", help=f"a provider is {known}; several may be")
+    parser.add_argument(
+        "words",
+        metavar="install PROVIDER",
+        nargs="*",
+        help=f"install the MCP servers of one or more providers: {known}",
+    )
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """List or install."""
+    """Run the command."""
     match arguments.words:
         case []:
             return _list(terminal)
         case ["install", _, *_]:
             return _install(arguments.words[1:], terminal)
         case _:
-            raise _wrong_use("`aop outbound` takes nothing, or `install` and one or more providers.")
+            raise _wrong_use("`aop outbound` takes no arguments, or `install` and one or more providers.")
 
 
 def _list(terminal: Terminal) -> int:
@@ -38,38 +43,40 @@ def _list(terminal: Terminal) -> int:
         terminal.object({"ok": True, "data": {"providers": msgspec.to_builtins(found)}})
         return Exit.OK
     for provider in found:
-        terminal.text(f"{provider.provider:<11} {_standing(provider)}")
+        terminal.text(f"{provider.provider:<11} {_state_of(provider)}")
     return Exit.OK
 
 
-def _standing(found: FoundProvider) -> str:
+def _state_of(found: FoundProvider) -> str:
     if not found.installed:
-        return f"not installed: `aop outbound install {found.provider}` brings {found.package} {found.tested_version}"
-    where = f"{found.package} {found.version}" if found.version else "a command of yours"
+        return (
+            f"not installed. Install {found.package} {found.tested_version} with: aop outbound install {found.provider}"
+        )
+    where = f"{found.package} {found.version}" if found.version else "your own command"
     other = found.version not in (None, found.tested_version)
     tested = f" (tested with {found.tested_version})" if other else ""
     unset = [name for name, is_set in found.variables.items() if not is_set]
-    return f"{where}{tested}; {'not set: ' + ', '.join(unset) if unset else 'its variables are set'}"
+    return f"{where}{tested}; {'not set: ' + ', '.join(unset) if unset else 'all variables are set'}"
 
 
 def _install(names: Sequence[str], terminal: Terminal) -> int:
     servers = {server.name: server for server in map(_server_of, names)}
     versions: dict[str, str] = {}
     for server in servers.values():
-        terminal.say(f"aop: {server.package} {server.version} is being installed; this takes a minute or two.")
+        terminal.say(f"aop: Installing {server.package} {server.version}; this takes a minute or two.")
         versions[server.package] = install(server, os.environ)
     if terminal.json:
         terminal.object({"ok": True, "data": {"installed": {**versions}}})
     else:
         for package, version in versions.items():
-            terminal.text(f"{package} {version} is installed. `aop doctor --outbound` tries it.")
+            terminal.text(f"Installed {package} {version}. Check it with: aop doctor --outbound")
     return Exit.OK
 
 
 def _server_of(name: str) -> OutboundServer:
     provider = PROVIDERS.get(name.upper())
     if provider is None:
-        raise _wrong_use(f"There is no provider `{ascii(name[:40])[1:-1]}` to install.")
+        raise _wrong_use(f"There is no provider `{ascii(name[:40])[1:-1]}`.")
     return SERVERS[provider.server]
 
 

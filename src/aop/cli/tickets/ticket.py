@@ -1,4 +1,4 @@
-"""`aop ticket`: from a ticket to a scaffold, and to a review; and what became of each run."""
+"""`aop ticket`: scaffolds and reviews tickets, and shows their runs."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from aop.cli.shell.terminal import Terminal
 from aop.cli.tickets.texts import run_text, runs_text
 from aop.core.errors import InvalidCliArgs, Json
 from aop.core.ids import RunId
+from aop.core.text.counts import count
 from aop.core.text.visible import visible
 from aop.tickets.mission.keys import ticket_key
 from aop.tickets.runs.runner import PRODUCTS, TicketRunner
@@ -28,36 +29,38 @@ LEDGER = ".aop/tickets/ledger.db"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the verb takes."""
+    """Declare the arguments."""
     parser.add_argument(
         "what",
         choices=[*PRODUCTS, "runs", "show", "new"],
-        help="`scaffold KEY`: make a branch, a commit and a merge request; `review KEY`: review that merge request;"
-        " `runs`: list; `show RUN`: every step; `new KEY --file FILE`: a ticket of LOCAL",
+        help="`scaffold KEY`: create a branch, a commit and a merge request; `review KEY`: review that merge request;"
+        " `runs`: list the runs; `show RUN`: show the steps of a run; `new KEY --file FILE`: create a ticket in LOCAL",
     )
-    parser.add_argument("name", nargs="?", metavar="KEY|RUN", help="the ticket, or the run")
+    parser.add_argument("name", nargs="?", metavar="KEY|RUN", help="the key of a ticket, or the id of a run")
     parser.add_argument(
-        "--file", metavar="FILE", help="with `new`: the summary on the first line, then the description"
+        "--file", metavar="FILE", help="for `new`: a file with the summary in its first line, then the description"
     )
-    parser.add_argument("--dry-run", action="store_true", help="compute and print everything, write nothing")
+    parser.add_argument("--dry-run", action="store_true", help="do everything except the writes, and print those")
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Do what was asked for."""
+    """Run the command."""
     settings = Settings.from_env(os.environ)
     if arguments.what == "new":
-        from aop.cli.tickets.new import make_ticket
+        from aop.cli.tickets.new import create_ticket
 
-        return make_ticket(ticket_key(arguments.name or ""), arguments.file, settings.environ, terminal)
+        return create_ticket(ticket_key(arguments.name or ""), arguments.file, settings.environ, terminal)
     repository = open_repository(Path(arguments.repo), settings.environ)
     repository.exclude_runtime_files()
     ledger = TicketLedger(repository.root / LEDGER)
     if arguments.what == "runs":
-        return _runs(ledger, terminal)
+        return _print_runs(ledger, terminal)
     if not arguments.name:
-        raise InvalidCliArgs(f"`aop ticket {arguments.what}` needs a name.", hint="Name the ticket, or the run.")
+        wanted = "the id of a run" if arguments.what == "show" else "the key of a ticket"
+        message = f"`aop ticket {arguments.what}` needs {wanted}."
+        raise InvalidCliArgs(message, hint="List the runs with: aop ticket runs")
     if arguments.what == "show":
-        return _show(ledger.run(arguments.name), terminal)
+        return _print_run(ledger.run(arguments.name), terminal)
     key = ticket_key(arguments.name)
     if arguments.dry_run:
         return _dry_run(arguments.what, key, settings, terminal)
@@ -65,17 +68,17 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def carry_out(kind: str, key: str, settings: Settings, ledger: TicketLedger, terminal: Terminal) -> int:
-    """Carry out a run; one of the same ticket that was interrupted is taken up again in place of a new one."""
+    """Carry out a run, or continue the interrupted run of the ticket."""
 
     async def work() -> tuple[RunId, Mapping[str, Any]]:
         runner = TicketRunner(kind, desk, ledger, RunFiles(ledger.working_folder))
         run_id, ticket = await runner.start(key)
-        terminal.say(f"Run {run_id}; if it is interrupted, the same command goes on with it.")
+        terminal.say(f"Run {run_id}. After an interruption the same command continues it.")
         return run_id, await runner.carry_out(run_id, key, ticket)
 
     with ledger.held_open(), build_ticket_desk(settings, ledger, kind) as desk:
         run_id, ending = asyncio.run(work())
-    return _ended(run_id, ending, terminal)
+    return _print_ending(run_id, ending, terminal)
 
 
 def _dry_run(kind: str, key: str, settings: Settings, terminal: Terminal) -> int:
@@ -84,18 +87,18 @@ def _dry_run(kind: str, key: str, settings: Settings, terminal: Terminal) -> int
     writes: list[Mapping[str, Json]] = []
     with build_ticket_desk(settings, ForgetfulLedger(), kind) as desk:
         ending = asyncio.run(dry_run(kind, key, desk, writes.append))
-    failed, shown = ending["outcome"] == "failed", list[Json](writes)
+    failed, noted = ending["outcome"] == "failed", list[Json](writes)
     if not terminal.json:
-        would = f" fail at the step `{ending['step']}`, and write" if failed else ""
-        terminal.text("\n".join([f"Nothing was written. A real run would{would}:", *map(_write_line, writes)]))
+        would = f"fail at step `{ending['step']}` and write" if failed else "write"
+        terminal.text("\n".join([f"Nothing was written. A real run would {would}:", *map(_write_line, writes)]))
     if failed:
-        return terminal.refuse(ending["error"], {"dry_run": True, "step": ending["step"], "writes": shown})
+        return terminal.refuse(ending["error"], {"dry_run": True, "step": ending["step"], "writes": noted})
     if terminal.json:
-        terminal.object({"ok": True, "data": {"dry_run": True, "outcome": ending["outcome"], "writes": shown}})
+        terminal.object({"ok": True, "data": {"dry_run": True, "outcome": ending["outcome"], "writes": noted}})
     return Exit.OK
 
 
-def _ended(run_id: str, ending: Mapping[str, Any], terminal: Terminal) -> int:
+def _print_ending(run_id: str, ending: Mapping[str, Any], terminal: Terminal) -> int:
     if ending["outcome"] == "failed":
         return terminal.refuse(ending["error"], {"run": run_id, "step": ending["step"]})
     if terminal.json:
@@ -103,21 +106,21 @@ def _ended(run_id: str, ending: Mapping[str, Any], terminal: Terminal) -> int:
         return Exit.OK
     request = ending["merge_request"]
     where = f"{request['url']} ({request['state']})" if request else "no merge request"
-    terminal.text(f"{_told(ending)}; {where}")
+    terminal.text(f"{_ending_text(ending)}; {where}")
     return Exit.OK
 
 
-def _told(ending: Mapping[str, Any]) -> str:
+def _ending_text(ending: Mapping[str, Any]) -> str:
     match ending["outcome"]:
         case "reviewed":
-            return f"{ending['report']['verdict']}: {len(ending['report']['findings'])} findings"
+            return f"{ending['report']['verdict']}: {count(len(ending['report']['findings']), 'finding')}"
         case "scaffolded":
             return f"{ending['branch']}: scaffolded"
         case _:
-            return f"{ending['branch']}: exists already, nothing was written"
+            return f"{ending['branch']}: already exists, nothing was written"
 
 
-def _runs(ledger: TicketLedger, terminal: Terminal) -> int:
+def _print_runs(ledger: TicketLedger, terminal: Terminal) -> int:
     runs = ledger.runs()
     if terminal.json:
         terminal.object({"ok": True, "data": {"runs": [*runs]}})
@@ -126,7 +129,7 @@ def _runs(ledger: TicketLedger, terminal: Terminal) -> int:
     return Exit.OK
 
 
-def _show(found: Mapping[str, Any], terminal: Terminal) -> int:
+def _print_run(found: Mapping[str, Any], terminal: Terminal) -> int:
     if terminal.json:
         terminal.object({"ok": True, "data": found})
     else:

@@ -1,4 +1,4 @@
-"""The webhooks of `aop serve`, and the work that they ask for, for as long as it serves."""
+"""Webhooks of `aop serve`, with the runners behind them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from aop.wiring.build import Settings, build_ticket_desk, make_ready_for_threads
 
 @contextmanager
 def served_webhooks(root: Path, settings: Settings, log: Callable[[str], None]) -> Iterator[list[Route]]:
-    """Have the endpoints, and workers behind them; without a secret they are disabled, and nobody works.
+    """Run the pool of runners, and yield the endpoints; without a secret they are disabled.
 
     Raises: TicketSettingMissing.
     """
@@ -43,7 +43,7 @@ def served_webhooks(root: Path, settings: Settings, log: Callable[[str], None]) 
         log=lambda line: log(f"aop: {redact(line)}"),
     )
     for kind, refusal in pool.refusals.items():
-        log(f"aop: {PATHS[kind]} takes nothing: {redact(refusal.message)} [{refusal.code}]")
+        log(f"aop: {PATHS[kind]} is disabled: {redact(refusal.message)} [{refusal.code}]")
     clock = SystemClock()
     intake = WebhookIntake(
         secret=wanted.secret,

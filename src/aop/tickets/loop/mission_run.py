@@ -1,4 +1,4 @@
-"""One mission of a model with tools, from its limits to its end, as steps of a run."""
+"""Mission run: one mission of a model with tools, as steps of a run."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from aop.tickets.steps import Desk, TicketSteps
 T = TypeVar("T", bound=Struct)
 
 
-async def handed_in(
+async def run_mission(
     desk: Desk, steps: TicketSteps, tools: MissionTools, mission: Mission[T], limits: LoopLimits
 ) -> tuple[T, LoopUsage]:
-    """Let a model work, and return what it handed in and what it used.
+    """Let a model work; return its result and its usage.
 
-    Raises: StepFailed, also if it ended without handing in anything.
+    Raises: StepFailed, also if the model ended without a result.
     """
 
     async def set_limits() -> LoopLimits:
         return limits
 
-    # A run that is taken up again keeps the limits that it began with.
+    # A continued run keeps the limits that it began with.
     kept = msgspec.convert(await steps.do("set_limits", set_limits), type=LoopLimits)
     try:
-        outcome: Outcome[T] = await desk.brain.run_agentic_loop(mission, tools, kept, _unheard, once=tools.once)
+        outcome: Outcome[T] = await desk.brain.run_agentic_loop(mission, tools, kept, _ignore_event, once=tools.do_once)
     except Refusal as refusal:
         outcome = ModelFailed(error=refusal.as_error(), spent=LoopUsage())
 
     async def end() -> dict[str, Json]:
         if isinstance(outcome, Finished):
             return {"value": msgspec.to_builtins(outcome.value), "spent": msgspec.to_builtins(outcome.spent)}
-        raise _stopped(outcome, sorted(tools.done))
+        raise _stop_refusal(outcome, sorted(tools.done))
 
     ended = await steps.do("end_loop", end)
     return msgspec.convert(ended["value"], type=mission.result), msgspec.convert(ended["spent"], type=LoopUsage)
 
 
-def used_up(limits: LoopLimits, spent: LoopUsage) -> LoopLimits:
-    """Return what is left of limits for the next mission of the same run."""
+def remaining_limits(limits: LoopLimits, spent: LoopUsage) -> LoopLimits:
+    """Return the limits that remain for the next mission of the same run."""
     tokens, cost = limits.max_tokens, limits.max_cost_usd
     return msgspec.structs.replace(
         limits,
@@ -55,7 +55,7 @@ def used_up(limits: LoopLimits, spent: LoopUsage) -> LoopLimits:
 
 
 def limits_in_words(limits: LoopLimits) -> dict[str, str | int]:
-    """Return what a mission is told of its limits."""
+    """Return the limits as words for a prompt."""
     return {
         "iterations": limits.max_iterations,
         "seconds": int(limits.max_seconds),
@@ -64,8 +64,8 @@ def limits_in_words(limits: LoopLimits) -> dict[str, str | int]:
     }
 
 
-def _stopped(outcome: Talked | LimitReached | ModelFailed, done: list[str]) -> AgentStopped:
-    why, cause = "it called nothing any more", "talked"
+def _stop_refusal(outcome: Talked | LimitReached | ModelFailed, done: list[str]) -> AgentStopped:
+    why, cause = "it called no tool", "talked"
     if isinstance(outcome, LimitReached):
         why, cause = f"it reached its limit of {outcome.limit}", str(outcome.limit)
     elif isinstance(outcome, ModelFailed):
@@ -78,5 +78,5 @@ def _stopped(outcome: Talked | LimitReached | ModelFailed, done: list[str]) -> A
     )
 
 
-def _unheard(_event: object) -> None:
-    """Say nothing: every reply and every call is a step of the run already."""
+def _ignore_event(_event: object) -> None:
+    """Do nothing: the steps of the run record each reply and call."""

@@ -1,8 +1,8 @@
-"""Which tools a model in a loop may have: none but those that are listed here, in our own words.
+"""Tool policy: the operations that a model may use, and the server tools that carry them out.
 
-A server's tool is shown only if the port knows which of these operations it carries out, and if the agent may have that
-operation. What the server says of its tools is never shown (it may be an instruction), and a name that sounds like
-deleting, merging, approving or forcing is refused wherever it turns up.
+A server's tool is offered only if the port maps it to one of these operations and the agent may use that operation. The
+server's own descriptions are never shown, since they may be instructions. A tool whose name says delete, merge, approve
+or force is always refused.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ Text = Annotated[str, Meta(min_length=1, max_length=10_000)]
 Short = Annotated[str, Meta(max_length=1_000)]
 
 
-class Nothing(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """No arguments but those that the mission holds."""
+class NoArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """No arguments, except those that the mission fixes."""
 
 
 class Place(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -43,7 +43,7 @@ class Place(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Words(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to look for."""
+    """The words to search for."""
 
     words: Short
 
@@ -55,31 +55,31 @@ class Page(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Message(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What people are told."""
+    """A text for people."""
 
     text: Text
 
 
 class CommitFiles(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is committed."""
+    """The files of a commit."""
 
     files: Annotated[tuple[PlannedFile, ...], Meta(min_length=1, max_length=MOST_FILES)]
 
 
 class TicketTool(Struct, frozen=True, kw_only=True):
-    """An operation as a model knows it."""
+    """An operation as it is offered to a model."""
 
     operation: str
     side: str
     says: str
-    takes: type[Struct] = Nothing
+    takes: type[Struct] = NoArguments
     held: tuple[str, ...]
-    """Arguments that follow from the mission; a call that names another value is refused."""
+    """Arguments that the mission fixes; a call with another value is refused."""
     writes: bool = False
 
 
 IDENTIFYING = frozenset(["key", "project", "branch", "number"])
-"""What holds a call to its mission; everything else that is held only narrows it."""
+"""The fixed arguments that bind a call to its mission; others only narrow it."""
 
 _VCS, _TRACKER, _DOCS = "vcs", "tracker", "docs"
 TOOLS = (
@@ -149,23 +149,23 @@ SCAFFOLDER_MAY = (READS - {"get_merge_request", "list_notes"}) | {
     "create_branch", "commit", "create_merge_request", "add_comment", "update_description", "do_transition",
 }  # fmt: skip
 REVIEWER_MAY = READS
-"""A reviewer's model only looks; what it finds is checked and published by Python."""
+"""A reviewer's model only reads; Python checks and publishes its findings."""
 
 
-class Gathered(Struct, frozen=True, kw_only=True):
-    """A tool of a port's server."""
+class ServerTool(Struct, frozen=True, kw_only=True):
+    """A tool that the server of a port lists."""
 
     side: str
     tool: str
     numbers: tuple[str, ...] = ()
-    """Arguments that the server takes as numbers."""
+    """Arguments that must be numbers."""
 
 
-class Allowed(Struct, frozen=True, kw_only=True):
-    """A tool that passed the policy."""
+class AllowedTool(Struct, frozen=True, kw_only=True):
+    """A tool that the policy allows."""
 
     name: str
-    """`side.tool`: tools of two servers with the same name stay two."""
+    """`side.tool`, since two servers may use the same name."""
     side: str
     tool: str
     operation: str
@@ -174,36 +174,36 @@ class Allowed(Struct, frozen=True, kw_only=True):
 
     @property
     def meaning(self) -> TicketTool:
-        """Return what it is for."""
+        """Return its operation."""
         return next(tool for tool in TOOLS if tool.operation == self.operation)
 
 
-def gathered(side: str, offers: Sequence[Offer]) -> Iterator[Gathered]:
-    """Return what is kept of a server's list of tools: names, and which arguments are numbers; none of its prose."""
+def server_tools(side: str, offers: Sequence[Offer]) -> Iterator[ServerTool]:
+    """Return the tools of a server with their number arguments, and without descriptions."""
     names = [offer.name for offer in offers]
     if len(set(names)) != len(names):
         raise Fault(f"The server of the {side} lists a tool twice.")
     for offer in offers:
         takes = offer.schema.get("properties", {})
         numbers = tuple(name for name, about in takes.items() if "integer" in _types(about))
-        yield Gathered(side=side, tool=offer.name, numbers=numbers)
+        yield ServerTool(side=side, tool=offer.name, numbers=numbers)
 
 
-def allowed(
-    tools: Sequence[Gathered], known: Mapping[str, Mapping[str, KnownTool]], may: Collection[str]
-) -> tuple[Allowed, ...]:
-    """Return the tools that a model may have, in a fixed order; everything else is denied."""
+def allowed_tools(
+    tools: Sequence[ServerTool], known: Mapping[str, Mapping[str, KnownTool]], may: Collection[str]
+) -> tuple[AllowedTool, ...]:
+    """Return the tools that a model may use, in a fixed order."""
     there = {(tool.side, tool.tool): tool for tool in tools}
-    passed: list[Allowed] = []
+    passed: list[AllowedTool] = []
     for wanted in TOOLS:
         row = known[wanted.side].get(wanted.operation) if wanted.operation in may else None
         found = there.get((wanted.side, row.tool)) if row else None
-        if row is None or found is None or is_destructive(row.tool) or not _can_be_told(wanted, row):
+        if row is None or found is None or is_destructive(row.tool) or not _takes_all_arguments(wanted, row):
             continue
         if any(other.name == f"{wanted.side}.{row.tool}" for other in passed):
             continue
         passed.append(
-            Allowed(
+            AllowedTool(
                 name=f"{wanted.side}.{row.tool}",
                 side=wanted.side,
                 tool=row.tool,
@@ -215,20 +215,20 @@ def allowed(
     return tuple(passed)
 
 
-def _can_be_told(wanted: TicketTool, row: KnownTool) -> bool:
-    """Tell whether a server's tool takes all that a read says; what a write says is the port's to put into words."""
+def _takes_all_arguments(wanted: TicketTool, row: KnownTool) -> bool:
+    """Tell whether a server's tool takes all arguments of a read; a port carries out writes."""
     needed = {*wanted.takes.__struct_fields__, *IDENTIFYING.intersection(wanted.held)}
     return wanted.writes or needed <= set(row.arguments)
 
 
 def is_destructive(tool: str) -> bool:
-    """Tell whether a tool's name says that it undoes, overwrites or decides something."""
+    """Tell whether the name of a tool says that it undoes, overwrites or decides something."""
     words = re.sub(r"(?<=[a-z])(?=[A-Z])|[^A-Za-z]+", "_", tool)
     return _DESTRUCTIVE.search(_MERGE_REQUEST.sub("request", words)) is not None
 
 
-def offer_of(tool: Allowed, held: Mapping[str, str]) -> Offer:
-    """Return a tool as the model sees it: in our words, with the mission's values as the only ones."""
+def offer_of(tool: AllowedTool, held: Mapping[str, str]) -> Offer:
+    """Return a tool as it is offered to the model, with the values that the mission fixes."""
     schema: dict[str, Any] = schema_of(tool.meaning.takes)
     fixed = {name: {"const": held[name]} for name in tool.meaning.held if name in held}
     schema["properties"] = {**schema.get("properties", {}), **fixed}
@@ -243,7 +243,7 @@ def _without_prose(schema: Any) -> Any:
 
 
 def _types(about: Any) -> Collection[str]:
-    """Return the JSON types that a schema of an argument takes."""
+    """Return the JSON types that an argument accepts."""
     if not isinstance(about, Mapping):
         return ()
     named = about.get("type", ())
@@ -252,7 +252,7 @@ def _types(about: Any) -> Collection[str]:
 
 
 def free_arguments(tool: TicketTool, arguments: Mapping[str, Any]) -> Struct:
-    """Read the arguments that the model chooses.
+    """Parse the arguments that the model chooses.
 
     Raises: msgspec.ValidationError.
     """

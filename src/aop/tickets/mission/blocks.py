@@ -1,4 +1,4 @@
-"""What a ticket asks for: the one `scaffolding` or `code_review_params` block of its description, strictly read."""
+"""Blocks of a ticket's description: `scaffolding` and `code_review_params`, strictly parsed."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _LABELS = frozenset(["", "yaml", "yml", SCAFFOLDING, REVIEW_PARAMS])
 _MERGE_REQUEST = re.compile(r"/merge_requests/([1-9][0-9]{0,9})(?:[/?#].*)?\Z")
 _NOT_IN_BRANCHES = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|\.lock(?:/|\Z)|\.\Z|(?:\A|/)[.-]|/\Z")
 
-# One line: names become parts of commit messages and comments, whose last lines are markers.
+# One line, since names are part of commit messages and comments, whose last lines are markers.
 Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"\A[^\x00-\x1f\x7f]*\S[^\x00-\x1f\x7f]*\Z")]
 Prose = Annotated[str, Meta(min_length=1, max_length=4_000, pattern=r"\S")]
 T = TypeVar("T", bound=Struct)
 
 
 class Target(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where the scaffold goes."""
+    """The project and the branch of the scaffold."""
 
     gitlab_project_path: Name
     branch_slug: Name
@@ -39,7 +39,7 @@ class Target(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Parameters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the scaffold is of."""
+    """The service to scaffold."""
 
     service_name: Name
     description: Prose
@@ -68,26 +68,26 @@ class ReviewParams(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def merge_request_id(self) -> str:
-        """Return the number of the merge request, which its address ends with."""
+        """Return the number of the merge request, from its address."""
         found = _MERGE_REQUEST.search(self.review_request_url)
         if found is None:
             raise MissionInvalid(
                 "`code_review_params.review_request_url` is not the address of a merge request.",
                 field="code_review_params.review_request_url",
-                hint="Write the address as the browser shows it; it ends with `/merge_requests/` and a number.",
+                hint="Copy the address from the browser; it ends with `/merge_requests/` and a number.",
             )
         return found[1]
 
 
 def scaffolding_mission(description: Json) -> ScaffoldingMission:
-    """Read what is to be scaffolded.
+    """Parse the block `scaffolding` of a description.
 
     Raises: MissionMissing, MissionAmbiguous, MissionMalformed, MissionInvalid.
     """
     mission = _read(_only_block(description, SCAFFOLDING), SCAFFOLDING, ScaffoldingMission)
-    _checked_branch(mission.target.branch_slug, "scaffolding.target.branch_slug")
+    _check_branch(mission.target.branch_slug, "scaffolding.target.branch_slug")
     if mission.target.target_base_branch is not None:
-        _checked_branch(mission.target.target_base_branch, "scaffolding.target.target_base_branch")
+        _check_branch(mission.target.target_base_branch, "scaffolding.target.target_base_branch")
     try:
         exact_path(mission.target.gitlab_project_path)
     except PathOutOfBounds as error:
@@ -99,30 +99,30 @@ def scaffolding_mission(description: Json) -> ScaffoldingMission:
 
 
 def review_params(description: Json) -> ReviewParams:
-    """Read what is to be reviewed.
+    """Parse the block `code_review_params` of a description.
 
     Raises: MissionMissing, MissionAmbiguous, MissionMalformed, MissionInvalid.
     """
     params = _read(_only_block(description, REVIEW_PARAMS), REVIEW_PARAMS, ReviewParams)
-    _checked_branch(params.source_branch_name, "code_review_params.source_branch_name")
+    _check_branch(params.source_branch_name, "code_review_params.source_branch_name")
     try:
         datetime.fromisoformat(params.generated_at)
     except ValueError as error:
         field = "code_review_params.generated_at"
-        raise MissionInvalid(f"`{field}` is no time in the form of ISO 8601.", field=field) from error
-    # To be told now, and not after the ticket was told that a review began.
+        raise MissionInvalid(f"`{field}` is not an ISO 8601 time.", field=field) from error
+    # Refuse a wrong address now, before the comment that the review started.
     _ = params.merge_request_id
     return params
 
 
 def review_params_block(params: ReviewParams) -> str:
-    """Return the block that `review_params` reads back, as it is appended to a description."""
+    """Return the block for a description, which `review_params` parses."""
     fields = {name: value for name, value in msgspec.to_builtins(params).items() if name != "mode"}
     return f"```yaml\n{dump_yaml({REVIEW_PARAMS: fields})}```"
 
 
 def _only_block(description: Json, name: str) -> tuple[Mapping[str, Json], int]:
-    """Return the value of the one block of that name, and its first line; twins count as one."""
+    """Return the value of a block and its first line; equal blocks count as one."""
     named = re.compile(rf"^\s*[\"']?{name}[\"']?\s*:", re.MULTILINE)
     blocks = [block for block in blocks_in(plain_description(description)) if block.label in _LABELS]
     found = [block for block in blocks if block.label == name or named.search(block.text)]
@@ -131,20 +131,18 @@ def _only_block(description: Json, name: str) -> tuple[Mapping[str, Json], int]:
         raise MissionMissing(f"The description has no block `{name}`.", block=name, blocks_seen=len(blocks))
     if any(value != values[0][0] for value, _ in values):
         lines = [line for _, line in values]
-        raise MissionAmbiguous(
-            f"The description has {len(values)} blocks `{name}` that differ.", block=name, lines=lines
-        )
+        raise MissionAmbiguous(f"The description has {len(values)} different blocks `{name}`.", block=name, lines=lines)
     return values[0]
 
 
 def _value(block: Block, name: str) -> Mapping[str, Json] | None:
-    """Return what a block says under a name; None if the name stands deeper in it, or in other text."""
+    """Return the value of a name at the top level of a block, or None."""
     try:
         value = parse_yaml(block.text.encode("utf-8", "surrogatepass")).value
     except MalformedText as problem:
         line = block.line + (problem.line or 1) - 1
         raise MissionMalformed(
-            f"The block `{name}` cannot be read: {problem.reason}, at line {line} of the description.",
+            f"The block `{name}` is malformed: {problem.reason}, in line {line} of the description.",
             block=name,
             line=line,
         ) from problem
@@ -163,22 +161,22 @@ def _read(found: tuple[Mapping[str, Json], int], name: str, shape: type[T]) -> T
     except msgspec.ValidationError as error:
         what, _, where = str(error).partition(" - at `$")
         field = f"{name}{where.rstrip('`')}"
-        raise MissionInvalid(f"`{field}` is wrong: {what}.", field=field, line=line) from error
+        raise MissionInvalid(f"`{field}` is invalid: {what}.", field=field, line=line) from error
 
 
 def _as_text(value: Mapping[str, Json]) -> dict[str, Json]:
-    """Return the fields with numbers as the texts they were meant as: `version: 1.0`, `gitlab_project_id: 7`."""
+    """Return the fields with numbers as text: `version: 1.0`, `gitlab_project_id: 7`."""
     return {
         name: str(field) if isinstance(field, (int, float)) and not isinstance(field, bool) else field
         for name, field in value.items()
     }
 
 
-def _checked_branch(name: str, field: str) -> None:
-    """Refuse what git would not take as a branch, or would take for an option."""
+def _check_branch(name: str, field: str) -> None:
+    """Refuse a name that git does not accept as a branch, or takes for an option."""
     if _NOT_IN_BRANCHES.search(name) or name in ("@", "HEAD") or not name.isprintable():
         raise MissionInvalid(
-            f"`{field}` is not the name of a branch.",
+            f"`{field}` is not a valid branch name.",
             field=field,
-            hint="Write a name such as `feature/SHOP-12-orders`: no spaces, no `..`, no `-` in front.",
+            hint="Use a name such as `feature/SHOP-12-orders`: no spaces, no `..`, no leading `-`.",
         )

@@ -1,4 +1,4 @@
-"""The acceptance criteria of a ticket: what its description lists below those words, one by one."""
+"""Criteria of acceptance: the list below that heading in a ticket's description."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HEADING = re.compile(r"\s*(?:#{1,6}\s+\S|h[1-6]\.\s|(?:\*\*|__)[^*_]+(?:\*\*|__
 
 
 def acceptance_criteria(description: str) -> tuple[str, ...]:
-    """Return the items of the first list below a line that says `Acceptance criteria`; none is an empty tuple."""
+    """Return the items of the first list below a line `Acceptance criteria`."""
     return tuple(_criteria(description.split("\n")))[:MOST_CRITERIA]
 
 
@@ -28,11 +28,11 @@ def _criteria(lines: list[str]) -> Iterator[str]:
             break
         gap = not line.strip()
         if item:
-            yield from _told(found)
+            yield from _item_text(found)
             found = item["text"]
         elif found and line.strip():
             found = f"{found} {line.strip()}"
-    yield from _told(found)
+    yield from _item_text(found)
 
 
 def _is_title(line: str) -> bool:
@@ -40,6 +40,6 @@ def _is_title(line: str) -> bool:
     return found is not None and not found["rest"].strip()
 
 
-def _told(text: str) -> Iterator[str]:
+def _item_text(text: str) -> Iterator[str]:
     if text:
         yield " ".join(text.split())[:MOST_CHARS]

@@ -1,4 +1,4 @@
-"""The description of a ticket as plain text with fenced blocks, whichever of its forms the tracker sent."""
+"""Descriptions of tickets as plain text with fenced blocks, from each form that a tracker sends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aop.core.errors import Json, MissionMalformed
 MAX_CHARS = 200_000
 MAX_DEPTH = 60
 
-# What editors of trackers put between words, and what they put there to be seen by nobody.
+# Special spaces and invisible characters that the editors of trackers insert.
 _SPACES = str.maketrans({"\u00a0": " ", "\u2007": " ", "\u202f": " ", "\u200b": None, "\u2060": None, "\ufeff": None})
 _FENCE = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})[ \t]*(?P<label>[^`\s]*)[^`]*")
 _CODE = re.compile(r"\s*\{code(?::(?P<label>[^}|\s]*)[^}]*)?\}[ \t]*(?P<rest>.*)")
@@ -23,16 +23,16 @@ _LINES_OF_THEIR_OWN = frozenset(
 
 
 class Block(Struct, frozen=True, kw_only=True):
-    """A block of code in a description."""
+    """A code block in a description."""
 
     label: str
     text: str
     line: int
-    """The line of the description, from 1, that its first line stands on."""
+    """The line number of its first line in the description, from 1."""
 
 
 def plain_description(description: Json) -> str:
-    """Return a description as text: it comes as text (wiki or Markdown) or as an Atlassian document.
+    """Return a description as text, from wiki text, Markdown or an Atlassian document.
 
     Raises: MissionMalformed.
     """
@@ -44,7 +44,7 @@ def plain_description(description: Json) -> str:
         case Mapping():
             text = "".join(_document_text(description, 0))
         case _:
-            raise MissionMalformed("The description is neither text nor a document.")
+            raise MissionMalformed("The description is neither text nor an Atlassian document.")
     if len(text) > MAX_CHARS:
         raise MissionMalformed(
             f"The description is longer than {MAX_CHARS} characters.", hint="Move the long part into an attachment."
@@ -53,7 +53,7 @@ def plain_description(description: Json) -> str:
 
 
 def blocks_in(text: str) -> tuple[Block, ...]:
-    """Return every block of code; one that nobody closed reaches to the end."""
+    """Return all code blocks; one that is not closed reaches to the end."""
     return tuple(_blocks(text.split("\n")))
 
 
@@ -77,7 +77,7 @@ def _end_of_fence(lines: Sequence[str], start: int, fence: str) -> int:
 
 
 def _until_code_ends(lines: Sequence[str]) -> tuple[str, int]:
-    """Return the text before the closing word, and the index of the line that has it."""
+    """Return the text before `{code}`, and the index of its line."""
     for at, line in enumerate(lines):
         before, found, _after = line.partition(_CODE_END)
         if found:
@@ -86,14 +86,14 @@ def _until_code_ends(lines: Sequence[str]) -> tuple[str, int]:
 
 
 def _document_text(node: Json, depth: int) -> Iterator[str]:
-    """Return the text of an Atlassian document; its blocks of code get fences that their text cannot end."""
+    """Return the text of an Atlassian document; its code blocks get fences that their text cannot close."""
     if depth > MAX_DEPTH:
         raise MissionMalformed(f"The description is nested more than {MAX_DEPTH} levels deep.")
     if not isinstance(node, Mapping):
-        raise MissionMalformed("The description has a part that is no part of a document.")
+        raise MissionMalformed("The description has a part that does not belong to a document.")
     kind, children = node.get("type"), node.get("content") or ()
     if isinstance(children, str) or not isinstance(children, Sequence):
-        raise MissionMalformed("The description has a part whose content is no list.")
+        raise MissionMalformed("The description has a part whose content is not a list.")
     inside = "".join(text for child in children for text in _document_text(child, depth + 1))
     if kind == "codeBlock":
         yield _fenced(inside, _attribute(node, "language"))
@@ -101,7 +101,7 @@ def _document_text(node: Json, depth: int) -> Iterator[str]:
         yield "\n"
     else:
         text = node.get("text")
-        # A block of code keeps its place at the beginning of a line.
+        # A code block must begin a line.
         yield "- " if kind == "listItem" and not inside.startswith("`") else ""
         yield (text if isinstance(text, str) else "") + inside
         if kind in _LINES_OF_THEIR_OWN:

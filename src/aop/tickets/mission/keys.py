@@ -1,4 +1,4 @@
-"""The key of a ticket, which is a part of names of runs and of files."""
+"""Keys of tickets, which are part of run ids and file names."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ _KEY = re.compile(r"[A-Z][A-Z0-9_]{0,49}-[1-9][0-9]{0,11}", re.ASCII)
 
 
 def ticket_key(text: str) -> str:
-    """Return a key that may be used.
+    """Return a valid key.
 
     Raises: TicketKeyInvalid.
     """
     if not _KEY.fullmatch(text):
-        raise TicketKeyInvalid("This is not the key of a ticket.")
+        raise TicketKeyInvalid("This is not a ticket key such as `SHOP-12`.")
     return text
 
 
 def project_of(key: str) -> str:
-    """Return the key of the project that a ticket belongs to."""
+    """Return the project key of a ticket."""
     return key.rpartition("-")[0]

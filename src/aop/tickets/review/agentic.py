@@ -1,4 +1,4 @@
-"""A review by a model with tools that only read: the diff in parts, and the reports on them as one."""
+"""Agentic review: a model with read-only tools reviews the diff in parts."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ import msgspec
 
 from aop.brains.budgets import LoopUsage
 from aop.brains.ports import Mission
+from aop.core.text.counts import count
 from aop.reviews.report import MOST_FINDINGS, ReviewVerdict
-from aop.tickets.loop.mission_run import handed_in, used_up
-from aop.tickets.loop.tool_calls import EVERYTHING, Held, MissionTools
-from aop.tickets.loop.tool_policy import Allowed
+from aop.tickets.loop.mission_run import remaining_limits, run_mission
+from aop.tickets.loop.tool_calls import LIST_EVERYTHING, FixedArguments, MissionTools
+from aop.tickets.loop.tool_policy import AllowedTool
 from aop.tickets.mission.blocks import ReviewParams
 from aop.tickets.ports import MergeRequest
 from aop.tickets.review.answer import TicketReview
-from aop.tickets.review.diff_parts import DiffExcerpt, named
+from aop.tickets.review.diff_parts import DiffExcerpt, file_list
 from aop.tickets.review.prompt import ReviewSubject, review_mission
 from aop.tickets.steps import Desk, StepFailed, TicketSteps
 
@@ -24,9 +25,9 @@ _WORST_FIRST = (ReviewVerdict.REQUEST_CHANGES, ReviewVerdict.COMMENT, ReviewVerd
 
 
 class AgenticReview:
-    """The missions of one review, one after the other, within limits for all of them together."""
+    """The missions of one review, with limits for all of them together."""
 
-    def __init__(self, desk: Desk, steps: TicketSteps, tools: tuple[Allowed, ...], held: Held) -> None:
+    def __init__(self, desk: Desk, steps: TicketSteps, tools: tuple[AllowedTool, ...], held: FixedArguments) -> None:
         self._desk = desk
         self._steps = steps
         self._tools = tools
@@ -35,7 +36,7 @@ class AgenticReview:
         self.unreviewed: list[str] = []
 
     async def review(self, subject: ReviewSubject, parts: Sequence[DiffExcerpt], request: MergeRequest) -> TicketReview:
-        """Return what all parts came to; those that nobody reviewed are named.
+        """Review all parts; parts that could not be reviewed are listed in `unreviewed`.
 
         Raises: StepFailed if no part was reviewed.
         """
@@ -48,21 +49,21 @@ class AgenticReview:
             question = review_mission(subject, part, (number, len(parts)), request, self._limits, fence=fence)
             mission = Mission(prompt=question, result=TicketReview)
             try:
-                review, spent = await handed_in(self._desk, steps, tools, mission, self._limits)
+                review, spent = await run_mission(self._desk, steps, tools, mission, self._limits)
                 reviews.append(review)
             except StepFailed as failure:
                 first, spent = first or failure, spent_of(failure)
-                self.unreviewed.append(f"{named(part.files)}: {failure.error['message']}")
-            self._limits = used_up(self._limits, spent)
+                self.unreviewed.append(f"{file_list(part.files)}: {failure.error['message']}")
+            self._limits = remaining_limits(self._limits, spent)
         if not reviews and first is not None:
             raise first
-        return joined(reviews, complete=not self.unreviewed)
+        return joined_review(reviews, complete=not self.unreviewed)
 
 
-def held_by(params: ReviewParams, key: str) -> Held:
-    """Return what a review's mission fixes."""
+def fixed_arguments(params: ReviewParams, key: str) -> FixedArguments:
+    """Return the arguments that a review's mission fixes."""
     return {
-        **EVERYTHING,
+        **LIST_EVERYTHING,
         "key": key,
         "project": params.gitlab_project_id,
         "branch": params.source_branch_name,
@@ -70,14 +71,14 @@ def held_by(params: ReviewParams, key: str) -> Held:
     }
 
 
-def joined(reviews: Sequence[TicketReview], *, complete: bool) -> TicketReview:
-    """Return several reviews as one; one that is not complete approves nothing."""
+def joined_review(reviews: Sequence[TicketReview], *, complete: bool) -> TicketReview:
+    """Return several reviews as one; an incomplete one never approves."""
     verdict = min((review.verdict for review in reviews), key=_WORST_FIRST.index)
     findings = tuple(dict.fromkeys(finding for review in reviews for finding in review.findings))
     left_out = len(findings) - MOST_FINDINGS
     summary = "\n\n".join(dict.fromkeys(review.summary for review in reviews))
     if left_out > 0:
-        summary = f"{left_out} further findings do not fit into one report.\n\n{summary}"
+        summary = f"{count(left_out, 'more finding')} omitted.\n\n{summary}"
     return TicketReview(
         verdict=ReviewVerdict.COMMENT if verdict is ReviewVerdict.APPROVE and not complete else verdict,
         summary=summary if len(summary) <= SUMMARY_CHARS else f"{summary[: SUMMARY_CHARS - 20]} (cut short)",
@@ -89,7 +90,7 @@ def joined(reviews: Sequence[TicketReview], *, complete: bool) -> TicketReview:
 
 
 def spent_of(failure: StepFailed) -> LoopUsage:
-    """Return what a mission had used when it was stopped."""
+    """Return the usage of a mission that was stopped."""
     details = failure.error.get("details")
     spent = details.get("spent") if isinstance(details, dict) else None
     return LoopUsage() if spent is None else msgspec.convert(spent, type=LoopUsage)

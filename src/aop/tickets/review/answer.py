@@ -1,4 +1,4 @@
-"""What a reviewer of a ticket's merge request answers, and what of it is published: checked, and only what is new."""
+"""Answer of a review: what the model reports, and what of it is published."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import asdict, replace
 
+from aop.core.text.counts import count
 from aop.reviews.report import CodeReviewReport, Finding, ReviewVerdict, Severity
 from aop.tickets.comments import MARKER
 from aop.tickets.ports import PublishedNote
@@ -19,20 +20,20 @@ _FINDING = re.compile(rf"^{MARKER}: finding/([0-9a-f]{{16}})\s*$", re.MULTILINE)
 _CRITICAL = re.compile(rf"^\W*{Severity.CRITICAL}\b")
 _GRAVE = re.compile(rf"^\W*({Severity.CRITICAL}|{Severity.MAJOR})\b")
 SHORTEST_LINE = 4
-"""What is shorter (a brace, a keyword) says too little to know a finding by."""
+"""A shorter line (a brace, a keyword) does not identify a finding."""
 
 
 class CriterionState(StrEnum):
-    """What a review says of an acceptance criterion."""
+    """The state of an acceptance criterion."""
 
     MET = "MET"
     NOT_MET = "NOT_MET"
     NOT_SHOWN = "NOT_SHOWN"
-    """The change does not show it, neither for nor against."""
+    """The diff shows neither."""
 
 
 class JudgedCriterion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the model says of a criterion, by its number."""
+    """A criterion by its number, with the model's judgement."""
 
     number: Annotated[int, Meta(ge=1)]
     state: CriterionState
@@ -40,7 +41,7 @@ class JudgedCriterion(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class TicketReview(CodeReviewReport, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The report of a review, with what it says of the ticket and of earlier findings."""
+    """The model's report, with acceptance criteria and earlier findings."""
 
     criteria: tuple[JudgedCriterion, ...] = ()
     still_open: tuple[str, ...] = ()
@@ -56,41 +57,41 @@ class Criterion(Struct, frozen=True, kw_only=True):
 
 
 class MarkedFinding(Finding, frozen=True, kw_only=True):
-    """A finding that can be known again in a later review."""
+    """A finding with a fingerprint, by which a later review recognizes it."""
 
     fingerprint: str
 
 
 class PublishedReview(CodeReviewReport, frozen=True, kw_only=True):
-    """A checked report with all that is told of it; its findings are those that nobody was told of before."""
+    """A checked report as it is published, with new findings only."""
 
     findings: tuple[MarkedFinding, ...] = ()
     criteria: tuple[Criterion, ...] = ()
     carried_over: tuple[str, ...] = ()
     """Findings of earlier reviews, by fingerprint, that still hold and are not resolved."""
     gone: int = 0
-    """How many findings of earlier reviews were not found again."""
+    """The number of earlier findings that were not found again."""
     unreviewed: tuple[str, ...] = ()
-    """What no model looked at, and why."""
+    """The parts that were not reviewed, with the reason."""
     dropped: int = 0
-    """How many findings the diff does not bear out."""
+    """The number of findings that the diff does not confirm."""
     number: int = 1
-    """The how-manieth summary of this merge request this is."""
+    """The number of this summary on the merge request."""
     has_news: bool = True
-    """Whether it says anything that the last summary does not say."""
+    """Whether it differs from the last summary."""
     objection: str = ""
-    """What stands against approving the merge request; empty: nothing does."""
+    """The reason not to approve the merge request; empty if there is none."""
 
     @property
     def digest(self) -> str:
-        """Return what two summaries share that say the same."""
+        """Return a digest that is equal for two summaries with the same content."""
         open_now = sorted([*self.carried_over, *(finding.fingerprint for finding in self.findings)])
         states = [f"{criterion.state}" for criterion in self.criteria]
         return _digest([self.verdict, *open_now, "criteria", *states, "unreviewed", *sorted(self.unreviewed)])
 
 
 class KnownFinding(Struct, frozen=True, kw_only=True):
-    """A finding that an earlier review wrote down."""
+    """A finding of an earlier review."""
 
     fingerprint: str
     text: str
@@ -98,7 +99,7 @@ class KnownFinding(Struct, frozen=True, kw_only=True):
 
 
 class KnownReview(Struct, frozen=True, kw_only=True):
-    """What earlier reviews left at a merge request."""
+    """The earlier reviews of a merge request."""
 
     findings: tuple[KnownFinding, ...] = ()
     number: int = 0
@@ -110,7 +111,7 @@ _SUMMARY = re.compile(rf"^{SUMMARY}: ([0-9]{{1,6}}) ([0-9a-f]{{16}})\s*$", re.MU
 
 
 def known_review(notes: Sequence[PublishedNote]) -> KnownReview:
-    """Return what earlier reviews wrote, in whatever order the notes come."""
+    """Return the earlier reviews, from notes in any order."""
     findings = {
         mark: KnownFinding(fingerprint=mark, text=note.body.partition(MARKER)[0].strip(), resolved=note.resolved)
         for note in notes
@@ -124,12 +125,12 @@ def known_review(notes: Sequence[PublishedNote]) -> KnownReview:
 def published_review(
     review: TicketReview, known: KnownReview, criteria: Sequence[str], lines: Mapping[tuple[str, int], str]
 ) -> PublishedReview:
-    """Hold a checked review against earlier ones and against the ticket's criteria."""
+    """Compare a checked review with earlier ones and with the acceptance criteria."""
     found = marked_findings(review.findings, lines)
     before = {each.fingerprint: each for each in known.findings}
     seen = {finding.fingerprint for finding in found} | set(review.still_open)
     carried = tuple(mark for mark, each in before.items() if mark in seen and not each.resolved)
-    judged = judged_criteria(criteria, review.criteria)
+    judged = criteria_states(criteria, review.criteria)
     worst = any(_CRITICAL.match(before[mark].text) for mark in carried)
     unmet = any(criterion.state is CriterionState.NOT_MET for criterion in judged)
     return PublishedReview(
@@ -145,12 +146,12 @@ def published_review(
 
 
 def with_news(review: PublishedReview, known: KnownReview) -> PublishedReview:
-    """Say whether a review has anything that was not said last."""
+    """Return a review that says whether it has news."""
     return replace(review, has_news=bool(review.findings) or review.digest != known.digest)
 
 
 def with_objection(review: PublishedReview, known: KnownReview) -> PublishedReview:
-    """Say what stands against approving: its own verdict, a grave finding, what is not proven, what was not seen."""
+    """Return a review with its objection to approval: verdict, grave finding, unmet criterion or unreviewed part."""
     before = {each.fingerprint: each.text for each in known.findings}
     still_grave = any(_GRAVE.match(before.get(mark, "")) for mark in review.carried_over)
     grave = still_grave or any(finding.severity.is_at_least(Severity.MAJOR) for finding in review.findings)
@@ -161,14 +162,14 @@ def with_objection(review: PublishedReview, known: KnownReview) -> PublishedRevi
     elif grave:
         objection = "a CRITICAL or MAJOR finding is open"
     elif unproven:
-        objection = f"{unproven} of the acceptance criteria are not shown to be met"
+        objection = f"{count(unproven, 'acceptance criterion', 'acceptance criteria')} not shown to be met"
     elif review.unreviewed:
         objection = "a part of the diff was not reviewed"
     return replace(review, objection=objection)
 
 
-def judged_criteria(criteria: Sequence[str], judged: Sequence[JudgedCriterion]) -> tuple[Criterion, ...]:
-    """Return every criterion of the ticket, in its order; of several judgements the worst counts."""
+def criteria_states(criteria: Sequence[str], judged: Sequence[JudgedCriterion]) -> tuple[Criterion, ...]:
+    """Return each criterion of the ticket in order, with its worst judgement."""
     order = [CriterionState.NOT_MET, CriterionState.MET, CriterionState.NOT_SHOWN]
     shown = []
     for number, text in enumerate(criteria, 1):
@@ -179,7 +180,7 @@ def judged_criteria(criteria: Sequence[str], judged: Sequence[JudgedCriterion]) 
 
 
 def marked_findings(findings: Sequence[Finding], lines: Mapping[tuple[str, int], str]) -> tuple[MarkedFinding, ...]:
-    """Give each finding what it is known by: its file and the text of its line, wherever that moves to."""
+    """Give each finding a fingerprint of its file and the text of its line."""
     marked: dict[str, MarkedFinding] = {}
     for finding in dict.fromkeys(findings):
         line = "" if finding.line_number is None else lines.get((finding.file_path, finding.line_number), "")

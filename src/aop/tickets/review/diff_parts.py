@@ -1,4 +1,4 @@
-"""A diff that is too large for one question, in parts that together hold every line of it."""
+"""Diff parts: a large diff in excerpts that together have all its lines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NEW_START = re.compile(r"@@ -\S+ \+([0-9]+)")
 
 
 class DiffExcerpt(Struct, frozen=True, kw_only=True):
-    """What one question shows of a diff."""
+    """A part of a diff, for one question."""
 
     text: str
     files: tuple[str, ...]
@@ -21,7 +21,7 @@ class DiffExcerpt(Struct, frozen=True, kw_only=True):
 
 
 def diff_excerpts(diff: str, most_chars: int) -> tuple[DiffExcerpt, ...]:
-    """Cut a diff between files, else between hunks, else between lines; a line that is longer alone stays whole."""
+    """Cut a diff between files, else between hunks, else between lines."""
     parts: list[list[tuple[str, str]]] = [[]]
     size = 0
     for name, text in _pieces(diff, most_chars):
@@ -38,7 +38,7 @@ def diff_excerpts(diff: str, most_chars: int) -> tuple[DiffExcerpt, ...]:
 
 
 def _pieces(diff: str, most: int) -> Iterator[tuple[str, str]]:
-    """Return pieces that are no longer than that, if it can be helped; each says which file it is of."""
+    """Return pieces with their file, not longer than `most` unless a single line is."""
     for file in filter(None, _FILE.split(diff)):
         name = file.partition("\n")[0].removeprefix("diff --git ")
         if len(file) <= most:
@@ -68,6 +68,6 @@ def _hunk_pieces(hunk: str, most: int) -> Iterator[str]:
     yield "".join(kept)
 
 
-def named(files: Sequence[str]) -> str:
-    """Return the files of a part for people to read."""
+def file_list(files: Sequence[str]) -> str:
+    """Return the files of a part as text."""
     return ", ".join(f"`{name.partition(' b/')[2] or name}`" for name in files)

@@ -1,4 +1,4 @@
-"""What a review still has to write where developers read it: each finding once, and one note on the whole."""
+"""Notes of a review that are still to be written: one for each finding, and a summary."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from aop.reviews.report import CodeReviewReport
-from aop.tickets.comments import is_marked, marked
+from aop.tickets.comments import has_marker, with_marker
 from aop.tickets.review.texts import finding_text, fingerprint, summary_note
 
 
 class ReviewNote(Struct, frozen=True, kw_only=True):
-    """A note that is to be written: at a line of the new file, or on the whole."""
+    """A note to write, at a line of the new file or on the merge request as a whole."""
 
     text: str
     path: str | None = None
@@ -20,12 +20,12 @@ class ReviewNote(Struct, frozen=True, kw_only=True):
 
 
 def missing_notes(report: CodeReviewReport, known: Sequence[str], *, marker: str) -> list[ReviewNote]:
-    """Return the notes of a report that are not among those that are known."""
+    """Return the notes of a report that are not written yet."""
     wanted: dict[str, ReviewNote] = {}
     for finding in report.findings:
         if finding.line_number is not None:
             mark = f"finding/{fingerprint(finding)}"
-            text = marked(finding_text(finding), mark)
+            text = with_marker(finding_text(finding), mark)
             wanted.setdefault(mark, ReviewNote(text=text, path=finding.file_path, line=finding.line_number))
-    wanted[marker] = ReviewNote(text=marked(summary_note(report), marker))
-    return [note for mark, note in wanted.items() if not any(is_marked(body, mark) for body in known)]
+    wanted[marker] = ReviewNote(text=with_marker(summary_note(report), marker))
+    return [note for mark, note in wanted.items() if not any(has_marker(body, mark) for body in known)]

@@ -1,4 +1,4 @@
-"""The reviewer: ten fixed steps from a merge request to a published review; for large diffs a model with tools."""
+"""Pipeline of a review: ten fixed steps, with a model that has tools for large diffs."""
 
 from __future__ import annotations
 
@@ -28,9 +28,8 @@ from aop.tickets.mission.criteria import acceptance_criteria
 from aop.tickets.mission.descriptions import plain_description
 from aop.tickets.mission.modes import TicketMode, review_mode
 from aop.tickets.ports import MergeRequest, Ticket
-from aop.tickets.published import harmless, host_of
 from aop.tickets.review import texts
-from aop.tickets.review.agentic import AgenticReview, held_by
+from aop.tickets.review.agentic import AgenticReview, fixed_arguments
 from aop.tickets.review.answer import (
     KnownReview,
     PublishedReview,
@@ -42,6 +41,7 @@ from aop.tickets.review.answer import (
 )
 from aop.tickets.review.diff_parts import diff_excerpts
 from aop.tickets.review.prompt import ReviewSubject, review_prompt
+from aop.tickets.safe_text import harmless_text, host_of
 from aop.tickets.steps import Desk, Ending, StepFailed, TicketSteps
 
 KIND = "review"
@@ -50,20 +50,20 @@ _READABLE = PatchRules(allow_copy=True, allow_binary=True, allow_symlinks=True, 
 
 
 class CodeReviewerAgent:
-    """Reviews one merge request after the other; everything it knows of one comes from recorded steps."""
+    """Reviews merge requests; all state of a review is in recorded steps."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
 
     async def review(self, run: Steps, payload: Json) -> Ending:
-        """Carry out one run; its payload is the ticket as it was when the run was asked for."""
+        """Carry out one run; the payload is the ticket as it was at the beginning."""
         steps = TicketSteps(run, self._desk)
         work = _Review(self._desk, steps, msgspec.convert(payload, type=Ticket))
-        return await steps.to_the_end(work.worked, work.failed)
+        return await steps.run_to_end(work.review, work.report_failure)
 
 
 class _Review:
-    """One merge request on its way."""
+    """The review of one merge request."""
 
     def __init__(self, desk: Desk, steps: TicketSteps, ticket: Ticket) -> None:
         self._desk = desk
@@ -74,48 +74,48 @@ class _Review:
         self._found: PublishedReview | None = None
         self._is_published = False
 
-    async def worked(self) -> dict[str, Any]:
-        """Take the path that the mission, the diff and the settings choose; where it failed, perhaps the other one.
+    async def review(self) -> Ending:
+        """Review in the mode that the mission, the diff and the settings choose; after a failure perhaps in the other.
 
         Raises: StepFailed.
         """
         params = msgspec.convert(await self.steps.do("parse", self._parse), type=ReviewParams)
         await self.steps.comment("report_start", self._ticket.key, texts.started(params))
-        self._mode = self._chosen(params, "", failed_before=False)
+        self._mode = self._choose_mode(params, "", failed_before=False)
         try:
-            return await self._reviewed(params, failed_before=False)
+            return await self._review(params, failed_before=False)
         except StepFailed as failure:
             if not self._can_recover(params, failure):
                 raise
             self.steps = self.steps.within("recovery")
-            await self.steps.comment("report_recovery", self._ticket.key, comments.tried_again("Review", failure))
-            return await self._reviewed(params, failed_before=True)
+            await self.steps.comment("report_recovery", self._ticket.key, comments.recovery_comment("Review", failure))
+            return await self._review(params, failed_before=True)
 
-    async def failed(self, failed: StepFailed) -> dict[str, Any]:
-        """Tell the ticket what happened; that this fails too hides nothing."""
-        left = texts.left_behind(failed.step, is_published=self._is_published)
+    async def report_failure(self, failed: StepFailed) -> Ending:
+        """Comment on the failure; the ending has it also if the comment fails."""
+        left = texts.remains_text(failed.step, is_published=self._is_published)
         then = f"start again with `aop ticket review {self._ticket.key}`, which writes nothing twice."
-        text = comments.failed("Review", failed, left, then, self.steps.run_id)
+        text = comments.failure_comment("Review", failed, left, then, self.steps.run_id)
         if self._found is not None and not self._is_published:
-            # What was found must not be lost because it could not be published (REV-67).
-            text = f"{text}\n\nIt could not be published; this is what it found:\n\n{texts.whole_report(self._found)}"
-        reported = await self.steps.tried(self.steps.comment("report_failure", self._ticket.key, text))
+            # Findings that could not be published must not be lost (REV-67).
+            text = f"{text}\n\nThe review could not be published. Its findings:\n\n{texts.whole_report(self._found)}"
+        reported = await self.steps.succeeds(self.steps.comment("report_failure", self._ticket.key, text))
         ending = {"outcome": "failed", "step": failed.step, "error": failed.error, "unreported": not reported}
         return ending if self._found is None else {**ending, "report": msgspec.to_builtins(self._found)}
 
-    async def _reviewed(self, params: ReviewParams, *, failed_before: bool) -> dict[str, Any]:
+    async def _review(self, params: ReviewParams, *, failed_before: bool) -> Ending:
         await self.steps.do("check_branch", lambda: self._check_branch(params))
         found = await self.steps.do("check_merge_request", lambda: self._open_merge_request(params))
         opened = msgspec.convert(found, type=MergeRequest)
         subject, diff, known = await self._read(params)
-        self._mode = self._chosen(params, diff, failed_before=failed_before)
+        self._mode = self._choose_mode(params, diff, failed_before=failed_before)
         if self._mode is TicketMode.LINEAR_DETERMINISTIC:
-            review = await self._asked(subject, diff)
+            review = await self._ask_model(subject, diff)
         else:
-            review = await self._explored(params, subject, diff, opened)
+            review = await self._explore(params, subject, diff, opened)
 
         async def check() -> dict[str, Any]:
-            return self._checked(review, diff, subject, known, hosts={host_of(opened.url)})
+            return self._check_review(review, diff, subject, known, hosts={host_of(opened.url)})
 
         held = await self.steps.do("check_report", check)
         self._found = msgspec.convert(held["published"], type=PublishedReview)
@@ -125,7 +125,7 @@ class _Review:
         ending = {"mode": self._mode, "report": msgspec.to_builtins(self._found), "approval": approval}
         return {"outcome": "reviewed", "merge_request": found, **ending}
 
-    def _chosen(self, params: ReviewParams, diff: str, *, failed_before: bool) -> TicketMode:
+    def _choose_mode(self, params: ReviewParams, diff: str, *, failed_before: bool) -> TicketMode:
         return review_mode(
             marked_agentic=params.mode == "agentic",
             diff_chars=len(diff),
@@ -135,17 +135,17 @@ class _Review:
         )
 
     def _can_recover(self, params: ReviewParams, failure: StepFailed) -> bool:
-        """Tell whether the other mode is worth a try: not where there is nothing (more) to review, or it was taken."""
+        """Tell whether to try the agentic mode: not after it, nor if the review is published or impossible."""
         is_over = self._is_published or failure.error["code"] == MergeRequestNotReviewable.code
         if self._mode is TicketMode.AGENTIC_ACT_LOOP or is_over:
             return False
-        return self._chosen(params, "", failed_before=True) is TicketMode.AGENTIC_ACT_LOOP
+        return self._choose_mode(params, "", failed_before=True) is TicketMode.AGENTIC_ACT_LOOP
 
     async def _parse(self) -> ReviewParams:
         unsupported = self._desk.settings.unsupported_vcs
         if unsupported:
             raise TicketProviderUnsupported(
-                f"`VCS_PROVIDER` is `{unsupported}`, which this AOP cannot speak to.", variable="VCS_PROVIDER"
+                f"`VCS_PROVIDER` is `{unsupported}`, which AOP does not support.", variable="VCS_PROVIDER"
             )
         return review_params(self._ticket.description)
 
@@ -165,7 +165,7 @@ class _Review:
         return found
 
     async def _read(self, params: ReviewParams) -> tuple[ReviewSubject, str, KnownReview]:
-        """Read the standards, then the diff, then what earlier reviews said."""
+        """Read the standards, the diff and the findings of earlier reviews."""
         docs, vcs, page = self._desk.docs, self._desk.vcs, self._desk.settings.architecture_page_id
         service = self._service_name(params)
         project = await self.steps.do("read_project_docs", lambda: docs.get_project_context(service))
@@ -187,8 +187,8 @@ class _Review:
         )
         return subject, diff, known
 
-    async def _asked(self, subject: ReviewSubject, diff: str) -> TicketReview:
-        """Ask once."""
+    async def _ask_model(self, subject: ReviewSubject, diff: str) -> TicketReview:
+        """Ask the model once."""
 
         async def ask() -> Any:
             question = review_prompt(subject, diff, fence=self._desk.new_fence())
@@ -196,20 +196,20 @@ class _Review:
 
         return msgspec.convert((await self.steps.do("ask_model", ask))["value"], type=TicketReview)
 
-    async def _explored(
+    async def _explore(
         self, params: ReviewParams, subject: ReviewSubject, diff: str, opened: MergeRequest
     ) -> TicketReview:
-        """Let a model look around, at one part of the diff after the other."""
+        """Let a model with tools review the diff, part by part."""
         tools = await mission_tools(self._desk, self.steps, REVIEWER_MAY)
-        work = AgenticReview(self._desk, self.steps, tools, held_by(params, self._ticket.key))
+        work = AgenticReview(self._desk, self.steps, tools, fixed_arguments(params, self._ticket.key))
         review = await work.review(subject, diff_excerpts(diff, self._desk.settings.max_diff_chars), opened)
         self._unreviewed = tuple(work.unreviewed)
         return review
 
-    def _checked(
+    def _check_review(
         self, review: TicketReview, diff: str, subject: ReviewSubject, known: KnownReview, *, hosts: Set[str]
     ) -> dict[str, Any]:
-        """Keep what the diff bears out, in words that can do no harm, and of that what is new."""
+        """Keep the findings that the diff confirms and that are new, as safe text."""
         held = check_report(review, shown_lines(diff))
         kept = replace(review, verdict=held.report.verdict, findings=held.report.findings)
         published = published_review(kept, known, subject.criteria, line_texts(diff))
@@ -218,27 +218,27 @@ class _Review:
         return {"published": spoken, "dropped": held.dropped, "unanchored": held.unanchored}
 
     def _harmless(self, review: PublishedReview, hosts: Set[str]) -> PublishedReview:
-        """Return a review that is about to be read by many."""
+        """Return a review whose texts are safe to publish."""
 
-        def said(text: str) -> str:
-            return harmless(self._desk.redact(text), hosts)
+        def safe(text: str) -> str:
+            return harmless_text(self._desk.redact(text), hosts)
 
-        def told(finding: Finding) -> Any:
-            return replace(finding, description=said(finding.description), recommendation=said(finding.recommendation))
+        def safe_finding(finding: Finding) -> Any:
+            return replace(finding, description=safe(finding.description), recommendation=safe(finding.recommendation))
 
         return replace(
             review,
-            summary=said(review.summary),
-            findings=tuple(map(told, review.findings)),
-            next_steps=tuple(map(said, review.next_steps)),
-            unreviewed=tuple(map(said, review.unreviewed)),
+            summary=safe(review.summary),
+            findings=tuple(map(safe_finding, review.findings)),
+            next_steps=tuple(map(safe, review.next_steps)),
+            unreviewed=tuple(map(safe, review.unreviewed)),
             criteria=tuple(
-                replace(each, text=said(each.text), evidence=said(each.evidence)) for each in review.criteria
+                replace(each, text=safe(each.text), evidence=safe(each.evidence)) for each in review.criteria
             ),
         )
 
     async def _publish(self, params: ReviewParams, opened: MergeRequest, review: PublishedReview) -> None:
-        """Write what is new; where nothing is, stay silent."""
+        """Publish a review that has news."""
         vcs, project = self._desk.vcs, params.gitlab_project_id
         marker = self.steps.marker("publish_review")
         if review.has_news:
@@ -248,9 +248,9 @@ class _Review:
         self._is_published = True
 
     async def _approve(self, params: ReviewParams, opened: MergeRequest, review: PublishedReview) -> str:
-        """Approve what was reviewed if that is allowed and nothing stands against it (C-11); say what came of it.
+        """Approve the reviewed commit if that is allowed and there is no objection (C-11); return the outcome as text.
 
-        That the system refuses it, as many do for who opened the merge request, takes nothing from the review.
+        The review stands also if the system refuses the approval, as many do for the author of a merge request.
         """
 
         async def approve() -> str:
@@ -262,14 +262,14 @@ class _Review:
 
         if not self._desk.settings.may_approve:
             return ""
-        objection = review.objection or ("" if opened.head else "nobody said which commit was reviewed")
+        objection = review.objection or ("" if opened.head else "the reviewed commit is unknown")
         if objection:
             return texts.not_approved(f"{objection}.")
-        told: str = await self.steps.do("approve", approve)
-        return told
+        outcome: str = await self.steps.do("approve", approve)
+        return outcome
 
     def _service_name(self, params: ReviewParams) -> str:
-        """Return the service of the ticket, or what its branch is called after."""
+        """Return the service of the ticket, or the last part of its branch."""
         try:
             return scaffolding_mission(self._ticket.description).parameters.service_name
         except Refusal:
@@ -279,13 +279,13 @@ class _Review:
         diff = await self._desk.vcs.get_merge_request_diff(params.gitlab_project_id, params.merge_request_id)
         if not diff.strip():
             raise MergeRequestNotReviewable("The merge request changes nothing.")
-        # What cannot be read cannot be checked either: better known before a model is asked.
+        # An unreadable diff cannot be checked: refuse it before a model is asked.
         shown_lines(diff)
         return diff
 
 
 def shown_lines(diff: str) -> dict[str, Set[int]]:
-    """Return the lines that a diff shows of each new file.
+    """Return the line numbers of each new file that a diff shows.
 
     Raises: InvalidPatch, PathOutOfBounds.
     """
@@ -298,7 +298,7 @@ def shown_lines(diff: str) -> dict[str, Set[int]]:
 
 
 def line_texts(diff: str) -> dict[tuple[str, int], str]:
-    """Return the text of each line that a diff shows of the new files.
+    """Return the text of each line of the new files that a diff shows.
 
     Raises: InvalidPatch, PathOutOfBounds.
     """

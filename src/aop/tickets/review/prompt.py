@@ -1,4 +1,4 @@
-"""What a review is made from, as one question or as missions; the same material and fence give the same bytes."""
+"""Prompts of a review; the same material and fence give the same bytes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ that still hold; report none of them again as a finding.
 
 
 class ReviewSubject(Struct, frozen=True, kw_only=True):
-    """All that a review is about but the diff."""
+    """The subject of a review, without the diff."""
 
     ticket: Ticket
     requirements: str
@@ -44,7 +44,7 @@ class ReviewSubject(Struct, frozen=True, kw_only=True):
     architecture: str
 
     def data(self) -> list[Data]:
-        """Return it as data: every word of it was written by others."""
+        """Return the subject as data, since others wrote all of it."""
         numbered = "\n".join(f"{number}. {text}" for number, text in enumerate(self.criteria, 1))
         earlier = "\n".join(f"{each.fingerprint}: {each.text}" for each in self.known if not each.resolved)
         return [
@@ -58,8 +58,8 @@ class ReviewSubject(Struct, frozen=True, kw_only=True):
 
 
 def review_prompt(subject: ReviewSubject, diff: str, *, fence: str) -> Prompt:
-    """Put the question together; everything that others wrote stands in it as data."""
-    # Its size was looked at before: what does not fit is not reviewed in this way.
+    """Return the question; all texts of others are in it as data."""
+    # The size was checked: a larger diff is reviewed in parts.
     shown = Data(source="the diff of the merge request", text=diff, max_chars=len(diff))
     schema = canonical_json(schema_of(TicketReview)).decode()
     return build_prompt(INSTRUCTIONS, TASK.format(schema=schema), [*subject.data(), shown], fence)
@@ -92,7 +92,7 @@ def review_mission(
     *,
     fence: str,
 ) -> Prompt:
-    """Put the mission for one part of a diff together."""
+    """Return the mission for one part of a diff."""
     task = MISSION.format(
         number=where[0],
         parts=where[1],

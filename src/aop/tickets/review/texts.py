@@ -1,10 +1,11 @@
-"""Every text that the reviewer writes where people read it."""
+"""Texts of the reviewer: its comments on the ticket and on the merge request."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
 
+from aop.core.text.counts import count
 from aop.reviews.report import CodeReviewReport, Finding, Severity
 from aop.tickets.comments import MARKER
 from aop.tickets.mission.blocks import ReviewParams
@@ -21,43 +22,43 @@ _STATES = {
 
 
 def started(params: ReviewParams) -> str:
-    """Say that the work begins."""
+    """Return the comment at the start."""
     return f"Review of {params.review_request_url} started."
 
 
 def finding_text(finding: Finding) -> str:
-    """Return what a thread or a part of the note says."""
+    """Return a finding as text."""
     kind = f" ({finding.category})" if finding.category else ""
     return f"**{finding.severity}**{kind}: {finding.description}\nRecommendation: {finding.recommendation}"
 
 
 def fingerprint(finding: Finding) -> str:
-    """Return what the same finding has in each review, wherever its line has moved."""
+    """Return the fingerprint of a finding, which stays the same when its line moves."""
     if isinstance(finding, MarkedFinding):
         return finding.fingerprint
     return marked_findings([finding], {})[0].fingerprint
 
 
 def counts(report: CodeReviewReport) -> str:
-    """Return how many findings there are of each severity."""
+    """Return the number of findings by severity."""
     found = Counter(finding.severity for finding in report.findings)
     return ", ".join(f"{found[severity]} {severity}" for severity in Severity if found[severity]) or "no findings"
 
 
 def summary_note(report: CodeReviewReport) -> str:
-    """Return the note that sums up a review, with the findings that no line can be shown for."""
+    """Return the summary of a review, with the findings that have no line."""
     loose = [finding for finding in report.findings if finding.line_number is None]
-    further = len(loose) - MOST_IN_NOTE
-    told = isinstance(report, PublishedReview)
+    omitted = len(loose) - MOST_IN_NOTE
+    is_marked = isinstance(report, PublishedReview)
     parts = [
         f"**Review: {report.verdict}** ({counts(report)})",
         report.summary,
-        *(_before(report) if isinstance(report, PublishedReview) else ()),
+        *(_preamble(report) if isinstance(report, PublishedReview) else ()),
         *(
-            f"`{each.file_path}`: {finding_text(each)}" + (f"\n{_mark(each)}" if told else "")
+            f"`{each.file_path}`: {finding_text(each)}" + (f"\n{_mark(each)}" if is_marked else "")
             for each in loose[:MOST_IN_NOTE]
         ),
-        *([f"{further} further findings about whole files are left out here."] if further > 0 else []),
+        *([f"{count(omitted, 'more finding')} about whole files omitted."] if omitted > 0 else []),
         *(["Next steps:\n" + "\n".join(f"- {step}" for step in report.next_steps)] if report.next_steps else []),
         *([f"{SUMMARY}: {report.number} {report.digest}"] if isinstance(report, PublishedReview) else []),
     ]
@@ -65,19 +66,19 @@ def summary_note(report: CodeReviewReport) -> str:
 
 
 def whole_report(report: PublishedReview) -> str:
-    """Return everything that a review found, for where it cannot be published."""
+    """Return the complete review as one text, for when it cannot be published."""
     placed = [finding for finding in report.findings if finding.line_number is not None]
     found = [f"`{each.file_path}`, line {each.line_number}: {finding_text(each)}" for each in placed]
-    told = [line for line in summary_note(report).split("\n") if not line.startswith((f"{MARKER}:", f"{SUMMARY}:"))]
-    return "\n\n".join(["\n".join(told).strip(), *found])
+    note = [line for line in summary_note(report).split("\n") if not line.startswith((f"{MARKER}:", f"{SUMMARY}:"))]
+    return "\n\n".join(["\n".join(note).strip(), *found])
 
 
 def _mark(finding: Finding) -> str:
     return f"{MARKER}: finding/{fingerprint(finding)}"
 
 
-def _before(report: PublishedReview) -> Iterator[str]:
-    """Return what stands before the findings: what was not looked at, the criteria, and what became of earlier ones."""
+def _preamble(report: PublishedReview) -> Iterator[str]:
+    """Return the parts before the findings: unreviewed parts, acceptance criteria, earlier findings."""
     if report.unreviewed:
         yield "**Not reviewed:**\n" + "\n".join(f"- {each}" for each in report.unreviewed)
     if report.criteria:
@@ -87,38 +88,39 @@ def _before(report: PublishedReview) -> Iterator[str]:
         )
     if report.carried_over or report.gone:
         still, gone = len(report.carried_over), report.gone
-        yield f"Earlier findings, which are not repeated: {still} still open, {gone} not found again."
+        yield f"Earlier findings, not repeated here: {still} still open, {gone} not found again."
     if report.dropped:
-        yield f"{report.dropped} findings were dropped, since the diff does not bear them out."
+        yield f"Dropped {count(report.dropped, 'finding')} that the diff does not confirm."
 
 
-APPROVED = "The merge request is approved, as it was when the review began."
+APPROVED = "AOP approved the merge request at the reviewed commit."
 
 
-def left_behind(step: str, *, is_published: bool) -> str:
-    """Say what is there after a failure."""
+def remains_text(step: str, *, is_published: bool) -> str:
+    """Return the state that a failed review leaves."""
     if is_published:
-        return "The review, written to the merge request."
+        return "The review is published on the merge request."
     if step.endswith("publish_review"):
-        return "A part of the review may be written to the merge request."
+        return "A part of the review may be published on the merge request."
     return "Nothing was written to the merge request."
 
 
 def not_approved(why: str) -> str:
-    """Say that a merge request stays without AOP's approval."""
-    return f"The merge request is not approved: {why}"
+    """Return why AOP did not approve a merge request."""
+    return f"AOP did not approve the merge request: {why}"
 
 
 def succeeded(merge_request: MergeRequest, report: PublishedReview, approval: str) -> str:
-    """Say what came of it."""
+    """Return the comment at the end."""
+    open_before = len(report.carried_over)
     lines = [
         f"Review done: {merge_request.url}",
         f"Verdict: {report.verdict}; {counts(report)}.",
         *([approval] if approval else []),
-        *([] if report.has_news else ["Nothing is new since the last review, so nothing was written there."]),
-        *([f"{len(report.carried_over)} findings of earlier reviews are still open."] if report.carried_over else []),
+        *([] if report.has_news else ["No news since the last review, so nothing was published."]),
+        *([f"Still open from earlier reviews: {count(open_before, 'finding')}."] if open_before else []),
         *(
-            [f"Not reviewed: {len(report.unreviewed)} parts of the diff; the merge request names them."]
+            [f"Not reviewed: {count(len(report.unreviewed), 'part')} of the diff, listed on the merge request."]
             if report.unreviewed
             else []
         ),

@@ -9,7 +9,7 @@ from msgspec import Struct
 from aop.core.errors import WebhookNotKept, WebhookQueueFull
 from aop.core.ids import RunId
 from aop.tickets.runs.storage import DeliveryRows, RunLedger
-from aop.tickets.webhook_deliveries import Ignored, WorkWanted
+from aop.tickets.webhook_deliveries import IgnoredDelivery, TicketRequest
 
 ACCEPTED, DUPLICATE, RUNNING = "accepted", "duplicate", "running"
 
@@ -22,8 +22,8 @@ class AcceptedDelivery(Struct, frozen=True, kw_only=True):
 
 
 def accept_delivery(
-    ledger: RunLedger, kind: str, wanted: WorkWanted, names: Sequence[str], *, at: str, most_waiting: int
-) -> AcceptedDelivery | Ignored:
+    ledger: RunLedger, kind: str, wanted: TicketRequest, names: Sequence[str], *, at: str, most_waiting: int
+) -> AcceptedDelivery | IgnoredDelivery:
     """Store a delivery, and open a run for it.
 
     Raises: WebhookQueueFull, WebhookNotKept; then nothing is stored.
@@ -36,14 +36,14 @@ def accept_delivery(
 
 
 def _accept(
-    rows: DeliveryRows, kind: str, wanted: WorkWanted, names: Sequence[str], *, at: str, most_waiting: int
-) -> AcceptedDelivery | Ignored:
+    rows: DeliveryRows, kind: str, wanted: TicketRequest, names: Sequence[str], *, at: str, most_waiting: int
+) -> AcceptedDelivery | IgnoredDelivery:
     for name in names:
         known = rows.run_of(kind, name)
         if known is not None:
             return AcceptedDelivery(status=DUPLICATE, run_id=known)
     if 0 < wanted.sent < rows.newest_sent(kind, wanted.key):
-        return Ignored(reason="A newer delivery for this ticket has arrived.")
+        return IgnoredDelivery(reason="A newer delivery for this ticket has arrived.")
     waiting = rows.count_active()
     run_id, is_new = rows.open_run(kind, wanted.key, at)
     if is_new and waiting >= most_waiting:

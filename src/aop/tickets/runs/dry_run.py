@@ -1,9 +1,9 @@
-"""A run that writes nothing: it reads, asks and checks as a real one does, and notes each write in place of it."""
+"""Dry run: reads, asks and checks as a real run does, and notes each write instead of doing it."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import msgspec
 
@@ -40,7 +40,7 @@ class DirectRun:
 
 
 class ForgetfulLedger:
-    """Implements `aop.tickets.steps.Ledger`: a dry run leaves nothing."""
+    """Implements `aop.tickets.steps.Ledger`, and stores nothing."""
 
     def record_step(self, run_id: RunId, name: str, at: str, outcome: Json) -> None:
         """Keep nothing."""
@@ -56,17 +56,17 @@ class _DryPort:
 
     @property
     def known_tools(self) -> Mapping[str, KnownTool]:
-        """Return what the port knows."""
+        """Return the tools of the port."""
         return self._port.known_tools
 
     async def get_mcp_tools(self) -> Sequence[Offer]:
-        """Return what the port has; what a model writes goes through the operations below, where it is noted."""
+        """Return the tools of the server; a model's writes go through the operations below."""
         return await self._port.get_mcp_tools()
 
     async def execute_tool(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """Read; break if it is something else."""
+        """Call a tool that only reads."""
         if not any(known.tool == name for operation, known in self.known_tools.items() if operation in READS):
-            _impossible()
+            raise Fault("A dry run can only read.")
         return await self._port.execute_tool(name, arguments)
 
 
@@ -90,7 +90,7 @@ class DryTracker(_DryPort):
         self._note({"operation": "update_task_description", "key": key, "addition": addition})
 
     async def update_status(self, key: str, state: str) -> None:
-        """Note it, if it can be done."""
+        """Note it, if it is possible."""
         await self._tracker.check_status(key, state)
         self._note({"operation": "update_status", "key": key, "state": state})
 
@@ -116,7 +116,7 @@ class DryVcs(_DryPort):
         return await self._vcs.validate_branch_existence(project, branch)
 
     async def find_merge_request(self, project: str, branch: str) -> MergeRequest | None:
-        """Read, or return what this run would have opened."""
+        """Read, or return the merge request that this run would have opened."""
         return self._opened or await self._vcs.find_merge_request(project, branch)
 
     async def get_merge_request(self, project: str, number: str) -> MergeRequest:
@@ -133,17 +133,17 @@ class DryVcs(_DryPort):
 
     async def publish_review(self, project: str, number: str, report: CodeReviewReport, *, marker: str) -> None:
         """Note it."""
-        told: Json = msgspec.to_builtins(report)
-        self._note({"operation": "publish_review", "project": project, "number": number, "report": told})
+        text: Json = msgspec.to_builtins(report)
+        self._note({"operation": "publish_review", "project": project, "number": number, "report": text})
 
     async def approve_merge_request(self, project: str, number: str, *, head: str) -> None:
         """Note it."""
         self._note({"operation": "approve_merge_request", "project": project, "number": number, "head": head})
 
     async def create_branch(self, project: str, branch: str, *, base: str | None) -> None:
-        """Note it, if there is what it begins at."""
+        """Note it, if the base exists."""
         if base is not None and not await self._vcs.validate_branch_existence(project, base):
-            raise RemoteNotFound(f"There is no branch `{base}`, which `target_base_branch` names.", branch=base)
+            raise RemoteNotFound(f"The branch `{base}`, named as `target_base_branch`, does not exist.", branch=base)
         self._note({"operation": "create_branch", "project": project, "branch": branch, "base": base})
 
     async def commit_changes(
@@ -164,7 +164,3 @@ class DryVcs(_DryPort):
         url = f"{DRY_RUN}://{project}/-/merge_requests/1"
         self._opened = MergeRequest(number="1", url=url, state="opened", source_branch=branch, target_branch=base or "")
         return self._opened
-
-
-def _impossible() -> NoReturn:
-    raise Fault("A dry run was asked for what only a real one can do.")

@@ -1,4 +1,4 @@
-"""The writes of a scaffold as a model may ask for them: each held to the ticket's mission, and done once."""
+"""Agentic scaffold: the writes that a model may request, bound to the mission, each done once."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import msgspec
 from msgspec import Meta, Struct
 
 from aop.core.errors import AgentStopped, ToolCallDenied
-from aop.tickets.loop.tool_calls import EVERYTHING, MissionTools
-from aop.tickets.loop.tool_policy import Allowed, CommitFiles, Message
+from aop.tickets.loop.tool_calls import LIST_EVERYTHING, MissionTools
+from aop.tickets.loop.tool_policy import AllowedTool, CommitFiles, Message
 from aop.tickets.mission.blocks import ScaffoldingMission
 from aop.tickets.mission.descriptions import blocks_in
 from aop.tickets.ports import MergeRequest
-from aop.tickets.published import harmless, without_secrets
+from aop.tickets.safe_text import harmless_text, without_secrets
 from aop.tickets.scaffold import texts
-from aop.tickets.scaffold_plan import ScaffoldPlan, validated
+from aop.tickets.scaffold_plan import ScaffoldPlan, validate_plan
 from aop.tickets.steps import Desk, TicketSteps
 
 MOST_COMMENTS = 5
@@ -24,16 +24,16 @@ WANTED = ("create_branch", "commit", "create_merge_request")
 
 
 class ScaffoldDone(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a model hands in when the merge request is open."""
+    """The result of a model that has opened the merge request."""
 
     summary: Annotated[str, Meta(min_length=1, max_length=2_000)]
 
 
 class AgenticScaffold:
-    """The tools of one scaffold, and the proof that they were used to the end."""
+    """The tools of one scaffold, and the check of their result."""
 
     def __init__(
-        self, desk: Desk, steps: TicketSteps, key: str, mission: ScaffoldingMission, tools: tuple[Allowed, ...]
+        self, desk: Desk, steps: TicketSteps, key: str, mission: ScaffoldingMission, tools: tuple[AllowedTool, ...]
     ):
         self._desk = desk
         self._steps = steps
@@ -44,7 +44,7 @@ class AgenticScaffold:
             target.gitlab_project_path, target.branch_slug, target.target_base_branch,
         )  # fmt: skip
         held = {
-            **EVERYTHING,
+            **LIST_EVERYTHING,
             "key": key,
             "project": self._project,
             "branch": self._branch,
@@ -67,8 +67,8 @@ class AgenticScaffold:
             },
         )
 
-    async def proven(self) -> dict[str, Any]:
-        """Return what was made, if it is there.
+    async def check_result(self) -> dict[str, Any]:
+        """Return the commit and the merge request.
 
         Raises: AgentStopped.
         """
@@ -76,10 +76,10 @@ class AgenticScaffold:
         found = None if missing else await self._desk.vcs.find_merge_request(self._project, self._branch)
         if found is None or found.state != "opened":
             lacks = ", ".join(f"`{name}`" for name in missing) or "an open merge request"
-            raise AgentStopped(f"The model said that it was done, but there is no {lacks}.", cause="not_done")
+            raise AgentStopped(f"The model reported success, but there is no {lacks}.", cause="not_done")
         commits = self.tools.done.get("commit", [])
-        told = msgspec.json.decode(str(commits[0])) if commits else {}
-        return {"commit": told.get("commit", ""), "merge_request": found}
+        answer = msgspec.json.decode(str(commits[0])) if commits else {}
+        return {"commit": answer.get("commit", ""), "merge_request": found}
 
     @property
     def opened_url(self) -> str:
@@ -88,7 +88,7 @@ class AgenticScaffold:
         return str(msgspec.json.decode(str(opened[0]))["url"]) if opened else ""
 
     def has_made(self, operation: str) -> bool:
-        """Tell whether this run did something: the model, or the fixed steps before it."""
+        """Tell whether this run did an operation, by the model or in the fixed steps before."""
         linear = "open_merge_request" if operation == "create_merge_request" else operation
         return operation in self.tools.done or linear in self._steps.reached
 
@@ -99,10 +99,10 @@ class AgenticScaffold:
 
     async def _commit(self, given: CommitFiles) -> Any:
         if not self.has_made("create_branch"):
-            raise ToolCallDenied("The branch is not there yet.", hint="Make the branch first.")
+            raise ToolCallDenied("The branch does not exist yet.", hint="Create the branch first.")
         if self.has_made("commit"):
-            return {"committed": False, "why": "This run has made its one commit already; nothing was added to it."}
-        plan = validated(ScaffoldPlan(files=given.files, summary="Committed."), self._desk.redact)
+            return {"committed": False, "why": "This run has its one commit already; nothing was added."}
+        plan = validate_plan(ScaffoldPlan(files=given.files, summary="Committed."), self._desk.redact)
         message = self._desk.redact(texts.commit_message(self._key, self._mission))
         marker = self._steps.marker("commit")
         commit = await self._desk.vcs.commit_changes(self._project, self._branch, message, plan.files, marker=marker)
@@ -111,7 +111,7 @@ class AgenticScaffold:
     async def _create_merge_request(self, given: Message) -> Any:
         if not self.has_made("commit"):
             raise ToolCallDenied("There is nothing to merge yet.", hint="Commit the files first.")
-        about = harmless(without_secrets(given.text, self._desk.redact))
+        about = harmless_text(without_secrets(given.text, self._desk.redact))
         opened: MergeRequest = await self._desk.vcs.create_merge_request(
             self._project,
             self._branch,
@@ -123,17 +123,19 @@ class AgenticScaffold:
 
     async def _add_comment(self, given: Message) -> Any:
         if len(self.tools.done.get("add_comment", ())) >= MOST_COMMENTS:
-            raise ToolCallDenied(f"{MOST_COMMENTS} comments are enough.", hint="Go on without a comment.")
-        text = harmless(without_secrets(given.text, self._desk.redact))
-        # By its words, and not by the call: a model that heard nothing of its comment says the same again.
+            raise ToolCallDenied(
+                f"The limit of {MOST_COMMENTS} comments is reached.", hint="Continue without a comment."
+            )
+        text = harmless_text(without_secrets(given.text, self._desk.redact))
+        # The marker depends on the text: a model that lost the answer repeats its comment.
         said = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         await self._desk.tracker.add_comment(self._key, text, marker=self._steps.marker(f"comment/{said}"))
         return {"commented": True}
 
     async def _update_description(self, given: Message) -> Any:
-        text = harmless(without_secrets(given.text, self._desk.redact))
+        text = harmless_text(without_secrets(given.text, self._desk.redact))
         if blocks_in(text):
-            raise ToolCallDenied("The description gets no blocks of code.", hint="Write a paragraph of prose.")
+            raise ToolCallDenied("A description must not get code blocks.", hint="Write a paragraph of prose.")
         await self._desk.tracker.update_task_description(self._key, text)
         return {"appended": True}
 

@@ -1,4 +1,4 @@
-"""What a model in a loop is told when it scaffolds: the goal, the rules, and when it is over."""
+"""Agentic prompt: the goal, the rules and the limits of a model that scaffolds."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ stopped, and the work counts as failed, after {iterations} replies, {seconds} se
 def scaffolding_mission_prompt(
     summary: str, mission: ScaffoldingMission, docs: Sequence[str], limits: LoopLimits, before: str, *, fence: str
 ) -> Prompt:
-    """Put the mission together; everything that others wrote stands in it as data."""
+    """Return the mission; all texts of others are in it as data."""
     project, architecture = docs
     task = TASK.format(
         branch=mission.target.branch_slug,

@@ -1,4 +1,4 @@
-"""The scaffolder: fourteen fixed steps from a ticket to a merge request, or a model with tools between fixed steps."""
+"""Pipeline of a scaffold: fixed steps, or a model with tools between fixed steps."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from aop.core.clock import timestamp
 from aop.core.errors import Json, RemoteNotFound, RemoteRejected, RemoteUnavailable
 from aop.core.run import Steps
 from aop.tickets import comments
-from aop.tickets.loop.mission_run import handed_in
+from aop.tickets.loop.mission_run import run_mission
 from aop.tickets.loop.tool_calls import mission_tools
 from aop.tickets.loop.tool_policy import SCAFFOLDER_MAY
 from aop.tickets.mission.blocks import ReviewParams, ScaffoldingMission, review_params_block, scaffolding_mission
@@ -21,7 +21,7 @@ from aop.tickets.scaffold import texts
 from aop.tickets.scaffold.agentic import AgenticScaffold, ScaffoldDone
 from aop.tickets.scaffold.agentic_prompt import scaffolding_mission_prompt
 from aop.tickets.scaffold.prompt import scaffolding_prompt
-from aop.tickets.scaffold_plan import ScaffoldPlan, validated
+from aop.tickets.scaffold_plan import ScaffoldPlan, validate_plan
 from aop.tickets.steps import Desk, Ending, StepFailed, TicketSteps
 
 KIND = "scaffold"
@@ -29,20 +29,20 @@ _CODE_WRITES = {"create_branch": "the branch", "commit": "the commit", "open_mer
 
 
 class ScaffolderAgent:
-    """Works on one ticket after the other; everything it knows of one comes from recorded steps."""
+    """Scaffolds tickets; all state of a run is in recorded steps."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
 
     async def scaffold(self, run: Steps, payload: Json) -> Ending:
-        """Carry out one run; its payload is the ticket as it was when the run was asked for."""
+        """Carry out one run; the payload is the ticket as it was at the beginning."""
         steps = TicketSteps(run, self._desk)
         work = _Scaffolding(self._desk, steps, msgspec.convert(payload, type=Ticket))
-        return await steps.to_the_end(work.worked, work.failed)
+        return await steps.run_to_end(work.scaffold, work.report_failure)
 
 
 class _Scaffolding:
-    """One ticket on its way."""
+    """The scaffold of one ticket."""
 
     def __init__(self, desk: Desk, steps: TicketSteps, ticket: Ticket) -> None:
         self._desk = desk
@@ -53,8 +53,8 @@ class _Scaffolding:
         self._mission: ScaffoldingMission | None = None
         self._agent: AgenticScaffold | None = None
 
-    async def worked(self) -> dict[str, Any]:
-        """Take the path that the mission and the settings choose; where it failed, perhaps the other one after it.
+    async def scaffold(self) -> Ending:
+        """Scaffold in the mode that the mission and the settings choose; after a failure perhaps in the other.
 
         Raises: StepFailed.
         """
@@ -69,7 +69,7 @@ class _Scaffolding:
             if self._mode(mission, failed_before=True) is TicketMode.LINEAR_DETERMINISTIC:
                 raise
             self.steps = self.steps.within("recovery")
-            await self.steps.comment("report_recovery", self._key, comments.tried_again("Scaffolding", failure))
+            await self.steps.comment("report_recovery", self._key, comments.recovery_comment("Scaffolding", failure))
             return await self._agentic(mission, failure)
 
     def _mode(self, mission: ScaffoldingMission, *, failed_before: bool) -> TicketMode:
@@ -80,18 +80,18 @@ class _Scaffolding:
             recovery_enabled=self._desk.settings.recovery_enabled,
         )
 
-    async def _linear(self, mission: ScaffoldingMission) -> dict[str, Any]:
+    async def _linear(self, mission: ScaffoldingMission) -> Ending:
         if await self._branch_exists(mission):
             return await self._stop_at_existing(mission)
         asked = await self._ask(mission, await self._docs(mission))
         plan = msgspec.convert(asked["value"], type=ScaffoldPlan)
         made = await self._write(mission, plan)
-        await self._tell(mission, made)
+        await self._report_success(mission, made)
         ending = {key: asked[key] for key in ("model", "cost_usd", "seconds")}
         return {"outcome": "scaffolded", "branch": mission.target.branch_slug, "ask": ending, **made}
 
-    async def _agentic(self, mission: ScaffoldingMission, failure: StepFailed | None) -> dict[str, Any]:
-        """Let a model work between what Python does before and after it; `failure` is what it is to recover from."""
+    async def _agentic(self, mission: ScaffoldingMission, failure: StepFailed | None) -> Ending:
+        """Let a model do the work between Python's first and last steps; `failure` is the failure to recover from."""
         ours = failure is not None and "create_branch" in (failure.step, *self.steps.reached)
         if await self._branch_exists(mission) and not ours:
             return await self._stop_at_existing(mission)
@@ -103,36 +103,36 @@ class _Scaffolding:
         question = scaffolding_mission_prompt(
             self._ticket.summary, mission, docs, limits, before, fence=self._desk.new_fence()
         )
-        done, spent = await handed_in(
+        done, spent = await run_mission(
             self._desk, self.steps, work.tools, Mission(prompt=question, result=ScaffoldDone), limits
         )
 
         async def prove() -> dict[str, Any]:
-            return {**await work.proven(), "generated_at": timestamp(self._desk.clock.now())}
+            return {**await work.check_result(), "generated_at": timestamp(self._desk.clock.now())}
 
-        # What the fixed steps made before it failed is what was made: its time may stand in the ticket already.
+        # The results of the fixed steps count: their time may be in the ticket already.
         self._made = made = {**await self.steps.do("prove_result", prove), **self._made}
-        await self._tell(mission, made)
+        await self._report_success(mission, made)
         used = {"iterations": spent.iterations, "cost_usd": spent.cost_usd, "seconds": spent.seconds}
         ending = {"mode": TicketMode.AGENTIC_ACT_LOOP, "spent": used, "summary": self._desk.redact(done.summary)}
         return {"outcome": "scaffolded", "branch": mission.target.branch_slug, **ending, **made}
 
-    async def failed(self, failed: StepFailed) -> dict[str, Any]:
-        """Tell the ticket what happened, and take it back to where it was; that this fails too hides nothing."""
-        left = self._left(failed)
-        told, then = texts.left_behind(left), texts.going_on(self._key, left)
-        text = comments.failed("Scaffolding", failed, told, then, self.steps.run_id)
-        reported = await self.steps.tried(self.steps.comment("report_failure", self._key, text))
-        # A ticket that could not be read is not touched but for the comment (C-05).
+    async def report_failure(self, failed: StepFailed) -> Ending:
+        """Comment on the failure and move the ticket back; the ending has the failure also if these fail."""
+        remains = self._remains(failed)
+        state, then = texts.remains_text(remains), texts.next_step(self._key, remains)
+        text = comments.failure_comment("Scaffolding", failed, state, then, self.steps.run_id)
+        reported = await self.steps.succeeds(self.steps.comment("report_failure", self._key, text))
+        # A ticket that could not be read only gets the comment (C-05).
         if failed.step != "parse" and self._desk.settings.rollback_on_failure:
-            await self.steps.tried(self._move("roll_back", self._desk.settings.state_initial))
+            await self.steps.succeeds(self._move("roll_back", self._desk.settings.state_initial))
         return {"outcome": "failed", "step": failed.step, "error": failed.error, "unreported": not reported}
 
-    def _left(self, failed: StepFailed) -> texts.Left:
-        """Return what is there now, as far as this run knows."""
+    def _remains(self, failed: StepFailed) -> texts.ScaffoldRemains:
+        """Return what this run knows to have made."""
         mission, agent = self._mission, self._agent
         if mission is None:
-            return texts.Left()
+            return texts.ScaffoldRemains()
 
         def is_made(step: str, operation: str) -> bool:
             return self.steps.has_done(step) or (agent is not None and agent.has_made(operation))
@@ -140,7 +140,7 @@ class _Scaffolding:
         opened = self._made.get("merge_request")
         url = opened["url"] if opened else agent.opened_url if agent else ""
         lacks_block = url and not self.steps.has_done("update_description")
-        return texts.Left(
+        return texts.ScaffoldRemains(
             branch=mission.target.branch_slug if is_made("create_branch", "create_branch") else "",
             has_commit=is_made("commit", "commit"),
             merge_request=url,
@@ -150,7 +150,7 @@ class _Scaffolding:
 
     def _unsure(self, failed: StepFailed) -> str:
         if self.steps.has_done("set_limits") and not self.steps.has_done("prove_result"):
-            return "something that the model asked for"
+            return "the last write of the model"
         return _CODE_WRITES.get(failed.step, "") if failed.error["code"] == RemoteUnavailable.code else ""
 
     async def _parse(self) -> ScaffoldingMission:
@@ -161,7 +161,7 @@ class _Scaffolding:
         vcs = self._desk.vcs
         return bool(await self.steps.do("check_branch", lambda: vcs.validate_branch_existence(project, branch)))
 
-    async def _stop_at_existing(self, mission: ScaffoldingMission) -> dict[str, Any]:
+    async def _stop_at_existing(self, mission: ScaffoldingMission) -> Ending:
         project, branch = mission.target.gitlab_project_path, mission.target.branch_slug
         found = await self.steps.do("find_merge_request", lambda: self._desk.vcs.find_merge_request(project, branch))
         known = msgspec.convert(found, type=MergeRequest | None)
@@ -170,7 +170,7 @@ class _Scaffolding:
         return {"outcome": "branch_exists", "branch": branch, "merge_request": found}
 
     async def _docs(self, mission: ScaffoldingMission) -> tuple[str, str]:
-        """Read what is known of the service, and the standards."""
+        """Read the documentation of the service, and the standards."""
         docs, page = self._desk.docs, self._desk.settings.architecture_page_id
         service = mission.parameters.service_name
         project = await self.steps.do("read_project_docs", lambda: docs.get_project_context(service))
@@ -178,14 +178,14 @@ class _Scaffolding:
         return project, architecture
 
     async def _ask(self, mission: ScaffoldingMission, docs: tuple[str, str]) -> dict[str, Any]:
-        """Ask once, and check what was planned."""
+        """Ask the model once, and check its plan."""
 
         async def ask() -> Any:
             question = scaffolding_prompt(self._ticket.summary, mission, *docs, fence=self._desk.new_fence())
             return await self._desk.brain.generate_structured(question, ScaffoldPlan)
 
         async def validate() -> int:
-            return len(validated(msgspec.convert(asked["value"], type=ScaffoldPlan), self._desk.redact).files)
+            return len(validate_plan(msgspec.convert(asked["value"], type=ScaffoldPlan), self._desk.redact).files)
 
         asked: dict[str, Any] = await self.steps.do("ask_model", ask)
         await self.steps.do("validate_plan", validate)
@@ -213,7 +213,7 @@ class _Scaffolding:
         self._made.update(await self.steps.do("open_merge_request", open_merge_request))
         return self._made
 
-    async def _tell(self, mission: ScaffoldingMission, made: dict[str, Any]) -> None:
+    async def _report_success(self, mission: ScaffoldingMission, made: dict[str, Any]) -> None:
         opened = msgspec.convert(made["merge_request"], type=MergeRequest)
         project_id = await self.steps.do("resolve_project", lambda: self._project_id(mission))
         block = self._block(mission, project_id, opened.url)
@@ -234,7 +234,7 @@ class _Scaffolding:
         )
 
     async def _project_id(self, mission: ScaffoldingMission) -> str:
-        """Return the id of the project, or its path where nobody knows the id (C-07)."""
+        """Return the id of the project, or its path if the id is unknown (C-07)."""
         if mission.target.gitlab_project_id is not None:
             return str(mission.target.gitlab_project_id)
         try:

@@ -1,4 +1,4 @@
-"""The one question that a scaffold is made from: the same ticket, standards and fence give the same bytes."""
+"""Prompt of a scaffold; the same ticket, standards and fence give the same bytes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ two sentences on what was made.
 def scaffolding_prompt(
     summary: str, mission: ScaffoldingMission, project: str, architecture: str, *, fence: str
 ) -> Prompt:
-    """Put the question together; everything that others wrote stands in it as data."""
+    """Return the question; all texts of others are in it as data."""
     config = dump_yaml({SCAFFOLDING: msgspec.to_builtins(mission)})
     data = [
         Data(source="the ticket's title", text=summary, max_chars=500),

@@ -1,4 +1,4 @@
-"""Asking a system around a ticket again when it was not there: every operation of a port looks before it writes."""
+"""Retries of operations on an unavailable system; each operation checks before it writes."""
 
 from __future__ import annotations
 
@@ -18,48 +18,48 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Patient(Protocol):
-    """What has operations that can be repeated."""
+class RetryingPort(Protocol):
+    """A port whose operations can be repeated."""
 
     @property
     def waits(self) -> Sequence[float]:
-        """Return the seconds before each further attempt."""
+        """Return the seconds before each retry."""
 
 
-S = TypeVar("S", bound=Patient)
+S = TypeVar("S", bound=RetryingPort)
 
 
-def patiently(
+def with_retries(
     operation: Callable[Concatenate[S, P], Coroutine[Any, Any, R]],
 ) -> Callable[Concatenate[S, P], Coroutine[Any, Any, R]]:
-    """Repeat an operation while its system is not there, as often as its port waits.
+    """Repeat an operation while its system is unavailable, once for each wait of its port.
 
-    The whole operation is repeated, with its look for what was written already: an answer that was lost is found. An
-    answer that is no such answer, such as the page of a proxy, is a refusal like others.
+    The whole operation is repeated, with its check for what is written already, so a lost answer does no harm. An
+    answer of an unknown form, such as the page of a proxy, is a refusal.
     """
 
-    async def attempted(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    async def attempt(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return await operation(self, *args, **kwargs)
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             raise RemoteRejected(
-                f"The answer to `{operation.__name__}` is none that AOP understands.",
-                hint="Look whether the address leads to the system itself, and start the ticket again.",
+                f"AOP does not understand the answer to `{operation.__name__}`.",
+                hint="Check that the address leads to the system itself, and start the ticket again.",
             ) from error
 
     @wraps(operation)
-    async def repeated(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    async def repeat(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
         for wait in self.waits:
             try:
-                return await attempted(self, *args, **kwargs)
-            except RemoteUnavailable as absent:
-                await asyncio.sleep(_asked_for(absent.message, wait))
-        return await attempted(self, *args, **kwargs)
+                return await attempt(self, *args, **kwargs)
+            except RemoteUnavailable as refusal:
+                await asyncio.sleep(_seconds_to_wait(refusal.message, wait))
+        return await attempt(self, *args, **kwargs)
 
-    return repeated
+    return repeat
 
 
-def _asked_for(message: str, wait: float) -> float:
-    """Return how long to wait: what the system asked for, within limits, or what its port waits."""
+def _seconds_to_wait(message: str, wait: float) -> float:
+    """Return the wait that the system requested, within limits, or else the port's."""
     found = _RETRY_AFTER.search(message)
     return min(float(found[1]), LONGEST_WAIT) if found else wait

@@ -1,7 +1,7 @@
-"""An MCP client over the standard streams of a child process, no larger than what AOP asks of a server: its tools.
+"""Stdio client: an MCP client for the tools of a child process.
 
-The client of the SDK costs a second of imports, which is more than a whole scaffold may take. A server's own questions
-(sampling, elicitation, roots) are refused, and its list of tools counts as it was at the start.
+Importing the SDK's client takes a second, longer than a whole scaffold. Requests of the server (sampling, elicitation,
+roots) are refused, and its list of tools is read once, at the start.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ T = TypeVar("T", bound=Struct)
 
 
 class ServerCommand(Struct, frozen=True, kw_only=True):
-    """How a server is started."""
+    """The command that starts a server."""
 
     name: str
     command: str
     args: tuple[str, ...] = ()
     env: Mapping[str, str]
     folder: str | None = None
-    """Where it works: some read an `.env` from there."""
+    """Its working folder: some servers read an `.env` there."""
     token: str = ""
-    """The variable that holds its token, for whoever must set it anew."""
+    """The variable of its token, for hints."""
     call_seconds: float = CALL_SECONDS
 
 
@@ -55,7 +55,7 @@ class ListedTool(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ToolAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a tool answered."""
+    """The answer of a tool."""
 
     content: list[dict[str, Any]] = []
     structured_content: Any = None
@@ -63,15 +63,15 @@ class ToolAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def text(self) -> str:
-        """Return the parts that are text."""
+        """Return the text parts."""
         return "\n".join(str(part.get("text", "")) for part in self.content if part.get("type") == "text")
 
 
 class ServerGone(Exception):
-    """The child ended, is silent, or speaks something else; nobody knows what it did."""
+    """The child ended, did not answer, or speaks another protocol; its effects are unknown."""
 
 
-class ServerSaidNo(Exception):
+class ServerError(Exception):
     """The server answered a request with an error."""
 
 
@@ -92,12 +92,12 @@ class _Page(Struct, frozen=True, rename="camel"):
     next_cursor: str | None = None
 
 
-class _Agreed(Struct, frozen=True, rename="camel"):
+class _Initialized(Struct, frozen=True, rename="camel"):
     protocol_version: str
 
 
 class StdioClient:
-    """A server that was started and greeted. It is asked one thing after the other."""
+    """A connection to a started server, with one request at a time."""
 
     def __init__(self, to: StreamWriter, from_: StreamReader, seconds: float) -> None:
         self._to = to
@@ -106,48 +106,48 @@ class StdioClient:
         self._asked = 0
         self.tools: tuple[ListedTool, ...] = ()
 
-    async def greet(self) -> None:
-        """Agree on the protocol, and learn which tools there are.
+    async def initialize(self) -> None:
+        """Initialize the connection, and list the tools.
 
-        Raises: ServerGone, ServerSaidNo.
+        Raises: ServerGone, ServerError.
         """
         hello = {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": {"name": "aop", "version": VERSION}}
-        agreed = _read(await self._request("initialize", hello), _Agreed)
-        if agreed.protocol_version not in KNOWN_PROTOCOLS:
-            raise ServerGone(f"it speaks MCP {agreed.protocol_version[:20]}")
+        initialized = _parsed(await self._request("initialize", hello), _Initialized)
+        if initialized.protocol_version not in KNOWN_PROTOCOLS:
+            raise ServerGone(f"it speaks MCP {initialized.protocol_version[:20]}")
         await self._send({"method": "notifications/initialized"})
         found: list[ListedTool] = []
         cursor: dict[str, Any] = {}
         for _ in range(MOST_PAGES):
-            page = _read(await self._request("tools/list", cursor), _Page)
+            page = _parsed(await self._request("tools/list", cursor), _Page)
             found += page.tools
             if not page.next_cursor:
                 break
             cursor = {"cursor": page.next_cursor}
         if len({tool.name for tool in found}) < len(found):
-            raise ServerGone("it lists two tools of one name")
+            raise ServerGone("it lists two tools with the same name")
         self.tools = tuple(found)
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> ToolAnswer:
         """Call a tool.
 
-        Raises: ServerGone, ServerSaidNo.
+        Raises: ServerGone, ServerError.
         """
-        return _read(await self._request("tools/call", {"name": tool, "arguments": dict(arguments)}), ToolAnswer)
+        return _parsed(await self._request("tools/call", {"name": tool, "arguments": dict(arguments)}), ToolAnswer)
 
     async def _request(self, method: str, params: Mapping[str, Any]) -> Any:
         self._asked += 1
         try:
             async with asyncio.timeout(self._seconds):
                 await self._send({"id": self._asked, "method": method, "params": params})
-                return await self._answered(self._asked)
+                return await self._answer_to(self._asked)
         except TimeoutError as error:
             raise ServerGone(f"no answer to {method} within {self._seconds:.0f} s") from error
         except (OSError, ValueError) as error:
-            # A ValueError is a line that is longer than any answer may be.
+            # A ValueError means a line above the size limit.
             raise ServerGone(type(error).__name__) from error
 
-    async def _answered(self, number: int) -> Any:
+    async def _answer_to(self, number: int) -> Any:
         while line := await self._from.readline():
             message = _message(line)
             if message is None:
@@ -156,18 +156,18 @@ class StdioClient:
                 await self._refuse(message)
             elif message.id == number:
                 if message.error is not None:
-                    raise ServerSaidNo(message.error.message)
+                    raise ServerError(message.error.message)
                 return message.result
         raise ServerGone("it ended")
 
     async def _refuse(self, message: _Message) -> None:
-        """Answer what the server asks of us: that we are here, and nothing else."""
+        """Answer a ping of the server, and refuse its other requests."""
         if message.id is None:
             return
         if message.method == "ping":
             await self._send({"id": message.id, "result": {}})
         else:
-            problem = {"code": METHOD_NOT_FOUND, "message": "This client answers no requests."}
+            problem = {"code": METHOD_NOT_FOUND, "message": "This client does not support requests."}
             await self._send({"id": message.id, "error": problem})
 
     async def _send(self, message: Mapping[str, Any]) -> None:
@@ -177,9 +177,9 @@ class StdioClient:
 
 @asynccontextmanager
 async def connected(command: ServerCommand) -> AsyncIterator[StdioClient]:
-    """Have a server that is ready; its process, and what it started, end with the block.
+    """Start a server; its processes end with the block.
 
-    Raises: ServerGone, ServerSaidNo, OSError.
+    Raises: ServerGone, ServerError, OSError.
     """
     process = await asyncio.create_subprocess_exec(
         command.command,
@@ -188,16 +188,16 @@ async def connected(command: ServerCommand) -> AsyncIterator[StdioClient]:
         cwd=command.folder,
         stdin=PIPE,
         stdout=PIPE,
-        # Its own log may hold what others must not see.
+        # Its log may contain secrets.
         stderr=DEVNULL,
         limit=LARGEST_MESSAGE,
         start_new_session=True,
     )
     if process.stdin is None or process.stdout is None:
-        raise Fault("A child was started without its streams.")
+        raise Fault("A child process has no standard streams.")
     try:
         client = StdioClient(process.stdin, process.stdout, command.call_seconds)
-        await client.greet()
+        await client.initialize()
         yield client
     finally:
         process.stdin.close()
@@ -205,7 +205,7 @@ async def connected(command: ServerCommand) -> AsyncIterator[StdioClient]:
 
 
 async def _end(process: Process) -> None:
-    """Wait for a child whose input is closed; one that goes on is ended, and so is all that it started."""
+    """Wait for a child whose input is closed; end it and its children if it does not stop."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:
             async with asyncio.timeout(_ENDING_SECONDS):
@@ -223,15 +223,15 @@ def _signal(process: Process, number: int) -> None:
 
 
 def _message(line: bytes) -> _Message | None:
-    """Read a line; what is no message is no answer."""
+    """Parse a line, or return None if it is not a message."""
     try:
         return msgspec.json.decode(line, type=_Message)
     except (msgspec.MsgspecError, RecursionError):
         return None
 
 
-def _read(result: Any, shape: type[T]) -> T:
+def _parsed(result: Any, shape: type[T]) -> T:
     try:
         return msgspec.convert(result, type=shape)
     except msgspec.ValidationError as error:
-        raise ServerSaidNo(f"an answer that is none: {error}") from error
+        raise ServerError(f"an invalid answer: {error}") from error

@@ -1,7 +1,7 @@
-"""An MCP server of somebody else's, as a child process: one task owns its client, and starts it anew when it died.
+"""Upstream: a third-party MCP server as a child process, restarted after it died.
 
-What a server answers is a stranger's text: read as JSON where it is JSON, cut short and without secrets in errors. Its
-child gets only the environment that is named for it.
+Its answers are untrusted: parsed as JSON where possible, shortened and without secrets in errors. The child gets only
+the environment that is listed for it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from aop.adapters.tickets.mcp.failures import refusal
 from aop.adapters.tickets.mcp.stdio_client import (
     ListedTool,
     ServerCommand,
+    ServerError,
     ServerGone,
-    ServerSaidNo,
     StdioClient,
     ToolAnswer,
     connected,
@@ -35,15 +35,15 @@ from aop.tickets.ports import KnownTool
 _WORD = re.compile(r"\w+")
 
 
-class _Asked(Struct, frozen=True):
+class _Request(Struct, frozen=True):
     tool: str
-    """Empty: what tools are there."""
+    """Empty: list the tools."""
     arguments: Mapping[str, Any]
     answer: Future[Any]
 
 
 class Upstream:
-    """One server. Its calls go one after the other; any event loop may await them."""
+    """One server, with one call at a time, from any event loop."""
 
     def __init__(
         self,
@@ -57,11 +57,11 @@ class Upstream:
         self._portal = portal
         self._redact = redact
         self._pinned = ""
-        self._asked: asyncio.Queue[_Asked | None] = asyncio.Queue()
+        self._requests: asyncio.Queue[_Request | None] = asyncio.Queue()
         self._ended = asyncio.run_coroutine_threadsafe(self._serve(), portal)
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> Json:
-        """Call a tool, and return the JSON that it answers, or its text.
+        """Call a tool, and return its answer as JSON or text.
 
         Raises: RemoteNotFound, RemoteRejected, RemoteUnavailable, RemoteToolsMissing.
         """
@@ -69,68 +69,70 @@ class Upstream:
         return answer
 
     async def tools(self) -> Sequence[Offer]:
-        """Return what the server can do."""
+        """Return the tools of the server."""
         listed: Sequence[ListedTool] = await self._put("", {})
         return [Offer(name=tool.name, description=tool.description or "", schema=tool.input_schema) for tool in listed]
 
     def close(self) -> None:
-        """Let the child end; calls that wait come first."""
-        self._portal.call_soon_threadsafe(self._asked.put_nowait, None)
+        """End the child, after the waiting calls."""
+        self._portal.call_soon_threadsafe(self._requests.put_nowait, None)
         self._ended.result()
 
     async def _put(self, tool: str, arguments: Mapping[str, Any]) -> Any:
-        asked = _Asked(tool, arguments, Future())
-        self._portal.call_soon_threadsafe(self._asked.put_nowait, asked)
-        return await asyncio.wrap_future(asked.answer)
+        request = _Request(tool, arguments, Future())
+        self._portal.call_soon_threadsafe(self._requests.put_nowait, request)
+        return await asyncio.wrap_future(request.answer)
 
     async def _serve(self) -> None:
-        while (asked := await self._asked.get()) is not None:
-            waiting: list[_Asked] = [asked]
+        while (request := await self._requests.get()) is not None:
+            waiting: list[_Request] = [request]
             try:
-                if await self._connected(waiting):
+                if await self._answer_calls(waiting):
                     return
-            except (ServerGone, ServerSaidNo, OSError) as error:
-                _fail(waiting, self._lost(waiting, error))
+            except (ServerGone, ServerError, OSError) as error:
+                _fail(waiting, self._unavailable(waiting, error))
             except RemoteToolsMissing as missing:
                 _fail(waiting, missing)
 
-    async def _connected(self, waiting: list[_Asked]) -> bool:
-        """Answer calls until the child is gone; tell whether there will be no more of them.
+    async def _answer_calls(self, waiting: list[_Request]) -> bool:
+        """Answer calls until the child is gone; return True after the last call.
 
-        The call that is being answered stands in `waiting`, for whoever must say that it failed.
+        The current call is in `waiting`, so that the caller can report its failure.
         """
         async with connected(self._command) as client:
-            self._checked(client.tools)
+            self._check_tools(client.tools)
             while waiting:
                 await self._answer(client, waiting[0])
                 waiting.clear()
-                more = await self._asked.get()
+                more = await self._requests.get()
                 if more is None:
                     return True
                 waiting.append(more)
         return False
 
-    async def _answer(self, client: StdioClient, asked: _Asked) -> None:
-        if not asked.tool:
-            _settle(asked, client.tools)
+    async def _answer(self, client: StdioClient, request: _Request) -> None:
+        if not request.tool:
+            _settle(request, client.tools)
             return
-        if asked.tool not in {tool.name for tool in client.tools}:
-            _settle(asked, RemoteToolsMissing(f"`{self._command.name}` has no tool `{asked.tool}`.", tool=asked.tool))
+        if request.tool not in {tool.name for tool in client.tools}:
+            _settle(
+                request, RemoteToolsMissing(f"`{self._command.name}` has no tool `{request.tool}`.", tool=request.tool)
+            )
             return
         try:
-            result = await client.call(asked.tool, asked.arguments)
-        except ServerSaidNo as error:
-            _settle(asked, self._refusal(asked.tool, str(error)))
+            result = await client.call(request.tool, request.arguments)
+        except ServerError as error:
+            _settle(request, self._refusal(request.tool, str(error)))
             return
         value = result.text if result.is_error else _value(result)
         if isinstance(value, dict) and set(value) == {"error"}:
             # Some servers answer an error as if it were a result.
-            _settle(asked, self._refusal(asked.tool, str(value["error"])))
+            _settle(request, self._refusal(request.tool, str(value["error"])))
         else:
-            _settle(asked, self._refusal(asked.tool, str(value)) if result.is_error else value)
+            _settle(request, self._refusal(request.tool, str(value)) if result.is_error else value)
 
-    def _checked(self, tools: Sequence[ListedTool]) -> None:
-        """Hold our table against what the server says it takes.
+    def _check_tools(self, tools: Sequence[ListedTool]) -> None:
+        """Compare our table with the tools of the server.
 
         Raises: RemoteToolsMissing.
         """
@@ -143,69 +145,69 @@ class Upstream:
                 missing += [f"{need.tool}({name})" for name in need.arguments.values() if name not in taken[need.tool]]
         if missing:
             raise RemoteToolsMissing(
-                f"The MCP server `{self._command.name}` lacks what AOP needs: {', '.join(map(str, missing))}.",
+                f"The MCP server `{self._command.name}` lacks tools or arguments: {', '.join(map(str, missing))}.",
                 server=self._command.name,
                 missing=missing,
             )
-        self._hold_to(tools)
+        self._check_unchanged(tools)
 
-    def _hold_to(self, tools: Sequence[ListedTool]) -> None:
-        """Refuse a server that was started anew and means something else by the tools that are needed.
+    def _check_unchanged(self, tools: Sequence[ListedTool]) -> None:
+        """Refuse a restarted server that describes the needed tools differently.
 
         Raises: RemoteToolsMissing.
         """
         needed = {need.tool for need in self._needed}
         shown = [tool for tool in sorted(tools, key=lambda tool: tool.name) if tool.name in needed]
-        # By its words: a server may list what is a set, in another order each time that it is started.
+        # By words, since a server may list a set in another order after each start.
         words = sorted(_WORD.findall(msgspec.json.encode(shown).decode()))
         pin = sha256("\0".join(words).encode()).hexdigest()
         if pin != (self._pinned or pin):
             raise RemoteToolsMissing(
-                f"The MCP server `{self._command.name}` describes its tools otherwise than when it was first started.",
+                f"The MCP server `{self._command.name}` describes its tools differently after a restart.",
                 server=self._command.name,
-                hint="Look what changed it, install the version that `docs/tickets.md` names, and start again.",
+                hint="Install the version that `docs/tickets.md` lists, and start again.",
             )
         self._pinned = pin
 
     def _refusal(self, tool: str, text: str) -> Refusal:
         return refusal(self._command.name, tool, text, token=self._command.token, redact=self._redact)
 
-    def _lost(self, waiting: Sequence[_Asked], error: BaseException) -> Refusal:
+    def _unavailable(self, waiting: Sequence[_Request], error: BaseException) -> Refusal:
         tool = waiting[0].tool if waiting else ""
         why = str(error) if isinstance(error, ServerGone) else type(error).__name__
         return RemoteUnavailable(
-            f"The MCP server `{self._command.name}` was lost at `{tool}`: {why}.",
+            f"The MCP server `{self._command.name}` failed at `{tool}`: {why}.",
             server=self._command.name,
             tool=tool,
         )
 
 
-def _fail(waiting: Sequence[_Asked], refusal: Refusal) -> None:
-    for asked in waiting:
-        _settle(asked, refusal)
+def _fail(waiting: Sequence[_Request], refusal: Refusal) -> None:
+    for request in waiting:
+        _settle(request, refusal)
 
 
-def _settle(asked: _Asked, answer: Any) -> None:
-    """Answer a call, unless nobody waits for it any more."""
+def _settle(request: _Request, answer: Any) -> None:
+    """Answer a call, unless it was cancelled."""
     with suppress(asyncio.InvalidStateError):
-        if asked.answer.cancelled():
+        if request.answer.cancelled():
             return
         if isinstance(answer, Refusal):
-            asked.answer.set_exception(answer)
+            request.answer.set_exception(answer)
         else:
-            asked.answer.set_result(answer)
+            request.answer.set_result(answer)
 
 
 def _value(result: ToolAnswer) -> Json:
-    """Return what a tool answered: some wrap it as `result`, some write JSON as text."""
+    """Return the answer of a tool: some wrap it as `result`, some write JSON as text."""
     value: Any = result.structured_content
     if isinstance(value, dict) and set(value) == {"result"}:
         value = value["result"]
     if value is None:
         value = result.text
     if not isinstance(value, str):
-        told: Json = value
-        return told
+        answer: Json = value
+        return answer
     try:
         return parse_json(value)
     except MalformedText:

@@ -1,4 +1,4 @@
-"""Puts together what an agent works on tickets with: the ports of the providers that the settings name."""
+"""Assembly of the desk: the ports of the providers that the settings choose."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _APPROVALS: Mapping[str, Mapping[str, KnownTool]] = {LOCAL: local_ports.APPROVAL
 def ticket_desk(
     environ: Mapping[str, str], product: str, brain: Brain, ledger: Ledger, redact: Redactor
 ) -> Iterator[Desk]:
-    """Have everything that a ticket is worked on with; the servers of the providers end with it.
+    """Open the desk of a product; the servers of the providers end with the block.
 
     Raises: TicketSettingMissing, TicketProviderUnsupported, OutboundServerMissing.
     """
@@ -58,8 +58,8 @@ def ticket_desk(
 def outbound_ports(
     environ: Mapping[str, str], chosen: ChosenSystems, redact: Callable[[str], str]
 ) -> Iterator[tuple[TrackerPort, VcsPort, DocsPort]]:
-    """Have the ports of the chosen providers; a server starts when it is first asked, and ends with the block."""
-    # The ticket is told of a system that cannot be spoken to before that is asked for anything.
+    """Open the ports of the chosen providers; a server starts at its first call and ends with the block."""
+    # For an unsupported system the pipeline only comments on the ticket, so its port is never used.
     vcs = chosen.vcs or chosen.tracker
     commands = _commands(frozenset([chosen.tracker, vcs, chosen.docs]), environ, may_approve=chosen.may_approve)
     with running_loop("outbound") as portal, ExitStack() as ends:
@@ -81,7 +81,7 @@ def outbound_ports(
 def _commands(
     names: frozenset[str], environ: Mapping[str, str], *, may_approve: bool
 ) -> Sequence[tuple[Sequence[str], ServerCommand]]:
-    """Return the servers that are needed, each with the providers that are spoken to through it."""
+    """Return the needed servers, each with its providers."""
     found: list[tuple[Sequence[str], ServerCommand]] = []
     if LOCAL in names:
         found.append(((LOCAL,), local_server(environ)))

@@ -1,4 +1,4 @@
-"""Which MCP servers of others are on this machine, and AOP's own installation of them: pinned, each in its folder."""
+"""Installation of the outbound MCP servers: pinned versions, each in its folder."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ _DIST_INFO = re.compile(r"mcp_atlassian-(\d[^-]*)\.dist-info")
 
 
 class FoundProvider(Struct, frozen=True, kw_only=True):
-    """What is known, without asking it, of a system around tickets."""
+    """A ticket system on this machine: its server and its variables."""
 
     provider: str
     package: str
     installed: bool
     source: str
-    """`aop` for AOP's own installation, `command` for one that a variable names, empty where there is none."""
+    """`aop` if AOP installed it, `command` if a variable names it, empty if there is none."""
     version: str | None
-    """Null where AOP did not install it."""
+    """Null if AOP did not install it."""
     tested_version: str
-    """The one that AOP is tested with, and installs."""
+    """The version that AOP is tested with, and installs."""
     variables: Mapping[str, bool]
-    """What has to be set, and whether it is."""
+    """The needed variables, and whether each is set."""
     usable: bool
-    """Whether everything is there that a ticket needs."""
+    """Whether tickets can use it."""
 
 
 def found_provider(provider: TicketSystem, environ: Mapping[str, str]) -> FoundProvider:
-    """Look for the server of a provider, and for its settings."""
+    """Return the state of a provider's server and variables."""
     server = SERVERS[provider.server]
     version = installed_version(server, outbound_folder(environ) / server.name)
     source = "command" if environ.get(server.command, "").strip() else "aop" if version else ""
@@ -54,12 +54,12 @@ def found_provider(provider: TicketSystem, environ: Mapping[str, str]) -> FoundP
 
 
 def found_providers(environ: Mapping[str, str]) -> list[FoundProvider]:
-    """Look for all of them."""
+    """Return the state of all providers."""
     return [found_provider(provider, environ) for provider in PROVIDERS.values()]
 
 
 def installed_version(server: OutboundServer, place: Path) -> str | None:
-    """Return the version of a server in its folder, as its package says."""
+    """Return the installed version of a server, or None."""
     if not server.from_npm:
         found = [_DIST_INFO.fullmatch(path.name) for path in place.glob("lib/*/site-packages/mcp_atlassian-*")]
         return next((match[1] for match in found if match), None)
@@ -83,7 +83,7 @@ def install(server: OutboundServer, environ: Mapping[str, str]) -> str:
             _pip_install(new, f"{server.package}=={server.version}", environ)
         version = installed_version(server, new)
         if version != server.version:
-            raise InstallProblem(f"What was installed as `{server.package}` is version {version}.")
+            raise InstallProblem(f"`{server.package}` was installed in version {version}, not {server.version}.")
         return version
 
     try:
@@ -93,7 +93,7 @@ def install(server: OutboundServer, environ: Mapping[str, str]) -> str:
 
 
 def _pip_install(folder: Path, package: str, environ: Mapping[str, str]) -> None:
-    """Have pip install one package into an environment of its own: it needs another `mcp` than AOP."""
+    """Install a package with pip into its own environment, since it needs another `mcp` than AOP."""
     run_installer("venv", [sys.executable, "-m", "venv", str(folder)], package, environ)
     options = ["--disable-pip-version-check", "--no-input", "--quiet"]
     run_installer("pip", [str(folder / "bin/python"), "-m", "pip", "install", *options, package], package, environ)

@@ -1,4 +1,4 @@
-"""The MCP servers of others that AOP speaks to: which package, which version, and how each is started."""
+"""Servers of the ticket systems: the package, version and start command of each MCP server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RETRY_WAITS = (1.0, 5.0)
 
 JIRA, CONFLUENCE, GITLAB = "JIRA", "CONFLUENCE", "GITLAB"
 
-# A child sees of the environment only this, and what it is for.
+# A child gets only these variables, and those of its own system.
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "TMPDIR")
 _NETWORK = (
     "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
@@ -32,7 +32,7 @@ _NETWORK = (
 )  # fmt: skip
 
 
-# A system that says that what was asked for is elsewhere could lead a server to machines that only this one reaches.
+# A redirect could lead a server to hosts that only this machine can reach.
 _NO_REDIRECTS_OF_REQUESTS = "import requests.sessions; requests.sessions.DEFAULT_REDIRECT_LIMIT = 0"
 _NO_REDIRECTS_OF_NODE = (
     "import {{createRequire}} from 'node:module';"
@@ -42,28 +42,28 @@ _NO_REDIRECTS_OF_NODE = (
 
 
 class TicketSystem(Struct, frozen=True, kw_only=True):
-    """A system around tickets, and the variables that say where it is and who AOP is there."""
+    """A ticket system, with the variables of its address and account."""
 
     name: str
     server: str
     address: str
     account: str
-    """Optional: with it the token is that of Atlassian Cloud, without it a personal one."""
+    """Optional: with it the token is for Atlassian Cloud, without it a personal access token."""
     token: str
 
 
 class OutboundServer(Struct, frozen=True, kw_only=True):
-    """An MCP server of somebody else's."""
+    """A third-party MCP server."""
 
     name: str
     package: str
     version: str
     from_npm: bool
     program: str
-    """Below its folder."""
+    """Relative to its folder."""
     words: tuple[str, ...] = ()
     command: str
-    """The variable that names another program; the one of its arguments is called alike."""
+    """The variable that names another program; `arguments` is the variable of its arguments."""
     arguments: str
 
 
@@ -73,7 +73,7 @@ ATLASSIAN = OutboundServer(
     version="0.23.1",
     from_npm=False,
     program="bin/python",
-    # It would let an `.env` of the folder that it is started in overrule what it is told.
+    # Otherwise an `.env` in its working folder would override its environment.
     words=(
         "-I",
         "-c",
@@ -110,7 +110,7 @@ PROVIDERS = {
 
 
 def outbound_folder(environ: Mapping[str, str]) -> Path:
-    """Return AOP's own folder for servers of a user, whether or not it is there."""
+    """Return the user's folder for outbound servers; it may not exist."""
     named = environ.get(FOLDER_VARIABLE)
     if named:
         return Path(named).absolute()
@@ -121,7 +121,7 @@ def outbound_folder(environ: Mapping[str, str]) -> Path:
 def server_command(
     server: OutboundServer, providers: frozenset[str], environ: Mapping[str, str], *, may_approve: bool = False
 ) -> ServerCommand:
-    """Return how a server is started for the providers that are spoken to through it.
+    """Return the command that starts a server for its providers.
 
     Raises: OutboundServerMissing, TicketSettingMissing.
     """
@@ -143,12 +143,12 @@ def server_command(
 
 
 def waits(environ: Mapping[str, str]) -> tuple[float, ...]:
-    """Return how long to wait before each further attempt at a system that was not there."""
+    """Return the seconds before each retry."""
     return _seconds(environ, RETRY_VARIABLE, RETRY_WAITS)
 
 
 def listed_words(text: str) -> tuple[str, ...]:
-    """Return a list as variables hold it: a JSON array of texts, or words between commas."""
+    """Parse a list: a JSON array of texts, or words separated by commas."""
     try:
         return tuple(msgspec.json.decode(text, type=list[str]))
     except msgspec.DecodeError:
@@ -162,8 +162,8 @@ def _program(server: OutboundServer, place: Path, environ: Mapping[str, str]) ->
     program = place / server.program
     node = shutil.which("node", path=environ.get("PATH", "")) if server.from_npm else None
     if not program.exists() or (server.from_npm and node is None):
-        lacking = "Node.js" if program.exists() else f"the MCP server `{server.package}`"
-        raise OutboundServerMissing(f"This machine lacks {lacking}.", server=server.name)
+        lacking = "Node.js" if program.exists() else f"The MCP server `{server.package}`"
+        raise OutboundServerMissing(f"{lacking} is not installed.", server=server.name)
     if node is None:
         return str(program), server.words
     guard = quote(_NO_REDIRECTS_OF_NODE.format(program=json.dumps(str(program))))
@@ -188,7 +188,7 @@ def _atlassian_environment(providers: frozenset[str], environ: Mapping[str, str]
             found.update(_atlassian_account(PROVIDERS[name], environ))
             tools += sorted({row.tool for row in table.values()})
     if JIRA in providers and not is_atlassian_cloud(environ[PROVIDERS[JIRA].address]):
-        # Descriptions of a data center are wiki text; translated there and back they would come out changed.
+        # Data Center has wiki text, which a translation there and back would change.
         found["DISABLE_JIRA_MARKUP_TRANSLATION"] = "true"
     return {**found, "ENABLED_TOOLS": ",".join(tools)}
 
@@ -211,5 +211,5 @@ def _seconds(environ: Mapping[str, str], name: str, default: tuple[float, ...]) 
     except ValueError:
         found = (-1.0,)
     if not all(0 <= seconds <= 3_600 for seconds in found) or (len(default) == 1 and len(found) != 1):
-        raise TicketSettingMissing(f"`{name}` is not made of seconds.", missing=[name])
+        raise TicketSettingMissing(f"`{name}` is not a number of seconds.", missing=[name])
     return found

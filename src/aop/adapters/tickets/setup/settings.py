@@ -1,4 +1,4 @@
-"""What the environment says about the work on tickets: providers, states, pages; no id or address has a default."""
+"""Settings of the work on tickets, from the environment; ids and addresses have no defaults."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ _COST = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,4})?")
 
 
 class ChosenSystems(Struct, frozen=True, kw_only=True):
-    """Which system is behind each port."""
+    """The system behind each port."""
 
     vcs: str
-    """Empty: one that AOP cannot speak to."""
+    """Empty: not supported."""
     tracker: str
     docs: str
     groups: tuple[str, ...]
-    """The groups whose projects may be worked on; none: all."""
+    """The groups whose projects are allowed; empty: all."""
     may_approve: bool = False
 
 
 def ticket_settings(environ: Mapping[str, str], product: str) -> tuple[TicketSettings, ChosenSystems]:
-    """Read the settings of the scaffolder or of the reviewer.
+    """Read the settings of the scaffolder or the reviewer.
 
-    Raises: TicketSettingMissing, with everything that is missing; TicketProviderUnsupported.
+    Raises: TicketSettingMissing, with all that is missing; TicketProviderUnsupported.
     """
     named = _providers(environ, product)
     unsupported = named[VCS_PROVIDER] if named[VCS_PROVIDER].upper() not in SUPPORTED[VCS_PROVIDER] else ""
@@ -57,7 +57,7 @@ def ticket_settings(environ: Mapping[str, str], product: str) -> tuple[TicketSet
     missing += [name for name in _needed(set(providers.values())) if not environ.get(name, "").strip()]
     if missing:
         names = ", ".join(f"`{name}`" for name in missing)
-        raise TicketSettingMissing(f"The environment lacks {names}.", missing=missing)
+        raise TicketSettingMissing(f"Not set in the environment: {names}.", missing=missing)
     may_approve = product != SCAFFOLDING and _switch(environ, "CODE_REVIEW_ALLOW_APPROVE", default=False)
     settings = TicketSettings(
         state_initial=found.get(STATES[0], ""),
@@ -80,7 +80,7 @@ def ticket_settings(environ: Mapping[str, str], product: str) -> tuple[TicketSet
 
 
 def _limits(environ: Mapping[str, str]) -> LoopLimits:
-    """Return what a model in a loop may use; only what it costs may be left open, for models without a price."""
+    """Return the limits of a model with tools; only the cost may be unlimited, for models without a price."""
     cost = environ.get("AGENTIC_MAX_COST_USD", "").strip() or "1.00"
     if cost != NO_LIMIT and not _COST.fullmatch(cost):
         raise TicketSettingMissing(
@@ -96,7 +96,7 @@ def _limits(environ: Mapping[str, str]) -> LoopLimits:
 
 
 def local_server(environ: Mapping[str, str]) -> ServerCommand:
-    """Return how LOCAL's server is started; it sees nothing of the environment but what it needs."""
+    """Return the command that starts LOCAL's server, with the environment that it needs."""
     return ServerCommand(
         name="local",
         command=sys.executable,
@@ -106,22 +106,22 @@ def local_server(environ: Mapping[str, str]) -> ServerCommand:
 
 
 def _providers(environ: Mapping[str, str], product: str) -> dict[str, str]:
-    """Return the provider of each port as the environment names it; empty where it names none."""
+    """Return the provider of each port from the environment, or an empty text."""
     own = "SCAFFOLDING_" if product == SCAFFOLDING else ""
     found = {name: (environ.get(f"{own}{name}") or environ.get(name) or "").strip() for name in SUPPORTED}
     for name, provider in found.items():
-        # A reviewer with a tracker tells the ticket.
-        told = product != SCAFFOLDING and name == VCS_PROVIDER
-        if provider and provider.upper() not in SUPPORTED[name] and not told:
+        # The reviewer comments on the ticket instead.
+        is_commented = product != SCAFFOLDING and name == VCS_PROVIDER
+        if provider and provider.upper() not in SUPPORTED[name] and not is_commented:
             supported: list[Json] = [*SUPPORTED[name]]
             raise TicketProviderUnsupported(
-                f"`{name}` is `{provider[:40]}`, which this AOP cannot speak to.", variable=name, supported=supported
+                f"`{name}` is `{provider[:40]}`, which AOP does not support.", variable=name, supported=supported
             )
     return found
 
 
 def _needed(providers: set[str]) -> list[str]:
-    """Return the variables without which providers cannot be spoken to."""
+    """Return the variables that providers need."""
     known = [PROVIDERS[name] for name in PROVIDERS if name in providers]
     return [
         *([LOCAL_FOLDER] if LOCAL in providers else []),
@@ -130,13 +130,13 @@ def _needed(providers: set[str]) -> list[str]:
 
 
 def whole_number_of(environ: Mapping[str, str], name: str, default: int) -> int:
-    """Return the number that a variable holds.
+    """Return the number in a variable.
 
     Raises: TicketSettingMissing.
     """
     text = environ.get(name, "").strip() or str(default)
     if not (text.isascii() and text.isdecimal() and len(text) < 10):
-        raise TicketSettingMissing(f"`{name}` is no whole number.", missing=[name])
+        raise TicketSettingMissing(f"`{name}` is not a whole number.", missing=[name])
     return int(text)
 
 

@@ -1,4 +1,4 @@
-"""What the environment says about the webhooks of a tracker."""
+"""Webhook settings, from the environment."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ TRIGGERS: Mapping[str, str] = {"scaffold": "SCAFFOLDING_TRIGGER_STATE", "review"
 
 
 class WebhookSettings(Struct, frozen=True, kw_only=True):
-    """How deliveries are taken; without a secret, none is."""
+    """Settings for webhook deliveries; without a secret they are disabled."""
 
     secret: str
     rules: Mapping[str, DeliveryRules]
     at_once: int
-    """How many runs of a kind go on at the same time."""
+    """The number of concurrent runs of each kind."""
     most_waiting: int
 
 
 def webhook_settings(environ: Mapping[str, str]) -> WebhookSettings:
-    """Read them.
+    """Read the webhook settings.
 
-    Raises: TicketSettingMissing if a value cannot be read.
+    Raises: TicketSettingMissing if a value is invalid.
     """
     known = DeliveryRules(
         projects=frozenset(listed_words(environ.get(PROJECTS, ""))),

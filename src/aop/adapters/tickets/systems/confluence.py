@@ -1,4 +1,4 @@
-"""CONFLUENCE as the documentation, through `mcp-atlassian`."""
+"""Confluence as the documentation, through `mcp-atlassian`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aop.adapters.tickets.mcp.operation_table import TablePort
-from aop.adapters.tickets.mcp.retries import patiently
+from aop.adapters.tickets.mcp.retries import with_retries
 from aop.adapters.tickets.mcp.upstream import Upstream
 from aop.tickets.ports import KnownTool
 
@@ -28,13 +28,13 @@ class ConfluenceDocs(TablePort):
         super().__init__(upstream)
         self.waits = waits
 
-    @patiently
+    @with_retries
     async def get_project_context(self, service_name: str) -> str:
         named = "".join(sign for sign in service_name if sign not in '"\\')
         found = await self._call("search_pages", words=f'type = page AND title ~ "{named}"', most=MOST_PAGES)
         return "\n\n".join([await self._page(str(page["id"])) for page in found])
 
-    @patiently
+    @with_retries
     async def get_architecture_context(self, page_id: str) -> str:
         return await self._page(page_id)
 

@@ -1,4 +1,4 @@
-"""GITLAB as the version control system, through `@zereight/mcp-gitlab`."""
+"""GitLab as the version control system, through `@zereight/mcp-gitlab`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aop.adapters.tickets.mcp.operation_table import TablePort
-from aop.adapters.tickets.mcp.retries import patiently
+from aop.adapters.tickets.mcp.retries import with_retries
 from aop.adapters.tickets.mcp.upstream import Upstream
-from aop.adapters.tickets.systems.gitlab_diffs import Position, positions, unified
+from aop.adapters.tickets.systems.gitlab_diffs import Position, positions, unified_diff
 from aop.core.errors import RemoteNotFound, RemoteRejected
 from aop.reviews.report import CodeReviewReport
-from aop.tickets.comments import is_marked, marked
+from aop.tickets.comments import has_marker, with_marker
 from aop.tickets.ports import KnownTool, MergeRequest, PublishedNote
 from aop.tickets.review.notes import ReviewNote, missing_notes
 from aop.tickets.scaffold_plan import PlannedFile
@@ -52,7 +52,7 @@ APPROVAL: Mapping[str, KnownTool] = {
 
 
 def denied_tools(*, may_approve: bool) -> str:
-    """Return a pattern of all tools but ours, which the server takes up to 200 characters, and else ignores."""
+    """Return a pattern of all tools except ours; the server ignores one of more than 200 characters."""
     state, approve = ("|_ap.*", "|approve_m.*") if may_approve else ("", "")
     return (
         f"^(?!(whoami|push_files|get_(project|branch|file_c.*|repository_tree|merge_request(|_notes{state}))"
@@ -72,17 +72,17 @@ class GitlabVcs(TablePort):
         self._groups = groups
         self._allowed: set[str] = set()
 
-    @patiently
+    @with_retries
     async def resolve_project(self, project: str) -> str:
         return str((await self._project(project))["id"])
 
-    @patiently
+    @with_retries
     async def validate_branch_existence(self, project: str, branch: str) -> bool:
-        # A project that is not there has no branches either, and must not pass for one without this branch.
+        # A missing project must not look like a project without this branch.
         await self._project(project)
         return await self._head(project, branch) is not None
 
-    @patiently
+    @with_retries
     async def create_branch(self, project: str, branch: str, *, base: str | None) -> None:
         base = base or str((await self._project(project))["default_branch"])
         head = await self._head(project, branch)
@@ -90,27 +90,27 @@ class GitlabVcs(TablePort):
             await self._call("create_branch", project=project, branch=branch, base=base)
         elif head != await self._head(project, base):
             raise RemoteRejected(
-                f"The branch `{branch}` was made by somebody else meanwhile.",
+                f"Someone else created the branch `{branch}` meanwhile.",
                 branch=branch,
-                hint="Look at the branch; delete it, or name another `branch_slug` in the ticket, and start again.",
+                hint="Delete the branch, or choose another `branch_slug` in the ticket, and start again.",
             )
 
-    @patiently
+    @with_retries
     async def commit_changes(
         self, project: str, branch: str, message: str, files: Sequence[PlannedFile], *, marker: str
     ) -> str:
         await self._check(project)
         known = await self._call("list_commits", project=project, branch=branch, most=COMMITS_LOOKED_AT)
-        made = next((each for each in known if is_marked(each["message"], marker)), None)
+        made = next((each for each in known if has_marker(each["message"], marker)), None)
         if made is None:
-            made = await self._committed(project, branch, marked(message, marker), files)
+            made = await self._commit(project, branch, with_marker(message, marker), files)
         return str(made["id"])
 
-    @patiently
+    @with_retries
     async def find_merge_request(self, project: str, branch: str) -> MergeRequest | None:
         return await self._newest(project, branch)
 
-    @patiently
+    @with_retries
     async def create_merge_request(
         self, project: str, branch: str, *, base: str | None, title: str, description: str
     ) -> MergeRequest:
@@ -123,23 +123,23 @@ class GitlabVcs(TablePort):
         )
         return _merge_request(made)
 
-    @patiently
+    @with_retries
     async def get_merge_request(self, project: str, number: str) -> MergeRequest:
         await self._check(project)
         return _merge_request(await self._call("get_merge_request", project=project, number=number))
 
-    @patiently
+    @with_retries
     async def get_merge_request_diff(self, project: str, number: str) -> str:
         await self._check(project)
-        return unified(await self._all("list_diffs", project, number))
+        return unified_diff(await self._all("list_diffs", project, number))
 
-    @patiently
+    @with_retries
     async def get_published_notes(self, project: str, number: str) -> Sequence[PublishedNote]:
         await self._check(project)
         notes = await self._all("list_notes", project, number)
         return [PublishedNote(body=note.get("body") or "", resolved=bool(note.get("resolved"))) for note in notes]
 
-    @patiently
+    @with_retries
     async def publish_review(self, project: str, number: str, report: CodeReviewReport, *, marker: str) -> None:
         await self._check(project)
         known = [note.get("body") or "" for note in await self._all("list_notes", project, number)]
@@ -151,7 +151,7 @@ class GitlabVcs(TablePort):
         for note in missing:
             await self._publish(project, number, note, places)
 
-    @patiently
+    @with_retries
     async def approve_merge_request(self, project: str, number: str, *, head: str) -> None:
         await self._check(project)
         where = {"project": project, "number": number}
@@ -159,9 +159,9 @@ class GitlabVcs(TablePort):
         if await self._name() not in known["approved_by_usernames"]:
             await self._call("approve", **where, head=head)
 
-    @patiently
+    @with_retries
     async def who_am_i(self) -> str:
-        """Return the name of the account that the token belongs to."""
+        """Return the account name of the token."""
         return await self._name()
 
     async def _name(self) -> str:
@@ -170,7 +170,7 @@ class GitlabVcs(TablePort):
     async def _publish(
         self, project: str, number: str, note: ReviewNote, places: Mapping[tuple[str, int], Position]
     ) -> None:
-        """Write a note at its line; where GitLab does not know that line, it names it (REV-53)."""
+        """Write a note at its line, or a general note that names the line if GitLab does not know it (REV-53)."""
         where = {"project": project, "number": number}
         if note.path is None or note.line is None:
             await self._call("add_note", **where, text=note.text)
@@ -185,13 +185,13 @@ class GitlabVcs(TablePort):
                 raise
         await self._call("add_note", **where, text=f"`{note.path}`, line {note.line}:\n{note.text}")
 
-    async def _committed(self, project: str, branch: str, message: str, files: Sequence[PlannedFile]) -> Any:
+    async def _commit(self, project: str, branch: str, message: str, files: Sequence[PlannedFile]) -> Any:
         pushed = [{"file_path": file.path, "content": file.content, "action": "create"} for file in files]
         where = {"project": project, "branch": branch}
         try:
             return await self._call("commit", **where, message=message, files=pushed)
         except RemoteRejected as rejected:
-            # GitLab takes all of a commit or nothing of it.
+            # GitLab accepts a commit as a whole or not at all.
             if "already exists" not in rejected.message:
                 raise
         for file in pushed:
@@ -218,7 +218,7 @@ class GitlabVcs(TablePort):
             return None
 
     async def _all(self, operation: str, project: str, number: str) -> Sequence[Any]:
-        """Return everything that comes in pages."""
+        """Return all pages of a list."""
         found: list[Any] = []
         while len(found) % PAGE == 0:
             page = await self._call(operation, project=project, number=number, page=len(found) // PAGE + 1, most=PAGE)
@@ -236,9 +236,9 @@ class GitlabVcs(TablePort):
         path = str(found["path_with_namespace"])
         if self._groups and not any(path.startswith(f"{group.strip('/')}/") for group in self._groups):
             raise RemoteRejected(
-                f"The project `{path}` is in none of the groups that `ALLOWLISTED_GROUPS` names.",
+                f"The project `{path}` is not in a group of `ALLOWLISTED_GROUPS`.",
                 project=path,
-                hint="Name a project of one of these groups in the ticket, or add its group to the variable.",
+                hint="Use a project of one of these groups, or add its group to `ALLOWLISTED_GROUPS`.",
             )
         self._allowed.add(project)
         return found

@@ -1,4 +1,4 @@
-"""The diff of a merge request as GitLab tells it, file by file: one text, and where a thread can stand."""
+"""GitLab diffs: one unified diff from GitLab's files, and the positions for threads."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ Position: TypeAlias = dict[str, Json]
 _HUNK = re.compile(r"@@ -([0-9]+)(?:,[0-9]+)? \+([0-9]+)(?:,[0-9]+)? @@")
 
 
-def unified(files: Sequence[Mapping[str, Any]]) -> str:
+def unified_diff(files: Sequence[Mapping[str, Any]]) -> str:
     """Return one unified diff.
 
-    Raises: RemoteRejected if GitLab leaves out what a file changes; nothing may be reviewed unseen.
+    Raises: RemoteRejected if GitLab hides the changes of a file, since all must be reviewed.
     """
     hidden: list[Json] = [file["new_path"] for file in files if file.get("too_large") or file.get("collapsed")]
     if hidden:
         raise RemoteRejected(
-            f"GitLab does not show what is changed in {', '.join(f'`{name}`' for name in hidden[:5])}.",
+            f"GitLab does not show the changes in {', '.join(f'`{name}`' for name in hidden[:5])}.",
             files=hidden[:50],
-            hint="Make the merge request smaller, or raise GitLab's limits for diffs; then start the review again.",
+            hint="Make the merge request smaller or raise GitLab's diff limits, and start the review again.",
         )
     return "".join(line for file in files for line in _file(file))
 
 
 def positions(files: Sequence[Mapping[str, Any]], refs: Mapping[str, str]) -> Mapping[tuple[str, int], Position]:
-    """Return where a thread can stand, by path and line of the new file."""
+    """Return the positions for threads, by path and line of the new file."""
     return {
         (file["new_path"], new): {
             **{name: refs[name] for name in ("base_sha", "head_sha", "start_sha")},
@@ -38,7 +38,7 @@ def positions(files: Sequence[Mapping[str, Any]], refs: Mapping[str, str]) -> Ma
             "old_path": file["old_path"],
             "new_path": file["new_path"],
             "new_line": new,
-            # GitLab wants both lines of a line that did not change, and only one of a line that is new.
+            # GitLab wants both numbers of an unchanged line, and only the new number of a new line.
             **({} if old is None else {"old_line": old}),
         }
         for file in files

@@ -1,4 +1,4 @@
-"""JIRA as the tracker, through `mcp-atlassian`: Data Center with wiki text, Cloud with Markdown that becomes ADF."""
+"""Jira as the tracker, through `mcp-atlassian`: wiki text for Data Center, Markdown for Cloud."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aop.adapters.tickets.mcp.operation_table import TablePort
-from aop.adapters.tickets.mcp.retries import patiently
+from aop.adapters.tickets.mcp.retries import with_retries
 from aop.adapters.tickets.mcp.upstream import Upstream
-from aop.adapters.tickets.systems.wiki_text import as_wiki
+from aop.adapters.tickets.systems.wiki_text import wiki_text
 from aop.core.errors import Json, RemoteRejected, RemoteUnavailable
-from aop.tickets.comments import MARKER, marked
+from aop.tickets.comments import MARKER, with_marker
 from aop.tickets.mission.keys import ticket_key
 from aop.tickets.ports import KnownTool, Ticket
 
 MOST_COMMENTS = 100
-"""The most that the server returns; they are the newest."""
+"""The newest comments; the server returns no more."""
 
 _KEY = {"key": "issue_key"}
 
@@ -47,7 +47,7 @@ class JiraTracker(TablePort):
         self.waits = waits
         self._is_cloud = is_cloud
 
-    @patiently
+    @with_retries
     async def get_ticket(self, key: str) -> Ticket:
         found = await self._issue(key, "summary,description,status")
         return Ticket(
@@ -57,34 +57,34 @@ class JiraTracker(TablePort):
             status=str(found["status"]["name"]),
         )
 
-    @patiently
+    @with_retries
     async def add_comment(self, key: str, text: str, *, marker: str) -> None:
-        if not any(is_marked(body, marker) for body in await self._comments(key)):
-            await self._call("add_comment", key=key, text=self._shown(marked(text, marker)))
+        if not any(has_jira_marker(body, marker) for body in await self._comments(key)):
+            await self._call("add_comment", key=key, text=self._markup(with_marker(text, marker)))
 
-    @patiently
+    @with_retries
     async def update_task_description(self, key: str, addition: str) -> None:
         description = str((await self._issue(key, "description")).get("description") or "")
-        # What was written comes back in other markup: only its words can be compared.
-        if _bare(_FENCE.sub("", addition)) not in _bare(description):
-            text = f"{description.rstrip()}\n\n{self._shown(addition)}\n"
+        # Jira returns other markup than was written, so only the words are compared.
+        if _letters(_FENCE.sub("", addition)) not in _letters(description):
+            text = f"{description.rstrip()}\n\n{self._markup(addition)}\n"
             await self._call(
                 "update_description", key=key, values=json.dumps({"description": text}), returned="summary"
             )
 
-    @patiently
+    @with_retries
     async def update_status(self, key: str, state: str) -> None:
         found = await self._transition(key, state)
         if found is not None:
             await self._call("do_transition", key=key, transition=found)
 
-    @patiently
+    @with_retries
     async def check_status(self, key: str, state: str) -> None:
         await self._transition(key, state)
 
     async def _transition(self, key: str, state: str) -> str | None:
-        """Return the id of the transition that leads to a state; None if the ticket is there."""
-        # `Start review -> In Review` names a transition and where it leads, where the two differ.
+        """Return the id of the transition to a state; None if the ticket is there."""
+        # `Start review -> In Review` names a transition and its target, where the two differ.
         transition, wanted = (_ARROW.split(state, maxsplit=1) * 2)[:2]
         if (await self._issue(key, "status"))["status"]["name"].casefold() == wanted.casefold():
             return None
@@ -96,16 +96,16 @@ class JiraTracker(TablePort):
         if not found:
             offered: list[Json] = [each["name"] for each in known]
             raise RemoteRejected(
-                f"No transition of `{key}` is called `{transition}`; there are:"
+                f"`{key}` has no transition `{transition}`. It has:"
                 f" {', '.join(f'`{name}`' for name in offered) or 'none'}.",
                 transitions=offered,
-                hint="Set the workflow's variable to `TRANSITION -> STATE`, with one of these transitions.",
+                hint="Set the variable of the state to `TRANSITION -> STATE`, with one of these transitions.",
             )
         return str(found[0]["id"])
 
-    @patiently
+    @with_retries
     async def finds_tickets(self, query: str) -> bool:
-        """Tell whether there is a ticket that a query finds."""
+        """Tell whether a query finds a ticket."""
         return bool(await self._found(query))
 
     async def _found(self, query: str) -> Sequence[Mapping[str, Any]]:
@@ -125,22 +125,22 @@ class JiraTracker(TablePort):
     async def _comments(self, key: str) -> Sequence[str]:
         """Return the texts of a ticket's comments.
 
-        The server shows comments that it could not read as none: before that is believed, the ticket is looked for.
+        The server reports comments that it could not read as none, so an empty list is checked by a search.
         """
         known = (await self._issue(key, "comment")).get("comments") or ()
         if not known and any(issue.get("comments") for issue in await self._found(f'key = "{key}"')):
-            raise RemoteUnavailable(f"The comments of `{key}` could not be read, so that none was written.")
+            raise RemoteUnavailable(f"The comments of `{key}` could not be read, so no comment was added.")
         return [str(comment["body"]) for comment in known]
 
-    def _shown(self, text: str) -> str:
-        return text if self._is_cloud else as_wiki(text)
+    def _markup(self, text: str) -> str:
+        return text if self._is_cloud else wiki_text(text)
 
 
-def is_marked(body: str, marker: str) -> bool:
-    """Tell whether a comment was written by that step, whatever Jira made of its markup."""
-    mark = _bare(f"{MARKER}: {marker}")
-    return any(_bare(line) == mark for line in body.splitlines())
+def has_jira_marker(body: str, marker: str) -> bool:
+    """Tell whether a comment has a step's marker, in any markup."""
+    mark = _letters(f"{MARKER}: {marker}")
+    return any(_letters(line) == mark for line in body.splitlines())
 
 
-def _bare(text: str) -> str:
+def _letters(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9/]", "", text)

@@ -1,4 +1,4 @@
-"""The ports of the tickets on LOCAL: each operation is a row of a table, and a write looks before it writes."""
+"""Local ports: LOCAL as tracker, version control system and documentation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 from aop.adapters.tickets.mcp.operation_table import TablePort
 from aop.core.errors import Json, RemoteNotFound, RemoteRejected
 from aop.reviews.report import CodeReviewReport
-from aop.tickets.comments import is_marked, marked
+from aop.tickets.comments import has_marker, with_marker
 from aop.tickets.ports import KnownTool, MergeRequest, PublishedNote, Ticket
 from aop.tickets.review.notes import missing_notes
 from aop.tickets.scaffold_plan import PlannedFile
@@ -62,8 +62,8 @@ class LocalTracker(_LocalPort):
 
     async def add_comment(self, key: str, text: str, *, marker: str) -> None:
         known = (await self._call("get_ticket", key=key))["comments"]
-        if not any(is_marked(comment, marker) for comment in known):
-            await self._call("add_comment", key=key, text=marked(text, marker))
+        if not any(has_marker(comment, marker) for comment in known):
+            await self._call("add_comment", key=key, text=with_marker(text, marker))
 
     async def update_task_description(self, key: str, addition: str) -> None:
         description = (await self._call("get_ticket", key=key))["description"]
@@ -87,9 +87,9 @@ class LocalTracker(_LocalPort):
         if not found:
             names: list[Json] = [each["to"] for each in known]
             raise RemoteRejected(
-                f"No transition leads `{key}` to `{state}`.",
+                f"`{key}` has no transition to `{state}`.",
                 states=names,
-                hint="Set the variable of the workflow's state to one that the ticket can go to.",
+                hint="Set the variable of the state to one that the ticket can reach.",
             )
         return found[0]
 
@@ -103,7 +103,7 @@ class LocalVcs(_LocalPort):
         return str((await self._call("get_project", project=project))["id"])
 
     async def validate_branch_existence(self, project: str, branch: str) -> bool:
-        # A project that is not there has no branches either, and must not pass for one without this branch.
+        # A missing project must not look like a project without this branch.
         await self._call("get_project", project=project)
         try:
             await self._call("get_branch", project=project, branch=branch)
@@ -119,19 +119,21 @@ class LocalVcs(_LocalPort):
         heads = [(await self._call("get_branch", project=project, branch=name))["commit"] for name in (branch, base)]
         if heads[0]["id"] != heads[1]["id"]:
             raise RemoteRejected(
-                f"The branch `{branch}` was made by somebody else meanwhile.",
+                f"Someone else created the branch `{branch}` meanwhile.",
                 branch=branch,
-                hint="Look at the branch; delete it, or name another `branch_slug` in the ticket, and start again.",
+                hint="Delete the branch, or choose another `branch_slug` in the ticket, and start again.",
             )
 
     async def commit_changes(
         self, project: str, branch: str, message: str, files: Sequence[PlannedFile], *, marker: str
     ) -> str:
         head = (await self._call("get_branch", project=project, branch=branch))["commit"]
-        if is_marked(head["message"], marker):
+        if has_marker(head["message"], marker):
             return str(head["id"])
         pushed = [{"path": file.path, "content": file.content} for file in files]
-        made = await self._call("commit", project=project, branch=branch, message=marked(message, marker), files=pushed)
+        made = await self._call(
+            "commit", project=project, branch=branch, message=with_marker(message, marker), files=pushed
+        )
         return str(made["commit"])
 
     async def find_merge_request(self, project: str, branch: str) -> MergeRequest | None:

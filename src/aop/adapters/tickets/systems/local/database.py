@@ -1,4 +1,4 @@
-"""The one SQLite file in which LOCAL keeps tickets, comments, merge requests and notes."""
+"""Database of LOCAL: tickets, comments, merge requests and notes in one SQLite file."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ CREATE TABLE IF NOT EXISTS approvals (
 
 
 class LocalAnswer(Exception):
-    """What LOCAL answers with, in place of what was asked for: an HTTP status, and words."""
+    """An error of LOCAL: an HTTP status and a text."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(f"{status}: {text}")
 
 
 class LocalDatabase(SmallDatabase):
-    """A folder's database."""
+    """The database of one folder."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder / FILE, _SHAPE, lambda connection, _found: _make(connection))

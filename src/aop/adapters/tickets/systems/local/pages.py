@@ -1,4 +1,4 @@
-"""LOCAL's documentation: a folder of Markdown, where a page's id is its path without `.md`."""
+"""Pages of LOCAL: a folder of Markdown; the id of a page is its path without `.md`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_PAGES = 10
 
 
 class LocalPages:
-    """The documentation, as its tools see it."""
+    """The documentation tools of LOCAL."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -1,4 +1,4 @@
-"""LOCAL's code hosting: bare git repositories in a folder, and merge requests in the database."""
+"""Repositories of LOCAL: bare git repositories, with merge requests in the database."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PushedFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class LocalRepositories:
-    """The code hosting, as its tools see it."""
+    """The version control tools of LOCAL."""
 
     def __init__(self, folder: Path, database: LocalDatabase, environ: Mapping[str, str]) -> None:
         self._folder = folder
@@ -34,10 +34,10 @@ class LocalRepositories:
         self._program = GitProgram(environ)
 
     def create_project(self, project: str, files: Sequence[PushedFile]) -> Json:
-        """Make a project whose branch `main` has these files."""
+        """Create a project whose branch `main` has these files."""
         where = self._place(project)
         if where.exists():
-            raise LocalAnswer(409, f"there is a project `{project}` already")
+            raise LocalAnswer(409, f"the project `{project}` already exists")
         where.mkdir(parents=True)
         words = ["init", "--quiet", "--bare", "--template=", "--initial-branch=main", "."]
         made = self._program.run(words, cwd=where, environment={}, stdin=b"", seconds=GIT_SECONDS)
@@ -47,7 +47,7 @@ class LocalRepositories:
         return self.project(project)
 
     def project(self, project: str) -> Json:
-        """Return a project, which is named by its path or its id."""
+        """Return a project by its path or id."""
         path, git = self._opened(project)
         with self._database.transaction() as rows:
             rows.execute("INSERT OR IGNORE INTO projects (path) VALUES (?)", [path])
@@ -80,11 +80,11 @@ class LocalRepositories:
         return {"path": path, "content": found.out.decode("utf-8", "replace")}
 
     def create_branch(self, project: str, branch: str, ref: str) -> Json:
-        """Make a branch at the head of another."""
+        """Create a branch at the head of another."""
         _, git = self._opened(project)
         head = _head(git, ref)
         if git.run("update-ref", _ref(git, branch), head, NO_COMMIT, fine=(0, 128)).code:
-            raise LocalAnswer(409, f"there is a branch `{branch}` already")
+            raise LocalAnswer(409, f"the branch `{branch}` already exists")
         return {"name": branch, "commit": head}
 
     def push_files(self, project: str, branch: str, message: str, files: Sequence[PushedFile]) -> Json:
@@ -95,7 +95,7 @@ class LocalRepositories:
     def create_merge_request(
         self, project: str, source_branch: str, target_branch: str, title: str, description: str
     ) -> Json:
-        """Open a merge request; a branch has one open at a time."""
+        """Open a merge request; a branch has at most one open."""
         path, git = self._opened(project)
         for branch in (source_branch, target_branch):
             _head(git, branch)
@@ -106,25 +106,25 @@ class LocalRepositories:
                 [source_branch, path],
             ).fetchone()
             if known["opened"]:
-                raise LocalAnswer(409, f"`{source_branch}` has an open merge request already")
+                raise LocalAnswer(409, f"`{source_branch}` already has an open merge request")
             number = known["all_of_them"] + 1
             rows.execute(
                 "INSERT INTO merge_requests VALUES (?, ?, ?, ?, ?, ?, 'opened')",
                 [path, number, source_branch, target_branch, title, description],
             )
-        return self._known(path, number)
+        return self._merge_request(path, number)
 
     def merge_request(self, project: str, number: int) -> Json:
-        """Return a merge request, with its newest commit and those that were approved."""
+        """Return a merge request with its newest commit and its approved commits."""
         path, git = self._opened(project)
-        known: Any = self._known(path, number)
+        known: Any = self._merge_request(path, number)
         with self._database.transaction() as rows:
             query = "SELECT head FROM approvals WHERE project = ? AND number = ?"
             approved: Json = [row["head"] for row in rows.execute(query, [path, number])]
-        return {**known, "head": _found_head(git, f"refs/heads/{known['source_branch']}") or "", "approved": approved}
+        return {**known, "head": _head_or_none(git, f"refs/heads/{known['source_branch']}") or "", "approved": approved}
 
     def approve(self, project: str, number: int, sha: str) -> Json:
-        """Approve a merge request as it is at a commit; to approve it twice changes nothing."""
+        """Approve a merge request at a commit; a second approval changes nothing."""
         known: Any = self.merge_request(project, number)
         if known["head"] != sha:
             raise LocalAnswer(409, f"the merge request {number} is at another commit")
@@ -137,19 +137,19 @@ class LocalRepositories:
         path, _ = self._opened(project)
         with self._database.transaction() as rows:
             query = "SELECT * FROM merge_requests WHERE project = ? AND source_branch = ? ORDER BY number DESC"
-            return [_shown(row) for row in rows.execute(query, [path, source_branch])]
+            return [_with_url(row) for row in rows.execute(query, [path, source_branch])]
 
     def diff(self, project: str, number: int) -> Json:
-        """Return what a merge request changes since its branch left the target."""
+        """Return the diff of a merge request since its branch left the target."""
         path, git = self._opened(project)
-        known: Any = self._known(path, number)
+        known: Any = self._merge_request(path, number)
         since = f"{_ref(git, known['target_branch'])}...{_ref(git, known['source_branch'])}"
         ran = git.run("diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--full-index", since)
         return {"diff": ran.out.decode("utf-8", "replace")}
 
     def add_note(self, project: str, number: int, body: str, path: str | None, line: int | None) -> Json:
-        """Write a note, at a line or on the whole."""
-        known: Any = self._known(self._opened(project)[0], number)
+        """Add a note, at a line or on the merge request as a whole."""
+        known: Any = self._merge_request(self._opened(project)[0], number)
         with self._database.transaction() as rows:
             made = rows.execute(
                 "INSERT INTO notes (project, number, body, path, line) VALUES (?, ?, ?, ?, ?)",
@@ -159,18 +159,18 @@ class LocalRepositories:
 
     def notes(self, project: str, number: int) -> Json:
         """Return the notes of a merge request."""
-        known: Any = self._known(self._opened(project)[0], number)
+        known: Any = self._merge_request(self._opened(project)[0], number)
         with self._database.transaction() as rows:
             query = "SELECT body, path, line FROM notes WHERE project = ? AND number = ? ORDER BY id"
             return [dict(row) for row in rows.execute(query, [known["project"], number])]
 
-    def _known(self, path: str, number: int) -> Json:
+    def _merge_request(self, path: str, number: int) -> Json:
         with self._database.transaction() as rows:
             query = "SELECT * FROM merge_requests WHERE project = ? AND number = ?"
             found = rows.execute(query, [path, number]).fetchone()
         if found is None:
             raise LocalAnswer(404, f"`{path}` has no merge request {number}")
-        return _shown(found)
+        return _with_url(found)
 
     def _place(self, project: str) -> Path:
         try:
@@ -192,7 +192,7 @@ class LocalRepositories:
         return GitDir(self._program, git_dir=where, work_tree=where, environment={}, root=self._folder)
 
     def _commit(self, git: GitDir, branch: str, head: str | None, message: str, files: Sequence[PushedFile]) -> str:
-        """Commit in one process: git moves the branch only if everything of it was taken."""
+        """Commit in one process: git moves the branch only after it accepted everything."""
         at = int(SystemClock().now().timestamp())
         parts = [f"commit {_ref(git, branch)}\ncommitter AOP <aop@localhost> {at} +0000\n".encode(), _sized(message)]
         parts += [f"from {head}\n".encode()] if head else []
@@ -200,7 +200,7 @@ class LocalRepositories:
             parts += [f"M 100644 inline {_quoted(file.path)}\n".encode(), _sized(file.content)]
         ran = git.run("fast-import", "--quiet", "--done", stdin=b"".join([*parts, b"done\n"]), fine=range(256))
         if ran.code:
-            raise LocalAnswer(409, f"the commit to `{branch}` was not taken")
+            raise LocalAnswer(409, f"the commit to `{branch}` was rejected")
         return _head(git, branch)
 
 
@@ -218,7 +218,7 @@ def _checked_path(path: str) -> str:
 
 def _quoted(path: str) -> str:
     plain = _checked_path(path)
-    # Git reads the rest of the line as it is, unless it begins like a quoted name.
+    # Git reads the rest of the line verbatim, unless it begins with a quote.
     return '"' + plain.replace('"', '\\"') + '"' if plain.startswith('"') else plain
 
 
@@ -228,22 +228,22 @@ def _default_branch(git: GitDir) -> str:
 
 def _ref(git: GitDir, branch: str) -> str:
     if git.run("check-ref-format", "--branch", branch, fine=range(256)).code:
-        raise LocalAnswer(400, f"`{branch}` is not the name of a branch")
+        raise LocalAnswer(400, f"`{branch}` is not a valid branch name")
     return f"refs/heads/{branch}"
 
 
 def _head(git: GitDir, branch: str) -> str:
-    found = _found_head(git, _ref(git, branch))
+    found = _head_or_none(git, _ref(git, branch))
     if found is None:
         raise LocalAnswer(404, f"there is no branch `{branch}`")
     return found
 
 
-def _found_head(git: GitDir, ref: str) -> str | None:
+def _head_or_none(git: GitDir, ref: str) -> str | None:
     ran = git.run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}", fine=(0, 1))
     return None if ran.code else ran.out.decode().strip()
 
 
-def _shown(row: sqlite3.Row) -> Json:
+def _with_url(row: sqlite3.Row) -> Json:
     known = dict(row)
     return {**known, "url": f"local://{known['project']}/-/merge_requests/{known['number']}"}

@@ -1,4 +1,4 @@
-"""LOCAL provider as an MCP server over standard streams."""
+"""Server of LOCAL: its tools over MCP on standard streams."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UNREADABLE, UNKNOWN_METHOD = -32700, -32601
 
 
 class LocalTool(Struct, frozen=True):
-    """A tool of LOCAL: what it is for, what it takes, and what does it."""
+    """A tool of LOCAL."""
 
     summary: str
     takes: Mapping[str, Any]
@@ -32,7 +32,7 @@ class LocalTool(Struct, frozen=True):
 
 
 class Local:
-    """Everything of one folder."""
+    """LOCAL in one folder: tickets, repositories and pages."""
 
     def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
         self.database = LocalDatabase(folder)
@@ -47,17 +47,19 @@ class Local:
         named = {**where, "branch": str}
         return {
             "tracker_get_ticket": LocalTool("Return a ticket.", {"key": str}, tickets.get),
-            "tracker_add_comment": LocalTool("Write a comment.", {"key": str, "body": str}, tickets.add_comment),
+            "tracker_add_comment": LocalTool("Add a comment.", {"key": str, "body": str}, tickets.add_comment),
             "tracker_set_description": LocalTool(
                 "Replace a description.", {"key": str, "description": str}, tickets.set_description
             ),
-            "tracker_get_transitions": LocalTool("Return where a ticket can go.", {"key": str}, tickets.transitions),
+            "tracker_get_transitions": LocalTool(
+                "Return the transitions of a ticket.", {"key": str}, tickets.transitions
+            ),
             "tracker_transition": LocalTool("Move a ticket.", {"key": str, "transition_id": int}, tickets.transition),
             "vcs_get_project": LocalTool("Return a project.", where, code.project),
             "vcs_get_branch": LocalTool("Return a branch.", named, code.branch),
-            "vcs_list_tree": LocalTool("Return what is in a folder.", {**where, "ref": str, "path": str}, code.tree),
+            "vcs_list_tree": LocalTool("List a folder.", {**where, "ref": str, "path": str}, code.tree),
             "vcs_read_file": LocalTool("Return a file.", {**where, "ref": str, "path": str}, code.file),
-            "vcs_create_branch": LocalTool("Make a branch.", {**named, "ref": str}, code.create_branch),
+            "vcs_create_branch": LocalTool("Create a branch.", {**named, "ref": str}, code.create_branch),
             "vcs_push_files": LocalTool(
                 "Commit files.", {**named, "message": str, "files": list[PushedFile]}, code.push_files
             ),
@@ -73,7 +75,7 @@ class Local:
             "vcs_get_merge_request_diff": LocalTool("Return a diff.", {**where, "number": int}, code.diff),
             "vcs_list_notes": LocalTool("Return the notes of a merge request.", {**where, "number": int}, code.notes),
             "vcs_add_note": LocalTool(
-                "Write a note.",
+                "Add a note.",
                 {**where, "number": int, "body": str, "path": str | None, "line": int | None},
                 code.add_note,
             ),
@@ -92,9 +94,9 @@ class _Request(Struct, frozen=True):
 
 
 class LocalServer:
-    """The tools, served one call after the other.
+    """Serves the tools, one call at a time.
 
-    It is MCP written out, since the SDK takes longer to import than LOCAL needs for a whole scaffold.
+    It implements MCP itself, since importing the SDK takes longer than a whole scaffold on LOCAL.
     """
 
     def __init__(self, tools: Mapping[str, LocalTool]) -> None:
@@ -114,33 +116,33 @@ class LocalServer:
         try:
             asked = msgspec.json.decode(line, type=_Request)
         except (msgspec.MsgspecError, RecursionError):
-            return {"id": None, "error": {"code": UNREADABLE, "message": "This is no request."}}
+            return {"id": None, "error": {"code": UNREADABLE, "message": "This is not a request."}}
         if asked.id is None:
             return None
         match asked.method:
             case "initialize":
                 result = _greeting(asked.params.get("protocolVersion"))
             case "tools/list":
-                result = {"tools": self._listed()}
+                result = {"tools": self._tool_list()}
             case "tools/call":
-                result = self._called(str(asked.params.get("name")), asked.params.get("arguments") or {})
+                result = self._call(str(asked.params.get("name")), asked.params.get("arguments") or {})
             case "ping":
                 result = {}
             case _:
                 return {"id": asked.id, "error": {"code": UNKNOWN_METHOD, "message": "There is no such method."}}
         return {"id": asked.id, "result": result}
 
-    def _listed(self) -> list[dict[str, Any]]:
+    def _tool_list(self) -> list[dict[str, Any]]:
         return [
             {"name": name, "description": tool.summary, "inputSchema": schema_of(self._shapes[name])}
             for name, tool in self._tools.items()
         ]
 
-    def _called(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def _call(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         try:
             answer = self._answer(name, arguments)
-        except LocalAnswer as said:
-            return _result(str(said), is_error=True)
+        except LocalAnswer as error:
+            return _result(str(error), is_error=True)
         except Fault:
             return _result("500: LOCAL broke", is_error=True)
         return _result(msgspec.json.encode(answer).decode(), is_error=False)

@@ -1,4 +1,4 @@
-"""LOCAL's tracker: tickets with comments and a workflow of four states."""
+"""Tickets of LOCAL, with comments and a workflow of four states."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ STATES = ("To Do", "In Progress", "In Review", "Done")
 
 
 class LocalTickets:
-    """The tracker, as its tools see it."""
+    """The tracker tools of LOCAL."""
 
     def __init__(self, database: LocalDatabase) -> None:
         self._database = database
 
     def create(self, key: str, summary: str, description: str) -> Json:
-        """Make a ticket in the first state."""
+        """Create a ticket in the first state."""
         with self._database.transaction() as rows:
             if rows.execute("SELECT 1 FROM tickets WHERE key = ?", [key]).fetchone():
-                raise LocalAnswer(409, f"there is a ticket `{key}` already")
+                raise LocalAnswer(409, f"the ticket `{key}` already exists")
             rows.execute("INSERT INTO tickets VALUES (?, ?, ?, ?)", [key, summary, description, STATES[0]])
         return self.get(key)
 
@@ -32,7 +32,7 @@ class LocalTickets:
             return {**dict(ticket), "comments": [row["body"] for row in found]}
 
     def add_comment(self, key: str, body: str) -> Json:
-        """Write a comment."""
+        """Add a comment."""
         with self._database.transaction() as rows:
             _ticket(rows, key)
             made = rows.execute("INSERT INTO comments (key, body) VALUES (?, ?)", [key, body])
@@ -46,7 +46,7 @@ class LocalTickets:
         return {"key": key}
 
     def transitions(self, key: str) -> Json:
-        """Return where a ticket can go: anywhere but where it is."""
+        """Return the transitions of a ticket, to each other state."""
         with self._database.transaction() as rows:
             status = _ticket(rows, key)["status"]
         return [{"id": at, "name": state, "to": state} for at, state in enumerate(STATES) if state != status]

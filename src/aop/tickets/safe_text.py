@@ -1,4 +1,4 @@
-"""What a model wrote, as it may be published: it calls nobody, commands nothing, and loads nothing from elsewhere."""
+"""Safe text: a model's text without commands, mentions, images and foreign links."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from aop.core.redaction.redactor import Redactor
 
 MOST_CHARS = 10_000
 BREAK = "\u200b"
-"""Nothing is seen of it, and what it stands in is no longer a command, a mention or a reference."""
+"""An invisible character that breaks a command, a mention or a reference."""
 
 # A line that begins with `/` is a quick action of GitLab; bots listen to `bors`, `@name` and the like.
 _COMMANDS = re.compile(r"^(\s*(?:[>*+-]\s*)*)/(?=[A-Za-z])", re.MULTILINE)
@@ -27,8 +27,8 @@ _LINKS = re.compile(r"\[([^\]\n]*)\]\(\s*<?((?:[a-z][a-z0-9+.-]*:|//)[^)\s>]*)[^
 _ADDRESSES = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s<>\"'`)\]]+|(?<![\w/:])//[\w-]+\.[^\s<>\"'`)\]]+", re.IGNORECASE)
 
 
-def harmless(text: str, hosts: Collection[str] = ()) -> str:
-    """Return a text without images, without links but to these hosts, and without what others' programs act on."""
+def harmless_text(text: str, hosts: Collection[str] = ()) -> str:
+    """Return a text without images, links to other hosts, and words that programs act on."""
     text = _IMAGES.sub(lambda found: f"{found[1] or ''} (image removed)".strip(), text)
     text = _LINKS.sub(lambda found: found[0] if _is_known(found[2], hosts) else found[1], text)
     text = _ADDRESSES.sub(lambda found: found[0] if _is_known(found[0], hosts) else "(link removed)", text)
@@ -36,24 +36,24 @@ def harmless(text: str, hosts: Collection[str] = ()) -> str:
     for pattern in (_MENTIONS, _WIKI_MENTIONS, _REFERENCES, _TAGS, _MACROS, _BOTS):
         text = pattern.sub(lambda found: f"{found[0]}{BREAK}", text)
     cut = len(text) - MOST_CHARS
-    return f"{text[:MOST_CHARS]}\n({cut} characters were cut off)" if cut > 0 else text
+    return f"{text[:MOST_CHARS]}\n({cut} characters omitted)" if cut > 0 else text
 
 
 def without_secrets(text: str, redact: Redactor) -> str:
-    """Return a text that a model wants to publish.
+    """Return a text after the check for secrets.
 
-    Raises: ToolCallDenied, with the rule and never with the secret.
+    Raises: ToolCallDenied, which names the rule and never the secret.
     """
     found = redact.secrets_in(text)
     if found:
         raise ToolCallDenied(
-            f"The text holds a secret (rule `{found[0].rule}`) and is not published.", hint="Write it without."
+            f"The text contains a secret (rule `{found[0].rule}`) and was not published.", hint="Remove the secret."
         )
     return redact(text)
 
 
 def host_of(url: str) -> str:
-    """Return the host that an address leads to; where it has none, an empty text."""
+    """Return the host of an address, or an empty text."""
     try:
         return (urlsplit(url).hostname or "").lower()
     except ValueError:
