@@ -136,15 +136,13 @@ def set_up_checkout(call: Call, feature_id: FeatureId, tree: TreeId, folder: Pat
     Raises: WorktreeSetupFailed.
     """
     kernel, rules = call.kernel, policy.worktree
-    provisions = WorktreeExtras(
-        env=environment_of(kernel, feature_id), readable=place_extras(kernel, tree, folder, rules)
-    )
+    extras = WorktreeExtras(env=environment_of(kernel, feature_id), readable=place_extras(kernel, tree, folder, rules))
     wanted = _command_digests(kernel.git.objects, tree, rules.setup)
     is_own = folder == kernel.git.worktrees.path(feature_id)
     done = _finished_commands(kernel, feature_id, folder, wanted) if is_own else 0
     for number in range(done, len(wanted)):
         with kernel.locks.gate_slot(policy.supervisor.max_parallel_gate_runs):
-            _run_setup_command(call, feature_id, number, folder, policy=policy, provisions=provisions)
+            _run_setup_command(call, feature_id, number, folder, policy=policy, extras=extras)
         if is_own:
             _record_finished(
                 call, feature_id, kernel.worktree_extras.identity(folder), wanted[: number + 1], rules.setup[number]
@@ -152,7 +150,7 @@ def set_up_checkout(call: Call, feature_id: FeatureId, tree: TreeId, folder: Pat
     if is_own and done < len(wanted):
         # Changes that a command made to the tree, and files beside it, are not part of the feature.
         kernel.git.worktrees.discard_strays(feature_id, tree)
-    return provisions
+    return extras
 
 
 def _command_digests(objects: GitObjects, tree: TreeId, commands: Sequence[SetupCommand]) -> tuple[str, ...]:
@@ -181,7 +179,7 @@ def _finished_commands(kernel: Kernel, feature_id: FeatureId, folder: Path, want
 
 
 def _run_setup_command(
-    call: Call, feature_id: FeatureId, number: int, folder: Path, *, policy: Policy, provisions: WorktreeExtras
+    call: Call, feature_id: FeatureId, number: int, folder: Path, *, policy: Policy, extras: WorktreeExtras
 ) -> None:
     command = policy.worktree.setup[number]
     log_path = f"{folder_of(feature_id)}/logs/{call.kernel.new_id('setup')}-{number + 1}.log"
@@ -189,7 +187,7 @@ def _run_setup_command(
     ended = call.kernel.processes.run(
         command_for(
             policy.execution,
-            provisions,
+            extras,
             command.cmd,
             folder,
             log_path=call.kernel.files.root / log_path,
@@ -202,7 +200,7 @@ def _run_setup_command(
 
 def command_for(
     rules: ExecutionRules,
-    provisions: WorktreeExtras,
+    extras: WorktreeExtras,
     argv: tuple[str, ...],
     checkout: Path,
     *,
@@ -216,14 +214,14 @@ def command_for(
         argv=argv,
         cwd=checkout / folder if folder else checkout,
         worktree=checkout,
-        env=tuple(sorted({**dict(provisions.env), **(env or {})}.items())),
+        env=tuple(sorted({**dict(extras.env), **(env or {})}.items())),
         env_allowlist=rules.env_allowlist,
         timeout_seconds=float(timeout_seconds or rules.default_step_timeout_seconds),
         log_path=log_path,
         max_log_bytes=rules.max_log_bytes,
         sandbox=rules.sandbox,
         network=rules.network,
-        readable=(*rules.sandbox_read, *provisions.readable),
+        readable=(*rules.sandbox_read, *extras.readable),
         writable=rules.sandbox_write,
         limits=rules.limits,
     )

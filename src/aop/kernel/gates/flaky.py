@@ -30,10 +30,10 @@ def known_failure(view: Snapshot, feature_id: FeatureId, mode: str, subject: Sub
     return next((text for text in (before.failure, *before.findings) if text.startswith(FLAKY)), None)
 
 
-def with_known_failure(judged: ReportVerdict, failure: str | None, policy: Policy) -> ReportVerdict:
+def with_known_failure(outcome: ReportVerdict, failure: str | None, policy: Policy) -> ReportVerdict:
     """Add the earlier failure to a pass, or turn it into a failure if the policy says so."""
-    if judged.failure_code or failure is None:
-        return judged
+    if outcome.failure_code or failure is None:
+        return outcome
     if policy.testing.allow_flaky_gates:
-        return msgspec.structs.replace(judged, findings=(*judged.findings, failure))
-    return msgspec.structs.replace(judged, failure_code=GateFailed.code, failure=failure)
+        return msgspec.structs.replace(outcome, findings=(*outcome.findings, failure))
+    return msgspec.structs.replace(outcome, failure_code=GateFailed.code, failure=failure)

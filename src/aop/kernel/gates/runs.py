@@ -51,7 +51,7 @@ class GatePlan(Struct, frozen=True, kw_only=True):
     subject: Subject
     policy: Policy
     config_hash: str
-    provisions: WorktreeExtras = WorktreeExtras()
+    extras: WorktreeExtras = WorktreeExtras()
     """The extras of the checkout in which it runs."""
     named_tests: tuple[str, ...] = ()
     """The tests whose outcome is looked up in the test report."""
@@ -113,15 +113,15 @@ def run_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: int | Non
     Raises: WorktreeSetupFailed.
     """
     kernel = call.kernel
-    provisions = set_up_checkout(call, plan.feature_id, plan.subject.tree, checkout, plan.policy)
-    plan = msgspec.structs.replace(plan, provisions=provisions)
+    extras = set_up_checkout(call, plan.feature_id, plan.subject.tree, checkout, plan.policy)
+    plan = msgspec.structs.replace(plan, extras=extras)
     run_id = GateRunId(kernel.new_id("gate"))
     level = kernel.processes.sandbox_level(plan.policy.execution.sandbox)
     started = kernel.now()
     remove_old_reports(kernel.files, plan.reports, checkout)
     with kernel.locks.gate_slot(plan.policy.supervisor.max_parallel_gate_runs):
-        taken = _run_steps(call, plan, plan.steps, checkout, run_id)
-        judged = judge_reports(
+        step_runs = _run_steps(call, plan, plan.steps, checkout, run_id)
+        outcome = judge_reports(
             kernel.files,
             plan.reports,
             checkout,
@@ -130,15 +130,15 @@ def run_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: int | Non
             baseline=baseline,
             named_tests=plan.named_tests,
         )
-        if _first_failure(taken) is None:
-            taken += _run_steps(call, plan, plan.added, checkout, run_id)
-    failed = _first_failure(taken)
+        if _first_failure(step_runs) is None:
+            step_runs += _run_steps(call, plan, plan.added, checkout, run_id)
+    failed = _first_failure(step_runs)
     if failed is not None:
         # The report of a run that failed proves nothing; it only says how many tests there were.
-        judged = msgspec.structs.replace(_verdict_of_step(failed), tests=judged.tests)
+        outcome = msgspec.structs.replace(_verdict_of_step(failed), tests=outcome.tests)
     with kernel.record.read() as view:
         failure = known_failure(view, plan.feature_id, plan.mode, plan.subject)
-    judged = with_known_failure(judged, failure, plan.policy)
+    outcome = with_known_failure(outcome, failure, plan.policy)
     return GateRun(
         version=1,
         run_id=run_id,
@@ -147,13 +147,13 @@ def run_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: int | Non
         mode=plan.mode,
         subject=plan.subject,
         config_hash=plan.config_hash,
-        verdict=Verdict.FAIL if judged.failure_code else Verdict.PASS,
-        failure_code=judged.failure_code,
-        failure=judged.failure,
-        steps=tuple(each.result for each in taken),
-        coverage=judged.coverage,
-        tests=judged.tests,
-        findings=judged.findings,
+        verdict=Verdict.FAIL if outcome.failure_code else Verdict.PASS,
+        failure_code=outcome.failure_code,
+        failure=outcome.failure,
+        steps=tuple(each.result for each in step_runs),
+        coverage=outcome.coverage,
+        tests=outcome.tests,
+        findings=outcome.findings,
         sandbox_level=level,
         machine=machine_identity(call, plan),
         started_at=started,
@@ -168,8 +168,8 @@ class _StepRun(Struct, frozen=True, kw_only=True):
     transient: bool
 
 
-def _first_failure(taken: Sequence[_StepRun]) -> _StepRun | None:
-    return next((each for each in taken if each.result.outcome != "passed"), None)
+def _first_failure(step_runs: Sequence[_StepRun]) -> _StepRun | None:
+    return next((each for each in step_runs if each.result.outcome != "passed"), None)
 
 
 def _run_steps(call: Call, plan: GatePlan, steps: Sequence[Step], checkout: Path, run_id: GateRunId) -> list[_StepRun]:
@@ -178,13 +178,13 @@ def _run_steps(call: Call, plan: GatePlan, steps: Sequence[Step], checkout: Path
         call.report(f"{what}, {len(steps)} steps at once: {', '.join(step.name for step in steps)}")
         tasks = [partial(_run_step, call, plan, step, checkout, f"{run_id}-{step.name}") for step in steps]
         return call.kernel.processes.together(tasks)
-    taken: list[_StepRun] = []
+    step_runs: list[_StepRun] = []
     for step in steps:
         call.report(f"{what}, step {every.index(step) + 1} of {len(every)}: {step.name}")
-        taken.append(_run_step(call, plan, step, checkout, f"{run_id}-{step.name}"))
-        if taken[-1].result.outcome != "passed":
+        step_runs.append(_run_step(call, plan, step, checkout, f"{run_id}-{step.name}"))
+        if step_runs[-1].result.outcome != "passed":
             break
-    return taken
+    return step_runs
 
 
 def _run_step(call: Call, plan: GatePlan, step: Step, checkout: Path, log_name: str) -> _StepRun:
@@ -207,7 +207,7 @@ def _retries(rules: ExecutionRules) -> int:
 def _run_once(call: Call, plan: GatePlan, step: Step, checkout: Path, log_path: str) -> CommandResult:
     command = command_for(
         plan.policy.execution,
-        plan.provisions,
+        plan.extras,
         step.cmd,
         checkout,
         log_path=call.kernel.files.root / log_path,

@@ -47,10 +47,10 @@ def live_leases(view: Snapshot, feature_id: FeatureId, now: Now) -> dict[str, Le
     return {name: lease for name, lease in leases_of(view, feature_id).items() if is_live(lease, now)}
 
 
-def grant_or_renew(tx: Transaction, call: Call, resource: str, asker: LockRequest, now: Now) -> Grant | Busy:
+def grant_or_renew(tx: Transaction, call: Call, resource: str, request: LockRequest, now: Now) -> Grant | Busy:
     """Grant or renew a lock if it is free for the request, and update index, features and journal."""
     ttl = call.kernel.config().policy.locks.lease_ttl_seconds
-    granted = request_lease(lock_on(tx, resource), asker, now, ttl=ttl, is_running=call.kernel.locks.is_running)
+    granted = request_lease(lock_on(tx, resource), request, now, ttl=ttl, is_running=call.kernel.locks.is_running)
     if isinstance(granted, Busy):
         return granted
     store_lock(tx, granted.lock)
@@ -58,16 +58,16 @@ def grant_or_renew(tx: Transaction, call: Call, resource: str, asker: LockReques
     if granted.stale is not None:
         _note_reclaimed(tx, call, resource, granted, now)
     if granted.outcome == "acquired":
-        _add_held_lock(tx, asker.feature_id, resource, now)
-        tx.append(call.event("lock_acquired", asker.feature_id, resource=resource, fence=granted.lease.fence))
+        _add_held_lock(tx, request.feature_id, resource, now)
+        tx.append(call.event("lock_acquired", request.feature_id, resource=resource, fence=granted.lease.fence))
     return granted
 
 
 def renew(tx: Transaction, call: Call, feature_id: FeatureId, resources: Collection[str], now: Now) -> None:
     """Renew leases of a feature."""
-    asker = LockRequest(feature_id=feature_id, actor=call.principal.actor, operation_id=call.operation())
+    request = LockRequest(feature_id=feature_id, actor=call.principal.actor, operation_id=call.operation())
     for resource in sorted(resources):
-        grant_or_renew(tx, call, resource, asker, now)
+        grant_or_renew(tx, call, resource, request, now)
 
 
 def release_leases(tx: Transaction, call: Call, feature_id: FeatureId, resources: Collection[str], now: Now) -> None:

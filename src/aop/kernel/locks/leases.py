@@ -78,33 +78,33 @@ def why_ended(lease: Lease, now: Now) -> str:
     return "it was not renewed in time"
 
 
-def request_lease(lock: Lock, asker: LockRequest, now: Now, *, ttl: float, is_running: IsRunning) -> Grant | Busy:
+def request_lease(lock: Lock, request: LockRequest, now: Now, *, ttl: float, is_running: IsRunning) -> Grant | Busy:
     """Grant a free lock, renew one that the feature holds, or return who is ahead.
 
     An expired lease is free for the next request. Its former holder continues under the same number if no other
     feature took the lock in between and none waits: then nothing that it guards can have changed.
     """
-    ahead = _waiters_ahead(lock, asker, is_running)
+    ahead = _waiters_ahead(lock, request, is_running)
     lease = lock.lease
     live = lease is not None and is_live(lease, now)
-    if lease is not None and lease.feature_id == asker.feature_id and (live or not ahead):
-        renewed = _new_lease(asker, now, ttl, fence=lease.fence, acquired_at=lease.acquired_at)
+    if lease is not None and lease.feature_id == request.feature_id and (live or not ahead):
+        renewed = _new_lease(request, now, ttl, fence=lease.fence, acquired_at=lease.acquired_at)
         return Grant(
-            lock=_with_lease(lock, renewed, asker), lease=renewed, outcome="renewed", stale=None if live else lease
+            lock=_with_lease(lock, renewed, request), lease=renewed, outcome="renewed", stale=None if live else lease
         )
     if live or ahead:
         return Busy(lease=lease if live else None, ahead=ahead)
-    fresh = _new_lease(asker, now, ttl, fence=lock.last_fence + 1, acquired_at=now.at)
-    return Grant(lock=_with_lease(lock, fresh, asker), lease=fresh, outcome="acquired", stale=lease)
+    fresh = _new_lease(request, now, ttl, fence=lock.last_fence + 1, acquired_at=now.at)
+    return Grant(lock=_with_lease(lock, fresh, request), lease=fresh, outcome="acquired", stale=lease)
 
 
-def with_waiter(lock: Lock, asker: LockRequest, now: Now, *, is_running: IsRunning) -> Lock:
+def with_waiter(lock: Lock, request: LockRequest, now: Now, *, is_running: IsRunning) -> Lock:
     """Add a call to the end of the queue, once; dead calls lose their places."""
     living = tuple(each for each in lock.waiters if is_running(each.operation_id))
-    if any(each.operation_id == asker.operation_id for each in living):
+    if any(each.operation_id == request.operation_id for each in living):
         return msgspec.structs.replace(lock, waiters=living)
     ticket = lock.last_ticket + 1
-    waiter = Waiter(ticket=ticket, operation_id=asker.operation_id, feature_id=asker.feature_id, since=now.at)
+    waiter = Waiter(ticket=ticket, operation_id=request.operation_id, feature_id=request.feature_id, since=now.at)
     return msgspec.structs.replace(lock, waiters=(*living, waiter), last_ticket=ticket)
 
 
@@ -169,20 +169,20 @@ def pauses(backoff: Backoff, operation_id: OperationId) -> Iterator[float]:
         longest, attempt = min(longest * backoff.multiplier, backoff.max_seconds), attempt + 1
 
 
-def _waiters_ahead(lock: Lock, asker: LockRequest, is_running: IsRunning) -> tuple[Waiter, ...]:
-    own = [each.ticket for each in lock.waiters if each.operation_id == asker.operation_id]
+def _waiters_ahead(lock: Lock, request: LockRequest, is_running: IsRunning) -> tuple[Waiter, ...]:
+    own = [each.ticket for each in lock.waiters if each.operation_id == request.operation_id]
     before = own[0] if own else lock.last_ticket + 1
     return tuple(
         each
         for each in lock.waiters
-        if each.ticket < before and each.feature_id != asker.feature_id and is_running(each.operation_id)
+        if each.ticket < before and each.feature_id != request.feature_id and is_running(each.operation_id)
     )
 
 
-def _new_lease(asker: LockRequest, now: Now, ttl: float, *, fence: int, acquired_at: str) -> Lease:
+def _new_lease(request: LockRequest, now: Now, ttl: float, *, fence: int, acquired_at: str) -> Lease:
     return Lease(
-        feature_id=asker.feature_id,
-        holder=asker.actor,
+        feature_id=request.feature_id,
+        holder=request.actor,
         fence=fence,
         acquired_at=acquired_at,
         renewed_at=now.at,
@@ -193,6 +193,6 @@ def _new_lease(asker: LockRequest, now: Now, ttl: float, *, fence: int, acquired
     )
 
 
-def _with_lease(lock: Lock, lease: Lease, asker: LockRequest) -> Lock:
+def _with_lease(lock: Lock, lease: Lease, request: LockRequest) -> Lock:
     fenced = msgspec.structs.replace(lock, lease=lease, last_fence=max(lock.last_fence, lease.fence))
-    return without_waiter(fenced, asker.operation_id)
+    return without_waiter(fenced, request.operation_id)

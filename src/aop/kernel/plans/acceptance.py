@@ -56,15 +56,15 @@ def assess_plan(
 
 
 def accept_plan(
-    tx: Transaction, call: Call, state: FeatureState, weighed: PlanAssessment, fences: Mapping[str, int]
+    tx: Transaction, call: Call, state: FeatureState, assessment: PlanAssessment, fences: Mapping[str, int]
 ) -> FeatureState:
     """Store a plan without collisions, under the locks that its feature holds."""
-    config, plan = call.kernel.config(), weighed.plan
+    config, plan = call.kernel.config(), assessment.plan
     before = tx.get(AcceptedPlan, state.feature_id)
     subjects = subjects_by_mode(state, before.plan if before else None, config)
-    tx.set_claims(state.feature_id, weighed.claims)
+    tx.set_claims(state.feature_id, assessment.claims)
     tx.put(AcceptedPlan(version=plan.plan_version, plan=plan), state.feature_id)
-    _store_accounting(tx, state, weighed.accounting)
+    _store_accounting(tx, state, assessment.accounting)
     after = msgspec.structs.replace(
         without_block(state, f"Plan {plan.plan_version} was accepted: it no longer collides with another plan."),
         gate_profile=plan.gate_profile,

@@ -38,19 +38,19 @@ def statuses_while_waiting(view: Snapshot, state: FeatureState) -> tuple[Status,
 
 
 def queue_plan(
-    tx: Transaction, call: Call, state: FeatureState, weighed: PlanAssessment, now: Now
+    tx: Transaction, call: Call, state: FeatureState, assessment: PlanAssessment, now: Now
 ) -> BlockedByCollisionPolicy:
     """Queue a plan that collides, and return the refusal that names what it waits for.
 
     The feature releases the locks that those plans need, so that they can finish.
     """
-    entry = _queue_entry(tx, call, state, weighed, now)
+    entry = _queue_entry(tx, call, state, assessment, now)
     release_leases(tx, call, state.feature_id, _locks_to_release(tx, call.kernel.config().policy, entry), now)
     _store_queue(tx, [*_other_plans(tx, state.feature_id), entry], now)
-    stored = _store_waiting(tx, entry, weighed.collisions, now)
+    stored = _store_waiting(tx, entry, assessment.collisions, now)
     told: dict[str, Json] = {"plan_version": entry.plan.plan_version, "waits_for": _names_waited_for(entry)}
     tx.append(call.event("plan_blocked", state.feature_id, **told, entry=_index_entry(entry)))
-    report = collision_refusal(state.feature_id, weighed.collisions)
+    report = collision_refusal(state.feature_id, assessment.collisions)
     blocked = BlockedByCollisionPolicy(
         f"{report.message} Its plan waits for {_names_waited_for(entry)}.",
         blocked_queue_entry=_index_entry(entry),
@@ -100,15 +100,15 @@ def _try_to_admit(tx: Transaction, call: Call, entry: QueuedPlan, now: Now, take
         return True
     try:
         _check_version(tx, entry.plan)
-        weighed = assess_plan(tx, state, entry.plan, call.kernel.config(), entry.accounting)
+        assessment = assess_plan(tx, state, entry.plan, call.kernel.config(), entry.accounting)
     except Refusal as refusal:
         _reject_queued_plan(tx, call, entry, refusal, now)
         return True
-    fences = {} if weighed.collisions else _grant_all_or_none(tx, call, entry, weighed.locks, now)
-    if weighed.collisions or fences is None:
-        _update_waiting(tx, call, entry, weighed, now)
+    fences = {} if assessment.collisions else _grant_all_or_none(tx, call, entry, assessment.locks, now)
+    if assessment.collisions or fences is None:
+        _update_waiting(tx, call, entry, assessment, now)
         return False
-    stored = accept_plan(tx, call, feature_named(tx, entry.feature_id), weighed, fences)
+    stored = accept_plan(tx, call, feature_named(tx, entry.feature_id), assessment, fences)
     leave_queue(tx, stored.feature_id, now)
     _note_admitted(tx, call, entry)
     taken.append(stored.feature_id)
@@ -138,10 +138,10 @@ def _grant_all_or_none(
     tx: Transaction, call: Call, entry: QueuedPlan, resources: tuple[str, ...], now: Now
 ) -> dict[str, int] | None:
     """Take all locks that a plan needs, or none; earlier waiters keep their places."""
-    asker = _lock_request(entry)
+    request = _lock_request(entry)
     if _features_ahead(tx, call, entry, resources, now):
         return None
-    granted = {name: grant_or_renew(tx, call, name, asker, now) for name in resources}
+    granted = {name: grant_or_renew(tx, call, name, request, now) for name in resources}
     return {name: grant.lease.fence for name, grant in granted.items() if isinstance(grant, Grant)}
 
 
@@ -166,17 +166,17 @@ def _lock_request(entry: QueuedPlan) -> LockRequest:
     )
 
 
-def _update_waiting(tx: Transaction, call: Call, entry: QueuedPlan, weighed: PlanAssessment, now: Now) -> None:
+def _update_waiting(tx: Transaction, call: Call, entry: QueuedPlan, assessment: PlanAssessment, now: Now) -> None:
     """Update the stored facts about a waiting plan."""
     after = msgspec.structs.replace(
         entry,
-        collision_fingerprint=_fingerprint(entry.feature_id, weighed),
-        required_resources=weighed.locks,
-        waits_for=_colliding_features(weighed) or _features_ahead(tx, call, entry, weighed.locks, now),
+        collision_fingerprint=_fingerprint(entry.feature_id, assessment),
+        required_resources=assessment.locks,
+        waits_for=_colliding_features(assessment) or _features_ahead(tx, call, entry, assessment.locks, now),
     )
     if after != entry:
         _store_queue(tx, [*_other_plans(tx, entry.feature_id), after], now)
-        _store_waiting(tx, after, weighed.collisions, now)
+        _store_waiting(tx, after, assessment.collisions, now)
 
 
 def _note_admitted(tx: Transaction, call: Call, entry: QueuedPlan) -> None:
@@ -187,30 +187,30 @@ def _note_admitted(tx: Transaction, call: Call, entry: QueuedPlan) -> None:
     tx.append(msgspec.structs.replace(event, actor=entry.submitted_by))
 
 
-def _queue_entry(view: Snapshot, call: Call, state: FeatureState, weighed: PlanAssessment, now: Now) -> QueuedPlan:
+def _queue_entry(view: Snapshot, call: Call, state: FeatureState, assessment: PlanAssessment, now: Now) -> QueuedPlan:
     same = [
         each.detected_at
         for each in waiting_plans(view)
-        if each.feature_id == state.feature_id and each.plan == weighed.plan
+        if each.feature_id == state.feature_id and each.plan == assessment.plan
     ]
     return QueuedPlan(
         feature_id=state.feature_id,
-        plan=weighed.plan,
+        plan=assessment.plan,
         submitted_by=call.principal.actor,
         detected_at=same[0] if same else now.at,
-        collision_fingerprint=_fingerprint(state.feature_id, weighed),
-        required_resources=weighed.locks,
-        waits_for=_colliding_features(weighed),
-        accounting=weighed.accounting,
+        collision_fingerprint=_fingerprint(state.feature_id, assessment),
+        required_resources=assessment.locks,
+        waits_for=_colliding_features(assessment),
+        accounting=assessment.accounting,
     )
 
 
-def _fingerprint(feature_id: FeatureId, weighed: PlanAssessment) -> str:
-    return str(collision_refusal(feature_id, weighed.collisions).facts["collision_fingerprint"])
+def _fingerprint(feature_id: FeatureId, assessment: PlanAssessment) -> str:
+    return str(collision_refusal(feature_id, assessment.collisions).facts["collision_fingerprint"])
 
 
-def _colliding_features(weighed: PlanAssessment) -> tuple[FeatureId, ...]:
-    return tuple(sorted({each.feature_id for each in weighed.collisions}))
+def _colliding_features(assessment: PlanAssessment) -> tuple[FeatureId, ...]:
+    return tuple(sorted({each.feature_id for each in assessment.collisions}))
 
 
 def _locks_to_release(view: Snapshot, policy: Policy, entry: QueuedPlan) -> set[str]:

@@ -93,22 +93,22 @@ def judge_reports(
     named_tests: Sequence[str] = (),
 ) -> ReportVerdict:
     """Read every report that the mode must leave, and judge it."""
-    judged = ReportVerdict()
+    outcome = ReportVerdict()
     try:
         if reports.tests is not None:
-            judged = _verdict_on_tests(_summed_test_report(files, reports.tests, checkout), baseline, policy)
+            outcome = _verdict_on_tests(_summed_test_report(files, reports.tests, checkout), baseline, policy)
             if baseline is None:
-                judged = msgspec.structs.replace(judged, findings=(*judged.findings, UNKNOWN_BASE))
-        if reports.coverage is not None and not judged.failure_code:
-            judged = _with_coverage(
-                judged, _coverage_report(files, reports.coverage, checkout), profile, policy, baseline
+                outcome = msgspec.structs.replace(outcome, findings=(*outcome.findings, UNKNOWN_BASE))
+        if reports.coverage is not None and not outcome.failure_code:
+            outcome = _with_coverage(
+                outcome, _coverage_report(files, reports.coverage, checkout), profile, policy, baseline
             )
         if reports.tests is not None and named_tests:
             told: Json = dict(fates_of_tests(named_tests, _reported_cases(files, reports.tests, checkout)))
-            judged = msgspec.structs.replace(judged, tests={**judged.tests, "named": told})
+            outcome = msgspec.structs.replace(outcome, tests={**outcome.tests, "named": told})
     except (FileNotFound, UnreadableReport) as error:
         return ReportVerdict(failure_code=GateFailed.code, failure=str(error))
-    return judged
+    return outcome
 
 
 def _reported_cases(files: Files, parser: TestsParser, checkout: Path) -> Iterator[ReportedTest]:
@@ -148,13 +148,13 @@ def _parse(files: Files, parser: str, path: str, shown: str) -> Report:
 
 
 def _with_coverage(
-    judged: ReportVerdict, report: Report | None, profile: Profile, policy: Policy, baseline: int | None
+    outcome: ReportVerdict, report: Report | None, profile: Profile, policy: Policy, baseline: int | None
 ) -> ReportVerdict:
     if report is None:
-        return judged
+        return outcome
     if isinstance(report, TestReport):
         return _verdict_on_tests(report, baseline, policy)
-    return _verdict_on_coverage(judged, report, profile, policy)
+    return _verdict_on_coverage(outcome, report, profile, policy)
 
 
 def _verdict_on_tests(report: TestReport, baseline: int | None, policy: Policy) -> ReportVerdict:
@@ -174,14 +174,14 @@ def _verdict_on_tests(report: TestReport, baseline: int | None, policy: Policy) 
 
 
 def _verdict_on_coverage(
-    judged: ReportVerdict, report: CoverageReport, profile: Profile, policy: Policy
+    outcome: ReportVerdict, report: CoverageReport, profile: Profile, policy: Policy
 ) -> ReportVerdict:
     verdict = judge_coverage(report, profile.thresholds, policy.testing.coverage)
     coverage: dict[str, Json] = msgspec.to_builtins(verdict.figures)
     if not verdict.problems:
-        return msgspec.structs.replace(judged, coverage=coverage)
+        return msgspec.structs.replace(outcome, coverage=coverage)
     return msgspec.structs.replace(
-        judged,
+        outcome,
         coverage=coverage,
         failure_code=CoverageBelowMinimum.code,
         failure=" ".join(verdict.problems),

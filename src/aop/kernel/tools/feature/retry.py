@@ -65,10 +65,10 @@ def _revive(tx: Transaction, call: Call, state: FeatureState) -> FeatureState:
     accepted = tx.get(AcceptedPlan, state.feature_id)
     if accepted is None:
         return msgspec.structs.replace(state, status=Status.PLANNING, status_reason=REASON)
-    weighed = assess_plan(tx, state, accepted.plan, call.kernel.config())
-    if weighed.collisions:
-        raise collision_refusal(state.feature_id, weighed.collisions)
-    tx.set_claims(state.feature_id, weighed.claims)
+    assessment = assess_plan(tx, state, accepted.plan, call.kernel.config())
+    if assessment.collisions:
+        raise collision_refusal(state.feature_id, assessment.collisions)
+    tx.set_claims(state.feature_id, assessment.claims)
     return msgspec.structs.replace(state, status=Status.BUILDING, status_reason=REASON)
 
 

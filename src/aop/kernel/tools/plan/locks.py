@@ -73,21 +73,21 @@ def acquire(call: Call, arguments: AcquireArguments) -> Outcome:
     """Acquire a lock for a feature, waiting in its queue, or renew the lease of its holder."""
     clock, rules = call.kernel.clock, call.kernel.config().policy.locks
     check_resource(arguments.resource, rules)
-    asker = LockRequest(
+    request = LockRequest(
         feature_id=FeatureId(arguments.feature_id), actor=call.principal.actor, operation_id=call.operation()
     )
     deadline = clock.boot_seconds() + _wait_seconds(arguments, rules)
     waits = pauses(rules.acquire_backoff, call.operation())
     while True:
         try:
-            return call.commit(partial(_try_to_acquire, call, arguments, asker))
+            return call.commit(partial(_try_to_acquire, call, arguments, request))
         except LockConflict as conflict:
             left = deadline - clock.boot_seconds()
             if left <= 0:
                 _change_waiters(call, arguments.resource, lambda lock: without_waiter(lock, call.operation()))
                 raise
             call.report(conflict.message)
-        _change_waiters(call, arguments.resource, partial(_with_own_waiter, call, asker))
+        _change_waiters(call, arguments.resource, partial(_with_own_waiter, call, request))
         clock.pause(min(next(waits), left, _seconds_left(call, arguments.resource)))
 
 
@@ -97,12 +97,12 @@ def _wait_seconds(arguments: AcquireArguments, rules: LockRules) -> float:
     return rules.default_wait_timeout_seconds if rules.acquire_behavior == "wait" else 0.0
 
 
-def _try_to_acquire(call: Call, arguments: AcquireArguments, asker: LockRequest, tx: Transaction) -> Outcome:
+def _try_to_acquire(call: Call, arguments: AcquireArguments, request: LockRequest, tx: Transaction) -> Outcome:
     state = the_feature(tx, arguments)
     require_status(state, *LIVING, to="get a lock")
     now = read_clock(call.kernel.clock)
     check_order(arguments.resource, live_leases(tx, state.feature_id, now))
-    granted = grant_or_renew(tx, call, arguments.resource, asker, now)
+    granted = grant_or_renew(tx, call, arguments.resource, request, now)
     if isinstance(granted, Busy):
         raise _lock_conflict(arguments.resource, granted, now)
     admit_waiting_plans(tx, call)
@@ -149,8 +149,8 @@ def _lock_conflict(resource: str, busy: Busy, now: Now) -> LockConflict:
     )
 
 
-def _with_own_waiter(call: Call, asker: LockRequest, lock: Lock) -> Lock:
-    return with_waiter(lock, asker, read_clock(call.kernel.clock), is_running=call.kernel.locks.is_running)
+def _with_own_waiter(call: Call, request: LockRequest, lock: Lock) -> Lock:
+    return with_waiter(lock, request, read_clock(call.kernel.clock), is_running=call.kernel.locks.is_running)
 
 
 def _change_waiters(call: Call, resource: str, change: Callable[[Lock], Lock]) -> None:

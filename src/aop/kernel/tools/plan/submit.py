@@ -104,13 +104,13 @@ def _accept_or_block(
     config, now = call.kernel.config(), read_clock(call.kernel.clock)
     plan, ledger = arguments.plan_json, tx.get(ObligationLedger, state.feature_id)
     accounting = account_for_plan(spec, arguments.obligations, plan, ledger, config.policy)
-    weighed = assess_plan(tx, state, plan, config, accounting)
-    if weighed.collisions and config.policy.collision_policy == "block":
-        return queue_plan(tx, call, state, weighed, now)
-    fences = check_held(tx, state, weighed.locks, now)
-    if weighed.collisions:
-        raise collision_refusal(state.feature_id, weighed.collisions)
-    stored = accept_plan(tx, call, state, weighed, fences)
+    assessment = assess_plan(tx, state, plan, config, accounting)
+    if assessment.collisions and config.policy.collision_policy == "block":
+        return queue_plan(tx, call, state, assessment, now)
+    fences = check_held(tx, state, assessment.locks, now)
+    if assessment.collisions:
+        raise collision_refusal(state.feature_id, assessment.collisions)
+    stored = accept_plan(tx, call, state, assessment, fences)
     kind, facts = acceptance_event(plan, accounting)
     tx.append(call.event(kind, stored.feature_id, **facts))
     leave_queue(tx, stored.feature_id, now)
