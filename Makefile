@@ -6,7 +6,8 @@ RUNNABLE := .venv/.runnable
 INSTALLED := .venv/.installed
 # One more than there are cores: tests wait for processes and for the disk.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
-PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+# Where nothing may be kept, each worker would rewrite each test module for itself.
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 QUICK = -m "not slow and not soak and not real"
 # Compiled first: where PYTHONDONTWRITEBYTECODE is set, each of a thousand processes would compile for itself.
 COMPILE = $(BIN)/python -m compileall -q -j 0

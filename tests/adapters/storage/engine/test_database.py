@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 
-import sqlalchemy
-
-from aop.adapters.storage.engine.database import supply_subseconds
-
 
 def test_sqlite_tells_the_time_in_fractions_of_a_second_also_where_it_is_older_than_3_42() -> None:
+    import sqlalchemy
+
+    from aop.adapters.storage.engine.database import supply_subseconds
+
     supply_subseconds()
     supply_subseconds()
     engine = sqlalchemy.create_engine("sqlite://")
