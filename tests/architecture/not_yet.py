@@ -146,31 +146,6 @@ LONG_OR_UNNAMED_DOCSTRINGS = frozenset(
     brains/recordings.py
     brains/shapes.py
     brains/tool_loop.py
-    cli/agents/agents.py
-    cli/agents/brain.py
-    cli/agents/call.py
-    cli/agents/contracts.py
-    cli/agents/mcp.py
-    cli/agents/mcp_hosts.py
-    cli/agents/serve.py
-    cli/agents/tools.py
-    cli/agents/trial.py
-    cli/begin/demo.py
-    cli/begin/demo_tickets.py
-    cli/begin/doctor.py
-    cli/begin/init.py
-    cli/decide/approve.py
-    cli/decide/notify.py
-    cli/decide/review.py
-    cli/decide/undo.py
-    cli/history/agent_logs.py
-    cli/history/evidence.py
-    cli/history/gc.py
-    cli/history/logs.py
-    cli/history/redact.py
-    cli/history/replay.py
-    cli/lean_imports.py
-    cli/main.py
     cli/run/gated.py
     cli/run/gated_run.py
     cli/run/pause.py
@@ -182,10 +157,6 @@ LONG_OR_UNNAMED_DOCSTRINGS = frozenset(
     cli/run/supervision/specs.py
     cli/run/supervision/supervise.py
     cli/run/watch.py
-    cli/shell/examples.py
-    cli/shell/faults.py
-    cli/shell/parser.py
-    cli/shell/terminal.py
     cli/tickets/new.py
     cli/tickets/outbound.py
     cli/tickets/texts.py

@@ -1,4 +1,4 @@
-"""`aop mcp`: serve one agent over standard streams, or print a host's configuration."""
+"""`aop mcp`: serve one agent over standard streams, or configure a host."""
 
 from __future__ import annotations
 

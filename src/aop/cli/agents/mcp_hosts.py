@@ -1,4 +1,4 @@
-"""MCP hosts: the configuration of each; the token stays in an environment variable."""
+"""MCP hosts: the configuration file of each; the token stays in a variable."""
 
 from __future__ import annotations
 

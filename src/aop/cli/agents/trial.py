@@ -1,4 +1,4 @@
-"""Trial of a coding agent: one turn with one tool call, in a throw-away repository."""
+"""Trial of a coding agent: one turn with one tool call, in a scratch repository."""
 
 from __future__ import annotations
 

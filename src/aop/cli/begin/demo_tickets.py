@@ -1,4 +1,4 @@
-"""`aop demo tickets`: from a ticket to a reviewed merge request, with recorded models."""
+"""`aop demo tickets`: from a ticket to a reviewed merge request."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Shell: the parts that every command shares: terminal, exit codes, parser, faults."""
+"""Shell: the parts that all commands share: terminal, exit codes, parser, faults."""
