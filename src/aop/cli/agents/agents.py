@@ -14,7 +14,6 @@ from aop.adapters.agents.vendors.acp_families import family_of
 from aop.adapters.agents.vendors.catalogue import VENDORS, Vendor
 from aop.adapters.agents.vendors.install import FoundAgent, found_agent, install
 from aop.adapters.agents.workers.command import DEFAULT_VARIABLE, split_command
-from aop.cli.shell.exits import Exit
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import AgentProviderNotConfigured, InvalidCliArgs, Json, NotARepository, UnsupportedAgentProvider
 from aop.kernel.config.agents import Provider, Runtime
@@ -60,18 +59,12 @@ def _list(folder: Path, terminal: Terminal) -> int:
     found = [found_agent(vendor, os.environ) for vendor in VENDORS.values()]
     used = _providers_by_role(folder)
     custom = _custom_agent(os.environ)
-    if terminal.json:
-        roles: dict[str, Json] = dict(used)
-        data: dict[str, Json] = {"agents": msgspec.to_builtins(found), "custom": custom, "roles": roles}
-        terminal.object({"ok": True, "data": data})
-        return Exit.OK
-    for agent in found:
-        terminal.text(f"{agent.provider:<8} {_agent_text(agent)}")
-    if custom:
-        terminal.text(f"{Provider.CUSTOM:<8} {custom}")
-    roles_text = ", ".join(f"{provider} as {role}" for role, provider in used.items())
-    terminal.text(f"A run here would use: {roles_text or 'no agent; choose one with `--agent-provider`'}")
-    return Exit.OK
+    lines = [f"{agent.provider:<8} {_agent_text(agent)}" for agent in found]
+    lines += [f"{Provider.CUSTOM:<8} {custom}"] if custom else []
+    roles = ", ".join(f"{provider} as {role}" for role, provider in used.items())
+    lines.append(f"A run here would use: {roles or 'no agent; choose one with `--agent-provider`'}")
+    data = {"agents": msgspec.to_builtins(found), "custom": custom, "roles": dict[str, Json](used)}
+    return terminal.result({"ok": True, "data": data}, "\n".join(lines))
 
 
 def _providers_by_role(folder: Path) -> dict[str, str]:
@@ -118,11 +111,8 @@ def _custom_agent(environ: Mapping[str, str]) -> str | None:
 def _install(vendor: Vendor, terminal: Terminal) -> int:
     terminal.say(f"aop: npm is installing {vendor.package}@{vendor.version}; this takes a minute.")
     version = install(vendor, os.environ)
-    if terminal.json:
-        terminal.object({"ok": True, "data": {"provider": vendor.provider, "version": version}})
-    else:
-        terminal.text(f"Installed {vendor.provider} {version}. Test it with: aop agents test {vendor.provider}")
-    return Exit.OK
+    text = f"Installed {vendor.provider} {version}. Test it with: aop agents test {vendor.provider}"
+    return terminal.result({"ok": True, "data": {"provider": vendor.provider, "version": version}}, text)
 
 
 def _test(vendor: Vendor, arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -130,12 +120,8 @@ def _test(vendor: Vendor, arguments: argparse.Namespace, terminal: Terminal) -> 
 
     settings = Settings.from_env(os.environ)
     trial = run_trial(vendor, settings, terminal.say, model=arguments.agent_model, config=arguments.provider_config_env)
-    if terminal.json:
-        terminal.object({"ok": True, "data": msgspec.to_builtins(trial)})
-        return Exit.OK
     used = trial.usage
     tokens = "unknown" if used is None else f"{used.input_tokens} in, {used.output_tokens} out"
-    terminal.text(f"{vendor.provider} called a tool of AOP and ended its turn, in {trial.seconds:.1f} s.")
-    terminal.text(f"  tokens: {tokens}")
-    terminal.text(f"  sandbox: {trial.sandbox}")
-    return Exit.OK
+    text = f"{vendor.provider} called a tool of AOP and ended its turn, in {trial.seconds:.1f} s."
+    lines = [text, f"  tokens: {tokens}", f"  sandbox: {trial.sandbox}"]
+    return terminal.result({"ok": True, "data": msgspec.to_builtins(trial)}, "\n".join(lines))

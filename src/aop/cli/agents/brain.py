@@ -13,7 +13,6 @@ from aop.adapters.machine.clock import new_id
 from aop.adapters.models.settings import PRODUCTS
 from aop.brains.ports import Answer
 from aop.brains.prompts import Data, build_prompt
-from aop.cli.shell.exits import Exit
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import ModelAnswerInvalid
 from aop.wiring.build import Settings, build_brain
@@ -49,11 +48,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
             f"`{answer.model}` followed the schema, but added {NUMBERS[0]} and {NUMBERS[1]} to {answer.value.total}.",
             model=answer.model,
         )
-    if terminal.json:
-        terminal.object({"ok": True, "data": msgspec.to_builtins(answer)})
-    else:
-        terminal.text(_summary(answer))
-    return Exit.OK
+    return terminal.result({"ok": True, "data": msgspec.to_builtins(answer)}, _summary(answer))
 
 
 def _summary(answer: Answer[Sum]) -> str:

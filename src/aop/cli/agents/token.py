@@ -54,11 +54,8 @@ def _issue(app: App, terminal: Terminal, arguments: argparse.Namespace) -> int:
     issued = app.tokens.issue(order, by=app.person.actor)
     if order.feature_id is None and order.role is not Role.ORCHESTRATOR:
         terminal.say(f"aop: this token lets a {order.role} work on every feature; `--feature ID` restricts it to one.")
-    if terminal.json:
-        terminal.object({"ok": True, "data": {"token": issued.text, **msgspec.to_builtins(issued.token)}})
-    else:
-        terminal.text(issued.text)
-    return Exit.OK
+    data = {"token": issued.text, **msgspec.to_builtins(issued.token)}
+    return terminal.result({"ok": True, "data": data}, issued.text)
 
 
 def _list(app: App, terminal: Terminal) -> int:
@@ -68,6 +65,8 @@ def _list(app: App, terminal: Terminal) -> int:
         return Exit.OK
     for token in tokens:
         terminal.text(f"{token.token_id}  {token.actor:<24}  {_validity(token, now)}")
+    if not tokens:
+        terminal.say("No tokens yet.")
     return Exit.OK
 
 

@@ -7,7 +7,6 @@ import os
 import shlex
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,7 +21,6 @@ from aop.adapters.files.own_folders import remove_folder
 from aop.adapters.git.repository import Repository, open_repository
 from aop.adapters.projects.sample_repository import SampleRepository, sample_files
 from aop.adapters.projects.starter import place_new_file, propose
-from aop.cli.shell.exits import Exit
 from aop.cli.shell.repository import call_tool
 from aop.cli.shell.terminal import CallRefused, Terminal
 from aop.core.errors import Fault, Json, ReplayDiverged
@@ -98,12 +96,9 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         terminal.say(ending.notice)
     else:
         terminal.say("The repository was removed. Keep it with: aop demo --keep")
-    if terminal.json:
-        terminal.object(_as_json(ending, root, seconds))
-    else:
-        next_steps = _next_steps_in(shlex.quote(root)) if arguments.keep else WHAT_NEXT
-        terminal.text(f"\nDone in {seconds} s. `main` is now:\n\n{ending.history}\n{next_steps}")
-    return Exit.OK
+    next_steps = _next_steps_in(shlex.quote(root)) if arguments.keep else WHAT_NEXT
+    text = f"\nDone in {seconds} s. `main` is now:\n\n{ending.history}\n{next_steps}"
+    return terminal.result(_as_json(ending, root, seconds), text)
 
 
 @contextmanager
@@ -131,7 +126,6 @@ class _Story:
         self._environ = environ
         self._terminal = terminal
         self._began = began
-        self._output = threading.Lock()
 
     def play(self) -> DemoEnding:
         """Take all features from their specs to `main`.
@@ -239,9 +233,7 @@ class _Story:
         return call_tool(app, tool, arguments).data
 
     def _say(self, line: str) -> None:
-        # Five features report at the same time.
-        with self._output:
-            self._terminal.say(f"{time.monotonic() - self._began:6.2f} s  {line}")
+        self._terminal.say(f"{time.monotonic() - self._began:6.2f} s  {line}")
 
 
 def _as_json(ending: DemoEnding, root: str, seconds: float) -> dict[str, Json]:

@@ -20,7 +20,6 @@ from aop.adapters.tickets.ledger import TicketLedger
 from aop.adapters.tickets.run_files import RunFiles
 from aop.adapters.tickets.sample import STANDARDS, SampleTickets, below
 from aop.adapters.tickets.setup.assembly import ticket_desk
-from aop.cli.shell.exits import Exit
 from aop.cli.shell.terminal import CallRefused, Terminal
 from aop.cli.tickets.ticket import LEDGER
 from aop.core.errors import Fault, Json
@@ -41,11 +40,7 @@ def play(arguments: argparse.Namespace, terminal: Terminal, folder: Path) -> int
     report["seconds"] = round(time.monotonic() - began, 2)
     if not arguments.keep:
         terminal.say("Everything was removed. Keep it with: aop demo tickets --keep")
-    if terminal.json:
-        terminal.object(report)
-    else:
-        terminal.text(_report_text(report, keep=arguments.keep))
-    return Exit.OK
+    return terminal.result(report, _report_text(report, keep=arguments.keep))
 
 
 class _Story:

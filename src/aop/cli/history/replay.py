@@ -12,7 +12,7 @@ from msgspec import Struct
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.repository import open_app
 from aop.cli.shell.terminal import Terminal
-from aop.core.errors import UnknownRun
+from aop.core.errors import Json, UnknownRun
 from aop.core.text.counts import count
 from aop.core.text.visible import visible
 from aop.kernel.record.port import JournalEntry
@@ -57,11 +57,8 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.run is None:
         return _list(runs_in(journal), terminal)
     steps = steps_of(arguments.run, journal)
-    if terminal.json:
-        terminal.object({"ok": True, "run": arguments.run, "steps": msgspec.to_builtins(steps)})
-    else:
-        terminal.text("\n".join(_line(step) for step in steps))
-    return Exit.OK
+    data: Json = {"ok": True, "run": arguments.run, "steps": msgspec.to_builtins(steps)}
+    return terminal.result(data, "\n".join(map(_line, steps)))
 
 
 def runs_in(journal: Iterable[JournalEntry]) -> list[RunRow]:

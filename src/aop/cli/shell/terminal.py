@@ -86,6 +86,14 @@ class Terminal:
             show(envelope.data)
         return Exit.OK
 
+    def result(self, value: Json, text: str) -> Exit:
+        """Print a result: one JSON object, or its text."""
+        if self.json:
+            self.object(value)
+        else:
+            self.text(text)
+        return Exit.OK
+
     def refuse(self, error: Mapping[str, Json], evidence: Mapping[str, Json]) -> Exit:
         """Print a refusal, and return its exit code."""
         code = str(error["code"])
@@ -95,8 +103,10 @@ class Terminal:
         self.say(f"aop: {error['message']} [{code}]")
         details = error["details"]
         actions = details.get("suggested_next_actions", ()) if isinstance(details, Mapping) else ()
+        from aop.cli.shell.commands import with_commands
+
         for action in actions if isinstance(actions, (list, tuple)) else ():
-            self.say(f"  {_with_commands(str(action))}")
+            self.say(f"  {with_commands(str(action))}")
         if evidence.get("log_path"):
             self.say(f"  Log: {evidence['log_path']}")
         return exit_of(code)
@@ -148,9 +158,3 @@ def _configured(stream: TextIO | None, *, errors: str, encoding: str | None = No
     if isinstance(stream, TextIOWrapper):
         stream.reconfigure(encoding=encoding, errors=errors)
     return stream
-
-
-def _with_commands(hint: str) -> str:
-    from aop.cli.shell.commands import with_commands
-
-    return with_commands(hint)
