@@ -174,6 +174,6 @@ def test_no_home_and_no_user_are_needed(root: Path, words: tuple[str, ...]) -> N
 
 
 def test_a_hint_names_a_command_to_a_person_and_the_tool_to_a_program(root: Path) -> None:
-    assert "  Read the feature's status with `aop status`," in run_aop(root, "approve", "one").err
+    assert "  Read the status with `aop status`," in run_aop(root, "approve", "one").err
     hints = run_aop(root, "approve", "one", "--json").json["error"]["details"]["suggested_next_actions"]
     assert "`feature.state_get`" in hints[0]

@@ -68,8 +68,8 @@ def test_a_product_asks_its_own_models_in_their_order(product: str, variable: st
     [
         ("", "model_not_configured", 2, "Set `AOP_MODELS` to one or more names"),
         ("claude", "model_not_configured", 2, "Write `provider:model`; the provider is one of: anthropic, "),
-        ("anthropic:claude-sonnet-5", "model_key_missing", 2, "Set `ANTHROPIC_API_KEY` in the environment"),
-        ("google:gemini-3.8-flash", "model_key_missing", 2, "Set `GOOGLE_API_KEY` in the environment"),
+        ("anthropic:claude-sonnet-5", "model_key_missing", 2, "Set `ANTHROPIC_API_KEY` to your key"),
+        ("google:gemini-3.8-flash", "model_key_missing", 2, "Set `GOOGLE_API_KEY` to your key"),
         ("compatible:any", "model_not_configured", 2, "Set `AOP_COMPATIBLE_BASE_URL` to the base URL"),
     ],
 )
