@@ -423,7 +423,7 @@ def test_a_file_that_is_there_is_replaced_only_by_force_and_nothing_else_is_left
     target.write_text("mine")
     refused = run_aop(repository, "review", "one", "--html", str(target))
     assert (refused.code, target.read_text()) == (2, "mine")
-    assert "is there already. [invalid_cli_args]\n  Pass `--force` to replace it.\n" in refused.err
+    assert "already exists. [invalid_cli_args]\n  Pass `--force` to replace it.\n" in refused.err
     assert run_aop(repository, "review", "one", "--html", str(target), "--force").code == 0
     assert target.read_text().startswith("<!doctype html>")
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]

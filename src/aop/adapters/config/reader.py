@@ -103,7 +103,7 @@ class _Sources:
     def branch_named_in_checkout(self) -> str | None:
         """Return the base branch that the policy in the checkout names; it may be overruled later."""
         try:
-            return base_branch_named_in(self._loose(f"{FOLDER}/policy.yaml"))
+            return base_branch_named_in(self._loose_text(f"{FOLDER}/policy.yaml"))
         except InvalidConfiguration:
             return None
 
@@ -114,7 +114,7 @@ class _Sources:
         warnings: list[str] = []
         files: list[ConfigText | None] = []
         for path in (f"{FOLDER}/{name}.yaml" for name in NAMES):
-            committed, loose = self._committed(branch, tree, path), self._loose(path)
+            committed, loose = self._committed_text(branch, tree, path), self._loose_text(path)
             files.append(committed or loose)
             if loose and not committed:
                 warnings.append(f"`{path}` is not committed on `{branch}`: the checkout's file is used.")
@@ -123,7 +123,7 @@ class _Sources:
         policy, gates, agents = files
         return ConfigTexts(policy=policy, gates=gates, agents=agents, warnings=tuple(warnings))
 
-    def _committed(self, branch: str, tree: TreeId | None, path: str) -> ConfigText | None:
+    def _committed_text(self, branch: str, tree: TreeId | None, path: str) -> ConfigText | None:
         entry = self._trees.entry(tree, path) if tree else None
         if entry is None:
             return None
@@ -132,7 +132,7 @@ class _Sources:
             raise InvalidConfiguration(f"`{source}` is not a plain file.", file=source, line=1, key="")
         return ConfigText(source=source, content=self._trees.blob(entry.oid))
 
-    def _loose(self, path: str) -> ConfigText | None:
+    def _loose_text(self, path: str) -> ConfigText | None:
         source = f"checkout:{path}"
         try:
             content = self._files.read(path, limit=MAX_YAML_BYTES)

@@ -111,7 +111,7 @@ def check_worktrees(repository: Repository, examined: ExaminedRecord, environ: M
         root=repository.root,
     )
     home = repository.root / ".worktrees"
-    listed = Registrations(git, root=repository.root, common=repository.git_dir).listed()
+    listed = Registrations(git, root=repository.root, common=repository.git_dir).checkouts()
     registered = {checkout.folder.name for checkout in listed if checkout.folder.parent == home}
     if not examined.is_known:
         return [

@@ -21,7 +21,7 @@ OPERATIONS = "operations.lock"
 @contextmanager
 def locked_file(path: Path, *, wait_seconds: float | None = None, refusal: Refusal | None = None) -> Iterator[int]:
     """Hold a lock file; wait without a limit, or raise the refusal after `wait_seconds`."""
-    with _opened(path) as descriptor:
+    with _open_lock_file(path) as descriptor:
         if wait_seconds is None or refusal is None:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         else:
@@ -30,7 +30,7 @@ def locked_file(path: Path, *, wait_seconds: float | None = None, refusal: Refus
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[int]:
+def _open_lock_file(path: Path) -> Iterator[int]:
     # Closed on exec: a child that outlives its parent must not keep the parent's lock.
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
@@ -83,12 +83,12 @@ class FileLocks:
     @contextmanager
     def operation(self, operation_id: OperationId, *, wait_seconds: float) -> Iterator[None]:
         refusal = OperationInProgress(f"The operation `{operation_id}` is still running.", operation_id=operation_id)
-        with _opened(self._folder / OPERATIONS) as descriptor:
+        with _open_lock_file(self._folder / OPERATIONS) as descriptor:
             _lock_within(lambda: _try_byte(descriptor, operation_id, fcntl.F_WRLCK), wait_seconds, refusal)
             yield
 
     def is_running(self, operation_id: OperationId) -> bool:
-        with _opened(self._folder / OPERATIONS) as descriptor:
+        with _open_lock_file(self._folder / OPERATIONS) as descriptor:
             # Shared, so that two callers that look at once do not take each other for the holder.
             return not _try_byte(descriptor, operation_id, fcntl.F_RDLCK)
 

@@ -16,6 +16,7 @@ from aop.core.errors import Fault, PathOutOfBounds
 
 _REAL_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOT_A_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+_SMALL = 64 * 1024
 _HELD_NAME = re.compile(r"[0-9]+-[0-9a-f]{16}")
 # A younger folder may belong to a living process that has not locked it yet.
 _YOUNG_SECONDS = 60.0
@@ -152,6 +153,16 @@ def read_file(folder: Path, path: str) -> tuple[os.stat_result, bytes] | None:
         return (found, file.read()) if stat.S_ISREG(found.st_mode) else None
 
 
+def small_content(path: Path | str) -> bytes | None:
+    """Return the content of a small plain file; None if it is absent, a link, larger, or not a file."""
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            content = file.read(_SMALL + 1) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else None
+    except OSError:
+        return None
+    return content if content is not None and len(content) <= _SMALL else None
+
+
 @contextmanager
 def open_parent(folder: Path | str, path: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
     """Open the folder that a path below `folder` lies in; yield its descriptor and the path's last name.
@@ -198,7 +209,7 @@ class Quarantine:
 
     def take(self, folder: Path, path: str) -> None:
         """Move a file or folder into quarantine."""
-        target = self._numbered() / path
+        target = self._numbered_folder() / path
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
             with open_parent(folder, path) as (parent, name):
@@ -206,7 +217,7 @@ class Quarantine:
         except OSError as error:
             raise Fault(f"`{path}` cannot be moved to quarantine: {error.strerror}.") from error
 
-    def _numbered(self) -> Path:
+    def _numbered_folder(self) -> Path:
         if self._folder is None:
             above = own_folder(self._root, ".aop", "quarantine", self._feature_id)
             number = 1 + max((int(name) for name in os.listdir(above) if name.isdigit()), default=0)

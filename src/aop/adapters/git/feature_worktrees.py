@@ -139,14 +139,14 @@ class FeatureWorktrees:
 
     def users_of(self, branch: str, *, besides: FeatureId) -> tuple[str, ...]:
         own = self.path(besides)
-        on_branch = (checkout for checkout in self._registrations.listed() if checkout.ref == branch_ref(branch))
+        on_branch = (checkout for checkout in self._registrations.checkouts() if checkout.ref == branch_ref(branch))
         return tuple(checkout.folder.name for checkout in on_branch if checkout.folder != own)
 
     def checkout_behind(self, branch: str, *, old: CommitId, new: CommitId) -> str | None:
         ours = (self._root / self._folder, self._root / ".aop")
         behind = [
             checkout.folder
-            for checkout in self._registrations.listed()
+            for checkout in self._registrations.checkouts()
             if checkout.ref == branch_ref(branch) and not any(map(checkout.folder.is_relative_to, ours))
         ]
         if old == new or not behind:

@@ -39,9 +39,9 @@ def apply_patch(
         arguments = ("apply", "--cached", "--unidiff-zero", "--whitespace=nowarn", "-")
         ran = neutral.run(*arguments, stdin=patch, index=index, fine=(0, _DOES_NOT_APPLY, _FAILED))
         if ran.code == _FAILED and any(line.startswith(_BROKEN) for line in ran.err.splitlines()):
-            raise Fault(f"`git apply` ended with {ran.code}: {neutral.cleaned(ran.err)}")
+            raise Fault(f"`git apply` ended with {ran.code}: {neutral.clean_message(ran.err)}")
         if ran.code != 0:
-            raise PatchDoesNotApply(f"The patch does not apply: {neutral.cleaned(ran.err)}")
+            raise PatchDoesNotApply(f"The patch does not apply: {neutral.clean_message(ran.err)}")
         after = read_index(index.read_bytes(), digest_size=digest_size)
     objects.flush_names()
     changes = {path: after.get(path) for path in before.keys() | after.keys() if before.get(path) != after.get(path)}

@@ -30,14 +30,14 @@ class Inotify:
         self._library = ctypes.CDLL(None, use_errno=True)
         self._add = self._library.inotify_add_watch
         self._add.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_uint32)
-        self._descriptor = self._checked(self._library.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
+        self._descriptor = self._check_result(self._library.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
 
     def watch(self, path: bytes, kinds: int) -> int:
         """Watch the file or folder at a path, even when it is moved; return the number that its notices carry.
 
         Raises: OSError, also if too many are watched.
         """
-        return self._checked(self._add(self._descriptor, path, kinds))
+        return self._check_result(self._add(self._descriptor, path, kinds))
 
     def notices(self) -> Iterator[tuple[int, int, bytes]]:
         """Yield the notices up to now: number, kinds of change, and name in a watched folder."""
@@ -59,10 +59,10 @@ class Inotify:
     def sees_all_of(self, folder: bytes) -> bool:
         """Tell whether every change of a file in a folder goes through this kernel."""
         described = self._ctypes.create_string_buffer(256)
-        self._checked(self._library.statfs(folder, described))
+        self._check_result(self._library.statfs(folder, described))
         return int.from_bytes(described.raw[: self._ctypes.sizeof(self._ctypes.c_long)], "little") in _LOCAL
 
-    def _checked(self, result: int) -> int:
+    def _check_result(self, result: int) -> int:
         if result < 0:
             number = self._ctypes.get_errno()
             raise OSError(number, os.strerror(number))

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from aop.adapters.files.own_folders import held_folder, remove_folder
+from aop.adapters.files.own_folders import held_folder, remove_folder, small_content
 from aop.adapters.processes.toolchains import is_within
-
-_LARGEST = 64 * 1024
 
 
 @contextmanager
@@ -38,23 +35,13 @@ def link_user_places(own_home: Path, home: str, places: Iterable[str]) -> None:
 def preserve_git_link(worktree: Path) -> Iterator[None]:
     """Restore the file `.git` of a worktree if a step changes it."""
     link = worktree / ".git"
-    before = _plain_content(link)
+    before = small_content(link)
     try:
         yield
     finally:
-        if before is not None and _plain_content(link) != before:
+        if before is not None and small_content(link) != before:
             if link.is_dir() and not link.is_symlink():
                 remove_folder(link)
             else:
                 link.unlink(missing_ok=True)
             link.write_bytes(before)
-
-
-def _plain_content(path: Path) -> bytes | None:
-    """Return the content of a small plain file; None if it is not one."""
-    try:
-        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            content = file.read(_LARGEST + 1) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else None
-    except OSError:
-        return None
-    return content if content is not None and len(content) <= _LARGEST else None

@@ -13,11 +13,11 @@ def programs_hash(programs: Iterable[str], path: str) -> str:
     digest = hashlib.sha256()
     for program in sorted(set(programs)):
         found = shutil.which(program, path=path) if os.sep not in program else None
-        digest.update(f"\0{program}\0{_installed(found)}".encode(errors="surrogateescape"))
+        digest.update(f"\0{program}\0{_installed_file(found)}".encode(errors="surrogateescape"))
     return digest.hexdigest()[:32]
 
 
-def _installed(found: str | None) -> str:
+def _installed_file(found: str | None) -> str:
     if found is None:
         return "not on the path"
     file = os.path.realpath(found)

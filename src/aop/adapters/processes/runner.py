@@ -221,7 +221,7 @@ class LocalProcesses:
     def _port_rules(self, ports: Sequence[int], bubblewrap: Bubblewrap, handed: InheritedDescriptors) -> list[str]:
         """Return the words that keep a sandbox to some ports; none if that is not proved."""
         proof = self._ports_of(bubblewrap)
-        return [] if isinstance(proof, FailedProof) else proof.confined(ports, handed)
+        return [] if isinstance(proof, FailedProof) else proof.confining_words(ports, handed)
 
     def _ports_of(self, bubblewrap: Bubblewrap) -> Landlock | FailedProof:
         if self._port_proof is None:

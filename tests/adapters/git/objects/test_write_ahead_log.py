@@ -119,7 +119,7 @@ def test_a_log_that_is_full_begins_anew_when_the_files_in_it_are_on_the_disk(roo
     log = ObjectLog(root, lambda: "first")
     piece = noise(0, LARGEST * 3 // 4)
     for number in range(7):
-        with log.holding({f"file{number}": piece}, flush) as is_logged:
+        with log.hold({f"file{number}": piece}, flush) as is_logged:
             assert is_logged
     assert flushed == [[f"file{number}" for number in range(5)]]
     assert (root / ".aop/objects.log").stat().st_size == CAPACITY
@@ -135,14 +135,14 @@ def test_what_is_too_large_for_the_log_is_flushed_on_its_own(root: Path) -> None
 
 def test_what_somebody_else_wrote_behind_a_batch_that_was_cut_short_is_found(root: Path) -> None:
     log = ObjectLog(root, lambda: "first")
-    with log.holding({"one": b"1"}, list):
+    with log.hold({"one": b"1"}, list):
         whole = (root / ".aop/objects.log").read_bytes().rstrip(b"\0")
-    with log.holding({"two": b"2" * 999}, list):
+    with log.hold({"two": b"2" * 999}, list):
         pass
     with open(root / ".aop/objects.log", "r+b") as file:
         file.seek(len(whole) + 500)
         file.write(b"torn")
-    with ObjectLog(root, lambda: "first").holding({"three": b"3"}, list):
+    with ObjectLog(root, lambda: "first").hold({"three": b"3"}, list):
         pass
     assert ObjectLog(root, lambda: "second").lost() == {"one": b"1", "three": b"3"}
 
@@ -169,7 +169,7 @@ def test_cut_off_anywhere_the_log_has_the_batches_that_were_flushed_before_as_pl
     logs = ObjectLog(root, lambda: "first"), ObjectLog(root, lambda: "first")
     path, flushed, ends = root / ".aop/objects.log", dict[str, bytes](), list[int]()
     for number, (by_other, content) in enumerate(batches):
-        with logs[by_other].holding({f"file{number}": content}, list):
+        with logs[by_other].hold({f"file{number}": content}, list):
             flushed[f"file{number}"] = content
         ends.append(len(path.read_bytes().rstrip(b"\0")))
     with open(path, "r+b") as file:

@@ -49,7 +49,7 @@ def test_a_branch_is_where_git_lists_it_however_it_is_kept(
     for kind, name in changes:
         change(plain, repository.git_dir, kind, name)
     for name in (*NAMES, "main"):
-        assert repository.branches.head(name) == repository.branches._listed(f"refs/heads/{name}")
+        assert repository.branches.head(name) == repository.branches._id_by_git(f"refs/heads/{name}")
     for name in NAMES:
         plain("update-ref", "--no-deref", "-d", f"refs/heads/{name}", check=False)
         # Git does not delete a ref whose file is empty.

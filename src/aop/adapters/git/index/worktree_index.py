@@ -80,7 +80,7 @@ class WorktreeIndex:
             tree=cached_tree(known.folders, digest_size=self._digest_size),
         )
 
-    def shown(self) -> ShownTree | None:
+    def last_shown(self) -> ShownTree | None:
         """Return the tree that was last written to the files; None if that is not certain."""
         note = self._note()
         if note is not None:

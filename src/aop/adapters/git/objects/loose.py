@@ -62,7 +62,7 @@ class LooseObjects:
         if self._log is None:
             self._place(files, flushed=False)
         elif files:
-            with self._log.holding(files, self._flush) as is_logged:
+            with self._log.hold(files, self._flush) as is_logged:
                 self._place(files, flushed=not is_logged)
         return new.keys()
 

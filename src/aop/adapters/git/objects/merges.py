@@ -41,7 +41,7 @@ class Merges:
                     paths=[],
                     conflicts=[],
                 )
-            raise Fault(f"`git merge-tree` ended with {ran.code}: {self._git.cleaned(ran.err)}")
+            raise Fault(f"`git merge-tree` ended with {ran.code}: {self._git.clean_message(ran.err)}")
         tree, *conflicts = split_names(ran.out)
         result = TreeId(ObjectId(tree))
         return ConflictedPaths(tree=result, stages=conflict_stages(conflicts)) if ran.code else MergedTree(tree=result)

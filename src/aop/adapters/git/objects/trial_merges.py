@@ -61,7 +61,7 @@ class GitTrials:
             return _trial(tree, conflicts, is_clean=ran.code == 0)
         if "unrelated histories" in ran.err:
             return TrialMerge(tree=None, is_clean=False, stages={})
-        raise Fault(f"`git merge-tree` ended with {ran.code}: {self._git.cleaned(ran.err)}")
+        raise Fault(f"`git merge-tree` ended with {ran.code}: {self._git.clean_message(ran.err)}")
 
     def _commit_proposals(self, proposals: Iterable[Proposal]) -> dict[Proposal, CommitId]:
         commits, made = dict[Proposal, CommitId](), dict[ObjectId, bytes]()

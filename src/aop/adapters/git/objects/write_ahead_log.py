@@ -48,7 +48,7 @@ class ObjectLog:
         self._logged: set[str] = set()
 
     @contextmanager
-    def holding(self, files: Mapping[str, bytes], flush: Callable[[Iterable[str]], object]) -> Iterator[bool]:
+    def hold(self, files: Mapping[str, bytes], flush: Callable[[Iterable[str]], object]) -> Iterator[bool]:
         """Log the contents of files durably, and hold the log while the files themselves are written.
 
         Yields False if they are too large for the log. `flush` flushes the files that were logged earlier.

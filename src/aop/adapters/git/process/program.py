@@ -175,7 +175,7 @@ class GitDir:
             holding=holding,
         )
         if ran.code not in fine:
-            raise Fault(f"`git {arguments[0]}` ended with {ran.code}: {self.cleaned(ran.err)}")
+            raise Fault(f"`git {arguments[0]}` ended with {ran.code}: {self.clean_message(ran.err)}")
         return ran
 
     def start(self, *arguments: str, holding: tuple[int, ...] = ()) -> subprocess.Popen[bytes]:
@@ -187,7 +187,7 @@ class GitDir:
             holding=holding,
         )
 
-    def cleaned(self, message: str) -> str:
+    def clean_message(self, message: str) -> str:
         """Return a short message of git, without paths of this machine or control characters."""
         text = message.replace(str(self._git_dir), ".git").replace(f"{self._root}/", "").replace(str(self._root), ".")
         printable = "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text)

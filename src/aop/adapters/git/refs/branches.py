@@ -42,9 +42,9 @@ class Branches:
             return None
         ref = f"refs/heads/{branch}"
         try:
-            head = self._loose(ref) or self._packed(ref)
+            head = self._loose_id(ref) or self._packed_id(ref)
         except _NotPlain:
-            head = self._listed(ref)
+            head = self._id_by_git(ref)
         return None if head is None else CommitId(ObjectId(head))
 
     def create(self, branch: str, at: CommitId) -> None:
@@ -55,8 +55,10 @@ class Branches:
         if head is not None:
             raise BranchExists(f"The branch `{branch}` already exists, at `{head[:12]}`.", branch=branch, commit=head)
         if "exists; cannot create" in ran.err:
-            raise BranchExists(f"The branch `{branch}` cannot be made: {self._git.cleaned(ran.err)}", branch=branch)
-        raise Fault(f"The branch `{branch}` cannot be made: {self._git.cleaned(ran.err)}")
+            raise BranchExists(
+                f"The branch `{branch}` cannot be made: {self._git.clean_message(ran.err)}", branch=branch
+            )
+        raise Fault(f"The branch `{branch}` cannot be made: {self._git.clean_message(ran.err)}")
 
     def move(self, branch: str, *, to: CommitId, old: CommitId) -> bool:
         """Move a branch if it still is at `old`."""
@@ -73,7 +75,7 @@ class Branches:
             return True
         if head != old:
             return False
-        raise Fault(f"The branch `{branch}` cannot be moved: {self._git.cleaned(ran.err)}")
+        raise Fault(f"The branch `{branch}` cannot be moved: {self._git.clean_message(ran.err)}")
 
     def keep(self, feature_id: FeatureId, tree: TreeId, *, aside: bool = False) -> None:
         """Point the feature's own ref at an object; or, aside, one that stays."""
@@ -81,7 +83,7 @@ class Branches:
         ref = f"refs/aop/undone/{name}/{object_id(tree)}" if aside else f"refs/aop/features/{name}"
         ran = None if self._overwrite(ref, object_id(tree)) else self._set(ref, tree)
         if ran is not None:
-            raise Fault(f"The tree of `{feature_id}` cannot be kept: {self._git.cleaned(ran.err)}")
+            raise Fault(f"The tree of `{feature_id}` cannot be kept: {self._git.clean_message(ran.err)}")
 
     def forget(self, feature_id: FeatureId) -> None:
         """Remove the feature's own ref; fine if there is none."""
@@ -92,7 +94,7 @@ class Branches:
         ran = self._delete(branch_ref(branch), object_id(at))
         head = self.head(branch)
         if ran.code and head == at:
-            raise Fault(f"The branch `{branch}` cannot be deleted: {self._git.cleaned(ran.err)}")
+            raise Fault(f"The branch `{branch}` cannot be deleted: {self._git.clean_message(ran.err)}")
         return head is None
 
     def _delete(self, ref: str, *old: str) -> GitResult:
@@ -116,7 +118,7 @@ class Branches:
         path, lock = f"{self._common}/{ref}", f"{self._common}/{ref}.lock"
         with self._notes.of(ref):
             try:
-                known = self._loose(ref)
+                known = self._loose_id(ref)
                 if known is None or known == oid:
                     return known == oid
                 descriptor = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
@@ -154,7 +156,7 @@ class Branches:
         holding = (self._notes.descriptor(),)
         return self._git.run(*_UPDATE, "--", ref, *values, fine=(0, 1, _FAILED), holding=holding)
 
-    def _loose(self, ref: str) -> str | None:
+    def _loose_id(self, ref: str) -> str | None:
         """Return the id in the file of a ref; None if there is no file."""
         try:
             descriptor = os.open(f"{self._common}/{ref}", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -169,7 +171,7 @@ class Branches:
         finally:
             os.close(descriptor)
 
-    def _packed(self, ref: str) -> str | None:
+    def _packed_id(self, ref: str) -> str | None:
         """Return the id of a ref in `packed-refs`, or None."""
         if (self._common / "reftable").exists():
             raise _NotPlain
@@ -180,7 +182,7 @@ class Branches:
         end = packed.find(bytes_of(f" {ref}\n"))
         return None if end < 0 else _plain_id(packed[packed.rfind(b"\n", 0, end) + 1 : end])
 
-    def _listed(self, ref: str) -> str | None:
+    def _id_by_git(self, ref: str) -> str | None:
         # The pattern also matches refs below a folder of that name.
         listed = self._git.run("for-each-ref", "--format=%(objectname) %(refname)", "--", ref).out.decode("utf-8")
         heads = (line.split(" ") for line in listed.splitlines())

@@ -31,7 +31,7 @@ class RefNotes:
     @contextmanager
     def of(self, ref: str) -> Iterator[Callable[[], None]]:
         """Hold the lock with a note of the ref; yield a function that removes the lock file of a dead git."""
-        with self._held() as note:
+        with self._lock() as note:
             self._drop_stale(note)
             free = [lock for lock in self._locks(ref) if not os.path.exists(lock)]
             os.pwrite(note, ref.encode("utf-8"), 0)
@@ -44,7 +44,7 @@ class RefNotes:
         """Remove the lock files that a killed git of AOP left; they would block the user's git."""
         with suppress(FileNotFoundError):
             if (self._root / ".aop" / "locks" / "refs").lstat().st_size:
-                with self._held() as note:
+                with self._lock() as note:
                     self._drop_stale(note)
 
     def descriptor(self) -> int:
@@ -59,7 +59,7 @@ class RefNotes:
         return self._note
 
     @contextmanager
-    def _held(self) -> Iterator[int]:
+    def _lock(self) -> Iterator[int]:
         # The lock belongs to the process; its threads take turns.
         with self._turn:
             note = self.descriptor()

@@ -62,7 +62,7 @@ class GitRemotes:
             return ""
         # The URL may be a path of this machine, or hold a password.
         url = self._output_of("config", "--get", f"remote.{remote}.url") or remote
-        return self._git.cleaned(ran.err.replace(url, remote)) or f"`git fetch` ended with {ran.code}."
+        return self._git.clean_message(ran.err.replace(url, remote)) or f"`git fetch` ended with {ran.code}."
 
     def _is_ancestor(self, old: CommitId, new: CommitId) -> bool:
         return self._git.run("merge-base", "--is-ancestor", old, new, fine=(0, 1)).code == 0

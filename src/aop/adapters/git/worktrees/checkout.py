@@ -127,7 +127,7 @@ class Checkout:
         return strays
 
     def _follow(self, tree: TreeId, quarantine: Quarantine) -> tuple[str, ...]:
-        shown = self._index.shown()
+        shown = self._index.last_shown()
         if shown is None:
             return self.show(tree, quarantine)
         if shown.tree == tree:
@@ -156,10 +156,12 @@ class Checkout:
         """Bring an index that was left behind up to the tree of the files."""
         if not self._index.is_behind:
             return
-        shown, index, read = self._index.shown(), self._index.read(), self._objects.tree
+        shown, index, read = self._index.last_shown(), self._index.read(), self._objects.tree
         if shown is not None and index is not None and index.tree is not None:
             changed = sorted(differences(read, index.tree, shown.tree))
-            found = {path: self._files.found(text_of(path), *new) for path, _, new in changed if new is not None}
+            found = {
+                path: self._files.status_if_same(text_of(path), *new) for path, _, new in changed if new is not None
+            }
             on_disk = {path: seen for path, seen in found.items() if seen is not None}
             # Otherwise the files are compared with the index as it is.
             with suppress(LookupError):

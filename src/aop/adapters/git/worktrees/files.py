@@ -38,7 +38,7 @@ class WorktreeFiles:
             grant_access(self.folder)
             ran = self.attempt(*arguments, index=index, stdin=stdin)
         if ran.code != 0 or ran.err:
-            raise Fault(f"`git {arguments[0]}` ended with {ran.code}: {self._neutral.cleaned(ran.err)}")
+            raise Fault(f"`git {arguments[0]}` ended with {ran.code}: {self._neutral.clean_message(ran.err)}")
         return ran.out
 
     def attempt(self, *arguments: str, index: Path, stdin: bytes = b"") -> GitResult:
@@ -88,7 +88,7 @@ class WorktreeFiles:
         """
         return overwrite_file(self.folder, path, content, executable=mode is FileMode.EXECUTABLE)
 
-    def found(self, path: str, mode: FileMode, oid: str) -> os.stat_result | None:
+    def status_if_same(self, path: str, mode: FileMode, oid: str) -> os.stat_result | None:
         """Return the status of a plain file with this mode and content; None if it differs."""
         found = read_file(self.folder, path)
         if found is None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from aop.adapters.files.locks import locked_file
-from aop.adapters.files.own_folders import Quarantine, is_held_name, own_folder, remove_folder
+from aop.adapters.files.own_folders import Quarantine, is_held_name, own_folder, remove_folder, small_content
 from aop.adapters.git.process.output import text_of
 from aop.adapters.git.process.program import GitDir
 from aop.adapters.git.refs.lock_notes import drop_lock
@@ -82,7 +82,7 @@ class Registrations:
                 if os.path.lexists(folder):
                     quarantine.take(folder.parent, folder.name)
                 return self._add(folder, "--detach", commit)
-        if _plain_content(f"{registration}/HEAD") != f"{commit}\n".encode():
+        if small_content(f"{registration}/HEAD") != f"{commit}\n".encode():
             drop_lock(f"{registration}/HEAD.lock")
             self.run_in(registration, "update-ref", "--no-deref", "HEAD", commit)
         return registration
@@ -90,7 +90,7 @@ class Registrations:
     def head_of(self, folder: Path) -> str | None:
         """Return the ref or commit of a worktree; None if there is no worktree."""
         registration = self.likely_registration(folder)
-        head = None if registration is None else _plain_content(f"{registration}/HEAD")
+        head = None if registration is None else small_content(f"{registration}/HEAD")
         return None if head is None else os.fsdecode(head).strip().removeprefix("ref: ")
 
     def forget(self, folder: Path) -> None:
@@ -118,7 +118,7 @@ class Registrations:
                 quarantine.take(folder.parent, folder.name)
             folder.mkdir(exist_ok=True)
         link = f"{folder}/.git"
-        if _plain_content(link) == _link_to(registration):
+        if small_content(link) == _link_to(registration):
             return True
         if os.path.lexists(link):
             quarantine.take(folder, ".git")
@@ -128,7 +128,7 @@ class Registrations:
 
     def point_head(self, registration: Path, ref: str) -> None:
         """Put a worktree back on its branch."""
-        if _plain_content(f"{registration}/HEAD") != os.fsencode(f"ref: {ref}\n"):
+        if small_content(f"{registration}/HEAD") != os.fsencode(f"ref: {ref}\n"):
             # A killed git leaves it behind.
             drop_lock(f"{registration}/HEAD.lock")
             self.run_in(registration, "symbolic-ref", "HEAD", ref)
@@ -137,7 +137,7 @@ class Registrations:
         """Run git as it runs inside the worktree of a registration."""
         return self._git.run(*arguments, environment={"GIT_COMMON_DIR": str(self._common)}, git_dir=registration).out
 
-    def listed(self) -> Iterator[ListedCheckout]:
+    def checkouts(self) -> Iterator[ListedCheckout]:
         """Yield every checkout that is on a branch, the user's first."""
         out = self._git.run("worktree", "list", "--porcelain", "-z").out
         for number, record in enumerate(text_of(out).split("\0\0")):
@@ -161,11 +161,11 @@ class Registrations:
             return registration
         if f"'{commit}' is already" in ran.err:
             raise BranchExists(
-                f"The worktree `{folder.name}` cannot be made: {self._git.cleaned(ran.err)}",
+                f"The worktree `{folder.name}` cannot be made: {self._git.clean_message(ran.err)}",
                 hint="Check out another branch there, so that the feature can have this one.",
                 branch=commit,
             )
-        raise Fault(f"The worktree `{folder.name}` cannot be made: {self._git.cleaned(ran.err)}")
+        raise Fault(f"The worktree `{folder.name}` cannot be made: {self._git.clean_message(ran.err)}")
 
     @contextmanager
     def _registry_lock(self) -> Iterator[None]:
@@ -190,7 +190,7 @@ class Registrations:
         below_root = folder.relative_to(self._root).as_posix()
         if not before.endswith(f"/{below_root}/.git") or _is_half_made(registration):
             return None
-        if _plain_content(before) == _link_to(registration):
+        if small_content(before) == _link_to(registration):
             return None
         beside = registration / "gitdir.aop"
         beside.write_bytes(os.fsencode(f"{folder}/.git\n"))
@@ -210,7 +210,7 @@ def how_to_follow(place: str, branch: str, old: str, new: str) -> str:
 def _linked_from(registration: Path) -> str:
     """Return the `.git` file that a registration names, or an empty text."""
     # A killed git may have left the file empty.
-    named = os.fsdecode(_plain_content(f"{registration}/gitdir") or b"").rstrip("\n")
+    named = os.fsdecode(small_content(f"{registration}/gitdir") or b"").rstrip("\n")
     return os.path.normpath(os.path.join(registration, named)) if named else ""
 
 
@@ -225,7 +225,7 @@ def _is_whole(registration: Path) -> bool:
 
 def _is_half_made(registration: Path) -> bool:
     # Git writes this while it makes a worktree; a killed git leaves it behind.
-    content = _plain_content(f"{registration}/locked")
+    content = small_content(f"{registration}/locked")
     return content is not None and content.strip() == b"initializing"
 
 
@@ -234,15 +234,3 @@ def _is_real_folder(folder: Path) -> bool:
         return stat.S_ISDIR(os.lstat(folder).st_mode)
     except FileNotFoundError:
         return False
-
-
-def _plain_content(path: str) -> bytes | None:
-    """Return the content of a small plain file; None if it is not one."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        return os.read(descriptor, 8192) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
-    finally:
-        os.close(descriptor)

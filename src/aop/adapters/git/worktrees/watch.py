@@ -135,7 +135,7 @@ class WatchedFolder:
     def others(self, tree: TreeId, read: ReadTree) -> Others | None:
         """Return the untracked paths beside a tree; None if the tree may differ."""
         try:
-            changed = self._changed()
+            changed = self._changed_paths()
             if changed is None or self._tree is None or self._identity != _identity_of(self._folder):
                 return None
             changed |= {path for path, _, _ in differences(read, self._tree, tree)}
@@ -163,7 +163,7 @@ class WatchedFolder:
     def _watch_file(self, path: bytes) -> None:
         self._files[self._queue.watch(self._root + path, _OF_A_FILE)] = path
 
-    def _changed(self) -> set[bytes] | None:
+    def _changed_paths(self) -> set[bytes] | None:
         """Return the paths with changes since the last call; None if any path may have changed."""
         changed = set()
         for number, kinds, name in self._queue.notices():

@@ -64,7 +64,7 @@ class Landlock(Struct, frozen=True, kw_only=True):
         step = (handed.reports_fd, (list(argv), dict(env), cwd, restrictions))
         return _launch_command("main", marshal.dumps(step), handed)
 
-    def confined(self, ports: Sequence[int], handed: InheritedDescriptors) -> list[str]:
+    def confining_words(self, ports: Sequence[int], handed: InheritedDescriptors) -> list[str]:
         """Return the words before a command that keep it to these TCP ports, and restrict nothing else."""
         fields = [0, _BIND_AND_CONNECT, *[_ABSTRACT_SOCKETS] * (self.abi >= _SCOPES_SINCE)]
         ruleset = struct.pack(f"={len(fields)}Q", *fields)

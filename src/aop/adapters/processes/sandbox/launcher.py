@@ -86,11 +86,11 @@ class _System:
 
     def prctl(self, option: int, *arguments: int) -> int:
         numbers = [ctypes.c_ulong(number) for number in (*arguments, 0, 0, 0, 0)[:4]]
-        return self._checked(self._library.prctl(option, *numbers))
+        return self._check_result(self._library.prctl(option, *numbers))
 
     def call(self, number: int, *arguments: int | bytes | None) -> int:
         values = [ctypes.c_long(value) if isinstance(value, int) else value for value in arguments]
-        return self._checked(self._library.syscall(ctypes.c_long(number), *values))
+        return self._check_result(self._library.syscall(ctypes.c_long(number), *values))
 
     def drop_capabilities(self) -> None:
         try:
@@ -99,7 +99,7 @@ class _System:
         except OSError:
             # All are dropped, or this is not root.
             pass
-        self._checked(self._library.capset(_CAPABILITY_VERSION.to_bytes(8, "little"), bytes(24)))
+        self._check_result(self._library.capset(_CAPABILITY_VERSION.to_bytes(8, "little"), bytes(24)))
 
     def filter_calls(self, program: bytes) -> None:
         buffer = ctypes.create_string_buffer(program, len(program))
@@ -110,7 +110,7 @@ class _System:
         )
         self.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(described))
 
-    def _checked(self, result: int) -> int:
+    def _check_result(self, result: int) -> int:
         if result < 0:
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
         return result

@@ -60,7 +60,7 @@ def _probe(bubblewrap: Bubblewrap, landlock: Landlock) -> subprocess.CompletedPr
             handed=handed,
         )
         return subprocess.run(
-            [*landlock.confined(ports[:1], handed), *argv],
+            [*landlock.confining_words(ports[:1], handed), *argv],
             check=False,
             capture_output=True,
             env={},

@@ -155,10 +155,10 @@ class _DurableRun:
         self.children: dict[RunId, WorkflowHandleAsync[Json]] = {}
 
     async def step(self, name: str, do: Callable[[], Awaitable[Json]]) -> Json:
-        async def doing() -> Json:
+        async def perform() -> Json:
             return await do()
 
-        return await DBOS.run_step_async({"name": name, "preemptible": True}, doing)
+        return await DBOS.run_step_async({"name": name, "preemptible": True}, perform)
 
     async def spawn(self, kind: str, payload: Json, *, key: str, priority: int) -> RunId:
         child = RunId(f"{self.run_id}/{key}")
