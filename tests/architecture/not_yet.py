@@ -4,148 +4,18 @@ from __future__ import annotations
 
 LONG_OR_UNNAMED_DOCSTRINGS = frozenset(
     """
-    adapters/agents/gated.py
-    adapters/agents/model_access.py
-    adapters/agents/prompts.py
-    adapters/agents/scratch_trees.py
-    adapters/agents/staff.py
-    adapters/agents/turn_logs.py
-    adapters/agents/vendors/acp_families.py
-    adapters/agents/vendors/catalogue.py
-    adapters/agents/vendors/install.py
-    adapters/agents/vendors/programs.py
-    adapters/agents/workers/acp_protocol.py
-    adapters/agents/workers/acp_session.py
-    adapters/agents/workers/command.py
-    adapters/agents/workers/gated_model.py
-    adapters/agents/workers/model.py
-    adapters/agents/workers/named_pipes.py
-    adapters/agents/workers/replay.py
-    adapters/agents/workers/tree_edits.py
-    adapters/agents/workers/vendor_session.py
-    adapters/config/cache.py
-    adapters/config/locations.py
-    adapters/config/reader.py
-    adapters/doctor/agents.py
-    adapters/doctor/base_gates.py
-    adapters/doctor/leftovers.py
-    adapters/doctor/machine.py
-    adapters/doctor/repository.py
-    adapters/doctor/state.py
-    adapters/doctor/ticket_systems.py
-    adapters/files/archives.py
-    adapters/files/exchange.py
-    adapters/files/generated.py
-    adapters/files/locks.py
-    adapters/files/own_folders.py
-    adapters/files/repository_files.py
-    adapters/files/specs.py
-    adapters/files/user_files.py
-    adapters/git/feature_worktrees.py
-    adapters/git/index/format.py
-    adapters/git/index/tree_cache.py
-    adapters/git/objects/loose.py
-    adapters/git/objects/small_diffs.py
-    adapters/git/objects/trees.py
-    adapters/git/objects/trial_merges.py
-    adapters/git/objects/write_ahead_log.py
-    adapters/git/process/authors.py
-    adapters/git/process/long_lived.py
-    adapters/git/process/neutral_dir.py
-    adapters/git/process/output.py
-    adapters/git/refs/lock_notes.py
-    adapters/git/refs/remotes.py
-    adapters/git/repository.py
-    adapters/git/repository_objects.py
-    adapters/git/tree_builder.py
-    adapters/git/worktrees/excludes.py
-    adapters/git/worktrees/extras.py
-    adapters/git/worktrees/registrations.py
-    adapters/git/worktrees/rescue.py
-    adapters/git/worktrees/scan.py
-    adapters/git/worktrees/watch.py
-    adapters/machine/background.py
-    adapters/machine/inotify.py
-    adapters/machine/program_folders.py
-    adapters/machine/supervisor_lease.py
-    adapters/models/assembly.py
-    adapters/models/endpoints.py
-    adapters/models/failures.py
-    adapters/models/metering/answers.py
-    adapters/models/metering/dialects.py
-    adapters/models/metering/forwarder.py
-    adapters/models/metering/provider_tools.py
-    adapters/models/metering/requests.py
-    adapters/models/metering/tallies.py
-    adapters/models/metering/usage_files.py
-    adapters/models/recorded_model.py
-    adapters/models/rehearsed_brain.py
-    adapters/models/remote_model.py
-    adapters/models/settings.py
-    adapters/models/translation.py
-    adapters/processes/child.py
-    adapters/processes/command_lines.py
-    adapters/processes/control_groups.py
-    adapters/processes/home_folders.py
-    adapters/processes/limits.py
-    adapters/processes/orphans.py
-    adapters/processes/program_hashes.py
-    adapters/processes/runner.py
-    adapters/processes/sandbox/bubblewrap.py
-    adapters/processes/sandbox/landlock.py
-    adapters/processes/sandbox/landlock_proof.py
-    adapters/processes/sandbox/launcher.py
-    adapters/processes/sandbox/port_proof.py
-    adapters/processes/sandbox/seccomp.py
-    adapters/processes/step_log.py
-    adapters/processes/toolchains.py
-    adapters/projects/guesses.py
-    adapters/projects/layout.py
-    adapters/projects/python.py
-    adapters/projects/sample_repository.py
-    adapters/projects/scan.py
-    adapters/projects/starter.py
-    adapters/reporting/call_log.py
-    adapters/reporting/http_post.py
-    adapters/reporting/notifications.py
-    adapters/reporting/targets.py
-    adapters/reporting/telemetry.py
-    adapters/storage/engine/database.py
-    adapters/storage/engine/dbos.py
-    adapters/storage/record/copies.py
-    adapters/storage/record/migrations.py
-    adapters/storage/record/sqlite.py
     adapters/tickets/__init__.py
-    adapters/tickets/mcp/failures.py
     adapters/tickets/mcp/operation_table.py
     adapters/tickets/mcp/retries.py
-    adapters/tickets/mcp/stdio_client.py
-    adapters/tickets/mcp/upstream.py
     adapters/tickets/run_files.py
     adapters/tickets/sample.py
-    adapters/tickets/setup/addresses.py
-    adapters/tickets/setup/assembly.py
-    adapters/tickets/setup/install.py
     adapters/tickets/setup/servers.py
     adapters/tickets/setup/settings.py
-    adapters/tickets/setup/webhook_settings.py
     adapters/tickets/systems/gitlab_diffs.py
     adapters/tickets/systems/jira.py
     adapters/tickets/systems/local/database.py
     adapters/tickets/systems/local/pages.py
     adapters/tickets/systems/local/repositories.py
-    adapters/tickets/systems/local_ports.py
-    adapters/tickets/systems/wiki_text.py
-    brains/budgets.py
-    brains/conversation.py
-    brains/fallback.py
-    brains/model_brain.py
-    brains/ports.py
-    brains/prices.py
-    brains/prompts.py
-    brains/recordings.py
-    brains/shapes.py
-    brains/tool_loop.py
     cli/run/gated.py
     cli/run/gated_run.py
     cli/run/pause.py
@@ -157,24 +27,6 @@ LONG_OR_UNNAMED_DOCSTRINGS = frozenset(
     cli/run/supervision/specs.py
     cli/run/supervision/supervise.py
     cli/run/watch.py
-    cli/tickets/new.py
-    cli/tickets/outbound.py
-    cli/tickets/texts.py
-    cli/tickets/ticket.py
-    cli/tickets/webhooks.py
-    core/clock.py
-    core/digests.py
-    core/paths/globs.py
-    core/paths/names.py
-    core/redaction/redactor.py
-    core/redaction/rules.py
-    core/redaction/stream.py
-    core/run.py
-    core/text/json.py
-    core/text/search.py
-    core/text/visible.py
-    core/text/yaml.py
-    core/text/yaml_events.py
     gated/driver.py
     gated/machine/active_pr.py
     gated/machine/briefings.py
@@ -200,43 +52,7 @@ LONG_OR_UNNAMED_DOCSTRINGS = frozenset(
     gated/tools/resume.py
     gated/tools/safe_patch.py
     gated/tools/steer.py
-    kernel/config/__init__.py
-    kernel/config/checks.py
-    kernel/config/gated.py
-    kernel/config/gates.py
-    kernel/config/guarded_areas.py
-    kernel/config/loader.py
-    kernel/config/people.py
-    kernel/config/problems.py
-    kernel/config/worktrees.py
-    kernel/contracts/config_words.py
-    kernel/contracts/contract_files.py
-    kernel/contracts/property_words.py
-    kernel/contracts/reference_pages.py
-    kernel/contracts/schemas.py
-    kernel/gateway/epochs.py
-    kernel/gateway/gateway.py
-    kernel/gateway/principals.py
-    kernel/gateway/role_sets.py
-    kernel/gateway/show.py
-    kernel/gateway/signed_text.py
-    kernel/gateway/tokens.py
-    kernel/ports/call_log.py
-    kernel/ports/remotes.py
-    kernel/ports/reviewer.py
-    kernel/ports/worktree_extras.py
-    kernel/record/__init__.py
-    kernel/record/chain.py
-    kernel/record/documents/features.py
-    kernel/record/documents/obligations.py
-    kernel/record/documents/plans.py
-    kernel/record/documents/questions.py
-    kernel/record/documents/runs.py
-    kernel/record/documents/specs.py
-    kernel/record/port.py
-    kernel/record/proposals.py
-    kernel/record/requests.py
-    kernel/record/spending.py
+    kernel/patches/stored_patches.py
     supervisor/advice.py
     supervisor/board.py
     supervisor/feature_run.py
@@ -254,40 +70,21 @@ LONG_OR_UNNAMED_DOCSTRINGS = frozenset(
     supervisor/supervisor.py
     supervisor/turns.py
     supervisor/workers.py
-    testing/memory_engine.py
-    testing/scripted_model.py
-    tickets/comments.py
-    tickets/loop/mission_run.py
     tickets/loop/tool_calls.py
     tickets/loop/tool_policy.py
     tickets/mission/blocks.py
-    tickets/mission/criteria.py
     tickets/mission/descriptions.py
-    tickets/mission/modes.py
     tickets/ports.py
-    tickets/published.py
-    tickets/review/agentic.py
-    tickets/review/answer.py
-    tickets/review/diff_parts.py
     tickets/review/notes.py
     tickets/review/pipeline.py
-    tickets/review/prompt.py
     tickets/runs/deliveries.py
     tickets/runs/dry_run.py
     tickets/runs/pool.py
     tickets/runs/runner.py
     tickets/runs/storage.py
     tickets/scaffold/agentic.py
-    tickets/scaffold/agentic_prompt.py
-    tickets/scaffold/pipeline.py
-    tickets/scaffold/prompt.py
-    tickets/scaffold/texts.py
-    tickets/scaffold_plan.py
-    tickets/steps.py
     tickets/webhook_deliveries.py
-    web/review_page.py
     web/review_view.py
-    web/webhooks.py
     wiring/build.py
     """.split()
 )

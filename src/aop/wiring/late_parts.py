@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from aop.kernel.ports.processes import Processes
     from aop.kernel.ports.remotes import Remotes
     from aop.kernel.ports.reviewer import Reviewer
-    from aop.kernel.ports.worktree_extras import WorktreeExtras
+    from aop.kernel.ports.worktree_extras import ExtrasSource
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -60,7 +60,7 @@ def late_processes(repository: Repository, environ: Mapping[str, str], redact: R
 
 
 @_late
-def late_worktree_extras(git: GitDir, repository: Repository) -> WorktreeExtras:
+def late_worktree_extras(git: GitDir, repository: Repository) -> ExtrasSource:
     """Return the worktree extras of the checkout."""
     from aop.adapters.git.worktrees.extras import CheckoutExtras
 

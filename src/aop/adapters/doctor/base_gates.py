@@ -15,8 +15,8 @@ from aop.core.errors import Refusal
 from aop.core.ids import CommitId, FeatureId
 from aop.kernel.config.gates import Mode
 from aop.kernel.config.in_force import Config
+from aop.kernel.gates.gate_runs import GatePlan, decisive_step, run_gates
 from aop.kernel.gates.reports.verdict import reports_of
-from aop.kernel.gates.runs import GatePlan, decisive_step, run_gates
 from aop.kernel.gates.steps import definition_of, effective_steps, profile_named
 from aop.kernel.gateway.calls import Call
 from aop.kernel.ports.processes import Command, CommandResult, Processes

@@ -27,7 +27,7 @@ from aop.kernel.config.in_force import Config
 from aop.kernel.features.lifecycle import relist, store_feature
 from aop.kernel.features.questions import put_question
 from aop.kernel.features.worktree_hold import held_worktree
-from aop.kernel.gates.runs import record_run
+from aop.kernel.gates.gate_runs import record_run
 from aop.kernel.gateway.calls import Call, Kernel, Outcome
 from aop.kernel.gateway.principals import Principal
 from aop.kernel.merges.branch_moves import BranchMove, commit_with_move, move_branch

@@ -18,8 +18,8 @@ from aop.kernel.config.gates import Mode, Step, TestsParser
 from aop.kernel.config.in_force import Config
 from aop.kernel.features.worktree_hold import note_quarantined
 from aop.kernel.gates.baselines import tests_on_base
+from aop.kernel.gates.gate_runs import GatePlan, plan_gates, run_gates
 from aop.kernel.gates.reports.verdict import Reports
-from aop.kernel.gates.runs import GatePlan, plan_gates, run_gates
 from aop.kernel.gates.steps import definition_of, profile_named, with_verdict
 from aop.kernel.ports.git import FileContent
 from aop.kernel.record.documents.gate_runs import GateRun, Subject, Verdict

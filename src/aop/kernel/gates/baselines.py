@@ -6,7 +6,7 @@ import msgspec
 
 from aop.core.errors import GateTimeout, TransientExecFailure
 from aop.core.ids import CommitId
-from aop.kernel.gates.runs import GatePlan, run_gates
+from aop.kernel.gates.gate_runs import GatePlan, run_gates
 from aop.kernel.gateway.calls import Call
 from aop.kernel.record.documents.gate_runs import GateRun, TestBaseline
 from aop.kernel.record.port import Transaction

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from aop.kernel.gates.runs import decisive_step, subjects_by_mode
+from aop.kernel.gates.gate_runs import decisive_step, subjects_by_mode
 from aop.kernel.gateway.calls import Kernel
 from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.documents.gate_runs import GateRun, StepResult, Verdict

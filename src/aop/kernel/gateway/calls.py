@@ -25,7 +25,7 @@ from aop.kernel.ports.processes import Processes
 from aop.kernel.ports.remotes import Remotes
 from aop.kernel.ports.reviewer import Reviewer
 from aop.kernel.ports.signer import Signer
-from aop.kernel.ports.worktree_extras import WorktreeExtras
+from aop.kernel.ports.worktree_extras import ExtrasSource
 from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.port import Event, Record, Snapshot, Transaction
 
@@ -108,7 +108,7 @@ class Kernel(Struct, frozen=True, kw_only=True):
     files: Files
     processes: Processes
     locks: Locks
-    worktree_extras: WorktreeExtras
+    worktree_extras: ExtrasSource
     calls: CallLog
     clock: Clock
     signer: Signer

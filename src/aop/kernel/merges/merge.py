@@ -31,7 +31,7 @@ from aop.kernel.config.in_force import Config
 from aop.kernel.config.policy import MergeStrategy
 from aop.kernel.features.lifecycle import require_status
 from aop.kernel.gates.baselines import tests_on_base
-from aop.kernel.gates.runs import GatePlan, plan_gates, run_gates, subjects_by_mode
+from aop.kernel.gates.gate_runs import GatePlan, plan_gates, run_gates, subjects_by_mode
 from aop.kernel.gates.steps import missing_proof
 from aop.kernel.gateway.calls import Call, Kernel
 from aop.kernel.locks.leases import read_clock

@@ -12,7 +12,7 @@ from aop.kernel.config.guarded_areas import guarded_areas_of
 from aop.kernel.config.in_force import Config
 from aop.kernel.features.lifecycle import store_feature, with_status
 from aop.kernel.features.opened_paths import opened_paths
-from aop.kernel.gates.runs import subjects_by_mode
+from aop.kernel.gates.gate_runs import subjects_by_mode
 from aop.kernel.gates.steps import reset_verdicts
 from aop.kernel.gateway.calls import Call
 from aop.kernel.plans.checks import check_plan

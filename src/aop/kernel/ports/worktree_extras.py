@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 
-class WorktreeExtras(Protocol):
+class ExtrasSource(Protocol):
     """The user's checkout as a source of what git does not track, and the ports of this machine."""
 
     def untracked(self, patterns: Sequence[str]) -> tuple[str, ...]:

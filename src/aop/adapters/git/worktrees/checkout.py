@@ -25,7 +25,7 @@ from aop.adapters.git.process.output import (
 from aop.adapters.git.process.program import GitDir
 from aop.adapters.git.worktrees.extras import PLACED
 from aop.adapters.git.worktrees.files import WorktreeFiles
-from aop.adapters.git.worktrees.scan import other_files
+from aop.adapters.git.worktrees.stray_scan import other_files
 from aop.adapters.git.worktrees.strays import Strays
 from aop.adapters.git.worktrees.watch import Watches
 from aop.core.ids import TreeId

@@ -26,7 +26,7 @@ _PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class CheckoutExtras:
-    """Implements `aop.kernel.ports.worktree_extras.WorktreeExtras`."""
+    """Implements `aop.kernel.ports.worktree_extras.ExtrasSource`."""
 
     def __init__(self, git: GitDir, *, root: Path, common: Path) -> None:
         self._git = git

@@ -16,7 +16,7 @@ from pathlib import Path
 from aop.adapters.git.objects.loose import id_of, object_bytes
 from aop.adapters.git.objects.trees import ReadTree, Side, differences, side_at
 from aop.adapters.git.process.output import text_of
-from aop.adapters.git.worktrees.scan import folders_of
+from aop.adapters.git.worktrees.stray_scan import folders_of
 from aop.adapters.machine import inotify
 from aop.adapters.machine.inotify import Inotify
 from aop.core.ids import TreeId

@@ -14,7 +14,7 @@ from aop.kernel.config.policy import MergeStrategy
 from aop.kernel.features.lifecycle import require_status, store_feature, with_status
 from aop.kernel.features.worktree_hold import held_feature
 from aop.kernel.gates.baselines import store_baseline
-from aop.kernel.gates.runs import evidence_pointers, gate_failure, record_run
+from aop.kernel.gates.gate_runs import evidence_pointers, gate_failure, record_run
 from aop.kernel.gates.steps import with_verdict
 from aop.kernel.gateway.calls import Answer, Call, ChangeArguments, Kernel, Outcome, Tool, feature_named, the_feature
 from aop.kernel.gateway.role_sets import COORDINATORS, SYSTEM

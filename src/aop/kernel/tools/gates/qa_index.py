@@ -11,8 +11,8 @@ from msgspec import Meta, Struct
 
 from aop.core.errors import InvalidArguments, QaIndexVersionConflict
 from aop.kernel.features.lifecycle import require_status
+from aop.kernel.gates.gate_runs import subjects_by_mode
 from aop.kernel.gates.qa_index import SETTLED, ChangeType, GateProof, Mark, apply_marks
-from aop.kernel.gates.runs import subjects_by_mode
 from aop.kernel.gateway.calls import Call, ChangeArguments, FeatureArguments, Kernel, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import READERS, TESTERS
 from aop.kernel.record.documents.features import FeatureState, Status

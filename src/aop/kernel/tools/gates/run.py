@@ -12,8 +12,7 @@ from aop.kernel.config.gates import Mode
 from aop.kernel.features.lifecycle import LIVING, require_status, store_feature, with_status
 from aop.kernel.features.worktree_hold import held_worktree, note_quarantined
 from aop.kernel.gates.baselines import tests_on_base
-from aop.kernel.gates.progress import GATES_RUN, with_progress
-from aop.kernel.gates.runs import (
+from aop.kernel.gates.gate_runs import (
     GatePlan,
     evidence_pointers,
     gate_failure,
@@ -23,6 +22,7 @@ from aop.kernel.gates.runs import (
     run_gates,
     with_named_tests,
 )
+from aop.kernel.gates.progress import GATES_RUN, with_progress
 from aop.kernel.gates.steps import with_verdict
 from aop.kernel.gateway.calls import Answer, Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import GATE_RUNNERS

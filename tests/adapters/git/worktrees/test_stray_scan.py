@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from aop.adapters.git.repository import Repository
-from aop.adapters.git.worktrees.scan import other_files
+from aop.adapters.git.worktrees.stray_scan import other_files
 from tests.adapters.git.random_trees import Content, PlainGit, contents
 from tests.adapters.git.repositories import (
     ALICE,
