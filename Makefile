@@ -4,6 +4,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUNNABLE := .venv/.runnable
 INSTALLED := .venv/.installed
+# Where the programs of others lie; CI keeps them between its runs.
+REAL ?= $(CURDIR)/.real
+export AOP_REAL := $(REAL)
 # One more than there are cores: tests wait for processes and for the disk.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # Where nothing may be kept, each worker would rewrite each test module for itself.
@@ -19,7 +22,7 @@ VERDICT = total=$$($(BIN)/coverage report --format=total) && \
 	echo "coverage $$total %, $$(awk "BEGIN {printf \"%.2f\", 100 - $$total}") points short of 100 %"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test cover again slow soak real conformance check tools format bench lock
+.PHONY: help setup demo test cover again slow soak real conformance installed-real check tools format bench lock
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 13
@@ -51,10 +54,10 @@ slow: $(INSTALLED) ## run the tests that take long, most of them whole runs of `
 soak: $(INSTALLED) ## break operations at the system calls that write (needs strace); kill a server, its 16 clients, and a run
 	$(BIN)/python -m pytest tests/soak -m soak -n auto --dist worksteal -rs
 
-real: $(INSTALLED) .real/.installed .real/.outbound ## try AOP with the programs of others: conformance suite, inspector, coding agents, MCP servers (needs npm)
+real: $(INSTALLED) $(REAL)/.installed $(REAL)/.outbound ## try AOP with the programs of others: conformance suite, inspector, coding agents, MCP servers (needs npm)
 	$(BIN)/python -m pytest tests/real -m real -rs
 
-conformance: $(INSTALLED) .real/.installed ## what the MCP conformance suite and the inspector say (part of `make real`)
+conformance: $(INSTALLED) $(REAL)/.installed ## what the MCP conformance suite and the inspector say (part of `make real`)
 	$(BIN)/python -m pytest tests/real/test_conformance.py -m real -rs
 
 check: $(INSTALLED) ## check format, style, types, the import stack, the generated files and the claimed requirement ids
@@ -94,14 +97,16 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "AOP needs Python 3.11 or newer, and \`$(PYTHON)\` is not. Name one: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
 
-.real/.outbound: src/aop/adapters/tickets/setup/servers.py $(INSTALLED)
-	@mkdir -p .real
+installed-real: $(REAL)/.installed $(REAL)/.outbound
+
+$(REAL)/.outbound: src/aop/adapters/tickets/setup/servers.py $(INSTALLED)
+	@mkdir -p $(REAL)
 	@if command -v npm > /dev/null; then \
-		AOP_OUTBOUND_HOME=$(CURDIR)/.real/outbound $(BIN)/aop outbound install jira confluence gitlab && touch $@; \
+		AOP_OUTBOUND_HOME=$(REAL)/outbound $(BIN)/aop outbound install jira confluence gitlab && touch $@; \
 	else echo "npm is missing: what needs it is skipped."; fi
 
-.real/.installed: tests/real/package.json
-	@mkdir -p .real && cp $< .real/
+$(REAL)/.installed: tests/real/package.json
+	@mkdir -p $(REAL) && cp $< $(REAL)/
 	@if command -v npm > /dev/null; then \
-		npm install --prefix .real --no-audit --no-fund --no-package-lock --loglevel=error && touch $@; \
+		npm install --prefix $(REAL) --no-audit --no-fund --no-package-lock --loglevel=error && touch $@; \
 	else echo "npm is missing: what needs it is skipped."; fi

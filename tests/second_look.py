@@ -1,11 +1,13 @@
 """Runs the tests that failed last three times more, with nothing beside them; exits with 0 if they pass each time.
 
-A busy machine can break a test that waits. A test that breaks alone, or one of many, is broken.
+A busy machine can break a test that waits. A test that breaks alone, or one of many, is broken. How often a test was
+unsteady is kept in the user's cache: a test that is named there again and again wants repair, not another look.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -26,11 +28,20 @@ def main() -> int:
         )
         if again.returncode:
             return 1
-    print(
-        *(f"Unsteady, to be repaired: {test} failed once, then passed {TIMES} times alone." for test in failed),
-        sep="\n",
-    )
+    for test, count in count_unsteady(failed).items():
+        print(f"Unsteady, to be repaired: {test} failed once, then passed {TIMES} times alone ({count} times so far).")
     return 0
+
+
+def count_unsteady(tests: list[str]) -> dict[str, int]:
+    """Add these tests to those that were unsteady on this machine; return how often each of them was."""
+    kept = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "aop-ci" / "unsteady.tsv"
+    lines = kept.read_text(encoding="utf-8").splitlines() if kept.exists() else []
+    counts = {test: int(count) for count, _tab, test in (line.partition("\t") for line in lines)}
+    counts |= {test: counts.get(test, 0) + 1 for test in tests}
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept.write_text("".join(f"{count}\t{test}\n" for test, count in sorted(counts.items())), encoding="utf-8")
+    return {test: counts[test] for test in tests}
 
 
 if __name__ == "__main__":

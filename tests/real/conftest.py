@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-BIN = Path(__file__).parents[2] / ".real" / "node_modules" / ".bin"
+REAL = Path(os.environ.get("AOP_REAL") or Path(__file__).parents[2] / ".real")
+BIN = REAL / "node_modules" / ".bin"
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
+from tests.real.conftest import REAL
 from tests.real.fake_rest import TOKENS, FakeRest, fake_rest
 from tests.tickets.local_worlds import KEY, PROJECT
 from tests.tickets.mission.test_blocks import BLOCK
 
-SERVERS = Path(__file__).parents[2] / ".real" / "outbound"
+SERVERS = REAL / "outbound"
 PAGE = "100"
 PAGES = {PAGE: ("Standards", "<p>Use hexagons.</p>"), "101": ("The orders service", "<p>It takes orders.</p>")}
 DESCRIPTION = f"h1. Goal\n\n{{code:yaml}}\n{BLOCK}\n{{code}}\n\nAnd *bold* words -struck-.\n"
