@@ -55,7 +55,7 @@ from aop.gated.machine.state import (
     Workflow,
 )
 from aop.gated.machine.step import step
-from aop.gated.machine.transitions import TRANSITIONS, Transition, diagram
+from tests.gated.transitions import TRANSITIONS, Transition, diagram
 
 RULES = Rules()
 STEPS = ("RED", "GREEN", "REFACTOR")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from aop.gated.machine.transitions import TRANSITIONS
 from tests.gated.stages import STAGES
+from tests.gated.transitions import TRANSITIONS
 from tests.soak.faults import DURABLE, How, needs_strace, points_of, spread
 from tests.soak.workflows import outcome_of, staged, steps_of
 

@@ -116,7 +116,7 @@ def test_beyond_a_cap_nobody_is_asked_for_advice(tmp_path: Path) -> None:
 def test_without_usable_advice_the_rules_decide(tmp_path: Path, steps: tuple[Step | Refusal, ...]) -> None:
     entry, told, _model, world = brought(tmp_path / "repo", *steps)
     assert entry.outcome == {"status": "ready_to_merge", "error": None}
-    assert "two: orchestrator: no advice; the rules decide" in told
+    assert "two: orchestrator: no advice; the collision rules decide" in told
     world.close()
 
 

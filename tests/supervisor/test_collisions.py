@@ -48,13 +48,16 @@ def error(*held: str) -> dict[str, Any]:
             "wait",
             "src/same.txt",
             False,
-            WaitFor(reason="They collide. Both make `src/same.txt`: `one` goes first.", features=("one",)),
+            WaitFor(reason="They collide. Both create `src/same.txt`: `one` goes first.", features=("one",)),
         ),
         (
             "ask",
             "src/a.txt",
             False,
-            AskAbout(question="They collide. Should it plan around `one`, and how, or wait?", features=("one",)),
+            AskAbout(
+                question="They collide. Should it plan without the files of `one`, and how, or wait?",
+                features=("one",),
+            ),
         ),
         ("ask", "src/a.txt", True, WaitFor(reason="They collide.", features=("one",))),
     ],
@@ -70,7 +73,7 @@ def test_what_both_features_would_make_is_a_prerequisite_that_the_first_one_make
     assert shared_prerequisites(error("src/same.txt", "src/a.txt")["details"]["collisions"], PLAN) == ("src/same.txt",)
     ruling = arbitrate(CollisionStrategy.REVISE, error("src/same.txt"), PLAN, revised=False)
     assert isinstance(ruling, Revise)
-    assert ruling.instructions.startswith("`one` makes `src/same.txt` as well: a prerequisite of both.")
+    assert ruling.instructions.startswith("`one` also creates `src/same.txt`, a prerequisite of both.")
     asked = arbitrate(CollisionStrategy.ASK, error("src/same.txt"), PLAN, revised=False)
     assert isinstance(asked, AskAbout)
     assert asked.prerequisite == Prerequisite(
@@ -79,7 +82,7 @@ def test_what_both_features_would_make_is_a_prerequisite_that_the_first_one_make
         needed_by=(FeatureId("one"), TWO),
         summary="Change the first file",
     )
-    assert "`yes` makes that a feature of its own, `shared-same-bf03e9aa`" in asked.question
+    assert "`yes` makes that a separate feature, `shared-same-bf03e9aa`" in asked.question
 
 
 def test_a_feature_that_others_wait_for_is_looked_at_first() -> None:

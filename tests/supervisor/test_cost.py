@@ -148,8 +148,8 @@ def test_a_feature_over_its_cap_asks_before_the_next_turn_and_goes_on_when_the_c
             (
                 "q1",
                 "authorisation",
-                "The cap on the feature `one` is reached: 0.5 of 0.5 USD. `raise` allows as much again; `stop` keeps"
-                " the work and ends here.",
+                "The cap on the feature `one` is reached: 0.5 of 0.5 USD. `raise` allows the same amount again;"
+                " `stop` keeps the work and stops here.",
             )
         ]
         refused = world.refusal("inbox.answer", feature_id="one", question_id="q1", answer="Go on, please.")
@@ -171,7 +171,8 @@ def test_a_feature_that_is_told_to_stop_is_blocked_with_its_work_kept(tmp_path: 
         outcome = at_work.settle()[ONE].outcome
         assert (outcome["status"], outcome["error"]["code"]) == ("blocked", "cost_cap_reached")
         state = world.ok("feature.state_get", feature_id="one")["front_matter"]
-        assert (state["status"], state["status_reason"]) == ("blocked", "The feature `one` takes no more turns.")
+        reason = "The cost cap of the feature `one` was not raised."
+        assert (state["status"], state["status_reason"]) == ("blocked", reason)
         assert world.ok("plan.get", feature_id="one")["plan"]["plan_version"] == 1
 
 
@@ -211,7 +212,7 @@ def test_a_cap_that_no_turn_reports_anything_for_asks_whether_to_go_on_blindly(t
         at_work.supervisor.submit([ONE])
         assert (at_work.settle()[ONE].does, len(worker.given)) == ("asks", 3)
         assert (
-            "What the feature `one` costs is not reported, so the cap of 5 USD cannot be kept."
+            "The cost of the feature `one` is not reported, so the cap of 5 USD cannot be enforced."
             in questions(world)[0][2]
         )
         world.ok("inbox.answer", feature_id="one", question_id="q1", answer="raise")

@@ -39,7 +39,7 @@ def test_a_chain_is_fine_and_so_is_a_feature_that_is_there_already() -> None:
 
 
 def test_a_dependency_on_nothing_is_refused() -> None:
-    with pytest.raises(SpecIngestFailed, match="`a` depends on `b`, and there is no such spec or feature"):
+    with pytest.raises(SpecIngestFailed, match="`a` depends on `b`, which is not a known spec or feature"):
         check_dependencies({A: (B,)}, frozenset())
 
 

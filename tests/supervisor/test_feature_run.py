@@ -226,7 +226,7 @@ def test_a_question_that_was_answered_while_nobody_supervised_is_heard_by_the_ne
     shop.ok("inbox.answer", feature_id="one", question_id="q1", answer="Blue.")
     worker = Watched(planner(PLAN), builder(GOOD))
     with office(shop, {ONE: worker}, memory=memory) as second:
-        second.supervisor.submit(second.supervisor.left_over())
+        second.supervisor.submit(second.supervisor.unfinished_features())
         assert second.settle()[ONE].outcome == READY
     assert len(shop.ok("inbox.list", answered=True)["questions"]) == 1
 
@@ -243,14 +243,14 @@ def test_a_worker_that_goes_in_circles_is_nudged_then_a_person_is_asked_then_the
         assert question["text"] == "The builder of `one` goes in circles. What should it do?"
         told = [given.instructions.splitlines()[-1] for given in worker.given[2:]]
         assert [line.split(".")[0] for line in told] == [
-            "Do what the plan says, or repair what the last results show, and answer with one PATCH",
-            "Your last answer changed nothing, or could not be used",
-            "What you try does not work",
+            "Carry out the plan, or repair the failures in the last results",
+            "Your last answer changed nothing or could not be used",
+            "This approach does not work",
         ]
         shop.ok("inbox.answer", feature_id="one", question_id="q1", answer="Read the file.")
         entry = at_work.settle()[ONE]
     assert entry.outcome["error"]["code"] == "goes_in_circles"
-    assert status(shop) == ("blocked", "The builder of `one` goes in circles, although a person was asked.")
+    assert status(shop) == ("blocked", "The builder of `one` still goes in circles after a person was asked.")
 
 
 @pytest.mark.req("AOP-239", "AOP-252")
@@ -262,7 +262,7 @@ def test_when_the_turns_are_used_up_a_person_is_asked_and_after_that_the_feature
         shop.ok("inbox.answer", feature_id="one", question_id="q1", answer="Try again.")
         entry = at_work.settle()[ONE]
     assert entry.outcome["error"]["code"] == "turns_used_up"
-    assert status(shop) == ("failed", "The builder of `one` used up its 2 turns without being accepted.")
+    assert status(shop) == ("failed", "The builder of `one` used its 2 turns without an accepted proposal.")
 
 
 def test_a_feature_that_cannot_be_made_ends_alone(shop: World) -> None:
@@ -299,7 +299,7 @@ def test_of_two_plans_that_collide_the_second_is_revised_and_then_waits_for_the_
         entry = at_work.settle()[TWO]
         assert (entry.does, entry.others) == ("waits", ("one",))
         assert status(shop, "two") == ("blocked", "The plan of `two` collides with the accepted plan of `one`.")
-        assert worker.given[1].instructions.endswith("Plan around it, and submit the whole plan again.")
+        assert worker.given[1].instructions.endswith("Plan without them; submit the whole plan again.")
         state = shop.ok("feature.state_get", feature_id="one")
         shop.ok(
             "feature.state_patch",

@@ -7,7 +7,7 @@ import pytest
 
 from aop.core.roles import Role
 from aop.kernel.config.agents import Runtime
-from aop.supervisor.providers import ProviderPreference, choices
+from aop.supervisor.providers import ProviderPreference, provider_choices
 
 CONFIGURED = msgspec.convert(
     {
@@ -61,6 +61,6 @@ def test_what_agents_yaml_says_holds_where_neither_command_line_nor_environment_
     builder: tuple[str, str | None, str | None],
     qa: tuple[str, str | None, str | None],
 ) -> None:
-    chosen = choices(command_line, environment, CONFIGURED)
+    chosen = provider_choices(command_line, environment, CONFIGURED)
     found = [msgspec.structs.astuple(chosen[role]) for role in (Role.BUILDER, Role.QA)]
     assert found == [builder, qa]

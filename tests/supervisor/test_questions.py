@@ -65,7 +65,7 @@ def test_a_question_without_a_default_leaves_its_feature_blocked_when_the_time_i
         outcome = at_work.settle()[ONE].outcome
     assert (outcome["status"], outcome["error"]["code"]) == ("blocked", "nobody_answered")
     state = world.ok("feature.state_get", feature_id="one")["front_matter"]
-    assert (state["status"], state["status_reason"]) == ("blocked", "Nobody answered in time: Which colour?")
+    assert (state["status"], state["status_reason"]) == ("blocked", "No answer in time: Which colour?")
     world.close()
 
 
@@ -95,7 +95,7 @@ def test_a_feature_is_blocked_at_its_end_even_if_somebody_changes_it_at_that_mom
         clock.go_on(8 * HOURS)
         assert at_work.settle()[ONE].outcome["status"] == "blocked"
     state = world.ok("feature.state_get", feature_id="one")["front_matter"]
-    assert (state["status"], state["status_reason"]) == ("blocked", "Nobody answered in time: Which colour?")
+    assert (state["status"], state["status_reason"]) == ("blocked", "No answer in time: Which colour?")
     world.close()
 
 

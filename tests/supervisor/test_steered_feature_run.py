@@ -46,7 +46,7 @@ def test_a_feature_that_waits_for_another_begins_again_with_a_fresh_plan_when_a_
     waiting_world(world, worker, memory)
     assert world.ok("feature.retry", feature_id="two")["status"] == "planning"
     with office(world, {TWO: worker}, memory=memory) as at_work:
-        at_work.supervisor.submit(at_work.supervisor.left_over())
+        at_work.supervisor.submit(at_work.supervisor.unfinished_features())
         assert at_work.settle()[TWO].outcome == READY
     assert (len(worker.given), wishes(world)) == (4, [])
 
@@ -57,10 +57,10 @@ def test_a_wish_is_fulfilled_once_although_supervisors_die_at_each_step_of_it(wo
     waiting_world(world, worker, memory)
     world.ok("feature.retry", feature_id="two")
     with office(world, {TWO: worker}, memory=memory) as dies_early:
-        dies_early.supervisor.submit(dies_early.supervisor.left_over())
-        dies_early.supervisor.take_wishes()
+        dies_early.supervisor.submit(dies_early.supervisor.unfinished_features())
+        dies_early.supervisor.take_requests()
     with office(world, {TWO: worker}, memory=memory) as at_work:
-        at_work.supervisor.submit(at_work.supervisor.left_over())
+        at_work.supervisor.submit(at_work.supervisor.unfinished_features())
         assert at_work.settle()[TWO].outcome == READY
     with world.app.record.read() as view:
         kinds = [entry.event.kind for entry in view.journal(feature_id=TWO)]

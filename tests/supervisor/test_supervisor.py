@@ -12,7 +12,7 @@ from aop.core.ids import FeatureId, RunId
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.record.port import Record, Snapshot
 from aop.supervisor.board import Board, BoardEntry
-from aop.supervisor.notices import Attention, Silence
+from aop.supervisor.notices import Attention, NoNotifier
 from aop.supervisor.supervisor import Supervisor
 from tests.clocks import HandClock
 from tests.world import World
@@ -48,7 +48,7 @@ def questions_of_a_look(world: World, *, features: int) -> int:
         msgspec.structs.replace(kernel, record=record, clock=HandClock("boot", 100.0)), world.app.gateway.tools
     )
     board = Board()
-    attention = Attention(gateway, Silence(), lambda _name, _line: None)
+    attention = Attention(gateway, NoNotifier(), lambda _name, _line: None)
     nobody_is_woken: Any = None
     supervisor = Supervisor(gateway, nobody_is_woken, board, attention)
     for number in range(features):
@@ -59,7 +59,7 @@ def questions_of_a_look(world: World, *, features: int) -> int:
     attention.look(board.entries())
     before = record.asked
     board.put(FeatureId("one"), BoardEntry(does="works", run_id=RunId("f")))
-    supervisor.hand_answers_on()
+    supervisor.deliver_answers()
     attention.look(board.entries())
     return int(record.asked - before)
 

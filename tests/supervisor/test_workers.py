@@ -99,7 +99,7 @@ def test_a_damaged_recording_is_named_by_its_line() -> None:
     [
         ("Traceback\n  ValueError: no\n\nFAILED (errors=1)\n", "ValueError: no"),
         ("one\ntwo\n\n", "two"),
-        ("", "(it is empty)"),
+        ("", "(empty)"),
     ],
 )
 def test_the_line_of_a_log_that_says_most(log: str, line: str) -> None:

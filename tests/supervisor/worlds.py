@@ -57,7 +57,7 @@ class Office:
         self.engine.start(self._lives.kinds())
 
     def settle(self) -> dict[FeatureId, BoardEntry]:
-        self.supervisor.go_on(until="settled", stopped=lambda: False)
+        self.supervisor.supervise(until="settled", stopped=lambda: False)
         return self.board.entries()
 
     def send(self, notice: Notice) -> None:

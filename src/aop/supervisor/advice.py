@@ -1,4 +1,4 @@
-"""A model's advice about a plan that collides, where the policy asks for it: one of three words, and never a tool."""
+"""Advice: a model's one-word opinion on a plan that collides, where the policy asks."""
 
 from __future__ import annotations
 
@@ -17,58 +17,59 @@ from aop.core.ids import FeatureId
 from aop.kernel.record.documents.usage import Usage
 
 _INSTRUCTIONS = (
-    "You coordinate features that are built at the same time in one repository. The plan of one collides with that of"
-    " another, which was accepted first. Say what is best: `revise` if the plan can do without what the other holds;"
-    " `wait` if it needs exactly that, and is best built on it; `prerequisite` if both make the same for the first"
-    " time, so that a person should make it a feature of its own. You only advise: nothing is merged or changed by it."
+    "You coordinate features that are built at the same time in one repository. The plan of one feature collides with"
+    " the plan of another, which was accepted first. Choose one: `revise` if the plan can do without what the other"
+    " holds; `wait` if it needs exactly that and should build on it; `prerequisite` if both create the same thing for"
+    " the first time, so that a person should make it a separate feature. You only advise: your answer merges and"
+    " changes nothing."
 )
 _MOST_CHARS = 20_000
 
 
 class Advice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is best done about a plan that collides."""
+    """The model's choice for a plan that collides."""
 
     choice: Literal["revise", "wait", "prerequisite"]
     reason: str = ""
 
 
 class Consultation(Struct, frozen=True, kw_only=True):
-    """What came of asking, and what it cost."""
+    """The advice, and its cost."""
 
     advice: Advice | None
-    """None: nothing that can be used; then the rules decide."""
+    """None: no usable advice; the rules decide."""
     usage: Usage
     model: str | None = None
 
 
 Ask: TypeAlias = Callable[[FeatureId, Mapping[str, Any], Mapping[str, Any]], Consultation]
-"""Asks about the plan of a feature, and why it was refused."""
+"""Takes a feature, its plan and the refusal; returns the consultation."""
 
 
 class Adviser(Protocol):
-    """Somebody who is asked about collisions."""
+    """A source of advice about collisions."""
 
     def ready(self) -> Ask | None:
-        """Return how to ask; None if nobody is there, and nothing is spent."""
+        """Return the function to ask with; None if no adviser is available."""
 
 
 class NoAdviser:
-    """Implements `Adviser` where the rules decide."""
+    """Implements `Adviser` without a model: the rules decide."""
 
     def ready(self) -> Ask | None:
-        """Nobody is there."""
+        """Return None."""
         return None
 
 
 class ModelAdviser:
-    """Implements `Adviser` by asking a model once; one that cannot be asked, or says something else, says nothing."""
+    """Implements `Adviser` by asking a model once; a failure or an invalid answer gives no advice."""
 
     def __init__(self, brain: Callable[[], Brain], new_id: Callable[[str], str]) -> None:
         self._brain = brain
         self._new_id = new_id
 
     def ready(self) -> Ask | None:
-        """Return how to ask the model that is configured."""
+        """Return the function that asks the configured model."""
         try:
             return partial(self._ask, self._brain())
         except Refusal:
@@ -94,7 +95,7 @@ class ModelAdviser:
 
 
 def _unusable(refusal: Refusal) -> Consultation:
-    """Return what an answer cost that cannot be used, as far as the refusal tells."""
+    """Return the cost of an unusable answer, as far as the refusal says."""
     model, counts, cost = (refusal.facts.get(name) for name in ("model", "usage", "cost_usd"))
     usage = _usage(counts if isinstance(counts, Mapping) else {}, cost)
     return Consultation(advice=None, usage=usage, model=model if isinstance(model, str) else None)

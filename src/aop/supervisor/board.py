@@ -1,4 +1,4 @@
-"""Where each feature of a run stands right now, as the pipelines of this process say; the record knows the rest."""
+"""Board: what each feature of this process does now, as its pipeline reports it."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from aop.core.errors import Json
 from aop.core.ids import FeatureId, RunId
 
 NOBODY: Json = {"nobody": True}
-"""What a run is told that asked a person, when its question was closed without an answer."""
+"""The answer to a question that was closed without one."""
 
 
 class BoardEntry(Struct, frozen=True, kw_only=True):
-    """What a feature does, and what it waits for."""
+    """What a feature does now, and what it waits for."""
 
     does: Literal["works", "asks", "waits", "rests", "ended"]
     run_id: RunId
     topic: str = ""
-    """What the run asks the engine for; a question's id, or the name of a wait."""
+    """The topic on which the run waits: a question's id, or the name of a wait."""
     others: tuple[str, ...] = ()
-    """The features that are in the way."""
+    """The features that it waits for."""
     since: int = 0
-    """The newest entry of the journal when it began to wait."""
+    """The number of the newest journal entry when the wait began."""
     outcome: Mapping[str, Any] = {}
 
 
 class Board:
-    """All features of this process; any thread may write or look."""
+    """The entries of all features; safe for use from any thread."""
 
     def __init__(self) -> None:
         self._entries: dict[FeatureId, BoardEntry] = {}
         self._changed = threading.Condition()
 
     def put(self, feature_id: FeatureId, entry: BoardEntry) -> None:
-        """Note where a feature stands now."""
+        """Set the entry of a feature."""
         with self._changed:
             self._entries[feature_id] = entry
             self._changed.notify_all()
 
     def wake(self, feature_id: FeatureId, entry: BoardEntry) -> bool:
-        """Note that a feature works on, if it still stands where it was seen; tell whether it did."""
+        """Mark a feature as working if its entry is unchanged; return whether it was."""
         with self._changed:
             if self._entries.get(feature_id) != entry:
                 return False
@@ -52,7 +52,7 @@ class Board:
             return True
 
     def enter(self, feature_id: FeatureId, run_id: RunId) -> None:
-        """Note that a feature is on a run, unless that run has said more already: it may be at work since the start."""
+        """Mark a feature as working on a run, unless that run has already set an entry."""
         with self._changed:
             known = self._entries.get(feature_id)
             if known is None or known.run_id != run_id:
@@ -60,11 +60,11 @@ class Board:
                 self._changed.notify_all()
 
     def entries(self) -> dict[FeatureId, BoardEntry]:
-        """Return all of them, as they are now."""
+        """Return a copy of all entries."""
         with self._changed:
             return dict(self._entries)
 
     def await_change(self, seconds: float) -> None:
-        """Wait until something is noted, at most so long."""
+        """Wait for a change, at most this long."""
         with self._changed:
             self._changed.wait(seconds)

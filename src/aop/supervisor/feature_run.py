@@ -1,12 +1,12 @@
-"""The life of a feature as runs of the engine: they carry out what the policy decides.
+"""Feature runs: the engine's pipelines that carry out what the policy decides.
 
-    feature   waits for people and other features, and holds no place
-      leg     one of the active features: from one such wait to the next
+    feature   waits for people and other features, without a place
+      leg     an active feature, from one such wait to the next
         turn  an agent's turn
-        gate  a run of the gates
+        gate  a gate run
 
-Killed anywhere, the next process goes on with the same decisions: every answer that they were made from is recorded.
-A tool that is called again after a crash gets the same operation id, and so gives the same answer, once.
+After a kill the next process makes the same decisions, because every answer that they depend on is recorded.
+A tool call that is repeated after a crash has the same operation id, so it takes effect once.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ from aop.supervisor.workers import ToolResult
 PRIORITY = 100
 TURN_PRIORITY, GATE_PRIORITY = 50, 50
 WAY = "way"
-"""What the topics begin with under which a feature waits for others that are in its way."""
+"""The prefix of topics on which a feature waits for other features."""
 AGAIN = "again"
-"""What a feature is told that waits for others, when a person wants it to begin again."""
+"""The answer to a waiting feature that a person restarts."""
 
 
 class RunLimits(Struct, frozen=True, kw_only=True):
-    """How much goes on at once."""
+    """How much runs at the same time."""
 
     active_features: int
     agent_turns: int
@@ -86,34 +86,34 @@ def limits_of(rules: SupervisorRules, *, active_features: int | None = None) -> 
 
 
 class FeatureOrder(Struct, frozen=True, kw_only=True):
-    """What the run of a feature is submitted with."""
+    """The payload of a feature's run."""
 
     feature_id: FeatureId
     depends_on: tuple[FeatureId, ...] = ()
-    """What must be merged before it begins: its branch is cut from the base branch."""
+    """The features that must be merged before it starts."""
     again: bool = False
-    """Whether a person asked for it to begin again: that wish is fulfilled with this run."""
+    """Whether this run fulfils a person's request to start over."""
     run_name: str = ""
-    """The run that asked for it first; what it costs counts there, whoever goes on with it."""
+    """The run that first requested it; its cost counts there."""
     collision_strategy: CollisionStrategy = CollisionStrategy.REVISE
 
 
-class _Given(Struct, frozen=True, kw_only=True):
-    """What a leg begins with."""
+class _LegStart(Struct, frozen=True, kw_only=True):
+    """The payload of a leg."""
 
     feature: FeatureRun
     event: Event
 
 
-class _Left(Struct, frozen=True, kw_only=True):
-    """What a leg ends with: something that must be waited for without a place."""
+class _LegEnd(Struct, frozen=True, kw_only=True):
+    """The result of a leg: an action that waits without a place, or the end."""
 
     feature: FeatureRun
     action: AskPerson | Await | AwaitMerged | Rest | Finish
 
 
 class FeatureRuns:
-    """The pipelines, with what they work with."""
+    """The pipelines of features and legs."""
 
     def __init__(
         self,
@@ -132,29 +132,27 @@ class FeatureRuns:
         self._tell = tell
 
     def kinds(self) -> Mapping[str, Kind]:
-        """Return what the engine is started with."""
+        """Return the kinds of runs for the engine."""
         return {
-            "feature": Kind(pipeline=self._feature),
-            "leg": Kind(pipeline=self._leg, limit=self._limits.active_features),
+            "feature": Kind(pipeline=self._run_feature),
+            "leg": Kind(pipeline=self._run_leg, limit=self._limits.active_features),
             "turn": Kind(pipeline=self._work.turn, limit=self._limits.agent_turns),
             "gate": Kind(pipeline=self._work.gate, limit=self._limits.gate_runs),
         }
 
-    # --- a feature: legs, and the waits between them -------------------------------------------------
-
-    async def _feature(self, run: Run, payload: Json) -> Json:
+    async def _run_feature(self, run: Run, payload: Json) -> Json:
         wanted = msgspec.convert(payload, FeatureOrder)
         try:
-            return await self._life(run, wanted)
+            return await self._run_legs(run, wanted)
         except Exception as error:
-            # Whoever waits for this feature must not wait for ever.
-            broke = InternalError(f"AOP broke while it worked on `{wanted.feature_id}`: {type(error).__name__}.")
+            # The supervisor would otherwise wait for this feature for ever.
+            broke = InternalError(f"AOP failed while working on `{wanted.feature_id}`: {type(error).__name__}.")
             outcome = {"status": None, "error": broke.as_error()}
             self._board.put(wanted.feature_id, BoardEntry(does="ended", run_id=run.run_id, outcome=outcome))
             raise
 
-    async def _life(self, run: Run, wanted: FeatureOrder) -> Json:
-        await self._until_it_may_begin(run, wanted)
+    async def _run_legs(self, run: Run, wanted: FeatureOrder) -> Json:
+        await self._await_start(run, wanted)
         feature = FeatureRun(
             feature_id=wanted.feature_id,
             turns_allowed=self._limits.turns_a_phase,
@@ -165,33 +163,33 @@ class FeatureRuns:
         number = 0
         while True:
             self._board.put(feature.feature_id, BoardEntry(does="works", run_id=run.run_id))
-            given = plain(_Given(feature=feature, event=event))
+            given = plain(_LegStart(feature=feature, event=event))
             child = await run.spawn("leg", given, key=f"leg{number}", priority=PRIORITY)
             try:
-                left = msgspec.convert(await run.result(child), _Left)
+                left = msgspec.convert(await run.result(child), _LegEnd)
             except RunBroke as broke:
-                return await self._finish(run, feature, _broken(feature, broke))
+                return await self._finish(run, feature, _finish_after_break(feature, broke))
             feature, number = left.feature, number + 1
             match left.action:
                 case AskPerson():
-                    event = await self._person(run, feature, left.action, number)
+                    event = await self._ask_person(run, feature, left.action, number)
                 case Await():
-                    event = await self._cleared(run, feature, left.action, number)
+                    event = await self._await_clear_way(run, feature, left.action, number)
                 case AwaitMerged():
-                    event = await self._anew(run, feature, left.action, number)
+                    event = await self._begin_anew(run, feature, left.action, number)
                 case Rest():
-                    event = await self._rested(run, feature, number)
+                    event = await self._rest(run, feature, number)
                 case Finish():
                     return await self._finish(run, feature, left.action)
 
-    async def _until_it_may_begin(self, run: Run, wanted: FeatureOrder) -> None:
+    async def _await_start(self, run: Run, wanted: FeatureOrder) -> None:
         if wanted.again:
-            await self._note_taken(run, wanted.feature_id, 0)
+            await self._record_request_taken(run, wanted.feature_id, 0)
         if wanted.depends_on:
-            await self._until_merged(run, wanted.feature_id, wanted.depends_on)
+            await self._await_merged(run, wanted.feature_id, wanted.depends_on)
 
-    async def _note_taken(self, run: Steps, feature_id: FeatureId, number: int) -> None:
-        """Note once that the wish to begin again is fulfilled; noted by anybody else, a kill might fulfil it twice."""
+    async def _record_request_taken(self, run: Steps, feature_id: FeatureId, number: int) -> None:
+        """Record, as a step of this run, that its restart request was taken: after a kill it is not taken twice."""
 
         async def note() -> Json:
             await asyncio.to_thread(self._gateway.call, SUPERVISOR, "run.took", {"feature_id": feature_id})
@@ -199,10 +197,10 @@ class FeatureRuns:
 
         await run.step(f"took{number}", note)
 
-    async def _until_merged(
+    async def _await_merged(
         self, run: Run, feature_id: FeatureId, others: tuple[FeatureId, ...], *, again: str = ""
     ) -> None:
-        """Wait, without a place, until everything that a feature depends on is merged."""
+        """Wait, without a place, until all dependencies of a feature are merged."""
 
         async def look() -> Json:
             return await asyncio.to_thread(self._unmerged, feature_id, others)
@@ -225,25 +223,25 @@ class FeatureRuns:
             number += 1
 
     def _unmerged(self, feature_id: FeatureId, features: tuple[FeatureId, ...]) -> Json:
-        """Return those that are not merged, and the number of the journal's newest entry."""
+        """Return the features that are not merged, and the number of the newest journal entry."""
         with self._gateway.kernel.record.read() as view:
             since = newest_seq(view)
             own = view.get(FeatureState, feature_id)
             if own is not None and own.waits_for:
-                # A prerequisite that was deleted is waited for no more.
+                # Leaves out prerequisites that were deleted.
                 return {"unmerged": list(still_waited_for(view, own)), "since": since}
             states = {name: view.get(FeatureState, name) for name in features}
         left = [name for name, state in states.items() if state is None or state.status is not Status.MERGED]
         return {"unmerged": left, "since": since}
 
-    async def _person(self, run: Run, feature: FeatureRun, asked: AskPerson, number: int) -> Event:
+    async def _ask_person(self, run: Run, feature: FeatureRun, asked: AskPerson, number: int) -> Event:
         topic = asked.question_id
         if not topic:
             put = await self._put_question(run, feature, asked, number)
             if not put.ok:
                 return ToolAnswered(result=put)
             topic = str(put.data["question_id"])
-        if self._is_open(topic):
+        if self._is_question_open(topic):
             choices = asked.choices or ((YES, "TEXT") if asked.prerequisite else ("TEXT",))
             how = f"aop answer {topic} {'|'.join(choices)}"
             self._tell(feature.feature_id, f"asks: {asked.question} ({how})")
@@ -253,8 +251,8 @@ class FeatureRuns:
             return NobodyAnswered(question=asked.question)
         return PersonAnswered(question=asked.question, answer=str(said))
 
-    def _is_open(self, question_id: str) -> bool:
-        """Tell whether somebody is still asked: a run that goes on comes by questions that were answered long ago."""
+    def _is_question_open(self, question_id: str) -> bool:
+        """Tell whether a question is unanswered: a resumed run passes questions that were answered long ago."""
         with self._gateway.kernel.record.read() as view:
             question = view.get(Question, question_id)
         return question is None or question.is_open
@@ -271,16 +269,16 @@ class FeatureRuns:
         }
         call = CallTool(role=Role.SYSTEM, tool="inbox.ask", arguments=arguments)
         put = await run.step(
-            f"ask{number}", lambda: self._work.called(f"{run.run_id}.{number}", feature.feature_id, call)
+            f"ask{number}", lambda: self._work.call_tool(f"{run.run_id}.{number}", feature.feature_id, call)
         )
         return msgspec.convert(put, ToolResult)
 
-    async def _cleared(self, run: Run, feature: FeatureRun, way: Await, number: int) -> Event:
+    async def _await_clear_way(self, run: Run, feature: FeatureRun, way: Await, number: int) -> Event:
         async def block() -> Json:
-            return await asyncio.to_thread(self._move, feature.feature_id, Status.BLOCKED, way.reason)
+            return await asyncio.to_thread(self._change_status, feature.feature_id, Status.BLOCKED, way.reason)
 
         async def unblock() -> Json:
-            return await asyncio.to_thread(self._let_go_on, feature, way)
+            return await asyncio.to_thread(self._unblock, feature, way)
 
         since: Any = await run.step(f"block{number}", block)
         topic = f"{WAY}{number}"
@@ -288,24 +286,24 @@ class FeatureRuns:
         self._tell(feature.feature_id, f"waits: {way.reason}")
         self._board.put(feature.feature_id, entry)
         if await run.ask(topic) == AGAIN:
-            # Said before the wish is gone: a feature that only waits, and that nobody wants again, is done with.
+            # Before the request is removed: a waiting feature without a request would end the supervisor.
             self._board.put(feature.feature_id, BoardEntry(does="works", run_id=run.run_id))
-            await self._note_taken(run, feature.feature_id, number)
+            await self._record_request_taken(run, feature.feature_id, number)
             return Began()
         return WayCleared(status=Status(str(await run.step(f"unblock{number}", unblock))))
 
-    async def _anew(self, run: Run, feature: FeatureRun, way: AwaitMerged, number: int) -> Event:
-        """Wait for the prerequisites, and put the feature onto what they are by then."""
-        await self._until_merged(run, feature.feature_id, way.features, again=f"{number}.")
+    async def _begin_anew(self, run: Run, feature: FeatureRun, way: AwaitMerged, number: int) -> Event:
+        """Wait for the prerequisites, then start over from the base branch that has them."""
+        await self._await_merged(run, feature.feature_id, way.features, again=f"{number}.")
         call = CallTool(role=Role.SYSTEM, tool="feature.begin_anew")
         began = await run.step(
-            f"anew{number}", lambda: self._work.called(f"{run.run_id}.{number}", feature.feature_id, call)
+            f"anew{number}", lambda: self._work.call_tool(f"{run.run_id}.{number}", feature.feature_id, call)
         )
         result = msgspec.convert(began, ToolResult)
         return Began() if result.ok else ToolAnswered(result=result)
 
-    async def _rested(self, run: Run, feature: FeatureRun, number: int) -> Event:
-        self._tell(feature.feature_id, "rests: it is paused (aop resume)")
+    async def _rest(self, run: Run, feature: FeatureRun, number: int) -> Event:
+        self._tell(feature.feature_id, f"paused. Continue with: aop resume {feature.feature_id}")
         self._board.put(feature.feature_id, BoardEntry(does="rests", run_id=run.run_id, topic=f"rest{number}"))
         await run.ask(f"rest{number}")
         return Resumed()
@@ -313,8 +311,8 @@ class FeatureRuns:
     async def _finish(self, run: Run, feature: FeatureRun, end: Finish) -> Json:
         async def settle() -> Json:
             if end.status is not feature.status:
-                reason = str((end.error or {}).get("message", "It cannot go on."))
-                await asyncio.to_thread(self._move, feature.feature_id, end.status, reason)
+                reason = str((end.error or {}).get("message", "It cannot continue."))
+                await asyncio.to_thread(self._change_status, feature.feature_id, end.status, reason)
             return None
 
         await run.step("finish", settle)
@@ -323,15 +321,15 @@ class FeatureRuns:
         self._board.put(feature.feature_id, BoardEntry(does="ended", run_id=run.run_id, outcome=outcome))
         return plain(outcome)
 
-    def _let_go_on(self, feature: FeatureRun, way: Await) -> Status:
-        """Take a feature out of `blocked`, unless the kernel does that itself; return what it is then."""
+    def _unblock(self, feature: FeatureRun, way: Await) -> Status:
+        """Take a feature out of `blocked`, unless the kernel does so; return its status."""
         if feature.feature_id not in way.features:
-            self._move(feature.feature_id, feature.status, "What it waited for may be free.")
+            self._change_status(feature.feature_id, feature.status, "The conflict may be over.")
         state = self._gateway.call(SUPERVISOR, "feature.state_get", {"feature_id": feature.feature_id})
         return Status(state.data["front_matter"]["status"]) if state.ok else feature.status
 
-    def _move(self, feature_id: FeatureId, status: Status, reason: str) -> int:
-        """Bring a feature into a status, if it is not there; return the number of the journal's newest entry."""
+    def _change_status(self, feature_id: FeatureId, status: Status, reason: str) -> int:
+        """Set the status of a feature; return the number of the newest journal entry."""
         while True:
             state = self._gateway.call(SUPERVISOR, "feature.state_get", {"feature_id": feature_id})
             if not state.ok or state.data["front_matter"]["status"] == status:
@@ -341,26 +339,24 @@ class FeatureRuns:
             error = self._gateway.call(SUPERVISOR, "feature.state_patch", arguments).error
             if error is None:
                 break
-            # Where somebody else changed it just now, it is looked at again.
+            # After a concurrent change, read it again.
             if error["code"] != VersionConflict.code:
                 self._tell(feature_id, f"cannot become {status}: {error['message']}")
                 break
         with self._gateway.kernel.record.read() as view:
             return newest_seq(view)
 
-    # --- a leg: what the policy decides, until it has to wait ----------------------------------------
-
-    async def _leg(self, run: Run, payload: Json) -> Json:
-        given = msgspec.convert(payload, _Given)
+    async def _run_leg(self, run: Run, payload: Json) -> Json:
+        given = msgspec.convert(payload, _LegStart)
         feature, action = step(given.feature, given.event)
         number = 0
         while not isinstance(action, AskPerson | Await | AwaitMerged | Rest | Finish):
-            event = await self._performed(run, feature, action, number)
+            event = await self._perform(run, feature, action, number)
             feature, action = step(feature, event)
             number += 1
-        return plain(_Left(feature=feature, action=action))
+        return plain(_LegEnd(feature=feature, action=action))
 
-    async def _performed(
+    async def _perform(
         self, run: Run, feature: FeatureRun, action: CallTool | RunGates | AskWorker, number: int
     ) -> Event:
         match action:
@@ -368,7 +364,7 @@ class FeatureRuns:
                 operation = f"{run.run_id}.{number}"
                 did = await run.step(
                     f"{number}.{action.tool}",
-                    lambda: self._work.called(operation, feature.feature_id, action, feature.run_name),
+                    lambda: self._work.call_tool(operation, feature.feature_id, action, feature.run_name),
                 )
                 return ToolAnswered(result=msgspec.convert(did, ToolResult))
             case RunGates():
@@ -388,6 +384,6 @@ class FeatureRuns:
                 return answered
 
 
-def _broken(feature: FeatureRun, broke: RunBroke) -> Finish:
-    error = InternalError(f"AOP broke while it worked on `{feature.feature_id}`: {broke}"[:500]).as_error()
+def _finish_after_break(feature: FeatureRun, broke: RunBroke) -> Finish:
+    error = InternalError(f"AOP failed while working on `{feature.feature_id}`: {broke}"[:500]).as_error()
     return Finish(status=Status.BLOCKED, error=error)

@@ -1,4 +1,4 @@
-"""Counts turns that a process began and did not live to count: they cost what the meter saw, or nobody knows what."""
+"""Killed turns: turns of a killed process, counted with the metered or unknown cost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aop.kernel.record.documents.usage import OpenTurn, Usage
 
 
 def count_killed_turns(gateway: Gateway, metered: Callable[[OpenTurn], Usage | None]) -> tuple[OpenTurn, ...]:
-    """Count every turn that is open although nobody takes one; to be called before anybody does. Return them."""
+    """Count and return the open turns of a killed process; call this before any new turn."""
     with gateway.kernel.record.read() as view:
         killed = tuple(view.all(OpenTurn))
     for turn in killed:

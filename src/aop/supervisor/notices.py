@@ -1,4 +1,4 @@
-"""What people are told without asking: a question, a reminder of it, a feature that is ready or goes no further."""
+"""Notices: questions, reminders and ends of features that people are notified of."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ ENDS = {
 
 
 class Notice(Struct, frozen=True, kw_only=True):
-    """One thing to tell; whatever strangers wrote in it is data."""
+    """One notification; text of others in it is data."""
 
     event_id: str
-    """The same event is told once."""
+    """The same event is sent once."""
     kind: NoticeKind
     feature_id: FeatureId
     title: str
@@ -37,21 +37,21 @@ class Notice(Struct, frozen=True, kw_only=True):
 
 
 class Notifier(Protocol):
-    """Tells people."""
+    """Sends notices to people."""
 
     def send(self, notice: Notice) -> None:
-        """Have everybody told who wants to know and was not; returns at once, and fails at nothing."""
+        """Queue a notice for every target that has not had it; returns at once, never fails."""
 
 
-class Silence:
-    """Implements `Notifier` where nobody is to be told."""
+class NoNotifier:
+    """Implements `Notifier` without targets."""
 
     def send(self, notice: Notice) -> None:
-        """Tell nobody."""
+        """Do nothing."""
 
 
 class Attention:
-    """Looks at where features stand, and has people told of what needs them."""
+    """Watches the board and sends notices of what needs a person."""
 
     def __init__(self, gateway: Gateway, notifier: Notifier, tell: Callable[[FeatureId, str], None]) -> None:
         self._gateway = gateway
@@ -62,7 +62,7 @@ class Attention:
         self._look_at = 0.0
 
     def look(self, entries: Mapping[FeatureId, BoardEntry]) -> None:
-        """Tell what is new since the last look; where nothing moves, only a reminder can be, and there is time."""
+        """Send what is new; unchanged entries are checked for reminders only every few seconds."""
         now = self._gateway.kernel.clock.boot_seconds()
         is_due = now >= self._look_at
         moved = {name: each for name, each in entries.items() if is_due or self._entries.get(name) != each}
@@ -85,14 +85,14 @@ class Attention:
             for feature_id, entry in entries.items():
                 question = view.get(Question, entry.topic) if entry.does == "asks" else None
                 if question is not None and question.is_open:
-                    yield from about_question(question, rules, now)
+                    yield from question_notices(question, rules, now)
                 state = view.get(FeatureState, feature_id) if entry.does == "ended" else None
                 if state is not None and state.status in ENDS:
-                    yield about_end(state)
+                    yield end_notice(state)
 
 
-def about_question(question: Question, rules: InboxRules, now: datetime) -> Iterator[Notice]:
-    """Yield what is told of an open question: the question itself, and the newest reminder that is due."""
+def question_notices(question: Question, rules: InboxRules, now: datetime) -> Iterator[Notice]:
+    """Yield the notice of an open question, and the newest reminder that is due."""
     answers = "|".join(question.choices) or "TEXT"
     asked = Notice(
         event_id=f"question:{question.question_id}",
@@ -113,8 +113,8 @@ def about_question(question: Question, rules: InboxRules, now: datetime) -> Iter
         )
 
 
-def about_end(state: FeatureState) -> Notice:
-    """Return what is told of a feature that goes no further by itself."""
+def end_notice(state: FeatureState) -> Notice:
+    """Return the notice of a feature that has ended."""
     kind = ENDS[state.status]
     what = state.tree[:16] if kind is NoticeKind.READY else f"v{state.version}"
     how = f"aop review {state.feature_id}, and then aop approve {state.feature_id}"

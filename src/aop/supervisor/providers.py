@@ -1,6 +1,6 @@
-"""Which coding agent works in which role: the command line first, then the environment, then agents.yaml (AOP-313).
+"""Providers: the coding agent for each role (AOP-313).
 
-Where none of them names one, a run that goes on keeps the agent that it began with.
+The command line comes first, then the environment, then agents.yaml; without any of them a resumed run keeps its agent.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from aop.kernel.record.documents.runs import RunProvider
 from aop.supervisor.workers import ProviderChoice
 
 ROLES = (Role.ORCHESTRATOR, Role.PLANNER, Role.BUILDER, Role.QA)
-NOBODY: Mapping[str, RunProvider] = {}
+NO_PROVIDERS: Mapping[str, RunProvider] = {}
 
 
 class ProviderPreference(Struct, frozen=True, kw_only=True):
-    """What one place says about the provider; None where it says nothing."""
+    """The provider settings of one source; None where it has none."""
 
     provider: str | None = None
     model: str | None = None
@@ -28,7 +28,7 @@ class ProviderPreference(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str]) -> ProviderPreference:
-        """Read what the environment says."""
+        """Read the environment's settings."""
         return cls(
             provider=environ.get("AOP_AGENT_PROVIDER") or None,
             model=environ.get("AOP_AGENT_MODEL") or None,
@@ -36,27 +36,27 @@ class ProviderPreference(Struct, frozen=True, kw_only=True):
         )
 
 
-def choices(
+def provider_choices(
     command_line: ProviderPreference,
     environment: ProviderPreference,
     runtime: Runtime,
-    before: Mapping[str, RunProvider] = NOBODY,
+    before: Mapping[str, RunProvider] = NO_PROVIDERS,
 ) -> dict[Role, ProviderChoice]:
-    """Return who works in each role; `before` is who did in the run that goes on.
+    """Return the agent for each role; `before` holds the agents of the run that is resumed.
 
     Raises: AgentProviderNotConfigured, UnsupportedAgentProvider.
     """
-    return {role: choice_of(role, command_line, environment, runtime, before.get(role)) for role in ROLES}
+    return {role: provider_choice(role, command_line, environment, runtime, before.get(role)) for role in ROLES}
 
 
-def choice_of(
+def provider_choice(
     role: Role,
     command_line: ProviderPreference,
     environment: ProviderPreference,
     runtime: Runtime,
     before: RunProvider | None = None,
 ) -> ProviderChoice:
-    """Return who works in one role.
+    """Return the agent for one role.
 
     Raises: AgentProviderNotConfigured, UnsupportedAgentProvider.
     """
@@ -84,10 +84,10 @@ def _preferences(role: Role, runtime: Runtime) -> list[ProviderPreference]:
 def _choice(role: Role, preferences: list[ProviderPreference]) -> ProviderChoice:
     provider = next((preference.provider for preference in preferences if preference.provider), None)
     if provider is None:
-        raise AgentProviderNotConfigured(f"Nothing says which coding agent works as the {role}.", role=role)
+        raise AgentProviderNotConfigured(f"No coding agent is chosen for the role {role}.", role=role)
     if provider not in set(Provider):
         raise UnsupportedAgentProvider(f"There is no provider `{provider[:80]}`.", provider=provider[:80], role=role)
-    # A model and its settings are those of one provider: what was said beside another one is not meant here.
+    # A model and its settings belong to one provider: those given for another provider do not apply.
     fitting = [preference for preference in preferences if preference.provider in (None, provider)]
     return ProviderChoice(
         provider=provider,

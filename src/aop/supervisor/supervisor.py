@@ -1,4 +1,4 @@
-"""Brings features to the engine, hands answers on to the runs that wait for them, and sees when nothing can move."""
+"""Supervisor: submits features to the engine and delivers answers to waiting runs."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ CLEARS_THE_WAY = (
     *("feature_merged", "feature_deleted", "plan_revised", "plan_accepted"),
     *("lock_released", "stale_lock_reclaimed", "status_changed"),
 )
-"""The events after which a feature that waits may go on."""
+"""The events after which a waiting feature may continue."""
 NO_DEPENDENCIES: Mapping[FeatureId, tuple[FeatureId, ...]] = {}
 RENEWALS = 3
-"""How often a lock is renewed in the life of its lease."""
+"""How often a lock is renewed during its lease."""
 
 
 class Supervisor:
@@ -45,18 +45,18 @@ class Supervisor:
         self._board = board
         self._attention = attention
         self._renew_at = 0.0
-        self._heard: dict[FeatureId, tuple[BoardEntry, int]] = {}
-        """Of features that wait: up to which entry of the journal nothing has cleared their way."""
+        self._seen_up_to: dict[FeatureId, tuple[BoardEntry, int]] = {}
+        """Of waiting features: the newest journal entry that was checked."""
         self.run_name = gateway.kernel.new_id("run")
 
-    def note_beginning(
+    def record_start(
         self,
         started_by: str,
         features: Sequence[FeatureId],
         providers: Mapping[Role, ProviderChoice],
         limits: RunLimits,
     ) -> None:
-        """Keep in the record who began this run, for what and with whom (AOP-315)."""
+        """Record who started this run, its features and its agents (AOP-315)."""
         order: Json = {
             "run": self.run_name,
             "started_by": started_by,
@@ -67,22 +67,22 @@ class Supervisor:
         }
         answer = self._gateway.call(SUPERVISOR, "run.began", {"order": order})
         if answer.error is not None:
-            raise Fault(f"The beginning of the run cannot be kept: {answer.error['message']}")
+            raise Fault(f"The start of the run cannot be recorded: {answer.error['message']}")
 
     def _unfinished_gates(self) -> tuple[str, ...]:
-        """Return the features whose gates were running when an earlier process was ended."""
+        """Return the features whose gates were running when an earlier process ended."""
         known = self._engine.states("f.").items()
         return tuple(sorted({_feature_of(key) for key, state in known if key.endswith(".gate") and state not in ENDED}))
 
     def submit(
         self, features: Sequence[FeatureId], depends_on: Mapping[FeatureId, tuple[FeatureId, ...]] = NO_DEPENDENCIES
     ) -> None:
-        """Have features brought to `ready_to_merge`: one that is on its way already goes on, others begin."""
-        known = self._known_runs(features)
+        """Bring features to `ready_to_merge`: unfinished runs continue, others start."""
+        known = self._runs_of(features)
         for number, feature_id in enumerate(dict.fromkeys(features)):
-            key = self._key(feature_id, known.get(feature_id, {}))
+            key = self._run_key(feature_id, known.get(feature_id, {}))
             self._board.enter(feature_id, key)
-            others, again = depends_on.get(feature_id, ()), self._is_wanted_again(feature_id)
+            others, again = depends_on.get(feature_id, ()), self._is_restart_requested(feature_id)
             wanted = FeatureOrder(
                 feature_id=feature_id,
                 depends_on=others,
@@ -93,23 +93,23 @@ class Supervisor:
             payload = msgspec.to_builtins(wanted)
             self._engine.submit("feature", payload, key=key, priority=PRIORITY + number)
 
-    def _is_wanted_again(self, feature_id: FeatureId) -> bool:
+    def _is_restart_requested(self, feature_id: FeatureId) -> bool:
         with self._gateway.kernel.record.read() as view:
-            wish = view.get(WorkRequest, feature_id)
-        return wish is not None and wish.again
+            request = view.get(WorkRequest, feature_id)
+        return request is not None and request.again
 
-    def _known_runs(self, features: Sequence[FeatureId]) -> dict[FeatureId, dict[RunId, RunState]]:
-        """Return the runs that the engine knows of features; of many at once, since it looks at all each time."""
+    def _runs_of(self, features: Sequence[FeatureId]) -> dict[FeatureId, dict[RunId, RunState]]:
+        """Return the engine's runs of some features; one query for all, because each reads every run."""
         found: dict[FeatureId, dict[RunId, RunState]] = {}
         for key, state in self._engine.states(f"f.{features[0]}." if len(features) == 1 else "f.").items():
             if "/" not in key:
                 found.setdefault(_feature_of(key), {})[key] = state
         return found
 
-    def _key(self, feature_id: FeatureId, known: Mapping[RunId, RunState]) -> RunId:
-        """Return the key of the run that a feature is on, or a new one; of runs that have ended nothing is kept.
+    def _run_key(self, feature_id: FeatureId, known: Mapping[RunId, RunState]) -> RunId:
+        """Return the key of a feature's unfinished run, or a new one; runs that have ended are removed.
 
-        A key is never used twice, even if the engine's file was lost: operation ids are made from it.
+        A key is never used twice, even if the engine's file was lost: operation ids contain it.
         """
         for key, state in known.items():
             if state not in ENDED:
@@ -117,48 +117,48 @@ class Supervisor:
             self._engine.forget(key)
         return RunId(f"f.{feature_id}.{self._gateway.kernel.new_id('run').removeprefix('run-')}")
 
-    def left_over(self) -> tuple[FeatureId, ...]:
-        """Return the features that an earlier process left on their way."""
+    def unfinished_features(self) -> tuple[FeatureId, ...]:
+        """Return the features that an earlier process left unfinished."""
         return tuple(
             _feature_of(key)
             for key, state in self._engine.states("f.").items()
             if "/" not in key and state not in ENDED
         )
 
-    def go_on(
+    def supervise(
         self,
         *,
         until: Literal["settled", "ended"],
         stopped: Callable[[], bool],
         report: Callable[[], None] = lambda: None,
     ) -> None:
-        """Work until every feature has ended, or until none can move without a person or another feature.
+        """Work until every feature has ended, or until none can continue without a person or another feature.
 
-        `report` is called again and again meanwhile.
+        `report` is called on each pass.
         """
         while not stopped():
             report()
             seen = self._board.entries()
-            self.take_wishes()
-            self.hand_answers_on()
+            self.take_requests()
+            self.deliver_answers()
             self.renew_locks()
             self._attention.look(seen)
             resting = ("ended",) if until == "ended" else ("ended", "asks", "waits", "rests")
-            # What began to wait after its answer was looked for is looked at once more.
+            # A feature that began to wait during this pass gets one more look.
             is_looked_at = seen == self._board.entries()
             is_settled = is_looked_at and all(entry.does in resting for entry in seen.values())
-            if is_settled and self._is_recorded(seen):
+            if is_settled and self._are_ends_recorded(seen):
                 return
             self._board.await_change(LOOK_SECONDS)
 
-    def _is_recorded(self, seen: Mapping[FeatureId, BoardEntry]) -> bool:
-        """Tell whether the engine knows of every end too: left before, the next process would take it up again."""
+    def _are_ends_recorded(self, seen: Mapping[FeatureId, BoardEntry]) -> bool:
+        """Tell whether the engine has recorded every end; otherwise the next process would repeat it."""
         ended = [entry.run_id for entry in seen.values() if entry.does == "ended"]
         known = self._engine.states("f.")
         return all(run_id not in known or known[run_id] in ENDED for run_id in ended)
 
     def renew_locks(self) -> None:
-        """Keep the locks of every feature that is on its way (AOP-230), some times in the life of a lease."""
+        """Renew the locks of every active feature (AOP-230), several times during a lease."""
         kernel = self._gateway.kernel
         now = kernel.clock.boot_seconds()
         if now < self._renew_at:
@@ -172,26 +172,26 @@ class Supervisor:
             given: dict[str, Json] = {"feature_id": feature_id, "resource": resource, "wait_timeout_seconds": 0}
             self._gateway.call(who, "locks.acquire", given)
 
-    def take_wishes(self) -> None:
-        """Begin with what people added while this run goes on, and again with what they want to begin again."""
+    def take_requests(self) -> None:
+        """Submit features that people added during this run, and restart those that they want restarted."""
         with self._gateway.kernel.record.read() as view:
-            wishes = list(view.all(WorkRequest))
-        for wish in wishes:
-            name, entry = wish.feature_id, self._board.entries().get(wish.feature_id)
-            if not wish.again:
-                self.submit([name], {name: wish.depends_on})
+            requests = list(view.all(WorkRequest))
+        for request in requests:
+            name, entry = request.feature_id, self._board.entries().get(request.feature_id)
+            if not request.again:
+                self.submit([name], {name: request.depends_on})
                 self._gateway.call(SUPERVISOR, "run.took", {"feature_id": name})
             elif entry is None or entry.does == "ended":
                 self.submit([name])
             elif entry.topic.startswith(WAY):
                 self._wake(name, entry, AGAIN)
 
-    def hand_answers_on(self) -> None:
-        """Wake the runs whose question was answered, or whose way may be clear."""
+    def deliver_answers(self) -> None:
+        """Wake the runs whose question was answered, or whose conflict may be over."""
         entries = self._board.entries()
-        cleared = self._cleared({name: each for name, each in entries.items() if each.does == "waits"})
+        cleared = self._clearing_events({name: each for name, each in entries.items() if each.does == "waits"})
         for feature_id, entry in entries.items():
-            said = cleared.get(feature_id) or self._news(feature_id, entry)
+            said = cleared.get(feature_id) or self._answer_for(feature_id, entry)
             if said is not None:
                 self._wake(feature_id, entry, said)
 
@@ -199,20 +199,20 @@ class Supervisor:
         if self._board.wake(feature_id, entry):
             self._engine.answer(entry.run_id, entry.topic, said)
 
-    def _news(self, feature_id: FeatureId, entry: BoardEntry) -> Json:
+    def _answer_for(self, feature_id: FeatureId, entry: BoardEntry) -> Json:
         match entry.does:
             case "asks":
-                return self._answer(entry)
+                return self._answer_to_question(entry)
             case "rests":
-                return self._resumed(feature_id)
+                return self._resume_word(feature_id)
             case _:
                 return None
 
-    def _resumed(self, feature_id: FeatureId) -> str | None:
+    def _resume_word(self, feature_id: FeatureId) -> str | None:
         with self._gateway.kernel.record.read() as view:
             return None if is_paused(view, feature_id) else "resumed"
 
-    def _answer(self, entry: BoardEntry) -> Json:
+    def _answer_to_question(self, entry: BoardEntry) -> Json:
         question = self._question(entry.topic)
         if question is not None and question.is_overdue(self._gateway.kernel.clock.now()):
             given = {"feature_id": question.feature_id, "question_id": question.question_id}
@@ -226,24 +226,24 @@ class Supervisor:
         with self._gateway.kernel.record.read() as view:
             return view.get(Question, question_id)
 
-    def _cleared(self, waiting: Mapping[FeatureId, BoardEntry]) -> dict[FeatureId, str]:
-        """Return what may have cleared the way of features that wait; no entry of the journal is looked at twice."""
+    def _clearing_events(self, waiting: Mapping[FeatureId, BoardEntry]) -> dict[FeatureId, str]:
+        """Return the events that may end the wait of features; each journal entry is read once."""
         if not waiting:
             return {}
-        after = {name: self._heard_of(name, each) for name, each in waiting.items()}
+        after = {name: self._last_seen(name, each) for name, each in waiting.items()}
         with self._gateway.kernel.record.read() as view:
             newest = newest_seq(view)
             entries = list(view.journal(after=min(after.values()), kinds=CLEARS_THE_WAY))
-        self._heard = {name: (each, newest) for name, each in waiting.items()}
+        self._seen_up_to = {name: (each, newest) for name, each in waiting.items()}
         return {
             name: entry.event.kind
             for entry in entries
             for name, each in waiting.items()
-            if entry.seq > after[name] and _clears(entry.event, name, each)
+            if entry.seq > after[name] and _clears_way(entry.event, name, each)
         }
 
-    def _heard_of(self, feature_id: FeatureId, entry: BoardEntry) -> int:
-        seen, newest = self._heard.get(feature_id, (None, 0))
+    def _last_seen(self, feature_id: FeatureId, entry: BoardEntry) -> int:
+        seen, newest = self._seen_up_to.get(feature_id, (None, 0))
         return newest if seen == entry else entry.since
 
 
@@ -251,17 +251,17 @@ def _feature_of(key: RunId) -> FeatureId:
     return FeatureId(key.split(".")[1])
 
 
-def _clears(event: JournalEvent, feature_id: FeatureId, entry: BoardEntry) -> bool:
-    """Tell whether an event may clear the way: of a feature that is in it, or its own if the kernel lets it in."""
+def _clears_way(event: JournalEvent, feature_id: FeatureId, entry: BoardEntry) -> bool:
+    """Tell whether an event may end a wait: of a conflicting feature, or its own if the kernel accepts its plan."""
     if event.feature_id == feature_id:
         return feature_id in entry.others
-    # What a feature does that waits itself must wake nobody: two that wait would wake each other for ever.
+    # Events of a waiting feature must not wake another one: the two would wake each other for ever.
     is_over = event.kind != "status_changed" or event.payload.get("new") == "failed"
     return is_over and event.kind != "plan_accepted" and (not entry.others or event.feature_id in entry.others)
 
 
 class Outlook(Struct, frozen=True, kw_only=True):
-    """Where everything is when a run ends."""
+    """The features of a run at its end, by what they need."""
 
     asks: tuple[FeatureId, ...]
     failed: tuple[FeatureId, ...]
@@ -270,8 +270,8 @@ class Outlook(Struct, frozen=True, kw_only=True):
     ready: tuple[FeatureId, ...]
 
 
-def outlook(board: Board) -> Outlook:
-    """Sort the features of a run by what they need."""
+def outlook_of(board: Board) -> Outlook:
+    """Return the features of a run by what they need."""
     found: dict[str, list[FeatureId]] = {"asks": [], "failed": [], "waits": [], "rests": [], "ready": []}
     for feature_id, entry in sorted(board.entries().items()):
         status = entry.outcome.get("status")

@@ -1,4 +1,4 @@
-"""What the workers of a feature do: their turns, the gates that judge them, and the tools that are called for them."""
+"""Turns: the work of a feature's agents, the gates and tools that judge it."""
 
 from __future__ import annotations
 
@@ -38,27 +38,27 @@ GISTS: Mapping[str, Callable[[Any], str]] = {
     "feature.begin_anew": lambda begun: f"on {begun['base_commit'][:12]}; now {begun['status']}",
     "feature.log_append": lambda noted: str(noted["note"]),
 }
-"""What is told of a tool's answer, in a few words."""
+"""The progress line for a tool's answer."""
 
 HELD_BACK = "held back"
-"""What a turn or a gate comes to that does not begin, since a person paused the feature."""
+"""The result of a turn or gate run that did not start, because the feature is paused."""
 
 
 class Staff(Protocol):
-    """Who takes the turns."""
+    """The workers that take the turns."""
 
     def choice(self, role: Role) -> ProviderChoice:
-        """Return which coding agent works in a role."""
+        """Return the coding agent chosen for a role."""
 
     def worker(self, feature_id: FeatureId, role: Role) -> Worker:
-        """Return the one that works on a feature in a role."""
+        """Return the worker for a feature and role."""
 
     def prompt(self, role: Role) -> str:
-        """Return what the repository tells every worker of a role."""
+        """Return the prompt of a role."""
 
 
 class Turn(Struct, frozen=True, kw_only=True):
-    """What a turn begins with."""
+    """The payload of a turn."""
 
     feature_id: FeatureId
     ask: AskWorker
@@ -66,7 +66,7 @@ class Turn(Struct, frozen=True, kw_only=True):
 
 
 class Gate(Struct, frozen=True, kw_only=True):
-    """What a run of the gates begins with."""
+    """The payload of a gate run."""
 
     feature_id: FeatureId
     role: Role
@@ -74,7 +74,7 @@ class Gate(Struct, frozen=True, kw_only=True):
 
 
 class _Spender(Struct, frozen=True, kw_only=True):
-    """Whose turn it is, and where it counts what it costs."""
+    """The worker that takes a turn, and the run that its cost counts for."""
 
     feature_id: FeatureId
     worker: Role
@@ -84,7 +84,7 @@ class _Spender(Struct, frozen=True, kw_only=True):
 
 
 class Work:
-    """The pipelines of turns and gates, and the calls of tools, with what they work with."""
+    """The pipelines of turns and gates, and the tool calls for workers."""
 
     def __init__(
         self, gateway: Gateway, staff: Staff, tell: Callable[[FeatureId, str], None], adviser: Adviser
@@ -94,19 +94,19 @@ class Work:
         self._staff = staff
         self._tell = tell
 
-    async def called(self, operation: str, feature_id: FeatureId, action: CallTool, run_name: str = "") -> Json:
-        """Call a tool; called again after a crash, it has the same operation id."""
+    async def call_tool(self, operation: str, feature_id: FeatureId, action: CallTool, run_name: str = "") -> Json:
+        """Call a tool; a repeated call after a crash has the same operation id."""
         arguments = {"feature_id": feature_id, **self._with_whole_patch(action.arguments)}
         answer = await asyncio.to_thread(self._call, action.role, action.tool, arguments, operation)
-        self._tell(feature_id, f"{action.role}: {action.tool}: {_gist(action.tool, answer)}")
+        self._tell(feature_id, f"{action.role}: {action.tool}: {_summary_of(action.tool, answer)}")
         result = _result(action.tool, answer)
         if (answer.error or {}).get("code") == "collision_detected" and self._asks_model():
             spender = _Spender(feature_id=feature_id, worker=Role.ORCHESTRATOR, run=run_name, provider="model")
-            result = await asyncio.to_thread(self._advised, operation, spender, action, result)
+            result = await asyncio.to_thread(self._with_advice, operation, spender, action, result)
         return plain(result)
 
     def _with_whole_patch(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return what a tool is called with: nobody but the one who judges a patch sees the secret that it shows."""
+        """Return the arguments with the unmasked patch, which only the judging tool may see."""
         if "patch_blob" not in arguments:
             return arguments
         return {"unified_diff": full_patch(self._gateway.kernel.git.objects, msgspec.convert(arguments, StoredPatch))}
@@ -115,41 +115,41 @@ class Work:
         rules = self._gateway.kernel.config().policy.supervisor
         return rules.collision_strategy is CollisionStrategy.MODEL
 
-    def _advised(self, operation: str, spender: _Spender, action: CallTool, result: ToolResult) -> ToolResult:
-        """Add what a model advises; it is a part of the result, so that a run which is taken up again decides alike."""
+    def _with_advice(self, operation: str, spender: _Spender, action: CallTool, result: ToolResult) -> ToolResult:
+        """Add a model's advice to the result, so that a resumed run makes the same decision."""
         ask = None if self._overrun(spender) is not None else self._adviser.ready()
-        advice = None if ask is None else self._consulted(operation, spender, ask, action, result)
+        advice = None if ask is None else self._consult(operation, spender, ask, action, result)
         if advice is None:
-            self._tell(spender.feature_id, "orchestrator: no advice; the rules decide")
+            self._tell(spender.feature_id, "orchestrator: no advice; the collision rules decide")
             return result
         self._tell(spender.feature_id, f"orchestrator: advised to {advice.choice}: {advice.reason[:300]}")
         return msgspec.structs.replace(result, data={"advice": advice.choice})
 
-    def _consulted(
+    def _consult(
         self, operation: str, spender: _Spender, ask: Ask, action: CallTool, result: ToolResult
     ) -> Advice | None:
-        """Ask, and count what it cost like a turn, under the same caps."""
-        begun = self._begun(spender)
+        """Ask the model; its cost counts as a turn's, under the same caps."""
+        begun = self._begin_usage(spender)
         said = ask(spender.feature_id, action.arguments.get("plan_json", {}), result.error or {})
         spender = msgspec.structs.replace(spender, model=said.model)
-        self._count(operation, begun, spender, plain(said.usage), answered=said.advice is not None)
+        self._record_usage(operation, begun, spender, plain(said.usage), answered=said.advice is not None)
         return said.advice
 
     async def gate(self, run: Steps, payload: Json) -> Json:
-        """Run the gates; a run that does not pass brings the end of its log."""
+        """Run the gates; a run that fails returns the end of its log."""
         gate = msgspec.convert(payload, Gate)
-        return await run.step("gates.run", lambda: asyncio.to_thread(self._ran_gates, run.run_id, gate))
+        return await run.step("gates.run", lambda: asyncio.to_thread(self._run_gates, run.run_id, gate))
 
     def _is_paused(self, feature_id: FeatureId) -> bool:
         with self._gateway.kernel.record.read() as view:
             return is_paused(view, feature_id)
 
-    def _ran_gates(self, operation: str, gate: Gate) -> Json:
+    def _run_gates(self, operation: str, gate: Gate) -> Json:
         if self._is_paused(gate.feature_id):
             return HELD_BACK
         arguments = {"feature_id": gate.feature_id, "mode": gate.mode}
         answer = self._call(gate.role, "gates.run", arguments, operation)
-        self._tell(gate.feature_id, f"{gate.role}: gates.run {gate.mode}: {_gist('gates.run', answer)}")
+        self._tell(gate.feature_id, f"{gate.role}: gates.run {gate.mode}: {_summary_of('gates.run', answer)}")
         result = _result("gates.run", answer)
         if not answer.ok and "log_path" in answer.evidence:
             latest = self._call(gate.role, "evidence.latest", {"feature_id": gate.feature_id})
@@ -159,29 +159,29 @@ class Work:
         return plain(result)
 
     async def turn(self, run: Steps, payload: Json) -> Json:
-        """Let a worker take its turn; what it says, or why it says nothing, is the result."""
+        """Let a worker take its turn; the result is its answer or its error."""
         turn = msgspec.convert(payload, Turn)
-        return await run.step("turn", lambda: asyncio.to_thread(self._took_turn, run.run_id, turn))
+        return await run.step("turn", lambda: asyncio.to_thread(self._take_turn, run.run_id, turn))
 
-    def _took_turn(self, operation: str, turn: Turn) -> Json:
+    def _take_turn(self, operation: str, turn: Turn) -> Json:
         if self._is_paused(turn.feature_id):
             return HELD_BACK
         spender = self._spender(turn)
         over = self._overrun(spender)
         if over is not None:
             return plain(TurnWithheld(ask=turn.ask, over=over))
-        begun = self._begun(spender)
+        begun = self._begin_usage(spender)
         try:
             said = self._staff.worker(turn.feature_id, turn.ask.role).turn(self._input(turn))
             output = without_secrets(said, self._gateway.kernel, turn.feature_id)
         except Refusal as refusal:
             error = self._masked(refusal.as_error())
-            self._tell(turn.feature_id, f"{turn.ask.role}: no answer: {error['message']}")
-            # A turn that brings nothing may have cost as much as any other.
-            self._count(operation, begun, spender, refusal.facts.get("usage"), answered=False)
+            self._tell(turn.feature_id, f"{turn.ask.role}: no usable answer: {error['message']}")
+            # A failed turn costs money too.
+            self._record_usage(operation, begun, spender, refusal.facts.get("usage"), answered=False)
             return plain(WorkerFailed(error=error))
-        self._count(operation, begun, spender, msgspec.to_builtins(output.usage), answered=True)
-        self._tell(turn.feature_id, f"{turn.ask.role}: answers with {_word(output)}")
+        self._record_usage(operation, begun, spender, msgspec.to_builtins(output.usage), answered=True)
+        self._tell(turn.feature_id, f"{turn.ask.role}: answers with {_type_of(output)}")
         return plain(WorkerAnswered(output=output))
 
     def _masked(self, error: Mapping[str, Json]) -> Any:
@@ -192,18 +192,18 @@ class Work:
         with kernel.record.read() as view:
             return overrun(view, kernel.config().policy.cost, spender.feature_id, spender.run)
 
-    def _begun(self, spender: _Spender) -> str:
-        """Have it kept that a turn is taken; return its name, or none for a feature that is no more.
+    def _begin_usage(self, spender: _Spender) -> str:
+        """Record the start of a turn; return its name, or an empty text for a deleted feature.
 
-        Taken again after a crash, it is another one.
+        A turn that is repeated after a crash gets another name.
         """
         answer = self._call(Role.SYSTEM, "usage.begin", msgspec.to_builtins(spender))
         return str(answer.data["turn"]) if answer.ok else ""
 
-    def _count(self, operation: str, begun: str, spender: _Spender, usage: Json, *, answered: bool) -> None:
+    def _record_usage(self, operation: str, begun: str, spender: _Spender, usage: Json, *, answered: bool) -> None:
         arguments = {**msgspec.to_builtins(spender), "turn": begun, "usage": usage, "answered": answered}
         if begun:
-            # It begins as all operations of the feature's run do; a turn that is taken again is counted again.
+            # The key begins as all operations of the feature's run do; a repeated turn is counted again.
             self._call(Role.SYSTEM, "usage.record", arguments, f"{operation}.{begun.rpartition('-')[2]}")
 
     def _spender(self, turn: Turn) -> _Spender:
@@ -230,16 +230,16 @@ class Work:
         )
 
     def _context(self, role: Role, feature_id: FeatureId) -> dict[str, Any]:
-        """Return what a fresh worker needs to go on (AOP-236)."""
+        """Return the context that a worker without memory needs (AOP-236)."""
         context = self._call(role, "feature.get_context", {"feature_id": feature_id})
         diff = self._call(role, "repo.diff", {"feature_id": feature_id, "options": {"stat": True}})
         for answer in (context, diff):
             if answer.error is not None:
-                raise Refusal(f"The context of `{feature_id}` cannot be had: {answer.error['message']}")
+                raise Refusal(f"The context of `{feature_id}` is not available: {answer.error['message']}")
         return {**context.data, "diff_summary": diff.data["text"]}
 
     def _call(self, role: Role, tool: str, arguments: Mapping[str, Json], operation: str | None = None) -> Envelope:
-        """Call a tool as a worker of this feature: its role's tools, its own feature, nothing that is a person's."""
+        """Call a tool as a worker of this feature, limited to its role and its feature."""
         feature_id = FeatureId(str(arguments["feature_id"]))
         who = Principal(role=role, actor=f"{role}:{feature_id}", features=frozenset({feature_id}))
         key = None if operation is None else operation.replace("/", ".")
@@ -247,7 +247,7 @@ class Work:
 
 
 def without_secrets(output: WorkerOutput, kernel: Kernel, feature_id: FeatureId) -> WorkerOutput:
-    """Return an answer as it may be kept; to mask a patch would be to change it, so one that adds a secret is refused.
+    """Return an answer without secrets; a patch that adds a secret is refused, because masking would change it.
 
     Raises: SecretDetected, UnknownFeature.
     """
@@ -263,7 +263,7 @@ def without_secrets(output: WorkerOutput, kernel: Kernel, feature_id: FeatureId)
 
 
 def plain(value: Any) -> Json:
-    """Return a value as the engine keeps it."""
+    """Return a value as the engine stores it."""
     plain: Json = msgspec.to_builtins(value)
     return plain
 
@@ -272,11 +272,11 @@ def _result(tool: str, answer: Envelope) -> ToolResult:
     return ToolResult(tool=tool, ok=answer.ok, data=answer.data, error=answer.error, evidence=answer.evidence)
 
 
-def _gist(tool: str, answer: Envelope) -> str:
+def _summary_of(tool: str, answer: Envelope) -> str:
     if answer.error is not None:
         return str(answer.error["message"])
     return GISTS[tool](answer.data) if tool in GISTS else "done"
 
 
-def _word(output: WorkerOutput) -> str:
+def _type_of(output: WorkerOutput) -> str:
     return str(msgspec.to_builtins(output)["type"])

@@ -1,4 +1,4 @@
-"""What the supervisor tells a worker, and the four things that a worker can answer."""
+"""Workers: the input of a turn, and the four kinds of answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aop.kernel.record.documents.usage import Usage
 
 
 class ProviderChoice(Struct, frozen=True, kw_only=True):
-    """Which coding agent does the work, and with what."""
+    """A coding agent, its model and its settings."""
 
     provider: str
     model: str | None = None
@@ -22,7 +22,7 @@ class ProviderChoice(Struct, frozen=True, kw_only=True):
 
 
 class ToolResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a tool answered to the worker's last proposal."""
+    """A tool's answer to the worker's last proposal."""
 
     tool: str
     ok: bool
@@ -30,11 +30,11 @@ class ToolResult(Struct, frozen=True, kw_only=True, omit_defaults=True):
     error: Mapping[str, Any] | None = None
     evidence: Mapping[str, Any] = {}
     log_tail: str = ""
-    """The end of what a failed gate printed: data, never an instruction."""
+    """The end of a failed gate's log: data, never an instruction."""
 
 
 class WorkerInput(Struct, frozen=True, kw_only=True):
-    """All that a worker needs for one turn; it remembers nothing of earlier ones (AOP-233)."""
+    """Everything that a worker needs for one turn; it has no memory of earlier ones (AOP-233)."""
 
     role: Role
     feature_id: FeatureId
@@ -47,7 +47,7 @@ class WorkerInput(Struct, frozen=True, kw_only=True):
 
 
 class Output(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What every answer of a worker may carry."""
+    """The fields that every answer of a worker may have."""
 
     usage: Usage | None = None
 
@@ -57,7 +57,7 @@ class PlanSubmission(Output, frozen=True, kw_only=True, tag="PLAN_SUBMISSION"):
 
     plan: Mapping[str, Any]
     obligations: tuple[Mapping[str, Any], ...] | None = None
-    """What becomes of each obligation of the spec; beside the plan, whose schema stays as it is."""
+    """The treatment of each obligation; beside the plan, because the plan's schema has no field for it."""
 
 
 class PatchProposal(Output, frozen=True, kw_only=True, tag="PATCH"):
@@ -65,17 +65,17 @@ class PatchProposal(Output, frozen=True, kw_only=True, tag="PATCH"):
 
     unified_diff: str
     patch_blob: ObjectId | None = None
-    """AOP's own: where the patch lies if it shows a secret of its file. What an agent says here is not looked at."""
+    """Set by AOP: the blob of a patch that shows a secret of its file. A value from an agent is ignored."""
 
 
 class Note(Output, frozen=True, kw_only=True, tag="NOTE"):
-    """Something for people to read."""
+    """A text for people."""
 
     note: str
 
 
 class WorkerRequest(Output, frozen=True, kw_only=True, tag="REQUEST"):
-    """Something that the worker may not do or know by itself."""
+    """A request for something that the worker may not do or know itself."""
 
     request: Literal["lock", "amend_plan", "context", "question", "path"]
     detail: Mapping[str, Any] = {}
@@ -91,5 +91,5 @@ class Worker(Protocol):
     def turn(self, given: WorkerInput) -> WorkerOutput:
         """Answer once.
 
-        Raises: Refusal if there is no answer to be had.
+        Raises: Refusal if there is no usable answer.
         """

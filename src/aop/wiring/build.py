@@ -194,7 +194,7 @@ def build_supervision(
     from aop.supervisor.advice import ModelAdviser
     from aop.supervisor.board import Board
     from aop.supervisor.feature_run import FeatureRuns
-    from aop.supervisor.notices import Attention, Silence
+    from aop.supervisor.notices import Attention, NoNotifier
     from aop.supervisor.supervisor import Supervisor
 
     end_orphans(app.root)
@@ -202,7 +202,7 @@ def build_supervision(
     board, engine = Board(), DurableEngine(app.root / ".aop" / "engine.db")
     adviser = None if settings is None else ModelAdviser(lambda: build_brain(settings), new_id)
     feature_runs = FeatureRuns(app.gateway, staff, board, limits, tell, adviser=adviser)
-    attention = Attention(app.gateway, notifier or Silence(), tell)
+    attention = Attention(app.gateway, notifier or NoNotifier(), tell)
     supervisor = Supervisor(app.gateway, engine, board, attention)
     return Supervision(supervisor=supervisor, engine=engine, board=board, feature_runs=feature_runs)
 

@@ -68,7 +68,7 @@ def ward(tmp_path_factory: pytest.TempPathFactory) -> Ward:
 
 @pytest.mark.parametrize("manner", FAILING)
 def test_an_agent_that_brings_nothing_is_ended_and_told_so_until_a_person_is_asked(ward: Ward, manner: str) -> None:
-    said = [line for line in ward.ran.err.splitlines() if f" {manner}_one: planner: no answer: " in line]
+    said = [line for line in ward.ran.err.splitlines() if f" {manner}_one: planner: no usable answer: " in line]
     assert [FAILING[manner] in line for line in said] == [True] * 3, said
     assert ward.attempts(manner) == ["no_usable_answer"] * 3
 

@@ -222,7 +222,7 @@ def test_two_specs_that_want_the_same_file_end_the_wait_with_one_that_waits(shop
     (second,) = {"same_one", "same_two"} - {first}
     decide = f"aop review {first}, aop approve {first}, aop merge {first}"
     assert f"{first} is ready for you ({second} waits for it): {decide}" in ran.err
-    assert f"Both make `src/same.txt`: `{first}` goes first." in ran.out
+    assert f"Both create `src/same.txt`: `{first}` goes first." in ran.out
 
 
 @pytest.mark.slow

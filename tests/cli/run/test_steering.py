@@ -28,7 +28,7 @@ def test_a_feature_that_used_up_its_turns_has_failed_and_begins_again_when_a_per
     assert shop.aop("answer", "q1", "Try harder.").code == 0
     ran = shop.aop("resume", "--wait")
     assert (ran.code, shop.statuses()) == (1, {"bad": "failed", "one": "ready_to_merge"})
-    assert "used up its 2 turns" in ran.out
+    assert "used its 2 turns" in ran.out
     (shop.agent / "good").touch()
     again = shop.aop("retry", "bad", "--wait")
     assert (again.code, shop.statuses()["bad"]) == (0, "ready_to_merge"), again.out + again.err

@@ -17,7 +17,7 @@ from aop.adapters.agents.workers.command import DEFAULT_VARIABLE, split_command
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import AgentProviderNotConfigured, InvalidCliArgs, Json, NotARepository, UnsupportedAgentProvider
 from aop.kernel.config.agents import Provider, Runtime
-from aop.supervisor.providers import ProviderPreference, choices
+from aop.supervisor.providers import ProviderPreference, provider_choices
 from aop.wiring.build import Settings, build
 
 
@@ -76,7 +76,7 @@ def _providers_by_role(folder: Path) -> dict[str, str]:
     except NotARepository:
         runtime = Runtime()
     try:
-        chosen = choices(ProviderPreference(), ProviderPreference.from_env(settings.environ), runtime)
+        chosen = provider_choices(ProviderPreference(), ProviderPreference.from_env(settings.environ), runtime)
     except AgentProviderNotConfigured:
         return {}
     return {str(role): chosen[role].provider for role in WORKERS}

@@ -156,9 +156,9 @@ class _Story:
         made = build_supervision(app, staff, limits, lambda name, line: self._say(f"{name}: {line}"))
         made.engine.start(made.feature_runs.kinds())
         made.supervisor.submit(list(FEATURES))
-        made.supervisor.go_on(until="settled", stopped=lambda: False)
+        made.supervisor.supervise(until="settled", stopped=lambda: False)
         if self._answer(app):
-            made.supervisor.go_on(until="settled", stopped=lambda: False)
+            made.supervisor.supervise(until="settled", stopped=lambda: False)
         made.engine.close()
         for name, entry in sorted(made.board.entries().items()):
             if entry.outcome.get("error"):

@@ -26,7 +26,7 @@ from aop.kernel.gateway.calls import Envelope
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.gateway.principals import Principal
 from aop.kernel.ports.handed_in import Report
-from aop.supervisor.providers import ROLES, ProviderPreference, choice_of
+from aop.supervisor.providers import ROLES, ProviderPreference, provider_choice
 from aop.wiring.build import App, gated_agent, make_ready_for_threads
 
 EXITS: Mapping[DriveEnding, Exit] = {
@@ -73,7 +73,7 @@ def _driven(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int:
         provider=arguments.agent_provider, model=arguments.agent_model, config_env=arguments.provider_config_env
     )
     runtime = app.gateway.kernel.config().agents.runtime
-    choice = choice_of(Role.SWE, wish, ProviderPreference.from_env(settings.environ), runtime)
+    choice = provider_choice(Role.SWE, wish, ProviderPreference.from_env(settings.environ), runtime)
     # What is missing is said before anything is changed.
     gated_agent(app, settings, choice)
     refuse_without_plan(app.gateway.kernel, arguments.name, arguments.plan)

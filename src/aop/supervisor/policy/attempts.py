@@ -1,4 +1,4 @@
-"""What was tried for a feature in the present phase, and how it is told from progress."""
+"""Attempts: the proposals of the current phase, and the signs of a circle."""
 
 from __future__ import annotations
 
@@ -9,33 +9,34 @@ import msgspec
 from msgspec.structs import replace
 
 from aop.core.errors import GoesInCircles, TurnsUsedUp
+from aop.core.text.counts import count
 from aop.supervisor.policy.state import Attempt, FeatureRun
 from aop.supervisor.workers import ToolResult, WorkerOutput
 
 SAME_FAILURES = 3
-"""So many proposals that fail in the same way are a circle, even if each is another one."""
+"""This many different proposals that fail in the same way are a circle."""
 
 
-def history(run: FeatureRun) -> tuple[ToolResult, ...]:
-    """Return what was tried in this phase, for a worker that remembers nothing."""
+def attempt_history(run: FeatureRun) -> tuple[ToolResult, ...]:
+    """Return the attempts of this phase, for a worker without memory."""
     attempts = [msgspec.to_builtins(attempt) for attempt in run.attempts]
     return (ToolResult(tool="attempts", ok=False, data=attempts),) if attempts else ()
 
 
 def fingerprint_of(output: WorkerOutput) -> str:
-    """Return what tells a worker's answer from another one, whatever it cost."""
+    """Return the hash of a worker's answer, without its usage."""
     said = replace(output, usage=None)
     return hashlib.sha256(msgspec.json.encode(said, order="sorted")).hexdigest()[:16]
 
 
-def tried(run: FeatureRun, fingerprint: str, outcome: str) -> FeatureRun:
-    """Add an attempt of the worker whose turn it is."""
+def with_attempt(run: FeatureRun, fingerprint: str, outcome: str) -> FeatureRun:
+    """Add an attempt of the current worker."""
     attempt = Attempt(role=run.role, fingerprint=fingerprint, outcome=outcome)
     return replace(run, attempts=(*run.attempts, attempt))
 
 
 def with_outcome(run: FeatureRun, result: ToolResult) -> FeatureRun:
-    """Note with the newest attempt what became of it."""
+    """Set the outcome of the newest attempt."""
     if not run.attempts:
         return run
     said = telling_line(result.log_tail) if result.log_tail else str((result.error or {}).get("message", ""))
@@ -49,26 +50,27 @@ def fails_alike(run: FeatureRun) -> bool:
     return len(last) == SAME_FAILURES and len(set(last)) == 1
 
 
-def circling(run: FeatureRun) -> dict[str, Any]:
-    """Return why a feature is blocked whose worker goes in circles."""
+def circling_error(run: FeatureRun) -> dict[str, Any]:
+    """Return the error of a feature whose worker goes in circles."""
     return GoesInCircles(
-        f"The {run.role} of `{run.feature_id}` goes in circles, although a person was asked.",
+        f"The {run.role} of `{run.feature_id}` still goes in circles after a person was asked.",
         feature_id=run.feature_id,
         attempts=[msgspec.to_builtins(attempt) for attempt in run.attempts],
     ).as_error()
 
 
-def used_up(run: FeatureRun) -> dict[str, Any]:
-    """Return why a feature has failed whose worker took all its turns."""
+def turns_used_up_error(run: FeatureRun) -> dict[str, Any]:
+    """Return the error of a feature whose worker used all its turns."""
     return TurnsUsedUp(
-        f"The {run.role} of `{run.feature_id}` used up its {run.turns_allowed} turns without being accepted.",
+        f"The {run.role} of `{run.feature_id}` used its {count(run.turns_allowed, 'turn')} without an accepted"
+        " proposal.",
         feature_id=run.feature_id,
         last_error=run.results[0].error if run.results else None,
     ).as_error()
 
 
 def telling_line(log: str) -> str:
-    """Return the line of a log that says most: the last that names an error, or else the last that says anything."""
+    """Return the last line of a log that names an error, or else the last line that is not empty."""
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     errors = [line for line in lines if "Error" in line]
-    return (errors or lines or ["(it is empty)"])[-1]
+    return (errors or lines or ["(empty)"])[-1]

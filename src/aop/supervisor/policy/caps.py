@@ -1,4 +1,4 @@
-"""What a person is asked when a cap on cost is reached, and what is said when it stays."""
+"""Caps: the question when a cost cap is reached, and the error when it stays."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from aop.supervisor.policy.state import AskPerson
 
 
 def cap_question(feature_id: FeatureId, over: Overrun) -> AskPerson:
-    """Ask whether a feature may go on although a cap on cost is reached."""
+    """Return the question whether a feature may continue beyond its cost cap."""
     of = f"the feature `{feature_id}`" if over.scope == "feature" else "this run"
     unit = "USD" if over.figure == "usd" else "tokens"
     question = (
-        f"What {of} costs is not reported, so the cap of {over.cap:g} {unit} cannot be kept."
+        f"The cost of {of} is not reported, so the cap of {over.cap:g} {unit} cannot be enforced."
         if over.spent is None
         else f"The cap on {of} is reached: {over.spent:g} of {over.cap:g} {unit}."
     )
     return AskPerson(
-        question=f"{question} `{RAISE}` allows as much again; `{STOP}` keeps the work and ends here.",
+        question=f"{question} `{RAISE}` allows the same amount again; `{STOP}` keeps the work and stops here.",
         detail=msgspec.to_builtins(over),
         gate="authorisation",
         about=over.about,
@@ -31,6 +31,7 @@ def cap_question(feature_id: FeatureId, over: Overrun) -> AskPerson:
     )
 
 
-def cap_kept(feature_id: FeatureId) -> dict[str, Any]:
-    """Return why a feature takes no more turns."""
-    return CostCapReached(f"The feature `{feature_id}` takes no more turns.", feature_id=feature_id).as_error()
+def cap_reached_error(feature_id: FeatureId) -> dict[str, Any]:
+    """Return the error of a feature whose cap was not raised."""
+    message = f"The cost cap of the feature `{feature_id}` was not raised."
+    return CostCapReached(message, feature_id=feature_id).as_error()

@@ -1,7 +1,7 @@
-"""The orchestrator's rules: what becomes of a plan that collides, and which ready feature a person looks at first.
+"""Collisions: rules for plans that meet, and the order in which a person reviews.
 
-Pure functions of what tools said, and of what a model advised where the policy asks one; it only ever proposes, and no
-tool is within its reach.
+Pure functions of tool results and, where the policy asks for it, a model's advice. The model only advises; it has no
+tools.
 """
 
 from __future__ import annotations
@@ -23,38 +23,38 @@ from aop.supervisor.workers import ToolResult
 
 
 class Revise(Struct, frozen=True, kw_only=True):
-    """The planner plans anew."""
+    """The planner submits another plan."""
 
     instructions: str
 
 
 class WaitFor(Struct, frozen=True, kw_only=True):
-    """The feature waits until those in its way are merged, changed or given up."""
+    """The feature waits until the conflicting features are merged, changed or dropped."""
 
     reason: str
     features: tuple[str, ...]
 
 
 class AskAbout(Struct, frozen=True, kw_only=True):
-    """A person says how to plan."""
+    """A person decides how to plan."""
 
     question: str
     features: tuple[str, ...]
     prerequisite: Prerequisite | None = None
-    """What a yes makes a feature of its own; None where the plans share nothing that they would both make."""
+    """The feature that a yes creates; None where both plans create no common file."""
 
 
 Ruling: TypeAlias = Revise | WaitFor | AskAbout
 
-REVISE = "Another feature holds what the last result names. Plan around it, and submit the whole plan again."
+REVISE = "Another feature holds the files that the last result names. Plan without them; submit the whole plan again."
 
 
 def strategy_in_force(strategy: CollisionStrategy, result: ToolResult) -> CollisionStrategy:
-    """Return what the policy says, or what a model advised with the result, if the policy leaves it to one."""
+    """Return the policy's strategy, or the one that a model advised where the policy asks a model."""
     if strategy is not CollisionStrategy.MODEL:
         return strategy
     advice = result.data.get("advice") if isinstance(result.data, Mapping) else None
-    # A shared prerequisite is a person's to accept.
+    # Only a person may accept a shared prerequisite.
     chosen = {"wait": CollisionStrategy.WAIT, "prerequisite": CollisionStrategy.ASK}
     return chosen.get(str(advice), CollisionStrategy.REVISE)
 
@@ -62,47 +62,49 @@ def strategy_in_force(strategy: CollisionStrategy, result: ToolResult) -> Collis
 def arbitrate(
     strategy: CollisionStrategy, error: Mapping[str, Any], plan: Mapping[str, Any], *, revised: bool
 ) -> Ruling:
-    """Decide about a plan that collides (AOP-264): revised once, waiting, or a person's to decide; then it waits.
+    """Decide about a plan that collides (AOP-264): revise once, wait, or ask a person; after a revision it waits.
 
-    What both features would make for the first time is a prerequisite of both: the one that came first makes it.
+    A file that both features would create is a prerequisite of both: the plan that was accepted first creates it.
     """
     details = error.get("details", {})
     others = tuple(details.get("conflicting_feature_ids", ()))
     shared = shared_prerequisites(details.get("collisions", ()), plan)
     if revised or strategy is CollisionStrategy.WAIT:
-        return WaitFor(reason=f"{error['message']}{_goes_first(shared, others)}", features=others)
+        return WaitFor(reason=f"{error['message']}{_order_sentence(shared, others)}", features=others)
     if strategy is CollisionStrategy.ASK:
-        offer = _offered(shared, plan, details.get("collisions", ()))
-        return AskAbout(question=_question(str(error["message"]), offer, others), features=others, prerequisite=offer)
-    return Revise(instructions=_build_on(shared, others) if shared else REVISE)
+        offer = _prerequisite_of(shared, plan, details.get("collisions", ()))
+        return AskAbout(
+            question=_collision_question(str(error["message"]), offer, others), features=others, prerequisite=offer
+        )
+    return Revise(instructions=_shared_file_instructions(shared, others) if shared else REVISE)
 
 
 def shared_prerequisites(collisions: Sequence[Mapping[str, Any]], plan: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the files that both sides of a collision would make: neither can begin with them already there."""
+    """Return the files that both sides of a collision would create."""
     made = {folded(str(path)) for path in plan.get("files", {}).get("create", ())}
     return tuple(sorted({str(each["held_as"]) for each in collisions if folded(str(each["held_as"])) in made}))
 
 
-def _named(words: Sequence[str]) -> str:
+def _quoted_list(words: Sequence[str]) -> str:
     return ", ".join(f"`{word}`" for word in words)
 
 
-def _goes_first(shared: Sequence[str], others: Sequence[str]) -> str:
-    return f" Both make {_named(shared)}: {_named(others)} goes first." if shared else ""
+def _order_sentence(shared: Sequence[str], others: Sequence[str]) -> str:
+    return f" Both create {_quoted_list(shared)}: {_quoted_list(others)} goes first." if shared else ""
 
 
-def _build_on(shared: Sequence[str], others: Sequence[str]) -> str:
+def _shared_file_instructions(shared: Sequence[str], others: Sequence[str]) -> str:
     return (
-        f"{_named(others)} makes {_named(shared)} as well: a prerequisite of both. Leave that to {_named(others)}, and"
-        " plan the rest without it. If nothing is left that way, submit the same plan again: then it waits until"
-        f" {_named(others)} is merged."
+        f"{_quoted_list(others)} also creates {_quoted_list(shared)}, a prerequisite of both. Leave it to"
+        f" {_quoted_list(others)} and plan the rest without it. If nothing is left, submit the same plan again: it then"
+        f" waits until {_quoted_list(others)} is merged."
     )
 
 
-def _offered(
+def _prerequisite_of(
     shared: Sequence[str], plan: Mapping[str, Any], collisions: Sequence[Mapping[str, Any]]
 ) -> Prerequisite | None:
-    """Return what both make as a feature of its own; the same files always make the same one."""
+    """Return the common files as a separate feature; the same files always give the same feature."""
     if not shared:
         return None
     holders = {FeatureId(str(each["feature_id"])) for each in collisions if str(each["held_as"]) in shared}
@@ -116,22 +118,19 @@ def _offered(
     )
 
 
-def _question(message: str, offer: Prerequisite | None, others: Sequence[str]) -> str:
+def _collision_question(message: str, offer: Prerequisite | None, others: Sequence[str]) -> str:
     split = (
-        f" Both make {_named(offer.files)}. `{YES}` makes that a feature of its own, `{offer.feature_id}`:"
-        f" {_named(offer.needed_by)} begin anew when it is merged, and what they have built by then is set aside."
+        f" Both create {_quoted_list(offer.files)}. `{YES}` makes that a separate feature, `{offer.feature_id}`:"
+        f" {_quoted_list(offer.needed_by)} start over when it is merged, and their work until then is set aside."
         " Otherwise:"
         if offer
         else ""
     )
-    return f"{message}{split} Should it plan around {_named(others)}, and how, or wait?"
-
-
-# --- the order of work ---------------------------------------------------------------------------
+    return f"{message}{split} Should it plan without the files of {_quoted_list(others)}, and how, or wait?"
 
 
 class NextStep(Struct, frozen=True, kw_only=True):
-    """A feature that only a person can bring on, and who waits for that."""
+    """A feature that needs a person, and the features that wait for it."""
 
     feature_id: FeatureId
     commands: tuple[str, ...]
@@ -139,7 +138,7 @@ class NextStep(Struct, frozen=True, kw_only=True):
 
 
 def next_steps(ready: Sequence[FeatureId], waits_for: Mapping[FeatureId, Sequence[str]]) -> tuple[NextStep, ...]:
-    """Return what a person does next with what is ready: first that which most others wait for."""
+    """Return the next commands for ready features: first those that most others wait for."""
     unblocked = {name: tuple(sorted(each for each, others in waits_for.items() if name in others)) for name in ready}
     return tuple(
         NextStep(

@@ -1,4 +1,4 @@
-"""What is known of one feature on its way, what can happen to it, and what can be done about it."""
+"""State: one feature under supervision, its events and its actions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from aop.supervisor.workers import ToolResult, WorkerOutput
 
 
 class Rung(StrEnum):
-    """How far the supervisor has gone to get a worker moving that goes in circles; each is tried once, in order."""
+    """How far the supervisor has escalated for a worker that goes in circles; in this order, each once."""
 
     NONE = "none"
     NUDGE = "nudge"
@@ -28,105 +28,102 @@ class Rung(StrEnum):
 
 
 class Attempt(Part, frozen=True, kw_only=True):
-    """One proposal of a worker in the present phase, and what became of it."""
+    """One proposal of a worker in the current phase, and its outcome."""
 
     role: Role
     fingerprint: str
-    """Of the proposal: the same one again is no progress."""
+    """Of the proposal: the same one again is not progress."""
     outcome: str
-    """Which tool refused it, with what code, and the line of the log that says most; empty while it is judged."""
+    """The tool, the code and the most telling log line of the refusal; empty while it is judged."""
 
 
 class FeatureRun(Part, frozen=True, kw_only=True):
-    """One feature on its way; all that a decision may depend on."""
+    """One feature under supervision: everything that a decision may depend on."""
 
     feature_id: FeatureId
     turns_allowed: int
     run_name: str = ""
-    """The run that the feature was asked for in: what it costs counts there."""
+    """The run that requested the feature; its cost counts there."""
     status: Status = Status.PLANNING
     turns: int = 0
-    """How many turns workers took in this phase."""
+    """The number of turns taken in this phase."""
     attempts: tuple[Attempt, ...] = ()
     rung: Rung = Rung.NONE
     asked: bool = False
     """Whether a person was asked for help in this phase."""
     results: tuple[ToolResult, ...] = ()
-    """What the worker that is asked next is told."""
+    """The results that the next worker is given."""
     pending: WorkerOutput | None = None
-    """The proposal that tools judge now, and that is sent again when what it waits for is free."""
+    """The proposal under judgement; it is submitted again when the conflict is over."""
     role: Role = Role.PLANNER
-    """Whose turn it is, or whose proposal is judged."""
+    """The role that takes the turn, or whose proposal is judged."""
     held_back: AskWorker | RunGates | None = None
-    """What comes next when nobody pauses the feature any more, or when a person has raised a cap."""
+    """The action that follows when a pause ends or a person raises a cap."""
     collision_strategy: CollisionStrategy = CollisionStrategy.REVISE
-    """What the policy said of colliding plans when the feature was asked for."""
+    """The policy's strategy for colliding plans when the feature was requested."""
     revisions: int = 0
-    """How often the plan met another feature's."""
+    """How often the plan collided."""
     offered: bool = False
-    """Whether a yes to what a person is asked makes a prerequisite, which this feature waits for."""
+    """Whether a yes to the open question creates a prerequisite, which this feature then waits for."""
 
 
-# --- what can happen -------------------------------------------------------------------------------
+class EventBase(Part, frozen=True, kw_only=True, tag_field="event"):
+    """An event: the supervisor decides about it."""
 
 
-class Happened(Part, frozen=True, kw_only=True, tag_field="event"):
-    """Something that the supervisor has to decide about."""
+class Began(EventBase, frozen=True, kw_only=True, tag="began"):
+    """A person requested this feature; it may be new, or known from an earlier run."""
 
 
-class Began(Happened, frozen=True, kw_only=True, tag="began"):
-    """A person wants this feature; it may be new, or known from an earlier run."""
-
-
-class ToolAnswered(Happened, frozen=True, kw_only=True, tag="tool_answered"):
+class ToolAnswered(EventBase, frozen=True, kw_only=True, tag="tool_answered"):
     result: ToolResult
     mode: Mode | None = None
     """Of the gates that ran."""
 
 
-class WorkerAnswered(Happened, frozen=True, kw_only=True, tag="worker_answered"):
+class WorkerAnswered(EventBase, frozen=True, kw_only=True, tag="worker_answered"):
     output: WorkerOutput
 
 
-class WorkerFailed(Happened, frozen=True, kw_only=True, tag="worker_failed"):
-    """A turn without an answer that could be used: nothing, no JSON, too late, too much."""
+class WorkerFailed(EventBase, frozen=True, kw_only=True, tag="worker_failed"):
+    """A turn without a usable answer: nothing, invalid JSON, too late, too large."""
 
     error: Mapping[str, Any]
 
 
-class TurnWithheld(Happened, frozen=True, kw_only=True, tag="turn_withheld"):
-    """A turn was not taken, because a cap on cost is reached."""
+class TurnWithheld(EventBase, frozen=True, kw_only=True, tag="turn_withheld"):
+    """A turn was not taken, because a cost cap is reached."""
 
     ask: AskWorker
     over: Overrun
 
 
-class PersonAnswered(Happened, frozen=True, kw_only=True, tag="person_answered"):
+class PersonAnswered(EventBase, frozen=True, kw_only=True, tag="person_answered"):
     question: str
     answer: str
 
 
-class NobodyAnswered(Happened, frozen=True, kw_only=True, tag="nobody_answered"):
-    """What a person was asked was closed without an answer."""
+class NobodyAnswered(EventBase, frozen=True, kw_only=True, tag="nobody_answered"):
+    """A question was closed without an answer."""
 
     question: str
 
 
-class WayCleared(Happened, frozen=True, kw_only=True, tag="way_cleared"):
-    """Something that the feature waited for may be free now."""
+class WayCleared(EventBase, frozen=True, kw_only=True, tag="way_cleared"):
+    """The conflict that the feature waited for may be over."""
 
     status: Status
-    """What the feature is by now: a plan that waited in the kernel's own queue may have been let in."""
+    """The feature's current status: the kernel may have accepted a queued plan."""
 
 
-class HeldBack(Happened, frozen=True, kw_only=True, tag="held_back"):
-    """A turn or a run of the gates did not begin, since a person paused the feature."""
+class HeldBack(EventBase, frozen=True, kw_only=True, tag="held_back"):
+    """A turn or gate run did not start, because the feature is paused."""
 
     action: AskWorker | RunGates
 
 
-class Resumed(Happened, frozen=True, kw_only=True, tag="resumed"):
-    """Nobody pauses the feature any more."""
+class Resumed(EventBase, frozen=True, kw_only=True, tag="resumed"):
+    """The feature's pause has ended."""
 
 
 Event: TypeAlias = (
@@ -143,14 +140,11 @@ Event: TypeAlias = (
 )
 
 
-# --- what can be done ------------------------------------------------------------------------------
+class ActionBase(Part, frozen=True, kw_only=True, tag_field="action"):
+    """An action: the supervisor performs it next."""
 
 
-class Deed(Part, frozen=True, kw_only=True, tag_field="action"):
-    """Something that the supervisor does next."""
-
-
-class CallTool(Deed, frozen=True, kw_only=True, tag="call_tool"):
+class CallTool(ActionBase, frozen=True, kw_only=True, tag="call_tool"):
     """Ends in `ToolAnswered`."""
 
     role: Role
@@ -158,57 +152,57 @@ class CallTool(Deed, frozen=True, kw_only=True, tag="call_tool"):
     arguments: Mapping[str, Any] = {}
 
 
-class RunGates(Deed, frozen=True, kw_only=True, tag="run_gates"):
-    """Ends in `ToolAnswered`; takes a place among the gates that may run at once."""
+class RunGates(ActionBase, frozen=True, kw_only=True, tag="run_gates"):
+    """Ends in `ToolAnswered`; takes one of the places for gate runs."""
 
     role: Role
     mode: Mode
 
 
-class AskWorker(Deed, frozen=True, kw_only=True, tag="ask_worker"):
-    """Ends in `WorkerAnswered`, `WorkerFailed` or `TurnWithheld`; takes a place among the turns that go on at once."""
+class AskWorker(ActionBase, frozen=True, kw_only=True, tag="ask_worker"):
+    """Ends in `WorkerAnswered`, `WorkerFailed` or `TurnWithheld`; takes one of the places for turns."""
 
     role: Role
     instructions: str
     results: tuple[ToolResult, ...]
 
 
-class AskPerson(Deed, frozen=True, kw_only=True, tag="ask_person"):
+class AskPerson(ActionBase, frozen=True, kw_only=True, tag="ask_person"):
     """Ends in `PersonAnswered`; the feature gives its place to another one."""
 
     question: str
     detail: Mapping[str, Any] = {}
     gate: HumanGate = "question"
     about: str = ""
-    """Features that ask about the same get one answer."""
+    """Questions with the same subject share one answer."""
     choices: tuple[str, ...] = ()
     default: str | None = None
-    """What counts as the answer if nobody gives one in time."""
+    """The answer that counts if none is given in time."""
     question_id: str = ""
-    """Of what is in the inbox already; empty for what is to be put there."""
+    """The id of a question that is already in the inbox; empty for a new one."""
     prerequisite: Prerequisite | None = None
-    """What a yes makes a feature of its own."""
+    """The feature that a yes creates."""
 
 
-class Await(Deed, frozen=True, kw_only=True, tag="await"):
+class Await(ActionBase, frozen=True, kw_only=True, tag="await"):
     """Ends in `WayCleared`; the feature gives its place to another one."""
 
     reason: str
     features: tuple[str, ...]
-    """Those that are in the way; the feature itself if the kernel keeps its plan, and lets it in."""
+    """The conflicting features; the feature itself if its plan is in the kernel's queue."""
 
 
-class AwaitMerged(Deed, frozen=True, kw_only=True, tag="await_merged"):
-    """Ends in `Began`, anew, when all of them are merged; the feature gives its place to another one."""
+class AwaitMerged(ActionBase, frozen=True, kw_only=True, tag="await_merged"):
+    """Ends in `Began` when all of them are merged; the feature gives its place to another one."""
 
     features: tuple[FeatureId, ...]
 
 
-class Rest(Deed, frozen=True, kw_only=True, tag="rest"):
+class Rest(ActionBase, frozen=True, kw_only=True, tag="rest"):
     """Ends in `Resumed`; the feature gives its place to another one."""
 
 
-class Finish(Deed, frozen=True, kw_only=True, tag="finish"):
+class Finish(ActionBase, frozen=True, kw_only=True, tag="finish"):
     """The run of this feature is over."""
 
     status: Status

@@ -1,4 +1,4 @@
-"""Which features a spec says must be merged before it: `depends_on` in its front matter; never in a circle."""
+"""Dependencies: the features in a spec's `depends_on`, without cycles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aop.core.text.yaml import parse_yaml
 
 
 def dependencies_of(name: FeatureId, text: str) -> tuple[FeatureId, ...]:
-    """Return what a spec depends on.
+    """Return the features that a spec depends on.
 
     Raises: SpecIngestFailed.
     """
@@ -22,11 +22,11 @@ def dependencies_of(name: FeatureId, text: str) -> tuple[FeatureId, ...]:
     try:
         front = parse_yaml(split_front_matter(text.encode())[0]).value
     except MalformedText as error:
-        raise SpecIngestFailed(f"The front matter of the spec `{name}` cannot be read: {error}.") from error
+        raise SpecIngestFailed(f"The front matter of the spec `{name}` is invalid: {error}.") from error
     named = front.get("depends_on", []) if isinstance(front, Mapping) else []
     words = [named] if isinstance(named, str) else named
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise SpecIngestFailed(f"`depends_on` of the spec `{name}` is not a list of features.", feature_id=name)
+        raise SpecIngestFailed(f"`depends_on` of the spec `{name}` must be a list of feature ids.", feature_id=name)
     try:
         return tuple(feature_id(str(word)) for word in words)
     except InvalidFeatureSlug as invalid:
@@ -34,7 +34,7 @@ def dependencies_of(name: FeatureId, text: str) -> tuple[FeatureId, ...]:
 
 
 def check_dependencies(wanted: Mapping[FeatureId, tuple[FeatureId, ...]], known: frozenset[FeatureId]) -> None:
-    """Refuse a dependency on something that nobody asked for, and features that wait for each other in a circle.
+    """Refuse unknown dependencies and cycles.
 
     Raises: SpecIngestFailed.
     """
@@ -42,26 +42,26 @@ def check_dependencies(wanted: Mapping[FeatureId, tuple[FeatureId, ...]], known:
         for other in others:
             if other not in wanted and other not in known:
                 raise SpecIngestFailed(
-                    f"The spec `{name}` depends on `{other}`, and there is no such spec or feature.",
-                    hint="Give the spec of that feature as well, or take it out of `depends_on`.",
+                    f"The spec `{name}` depends on `{other}`, which is not a known spec or feature.",
+                    hint="Add the spec of that feature, or remove it from `depends_on`.",
                     feature_id=name,
                 )
     circle = _circle(wanted)
     if circle:
         shown = " -> ".join(f"`{each}`" for each in circle)
         raise SpecIngestFailed(
-            f"These specs depend on each other in a circle: {shown}.",
-            hint="Take one of them out of `depends_on`.",
+            f"These specs depend on each other in a cycle: {shown}.",
+            hint="Remove one of them from `depends_on`.",
             circle=list(circle),
         )
 
 
 def _circle(wanted: Mapping[FeatureId, tuple[FeatureId, ...]]) -> tuple[FeatureId, ...]:
-    """Return features of which each depends on the next, from the one that comes first by name; empty if none do."""
+    """Return a cycle of features, beginning with the first by name; empty if there is none."""
     try:
         TopologicalSorter(wanted).prepare()
     except CycleError as error:
-        # Told from what is needed to who needs it, and with its beginning at both ends.
+        # graphlib lists dependencies before dependents, with the first feature at both ends.
         around = list(reversed(error.args[1]))[1:]
         first = around.index(min(around))
         return (*around[first:], *around[: first + 1])

@@ -1,4 +1,4 @@
-"""Which features a set of spec files asks for: ids from names, and no two of the same id (AOP-297..308)."""
+"""Features of spec files: ids from file names, each id once (AOP-297..308)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ SUFFIXES = (".spec", "-spec")
 
 
 class WantedFeature(Struct, frozen=True, kw_only=True):
-    """A feature that somebody wants, and where they wrote it down."""
+    """A feature and its spec file."""
 
     feature_id: FeatureId
     source: str
-    """The file, from the repository's root if it lies there."""
+    """The file, relative to the repository's root if it is inside."""
     is_canonical: bool
-    """Whether it lies where features are made from, so that nothing needs to be copied."""
+    """Whether it is already in its place, so that no copy is needed."""
 
 
 def wanted_features(sources: Iterable[str]) -> tuple[WantedFeature, ...]:
@@ -35,7 +35,7 @@ def wanted_features(sources: Iterable[str]) -> tuple[WantedFeature, ...]:
         other = wanted.setdefault(feature.feature_id, feature)
         if other is not feature:
             raise FeatureSlugCollision(
-                f"`{other.source}` and `{feature.source}` both ask for the feature `{feature.feature_id}`.",
+                f"`{other.source}` and `{feature.source}` both define the feature `{feature.feature_id}`.",
                 feature_id=feature.feature_id,
                 paths=[other.source, feature.source],
             )
@@ -49,7 +49,7 @@ def is_canonical(source: str) -> bool:
 
 
 def is_written_by_aop(source: str) -> bool:
-    """Tell whether a Markdown file is one of those that AOP writes beside a spec."""
+    """Tell whether AOP wrote a Markdown file beside a spec."""
     return source.startswith(f"{FEATURES}/") and not is_canonical(source)
 
 

@@ -17,7 +17,7 @@ from aop.core.text.visible import visible
 from aop.kernel.record.documents.features import Status
 from aop.supervisor.board import Board, BoardEntry
 from aop.supervisor.policy.collisions import NextStep, next_steps
-from aop.supervisor.supervisor import Outlook, outlook
+from aop.supervisor.supervisor import Outlook, outlook_of
 from aop.wiring.build import App
 
 DASHBOARD_SECONDS = 1.0
@@ -26,7 +26,7 @@ DASHBOARD_SECONDS = 1.0
 class RunFacts(Struct, frozen=True, kw_only=True):
     """Where everything is when a run ends, read back from the record."""
 
-    outlook: Outlook
+    outlook_of: Outlook
     features: tuple[Mapping[str, Any], ...]
     questions: tuple[Mapping[str, Any], ...]
     next_steps: tuple[NextStep, ...]
@@ -68,7 +68,7 @@ def report(app: App, board: Board, *, changed: bool, seconds: float) -> RunFacts
     ready = [name for name in entries if known.get(name, {}).get("status") == Status.READY_TO_MERGE]
     waits_for = {name: entry.others for name, entry in entries.items() if entry.does == "waits"}
     return RunFacts(
-        outlook=outlook(board),
+        outlook=outlook_of(board),
         features=tuple(_row(known.get(name), name, entry) for name, entry in sorted(entries.items())),
         questions=tuple(question for question in questions if question["feature_id"] in entries),
         next_steps=next_steps(ready, waits_for),

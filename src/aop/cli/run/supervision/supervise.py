@@ -30,7 +30,7 @@ from aop.kernel.record.documents.usage import OpenTurn, Usage
 from aop.kernel.record.port import newest_seq
 from aop.supervisor.feature_run import RunLimits, limits_of
 from aop.supervisor.killed_turns import count_killed_turns
-from aop.supervisor.providers import NOBODY, ProviderPreference, choices
+from aop.supervisor.providers import NO_PROVIDERS, ProviderPreference, provider_choices
 from aop.supervisor.specs.features import WantedFeature
 from aop.supervisor.supervisor import NO_DEPENDENCIES
 from aop.supervisor.workers import ProviderChoice
@@ -68,7 +68,7 @@ def order_of(
     features: tuple[WantedFeature, ...] = (),
     depends_on: Mapping[FeatureId, tuple[FeatureId, ...]] = NO_DEPENDENCIES,
     *,
-    before: Mapping[str, RunProvider] = NOBODY,
+    before: Mapping[str, RunProvider] = NO_PROVIDERS,
 ) -> Order:
     """Check who works, and how much at once; who worked `before` does so again where nothing names another.
 
@@ -80,7 +80,7 @@ def order_of(
         provider=arguments.agent_provider, model=arguments.agent_model, config_env=arguments.provider_config_env
     )
     config = app.gateway.kernel.config()
-    chosen = choices(wish, ProviderPreference.from_env(settings.environ), config.agents.runtime, before)
+    chosen = provider_choices(wish, ProviderPreference.from_env(settings.environ), config.agents.runtime, before)
     agent_staff(app, settings, chosen)
     limits = limits_of(config.policy.supervisor, active_features=arguments.max_active)
     return Order(features=features, depends_on=depends_on, choices=chosen, limits=limits)
@@ -90,7 +90,7 @@ def agents_before(app: App) -> Mapping[str, RunProvider]:
     """Return who worked in each role of the newest run."""
     with app.record.read() as view:
         newest = view.get(NewestRun, NewestRun.key)
-    return newest.facts.providers if newest else NOBODY
+    return newest.facts.providers if newest else NO_PROVIDERS
 
 
 def supervised(
@@ -149,11 +149,13 @@ def _supervise(
         for killed in count_killed_turns(app.gateway, partial(_metered, UsageFiles(app.root))):
             tell(killed.feature_id, f"{killed.worker}: a turn was killed; it counts")
         made.engine.start(made.feature_runs.kinds())
-        features = _with_left_over(wanted, made.supervisor.left_over())
-        made.supervisor.note_beginning(app.person.actor, features, order.choices, order.limits)
+        features = _with_left_over(wanted, made.supervisor.unfinished_features())
+        made.supervisor.record_start(app.person.actor, features, order.choices, order.limits)
         made.supervisor.submit(features, order.depends_on)
         ready()
-        made.supervisor.go_on(until=until, stopped=lambda: _is_over(app, stopping), report=FeatureCounts(app, terminal))
+        made.supervisor.supervise(
+            until=until, stopped=lambda: _is_over(app, stopping), report=FeatureCounts(app, terminal)
+        )
         if _is_over(app, stopping):
             terminal.say(STOPPED if stopping.asked() else REPLACED)
             end_children()

@@ -1,4 +1,4 @@
-"""The transition table in words, row by row; the documentation draws it, and a test walks every row."""
+"""Transition table: every way between phases. The documentation draws it; tests walk each row."""
 
 from __future__ import annotations
 
