@@ -26,7 +26,7 @@ DASHBOARD_SECONDS = 1.0
 class RunFacts(Struct, frozen=True, kw_only=True):
     """Where everything is when a run ends, read back from the record."""
 
-    outlook_of: Outlook
+    outlook: Outlook
     features: tuple[Mapping[str, Any], ...]
     questions: tuple[Mapping[str, Any], ...]
     next_steps: tuple[NextStep, ...]
