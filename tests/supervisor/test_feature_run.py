@@ -356,7 +356,7 @@ def test_an_answer_that_belongs_to_another_step_is_given_back(shop: World) -> No
     assert brought(shop, worker).outcome == READY
     result = worker.given[1].last_tool_results[0]
     assert result.error is not None
-    assert result.error["message"] == "This answer does not belong to this step."
+    assert result.error["message"] == "This kind of answer does not fit this step."
 
 
 @pytest.mark.req("AOP-055", "AOP-227")
@@ -380,7 +380,7 @@ def test_a_worker_gets_everything_that_a_fresh_one_needs(shop: World) -> None:
     brought(shop, worker)
     given = worker.given[2]
     assert (given.role, given.feature_id, given.provider, given.model) == (Role.BUILDER, "one", "replay", None)
-    assert given.instructions.startswith("You are the builder.\n\nDo what the plan says")
+    assert given.instructions.startswith("You are the builder.\n\nCarry out the plan")
     bundle: Any = given.context_bundle
     assert {"diff_summary", "evidence", "feature_id", "plan", "qa_index", "spec", "state"} <= bundle.keys()
     assert (bundle["spec"], bundle["state"]["status"]) == ("Say TWO.\n", "building")

@@ -303,7 +303,7 @@ class FeatureRuns:
         return Began() if result.ok else ToolAnswered(result=result)
 
     async def _rest(self, run: Run, feature: FeatureRun, number: int) -> Event:
-        self._tell(feature.feature_id, f"paused. Continue with: aop resume {feature.feature_id}")
+        self._tell(feature.feature_id, "paused. Continue with: aop resume")
         self._board.put(feature.feature_id, BoardEntry(does="rests", run_id=run.run_id, topic=f"rest{number}"))
         await run.ask(f"rest{number}")
         return Resumed()

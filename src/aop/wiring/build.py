@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
@@ -30,19 +30,9 @@ from aop.wiring.late_parts import MODULES as LATE_MODULES
 from aop.wiring.late_parts import late_processes, late_remotes, late_reviewer, late_worktree_extras, show_workflow
 
 if TYPE_CHECKING:  # few commands supervise or ask models, and what that takes is imported by those that do
-    from aop.adapters.reporting.notifications import Notifications
     from aop.adapters.reporting.telemetry import Telemetry
     from aop.brains.ports import Brain
-    from aop.core.ids import FeatureId
-    from aop.core.run import Engine
-    from aop.gated.driver import Agent
     from aop.kernel.gateway.tokens import Tokens
-    from aop.supervisor.board import Board
-    from aop.supervisor.feature_run import FeatureRuns, RunLimits
-    from aop.supervisor.notices import Notifier
-    from aop.supervisor.supervisor import Supervisor
-    from aop.supervisor.turns import Staff
-    from aop.supervisor.workers import ProviderChoice, Worker
     from aop.tickets.steps import Desk, Ledger
 
 CALL_LOG = ".aop/calls.jsonl"
@@ -168,92 +158,6 @@ def _own_git(repository: Repository, settings: Settings) -> GitDir:
     root = repository.root
     program = GitProgram(settings.environ)
     return GitDir(program, git_dir=repository.git_dir, work_tree=root, environment={}, root=root)
-
-
-class Supervision(Struct, frozen=True, kw_only=True):
-    """What works on the features of one repository, ready to be started."""
-
-    supervisor: Supervisor
-    engine: Engine
-    board: Board
-    feature_runs: FeatureRuns
-
-
-def build_supervision(
-    app: App,
-    staff: Staff,
-    limits: RunLimits,
-    tell: Callable[[FeatureId, str], None],
-    notifier: Notifier | None = None,
-    *,
-    settings: Settings | None = None,
-) -> Supervision:
-    """Put a supervisor together with the durable engine; what a killed one left running is ended."""
-    from aop.adapters.processes.orphans import end_orphans
-    from aop.adapters.storage.engine.dbos import DurableEngine
-    from aop.supervisor.advice import ModelAdviser
-    from aop.supervisor.board import Board
-    from aop.supervisor.feature_run import FeatureRuns
-    from aop.supervisor.notices import Attention, NoNotifier
-    from aop.supervisor.supervisor import Supervisor
-
-    end_orphans(app.root)
-    make_ready_for_threads()
-    board, engine = Board(), DurableEngine(app.root / ".aop" / "engine.db")
-    adviser = None if settings is None else ModelAdviser(lambda: build_brain(settings), new_id)
-    feature_runs = FeatureRuns(app.gateway, staff, board, limits, tell, adviser=adviser)
-    attention = Attention(app.gateway, notifier or NoNotifier(), tell)
-    supervisor = Supervisor(app.gateway, engine, board, attention)
-    return Supervision(supervisor=supervisor, engine=engine, board=board, feature_runs=feature_runs)
-
-
-def build_notifications(app: App, settings: Settings, log: Callable[[str], None]) -> Notifications:
-    """Return what tells people, as the policy says now."""
-    from aop.adapters.reporting.notifications import Notifications
-
-    rules = app.gateway.kernel.config().policy.notifications
-    return Notifications(app.gateway, settings.environ, rules, log)
-
-
-def agent_staff(app: App, settings: Settings, choices: Mapping[Role, ProviderChoice], mcp_url: str = "") -> Staff:
-    """Return the workers that somebody chose; those that come in by MCP do so at this address.
-
-    Raises: MissingRolePrompt, ProviderAuthMissing, AgentProviderNotConfigured.
-    """
-    from aop.adapters.agents import contexts
-    from aop.adapters.agents.staff import ChosenStaff, chosen_workers, feature_scratch, role_prompts
-
-    kernel, environ = app.gateway.kernel, settings.environ
-    around = contexts.command_context(kernel, app.root, environ, feature_scratch(kernel))
-    desk = contexts.session_context(kernel, app.root, environ, app.tokens, mcp_url)
-
-    def model_worker(model: str | None) -> Worker:
-        from aop.adapters.agents.workers.model import ModelContext, ModelWorker
-
-        at = ModelContext(
-            gateway=app.gateway, scratches=desk.scratches, logs=around.logs, seconds=around.timeouts.seconds
-        )
-        return ModelWorker(build_brain(settings, chosen=model), at)
-
-    workers = chosen_workers(choices, environ, around, desk, model_worker)
-    if app.telemetry is not None:
-        workers = {role: app.telemetry.trace_worker(worker) for role, worker in workers.items()}
-    return ChosenStaff(choices, role_prompts(app.repository, kernel.config()), workers)
-
-
-def gated_agent(app: App, settings: Settings, choice: ProviderChoice, mcp_url: str = "") -> Agent:
-    """Return the agent that somebody chose to work one step at a time; one that needs MCP comes in at this address.
-
-    Raises: ProviderAuthMissing, AgentProviderNotConfigured, and the refusals of a model that is not configured.
-    """
-    from aop.adapters.agents import contexts
-    from aop.adapters.agents.gated import GatedAgents, workflow_scratch
-
-    kernel, environ = app.gateway.kernel, settings.environ
-    around = contexts.command_context(kernel, app.root, environ, workflow_scratch(kernel))
-    desk = contexts.session_context(kernel, app.root, environ, app.tokens, mcp_url)
-    agents = GatedAgents(environ, around, desk, app.gateway, lambda model: build_brain(settings, chosen=model))
-    return agents.agent_for(choice)
 
 
 def build_brain(settings: Settings, *, chosen: str | None = None, product: str | None = None) -> Brain:

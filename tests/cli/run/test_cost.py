@@ -32,7 +32,7 @@ def test_a_run_over_its_cap_ends_with_a_question_and_goes_on_when_the_cap_is_rai
     ran = run_aop(root, "run", "-fi", str(spec), "--wait", env=env)
     assert ran.code == 4
     assert "The cap on this run is reached: 0.25 of 0.25 USD." in ran.err
-    assert "Answer it: aop answer q1 raise|stop, and then go on: aop resume --wait" in ran.err
+    assert "Answer with: aop answer q1 raise|stop, then continue with: aop resume --wait" in ran.err
     assert run_aop(root, "answer", "q1", "yes").code == 1
     assert run_aop(root, "answer", "q1", "raise").code == 0
     assert run_aop(root, "resume", "--wait", env=env).code == 0

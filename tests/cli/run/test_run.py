@@ -221,7 +221,7 @@ def test_two_specs_that_want_the_same_file_end_the_wait_with_one_that_waits(shop
     (first,) = [name for name, status in shop.statuses().items() if status == "ready_to_merge"]
     (second,) = {"same_one", "same_two"} - {first}
     decide = f"aop review {first}, aop approve {first}, aop merge {first}"
-    assert f"{first} is ready for you ({second} waits for it): {decide}" in ran.err
+    assert f"{first} is ready for review (unblocks {second}): {decide}" in ran.err
     assert f"Both create `src/same.txt`: `{first}` goes first." in ran.out
 
 
@@ -231,7 +231,7 @@ def test_a_spec_that_depends_on_another_begins_when_that_one_is_merged(shop: Sho
     (shop.specs / "later.md").write_text("---\ndepends_on: [base]\n---\nWrite later.\n")
     ran = shop.all_at_once("--json")
     assert (ran.code, shop.statuses()) == (5, {"base": "ready_to_merge"})
-    assert json.loads(ran.out)["features"][1]["status_reason"] == "It waits until these are merged: base."
+    assert json.loads(ran.out)["features"][1]["status_reason"] == "Waits until merged: base."
     world = World(shop.root)
     world.ok("feature.ready_to_merge", feature_id="base", user_approval_token=world.approval("base"))
     world.close()
@@ -310,7 +310,7 @@ def test_a_run_that_is_told_to_stop_stops_and_is_resumed_later(shop: Shop) -> No
     until(lambda: not agents_alive(shop), seconds=SECONDS)
     (shop.agent / "go").touch()
     resumed = run_aop(shop.root, "resume", env=shop.env)
-    assert resumed.err.startswith("What earlier runs left on its way goes on in the background, as process ")
+    assert resumed.err.startswith("Resumed unfinished features in the background (process ")
     shop.until_supervisor_ended()
     assert (resumed.code, shop.statuses()) == (0, {"held_one": "ready_to_merge"})
     assert run_aop(shop.root, "resume", "--wait", env=shop.env).code == 3

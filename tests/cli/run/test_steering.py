@@ -48,7 +48,7 @@ def test_a_blocked_feature_is_taken_up_again_by_the_run_that_goes_on(shop: Shop)
     shop.wants("held_one")
     assert shop.run("-fl", str(shop.specs)).code == 0
     retried = shop.aop("retry", "two")
-    assert (retried.code, retried.err) == (0, "two was blocked, and begins again: planning.\n")
+    assert (retried.code, retried.err) == (0, "two was blocked and continues: planning.\n")
     (shop.agent / "go").touch()
     shop.until_supervisor_ended()
     assert shop.statuses() == {"held_one": "ready_to_merge", "two": "ready_to_merge"}
@@ -102,7 +102,7 @@ def test_a_paused_run_ends_its_turn_begins_no_other_and_rests_across_a_restart(s
     until(lambda: "held_one: rests" in shop.log(), seconds=SECONDS)
     assert shop.aop("stop").code == 0
     waited = shop.all_at_once()
-    assert (waited.code, waited.out) == (5, "held_one  building  It is paused: aop resume\n")
+    assert (waited.code, waited.out) == (5, "held_one  building  Paused. Continue with: aop resume\n")
     assert shop.events()["patch_applied", "held_one"] == 0
     assert shop.aop("resume", "--wait").code == 0
     events = shop.events()
@@ -124,6 +124,6 @@ def test_one_feature_rests_while_the_others_go_on_and_goes_on_in_the_same_run(sh
     assert "held_one  building        plan:pass\n          1 turn, " in shop.aop("status").out
     assert "          paused: aop resume\n" in shop.aop("status").out
     resumed = shop.aop("resume")
-    assert (resumed.code, resumed.err.partition(" goes on with: ")[2]) == (0, "everything, held_one\n")
+    assert (resumed.code, resumed.err.partition(" continues: ")[2]) == (0, "everything, held_one\n")
     shop.until_supervisor_ended()
     assert shop.statuses()["held_one"] == "ready_to_merge"

@@ -83,7 +83,7 @@ def test_ctrl_c_ends_the_watching_and_not_the_run(shop: Shop) -> None:
 
 def test_without_a_run_there_is_nothing_to_watch(shop: Shop) -> None:
     ran = shop.aop("watch")
-    assert (ran.code, ran.out, ran.err) == (3, "", "No run is going on. Start one: aop run\n")
+    assert (ran.code, ran.out, ran.err) == (3, "", "No run is active. Start one with: aop run\n")
 
 
 @pytest.mark.slow

@@ -12,14 +12,15 @@ from msgspec import Struct
 from aop.adapters.agents.vendors.catalogue import Vendor
 from aop.adapters.machine.clock import new_id
 from aop.adapters.projects.sample_repository import SampleRepository
-from aop.cli.run.supervision.supervise import open_door
+from aop.cli.shell.mcp_server import serve_mcp
 from aop.core.errors import NoUsableAnswer
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.kernel.record.documents.usage import Usage
 from aop.supervisor.providers import ROLES
 from aop.supervisor.workers import Note, ProviderChoice, WorkerInput
-from aop.wiring.build import App, Settings, agent_staff, build
+from aop.wiring.agents import agent_staff, mcp_server_for
+from aop.wiring.build import App, Settings, build
 
 _FEATURE = FeatureId("trial")
 
@@ -46,15 +47,15 @@ def run_trial(
         sample = SampleRepository(Path(folder) / "repository", settings.environ)
         sample.make({"README.md": b"A repository to try an agent in.\n"})
         with build(sample.root, settings) as app:
-            return _turn(app, settings, log, choice)
+            return _turn(app, log, choice)
 
 
-def _turn(app: App, settings: Settings, log: Callable[[str], None], choice: ProviderChoice) -> Trial:
+def _turn(app: App, log: Callable[[str], None], choice: ProviderChoice) -> Trial:
     choices, word = dict.fromkeys(ROLES, choice), new_id("word")
     app.gateway.call(app.person, "feature.init", {"feature_id": _FEATURE})
     began = time.monotonic()
-    with open_door(app, settings, choices, log) as mcp_url:
-        worker = agent_staff(app, settings, choices, mcp_url).worker(_FEATURE, Role.PLANNER)
+    with mcp_server_for(app, choices, serve_mcp, log) as mcp_url:
+        worker = agent_staff(app, choices, mcp_url).worker(_FEATURE, Role.PLANNER)
         output = worker.turn(_trial_input(choice, word))
     if not isinstance(output, Note) or word not in output.note:
         raise NoUsableAnswer(f"`{choice.provider}` answered, but not with the note that was asked for.")

@@ -28,7 +28,8 @@ from aop.core.ids import CommitId, FeatureId
 from aop.kernel.record.documents.features import Status
 from aop.kernel.record.documents.plans import AcceptedPlan
 from aop.supervisor.feature_run import limits_of
-from aop.wiring.build import App, Settings, build, build_supervision
+from aop.wiring.build import App, Settings, build
+from aop.wiring.supervision import build_supervision
 
 FEATURES: Mapping[FeatureId, str] = {
     FeatureId("gift_wrap"): "A fee for wrapping an order as a gift",

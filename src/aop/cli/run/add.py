@@ -1,41 +1,42 @@
-"""`aop add`: put specs into the run that is going on."""
+"""`aop add`: add specs to the current run."""
 
 from __future__ import annotations
 
 import argparse
 
-from aop.cli.run.supervision.live import await_taken, running_supervisor
-from aop.cli.run.supervision.specs import place_specs, read_specs, spec_arguments
+from aop.cli.run.supervision.specs import add_spec_arguments, intake_of
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import NoSupervisor
 from aop.wiring.build import App
+from aop.wiring.spec_intake import place_specs
+from aop.wiring.supervisor_lease import await_requests_taken, lease_holder
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Say what the verb takes."""
-    spec_arguments(parser)
+    add_spec_arguments(parser)
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Read the specs, put them in their place, and have the supervisor take them."""
+    """Read and place the specs, and request them from the running supervisor."""
     with open_app(arguments) as app:
         return _add(app, arguments, terminal)
 
 
 def _add(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int:
-    intake = read_specs(app, arguments)
-    holder = running_supervisor(app)
+    intake = intake_of(app, arguments)
+    holder = lease_holder(app.root)
     if holder is None:
-        raise NoSupervisor("No supervisor is running here that could take a spec.")
+        raise NoSupervisor("No supervisor is running in this repository.")
     place_specs(app, intake)
     names = [feature.feature_id for feature in intake.features]
     for name in names:
         call_tool(app, "run.add", {"feature_id": name, "depends_on": list(intake.depends_on.get(name, ()))})
-    await_taken(app, names)
+    await_requests_taken(app, names)
     if terminal.json:
         terminal.object({"ok": True, "pid": holder.pid, "features": list(names)})
     else:
-        terminal.say(f"Process {holder.pid} works on them: {', '.join(names)}")
+        terminal.say(f"Added to the run of process {holder.pid}: {', '.join(names)}")
     return Exit.OK

@@ -1,4 +1,4 @@
-"""`aop pause`: no new turn and no new gate begins, of one feature or of all; `aop resume` takes it back."""
+"""`aop pause`: start no new turn or gate, for one feature or all; `aop resume` ends it."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from aop.cli.shell.terminal import Terminal
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Say what the verb takes."""
-    parser.add_argument("feature", metavar="FEATURE", nargs="?", help="only this one (default: all, and those to come)")
+    parser.add_argument("feature", metavar="FEATURE", nargs="?", help="only this feature (default: all)")
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Note it in the record, where every supervisor looks before a turn and before a gate."""
+    """Record the pause; every supervisor checks it before a turn and before a gate."""
     with open_app(arguments) as app:
         answer = call_tool(app, "run.pause", {"feature_id": arguments.feature})
     if terminal.json:
         terminal.object(answer.as_json())
     else:
-        what = f"`{arguments.feature}` rests" if arguments.feature else "Everything rests"
-        terminal.say(f"{what} when what runs now has ended. `aop resume` takes it back.")
+        name = arguments.feature
+        what = f"`{name}` after its current step" if name else "all features after their current steps"
+        terminal.say(f"Pausing {what}. Continue with: {f'aop resume {name}' if name else 'aop resume'}")
     return Exit.OK if answer.data["changed"] else Exit.NOT_PROVEN

@@ -1,4 +1,4 @@
-"""`aop run`: bring every spec to `ready_to_merge`, or to a question; in the background, or while you wait."""
+"""`aop run`: bring every spec to `ready_to_merge` or to a question."""
 
 from __future__ import annotations
 
@@ -6,43 +6,46 @@ import argparse
 
 import msgspec
 
-from aop.cli.run.supervision.specs import place_specs, read_specs, spec_arguments
-from aop.cli.run.supervision.supervise import Order, order_of, supervised, supervising_arguments
+from aop.cli.run.supervision.arguments import add_supervision_arguments
+from aop.cli.run.supervision.specs import add_spec_arguments, intake_of
+from aop.cli.run.supervision.supervise import plan_of, start_run
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.repository import open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import Json
+from aop.wiring.spec_intake import place_specs
+from aop.wiring.supervision import RunPlan
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Say what the verb takes."""
-    spec_arguments(parser)
-    parser.add_argument("--dry-run", action="store_true", help="say what would be done, and change nothing")
-    supervising_arguments(parser)
+    add_spec_arguments(parser)
+    parser.add_argument("--dry-run", action="store_true", help="list the features, and change nothing")
+    add_supervision_arguments(parser)
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Check everything, take the lease, put the specs in their place, and supervise."""
+    """Check everything, then place the specs and supervise."""
     with open_app(arguments) as app:
-        intake = read_specs(app, arguments)
-        order = order_of(app, app.settings, arguments, intake.features, intake.depends_on)
+        intake = intake_of(app, arguments)
+        plan = plan_of(app, arguments, intake)
         if arguments.dry_run:
-            return _told(order, terminal)
-        return supervised(app, app.settings, order, arguments, terminal, before=lambda: place_specs(app, intake))
+            return _print_plan(plan, terminal)
+        return start_run(app, plan, arguments, terminal, before=lambda: place_specs(app, intake))
 
 
-def _told(order: Order, terminal: Terminal) -> int:
-    plan: dict[str, Json] = {
+def _print_plan(plan: RunPlan, terminal: Terminal) -> int:
+    shown: dict[str, Json] = {
         "ok": True,
         "dry_run": True,
-        "features": [msgspec.to_builtins(feature) for feature in order.features],
-        "depends_on": {name: list(others) for name, others in order.depends_on.items() if others},
-        "providers": msgspec.to_builtins(order.choices),
-        "limits": msgspec.to_builtins(order.limits),
+        "features": [msgspec.to_builtins(feature) for feature in plan.features],
+        "depends_on": {name: list(others) for name, others in plan.depends_on.items() if others},
+        "providers": msgspec.to_builtins(plan.choices),
+        "limits": msgspec.to_builtins(plan.limits),
     }
     if terminal.json:
-        terminal.object(plan)
+        terminal.object(shown)
     else:
-        for feature in order.features:
+        for feature in plan.features:
             terminal.text(f"{feature.feature_id}  {feature.source}")
     return Exit.OK

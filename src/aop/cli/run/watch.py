@@ -1,4 +1,4 @@
-"""`aop watch`: a run while it goes on, one line for each feature; on a terminal redrawn, elsewhere a line a change."""
+"""`aop watch`: one line for each feature of a run; redrawn on a terminal, else a line per change."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from aop.cli.run.supervision.live import running_supervisor
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.repository import open_app
 from aop.cli.shell.terminal import Terminal
@@ -19,12 +18,13 @@ from aop.core.text.counts import count
 from aop.core.text.visible import visible
 from aop.kernel.record.documents.usage import Spending
 from aop.wiring.build import App
+from aop.wiring.supervisor_lease import lease_holder
 
-LOOK_AGAIN_SECONDS = 0.3
+POLL_SECONDS = 0.3
 
 
 class Row(Struct, frozen=True, kw_only=True):
-    """One feature, as somebody who watches wants to see it."""
+    """One feature on the screen."""
 
     feature_id: str
     phase: str
@@ -35,7 +35,7 @@ class Row(Struct, frozen=True, kw_only=True):
     """From its first event to its last one."""
     turns: int
     cost_usd: float | None
-    """None: nobody reported it."""
+    """None: not reported."""
 
 
 def arguments(_parser: argparse.ArgumentParser) -> None:
@@ -43,12 +43,12 @@ def arguments(_parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Watch until the run ends, or the watcher is told to."""
+    """Watch until the run ends or Ctrl-C is pressed."""
     with open_app(arguments) as app:
         try:
             return _watch(app, terminal)
         except KeyboardInterrupt:
-            terminal.say("aop: the run goes on; you watch no more.")
+            terminal.say("aop: stopped watching; the run continues.")
             return Exit.OK
 
 
@@ -57,19 +57,19 @@ def _watch(app: App, terminal: Terminal) -> int:
     watch = _Watch(app)
     was_running = False
     while True:
-        # First: what the run did last is shown after it has ended.
-        is_running = running_supervisor(app) is not None
+        # Read before the rows, so that the last changes of a run are still shown.
+        is_running = lease_holder(app.root) is not None
         was_running = was_running or is_running
         screen.show(watch.rows())
         if not is_running:
             break
-        app.gateway.kernel.clock.pause(LOOK_AGAIN_SECONDS)
-    terminal.say("The run has ended." if was_running else "No run is going on. Start one: aop run")
+        app.gateway.kernel.clock.pause(POLL_SECONDS)
+    terminal.say("The run has ended." if was_running else "No run is active. Start one with: aop run")
     return Exit.OK if was_running else Exit.NOT_PROVEN
 
 
 class _Watch:
-    """Reads what is new in the journal, and keeps what it saw before."""
+    """Reads new journal entries and keeps the first and last event of each feature."""
 
     def __init__(self, app: App) -> None:
         self._app = app
@@ -104,7 +104,7 @@ class _Watch:
 
 
 class _Screen:
-    """Shows rows where they can be seen."""
+    """Prints rows on a terminal or as lines."""
 
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal

@@ -1,4 +1,4 @@
-"""What a run came to: for people, for programs, and as an exit code."""
+"""Report: the result of a run, as text, JSON and exit code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DASHBOARD_SECONDS = 1.0
 
 
 class RunFacts(Struct, frozen=True, kw_only=True):
-    """Where everything is when a run ends, read back from the record."""
+    """The features and questions at the end of a run, read from the record."""
 
     outlook: Outlook
     features: tuple[Mapping[str, Any], ...]
@@ -33,33 +33,33 @@ class RunFacts(Struct, frozen=True, kw_only=True):
     changed: bool
     seconds: float
     pending_at_start: Mapping[str, Any]
-    """What was on its way when the run began."""
+    """The operations that were pending when the run began."""
 
 
 class FeatureCounts:
-    """Tells how many features are where, when that has changed; at most every so often."""
+    """Prints the number of features in each status when it changes, at most once a second."""
 
     def __init__(self, app: App, terminal: Terminal) -> None:
         self._app = app
         self._terminal = terminal
         self._look_at = 0.0
-        self._told = ""
+        self._printed = ""
 
     def __call__(self) -> None:
-        """Look, if it is time, and tell what is new."""
+        """Print the numbers if they have changed."""
         now = time.monotonic()
         if now < self._look_at:
             return
         self._look_at = now + DASHBOARD_SECONDS
         counts = self._app.gateway.call(self._app.person, "report.dashboard", {}).data["counts"]
         line = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
-        if line and line != self._told:
+        if line and line != self._printed:
             self._terminal.say(f"features: {line}")
-            self._told = line
+            self._printed = line
 
 
-def report(app: App, board: Board, *, changed: bool, seconds: float) -> RunFacts:
-    """Read back what the features of a run are now."""
+def read_facts(app: App, board: Board, *, changed: bool, seconds: float) -> RunFacts:
+    """Read the result of a run from the record."""
     entries = board.entries()
     dashboard = app.gateway.call(app.person, "report.dashboard", {}).data
     rows = dashboard["features"]
@@ -80,14 +80,14 @@ def report(app: App, board: Board, *, changed: bool, seconds: float) -> RunFacts
 
 def _row(row: Mapping[str, Any] | None, feature_id: FeatureId, entry: BoardEntry) -> dict[str, Any]:
     if row is None:
-        reason = f"It waits until these are merged: {', '.join(entry.others)}." if entry.others else ""
+        reason = f"Waits until merged: {', '.join(entry.others)}." if entry.others else ""
         row = {"feature_id": feature_id, "status": "not_begun", "status_reason": reason, "gates": {}}
     names = ("feature_id", "status", "status_reason", "gates")
     return {**{name: row[name] for name in names}, "does": entry.does, "error": entry.outcome.get("error")}
 
 
 def exit_code(facts: RunFacts) -> Exit:
-    """Return what a script can act on."""
+    """Return the exit code of a run."""
     found = facts.outlook
     if found.asks:
         return Exit.NEEDS_PERSON
@@ -98,26 +98,26 @@ def exit_code(facts: RunFacts) -> Exit:
     return Exit.OK if facts.changed else Exit.NOT_PROVEN
 
 
-def show(facts: RunFacts, terminal: Terminal) -> None:
-    """Print it."""
+def print_facts(facts: RunFacts, terminal: Terminal) -> None:
+    """Print the result of a run."""
     code = exit_code(facts)
     if terminal.json:
         terminal.object(_as_json(facts, code))
         return
     for row in facts.features:
         why = row["error"]["message"] if row["error"] else row["status_reason"]
-        why = "It is paused: aop resume" if row["does"] == "rests" else why
+        why = "Paused. Continue with: aop resume" if row["does"] == "rests" else why
         terminal.text(f"{row['feature_id']}  {row['status']}  {why}".rstrip())
     for question in facts.questions:
         text = visible(" ".join(question["text"].split()))
         terminal.say(f"{question['question_id']} ({question['feature_id']}): {text}")
         answer = f"aop answer {question['question_id']} {'|'.join(question['choices']) or 'TEXT'}"
-        terminal.say(f"  Answer it: {answer}, and then go on: aop resume --wait")
+        terminal.say(f"  Answer with: {answer}, then continue with: aop resume --wait")
     for step in facts.next_steps:
-        waiting = f" ({', '.join(step.unblocks)} waits for it)" if step.unblocks else ""
-        terminal.say(f"{step.feature_id} is ready for you{waiting}: {', '.join(step.commands)}")
+        unblocks = f" (unblocks {', '.join(step.unblocks)})" if step.unblocks else ""
+        terminal.say(f"{step.feature_id} is ready for review{unblocks}: {', '.join(step.commands)}")
     if code is Exit.NOT_PROVEN:
-        terminal.say("Nothing changed: all of them were there already.")
+        terminal.say("Nothing changed: every feature was already done.")
 
 
 def _as_json(facts: RunFacts, code: Exit) -> dict[str, Json]:

@@ -1,4 +1,4 @@
-"""Ends long work when the terminal or another process asks for it."""
+"""Signals: SIGTERM and SIGINT as a request to stop."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import NoReturn
 
 
 class Stopping:
-    """Whether the process was asked to end, and by which signal."""
+    """Whether a signal asked the process to end, and which one."""
 
     def __init__(self) -> None:
         self._asked = threading.Event()
         self._signal = 0
 
     def ask(self, number: int, _frame: FrameType | None) -> None:
-        """Take note of a signal."""
+        """Record a signal."""
         self._signal = number
         self._asked.set()
 
@@ -27,10 +28,10 @@ class Stopping:
         """Tell whether the process was asked to end."""
         return self._asked.is_set()
 
-    def leave(self, *, otherwise: int) -> None:
-        """End at once, whatever other threads wait for: what they do goes on in the next process.
+    def leave(self, *, otherwise: int) -> NoReturn:
+        """End the process at once, without waiting for other threads: the next process continues their work.
 
-        The exit code tells of the signal, or is the other one if there was none.
+        The exit code is that of the signal, or `otherwise` if there was none.
         """
         sys.stdout.flush()
         sys.stderr.flush()
@@ -39,7 +40,7 @@ class Stopping:
 
 @contextmanager
 def stop_on_signals() -> Iterator[Stopping]:
-    """Give what tells whether the process was asked to end."""
+    """Record SIGTERM and SIGINT instead of ending the process."""
     stopping = Stopping()
     before = {number: signal.signal(number, stopping.ask) for number in (signal.SIGTERM, signal.SIGINT)}
     try:

@@ -1,0 +1,77 @@
+"""Agents: coding agents and models for the roles of a run, and the MCP server that they call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import TypeAlias
+
+from aop.adapters.agents import contexts
+from aop.adapters.agents.gated import GatedAgents, workflow_scratch
+from aop.adapters.agents.staff import (
+    ChosenStaff,
+    chosen_workers,
+    feature_scratch,
+    needs_mcp_server,
+    role_prompts,
+)
+from aop.core.roles import Role
+from aop.gated.driver import Agent
+from aop.kernel.gateway.gateway import Gateway
+from aop.kernel.gateway.tokens import Tokens
+from aop.supervisor.turns import Staff
+from aop.supervisor.workers import ProviderChoice, Worker
+from aop.wiring.build import App, build_brain
+
+ServeMcp: TypeAlias = Callable[[Gateway, Tokens, Callable[[str], None]], AbstractContextManager[str]]
+"""Serves MCP over HTTP for as long as the context lasts, and gives the address."""
+
+
+def agent_staff(app: App, choices: Mapping[Role, ProviderChoice], mcp_url: str = "") -> Staff:
+    """Return the chosen workers; those that use MCP call this address.
+
+    Raises: MissingRolePrompt, ProviderAuthMissing, AgentProviderNotConfigured.
+    """
+    kernel, environ = app.gateway.kernel, app.settings.environ
+    commands = contexts.command_context(kernel, app.root, environ, feature_scratch(kernel))
+    sessions = contexts.session_context(kernel, app.root, environ, app.tokens, mcp_url)
+
+    def model_worker(model: str | None) -> Worker:
+        from aop.adapters.agents.workers.model import ModelContext, ModelWorker
+
+        context = ModelContext(
+            gateway=app.gateway, scratches=sessions.scratches, logs=commands.logs, seconds=commands.timeouts.seconds
+        )
+        return ModelWorker(build_brain(app.settings, chosen=model), context)
+
+    workers = chosen_workers(choices, environ, commands, sessions, model_worker)
+    if app.telemetry is not None:
+        workers = {role: app.telemetry.over_worker(worker) for role, worker in workers.items()}
+    return ChosenStaff(choices, role_prompts(app.repository, kernel.config()), workers)
+
+
+def gated_agent(app: App, choice: ProviderChoice, mcp_url: str = "") -> Agent:
+    """Return the chosen agent of a gated workflow; one that uses MCP calls this address.
+
+    Raises: ProviderAuthMissing, AgentProviderNotConfigured, and the refusals of a model that is not configured.
+    """
+    kernel, environ = app.gateway.kernel, app.settings.environ
+    commands = contexts.command_context(kernel, app.root, environ, workflow_scratch(kernel))
+    sessions = contexts.session_context(kernel, app.root, environ, app.tokens, mcp_url)
+    agents = GatedAgents(
+        environ, commands, sessions, app.gateway, lambda model: build_brain(app.settings, chosen=model)
+    )
+    return agents.agent_for(choice)
+
+
+def mcp_server_for(
+    app: App, choices: Mapping[Role, ProviderChoice], serve: ServeMcp, log: Callable[[str], None]
+) -> AbstractContextManager[str]:
+    """Serve MCP if one of the agents needs it; give the address, or an empty text."""
+    if not needs_mcp_server(choices, app.settings.environ):
+        return nullcontext("")
+    kernel = app.gateway.kernel
+    why = kernel.processes.why_ports_stay_open(kernel.config().policy.execution.sandbox)
+    if why:
+        log(f"aop: agents can reach the whole network, not only the two ports that they need: {why}.")
+    return serve(app.gateway, app.tokens, log)
