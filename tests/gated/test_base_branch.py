@@ -70,10 +70,10 @@ def test_a_remote_that_went_another_way_or_is_gone_is_told_and_hinders_nothing(t
     copy = tmp_path / "copy"
     shutil.copytree(root, copy, symlinks=True)
     (note,) = first_step(root)
-    assert note == "`main` and that of the remote `origin` have gone different ways; this is the one here."
+    assert note == "`main` and that of the remote `origin` have diverged; the local one is used."
     shutil.rmtree(tmp_path / "remote.git")
     (note,) = first_step(copy)
-    assert note.startswith("The remote `origin` could not be asked for `main`: ")
+    assert note.startswith("The remote `origin` could not be reached for `main`: ")
     assert str(tmp_path) not in note
     assert {tip(each, branch) for each in (root, copy) for branch in ("main", "feat/say-one")} == {ours}
 

@@ -10,7 +10,7 @@ import pytest
 
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
-from aop.gated.driver import Drive, DriveLimits, Given, TurnTaken
+from aop.gated.driver import Drive, DriveLimits, TurnInput, TurnOutput
 from aop.kernel.gateway.principals import Principal
 from aop.kernel.gateway.tokens import TokenOrder
 from tests.clocks import clocked
@@ -87,8 +87,8 @@ class Talker:
 
     provider, model = "custom", None
 
-    def turn(self, given: Given) -> TurnTaken:
-        return TurnTaken(note=f"The token is {SECRET}.")
+    def turn(self, given: TurnInput) -> TurnOutput:
+        return TurnOutput(note=f"The token is {SECRET}.")
 
 
 def test_what_an_agent_says_of_its_turn_is_told_without_secrets(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_what_was_asked_is_closed_when_a_person_begins_again(tmp_path: Path) -> 
     agent.world.ok("gated.reset", feature_id="gated")
     assert agent.world.ok("inbox.list")["questions"] == []
     (question,) = agent.world.ok("inbox.list", answered=True)["questions"]
-    assert (question["answer"], question["closed_because"]) == (None, "The workflow was begun again.")
+    assert (question["answer"], question["closed_because"]) == (None, "The workflow was started over.")
     assert agent.call("get_task")["status"] == "INITIALIZING"
 
 

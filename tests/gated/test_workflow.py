@@ -407,7 +407,7 @@ def test_state_files_that_somebody_edited_are_named_and_written_again(tmp_path: 
     judged = agent.call("submit_work", summary="Done.", test_command=RUN)
     assert (judged["status"], judged["notes"]) == (
         "FAILURE",
-        ["`ORCHESTRATION_STATE.json` was not what the record says, and was written again."],
+        ["`ORCHESTRATION_STATE.json` differed from the record and was written again."],
     )
     assert shown.read_text() == right
 

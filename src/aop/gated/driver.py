@@ -1,4 +1,4 @@
-"""Drives an agent through a workflow until it is done or needs a person; what it says of itself counts for nothing."""
+"""Driver: gives an agent turns until the workflow is done or needs a person."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from msgspec import Struct
 from aop.core.errors import Json, NoUsableAnswer, NoWorkflow
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
+from aop.core.text.counts import count
 from aop.gated.machine.master_plan import is_done
 from aop.gated.machine.position import GET_TASK, SUBMIT_WORK
 from aop.gated.machine.state import Phase, Workflow
@@ -24,11 +25,11 @@ from aop.kernel.record.documents.usage import Overrun, Usage
 from aop.kernel.record.spending import overrun
 
 ENDS_A_TURN = frozenset({SUBMIT_WORK, "request_scope_reduction", "escalate_for_external_help"})
-"""One attempt, and then its report: what an agent wants after one of these it wants without the answer (GATED-03)."""
+"""These calls end a turn: later calls of the same turn would not know their result (GATED-03)."""
 
 
 class DriveEnding(StrEnum):
-    """Why nobody is asked any more."""
+    """Why a drive ended."""
 
     DONE = "done"
     WAITS_FOR_APPROVAL = "waits_for_approval"
@@ -43,43 +44,43 @@ class DriveEnding(StrEnum):
 
 
 class DriveEnded(Struct, frozen=True, kw_only=True):
-    """How a run ended."""
+    """The end of a drive."""
 
     ending: DriveEnding
     message: str
     turns: int = 0
     error: Mapping[str, Json] | None = None
-    """The refusal that it ended with, if it did."""
+    """The refusal, if it ended with one."""
 
 
 class DriveLimits(Struct, frozen=True, kw_only=True):
-    """How much an agent may try."""
+    """The limits of a drive."""
 
     turns: int
     seconds: float
     idle_turns: int = 5
-    """So many turns in a row that change nothing are enough."""
+    """The number of turns in a row without a change that ends the drive."""
 
 
-class Given(Struct, frozen=True, kw_only=True):
-    """What an agent gets for a turn; it needs to remember nothing (GATED-04)."""
+class TurnInput(Struct, frozen=True, kw_only=True):
+    """The input of a turn; the agent needs no memory (GATED-04)."""
 
     feature_id: FeatureId
     task: Mapping[str, Any]
-    """What `get_task` answered just now."""
+    """The current answer of `get_task`."""
     last_tool_results: tuple[Mapping[str, Any], ...]
     seconds: float
 
 
 class WantedCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A call that an agent without MCP wants made for it."""
+    """A call that the driver makes for an agent without MCP."""
 
     tool: str
     arguments: Mapping[str, Any] = {}
 
 
-class TurnTaken(Struct, frozen=True, kw_only=True):
-    """What came of a turn, besides what the record knows."""
+class TurnOutput(Struct, frozen=True, kw_only=True):
+    """The output of a turn, besides what the record has."""
 
     calls: tuple[WantedCall, ...] = ()
     usage: Usage | None = None
@@ -87,25 +88,25 @@ class TurnTaken(Struct, frozen=True, kw_only=True):
 
 
 class Agent(Protocol):
-    """Somebody who works on a workflow, turn by turn."""
+    """An agent that works on a workflow, turn by turn."""
 
     @property
     def provider(self) -> str:
-        """Return which coding agent it is."""
+        """Return the coding agent's provider."""
 
     @property
     def model(self) -> str | None:
-        """Return the model that it uses; None if nobody said."""
+        """Return its model; None if not chosen."""
 
-    def turn(self, given: Given) -> TurnTaken:
+    def turn(self, given: TurnInput) -> TurnOutput:
         """Take a turn.
 
-        Raises: NoUsableAnswer; its fact `usage` says what the turn cost nevertheless.
+        Raises: NoUsableAnswer; its fact `usage` has the cost of the turn.
         """
 
 
 class Drive:
-    """One run of one agent on one workflow."""
+    """One drive of one agent on one workflow."""
 
     def __init__(
         self, gateway: Gateway, name: FeatureId, agent: Agent, allowed: DriveLimits, tell: Callable[[str], None]
@@ -122,20 +123,20 @@ class Drive:
         self._results: tuple[Mapping[str, Any], ...] = ()
 
     def to_the_end(self) -> DriveEnded:
-        """Ask for one turn after the other.
+        """Take turns until the drive ends.
 
-        Raises: NoWorkflow, and whatever keeps the agent from being started at all.
+        Raises: NoWorkflow, and refusals that prevent the agent's start.
         """
         deadline = self._kernel.clock.boot_seconds() + self._allowed.seconds
         while True:
             task = self._gateway.call(self._who, GET_TASK, {})
             left = deadline - self._kernel.clock.boot_seconds()
-            ended = resting(task, self._known().workflow, self._plan()) or self._used_up(left)
+            ended = reason_to_stop(task, self._known().workflow, self._plan()) or self._used_up(left)
             if ended is not None:
                 return msgspec.structs.replace(ended, turns=self._turns)
             before = self._known()
             self._take_turn(task.data, left)
-            self._idle = self._idle + 1 if _is_as_far(before, self._known()) else 0
+            self._idle = self._idle + 1 if _is_unchanged(before, self._known()) else 0
 
     def _known(self) -> GatedWorkflow:
         with self._kernel.record.read() as view:
@@ -154,10 +155,10 @@ class Drive:
     def _used_up(self, left: float) -> DriveEnded | None:
         with self._kernel.record.read() as view:
             over = overrun(view, self._kernel.config().policy.cost, self._name, self._run)
-        return used_up(self._allowed, turns=self._turns, idle=self._idle, left=left, over=over)
+        return exhausted_limit(self._allowed, turns=self._turns, idle=self._idle, left=left, over=over)
 
     def _take_turn(self, task: Mapping[str, Any], left: float) -> None:
-        given = Given(feature_id=self._name, task=task, last_tool_results=self._results, seconds=left)
+        given = TurnInput(feature_id=self._name, task=task, last_tool_results=self._results, seconds=left)
         self._turns += 1
         try:
             taken = self._agent.turn(given)
@@ -169,10 +170,10 @@ class Drive:
         self._record_turn(msgspec.to_builtins(taken.usage), answered=True)
         if taken.note:
             self._tell(f"turn {self._turns}: {self._kernel.redact(taken.note)}")
-        self._results = self._carried_out(taken.calls)
+        self._results = self._make_calls(taken.calls)
 
-    def _carried_out(self, calls: tuple[WantedCall, ...]) -> tuple[Mapping[str, Any], ...]:
-        """Make the calls, up to the first that ends the turn or did not do what the agent counted on."""
+    def _make_calls(self, calls: tuple[WantedCall, ...]) -> tuple[Mapping[str, Any], ...]:
+        """Make the calls, up to the first that ends the turn or fails."""
         results: list[Mapping[str, Any]] = []
         for wanted in calls:
             answer = self._gateway.call(self._who, wanted.tool, wanted.arguments)
@@ -195,18 +196,16 @@ class Drive:
         self._gateway.call(who, "usage.record", arguments)
 
 
-def _is_as_far(before: GatedWorkflow, after: GatedWorkflow) -> bool:
+def _is_unchanged(before: GatedWorkflow, after: GatedWorkflow) -> bool:
     return all(getattr(before, name) == getattr(after, name) for name in ("workflow", "head", "tree", "draft"))
 
 
-def resting(task: Envelope, known: Workflow, plan: str) -> DriveEnded | None:
-    """Return why there is nothing for an agent to do now; None if there is."""
+def reason_to_stop(task: Envelope, known: Workflow, plan: str) -> DriveEnded | None:
+    """Return why the agent has nothing to do now; None if it has."""
     if task.error is not None:
         return DriveEnded(ending=DriveEnding.REFUSED, message=str(task.error["message"]), error=task.error)
     if known.escalated:
-        return DriveEnded(
-            ending=DriveEnding.ESCALATED, message="A person was asked for help, and has not answered yet."
-        )
+        return DriveEnded(ending=DriveEnding.ESCALATED, message="A person was asked for help and has not answered yet.")
     if known.status in RESTING:
         return DriveEnded(ending=RESTING[known.status], message=_reason(task.data["task"]))
     if known.status is Phase.INITIALIZING and known.plan is None and is_done(plan):
@@ -217,7 +216,7 @@ def resting(task: Envelope, known: Workflow, plan: str) -> DriveEnded | None:
 RESTING: Mapping[Phase, DriveEnding] = {
     Phase.HALTED: DriveEnding.HALTED,
     Phase.MERGING_BRANCH: DriveEnding.WAITS_FOR_APPROVAL,
-    # After `get_task`, only a review that could not be done leaves it here.
+    # After `get_task`, only a failed review leaves the workflow here.
     Phase.CODE_REVIEW: DriveEnding.NOT_REVIEWED,
 }
 
@@ -227,17 +226,21 @@ def _reason(task: str) -> str:
     return reason.partition("\n\nCall `get_task`")[0] or goal
 
 
-def used_up(allowed: DriveLimits, *, turns: int, idle: int, left: float, over: Overrun | None) -> DriveEnded | None:
-    """Return what ran out; None if nothing did."""
+def exhausted_limit(
+    allowed: DriveLimits, *, turns: int, idle: int, left: float, over: Overrun | None
+) -> DriveEnded | None:
+    """Return the limit that is exhausted; None if none is."""
     if over is not None:
         message = f"The {over.scope}'s cap of {over.cap:g} {over.figure} is reached."
         return DriveEnded(ending=DriveEnding.COST_CAP, message=message)
     if idle >= allowed.idle_turns:
-        return DriveEnded(ending=DriveEnding.NO_PROGRESS, message=f"The agent changed nothing in {idle} turns.")
+        return DriveEnded(
+            ending=DriveEnding.NO_PROGRESS, message=f"The agent changed nothing in {count(idle, 'turn')}."
+        )
     if turns >= allowed.turns:
-        return DriveEnded(ending=DriveEnding.TURNS_USED_UP, message=f"The {turns} turns of this run are used up.")
+        return DriveEnded(ending=DriveEnding.TURNS_USED_UP, message=f"The limit of {count(turns, 'turn')} is reached.")
     if left <= 0:
         return DriveEnded(
-            ending=DriveEnding.TIME_IS_UP, message=f"The {allowed.seconds:g} seconds of this run are over."
+            ending=DriveEnding.TIME_IS_UP, message=f"The limit of {allowed.seconds:g} seconds is reached."
         )
     return None

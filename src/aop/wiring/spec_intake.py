@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from aop.adapters.files.specs import named_spec, specs_below, read_spec
+from aop.adapters.files.specs import named_spec, read_spec, specs_below
 from aop.core.errors import InvalidCliArgs, NoSpecsFound, SpecIngestFailed
 from aop.core.ids import FeatureId
 from aop.kernel.gateway.calls import Envelope

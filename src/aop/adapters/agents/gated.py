@@ -35,7 +35,7 @@ from aop.core.errors import NoUsableAnswer, NoWorkflow
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.core.text.json import MalformedText, parse_json
-from aop.gated.driver import Agent, Given, TurnTaken, WantedCall
+from aop.gated.driver import Agent, TurnInput, TurnOutput, WantedCall
 from aop.gated.session.documents import GatedWorkflow
 from aop.kernel.config.agents import Provider
 from aop.kernel.contracts.schemas import tool_schemas
@@ -77,7 +77,7 @@ class CommandAgent:
             {"name": tool.name, "description": tool.summary, "input_schema": tool_schemas(tool)[0]} for tool in tools
         ]
 
-    def turn(self, given: Given) -> TurnTaken:
+    def turn(self, given: TurnInput) -> TurnOutput:
         asked = {
             "schema": SCHEMA,
             "role": Role.SWE,
@@ -91,7 +91,7 @@ class CommandAgent:
         context = replace(self._context, timeouts=_capped(self._context.timeouts, given.seconds))
         output = CustomCommand(self._argv, context).answer(msgspec.json.encode(asked), given.feature_id, Role.SWE)
         wanted = _calls_of(output)
-        return TurnTaken(calls=wanted.calls, usage=wanted.usage, note=wanted.note)
+        return TurnOutput(calls=wanted.calls, usage=wanted.usage, note=wanted.note)
 
 
 def _capped(timeouts: TurnTimeouts, seconds: float) -> TurnTimeouts:
@@ -119,7 +119,7 @@ class SessionAgent:
         self.model = model
         self._config_ref = config_ref
 
-    def turn(self, given: Given) -> TurnTaken:
+    def turn(self, given: TurnInput) -> TurnOutput:
         context = self._program.context
         program = replace(self._program, context=replace(context, timeouts=_capped(context.timeouts, given.seconds)))
         with (
@@ -129,9 +129,11 @@ class SessionAgent:
             ended = self._run_session(program, given, token, (meter.base_url, meter.placeholder_key))
         usage = meter.report().turn_usage
         _refuse_unstarted(ended, usage)
-        return TurnTaken(usage=usage, note=_ending_text(ended))
+        return TurnOutput(usage=usage, note=_ending_text(ended))
 
-    def _run_session(self, program: AgentProgram, given: Given, token: str, model: tuple[str, str]) -> CommandResult:
+    def _run_session(
+        self, program: AgentProgram, given: TurnInput, token: str, model: tuple[str, str]
+    ) -> CommandResult:
         context = program.context
         context.private.mkdir(parents=True, exist_ok=True)
         with held_folder(context.private) as folder:
@@ -171,7 +173,7 @@ class AcpAgent:
         self._context = context
         self.model = model
 
-    def turn(self, given: Given) -> TurnTaken:
+    def turn(self, given: TurnInput) -> TurnOutput:
         context = replace(self._context, timeouts=_capped(self._context.timeouts, given.seconds))
         program = self._program_for(context)
         context.private.mkdir(parents=True, exist_ok=True)
@@ -193,10 +195,10 @@ class AcpAgent:
             result.broken.facts["usage"] = msgspec.to_builtins(result.usage)
             raise result.broken
         _refuse_unstarted(result.ended, result.usage)
-        return TurnTaken(usage=result.usage, note=_ending_text(result.ended))
+        return TurnOutput(usage=result.usage, note=_ending_text(result.ended))
 
 
-def _prompt_of(names: str, given: Given) -> str:
+def _prompt_of(names: str, given: TurnInput) -> str:
     here = "All these tools belong to the MCP server `aop`. You have no other tools and no files."
     return "\n\n".join([persona(), here, names, f"You work on `{given.feature_id}`. Begin with `get_task`."]) + "\n"
 

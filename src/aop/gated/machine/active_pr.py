@@ -1,4 +1,4 @@
-"""The plan of one pull request as `ACTIVE_PR.json` holds it, and which step of it comes next (GATED-14 to GATED-18)."""
+"""Active PR: the plan of one pull request in `ACTIVE_PR.json` (GATED-14 to GATED-18)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class PlanStep(Part, frozen=True, kw_only=True):
 
 
 class BreakdownHistory(Part, frozen=True, kw_only=True):
-    """Why a task stands in the place of another one."""
+    """Why a task replaces another one."""
 
     original_task_name: Words = field(name="originalTaskName")
     justification: Words
@@ -57,7 +57,7 @@ class PlanTask(Part, frozen=True, kw_only=True):
 
 
 class ActivePr(Part, frozen=True, kw_only=True):
-    """One pull request: what it is for, and the steps to it."""
+    """One pull request: its purpose and its steps."""
 
     master_plan_path: Words = field(name="masterPlanPath")
     pr_title: Annotated[str, Meta(min_length=1, max_length=200, pattern=r"\A[^\r\n]*\S[^\r\n]*\Z")] = field(
@@ -69,14 +69,14 @@ class ActivePr(Part, frozen=True, kw_only=True):
 
 
 class Position(Struct, frozen=True, kw_only=True):
-    """A step by its place in the plan."""
+    """A step's position in the plan."""
 
     task: int
     step: int
 
 
 def read_plan(text: bytes) -> ActivePr:
-    """Return the plan that a file holds.
+    """Parse the plan in a file.
 
     Raises: InvalidActivePr.
     """
@@ -94,17 +94,17 @@ def read_plan(text: bytes) -> ActivePr:
 
 
 def plan_text(plan: ActivePr) -> bytes:
-    """Return the plan as its file holds it."""
+    """Return the text of the plan's file."""
     return msgspec.json.format(msgspec.json.encode(plan), indent=2) + b"\n"
 
 
-def fresh(plan: ActivePr) -> ActivePr:
-    """Return the plan with nothing done: what is done is for the server to say."""
-    return replace(plan, tasks=tuple(_undone(task) for task in plan.tasks))
+def with_nothing_done(plan: ActivePr) -> ActivePr:
+    """Return the plan with nothing done: only the server marks steps as done."""
+    return replace(plan, tasks=tuple(_reset_task(task) for task in plan.tasks))
 
 
-def position(plan: ActivePr) -> Position | None:
-    """Return the first step to do of the first task that is not done; None when all is done (GATED-18)."""
+def next_position(plan: ActivePr) -> Position | None:
+    """Return the first open step of the first open task; None when all is done (GATED-18)."""
     for task_number, task in enumerate(plan.tasks):
         if task.status is TaskStatus.DONE:
             continue
@@ -119,7 +119,7 @@ def step_at(plan: ActivePr, place: Position) -> PlanStep:
     return plan.tasks[place.task].tdd_steps[place.step]
 
 
-def served(plan: ActivePr, place: Position) -> ActivePr:
+def with_task_started(plan: ActivePr, place: Position) -> ActivePr:
     """Return the plan with the step's task in progress (C-15)."""
     return _with_task(plan, place.task, replace(plan.tasks[place.task], status=TaskStatus.IN_PROGRESS))
 
@@ -149,10 +149,10 @@ def with_tasks(plan: ActivePr, tasks: tuple[PlanTask, ...]) -> ActivePr:
     return replace(plan, tasks=(*plan.tasks, *added))
 
 
-def replanned(plan: ActivePr, draft: ActivePr, *, original: str) -> tuple[ActivePr, tuple[str, ...]]:
-    """Return the plan in which finer tasks stand for one, and what is wrong with the draft of it (GATED-81).
+def apply_replan(plan: ActivePr, draft: ActivePr, *, original: str) -> tuple[ActivePr, tuple[str, ...]]:
+    """Return the plan with finer tasks in place of one, and the problems of the draft (GATED-81).
 
-    What was done stays done as the server knows it; the tasks of the draft that are new have nothing done.
+    Known tasks keep the server's status; new tasks start with nothing done.
     """
     known = {task.task_name: task for task in plan.tasks if task.task_name != original}
     new = [task for task in draft.tasks if task.task_name not in known]
@@ -167,7 +167,7 @@ def replanned(plan: ActivePr, draft: ActivePr, *, original: str) -> tuple[Active
         problems.append(f"No task takes the place of `{original}`.")
     else:
         problems += [*_problems_of(new, original), *order_problems(new)]
-    tasks = tuple(known.get(task.task_name) or _undone(task) for task in draft.tasks)
+    tasks = tuple(known.get(task.task_name) or _reset_task(task) for task in draft.tasks)
     return replace(plan, tasks=tasks), tuple(problems)
 
 
@@ -193,7 +193,7 @@ def _problems_of(new: list[PlanTask], original: str) -> list[str]:
     return problems
 
 
-def _undone(task: PlanTask) -> PlanTask:
+def _reset_task(task: PlanTask) -> PlanTask:
     steps = tuple(replace(step, status=StepStatus.TODO) for step in task.tdd_steps)
     return replace(task, status=TaskStatus.TODO, tdd_steps=steps)
 

@@ -1,4 +1,4 @@
-"""What the agent is told in each phase; every text opens with the goal in one sentence (GATED-110)."""
+"""Briefings: the texts for the agent; each opens with the goal in one sentence (GATED-110)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which pull requests a master plan names, as far as a program can see; what they mean is the agent's to read."""
+"""Master plan: the pull requests that a Markdown plan names."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PullRequest(Struct, frozen=True, kw_only=True):
 
 
 def pull_requests(plan: str) -> tuple[PullRequest, ...]:
-    """Return the pull requests of a plan: the headings that say so, or, without any, the points of its lists."""
+    """Return the pull requests of a plan: its headings, or without any its list items."""
     lines = tuple(_outside_fences(plan))
     return tuple(_found(lines, _HEADING)) or tuple(_found(lines, _ITEM))
 
@@ -56,18 +56,18 @@ def _found(lines: tuple[tuple[int, str], ...], form: re.Pattern[str]) -> Iterato
 
 
 def is_done(plan: str) -> bool:
-    """Tell whether a plan names pull requests, and all say that they are done."""
+    """Tell whether a plan names pull requests and all are done."""
     named = pull_requests(plan)
     return bool(named) and all(each.is_done for each in named)
 
 
 def _bare(title: str) -> str:
-    """Return the words of a title in small letters, without the kind of change before them."""
+    """Return the words of a title in lower case, without the kind of change."""
     return " ".join(re.findall(r"\w+", _KIND.sub("", title.strip("#`*_ ").casefold())))
 
 
 def plan_problem(path: str, plan: str | None) -> str:
-    """Return why nobody could tell from a plan what is to be done; empty if it names pull requests."""
+    """Return why a plan names no pull requests; empty if it does."""
     if plan is None:
         return f"The base branch has no `{path}`."
     if pull_requests(plan):
@@ -76,7 +76,7 @@ def plan_problem(path: str, plan: str | None) -> str:
 
 
 def title_problem(plan: str, title: str) -> str:
-    """Return why a title is none that the plan still has to do; nothing where the plan names none at all."""
+    """Return why a title is not an open pull request of the plan; empty where the plan names none."""
     named = pull_requests(plan)
     left = [each.title for each in named if not each.is_done]
     if not named or any(_fits(each, title) for each in left):
@@ -86,7 +86,7 @@ def title_problem(plan: str, title: str) -> str:
 
 
 def mark_problem(before: str, after: str, title: str, commit: str) -> str:
-    """Return what is wrong with how a plan was marked: one line, that of the pull request, ends with its commit."""
+    """Return what is wrong with the mark: exactly the heading of the pull request must end with its commit."""
     old, new = before.splitlines(), after.splitlines()
     differing = [number for number, lines in enumerate(zip(old, new, strict=False)) if lines[0] != lines[1]]
     if len(old) != len(new) or len(differing) != 1:
@@ -111,6 +111,6 @@ def _names(plan: str, line: int, title: str) -> bool:
 
 
 def _fits(heading: str, title: str) -> bool:
-    """Tell whether one has all the words of the other, in order; a heading without a title may be that of any."""
+    """Tell whether one contains the words of the other in order; a heading without a title fits any."""
     named, given = f" {_bare(heading)} ", f" {_bare(title)} "
     return named in given or given in named or not named.strip()

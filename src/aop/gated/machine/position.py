@@ -1,4 +1,4 @@
-"""Where a workflow stands in its plan, and the few answers that many steps share."""
+"""Position: the current step of a workflow, and answers that many steps share."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import re
 
 from msgspec import Struct
 
-from aop.gated.machine.active_pr import ActivePr, PlanStep, Position, position, step_at
+from aop.gated.machine.active_pr import ActivePr, PlanStep, Position, next_position, step_at
 from aop.gated.machine.state import AttemptThresholds, Brief, Judge, SubmissionVerdict, Workflow
 
 GET_TASK, SUBMIT_WORK = "get_task", "submit_work"
 
 
 class Rules(Struct, frozen=True, kw_only=True):
-    """What the repository decides about a workflow."""
+    """The repository's settings for a workflow."""
 
     master_plan: str = "docs/Plan_Doc/Active_Plan.md"
     base_branch: str = "main"
@@ -30,15 +30,15 @@ def branch_of(title: str) -> str:
 
 
 def plan_of(known: Workflow) -> ActivePr:
-    """Return the pull request; there is one from its branch on."""
+    """Return the pull request; a workflow with a branch has one."""
     if known.plan is None:
         raise AssertionError("a workflow past its beginning has a plan")
     return known.plan
 
 
-def place_of(known: Workflow) -> Position:
-    """Return the step that is judged."""
-    place = position(plan_of(known))
+def position_of(known: Workflow) -> Position:
+    """Return the position of the step that is judged."""
+    place = next_position(plan_of(known))
     if place is None:
         raise AssertionError("a step that is judged is a step of the plan")
     return place
@@ -46,24 +46,24 @@ def place_of(known: Workflow) -> Position:
 
 def step_of(known: Workflow) -> PlanStep:
     """Return the step that is judged."""
-    return step_at(plan_of(known), place_of(known))
+    return step_at(plan_of(known), position_of(known))
 
 
-def told(text: str) -> Brief:
-    """Answer with something after which there is nothing to hand in."""
+def notice(text: str) -> Brief:
+    """Return a briefing without work to hand in."""
     return Brief(text=text, next_call=GET_TASK)
 
 
-def tasked(text: str) -> Brief:
-    """Answer with something to do and hand in."""
+def task(text: str) -> Brief:
+    """Return a briefing with work to hand in."""
     return Brief(text=text, next_call=SUBMIT_WORK)
 
 
-def succeeded(output: str) -> Judge:
-    """Answer that a submission is good."""
+def success(output: str) -> Judge:
+    """Accept a submission."""
     return Judge(verdict=SubmissionVerdict.SUCCESS, output=output, next_call=GET_TASK)
 
 
-def rejected(output: str) -> Judge:
-    """Answer that a submission is not good."""
+def rejection(output: str) -> Judge:
+    """Reject a submission."""
     return Judge(verdict=SubmissionVerdict.FAILURE, output=output, next_call=GET_TASK)

@@ -1,4 +1,4 @@
-"""What is known of a gated workflow, what can happen to it, and what can be done about it."""
+"""State: a gated workflow, its events and its actions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from aop.gated.machine.active_pr import ActivePr, PlanTask
 
 
 class Phase(StrEnum):
-    """Where a workflow is (GATED-09)."""
+    """The phases of a workflow (GATED-09)."""
 
     INITIALIZING = "INITIALIZING"
     CREATING_BRANCH = "CREATING_BRANCH"
@@ -48,7 +48,7 @@ class SubmissionVerdict(StrEnum):
 
 
 class AttemptThresholds(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """After how many failed attempts the advice changes, and further tools unlock (GATED-77)."""
+    """The numbers of failed attempts that change the advice and unlock tools (GATED-77)."""
 
     hypothesize_max: int = 2
     instrumentation_max: int = 5
@@ -63,18 +63,18 @@ class PendingAnalysis(Part, frozen=True, kw_only=True):
     test_command: str
     output: str
     frozen: Mapping[str, str] = {}
-    """The test files of the run, each as its mode and blob: once accepted, they cannot be weakened."""
+    """The test files of the run, as mode and blob: once accepted, they cannot be weakened."""
 
 
 class ReplanContext(Part, frozen=True, kw_only=True):
-    """What a task was for, and how it failed (GATED-79)."""
+    """A task that failed, and its error (GATED-79)."""
 
     original_task: PlanTask
     last_error: str
 
 
 class Workflow(Part, frozen=True, kw_only=True):
-    """One agent on one plan; all that a decision may depend on."""
+    """One agent on one plan: everything that a decision may depend on."""
 
     status: Phase = Phase.INITIALIZING
     plan: ActivePr | None = None
@@ -91,21 +91,18 @@ class Workflow(Part, frozen=True, kw_only=True):
     replan_count: int = 0
     review_rounds: int = 0
     frozen_tests: Mapping[str, str] = {}
-    """Test files that went red in this pull request, as mode and blob: a change to one needs to be granted."""
+    """Test files that went red in this pull request, as mode and blob: a change needs a grant."""
     escalated: bool = False
-    """A person was called, and has not answered yet (C-20)."""
+    """Whether a person was asked for help and has not answered (C-20)."""
     guidance: str | None = None
-    """What the person said; told until the next success."""
-
-
-# --- what can happen -------------------------------------------------------------------------------
+    """The person's answer; repeated to the agent until the next success."""
 
 
 class TaskAsked(Struct, frozen=True, kw_only=True):
     """`get_task` was called."""
 
     draft: ActivePr | Refusal | None = None
-    """What `ACTIVE_PR.json` holds at this moment; None when it is not there."""
+    """The current content of `ACTIVE_PR.json`; None if there is none."""
 
 
 class Submitted(Struct, frozen=True, kw_only=True):
@@ -117,11 +114,11 @@ class Submitted(Struct, frozen=True, kw_only=True):
     analysis_decision: Decision | None = None
     commit_hash: str | None = None
     draft: ActivePr | Refusal | None = None
-    """What `ACTIVE_PR.json` holds at this moment; None when it is not there."""
+    """The current content of `ACTIVE_PR.json`; None if there is none."""
     title_problem: str = ""
-    """Why its title is none that the master plan still has to do."""
+    """Why its title is not an open pull request of the master plan."""
     is_proven: bool = False
-    """Whether a GREEN step is held against the tests of the RED step before it."""
+    """Whether a GREEN step must fail without its fix."""
 
 
 class ReductionAsked(Struct, frozen=True, kw_only=True):
@@ -154,7 +151,7 @@ class CommandRan(Struct, frozen=True, kw_only=True):
     passed: bool
     output: str
     weakened: tuple[str, ...] = ()
-    """Frozen test files that are not what they were, without a grant."""
+    """Frozen test files that changed without a grant."""
     red_problem: str = ""
     """Why a failing run is not red for the right reason: no test failed by an assertion."""
     frozen: Mapping[str, str] = {}
@@ -187,18 +184,18 @@ class Reverted(Struct, frozen=True, kw_only=True):
 
 
 class DraftDropped(Struct, frozen=True, kw_only=True):
-    """A plan that was done already is gone."""
+    """A draft whose steps are all done was removed."""
 
 
 class Reviewed(Struct, frozen=True, kw_only=True):
-    """The reviewer answered; findings that block are tasks by now."""
+    """The reviewer answered; blocking findings have become tasks."""
 
     tasks: tuple[PlanTask, ...] = ()
     summary: str = ""
 
 
 class ReviewFailed(Struct, frozen=True, kw_only=True):
-    """There is no review: crashed, silent, unreadable. Never an approval (GATED-92)."""
+    """The review failed: a crash, no answer or an unreadable one. Never an approval (GATED-92)."""
 
     reason: str
 
@@ -223,7 +220,7 @@ class Merged(Struct, frozen=True, kw_only=True):
 
 
 class ApprovalAwaited(Struct, frozen=True, kw_only=True):
-    """Nobody has approved this tree yet."""
+    """The tree is not approved yet."""
 
     reason: str
 
@@ -264,9 +261,6 @@ Event: TypeAlias = (
 )
 
 
-# --- what can be done ------------------------------------------------------------------------------
-
-
 class MakeBranch(Struct, frozen=True, kw_only=True):
     """Ends in `BranchMade`."""
 
@@ -280,7 +274,7 @@ class RunCommand(Struct, frozen=True, kw_only=True):
 
 
 class RunPreflight(Struct, frozen=True, kw_only=True):
-    """Ends in `PreflightRan`; there is no way past it."""
+    """Ends in `PreflightRan`; it cannot be skipped."""
 
 
 class RunWithoutFix(Struct, frozen=True, kw_only=True):
@@ -327,7 +321,7 @@ class Merge(Struct, frozen=True, kw_only=True):
 
 
 class Brief(Struct, frozen=True, kw_only=True):
-    """The answer of `get_task`, or of another tool that only tells."""
+    """The answer of `get_task`, or of another tool that only informs."""
 
     text: str
     next_call: str
@@ -357,7 +351,7 @@ Action: TypeAlias = (
     | Judge
     | Refusal
 )
-"""A refusal is raised: it changed nothing."""
+"""A refusal is raised, and changes nothing."""
 
 Next: TypeAlias = tuple[Workflow, Action]
 """The workflow after an event, and the action that follows."""

@@ -1,7 +1,7 @@
-"""What a gated workflow does next: a pure function of what is known and what happened (GATED-39 to GATED-62).
+"""Step: the next action of a workflow, a pure function of state and event (GATED-39 to GATED-62).
 
-An action ends in the event that it names, and the last one is the tool's answer. Nothing is stored before that, so a
-server that dies in between has lost nothing.
+Each action ends in the event that it names; the last action is the tool's answer. Nothing is stored before that, so a
+server that dies in between loses nothing.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from aop.core.errors import OutOfStep, Refusal, ToolLocked, WorkflowEscalated, WorkflowHalted
 from aop.gated.machine import briefings
-from aop.gated.machine.active_pr import position, with_tasks
-from aop.gated.machine.get_task import asked, finalise, initialise, replan, serve
-from aop.gated.machine.position import Rules, place_of, plan_of, rejected, succeeded, told
+from aop.gated.machine.active_pr import next_position, with_tasks
+from aop.gated.machine.get_task import ask_for_finer_plan, ask_for_one_commit, ask_for_plan, on_task_asked, serve_step
+from aop.gated.machine.position import Rules, notice, plan_of, position_of, rejection, success
 from aop.gated.machine.state import (
     ApprovalAwaited,
     BranchMade,
@@ -44,35 +44,29 @@ from aop.gated.machine.state import (
     WithoutFixRan,
     Workflow,
 )
-from aop.gated.machine.submit_work import submitted
-from aop.gated.machine.verdicts import command_ran, preflight_ran, without_fix_ran
+from aop.gated.machine.submit_work import on_submitted
+from aop.gated.machine.verdicts import on_command_ran, on_preflight_ran, on_without_fix_ran
 
 
 def step(known: Workflow, event: Event, rules: Rules) -> Next:
-    """Return what is known after an event, and what to do next; a refusal leaves everything as it was."""
+    """Return the workflow after an event, and the next action; a refusal changes nothing."""
     return HANDLERS[type(event)](known, event, rules)
 
 
-# --- the branch, and its commits ---------------------------------------------------------------------
-
-
 def _branch_made(known: Workflow, event: BranchMade, _rules: Rules) -> Next:
-    return serve(replace(known, status=Phase.EXECUTING_TDD, current_pr_branch=event.branch))
+    return serve_step(replace(known, status=Phase.EXECUTING_TDD, current_pr_branch=event.branch))
 
 
 def _committed(known: Workflow, event: Committed, _rules: Rules) -> Next:
-    """After the last checkpoint of what a review asked for comes the next review (C-42)."""
+    """After the last checkpoint of review findings comes the next review (C-42)."""
     after = replace(known, last_completed_step=None, last_commit_hash=event.commit)
-    if after.review_rounds and position(plan_of(after)) is None:
+    if after.review_rounds and next_position(plan_of(after)) is None:
         after = replace(after, status=Phase.CODE_REVIEW)
-    return after, succeeded(f"The checkpoint is the commit {event.commit}.")
+    return after, success(f"The checkpoint is the commit {event.commit}.")
 
 
 def _refs_moved(known: Workflow, event: RefsMoved, _rules: Rules) -> Next:
-    return known, rejected(event.what)
-
-
-# --- when it does not work ---------------------------------------------------------------------------
+    return known, rejection(event.what)
 
 
 def _reduction_asked(known: Workflow, _event: ReductionAsked, rules: Rules) -> Next:
@@ -81,7 +75,7 @@ def _reduction_asked(known: Workflow, _event: ReductionAsked, rules: Rules) -> N
 
 
 def _reverted(known: Workflow, event: Reverted, _rules: Rules) -> Next:
-    task = plan_of(known).tasks[place_of(known).task]
+    task = plan_of(known).tasks[position_of(known).task]
     after = replace(
         known,
         status=Phase.REPLANNING,
@@ -90,11 +84,11 @@ def _reverted(known: Workflow, event: Reverted, _rules: Rules) -> Next:
         pending_analysis=None,
         frozen_tests=event.frozen,
     )
-    return after, replan(after)
+    return after, ask_for_finer_plan(after)
 
 
 def _escalation_asked(known: Workflow, _event: EscalationAsked, rules: Rules) -> Next:
-    """A person is called after ten attempts, or when a finer plan did not help either (C-18)."""
+    """Ask a person after many attempts, or earlier when a finer plan did not help (C-18)."""
     unlock = rules.thresholds.unlock_escalation_at
     if known.replan_count:
         unlock = min(unlock, rules.thresholds.unlock_scope_reduction_at)
@@ -103,9 +97,9 @@ def _escalation_asked(known: Workflow, _event: EscalationAsked, rules: Rules) ->
 
 
 def _locked(known: Workflow, unlock: int, tool: str) -> Refusal | None:
-    """Refuse a tool that is not open yet (GATED-76)."""
+    """Refuse a tool that is still locked (GATED-76)."""
     if known.escalated:
-        return WorkflowEscalated("A person was asked for help, and has not answered yet.")
+        return WorkflowEscalated("A person was asked for help and has not answered yet.")
     if known.status is Phase.HALTED:
         return WorkflowHalted(f"The workflow is halted: {known.halt_reason}")
     attempts = known.debug_attempt_counter if known.status is Phase.DEBUGGING else 0
@@ -116,37 +110,34 @@ def _locked(known: Workflow, unlock: int, tool: str) -> Refusal | None:
 
 
 def _escalated(known: Workflow) -> Next:
-    return replace(known, escalated=True), told(briefings.escalated())
+    return replace(known, escalated=True), notice(briefings.escalated())
 
 
 def _person_guided(known: Workflow, event: PersonGuided, _rules: Rules) -> Next:
     if not known.escalated:
         return known, OutOfStep("Nobody was asked for help.")
     after = replace(known, escalated=False, guidance=event.guidance, review_rounds=0)
-    return after, told("The workflow goes on with this guidance.")
-
-
-# --- review, one commit, the plan, the merge ---------------------------------------------------------
+    return after, notice("The workflow goes on with this guidance.")
 
 
 def _reviewed(known: Workflow, review: Reviewed, rules: Rules) -> Next:
-    """Findings become tasks; after so many rounds a person decides (C-12)."""
+    """Turn findings into tasks; after the allowed rounds a person decides (C-12)."""
     known = replace(known, last_error=None)
     if not review.tasks:
         after = replace(known, status=Phase.AWAITING_FINALIZATION)
-        return after, finalise(after, rules)
+        return after, ask_for_one_commit(after, rules)
     if known.review_rounds >= rules.thresholds.review_rounds:
         return _escalated(replace(known, last_error="\n".join(task.task_name for task in review.tasks)))
     plan = with_tasks(plan_of(known), review.tasks)
-    return serve(replace(known, status=Phase.EXECUTING_TDD, plan=plan, review_rounds=known.review_rounds + 1))
+    return serve_step(replace(known, status=Phase.EXECUTING_TDD, plan=plan, review_rounds=known.review_rounds + 1))
 
 
 def _review_failed(known: Workflow, event: ReviewFailed, rules: Rules) -> Next:
-    """A review that fails is a round too: whoever cannot review is not asked for ever."""
+    """Count a failed review as a round, so that a broken reviewer is not asked for ever."""
     after = replace(known, last_error=event.reason, review_rounds=known.review_rounds + 1)
     if known.review_rounds >= rules.thresholds.review_rounds:
         return _escalated(after)
-    return after, told(briefings.reviewer_failed(event.reason))
+    return after, notice(briefings.reviewer_failed(event.reason))
 
 
 def _squashed(known: Workflow, squashed: Squashed, _rules: Rules) -> Next:
@@ -154,44 +145,44 @@ def _squashed(known: Workflow, squashed: Squashed, _rules: Rules) -> Next:
     if not problem and squashed.commits != 1:
         problem = f"The branch has {squashed.commits} commits of its own; exactly one is wanted."
     if problem:
-        return replace(known, last_error=problem), rejected(problem)
+        return replace(known, last_error=problem), rejection(problem)
     after = replace(known, status=Phase.FINALIZE_COMPLETE, last_commit_hash=squashed.tip, last_error=None)
-    return after, succeeded(f"The pull request is the one commit {squashed.tip}.")
+    return after, success(f"The pull request is the one commit {squashed.tip}.")
 
 
 def _plan_marked(known: Workflow, marked: PlanMarked, _rules: Rules) -> Next:
     if not marked.is_marked:
-        return replace(known, last_error=marked.reason), rejected(marked.reason)
-    return replace(known, status=Phase.PLAN_UPDATED, last_error=None), succeeded("The plan says that it is done.")
+        return replace(known, last_error=marked.reason), rejection(marked.reason)
+    return replace(known, status=Phase.PLAN_UPDATED, last_error=None), success("The plan says that it is done.")
 
 
 def _merged(_known: Workflow, _event: Merged, rules: Rules) -> Next:
-    """Nothing of a pull request is left when the next one begins (GATED-97)."""
-    return Workflow(), initialise(Workflow(), rules)
+    """Start the next pull request from an empty state (GATED-97)."""
+    return Workflow(), ask_for_plan(Workflow(), rules)
 
 
 def _approval_awaited(known: Workflow, event: ApprovalAwaited, _rules: Rules) -> Next:
-    return known, told(briefings.awaiting_approval(known.current_pr_branch or "", event.reason))
+    return known, notice(briefings.awaiting_approval(known.current_pr_branch or "", event.reason))
 
 
 def _merge_conflicted(known: Workflow, event: MergeConflicted, rules: Rules) -> Next:
     reason = briefings.conflict(known.current_pr_branch or "", rules.base_branch, event.paths)
-    return replace(known, status=Phase.HALTED, halt_reason=reason), told(briefings.halted(reason))
+    return replace(known, status=Phase.HALTED, halt_reason=reason), notice(briefings.halted(reason))
 
 
 HANDLERS: Mapping[type, Callable[[Workflow, Any, Rules], Next]] = {
-    TaskAsked: asked,
-    Submitted: submitted,
+    TaskAsked: on_task_asked,
+    Submitted: on_submitted,
     ReductionAsked: _reduction_asked,
     EscalationAsked: _escalation_asked,
     PersonGuided: _person_guided,
-    CommandRan: command_ran,
-    WithoutFixRan: without_fix_ran,
-    PreflightRan: preflight_ran,
+    CommandRan: on_command_ran,
+    WithoutFixRan: on_without_fix_ran,
+    PreflightRan: on_preflight_ran,
     BranchMade: _branch_made,
     Committed: _committed,
     Reverted: _reverted,
-    DraftDropped: lambda known, _event, rules: (known, initialise(known, rules)),
+    DraftDropped: lambda known, _event, rules: (known, ask_for_plan(known, rules)),
     Reviewed: _reviewed,
     ReviewFailed: _review_failed,
     Squashed: _squashed,

@@ -1,4 +1,4 @@
-"""What `submit_work` does in each phase: it takes a plan, has a step judged, or has the work made ready for merging."""
+"""`submit_work` in each phase: takes a plan, judges a step, or prepares the merge."""
 
 from __future__ import annotations
 
@@ -17,8 +17,15 @@ from aop.core.errors import (
     WorkflowEscalated,
     WorkflowHalted,
 )
-from aop.gated.machine.active_pr import ActivePr, StepType, fresh, order_problems, position, replanned
-from aop.gated.machine.position import Rules, plan_of, rejected, step_of, succeeded
+from aop.gated.machine.active_pr import (
+    ActivePr,
+    StepType,
+    apply_replan,
+    next_position,
+    order_problems,
+    with_nothing_done,
+)
+from aop.gated.machine.position import Rules, plan_of, rejection, step_of, success
 from aop.gated.machine.state import (
     Action,
     CheckPlan,
@@ -32,7 +39,7 @@ from aop.gated.machine.state import (
     Submitted,
     Workflow,
 )
-from aop.gated.machine.verdicts import failed, step_done
+from aop.gated.machine.verdicts import complete_step, count_failure
 
 EXPECTED = {
     StepType.RED: Expectation.FAIL,
@@ -41,13 +48,13 @@ EXPECTED = {
 }
 
 
-def submitted(known: Workflow, work: Submitted, rules: Rules) -> Next:
-    """Take what the agent hands in."""
+def on_submitted(known: Workflow, work: Submitted, rules: Rules) -> Next:
+    """Judge what the agent hands in."""
     if known.escalated:
-        return known, WorkflowEscalated("A person was asked for help, and has not answered yet.")
+        return known, WorkflowEscalated("A person was asked for help and has not answered yet.")
     if known.status is Phase.INITIALIZING:
         return _plan_submitted(known, work, rules)
-    return SUBMITTED[known.status](known, work)
+    return SUBMISSION_HANDLERS[known.status](known, work)
 
 
 def _plan_submitted(known: Workflow, work: Submitted, rules: Rules) -> Next:
@@ -58,8 +65,8 @@ def _plan_submitted(known: Workflow, work: Submitted, rules: Rules) -> Next:
         problems.append(f"`masterPlanPath` is to be `{rules.master_plan}`.")
     if any(problems):
         return _draft_refused(known, InvalidActivePr(" ".join(filter(None, problems))))
-    accepted = replace(known, status=Phase.CREATING_BRANCH, plan=fresh(work.draft), last_error=None)
-    return accepted, succeeded("The plan is accepted.")
+    accepted = replace(known, status=Phase.CREATING_BRANCH, plan=with_nothing_done(work.draft), last_error=None)
+    return accepted, success("The plan is accepted.")
 
 
 def _replan_submitted(known: Workflow, work: Submitted) -> Next:
@@ -67,7 +74,7 @@ def _replan_submitted(known: Workflow, work: Submitted) -> Next:
         raise AssertionError("a workflow that plans again knows what for")
     if not isinstance(work.draft, ActivePr):
         return _draft_refused(known, work.draft)
-    plan, problems = replanned(plan_of(known), work.draft, original=known.replan_context.original_task.task_name)
+    plan, problems = apply_replan(plan_of(known), work.draft, original=known.replan_context.original_task.task_name)
     if problems:
         return _draft_refused(known, InvalidActivePr(" ".join(problems)))
     accepted = replace(
@@ -79,28 +86,28 @@ def _replan_submitted(known: Workflow, work: Submitted) -> Next:
         replan_count=known.replan_count + 1,
         replan_context=None,
     )
-    return accepted, succeeded("The finer plan is accepted.")
+    return accepted, success("The finer plan is accepted.")
 
 
 def _draft_refused(known: Workflow, refusal: Refusal | None) -> Next:
     problem = (refusal or InvalidActivePr("There is no `ACTIVE_PR.json`.")).message
-    return replace(known, last_error=problem), rejected(problem)
+    return replace(known, last_error=problem), rejection(problem)
 
 
 def _step_submitted(known: Workflow, work: Submitted) -> Next:
     if work.analysis_decision is not None:
-        return _decided(known, work.analysis_decision, work)
+        return _on_analysis(known, work.analysis_decision, work)
     if known.pending_analysis is not None:
         return known, AnalysisPending("The last run failed as a RED step should; say whether for the right reason.")
     if known.last_completed_step is None:
-        return known, _run(known, work)
+        return known, _run_step(known, work)
     if work.test_command is not None:
         return known, OutOfStep("The checkpoint of the last step comes first; it takes a summary alone.")
     return known, Commit(message=f"{known.last_completed_step}\n\n{work.summary}")
 
 
-def _run(known: Workflow, work: Submitted) -> Action:
-    if position(plan_of(known)) is None:
+def _run_step(known: Workflow, work: Submitted) -> Action:
+    if next_position(plan_of(known)) is None:
         return OutOfStep("All steps are done; `get_task` begins the code review.")
     if work.test_command is None:
         return TestCommandMissing("A step is judged by its tests, and there is no `test_command`.")
@@ -111,16 +118,16 @@ def _run(known: Workflow, work: Submitted) -> Action:
     return RunCommand(test_command=work.test_command)
 
 
-def _decided(known: Workflow, decision: Decision, work: Submitted) -> Next:
+def _on_analysis(known: Workflow, decision: Decision, work: Submitted) -> Next:
     pending = known.pending_analysis
     if pending is None:
         return known, AnalysisNotPending("No run waits for an `analysis_decision`.")
     if work.test_command is not None:
         return known, InvalidArguments("`analysis_decision` comes alone, without a `test_command`.")
     if decision is Decision.FAILURE:
-        return failed(known, pending.output)
-    done = step_done(replace(known, frozen_tests={**known.frozen_tests, **pending.frozen}))
-    return done, succeeded("The RED step is done.")
+        return count_failure(known, pending.output)
+    done = complete_step(replace(known, frozen_tests={**known.frozen_tests, **pending.frozen}))
+    return done, success("The RED step is done.")
 
 
 def _squash(known: Workflow, work: Submitted) -> Next:
@@ -141,7 +148,7 @@ def _halted(known: Workflow, _work: Submitted) -> Next:
     return known, WorkflowHalted(f"The workflow is halted: {known.halt_reason}")
 
 
-SUBMITTED: Mapping[Phase, Callable[[Workflow, Submitted], Next]] = {
+SUBMISSION_HANDLERS: Mapping[Phase, Callable[[Workflow, Submitted], Next]] = {
     Phase.CREATING_BRANCH: _nothing_to_submit,
     Phase.EXECUTING_TDD: _step_submitted,
     Phase.DEBUGGING: _step_submitted,

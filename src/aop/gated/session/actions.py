@@ -1,4 +1,4 @@
-"""Carries out what the state machine asks for; each action ends in the event that it names."""
+"""Actions: what the state machine asks for; each ends in the event that it names."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from aop.gated.machine.state import (
 from aop.gated.machine.step import step
 from aop.gated.session.base_branch import latest_base
 from aop.gated.session.frozen_tests import is_as_frozen
-from aop.gated.session.merge import looked_at_merge, marked_plan
-from aop.gated.session.review import reviewed
+from aop.gated.session.merge import check_merge, check_plan_mark
+from aop.gated.session.review import review_work
 from aop.gated.session.session import Session
-from aop.gated.session.verification import preflight_profile, ran_command, ran_preflight, ran_without_fix
+from aop.gated.session.verification import preflight_profile, run_preflight, run_test_command, run_without_fix
 from aop.kernel.features.lifecycle import NOT_RUN
 from aop.kernel.gates.steps import reset_verdicts
 from aop.kernel.merges.branch_moves import BranchMove
@@ -43,10 +43,10 @@ from aop.kernel.merges.merge import refuse_secret_message
 from aop.kernel.record.documents.features import FeatureState, Status
 
 
-def carried_through(session: Session, event: Event) -> Brief | Judge:
-    """Take an event to the answer that it ends in.
+def run_to_answer(session: Session, event: Event) -> Brief | Judge:
+    """Run the machine from an event to its answer.
 
-    Raises: whatever refusal the state machine or an action answers with; then nothing is stored.
+    Raises: any refusal of the state machine or an action; then nothing is stored.
     """
     while True:
         before = session.workflow
@@ -61,14 +61,14 @@ def carried_through(session: Session, event: Event) -> Brief | Judge:
         event = PERFORM[type(action)](session, action)
 
 
-def _made_branch(session: Session, action: MakeBranch) -> BranchMade:
-    """Cut the branch from the base branch as it is now; a branch that somebody else made is never taken (C-04)."""
+def _make_branch(session: Session, action: MakeBranch) -> BranchMade:
+    """Create the branch at the current base branch; an existing branch is never reused (C-04)."""
     git, kernel = session.kernel.git, session.kernel
     taken = git.branches.head(action.branch)
     if taken is not None:
         raise BranchExists(
-            f"There is a branch `{action.branch}` already, and this workflow did not make it.",
-            hint="A person renames or deletes that branch; then call `get_task` again.",
+            f"The branch `{action.branch}` already exists, and this workflow did not create it.",
+            hint="A person must rename or delete that branch; then call `get_task` again.",
             branch=action.branch,
             head=taken,
         )
@@ -92,7 +92,7 @@ def _made_branch(session: Session, action: MakeBranch) -> BranchMade:
     return BranchMade(branch=action.branch)
 
 
-def _committed(session: Session, action: Commit) -> Committed:
+def _commit(session: Session, action: Commit) -> Committed:
     known = session.known
     refuse_secret_message(action.message, session.kernel.redact)
     made = session.kernel.git.objects.commit(known.tree, [known.head], action.message, when=session.kernel.clock.now())
@@ -100,8 +100,8 @@ def _committed(session: Session, action: Commit) -> Committed:
     return Committed(commit=made)
 
 
-def _reverted(session: Session, _action: Revert) -> Reverted:
-    """Go back to the last commit; what lies about goes too, except the two files that show the workflow (C-19)."""
+def _revert(session: Session, _action: Revert) -> Reverted:
+    """Go back to the last commit and remove untracked files, except the two files of the workflow (C-19)."""
     git, known = session.kernel.git, session.known
     tree = git.objects.tree_of(known.head)
     git.worktrees.discard_strays(session.name, known.tree)
@@ -116,16 +116,16 @@ def _reverted(session: Session, _action: Revert) -> Reverted:
     return Reverted(frozen=held)
 
 
-def _dropped_draft(session: Session, _action: DropDraft) -> DraftDropped:
+def _drop_draft(session: Session, _action: DropDraft) -> DraftDropped:
     session.learn(draft=None)
     return DraftDropped()
 
 
-def _squashed(session: Session, action: Squash) -> Squashed:
-    """Put one commit in the place of all checkpoints."""
+def _squash(session: Session, action: Squash) -> Squashed:
+    """Replace all checkpoints by one commit."""
     known, git = session.known, session.kernel.git
     if action.commit_hash is not None and action.commit_hash != known.head:
-        problem = f"`{action.commit_hash[:64]}` is not the tip of the branch: here the server makes all commits."
+        problem = f"`{action.commit_hash[:64]}` is not the tip of the branch; only the server makes commits here."
         return Squashed(commits=0, tip=known.head, problem=problem)
     if known.tree == git.objects.tree_of(known.base_commit):
         return Squashed(commits=0, tip=known.head)
@@ -136,15 +136,15 @@ def _squashed(session: Session, action: Squash) -> Squashed:
 
 
 PERFORM: Mapping[type, Callable[[Session, Any], Event]] = {
-    MakeBranch: _made_branch,
-    RunCommand: ran_command,
-    RunPreflight: ran_preflight,
-    RunWithoutFix: ran_without_fix,
-    Commit: _committed,
-    Revert: _reverted,
-    DropDraft: _dropped_draft,
-    Review: reviewed,
-    Squash: _squashed,
-    CheckPlan: marked_plan,
-    Merge: looked_at_merge,
+    MakeBranch: _make_branch,
+    RunCommand: run_test_command,
+    RunPreflight: run_preflight,
+    RunWithoutFix: run_without_fix,
+    Commit: _commit,
+    Revert: _revert,
+    DropDraft: _drop_draft,
+    Review: review_work,
+    Squash: _squash,
+    CheckPlan: check_plan_mark,
+    Merge: check_merge,
 }

@@ -1,4 +1,4 @@
-"""What the record keeps of a gated workflow, and the two files that show it."""
+"""Documents: a gated workflow in the record, and the two files written from it."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ REVIEW_INPUT = ".aop-review.json"
 
 
 class Unfixed(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A tree with new tests and without what they are about, on which the gates failed."""
+    """A tree with the new tests and without the fix, on which the gates failed."""
 
     subject: Subject
     ran: int | None
-    """How many tests ran there: with the fix, not one of them may be missing."""
+    """The number of tests that ran; with the fix at least as many must run."""
 
 
 class GatedWorkflow(Document, frozen=True, kw_only=True):
-    """One agent on one plan, in a worktree of its own."""
+    """One agent on one plan, in its own worktree."""
 
     kind: ClassVar[str] = "gated"
 
@@ -38,17 +38,17 @@ class GatedWorkflow(Document, frozen=True, kw_only=True):
     head: CommitId
     """Where the server left the branch, or HEAD while there is none."""
     tree: TreeId
-    """What the work is, byte for byte."""
+    """The exact content of the work."""
     red_tree: TreeId | None = None
-    """What it was before the test was written that went red last: the work without the fix."""
+    """The tree before the last red test was written: the work without the fix."""
     unfixed: Unfixed | None = None
-    """That, with the tests as they are now."""
+    """The red tree with the current tests."""
     draft: str | None = None
-    """`ACTIVE_PR.json` while the agent writes it; from then on the plan of the workflow is what it holds."""
+    """`ACTIVE_PR.json` while the agent writes it; once accepted, the workflow's plan is its content."""
     question: str = ""
-    """What a person was asked when the agent called for help."""
+    """The id of the question when the agent asked for help."""
     agent: str = ""
-    """The token of whoever called last."""
+    """The token of the last caller."""
 
     @property
     def branch(self) -> str | None:
@@ -56,7 +56,7 @@ class GatedWorkflow(Document, frozen=True, kw_only=True):
         return self.workflow.current_pr_branch
 
     def active_pr(self) -> bytes | None:
-        """Return what `ACTIVE_PR.json` holds; None if it is not there."""
+        """Return the content of `ACTIVE_PR.json`; None if there is none."""
         if self.draft is not None:
             return self.draft.encode()
         return None if self.workflow.plan is None else plan_text(self.workflow.plan)
@@ -72,7 +72,7 @@ class GatedWorkflow(Document, frozen=True, kw_only=True):
             return refusal
 
     def files(self) -> dict[str, bytes | None]:
-        """Return the files in the root of the worktree; None: not there (GATED-07)."""
+        """Return the two files in the root of the worktree; None if absent (GATED-07)."""
         return {ACTIVE_PR: self.active_pr(), ORCHESTRATION_STATE: _state_text(self.workflow)}
 
 

@@ -1,4 +1,4 @@
-"""Tests that went red: which files they are, whether one was weakened, and whether a person let exactly that happen."""
+"""Frozen tests: tests that went red, changes to them, and grants for changes."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ _SWITCHES_OFF = re.compile(rb"skip|xfail|disabled|\bonly\(", re.IGNORECASE)
 
 
 def changed_tests(session: Session, old: TreeId) -> list[TreeChange]:
-    """Return what became of test files since a tree."""
+    """Return the changes of test files since a tree."""
     patterns = session.policy.test_globs
     changes = session.kernel.git.objects.changes(old, session.known.tree)
     return [each for each in changes if any(globs.matches(pattern, each.path) for pattern in patterns)]
 
 
 def tests_to_freeze(session: Session) -> dict[str, str]:
-    """Return the test files that are new or changed on the branch, as they are now."""
+    """Return the test files that are new or changed on the branch, as mode and blob."""
     if not session.policy.frozen_tests:
         return {}
     base = session.kernel.git.objects.tree_of(session.known.base_commit)
-    return {each.path: _seen(each.new) for each in changed_tests(session, base) if each.new is not None}
+    return {each.path: _mode_and_blob(each.new) for each in changed_tests(session, base) if each.new is not None}
 
 
 def is_as_frozen(entry: TreeEntry | None, frozen: str) -> bool:
-    """Tell whether a file is what it was, to its mode: a test that is no program any more may not be run."""
-    return entry is not None and frozen in (_seen(entry), entry.oid)
+    """Tell whether a file is unchanged, including its mode: a test that is not executable may not run."""
+    return entry is not None and frozen in (_mode_and_blob(entry), entry.oid)
 
 
 def weakened_tests(session: Session) -> tuple[str, ...]:
-    """Return the frozen tests that are not what they were; a RED step may add to one, and take nothing away."""
+    """Return the frozen tests that changed; a RED step may add lines, but remove none."""
     git, known = session.kernel.git, session.known
     is_red = step_of(known.workflow).type is StepType.RED
     weakened = []
@@ -59,7 +59,7 @@ def _is_longer(session: Session, entry: TreeEntry, frozen: str) -> bool:
 
 
 def _only_adds(old: bytes, new: bytes) -> bool:
-    """Tell whether all old lines are still there, in order, and no added line switches a test off."""
+    """Tell whether all old lines remain in order, and no added line disables a test."""
     left = old.splitlines()
     for line in new.splitlines():
         if left and line == left[0]:
@@ -70,18 +70,18 @@ def _only_adds(old: bytes, new: bytes) -> bool:
 
 
 def about_frozen(session: Session, path: str, tree: TreeId) -> str:
-    """Return what names the question whether a frozen test may become what a tree holds, and nothing else."""
+    """Return the subject of the question about one exact change of a frozen test."""
     entry = session.kernel.git.objects.entry(tree, path)
-    before, after = session.workflow.frozen_tests[path], "nothing" if entry is None else _seen(entry)
+    before, after = session.workflow.frozen_tests[path], "nothing" if entry is None else _mode_and_blob(entry)
     return f"frozen test of {session.name}: {path}: {before} to {after}"
 
 
 def is_granted(session: Session, path: str, tree: TreeId) -> bool:
-    """Tell whether a person permitted this change of a frozen test."""
+    """Tell whether a person granted this change of a frozen test."""
     about = about_frozen(session, path, tree)
     with session.kernel.record.read() as view:
         return any(each.about == about and each.answer == GRANT for each in view.all(Question))
 
 
-def _seen(entry: TreeEntry) -> str:
+def _mode_and_blob(entry: TreeEntry) -> str:
     return f"{entry.mode} {entry.oid}"

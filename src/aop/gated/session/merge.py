@@ -1,4 +1,4 @@
-"""The end of a pull request: the plan says that it is done, the gates prove the whole, and a person lets it in."""
+"""Merge: the end of a pull request, from the marked plan to the base branch."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from aop.kernel.record.documents.features import Status
 from aop.kernel.record.documents.gate_runs import Verdict
 
 
-def marked_plan(session: Session, action: CheckPlan) -> PlanMarked:
-    """Look whether the plan is marked; if so, commit that, and prove the whole as a merge needs it (C-41)."""
+def check_plan_mark(session: Session, action: CheckPlan) -> PlanMarked:
+    """Check the mark in the plan; then run all required gates and commit the mark (C-41)."""
     known, git = session.known, session.kernel.git
     problem = _mark_problem(session, action)
     if problem:
@@ -36,7 +36,7 @@ def _mark_problem(session: Session, action: CheckPlan) -> str:
     git, known = session.kernel.git, session.known
     squashed = git.objects.tree_of(known.head)
     if [change.path for change in git.objects.changes(squashed, known.tree)] != [action.path]:
-        return f"Exactly `{action.path}` is to be changed."
+        return f"Change exactly one file: `{action.path}`."
     before, after = (_text(session, tree, action.path) for tree in (squashed, known.tree))
     return mark_problem(before, after, action.pr_title, action.commit_hash)
 
@@ -46,8 +46,8 @@ def _text(session: Session, tree: TreeId, path: str) -> str:
     return "" if entry is None else session.kernel.git.objects.blob(entry.oid).decode(errors="replace")
 
 
-def looked_at_merge(session: Session, action: Merge) -> Merged | ApprovalAwaited | MergeConflicted:
-    """See whether the pull request is merged by now; the kernel merges, after a person's yes or by the policy's."""
+def check_merge(session: Session, action: Merge) -> Merged | ApprovalAwaited | MergeConflicted:
+    """Check whether the kernel has merged the pull request, or whether it conflicts."""
     git, known, state = session.kernel.git, session.known, session.the_state()
     base = base_head(session.kernel, session.config)
     if state.status is Status.MERGED:
@@ -63,5 +63,5 @@ def looked_at_merge(session: Session, action: Merge) -> Merged | ApprovalAwaited
     if isinstance(merged, ConflictedPaths):
         return MergeConflicted(paths=merged.paths)
     name = session.name
-    how = f"A person looks at it with `aop review {name}`, approves it with `aop approve {name}`, and merges it."
+    how = f"A person reviews it with `aop review {name}`, approves it with `aop approve {name}`, and merges it."
     return ApprovalAwaited(reason=how)

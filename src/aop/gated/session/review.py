@@ -1,4 +1,4 @@
-"""Has the work reviewed, by a command or a model as the policy says; without a readable report nothing is approved."""
+"""Review: a command or a model judges the work; only a readable report approves it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aop.gated.machine.active_pr import PlanStep, PlanTask, StepType
 from aop.gated.machine.position import plan_of
 from aop.gated.machine.state import Review, Reviewed, ReviewFailed
 from aop.gated.session.documents import REVIEW_INPUT
-from aop.gated.session.session import ReviewHeld, Session
+from aop.gated.session.session import ReviewRecord, Session
 from aop.gated.session.verification import output_of, run_in_worktree, step_plan
 from aop.kernel.config.gates import Step
 from aop.kernel.ports.reviewer import ReviewRequest
@@ -25,27 +25,27 @@ SHORT = 200
 
 
 class NoReport(Exception):
-    """The reviewer gave nothing that could be taken for a report."""
+    """The reviewer gave no usable report."""
 
 
-def reviewed(session: Session, _action: Review) -> Reviewed | ReviewFailed:
-    """Return the findings that block, as tasks; whatever is no report on this change is a failure (GATED-92).
+def review_work(session: Session, _action: Review) -> Reviewed | ReviewFailed:
+    """Return the blocking findings as tasks; anything but a report on this change is a failure (GATED-92).
 
-    Raises: ReviewerNotConfigured, and refusals of asking a model that only a person can do something about.
+    Raises: ReviewerNotConfigured, and refusals of a model that only a person can resolve.
     """
     try:
         report = _by_command(session) if session.policy.review_command else _by_model(session)
-        found = judged(report, _changed_paths(session), Severity(session.policy.blocking_severity))
+        found = blocking_of(report, _changed_paths(session), Severity(session.policy.blocking_severity))
     except NoReport as reason:
         return ReviewFailed(reason=str(reason))
     session.review = msgspec.structs.replace(
-        session.review or ReviewHeld(), verdict=report.verdict, summary=report.summary, blocking=len(found)
+        session.review or ReviewRecord(), verdict=report.verdict, summary=report.summary, blocking=len(found)
     )
     return Reviewed(tasks=tuple(map(_task_of, found)), summary=report.summary)
 
 
-def judged(report: CodeReviewReport, changed: frozenset[str], severity: Severity) -> tuple[Finding, ...]:
-    """Return the findings that block.
+def blocking_of(report: CodeReviewReport, changed: frozenset[str], severity: Severity) -> tuple[Finding, ...]:
+    """Return the blocking findings.
 
     Raises: NoReport if the report is about another change, or asks for changes and names none.
     """
@@ -55,7 +55,7 @@ def judged(report: CodeReviewReport, changed: frozenset[str], severity: Severity
     if elsewhere and not found:
         raise NoReport(f"The report is about files that the change does not touch, such as `{elsewhere[0][:SHORT]}`.")
     if report.verdict is ReviewVerdict.REQUEST_CHANGES and not found:
-        raise NoReport("The reviewer requests changes, and names none.")
+        raise NoReport("The reviewer requests changes but names none.")
     return found
 
 
@@ -67,7 +67,7 @@ def _by_command(session: Session) -> CodeReviewReport:
     run, _output = run_in_worktree(session, plan, inputs={REVIEW_INPUT: msgspec.json.encode(told)})
     printed = output_of(session, run)
     if run.verdict is not Verdict.PASS:
-        raise NoReport(f"The reviewer ended badly:\n{printed}")
+        raise NoReport(f"The review command failed:\n{printed}")
     try:
         return msgspec.json.decode(printed, type=CodeReviewReport)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -77,14 +77,14 @@ def _by_command(session: Session) -> CodeReviewReport:
 def _by_model(session: Session) -> CodeReviewReport:
     reviewer, model = session.kernel.reviewer, session.policy.review_model
     if not model or reviewer is None:
-        raise ReviewerNotConfigured("Nothing says who reviews, and without a review nothing goes on.")
+        raise ReviewerNotConfigured("No reviewer is configured, and the workflow needs a review to continue.")
     try:
         opinion = reviewer.review(_wanted(session, LARGEST_DIFF_FOR_A_MODEL), model)
     except Refusal as refusal:
         if refusal.move in (Move.CORRECT_USAGE, Move.ASK_PERSON):
             raise
         raise NoReport(f"The model gave no report: {refusal.message}") from refusal
-    session.review = ReviewHeld(model=opinion.model, usage=opinion.usage)
+    session.review = ReviewRecord(model=opinion.model, usage=opinion.usage)
     return _read(opinion.report)
 
 
@@ -96,11 +96,11 @@ def _read(report: Any) -> CodeReviewReport:
 
 
 def _wanted(session: Session, largest: int) -> ReviewRequest:
-    """Return what the reviewer gets to know: who it is, the plan, and the whole change (GATED-87)."""
+    """Return the reviewer's input: the persona, the plan and the whole change (GATED-87)."""
     git, known = session.kernel.git, session.known
     diff = git.objects.diff(git.objects.tree_of(known.base_commit), known.tree).decode(errors="replace")
     if len(diff) > largest:
-        raise NoReport(f"The change has {len(diff)} characters; a reviewer is shown at most {largest}, or nothing.")
+        raise NoReport(f"The change has {len(diff)} characters; the limit for a review is {largest}.")
     plan = plan_of(known.workflow)
     return ReviewRequest(
         persona=(files("aop.gated") / "prompts" / "reviewer.md").read_text("utf-8"),

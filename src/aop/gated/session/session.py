@@ -1,4 +1,4 @@
-"""One call on one workflow while its worktree is held: at its end everything is stored at once, or nothing."""
+"""Session: one call on a workflow, stored as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -39,28 +39,28 @@ from aop.kernel.record.port import Snapshot, Transaction
 from aop.kernel.record.spending import with_turn
 
 
-class Asking(Struct, frozen=True, kw_only=True):
-    """What a person is to be asked; it gets its number where it is stored."""
+class PendingQuestion(Struct, frozen=True, kw_only=True):
+    """A question for a person; it gets its id when it is stored."""
 
     gate: HumanGate
     text: str
     more: Mapping[str, Any] = {}
 
 
-class ReviewHeld(Struct, frozen=True, kw_only=True):
-    """What is noted of a review."""
+class ReviewRecord(Struct, frozen=True, kw_only=True):
+    """The record of a review."""
 
     verdict: str = ""
-    """Empty if there was no report."""
+    """Empty without a report."""
     summary: str = ""
     blocking: int = 0
     model: str = ""
-    """Empty if it was a command."""
+    """Empty for a command."""
     usage: Usage | None = None
 
 
 class Session:
-    """What a call knows of the workflow, and what it has done so far."""
+    """The workflow as a call knows it, and the call's changes so far."""
 
     def __init__(self, call: Call, known: GatedWorkflow, state: FeatureState | None) -> None:
         self.call = call
@@ -70,10 +70,10 @@ class Session:
         self.state_before, self.state = state, state
         self.runs: list[GateRun] = []
         self.move: BranchMove | None = None
-        self.asking: Asking | None = None
-        self.review: ReviewHeld | None = None
+        self.asking: PendingQuestion | None = None
+        self.review: ReviewRecord | None = None
         self.notes: list[str] = []
-        """What the agent is told besides: what was not as the server left it."""
+        """Notes for the agent: what was found changed and was restored."""
 
     @property
     def name(self) -> FeatureId:
@@ -82,47 +82,47 @@ class Session:
 
     @property
     def workflow(self) -> Workflow:
-        """Return what is known by now."""
+        """Return the workflow as it is now."""
         return self.known.workflow
 
     @property
     def policy(self) -> GatedRules:
-        """Return what the repository decides."""
+        """Return the policy's rules for gated workflows."""
         return self.config.policy.gated
 
     @property
     def rules(self) -> Rules:
-        """Return what the state machine needs of it."""
+        """Return the rules for the state machine."""
         return rules_for(self.config, self.known)
 
     def learn(self, **changes: object) -> None:
-        """Take over what is known now."""
+        """Change the known workflow."""
         self.known = replace(self.known, **changes)
 
     def the_state(self) -> FeatureState:
-        """Return the feature; there is one from the branch on."""
+        """Return the feature; a workflow with a branch has one."""
         if self.state is None:
             raise AssertionError("a workflow with a branch is a feature")
         return self.state
 
     def advance_to(self, commit: CommitId) -> None:
-        """Have the branch go to a commit when everything is stored."""
+        """Move the branch to a commit when the session is stored."""
         state = self.the_state()
         self.move = BranchMove(branch=state.branch, old=self.before.head, new=commit)
         self.learn(head=commit)
         self.state = replace(state, branch_commit=commit)
 
     def finish(self, outcome: Outcome) -> Outcome:
-        """Move the branch, store everything, and show it; or none of it."""
+        """Move the branch, store the session and update the worktree, as one operation."""
         return self.finish_with(lambda: outcome)
 
     def finish_with(self, outcome: Callable[[], Outcome]) -> Outcome:
-        """Do so with an answer that tells what is only known when everything is stored."""
+        """Finish with an answer that needs facts known only after storing."""
         if self.call.principal.token:
             self.learn(agent=self.call.principal.token)
 
         def decide(tx: Transaction) -> Outcome:
-            return self._stored(tx, outcome)
+            return self._store(tx, outcome)
 
         move = self.move
         answer = self.call.commit(decide) if move is None else commit_with_move(self.call, move, decide)
@@ -131,7 +131,7 @@ class Session:
         write_files(self.kernel, self.known)
         return answer
 
-    def _stored(self, tx: Transaction, outcome: Callable[[], Outcome]) -> Outcome:
+    def _store(self, tx: Transaction, outcome: Callable[[], Outcome]) -> Outcome:
         now = tx.get(GatedWorkflow, self.name)
         if now != self.before:
             current = 0 if now is None else now.version
@@ -142,17 +142,17 @@ class Session:
             put_workflow(tx, replace(self.known, version=self.before.version + 1))
         self._store_feature(tx)
         if self.review is not None:
-            self._note_review(tx, self.review)
+            self._record_review(tx, self.review)
         facts: dict[str, Json] = {"tool": self.call.tool.name, "status": self.workflow.status, "notes": self.notes}
         tx.append(self.call.event("workflow_called", self.name, **facts, tree=self.known.tree, head=self.known.head))
         return outcome()
 
-    def _ask(self, tx: Transaction, asking: Asking) -> None:
+    def _ask(self, tx: Transaction, asking: PendingQuestion) -> None:
         question = put_question(tx, self.call, self.name, asking.gate, asking.text, **asking.more)
         if asking.gate == "escalation":
             self.learn(question=question.question_id)
 
-    def _note_review(self, tx: Transaction, review: ReviewHeld) -> None:
+    def _record_review(self, tx: Transaction, review: ReviewRecord) -> None:
         tx.append(self.call.event("work_reviewed", self.name, **msgspec.to_builtins(review)))
         if review.usage is not None:
             known = tx.get(FeatureUsage, self.name) or FeatureUsage(version=0, feature_id=self.name)
@@ -173,12 +173,12 @@ class Session:
             state = store_feature(tx, before, state, now=now)
         for run in self.runs:
             state = record_run(tx, self.call, state, state, run)
-        self._tell_tree(tx, before, state)
+        self._record_tree(tx, before, state)
         if state.tree != (before.tree if before else None) and state.status is not Status.MERGED:
             tx.mark_unshown("worktree", self.name)
 
-    def _tell_tree(self, tx: Transaction, before: FeatureState | None, state: FeatureState) -> None:
-        """Note what the feature is now, so that a person can go back to it."""
+    def _record_tree(self, tx: Transaction, before: FeatureState | None, state: FeatureState) -> None:
+        """Record the feature's tree, so that a person can go back to it."""
         if self.move is not None and self.move.old is None:
             base = {"branch": state.branch, "base_commit": state.base_commit}
             tx.append(self.call.event("feature_initialised", self.name, **base))
@@ -189,14 +189,14 @@ class Session:
 
 
 def rules_for(config: Config, known: GatedWorkflow) -> Rules:
-    """Return what the state machine needs of the policy."""
+    """Return the state machine's rules from the policy."""
     given = {name: getattr(config.policy.gated, name) for name in AttemptThresholds.__struct_fields__}
     base = config.policy.worktree.base_branch
     return Rules(master_plan=known.master_plan, base_branch=base, thresholds=AttemptThresholds(**given))
 
 
 def workflow_of(view: Snapshot, principal: Principal) -> GatedWorkflow:
-    """Return the workflow that a caller works on: that of its scope, or the only one there is.
+    """Return the workflow of a caller: that of its scope, or the only one.
 
     Raises: NoWorkflow, InvalidArguments.
     """
@@ -206,8 +206,8 @@ def workflow_of(view: Snapshot, principal: Principal) -> GatedWorkflow:
     if len(reached) > 1:
         names = [known.feature_id for known in reached]
         raise InvalidArguments(
-            f"There are {len(names)} workflows, and this caller is for none of them alone.",
-            hint="Come in with a token for one of them: `aop token swe --feature ID`.",
+            f"There are {len(names)} workflows, and this caller is not limited to one of them.",
+            hint="Use a token for one of them: `aop token swe --feature ID`.",
             workflows=list(names),
         )
     return reached[0]
@@ -215,7 +215,7 @@ def workflow_of(view: Snapshot, principal: Principal) -> GatedWorkflow:
 
 @contextmanager
 def session_of(call: Call) -> Iterator[Session]:
-    """Hold the caller's workflow alone, with everything put back that somebody else moved.
+    """Hold the caller's workflow exclusively, after restoring what was changed from outside.
 
     Raises: NoWorkflow, InvalidArguments, WorktreeBusy.
     """
@@ -230,42 +230,42 @@ def session_of(call: Call) -> Iterator[Session]:
         if known.branch is not None and state is None:
             raise NoWorkflow(
                 f"The feature of the workflow `{name}` was deleted.",
-                hint="A person begins again with `aop gated reset`.",
+                hint="A person starts over with `aop gated reset`.",
             )
         session = Session(call, known, state)
         if known.branch is not None and state is not None and state.status not in TERMINAL:
-            # A person may have gone back to an earlier tree.
+            # A person may have returned to an earlier tree.
             session.learn(tree=state.tree)
-        session.notes += _set_right(kernel, known, state)
+        session.notes += _restore(kernel, known, state)
         yield session
 
 
 def put_workflow(tx: Transaction, known: GatedWorkflow) -> None:
-    """Store a workflow; its worktree has to follow, whoever shows it."""
+    """Store a workflow, and mark its worktree for an update."""
     tx.put(known, known.feature_id)
     tx.mark_unshown("workflow", known.feature_id)
 
 
 def show_workflow(kernel: Kernel, name: FeatureId) -> None:
-    """Bring HEAD, the branch and the two files up to the record, where a killed server left them behind it."""
+    """Restore HEAD, the branch and the two files from the record after a killed server."""
     with kernel.record.read() as view:
         known, state = view.get(GatedWorkflow, name), view.get(FeatureState, name)
     is_whole = known is not None and (known.branch is None or state is not None)
     if known is not None and is_whole and kernel.git.worktrees.head(name) is not None:
-        _set_right(kernel, known, state)
+        _restore(kernel, known, state)
 
 
-def _set_right(kernel: Kernel, known: GatedWorkflow, state: FeatureState | None) -> list[str]:
-    """Have everything as the server left it; return what was not."""
-    # A review that was killed has left there what it was about; something else of that name is nobody's business here.
+def _restore(kernel: Kernel, known: GatedWorkflow, state: FeatureState | None) -> list[str]:
+    """Restore refs and files as the server left them; return what was different."""
+    # A killed review leaves its input file behind.
     with suppress(FileNotFound):
         kernel.files.remove(f"{_folder_of(kernel, known)}/{REVIEW_INPUT}")
     is_merged = state is not None and state.status is Status.MERGED and known.branch is not None
-    return [*([] if is_merged else put_back(kernel, known)), *write_files(kernel, known)]
+    return [*([] if is_merged else restore_refs(kernel, known)), *write_files(kernel, known)]
 
 
-def put_back(kernel: Kernel, known: GatedWorkflow) -> list[str]:
-    """Bring HEAD and the branch to where the server left them; return what was elsewhere (C-58)."""
+def restore_refs(kernel: Kernel, known: GatedWorkflow) -> list[str]:
+    """Return HEAD and the branch to where the server left them; list what had moved (C-58)."""
     git, branch, moved = kernel.git, known.branch, []
     head = git.worktrees.head(known.feature_id)
     if branch is None:
@@ -277,7 +277,7 @@ def put_back(kernel: Kernel, known: GatedWorkflow) -> list[str]:
     if tip != known.head:
         moved.append(f"The branch `{branch}` was at `{tip}`, and the server left it at `{known.head}`.")
         move_branch(kernel, BranchMove(branch=branch, old=tip, new=known.head))
-    # A call that died after it had made the branch leaves HEAD where the branch begins.
+    # A call that died after it made the branch leaves HEAD at the branch's start.
     if head not in (f"refs/heads/{branch}", known.base_commit, None):
         moved.append(f"HEAD of the worktree was at `{head}`, and not on `{branch}`.")
     git.worktrees.ensure(known.feature_id, branch)
@@ -285,7 +285,7 @@ def put_back(kernel: Kernel, known: GatedWorkflow) -> list[str]:
 
 
 def write_files(kernel: Kernel, known: GatedWorkflow) -> list[str]:
-    """Make the two files in the worktree say what the record says; return what somebody else had made of them."""
+    """Write the two files of the worktree from the record; return which had been changed."""
     folder = _folder_of(kernel, known)
     changed = []
     for name, content in known.files().items():
@@ -295,7 +295,7 @@ def write_files(kernel: Kernel, known: GatedWorkflow) -> list[str]:
         if found == wanted:
             continue
         if found is not None:
-            changed.append(f"`{name}` was not what the record says, and was written again.")
+            changed.append(f"`{name}` differed from the record and was written again.")
         if content is None:
             kernel.files.remove(path)
         else:

@@ -1,4 +1,4 @@
-"""Runs what proves a step: the submitted test command, the same without the fix, and the preflight gates."""
+"""Verification: the test command, the gates without the fix, and the preflight."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ METACHARACTERS = frozenset(";|&<>`$\n\r")
 
 
 def preflight_profile(config: Config) -> str:
-    """Return the gate profile that makes a step done."""
+    """Return the gate profile of the preflight."""
     named = config.policy.gated.preflight_profile
     return named or ("preflight" if "preflight" in config.gates.profiles else "default")
 
 
-def ran_command(session: Session, action: RunCommand) -> CommandRan:
-    """Run the submitted command on the tree that is judged, in the sandbox of gates."""
+def run_test_command(session: Session, action: RunCommand) -> CommandRan:
+    """Run the submitted command on the judged tree, in the gates' sandbox."""
     run, output = _run_test(session, action.test_command)
     return CommandRan(
         test_command=action.test_command,
@@ -47,10 +47,10 @@ def ran_command(session: Session, action: RunCommand) -> CommandRan:
     )
 
 
-def ran_without_fix(session: Session, _action: RunWithoutFix) -> WithoutFixRan:
-    """Run the gates on the tests as they are now, and everything else as it was before they were written.
+def run_without_fix(session: Session, _action: RunWithoutFix) -> WithoutFixRan:
+    """Run the gates on the current tests, with everything else as before they were written.
 
-    The gates are the repository's: a command that the agent chose could fail and pass as it likes.
+    These are the repository's gates: a command of the agent's choice could fail and pass at will.
     """
     known, git = session.known, session.kernel.git
     if known.red_tree is None or not proves_fixes(session):
@@ -69,19 +69,19 @@ def ran_without_fix(session: Session, _action: RunWithoutFix) -> WithoutFixRan:
 
 
 def proves_fixes(session: Session) -> bool:
-    """Tell whether tests have to fail without the fix: where gates read a report of tests, they run some."""
+    """Tell whether tests must fail without the fix; this needs gates that read a test report."""
     return session.policy.the_fix_matters and _tests_parser(session) is not None
 
 
-def ran_preflight(session: Session, _action: RunPreflight) -> PreflightRan:
-    """Run the full gates of the preflight profile; there is no way past them."""
+def run_preflight(session: Session, _action: RunPreflight) -> PreflightRan:
+    """Run the full gates of the preflight profile; they cannot be skipped."""
     run, output = run_mode(session, Mode.FULL)
     missing = _missing_tests(session, run)
     return PreflightRan(passed=run.verdict is Verdict.PASS and not missing, output=f"{output}{missing}")
 
 
 def _missing_tests(session: Session, run: GateRun) -> str:
-    """Say so if fewer tests ran than without the fix: one that keeps them from being run would pass as well."""
+    """Report if fewer tests ran than without the fix: a change that prevents tests would pass too."""
     known, ran = session.known, run.tests.get("ran")
     if known.unfixed is None or known.red_tree is None or not proves_fixes(session):
         return ""
@@ -91,7 +91,7 @@ def _missing_tests(session: Session, run: GateRun) -> str:
 
 
 def run_mode(session: Session, mode: Mode) -> tuple[GateRun, str]:
-    """Run one mode of the feature's gates on its tree, and keep the verdict."""
+    """Run one mode of the feature's gates on its tree, and record the verdict."""
     plan = plan_gates(session.the_state(), None, mode, session.config)
     run, output = run_in_worktree(session, plan, baseline=tests_on_base(session.call, plan))
     session.state = with_verdict(session.the_state(), run)
@@ -101,7 +101,7 @@ def run_mode(session: Session, mode: Mode) -> tuple[GateRun, str]:
 def run_in_worktree(
     session: Session, plan: GatePlan, *, baseline: int | None = None, inputs: Mapping[str, bytes] | None = None
 ) -> tuple[GateRun, str]:
-    """Run a plan in the worktree while it shows the plan's tree; return the run and what it printed."""
+    """Run a gate plan in the worktree with the plan's tree; return the run and its output."""
     kernel, name = session.kernel, session.name
     checkout = kernel.git.worktrees.ensure(name, session.the_state().branch)
     strays = kernel.git.worktrees.status(name, session.known.tree).strays
@@ -113,12 +113,12 @@ def run_in_worktree(
     finally:
         kernel.git.worktrees.discard_strays(name, session.known.tree)
     session.runs.append(run)
-    foreign = [f"`{path}` was not changed by `safe_patch`, and took no part." for path in strays]
+    foreign = [f"`{path}` was not changed with `safe_patch`, and was left out." for path in strays]
     return run, "\n".join([*foreign, output_of(session, run)])
 
 
 def output_of(session: Session, run: GateRun) -> str:
-    """Return what the steps of a run printed, word for word; the beginning is cut off where it is too much."""
+    """Return the exact output of a run's steps; the beginning of long output is cut off."""
     parts = []
     for step in run.steps:
         text = session.kernel.files.read_tail(step.log_path, limit=LARGEST_OUTPUT + 1).decode(errors="replace")
@@ -131,7 +131,7 @@ def output_of(session: Session, run: GateRun) -> str:
 
 
 def step_plan(session: Session, step: Step, tree: TreeId, *, tests: bool) -> GatePlan:
-    """Return a plan of one step that is not in gates.yaml."""
+    """Return a gate plan of one step that is not in gates.yaml."""
     state, config, profile_name = session.the_state(), session.config, preflight_profile(session.config)
     profile = profile_named(config.gates, profile_name)
     parser = profile.parsers.tests if tests else None
@@ -152,14 +152,14 @@ def step_plan(session: Session, step: Step, tree: TreeId, *, tests: bool) -> Gat
 
 
 def argv_of(command: str) -> tuple[str, ...]:
-    """Return the words of a command that no shell reads.
+    """Split a command into words, without a shell.
 
     Raises: InvalidArguments.
     """
     used = sorted(METACHARACTERS & set(command))
     if used:
         raise InvalidArguments(
-            f"`test_command` holds {', '.join(map(repr, used))}: no shell reads it, so that has no meaning in it.",
+            f"`test_command` holds {', '.join(map(repr, used))}: it is run without a shell.",
             hint="Name one program and its arguments.",
         )
     try:
@@ -173,7 +173,7 @@ def argv_of(command: str) -> tuple[str, ...]:
 
 def _run_test(session: Session, command: str) -> tuple[GateRun, str]:
     if session.kernel.redact.secrets_in(command):
-        raise SecretDetected("`test_command` holds what looks like a secret, and it would be kept with the run.")
+        raise SecretDetected("`test_command` seems to contain a secret, and it would be stored with the run.")
     step = Step(name="test_command", cmd=argv_of(command), env=_report_options(_tests_parser(session)))
     return run_in_worktree(session, step_plan(session, step, session.known.tree, tests=True))
 
@@ -183,7 +183,7 @@ def _tests_parser(session: Session) -> TestsParser | None:
 
 
 def _report_options(parser: TestsParser | None) -> dict[str, str]:
-    """Have pytest leave the report that is read: what a test printed proves nothing."""
+    """Make pytest write the report that is read: the output of a test proves nothing."""
     is_one_file = parser is not None and not globs.is_glob(parser.path)
     return {"PYTEST_ADDOPTS": f"--junitxml={parser.path}"} if parser is not None and is_one_file else {}
 
@@ -191,13 +191,13 @@ def _report_options(parser: TestsParser | None) -> dict[str, str]:
 def _red_problem(session: Session, run: GateRun) -> str:
     if proves_fixes(session) and not changed_tests(session, session.kernel.git.objects.tree_of(session.known.head)):
         return (
-            "This step added or changed no test file, and a RED step writes a test. Which files are tests is said by"
-            " `gated.test_globs` of the policy."
+            "This step added or changed no test file, but a RED step writes a test. `gated.test_globs` of the policy"
+            " says which files are tests."
         )
     if not session.policy.red_for_the_right_reason or _tests_parser(session) is None or run.verdict is Verdict.PASS:
         return ""
     if not run.tests:
-        return "The command left no report of its tests, so nobody knows whether a test failed."
+        return "The command left no test report, so it is unknown whether a test failed."
     if run.tests.get("errors"):
         return (
             "A test broke before it could fail: an import error, a collection error or an error of a fixture is not the"

@@ -1,4 +1,4 @@
-"""What the tools of a gated workflow take and answer; every answer names the call that comes next."""
+"""Answers: arguments and results of the gated tools; every result names the next call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Merges without a person where the policy says that none is needed: an operation of its own, by the kernel's merge."""
+"""Automatic merge: the kernel's merge without an approval, where the policy allows it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ MERGE = next(tool for tool in MERGE_TOOLS if tool.run is ready_to_merge)
 
 
 def merge_if_permitted(call: Call) -> None:
-    """Merge a pull request that is ready, if the policy demands no approval (C-01); a conflict is found out later.
+    """Merge a ready pull request if the policy demands no approval (C-01); a conflict is reported later.
 
-    Raises: whatever else the kernel's merge is refused with.
+    Raises: any other refusal of the kernel's merge.
     """
     if call.kernel.config().policy.merge_policy.require_user_approval:
         return
@@ -47,7 +47,7 @@ def merge_if_permitted(call: Call) -> None:
             MergeArguments(feature_id=known.feature_id, commit_message=message),
         )
     except Refusal as refusal:
-        # As the gateway does: what was refused has not happened, and nobody will send it again.
+        # As in the gateway: a refused operation did not happen, and is not repeated.
         with call.kernel.record.write() as tx:
             tx.withdraw_operation(operation)
         if not isinstance(refusal, MergeConflict):

@@ -1,4 +1,4 @@
-"""The tools with which the agent looks at the work: all of them read the tree that is judged, and nothing else."""
+"""Read tools: `read_file`, `list_directory`, `search_code` on the tree that is judged."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from aop.kernel.tools.repo.search import SearchArguments, search_tree
 WORKING = frozenset(
     {Phase.INITIALIZING, Phase.EXECUTING_TDD, Phase.DEBUGGING, Phase.REPLANNING, Phase.FINALIZE_COMPLETE}
 )
-"""Where there is something to write."""
+"""The phases with something to write."""
 
 
 @contextmanager
@@ -43,13 +43,13 @@ def _known(call: Call) -> Iterator[GatedWorkflow]:
 
 
 def next_call_of(known: GatedWorkflow) -> str:
-    """Return what comes after looking and writing."""
+    """Return the call that follows reading or writing."""
     is_open = known.workflow.status in WORKING and not known.workflow.escalated
     return f"safe_patch or {SUBMIT_WORK}" if is_open else GET_TASK
 
 
 def content_of(objects: GitObjects, known: GatedWorkflow, path: str) -> bytes | None:
-    """Return what a file of the worktree holds; None if it is not there."""
+    """Return the content of a file; None if there is none."""
     if path in (ACTIVE_PR, ORCHESTRATION_STATE):
         return known.files()[path]
     entry = objects.entry(known.tree, path)
@@ -59,7 +59,7 @@ def content_of(objects: GitObjects, known: GatedWorkflow, path: str) -> bytes | 
 
 
 def state_of(kernel: Kernel, known: GatedWorkflow, path: str, content: bytes | None) -> FileState:
-    """Return a file as answers show it."""
+    """Return a file's state for an answer."""
     shown = masked_bytes(content or b"", kernel.redact)
     text, encoding = text_or_base64(shown[:LARGEST_READ])
     return FileState(

@@ -1,4 +1,4 @@
-"""The tool with which a person answers an agent's call for help, even when the question's time is up."""
+"""Resume: a person's answer to an agent's request for help, even after the time limit."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ResumedWorkflow(Struct, frozen=True, kw_only=True):
 
 
 def resume(call: Call, arguments: Resume) -> Outcome:
-    """Let a workflow go on with a person's guidance; the question is answered with it, if it is still open."""
+    """Continue a workflow with a person's guidance, which also answers the open question."""
     kernel, name = call.kernel, FeatureId(arguments.feature_id)
     guidance = kernel.redact(arguments.guidance)
     with held_worktree(kernel, name):
@@ -50,7 +50,7 @@ def resume(call: Call, arguments: Resume) -> Outcome:
             after, answer = step(known.workflow, PersonGuided(guidance=guidance), rules_for(kernel.config(), known))
             if isinstance(answer, Refusal):
                 raise OutOfStep(
-                    f"The workflow `{name}` waits for nobody.", hint="`aop gated status` says where it is."
+                    f"The workflow `{name}` does not wait for guidance.", hint="Look with `aop gated status`."
                 ) from answer
             _answer_question(tx, call, known.question, guidance)
             put_workflow(tx, revise(known, workflow=after, question=""))
@@ -61,14 +61,14 @@ def resume(call: Call, arguments: Resume) -> Outcome:
 
 
 def _answer_question(tx: Transaction, call: Call, question_id: str, guidance: str) -> None:
-    """Answer what is still open; what nobody answered in time stays closed, and hinders nothing."""
+    """Answer the question if it is open; one that was closed by its time limit stays closed."""
     question = tx.get(Question, question_id)
     if question is None or question.closed_because:
         return
     if question.answer is not None:
         raise AlreadyAnswered(
             f"The question `{question_id}` was answered by {question.answered_by}.",
-            hint="The agent goes on with its next `get_task`.",
+            hint="The agent continues with its next `get_task`.",
         )
     answered = revise(
         question,

@@ -1,4 +1,4 @@
-"""`safe_patch`: the only way to change a file, judged as every patch, and held against the step that is being done."""
+"""`safe_patch`: the only way to change a file, checked against policy and current step."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from aop.gated.machine.position import plan_of, step_of
 from aop.gated.machine.state import Phase
 from aop.gated.session.documents import ACTIVE_PR, ORCHESTRATION_STATE
 from aop.gated.session.frozen_tests import GRANT, REFUSE, about_frozen, is_granted
-from aop.gated.session.session import Asking, Session, session_of
+from aop.gated.session.session import PendingQuestion, Session, session_of
 from aop.gated.tools.answers import SWE, Patched, SafePatch
 from aop.gated.tools.read import content_of, next_call_of, state_of
 from aop.kernel.gates.steps import reset_verdicts
@@ -32,13 +32,13 @@ PLANNING = (Phase.INITIALIZING, Phase.REPLANNING)
 STEPPING = (Phase.EXECUTING_TDD, Phase.DEBUGGING)
 MOST_SHOWN = 16_000
 CHANGED_MEANWHILE = (
-    "The file is not what `base_content_sha256` says; nothing was changed. Make the diff from its content."
+    "The file does not match `base_content_sha256`; nothing was changed. Make the diff from its current content."
 )
-ASKED = "A person is asked whether this test may change so; until then, nothing is changed. Then send this diff again."
+ASKED = "A person is asked to permit this change. Nothing is changed yet; send this diff again after the answer."
 
 
 def safe_patch(call: Call, arguments: SafePatch) -> Outcome:
-    """Change one file, if it still is what the agent saw, and if the step is about it."""
+    """Change one file, if it is still what the agent saw and the step allows it."""
     path = canonical_path(arguments.file_path)
     refuse_secret_name(path, call.kernel.redact)
     with session_of(call) as session:
@@ -61,21 +61,21 @@ def safe_patch(call: Call, arguments: SafePatch) -> Outcome:
 def _refuse_untimely(session: Session, path: str) -> None:
     workflow = session.workflow
     if workflow.escalated:
-        raise WorkflowEscalated("A person was asked for help, and has not answered yet.")
+        raise WorkflowEscalated("A person was asked for help and has not answered yet.")
     if path.casefold() == ORCHESTRATION_STATE.casefold() or (
         path != ACTIVE_PR and path.casefold() == ACTIVE_PR.casefold()
     ):
-        raise ProtectedPath(f"`{path}` may not be changed: it is written by the server.", path=path)
+        raise ProtectedPath(f"`{path}` must not be changed: the server writes it.", path=path)
     if path == ACTIVE_PR:
         is_timely = workflow.status in PLANNING
     elif workflow.status is Phase.FINALIZE_COMPLETE:
         is_timely = path == plan_of(workflow).master_plan_path
     else:
-        # What is left to do is not for a step to say: the plan is marked when all is done.
+        # A step may not change the master plan: it is marked when all is done.
         is_step = workflow.status in STEPPING and workflow.pending_analysis is None
         is_timely = is_step and path != session.known.master_plan
     if not is_timely or workflow.last_completed_step is not None:
-        raise OutOfStep(f"`{path}` is not to be changed while the workflow is in `{workflow.status}`.", path=path)
+        raise OutOfStep(f"`{path}` must not be changed while the workflow is in `{workflow.status}`.", path=path)
 
 
 def _refuse_other_files(session: Session, path: str, diff: str) -> None:
@@ -83,11 +83,11 @@ def _refuse_other_files(session: Session, path: str, diff: str) -> None:
     named = sorted({each for file in patch.files for each in file.paths})
     if named != [path]:
         shown: list[Json] = [session.kernel.redact(each) for each in named]
-        raise InvalidArguments(f"The diff is to change `{path}` and no other file.", paths=shown)
+        raise InvalidArguments(f"The diff must change `{path}` and no other file.", paths=shown)
 
 
 def _change_draft(session: Session, content: bytes, diff: str) -> None:
-    """Apply a diff to the plan that is being written; it is in no tree, and so it is put into one for a moment."""
+    """Apply a diff to the draft plan; it is in no tree, so a temporary tree holds it."""
     git, rules = session.kernel.git, session.config.policy.patch_policy
     patch = parse_patch(diff.encode(), rules_of(rules))
     refuse_secrets(patch, session.kernel.redact)
@@ -98,7 +98,7 @@ def _change_draft(session: Session, content: bytes, diff: str) -> None:
     try:
         session.learn(draft=None if text is None else text.decode())
     except UnicodeDecodeError as error:
-        raise InvalidArguments(f"`{ACTIVE_PR}` is to be UTF-8: {error}.") from error
+        raise InvalidArguments(f"`{ACTIVE_PR}` must be UTF-8: {error}.") from error
 
 
 def _proposal(session: Session, diff: str) -> PatchedTree:
@@ -119,7 +119,7 @@ def _change_tree(session: Session, proposal: PatchedTree) -> None:
 
 
 def _needs_grant(session: Session, path: str, tree: TreeId) -> bool:
-    """Tell whether a test went red and the step at hand is not to write tests."""
+    """Tell whether a frozen test changes in a step that does not write tests."""
     workflow = session.workflow
     if workflow.status not in STEPPING or path not in workflow.frozen_tests:
         return False
@@ -128,7 +128,7 @@ def _needs_grant(session: Session, path: str, tree: TreeId) -> bool:
 
 def _ask_for_grant(session: Session, path: str, tree: TreeId, arguments: SafePatch) -> None:
     if arguments.reason is None:
-        raise FrozenTest(f"`{path}` went red, and is not to be changed before the code is right.", path=path)
+        raise FrozenTest(f"`{path}` went red and must not be changed before the code is right.", path=path)
     kernel, about = session.kernel, about_frozen(session, path, tree)
     with kernel.record.read() as view:
         known = list(view.all(Question))
@@ -140,9 +140,9 @@ def _ask_for_grant(session: Session, path: str, tree: TreeId, arguments: SafePat
             f"The diff has {len(diff)} characters; a person is shown at most {MOST_SHOWN}, and grants what was shown.",
             hint="Change less of the test at a time.",
         )
-    session.asking = Asking(
+    session.asking = PendingQuestion(
         gate="authorisation",
-        text=kernel.redact(f"May the test `{path}` be changed so, which went red? {arguments.reason}"),
+        text=kernel.redact(f"May the agent change the test `{path}`, which went red? Its reason: {arguments.reason}"),
         more={"detail": {"diff": diff}, "about": about, "choices": (GRANT, REFUSE)},
     )
 

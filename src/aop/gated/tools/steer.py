@@ -1,4 +1,4 @@
-"""The tools with which a person starts a workflow, looks at it, and begins again where it cannot go on."""
+"""Steering: start, status and reset of a gated workflow, for a person."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from aop.kernel.record.documents.features import TERMINAL, FeatureState, Status
 from aop.kernel.record.documents.questions import Question, close_question
 from aop.kernel.record.port import Snapshot, Transaction
 
-BEGUN_AGAIN = "The workflow was begun again."
+BEGUN_AGAIN = "The workflow was started over."
 
 
 class Start(ChangeArguments, frozen=True, kw_only=True):
@@ -54,23 +54,23 @@ class WorkflowFacts(Struct, frozen=True, kw_only=True):
     review_rounds: int
     """How often findings were sent back."""
     escalated: bool
-    """Whether a person was called, and has not answered yet."""
+    """Whether a person was asked for help and has not answered."""
     question_id: str
-    """What that person answers; empty if none is asked."""
+    """The open question; empty if there is none."""
     last_error: str | None
     """What failed last; null if nothing did."""
     halt_reason: str | None
-    """Why it cannot go on by itself; null if it can."""
+    """Why it is halted; null if it is not."""
     plan_problem: str
-    """Why nobody can tell from the plan what is to be done; empty if it names pull requests."""
+    """Why the plan names no pull requests; empty if it does."""
     pull_requests_left: tuple[str, ...]
-    """The titles that the plan does not say to be done."""
+    """The titles of the pull requests that are not done."""
     created: bool = False
     """Whether this call made it."""
 
 
 def start(call: Call, arguments: Start) -> Outcome:
-    """Make a worktree of its own for one agent, detached at the base; asked again, answer with what is there."""
+    """Create a worktree for one agent, detached at the base; a repeated call returns the existing workflow."""
     kernel, name = call.kernel, feature_id(arguments.feature_id)
     plan = canonical_path(arguments.master_plan or kernel.config().policy.gated.master_plan)
     with held_worktree(kernel, name):
@@ -79,7 +79,9 @@ def start(call: Call, arguments: Start) -> Outcome:
             known = view.get(GatedWorkflow, name)
             if known is None:
                 _refuse_second(view, plan)
-        wanted = _seated(kernel, known, GatedWorkflow(version=0, feature_id=name, master_plan=plan, **_at_base(kernel)))
+        wanted = _current_or_new(
+            kernel, known, GatedWorkflow(version=0, feature_id=name, master_plan=plan, **_at_base(kernel))
+        )
         if wanted != known:
             _refuse_tracked(kernel, wanted)
             kernel.git.worktrees.ensure_detached(name, wanted.base_commit)
@@ -103,8 +105,8 @@ def _at_base(kernel: Kernel) -> dict[str, Any]:
     return {"base_commit": base, "head": base, "tree": kernel.git.objects.tree_of(base)}
 
 
-def _seated(kernel: Kernel, known: GatedWorkflow | None, new: GatedWorkflow) -> GatedWorkflow:
-    """Return the workflow that is there; one in which nothing has begun follows the base branch."""
+def _current_or_new(kernel: Kernel, known: GatedWorkflow | None, new: GatedWorkflow) -> GatedWorkflow:
+    """Return the existing workflow; an untouched one follows the base branch."""
     if known is None:
         return replace(new, version=1)
     if not is_untouched(known) or known.base_commit == new.base_commit:
@@ -113,7 +115,7 @@ def _seated(kernel: Kernel, known: GatedWorkflow | None, new: GatedWorkflow) -> 
 
 
 def is_untouched(known: GatedWorkflow) -> bool:
-    """Tell whether nothing has begun."""
+    """Tell whether no work has begun."""
     return known.workflow == Workflow() and known.draft is None
 
 
@@ -124,17 +126,17 @@ def _refuse_features(kernel: Kernel, arguments: Start) -> None:
         state, known = view.get(FeatureState, arguments.feature_id), view.get(GatedWorkflow, arguments.feature_id)
     if state is not None and known is None:
         raise InvalidArguments(
-            f"`{state.feature_id}` is a feature already.", hint="Choose another name.", feature_id=state.feature_id
+            f"`{state.feature_id}` is already a feature.", hint="Choose another name.", feature_id=state.feature_id
         )
 
 
 def _refuse_second(view: Snapshot, plan: str) -> None:
-    """Refuse a second workflow on a plan that another one is in the middle of."""
+    """Refuse a second workflow on a plan that another one works on."""
     for other in view.all(GatedWorkflow):
         if other.master_plan == plan and not is_untouched(other):
             raise AgentAtWork(
-                f"The workflow `{other.feature_id}` works through `{plan}` already.",
-                hint=f"Go on with it: `--name {other.feature_id}`; or begin another plan: `--plan PATH`.",
+                f"The workflow `{other.feature_id}` already works on `{plan}`.",
+                hint=f"Continue it with `--name {other.feature_id}`, or choose another plan with `--plan PATH`.",
                 feature_id=other.feature_id,
             )
 
@@ -143,7 +145,7 @@ def _refuse_tracked(kernel: Kernel, new: GatedWorkflow) -> None:
     for name in (ACTIVE_PR, ORCHESTRATION_STATE):
         if kernel.git.objects.entry(new.tree, name) is not None:
             raise BranchExists(
-                f"The base branch has a file `{name}`, which a workflow needs for itself.",
+                f"The base branch has a file `{name}`, which the workflow needs for itself.",
                 hint=f"Remove `{name}` from the base branch.",
             )
 
@@ -165,7 +167,7 @@ def status(call: Call, _arguments: AskStatus) -> Outcome:
 
 
 def reset(call: Call, arguments: ChangeArguments) -> Outcome:
-    """Begin again at the base; the branch and its commits stay, for whoever wants them."""
+    """Start over at the base; the branch and its commits stay."""
     kernel, name = call.kernel, FeatureId(arguments.feature_id)
     with held_worktree(kernel, name):
         with kernel.record.read() as view:
@@ -206,7 +208,7 @@ def _the_workflow(view: Snapshot, arguments: ChangeArguments) -> GatedWorkflow:
 
 
 def plan_at(kernel: Kernel, tree: TreeId, path: str) -> str | None:
-    """Return what a plan says in a tree; None if it is not there."""
+    """Return the text of a plan in a tree; None if there is none."""
     entry = kernel.git.objects.entry(tree, path)
     if entry is None or entry.mode not in (FileMode.FILE, FileMode.EXECUTABLE):
         return None
@@ -214,7 +216,7 @@ def plan_at(kernel: Kernel, tree: TreeId, path: str) -> str | None:
 
 
 def refuse_without_plan(kernel: Kernel, name: str, wanted: str | None) -> None:
-    """Refuse to begin where an agent would look for a plan in vain.
+    """Refuse to start without a master plan.
 
     Raises: NoMasterPlan.
     """
@@ -229,7 +231,7 @@ def refuse_without_plan(kernel: Kernel, name: str, wanted: str | None) -> None:
 
 
 def _close_questions(tx: Transaction, call: Call, name: FeatureId) -> None:
-    """What the agent asked was about what is no more."""
+    """Close the open questions of the old work."""
     for question in [each for each in tx.all(Question) if each.feature_id == name and each.is_open]:
         tx.put(close_question(question, call.kernel.now(), BEGUN_AGAIN), question.question_id)
         facts = {"question_id": question.question_id, "because": BEGUN_AGAIN}
@@ -264,7 +266,7 @@ def _facts(kernel: Kernel, known: GatedWorkflow, *, created: bool = False) -> Wo
 TOOLS = (
     Tool(
         name="gated.start",
-        summary="Make a worktree in which one agent works through a plan, one judged step at a time.",
+        summary="Create a worktree in which one agent works through a plan, one judged step at a time.",
         arguments=Start,
         output=WorkflowFacts,
         roles=COORDINATORS,
@@ -275,7 +277,7 @@ TOOLS = (
     ),
     Tool(
         name="gated.status",
-        summary="Return the gated workflows, and where each is.",
+        summary="Return the gated workflows and their status.",
         arguments=AskStatus,
         output=Workflows,
         roles=COORDINATORS,
@@ -283,7 +285,7 @@ TOOLS = (
     ),
     Tool(
         name="gated.reset",
-        summary="Begin a gated workflow again at the base branch; its branch stays.",
+        summary="Start a gated workflow over at the base branch; its branch stays.",
         arguments=ChangeArguments,
         output=WorkflowFacts,
         roles=COORDINATORS,

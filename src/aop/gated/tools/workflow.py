@@ -19,8 +19,8 @@ from aop.gated.machine.state import (
     Submitted,
     TaskAsked,
 )
-from aop.gated.session.actions import carried_through
-from aop.gated.session.session import Asking, Session, session_of
+from aop.gated.session.actions import run_to_answer
+from aop.gated.session.session import PendingQuestion, Session, session_of
 from aop.gated.session.verification import proves_fixes
 from aop.gated.tools.answers import SWE, Escalate, Escalated, Judgement, SubmitWork, Task
 from aop.gated.tools.auto_merge import merge_if_permitted
@@ -37,22 +37,22 @@ def get_task(call: Call, _arguments: Arguments) -> Outcome:
     """Say what to do now; what is due first is done first."""
     merge_if_permitted(call)
     with session_of(call) as session:
-        _hear_person(session)
-        answer = carried_through(session, TaskAsked(draft=session.known.drafted()))
+        _take_person_answer(session)
+        answer = run_to_answer(session, TaskAsked(draft=session.known.drafted()))
         problem = session.workflow.last_error
         _call_person(session, f"{NOT_APPROVED}\n\n{problem}" if problem else NOT_APPROVED)
-        session.notes += _others(session)
-        return session.finish(_told(session, answer))
+        session.notes += _other_agent_notes(session)
+        return session.finish(_task_answer(session, answer))
 
 
 def submit_work(call: Call, arguments: SubmitWork) -> Outcome:
     """Take what the agent hands in, and judge it."""
     with session_of(call) as session:
         if session.notes:
-            answer = carried_through(session, RefsMoved(what="\n".join(session.notes)))
+            answer = run_to_answer(session, RefsMoved(what="\n".join(session.notes)))
         else:
             draft = session.known.drafted()
-            answer = carried_through(
+            answer = run_to_answer(
                 session,
                 Submitted(
                     summary=arguments.summary,
@@ -65,23 +65,23 @@ def submit_work(call: Call, arguments: SubmitWork) -> Outcome:
                     is_proven=proves_fixes(session),
                 ),
             )
-        return session.finish(_judged(session, answer))
+        return session.finish(_judgement(session, answer))
 
 
 def request_scope_reduction(call: Call, _arguments: Arguments) -> Outcome:
     """Go back to the last checkpoint, and ask for smaller steps."""
     with session_of(call) as session:
-        answer = carried_through(session, ReductionAsked())
-        return session.finish(_told(session, answer))
+        answer = run_to_answer(session, ReductionAsked())
+        return session.finish(_task_answer(session, answer))
 
 
 def escalate(call: Call, arguments: Escalate) -> Outcome:
     """Call a person, and stop until one answers."""
     report = call.kernel.redact(arguments.markdown_report)
     with session_of(call) as session:
-        answer = carried_through(session, EscalationAsked(report=report))
+        answer = run_to_answer(session, EscalationAsked(report=report))
         _call_person(session, report)
-        told = _told(session, answer)
+        told = _task_answer(session, answer)
         call.report(report)
         return session.finish_with(
             lambda: Escalated(
@@ -100,13 +100,13 @@ def _title_problem(session: Session, draft: ActivePr | Refusal | None) -> str:
     return title_problem((plan or b"").decode(errors="replace"), draft.pr_title) if isinstance(draft, ActivePr) else ""
 
 
-def _told(session: Session, answer: Brief | Judge) -> Task:
+def _task_answer(session: Session, answer: Brief | Judge) -> Task:
     text = answer.text if isinstance(answer, Brief) else answer.output
     notes = tuple(session.notes)
     return Task(task=text, status=session.workflow.status, next_call=answer.next_call, notes=notes)
 
 
-def _judged(session: Session, answer: Brief | Judge) -> Judgement:
+def _judgement(session: Session, answer: Brief | Judge) -> Judgement:
     verdict, output = (
         (SubmissionVerdict.FAILURE, answer.text) if isinstance(answer, Brief) else (answer.verdict, answer.output)
     )
@@ -116,10 +116,10 @@ def _judged(session: Session, answer: Brief | Judge) -> Judgement:
 def _call_person(session: Session, report: str) -> None:
     """Have what a person is to know put into the inbox, if one is called now."""
     if session.workflow.escalated and not session.before.workflow.escalated:
-        session.asking = Asking(gate="escalation", text=session.kernel.redact(report))
+        session.asking = PendingQuestion(gate="escalation", text=session.kernel.redact(report))
 
 
-def _others(session: Session) -> list[str]:
+def _other_agent_notes(session: Session) -> list[str]:
     """Tell of another agent that works on the same plan: its token was used last, and is still good."""
     known, own, kernel = session.known, session.call.principal.token, session.kernel
     with kernel.record.read() as view:
@@ -131,14 +131,14 @@ def _others(session: Session) -> list[str]:
     return [f"Another agent works on this plan, with the token `{known.agent}`. One of you is to end."]
 
 
-def _hear_person(session: Session) -> None:
+def _take_person_answer(session: Session) -> None:
     """Go on with what a person answered (GATED-85)."""
     if not session.workflow.escalated:
         return
     with session.kernel.record.read() as view:
         question = view.get(Question, session.known.question)
     if question is not None and question.answer is not None:
-        carried_through(session, PersonGuided(guidance=question.answer))
+        run_to_answer(session, PersonGuided(guidance=question.answer))
         session.learn(question="")
 
 

@@ -25,7 +25,7 @@ from aop.brains.ports import Brain, Finished, Mission, Outcome
 from aop.brains.prompts import Data, Prompt, build_prompt
 from aop.core.errors import OutOfStep
 from aop.core.roles import Role
-from aop.gated.driver import ENDS_A_TURN, Given, TurnTaken
+from aop.gated.driver import ENDS_A_TURN, TurnInput, TurnOutput
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.gateway.principals import Principal
 
@@ -53,23 +53,23 @@ class SteppingModel:
         self._context = context
         self._instructions = instructions
 
-    def turn(self, given: Given) -> TurnTaken:
+    def turn(self, given: TurnInput) -> TurnOutput:
         tools = StepTools(self._context.gateway, given)
         outcome = asyncio.run(self._work(given, tools))
         if isinstance(outcome, Finished):
-            return TurnTaken(usage=usage_of(outcome.spent), note=outcome.value.summary)
+            return TurnOutput(usage=usage_of(outcome.spent), note=outcome.value.summary)
         if not tools.is_over:
             raise refusal_of(outcome)
-        return TurnTaken(usage=usage_of(outcome.spent))
+        return TurnOutput(usage=usage_of(outcome.spent))
 
-    async def _work(self, given: Given, tools: StepTools) -> Outcome[StepResult]:
+    async def _work(self, given: TurnInput, tools: StepTools) -> Outcome[StepResult]:
         seconds = max(1.0, min(self._context.seconds, given.seconds))
         limits = limits_of(self._context.gateway.kernel, given.feature_id, seconds)
         mission = Mission(prompt=self._prompt(given), result=StepResult)
         with Transcript(fresh_log(self._context.logs, given.feature_id, Role.SWE)) as transcript:
             return await self._brain.run_agentic_loop(mission, tools, limits, transcript.note)
 
-    def _prompt(self, given: Given) -> Prompt:
+    def _prompt(self, given: TurnInput) -> Prompt:
         material = {"task": given.task, "last_tool_results": given.last_tool_results}
         text = msgspec.json.format(msgspec.json.encode(material), indent=1).decode()
         return build_prompt(
@@ -83,7 +83,7 @@ class SteppingModel:
 class StepTools:
     """Implements `aop.brains.ports.Tools`: the tools of `swe`, up to the first submission (GATED-03)."""
 
-    def __init__(self, gateway: Gateway, given: Given) -> None:
+    def __init__(self, gateway: Gateway, given: TurnInput) -> None:
         self._gateway = gateway
         name = given.feature_id
         self._who = Principal(role=Role.SWE, actor=f"{Role.SWE}:{name}", features=frozenset({name}))
