@@ -117,7 +117,7 @@ def test_the_second_of_two_agents_on_one_plan_is_told(tmp_path: Path) -> None:
     gateway, tokens = agent.world.app.gateway, agent.world.app.tokens
     (first, first_id), (second, second_id) = by_token(agent), by_token(agent)
     told = [gateway.call(who, "get_task", {}).data["notes"] for who in (first, first, second, second, first)]
-    note = "Another agent works on this plan, with the token `{}`. One of you is to end."
+    note = "Another agent works on this plan, with the token `{}`. One of you must stop."
     assert told == [[], [], [note.format(first_id)], [], [note.format(second_id)]]
     tokens.revoke(first_id, by="ada")
     assert gateway.call(second, "get_task", {}).data["notes"] == []

@@ -88,7 +88,7 @@ def test_after_the_last_round_a_person_is_called_with_the_reason(tmp_path: Path)
         assert agent.task().startswith("Your goal: none at this moment; a person was asked for help.")
     assert len(model.heard) == 2
     (question,) = agent.world.ok("inbox.list")["questions"]
-    assert question["text"].startswith("The reviewer did not approve in as many rounds as the policy allows")
+    assert question["text"].startswith("The reviewer did not approve within the rounds that the policy allows")
     assert "The model gave no report" in question["text"]
 
 

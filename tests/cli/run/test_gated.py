@@ -34,11 +34,11 @@ def test_a_plan_that_the_agent_would_look_for_in_vain_is_told_at_the_start(tmp_p
     assert "`### Pull Request #1: TITLE`" in run.err
     there = run_aop(root, "gated", "start", "--name", "other")
     assert (there.code, there.err) == (0, "")
-    assert f"Still to do by `{PLAN}`: Say one; Say two." in there.out
+    assert f"Open in `{PLAN}`: Say one; Say two." in there.out
     ignored = run_aop(root, "gated", "start", "--name", "other", "--plan", "docs/none.md")
     assert (ignored.code, ignored.err) == (
         0,
-        f"`other` was there already, and works through `{PLAN}`; for `docs/none.md`, take another `--name`.\n",
+        f"`other` already exists and works on `{PLAN}`; for `docs/none.md`, choose another `--name`.\n",
     )
 
 
@@ -60,7 +60,7 @@ def test_an_agent_with_a_shell_alone_calls_for_help_and_goes_on_with_the_guidanc
     asked = run_aop(root, "call", "escalate_for_external_help", json.dumps({"markdown_report": report}))
     assert (asked.code, asked.out) == (10, report)
     assert run_aop(root, "call", "submit_work", '{"summary": "More."}').code == 10
-    assert "waits for `aop gated resume" in run_aop(root, "gated", "status").out
+    assert "waits for an answer: `aop gated resume" in run_aop(root, "gated", "status").out
     assert run_aop(root, "gated", "resume", "--guidance", "Write a test.").code == 0
     assert "A person says: Write a test." in str(call(root, "get_task"))
     assert run_aop(root, "gated", "reset").code == 0

@@ -1,4 +1,4 @@
-"""The four tools of the workflow itself: they alone decide what comes next."""
+"""Workflow tools: `get_task`, `submit_work`, scope reduction and escalation."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from aop.kernel.gateway.tokens import IssuedToken
 from aop.kernel.merges.branch_moves import undo_move
 from aop.kernel.record.documents.questions import Question
 
-NOT_APPROVED = "The reviewer did not approve in as many rounds as the policy allows; a person has to decide."
+NOT_APPROVED = "The reviewer did not approve within the rounds that the policy allows; a person has to decide."
 
 
 def get_task(call: Call, _arguments: Arguments) -> Outcome:
-    """Say what to do now; what is due first is done first."""
+    """Return the current task, after the actions that come first."""
     merge_if_permitted(call)
     with session_of(call) as session:
         _take_person_answer(session)
@@ -46,7 +46,7 @@ def get_task(call: Call, _arguments: Arguments) -> Outcome:
 
 
 def submit_work(call: Call, arguments: SubmitWork) -> Outcome:
-    """Take what the agent hands in, and judge it."""
+    """Judge the agent's work."""
     with session_of(call) as session:
         if session.notes:
             answer = run_to_answer(session, RefsMoved(what="\n".join(session.notes)))
@@ -69,7 +69,7 @@ def submit_work(call: Call, arguments: SubmitWork) -> Outcome:
 
 
 def request_scope_reduction(call: Call, _arguments: Arguments) -> Outcome:
-    """Go back to the last checkpoint, and ask for smaller steps."""
+    """Go back to the last checkpoint and ask for smaller steps."""
     with session_of(call) as session:
         answer = run_to_answer(session, ReductionAsked())
         return session.finish(_task_answer(session, answer))
@@ -114,13 +114,13 @@ def _judgement(session: Session, answer: Brief | Judge) -> Judgement:
 
 
 def _call_person(session: Session, report: str) -> None:
-    """Have what a person is to know put into the inbox, if one is called now."""
+    """Put the report into the inbox if a person is asked for help now."""
     if session.workflow.escalated and not session.before.workflow.escalated:
         session.asking = PendingQuestion(gate="escalation", text=session.kernel.redact(report))
 
 
 def _other_agent_notes(session: Session) -> list[str]:
-    """Tell of another agent that works on the same plan: its token was used last, and is still good."""
+    """Warn of another agent on the same plan: its token was used last and is still valid."""
     known, own, kernel = session.known, session.call.principal.token, session.kernel
     with kernel.record.read() as view:
         last = view.get(IssuedToken, known.agent)
@@ -128,11 +128,11 @@ def _other_agent_notes(session: Session) -> list[str]:
         return []
     if datetime.fromisoformat(last.expires_at) <= kernel.clock.now():
         return []
-    return [f"Another agent works on this plan, with the token `{known.agent}`. One of you is to end."]
+    return [f"Another agent works on this plan, with the token `{known.agent}`. One of you must stop."]
 
 
 def _take_person_answer(session: Session) -> None:
-    """Go on with what a person answered (GATED-85)."""
+    """Continue with a person's answer (GATED-85)."""
     if not session.workflow.escalated:
         return
     with session.kernel.record.read() as view:
