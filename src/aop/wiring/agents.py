@@ -46,7 +46,7 @@ def agent_staff(app: App, choices: Mapping[Role, ProviderChoice], mcp_url: str =
 
     workers = chosen_workers(choices, environ, commands, sessions, model_worker)
     if app.telemetry is not None:
-        workers = {role: app.telemetry.over_worker(worker) for role, worker in workers.items()}
+        workers = {role: app.telemetry.trace_worker(worker) for role, worker in workers.items()}
     return ChosenStaff(choices, role_prompts(app.repository, kernel.config()), workers)
 
 
