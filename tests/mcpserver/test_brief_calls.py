@@ -1,4 +1,4 @@
-"""Small changes that many clients send at once: they share the wait for the disk, and not each other's trouble."""
+"""Brief calls of many clients at once: one commit for all, and separate failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`aop serve` as a program on the network of this machine: who may knock, how much they may bring, where it listens."""
+"""The HTTP transport of `aop serve`: origins, body sizes and address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls that take long: they say how far they are, outlive whoever stops listening, and are never done twice."""
+"""Long calls: progress, clients that disconnect, and calls that are never done twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each role sees through MCP: exactly the tools that the gateway lets it use."""
+"""Roles through MCP: each sees exactly the tools that the gateway allows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who has no good token gets in nowhere, whoever has one gets no further than it says, and nothing changes."""
+"""Strangers: requests without a valid token, or beyond its rights, change nothing."""
 
 from __future__ import annotations
 

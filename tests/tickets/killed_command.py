@@ -1,4 +1,4 @@
-"""`aop ticket scaffold`, killed at once when the step that is named has had its effect and is not recorded yet."""
+"""`aop ticket scaffold`, killed after the effect of a step and before its record."""
 
 from __future__ import annotations
 

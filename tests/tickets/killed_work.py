@@ -1,6 +1,6 @@
-"""Works on a ticket of LOCAL in a process of its own: killed when the step that is named has had its effect.
+"""Work on a ticket of LOCAL, killed after the effect of a step and before its record.
 
-It is not recorded then. Arguments: the way of working, the folder of LOCAL, and the step; no step works to the end.
+Arguments: the way of working, the folder of LOCAL, and the step; without a step it works to the end.
 """
 
 from __future__ import annotations

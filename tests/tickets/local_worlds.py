@@ -1,4 +1,4 @@
-"""A LOCAL of one project, one ticket and two pages, and its server as a process of its own."""
+"""A LOCAL with one project, one ticket and two pages, and its server process."""
 
 from __future__ import annotations
 

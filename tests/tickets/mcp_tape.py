@@ -1,7 +1,7 @@
-"""What an MCP server answered, on a tape: `record TAPE PROGRAM ...` passes everything on, `play TAPE` answers from it.
+"""Tape of an MCP server's answers: `record TAPE PROGRAM ...` records, `play TAPE` answers from it.
 
-A tape is played in its order: whoever asks for something else than was recorded gets an error. Descriptions of tools
-are not kept, nor are the ports of this machine.
+A tape is played in order: another request than the recorded one gets an error. A tape has neither the descriptions of
+tools nor the ports of this machine.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What every tracker, version control system and documentation must do behind its port, whoever is behind it."""
+"""Port suite: the behaviour that each tracker, version control system and documentation must have."""
 
 from __future__ import annotations
 

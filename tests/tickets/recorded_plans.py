@@ -1,4 +1,4 @@
-"""A plan as a recorded model answers it, so that processes need neither a key nor a network."""
+"""A recorded plan of a model, for processes without a key and a network."""
 
 from __future__ import annotations
 

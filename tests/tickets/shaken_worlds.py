@@ -1,4 +1,4 @@
-"""LOCAL in this process, at one of whose calls something happens; and four ways of working on its ticket."""
+"""LOCAL in this process with one failing call, and four ways to work on its ticket."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a review approves: never by default, and never with a grave finding or with something that is not proven."""
+"""Approvals of reviews: off by default, and refused after a grave or unproven finding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tickets and answers that are wrong, through the whole agent: what the ticket says then, and that nothing was done."""
+"""Bad tickets and answers: the comment on the ticket, and no other effect."""
 
 from __future__ import annotations
 

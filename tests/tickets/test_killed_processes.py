@@ -1,4 +1,4 @@
-"""`kill -9` at every step of both agents in both modes, in real processes over real MCP."""
+"""Processes killed at each step of both pipelines in both modes, over real MCP."""
 
 from __future__ import annotations
 

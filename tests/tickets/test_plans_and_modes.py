@@ -1,4 +1,4 @@
-"""What a plan may hold, when a model may steer, and that the same question is always the same bytes."""
+"""Plans, modes and prompts: allowed files, the choice of the mode, stable bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ports on LOCAL, and on tapes of the real MCP servers; `make real` has the same suite on the servers."""
+"""Conformance of the ports on LOCAL, and on tapes of the real MCP servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the policy makes of the tools of Jira, GitLab and Confluence, as their tables name them."""
+"""Tools of Jira, GitLab and Confluence that the policy allows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What AOP makes of the words of remote systems, and of its own words before they go there."""
+"""Remote texts: errors and diffs of remote systems, and texts that AOP writes there."""
 
 from __future__ import annotations
 

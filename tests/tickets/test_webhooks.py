@@ -1,4 +1,4 @@
-"""Webhooks at a real `aop serve`: who is let in, what each delivery gets, and the work that comes of it."""
+"""Webhooks at a real `aop serve`: authentication, answers, and the runs that they start."""
 
 from __future__ import annotations
 

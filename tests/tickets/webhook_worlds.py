@@ -1,4 +1,4 @@
-"""A tracker that sends webhooks: tickets of LOCAL with recorded answers, and deliveries with their signatures."""
+"""A tracker that sends webhooks: tickets in LOCAL and signed deliveries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ports of the ticket systems: a tracker, a version control system, and documentation.
+"""Ports of the ticket systems: tracker, version control and documentation.
 
 Each port is backed by an MCP server. A write has a marker, `run/step`, and is not repeated where that marker exists: a
 lost reply looks the same as a lost request.

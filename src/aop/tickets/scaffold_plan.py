@@ -48,9 +48,9 @@ def validate_plan(plan: ScaffoldPlan, redact: Redactor) -> ScaffoldPlan:
     for file in plan.files:
         flaws += [f"`{file.path}`: {reason}" for reason in _file_flaws(file, redact)]
     if flaws:
-        told: list[Json] = [redact(flaw)[:400] for flaw in flaws]
-        number = "1 flaw" if len(told) == 1 else f"{len(told)} flaws; the first"
-        raise ScaffoldPlanRejected(f"The plan has {number}: {told[0]}.", flaws=told)
+        reasons: list[Json] = [redact(flaw)[:400] for flaw in flaws]
+        number = "1 flaw" if len(reasons) == 1 else f"{len(reasons)} flaws; the first"
+        raise ScaffoldPlanRejected(f"The plan has {number}: {reasons[0]}.", flaws=reasons)
     return plan
 
 

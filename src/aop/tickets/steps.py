@@ -21,7 +21,7 @@ COMMENT_CHARS = 30_000
 """The longest comment; Jira's limit is 32,767."""
 
 Ending: TypeAlias = dict[str, Any]
-"""What a run returns; `outcome` says in one word how it ended."""
+"""The result of a run; `outcome` is its final state."""
 
 TicketPipeline: TypeAlias = Callable[[Steps, Json], Awaitable[Ending]]
 """The work on one ticket, from the ticket's text to its ending."""

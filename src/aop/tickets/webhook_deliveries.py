@@ -1,4 +1,4 @@
-"""Webhook deliveries of a tracker: authentic or not, and the work that they request.
+"""Webhook deliveries of a tracker: their proof, and the work that they request.
 
 A delivery is only a hint: AOP uses the key of the ticket and reads the ticket itself.
 """

@@ -1,4 +1,4 @@
-"""Review view: diff rows, gate outcomes and warnings, for the page and the terminal."""
+"""Review view: diff rows, gate outcomes and warnings, for page and terminal."""
 
 from __future__ import annotations
 
@@ -86,10 +86,10 @@ def outcome_of(summary: FeatureSummary, run: RunSummary) -> Literal["passed", "f
     return "passed" if _still_holds(summary, run) else "stale"
 
 
-def outcome_of_path(said: PathAnswer) -> str:
+def outcome_of_path(answer: PathAnswer) -> str:
     """Return the outcome of a request to open a guarded path."""
-    word = "opened for this feature" if said.answer == YES else "kept closed"
-    return f"{word}, until it ended" if said.ended else word
+    word = "opened for this feature" if answer.answer == YES else "kept closed"
+    return f"{word}, until it ended" if answer.ended else word
 
 
 def subject_of(summary: FeatureSummary, run: RunSummary) -> str:

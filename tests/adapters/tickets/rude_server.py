@@ -1,4 +1,4 @@
-"""An MCP server of one tool that misbehaves in the way that its first argument names."""
+"""A misbehaving MCP server with one tool; its first argument names the behaviour."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ledger of runs: what of it goes and when, and what older ones kept that must not stay."""
+"""The ledger of runs: cleanup, and old versions of the file."""
 
 from __future__ import annotations
 

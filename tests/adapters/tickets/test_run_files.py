@@ -1,4 +1,4 @@
-"""A run of a ticket in its file: what is done is not done again, and nothing of it stays."""
+"""Run files: finished steps are not repeated, and nothing stays after the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the environment must say before a ticket is worked on, and what the servers of others get to see of it."""
+"""Settings of the work on tickets, and the environment of the MCP servers."""
 
 from __future__ import annotations
 

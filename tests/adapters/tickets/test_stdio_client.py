@@ -1,4 +1,4 @@
-"""Our MCP client and our MCP server, each against the SDK's other half; and servers that misbehave."""
+"""The stdio client and LOCAL's server, each against the SDK; and misbehaving servers."""
 
 from __future__ import annotations
 

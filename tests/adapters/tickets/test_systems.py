@@ -1,4 +1,4 @@
-"""The systems around a ticket through real MCP: what they answer, writes that happen once, what failures mean."""
+"""Ticket systems through real MCP: answers, writes that happen once, failures."""
 
 from __future__ import annotations
 

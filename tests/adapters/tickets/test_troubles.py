@@ -1,4 +1,4 @@
-"""Every path of both agents in both modes: which calls are made in which order, and what happens when one fails."""
+"""Troubles: each call of both pipelines in both modes, and the effect of its failure."""
 
 from __future__ import annotations
 

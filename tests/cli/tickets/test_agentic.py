@@ -1,4 +1,4 @@
-"""`aop ticket` in its agentic mode: real processes, LOCAL through real MCP, an endpoint that plays a model."""
+"""`aop ticket` in the agentic mode: real processes, LOCAL, and an endpoint as the model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`aop ticket new`: a ticket of LOCAL from a text, in a real process."""
+"""`aop ticket new` in a real process."""
 
 from __future__ import annotations
 

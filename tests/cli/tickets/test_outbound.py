@@ -1,4 +1,4 @@
-"""`aop outbound` and what `aop doctor` says of the systems around tickets; in real processes, with a small npm."""
+"""`aop outbound` and the outbound checks of `aop doctor`, in real processes."""
 
 from __future__ import annotations
 

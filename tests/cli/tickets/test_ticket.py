@@ -1,4 +1,4 @@
-"""`aop ticket` in real processes, on LOCAL through real MCP: a scaffold, its record, and what happens in bad cases."""
+"""`aop ticket` in real processes on LOCAL: a scaffold, its record, and failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a ticket asks for: found among other text in every form that trackers send, and refused by name otherwise."""
+"""Blocks in descriptions: found in each form that trackers send, or refused by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reviewer in its agentic mode: when it is taken, what the model may do, and large diffs in parts."""
+"""The agentic review: when it is chosen, its tools, and large diffs in parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reviewer: its calls in their exact order on every path, what it publishes, the hand-off to it."""
+"""The pipeline of a review: its calls in order on each path, and what it publishes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a review says of the ticket's criteria, and what a later review of the same merge request still says."""
+"""Second reviews: acceptance criteria, and only what is new."""
 
 from __future__ import annotations
 

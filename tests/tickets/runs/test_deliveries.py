@@ -1,4 +1,4 @@
-"""Deliveries on their way to being worked on: full disks, deaths between two steps, two servers, order and limit."""
+"""Deliveries and the pool of runners: full disks, crashes, two servers, order and limit."""
 
 from __future__ import annotations
 

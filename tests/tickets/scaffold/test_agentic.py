@@ -1,4 +1,4 @@
-"""The scaffolder in its agentic mode: what the model is shown, what is carried out, and what ends it."""
+"""The agentic scaffold: the tools of the model, its calls and its limits."""
 
 from __future__ import annotations
 

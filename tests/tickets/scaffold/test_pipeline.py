@@ -1,4 +1,4 @@
-"""The scaffolder's calls to the systems around it, in their exact order, on every path."""
+"""The pipeline of a scaffold: its calls in order on each path."""
 
 from __future__ import annotations
 

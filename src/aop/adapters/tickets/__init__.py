@@ -1,1 +1,1 @@
-"""Ticket systems: the MCP servers behind the ports of tickets, and the ledger of runs."""
+"""Ticket systems: MCP servers behind the ports of tickets, and the ledger."""

@@ -1,4 +1,4 @@
-"""Run files: one file for each ticket run that has not ended, with the results of its finished steps.
+"""Run files: the finished steps of each active ticket run.
 
 The file holds what the next step needs, secrets included: only its owner can read it, and it is deleted when the run
 ends. Its lock belongs to the process that works on the run, and ends with that process.

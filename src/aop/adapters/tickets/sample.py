@@ -1,4 +1,4 @@
-"""Sample of LOCAL with one project, one ticket and documentation, for `aop demo tickets`."""
+"""Sample of LOCAL: a project, a ticket and pages, for `aop demo tickets`."""
 
 from __future__ import annotations
 

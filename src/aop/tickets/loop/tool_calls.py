@@ -1,4 +1,4 @@
-"""Tool calls of a model: carried out by Python, within the mission, each write once."""
+"""Tool calls of a model: done by Python, within the mission, each write once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tool policy: the operations that a model may use, and the server tools that carry them out.
+"""Tool policy: the operations that a model may use, and their server tools.
 
 A server's tool is offered only if the port maps it to one of these operations and the agent may use that operation. The
 server's own descriptions are never shown, since they may be instructions. A tool whose name says delete, merge, approve

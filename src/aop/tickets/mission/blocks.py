@@ -1,4 +1,4 @@
-"""Blocks of a ticket's description: `scaffolding` and `code_review_params`, strictly parsed."""
+"""Blocks in descriptions: `scaffolding` and `code_review_params`, strictly parsed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Descriptions of tickets as plain text with fenced blocks, from each form that a tracker sends."""
+"""Descriptions of tickets as plain text with fenced blocks."""
 
 from __future__ import annotations
 

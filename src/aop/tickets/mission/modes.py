@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class TicketMode(StrEnum):
-    """Who decides the next step: Python, or a model within Python's limits."""
+    """The mode: Python decides each step, or a model does within limits."""
 
     LINEAR_DETERMINISTIC = "LINEAR_DETERMINISTIC"
     AGENTIC_ACT_LOOP = "AGENTIC_ACT_LOOP"

@@ -173,8 +173,10 @@ def criteria_states(criteria: Sequence[str], judged: Sequence[JudgedCriterion]) 
     order = [CriterionState.NOT_MET, CriterionState.MET, CriterionState.NOT_SHOWN]
     shown = []
     for number, text in enumerate(criteria, 1):
-        said = sorted((each for each in judged if each.number == number), key=lambda each: order.index(each.state))
-        first = said[0] if said else JudgedCriterion(number=number, state=CriterionState.NOT_SHOWN)
+        judgements = sorted(
+            (each for each in judged if each.number == number), key=lambda each: order.index(each.state)
+        )
+        first = judgements[0] if judgements else JudgedCriterion(number=number, state=CriterionState.NOT_SHOWN)
         shown.append(Criterion(text=text, state=first.state, evidence=first.evidence))
     return tuple(shown)
 

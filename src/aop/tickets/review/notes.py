@@ -1,4 +1,4 @@
-"""Notes of a review that are still to be written: one for each finding, and a summary."""
+"""Notes of a review that are not written yet: findings and a summary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pipeline of a review: ten fixed steps, with a model that has tools for large diffs."""
+"""Pipeline of a review: fixed steps, with a model that has tools if needed."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class _Review:
         Raises: StepFailed.
         """
         params = msgspec.convert(await self.steps.do("parse", self._parse), type=ReviewParams)
-        await self.steps.comment("report_start", self._ticket.key, texts.started(params))
+        await self.steps.comment("report_start", self._ticket.key, texts.start_comment(params))
         self._mode = self._choose_mode(params, "", failed_before=False)
         try:
             return await self._review(params, failed_before=False)
@@ -121,7 +121,9 @@ class _Review:
         self._found = msgspec.convert(held["published"], type=PublishedReview)
         await self._publish(params, opened, self._found)
         approval = await self._approve(params, opened, self._found)
-        await self.steps.comment("report_success", self._ticket.key, texts.succeeded(opened, self._found, approval))
+        await self.steps.comment(
+            "report_success", self._ticket.key, texts.success_comment(opened, self._found, approval)
+        )
         ending = {"mode": self._mode, "report": msgspec.to_builtins(self._found), "approval": approval}
         return {"outcome": "reviewed", "merge_request": found, **ending}
 

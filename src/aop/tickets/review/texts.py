@@ -21,7 +21,7 @@ _STATES = {
 }
 
 
-def started(params: ReviewParams) -> str:
+def start_comment(params: ReviewParams) -> str:
     """Return the comment at the start."""
     return f"Review of {params.review_request_url} started."
 
@@ -110,7 +110,7 @@ def not_approved(why: str) -> str:
     return f"AOP did not approve the merge request: {why}"
 
 
-def succeeded(merge_request: MergeRequest, report: PublishedReview, approval: str) -> str:
+def success_comment(merge_request: MergeRequest, report: PublishedReview, approval: str) -> str:
     """Return the comment at the end."""
     open_before = len(report.carried_over)
     lines = [

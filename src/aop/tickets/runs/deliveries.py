@@ -1,4 +1,4 @@
-"""Deliveries by webhook: each opens at most one run, in the transaction that stores the delivery."""
+"""Deliveries by webhook: each is stored with its run, in one transaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dry run: reads, asks and checks as a real run does, and notes each write instead of doing it."""
+"""Dry run: reads, asks and checks like a real run, and only notes the writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pool of ticket runners: a fixed number of runs of each kind at once, in the background."""
+"""Pool of ticket runners: several runs at once, in the background."""
 
 from __future__ import annotations
 

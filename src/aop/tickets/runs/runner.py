@@ -1,4 +1,4 @@
-"""Runner of ticket runs: takes a run to its end, from its start or its last finished step."""
+"""Runner of ticket runs: takes a new or interrupted run to its end."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class TicketRunner:
             raise Fault(f"The run `{run.run_id}` broke: {type(error).__name__}.") from error
 
     def _end_unread(self, run: StoredRun, refusal: Refusal) -> None:
-        """End a run whose ticket could not be read; the ticket cannot be told, so the ledger keeps the reason."""
+        """End a run whose ticket could not be read, with the reason in the ledger."""
         error: Json = mask_json(msgspec.to_builtins(refusal.as_error()), self._desk.redact)
         self._ledger.record_step(run.run_id, READ, self._now(), {"error": error})
         self._ledger.record_end(run.run_id, self._now(), FAILED)

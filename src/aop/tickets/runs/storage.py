@@ -1,4 +1,4 @@
-"""Storage of ticket runs: the ports of the ledger, and of the finished steps of each run."""
+"""Storage of ticket runs: ports of the ledger and of the finished steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agentic scaffold: the writes that a model may request, bound to the mission, each done once."""
+"""Agentic scaffold: the writes of a model, bound to the mission, each done once."""
 
 from __future__ import annotations
 
@@ -128,8 +128,8 @@ class AgenticScaffold:
             )
         text = harmless_text(without_secrets(given.text, self._desk.redact))
         # The marker depends on the text: a model that lost the answer repeats its comment.
-        said = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-        await self._desk.tracker.add_comment(self._key, text, marker=self._steps.marker(f"comment/{said}"))
+        digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        await self._desk.tracker.add_comment(self._key, text, marker=self._steps.marker(f"comment/{digest}"))
         return {"commented": True}
 
     async def _update_description(self, given: Message) -> Any:

@@ -60,7 +60,7 @@ class _Scaffolding:
         """
         mission = msgspec.convert(await self.steps.do("parse", self._parse), type=ScaffoldingMission)
         self._mission = mission
-        await self.steps.comment("report_start", self._key, texts.started(mission))
+        await self.steps.comment("report_start", self._key, texts.start_comment(mission))
         if self._mode(mission, failed_before=False) is TicketMode.AGENTIC_ACT_LOOP:
             return await self._agentic(mission, None)
         try:
@@ -219,7 +219,9 @@ class _Scaffolding:
         block = self._block(mission, project_id, opened.url)
         tracker = self._desk.tracker
         await self.steps.do("update_description", lambda: tracker.update_task_description(self._key, block))
-        await self.steps.comment("report_success", self._key, texts.succeeded(mission, opened, made["generated_at"]))
+        await self.steps.comment(
+            "report_success", self._key, texts.success_comment(mission, opened, made["generated_at"])
+        )
         await self._move("move_ticket", self._desk.settings.state_success)
 
     def _block(self, mission: ScaffoldingMission, project_id: str, url: str) -> str:

@@ -13,7 +13,7 @@ from aop.tickets.scaffold_plan import ScaffoldPlan
 
 
 class ScaffoldRemains(Struct, frozen=True, kw_only=True):
-    """What a failed scaffold leaves."""
+    """The remains of a failed scaffold."""
 
     branch: str = ""
     """Empty: none."""
@@ -22,10 +22,10 @@ class ScaffoldRemains(Struct, frozen=True, kw_only=True):
     block: str = ""
     """The block for a review, if the description lacks it."""
     unsure: str = ""
-    """What may exist too, since the answer was lost."""
+    """A thing that may exist too, since the answer was lost."""
 
 
-def started(mission: ScaffoldingMission) -> str:
+def start_comment(mission: ScaffoldingMission) -> str:
     """Return the comment at the start."""
     target = mission.target
     service, stack = harmless_text(mission.parameters.service_name), harmless_text(mission.technology_stack)
@@ -101,7 +101,7 @@ def next_step(key: str, left: ScaffoldRemains) -> str:
     return f"start again with {again}, or by the webhook."
 
 
-def succeeded(mission: ScaffoldingMission, merge_request: MergeRequest, at: str) -> str:
+def success_comment(mission: ScaffoldingMission, merge_request: MergeRequest, at: str) -> str:
     """Return the comment at the end."""
     return (
         f"Scaffolding done: {merge_request.url}\nBranch: `{mission.target.branch_slug}`\nTime: {at}\n"

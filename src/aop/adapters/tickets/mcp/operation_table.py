@@ -1,4 +1,4 @@
-"""Operation table: the base of each port, which maps our operations to a server's tools."""
+"""Operation table: maps our operations to a server's tools."""
 
 from __future__ import annotations
 

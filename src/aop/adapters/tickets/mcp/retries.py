@@ -1,4 +1,4 @@
-"""Retries of operations on an unavailable system; each operation checks before it writes."""
+"""Retries of operations on an unavailable system."""
 
 from __future__ import annotations
 

@@ -65,12 +65,12 @@ class Upstream:
 
         Raises: RemoteNotFound, RemoteRejected, RemoteUnavailable, RemoteToolsMissing.
         """
-        answer: Json = await self._put(tool, arguments)
+        answer: Json = await self._send_request(tool, arguments)
         return answer
 
     async def tools(self) -> Sequence[Offer]:
         """Return the tools of the server."""
-        listed: Sequence[ListedTool] = await self._put("", {})
+        listed: Sequence[ListedTool] = await self._send_request("", {})
         return [Offer(name=tool.name, description=tool.description or "", schema=tool.input_schema) for tool in listed]
 
     def close(self) -> None:
@@ -78,7 +78,7 @@ class Upstream:
         self._portal.call_soon_threadsafe(self._requests.put_nowait, None)
         self._ended.result()
 
-    async def _put(self, tool: str, arguments: Mapping[str, Any]) -> Any:
+    async def _send_request(self, tool: str, arguments: Mapping[str, Any]) -> Any:
         request = _Request(tool, arguments, Future())
         self._portal.call_soon_threadsafe(self._requests.put_nowait, request)
         return await asyncio.wrap_future(request.answer)

@@ -1,4 +1,4 @@
-"""Servers of the ticket systems: the package, version and start command of each MCP server."""
+"""Servers of the ticket systems: package, version and start command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of the work on tickets, from the environment; ids and addresses have no defaults."""
+"""Settings of the work on tickets, from the environment."""
 
 from __future__ import annotations
 

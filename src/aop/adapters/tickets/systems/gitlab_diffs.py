@@ -1,4 +1,4 @@
-"""GitLab diffs: one unified diff from GitLab's files, and the positions for threads."""
+"""GitLab diffs: one unified diff, and the positions for threads."""
 
 from __future__ import annotations
 

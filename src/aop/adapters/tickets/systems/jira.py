@@ -1,4 +1,4 @@
-"""Jira as the tracker, through `mcp-atlassian`: wiki text for Data Center, Markdown for Cloud."""
+"""Jira as the tracker, Data Center or Cloud, through `mcp-atlassian`."""
 
 from __future__ import annotations
 
@@ -106,9 +106,9 @@ class JiraTracker(TablePort):
     @with_retries
     async def finds_tickets(self, query: str) -> bool:
         """Tell whether a query finds a ticket."""
-        return bool(await self._found(query))
+        return bool(await self._search(query))
 
-    async def _found(self, query: str) -> Sequence[Mapping[str, Any]]:
+    async def _search(self, query: str) -> Sequence[Mapping[str, Any]]:
         found: Any = await self._call("search", query=query, fields="comment", most=1)
         return [dict(issue) for issue in found["issues"]]
 
@@ -128,7 +128,7 @@ class JiraTracker(TablePort):
         The server reports comments that it could not read as none, so an empty list is checked by a search.
         """
         known = (await self._issue(key, "comment")).get("comments") or ()
-        if not known and any(issue.get("comments") for issue in await self._found(f'key = "{key}"')):
+        if not known and any(issue.get("comments") for issue in await self._search(f'key = "{key}"')):
             raise RemoteUnavailable(f"The comments of `{key}` could not be read, so no comment was added.")
         return [str(comment["body"]) for comment in known]
 

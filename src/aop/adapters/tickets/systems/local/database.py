@@ -1,4 +1,4 @@
-"""Database of LOCAL: tickets, comments, merge requests and notes in one SQLite file."""
+"""Database of LOCAL: tickets, comments, merge requests and notes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of LOCAL: a folder of Markdown; the id of a page is its path without `.md`."""
+"""Pages of LOCAL: Markdown files; the id of a page is its path without `.md`."""
 
 from __future__ import annotations
 

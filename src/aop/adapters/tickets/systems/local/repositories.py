@@ -1,4 +1,4 @@
-"""Repositories of LOCAL: bare git repositories, with merge requests in the database."""
+"""Repositories of LOCAL: bare git repositories and their merge requests."""
 
 from __future__ import annotations
 
