@@ -148,7 +148,7 @@ def test_a_repository_of_no_known_language_gets_gates_that_cannot_pass_and_is_to
     root = make_repository(tmp_path / "repo", {"notes.txt": "one\n", "src/a.txt": "one\n"})
     ran = run_aop(root, "init", "--yes", "--json")
     assert ran.json["gates"] == {"default": {"fast": [], "full": [], "merge": []}}
-    assert "no gate has a step" in ran.err
+    assert "the gates have no steps and cannot pass" in ran.err
     world = World(root)
     world.plan("one")
     assert world.refusal("gates.run", feature_id="one", mode="fast")["code"] == "no_gate_steps"
@@ -171,7 +171,7 @@ def test_several_projects_get_a_profile_each_and_it_is_said_what_default_proves(
         "web: install: a new worktree has no `node_modules`; `bun.lock` lists the packages",
         "web: test: `package.json` has the script `test`",
     ]
-    assert "gate profile for each: `python`, `web`. `default` proves the main one only, Python:" in ran.err
+    assert "each with a gate profile: `python`, `web`. `default` covers only the main one, Python:" in ran.err
 
 
 def test_what_the_gates_need_of_this_machine_is_opened_in_the_policy_and_said(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -64,6 +65,19 @@ class Guess(Struct, frozen=True, kw_only=True):
         return any(self.profile.modes.steps(mode) for mode in Mode)
 
 
+class LanguageRules(Protocol):
+    """The rules of one kind of project; each is a module of this package."""
+
+    def marks(self, name: str) -> bool:
+        """Tell whether a file of this name makes its folder a project of this kind."""
+
+    def reads(self, path: str) -> bool:
+        """Tell whether the guess depends on the text of a file, by its path from the project's folder."""
+
+    def guess(self, project: Project) -> Guess | None:
+        """Return the gates of a project, or None for another kind. Pure: it reads only the project."""
+
+
 class Language(Struct, frozen=True, kw_only=True):
     """A kind of project whose gates AOP can guess."""
 
@@ -72,12 +86,7 @@ class Language(Struct, frozen=True, kw_only=True):
     """The name of its gate profile if there are several."""
     suffixes: tuple[str, ...]
     """The suffixes of its source files."""
-    marks: Callable[[str], bool]
-    """Tells whether a file of this name makes its folder a project of this kind."""
-    reads: Callable[[str], bool]
-    """Tells whether the guess depends on the text of a file, by its path from the project's folder."""
-    guess: Callable[[Project], Guess | None]
-    """Returns None for a project of another kind. Pure: it reads only the project."""
+    rules: LanguageRules
 
 
 def guess_of(

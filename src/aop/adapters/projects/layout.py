@@ -71,7 +71,7 @@ def _of_language(project: Project, language: Language) -> list[FoundProject]:
 
 def _in_folder(project: Project, language: Language, folder: str) -> Iterator[FoundProject]:
     inside = project.below(folder)
-    guess = language.guess(inside)
+    guess = language.rules.guess(inside)
     if guess is not None:
         sources = sum(path.endswith(language.suffixes) for path in inside.paths)
         yield FoundProject(language=language, folder=folder, guess=_from_root(guess, folder), sources=sources)
@@ -79,7 +79,7 @@ def _in_folder(project: Project, language: Language, folder: str) -> Iterator[Fo
 
 def _marked_folders(project: Project, language: Language) -> set[str]:
     splits = (path.rpartition("/")[::2] for path in project.paths)
-    return {folder for folder, name in splits if language.marks(name) and _is_ours(folder)}
+    return {folder for folder, name in splits if language.rules.marks(name) and _is_ours(folder)}
 
 
 def _is_ours(folder: str) -> bool:

@@ -12,55 +12,14 @@ from aop.core.errors import BaseBranchUnusable
 from aop.core.ids import TreeId
 from aop.kernel.ports.git import FileMode, GitBranches, GitObjects
 
+_NODE_SUFFIXES = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".vue", ".svelte")
 LANGUAGES: tuple[Language, ...] = (
-    Language(
-        name="Python",
-        profile="python",
-        suffixes=(".py",),
-        marks=python.marks,
-        reads=python.reads,
-        guess=python.guess,
-    ),
-    Language(
-        name="Node",
-        profile="node",
-        suffixes=(".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".vue", ".svelte"),
-        marks=node.marks,
-        reads=node.reads,
-        guess=node.guess,
-    ),
-    Language(
-        name="Java (Maven)",
-        profile="maven",
-        suffixes=(".java", ".kt", ".scala"),
-        marks=maven.marks,
-        reads=maven.reads,
-        guess=maven.guess,
-    ),
-    Language(
-        name="Java (Gradle)",
-        profile="gradle",
-        suffixes=(".java", ".kt", ".groovy"),
-        marks=gradle.marks,
-        reads=gradle.reads,
-        guess=gradle.guess,
-    ),
-    Language(
-        name="Rust",
-        profile="rust",
-        suffixes=(".rs",),
-        marks=rust.marks,
-        reads=rust.reads,
-        guess=rust.guess,
-    ),
-    Language(
-        name="Go",
-        profile="go",
-        suffixes=(".go",),
-        marks=golang.marks,
-        reads=golang.reads,
-        guess=golang.guess,
-    ),
+    Language(name="Python", profile="python", suffixes=(".py",), rules=python),
+    Language(name="Node", profile="node", suffixes=_NODE_SUFFIXES, rules=node),
+    Language(name="Java (Maven)", profile="maven", suffixes=(".java", ".kt", ".scala"), rules=maven),
+    Language(name="Java (Gradle)", profile="gradle", suffixes=(".java", ".kt", ".groovy"), rules=gradle),
+    Language(name="Rust", profile="rust", suffixes=(".rs",), rules=rust),
+    Language(name="Go", profile="go", suffixes=(".go",), rules=golang),
 )
 
 MOST_TEXTS = 40
@@ -83,12 +42,12 @@ def _is_read(path: str) -> bool:
     """Tell whether a language reads a file, for a project in any folder above it."""
     names = path.split("/")
     tails = ["/".join(names[depth:]) for depth in range(len(names))]
-    return any(language.reads(tail) for language in LANGUAGES for tail in tails)
+    return any(language.rules.reads(tail) for language in LANGUAGES for tail in tails)
 
 
 def _rank(path: str) -> tuple[bool, int, str]:
     """Return the sort key: manifests first, then files near the root."""
-    marked = any(language.marks(path.rpartition("/")[2]) for language in LANGUAGES)
+    marked = any(language.rules.marks(path.rpartition("/")[2]) for language in LANGUAGES)
     return (not marked, path.count("/"), path)
 
 
