@@ -23,7 +23,7 @@ KEY_WORDS: Mapping[str, str] = {
     "patch_policy.allow_quoted_names": "Whether a patch may name files whose names git has to quote.",
     "patch_policy.max_patch_bytes": "The largest patch that is looked at.",
     "locks.resources": (
-        "What can be locked. `protected:<area>`, with one of `protected_areas` as it is written there, opens that area "
+        "The resources that can be locked. `protected:<area>`, with one of `protected_areas` as it is written there, opens that area "
         "to the feature that holds the lock."
     ),
     "locks.contract_to_resource.openapi": "The resource that a plan with `contracts.openapi: modify` needs.",
@@ -96,7 +96,7 @@ KEY_WORDS: Mapping[str, str] = {
     ),
     "execution.max_log_bytes": "The longest log of a step that is kept; the middle is dropped.",
     "implementation.workspace": "How AOP's own workspace is built; `uv` is the only value.",
-    "testing.framework": "What AOP's own tests are written for; `pytest` is the only value.",
+    "testing.framework": "The test framework of AOP's own tests; `pytest` is the only value.",
     "testing.coverage.minimums.line": "The line coverage below which a profile with a coverage parser fails.",
     "testing.coverage.minimums.branch": "The branch coverage below which a profile with a coverage parser fails.",
     "testing.coverage.targets.line": "The line coverage that is aimed at; only reported.",
@@ -115,7 +115,7 @@ KEY_WORDS: Mapping[str, str] = {
     "merge_policy.allowed_strategies": "How a feature may land: `merge_commit`, `squash` or `rebase`; at least one.",
     "worktree.base_branch": "The branch that features start from and land on.",
     "worktree.copy": (
-        "Files of your checkout that every worktree gets a copy of, as paths or globs. Never what git tracks."
+        "Files of your checkout that every worktree gets a copy of, as paths or globs. Never tracked files."
     ),
     "worktree.link": (
         "Files or folders of your checkout that every worktree gets a link to, such as `node_modules`;"
@@ -127,13 +127,10 @@ KEY_WORDS: Mapping[str, str] = {
     "worktree.ports": "How many ports each feature has for itself: `AOP_PORT_0` and so on.",
     "worktree.first_port": "Where the ports of features begin.",
     "planning.require_obligations": (
-        "Whether a plan is refused that does not say of every obligation of its spec what becomes of it. "
-        "See [obligations](obligations.md)."
+        "Whether a plan must account for every obligation of its spec. See [obligations](obligations.md)."
     ),
     "gated.master_plan": "Where the plan of all pull requests is that an agent works through.",
-    "gated.fetch_base": (
-        "Whether a new branch begins at what the remote of the base branch has by then; the base branch follows it."
-    ),
+    "gated.fetch_base": ("Whether the base branch is updated from its remote before a new branch begins."),
     "gated.preflight_profile": (
         "The gate profile that makes a step done; empty: `preflight`, or `default` where there is none."
     ),
@@ -161,7 +158,7 @@ KEY_WORDS: Mapping[str, str] = {
     "supervisor.max_iterations_per_phase": (
         "How many turns a phase has before a person is asked; when they are used up once more, the feature has failed."
     ),
-    "supervisor.turn_idle_seconds": "How long an agent may print nothing, neither an answer nor a log; 0: for ever.",
+    "supervisor.turn_idle_seconds": "How long an agent may print nothing, neither an answer nor a log; `0`: no limit.",
     "supervisor.turn_spawn_seconds": "How long an agent's command may take until it has begun.",
     "supervisor.turn_timeout_seconds": "How long an agent's turn may take.",
     "supervisor.collision_strategy": (
@@ -179,7 +176,7 @@ KEY_WORDS: Mapping[str, str] = {
         "When a question that nobody answered is closed: with the default answer that it states, or else its feature "
         "is blocked. `0`, here and in the other limits, is never."
     ),
-    "inbox.escalation_timeout_hours": "When the same happens to what is asked about a worker that gets nowhere.",
+    "inbox.escalation_timeout_hours": "When the same happens to a question about a worker that makes no progress.",
     "inbox.authorisation_timeout_hours": ("When an authorisation that nobody gave is closed; its feature is blocked."),
     "inbox.remind_after_minutes": "How long after a question its first reminder comes; `0`: none ever.",
     "inbox.remind_multiplier": "Each wait for the next reminder is this many times the one before.",
@@ -190,7 +187,7 @@ KEY_WORDS: Mapping[str, str] = {
         "The environment variable that holds the key that a `webhook` is signed with, or the token of `ntfy`."
     ),
     "notifications.targets.<name>.events": (
-        "Of what this target is told: `question`, `reminder`, `ready`, `blocked`, `failed`."
+        "The events that this target gets: `question`, `reminder`, `ready`, `blocked`, `failed`."
     ),
     "notifications.timeout_seconds": ("How long one attempt to reach a target may take."),
     "notifications.attempts": ("How often a target that cannot be reached is tried."),
@@ -205,7 +202,7 @@ KEY_WORDS: Mapping[str, str] = {
     ),
     "profiles.<name>.modes.<mode>[].cwd": "The folder that the step runs in, from the root.",
     "profiles.<name>.modes.<mode>[].env": (
-        'What is added to the allow-listed environment; values are strings, so write `CI: "1"`.'
+        'Variables that are added to the allow-listed environment; values are strings, so write `CI: "1"`.'
     ),
     "profiles.<name>.modes.<mode>[].timeout_seconds": "The step's own time limit.",
     "profiles.<name>.parsers.coverage.type": (
@@ -221,7 +218,7 @@ KEY_WORDS: Mapping[str, str] = {
         "The modes that must leave the coverage report; in others it is not read."
     ),
     "profiles.<name>.parsers.tests.type": (
-        "`junit_xml`: what each test did. With it, an exit code 0 without a report is a failure, and so are "
+        "`junit_xml`: the outcome of each test. With it, an exit code 0 without a report is a failure, and so are "
         "fewer tests than on the base."
     ),
     "profiles.<name>.parsers.tests.path": (
