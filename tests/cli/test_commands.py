@@ -1,4 +1,4 @@
-"""`aop` as a process of its own: what each command prints where, and the code that it ends with."""
+"""`aop` as a real process: what each command prints on which stream, and its exit code."""
 
 from __future__ import annotations
 
@@ -59,9 +59,6 @@ def ready(template: Path, tmp_path: Path) -> Path:
 
 def approved(root: Path) -> str:
     return run_aop(root, "approve", "one", "--yes").out.strip()
-
-
-# --- aop -----------------------------------------------------------------------------------------
 
 
 def test_the_version_is_one_line(tmp_path: Path) -> None:
@@ -136,9 +133,6 @@ def test_the_repository_may_be_elsewhere_or_above(repository: Path, tmp_path: Pa
     in_worktree = run_aop(repository / ".worktrees/one", "status")
     assert (named.code, named.out) == (below.code, below.out) == (in_worktree.code, in_worktree.out)
     assert named.out.startswith("one")
-
-
-# --- aop call ------------------------------------------------------------------------------------
 
 
 class Caller:
@@ -269,9 +263,6 @@ def test_a_command_that_is_stopped_says_so_and_the_next_one_works(tmp_path: Path
     assert (state["status"], state["gates"]["fast"]) == ("building", "na")
 
 
-# --- aop status ----------------------------------------------------------------------------------
-
-
 def test_the_status_has_a_line_for_each_feature(tmp_path: Path) -> None:
     world = configured(tmp_path / "repo")
     world.ready()
@@ -299,9 +290,6 @@ def test_without_features_the_status_says_how_to_begin(tmp_path: Path) -> None:
     ran = run_aop(make_repository(tmp_path / "repo"), "status")
     assert (ran.code, ran.out) == (0, "")
     assert "aop run -fi SPEC" in ran.err
-
-
-# --- aop approve ---------------------------------------------------------------------------------
 
 
 @pytest.mark.req("AOP-266")
@@ -399,9 +387,6 @@ def test_a_person_is_told_what_is_not_part_of_the_feature(ready: Path) -> None:
     assert "In the worktree, but not part of the feature: notes.txt" in ran.err
 
 
-# --- aop merge -----------------------------------------------------------------------------------
-
-
 def test_a_merge_prints_the_commit_and_nothing_else_on_stdout(ready: Path) -> None:
     ran = run_aop(ready, "merge", "one", "--token", approved(ready), "--strategy", "squash", "--message", "Shout")
     assert (ran.code, ran.out) == (0, git(ready, "rev-parse", "main"))
@@ -484,9 +469,6 @@ def test_merge_gates_that_fail_name_their_log(tmp_path: Path) -> None:
     assert (ran.code, ran.out) == (1, "")
     log = ran.err.rpartition("  Log: ")[2].strip()
     assert (ready / log).read_text() == "no\n"
-
-
-# --- what goes wrong in AOP itself ---------------------------------------------------------------
 
 
 def broken(root: Path) -> Path:

@@ -1,4 +1,4 @@
-"""What stands in for a module while a command starts does what the module does."""
+"""A stand-in for a module, while a command starts, does what the module does."""
 
 from __future__ import annotations
 

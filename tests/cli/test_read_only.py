@@ -1,4 +1,4 @@
-"""A repository that cannot be written can be looked at all the same."""
+"""A repository that cannot be written can still be read."""
 
 from __future__ import annotations
 

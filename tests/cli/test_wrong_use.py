@@ -1,4 +1,4 @@
-"""Wrong uses and strange surroundings: every command answers in words, and with the right exit code."""
+"""Wrong uses and strange environments: every command explains, with the right exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`aop agents`: what is here, installing one, a round trip; in real processes, with programs in the place of others."""
+"""`aop agents`: list, install and test, in real processes with stand-in programs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_what_is_not_installed_says_how_to_install_it(tmp_path: Path, env: dict[
     ran = run_aop(tmp_path, "agents", env=env)
     assert (ran.code, ran.out.splitlines()[0]) == (
         0,
-        "claude   not installed; `aop agents install claude` installs 2.1.325",
+        "claude   not installed. Install 2.1.325 with: aop agents install claude",
     )
 
 

@@ -1,4 +1,4 @@
-"""`aop brain test`: who answered, what it took, and which variable to set when it cannot be asked."""
+"""`aop brain test`: the report, and which variable to set when no model can be asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`aop mcp config`: what each host has to be told, with the name of the token's variable and never a token."""
+"""`aop mcp config`: the configuration of each host names the token's variable, never a token."""
 
 from __future__ import annotations
 

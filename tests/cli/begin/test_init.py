@@ -23,9 +23,6 @@ REPORTING = [*PYTEST, "--junitxml=junit.xml"]
 WHY = "test: `pyproject.toml` mentions pytest"
 
 
-# --- writing ---------------------------------------------------------------------------------------
-
-
 def python_repository(root: Path, **more: str) -> Path:
     return make_repository(root, {"pyproject.toml": 'dev = ["pytest"]\n', **more})
 
@@ -197,9 +194,6 @@ def test_a_folder_of_the_repository_is_as_good_as_its_root(tmp_path: Path) -> No
     assert (root / NAMES[0]).is_file()
 
 
-# --- the base branch -------------------------------------------------------------------------------
-
-
 def base_branch(root: Path) -> str:
     name: str = run_aop(root, "init", "--yes", "--json").json["base_branch"]
     return name
@@ -250,9 +244,6 @@ def test_a_folder_that_is_no_repository_is_refused(tmp_path: Path) -> None:
     assert (ran.code, ran.json["error"]["code"]) == (2, "not_a_repository")
 
 
-# --- asking ----------------------------------------------------------------------------------------
-
-
 def init_at_a_terminal(root: Path, answer: str) -> int:
     """Run `aop init` where a person sits, and let them answer."""
     person, terminal = os.openpty()
@@ -276,9 +267,6 @@ def test_where_nobody_can_be_asked_nothing_is_written(tmp_path: Path) -> None:
     assert not (root / "agentic").exists()
 
 
-# --- placing a file --------------------------------------------------------------------------------
-
-
 def test_a_file_that_came_in_between_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("mine\n")
     assert not place_new_file(tmp_path, "a.yaml", "theirs\n")
@@ -293,9 +281,6 @@ def test_a_link_that_leads_out_of_the_repository_is_not_followed(tmp_path: Path)
     with pytest.raises(PathOutOfBounds):
         place_new_file(root, NAMES[0], "version: 1\n")
     assert os.listdir(outside) == []
-
-
-# --- the gates that were guessed really work ---------------------------------------------------------
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""`aop delete` as a process of its own."""
+"""`aop delete`, as a real process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`aop notify test`, and a run that tells people, as processes."""
+"""`aop notify test`, and a run that notifies people, as real processes."""
 
 from __future__ import annotations
 

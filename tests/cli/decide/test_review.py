@@ -1,4 +1,4 @@
-"""`aop review` as a process of its own: text, colours, pager, JSON, and a page that is parsed here."""
+"""`aop review`, as a real process: text, colours, pager, JSON, and the parsed page."""
 
 from __future__ import annotations
 
@@ -63,9 +63,6 @@ def _arriving(descriptor: int) -> Iterator[bytes]:
         if not chunk:
             return
         yield chunk
-
-
-# --- text ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.req("AOP-010", "AOP-265")
@@ -231,9 +228,6 @@ def test_a_feature_that_has_only_begun_can_be_looked_at(tmp_path: Path) -> None:
     assert "No gates have run." in Page(written(world.root, "one")).text
 
 
-# --- colours and the pager -----------------------------------------------------------------------
-
-
 def test_a_terminal_gets_colours_and_nothing_but_colours(repository: Path) -> None:
     seen = on_terminal(repository, "review", "one")
     assert "\x1b[32m+TWO\x1b[0m" in seen
@@ -281,9 +275,6 @@ def test_a_terminal_that_cannot_show_a_letter_gets_an_escape(repository: Path) -
     assert "Gr\\xf6\\xdfe" in ran.out
 
 
-# --- JSON and refusals ---------------------------------------------------------------------------
-
-
 @pytest.mark.req("AOP-265")
 def test_json_holds_both_answers_whole(repository: Path) -> None:
     data = run_aop(repository, "review", "one", "--json").json["data"]
@@ -300,8 +291,6 @@ def test_a_feature_that_is_not_there_is_refused_in_text_and_in_json(repository: 
     assert "[unknown_feature]" in ran.err
     assert run_aop(repository, "review", "nobody", "--json").json["error"]["code"] == "unknown_feature"
 
-
-# --- the page ------------------------------------------------------------------------------------
 
 VOID = frozenset(["meta", "br", "wbr"])
 TAGS = VOID | set(

@@ -1,4 +1,4 @@
-"""`aop logs --agent` as people meet it: real processes, and an agent that says something and then waits."""
+"""`aop logs --agent`: real processes, and an agent that prints something and then waits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`aop evidence` and `aop logs` as processes of their own."""
+"""`aop evidence` and `aop logs`, as real processes."""
 
 from __future__ import annotations
 
@@ -29,9 +29,6 @@ def repository(template: Path, tmp_path: Path) -> Path:
     return copied(template, tmp_path / "repo")
 
 
-# --- aop evidence verify -------------------------------------------------------------------------
-
-
 def test_an_intact_record_is_called_so_and_its_anchor_is_printed(repository: Path) -> None:
     ran = run_aop(repository, "evidence", "verify")
     assert ran.code == 0
@@ -58,9 +55,6 @@ def test_a_broken_record_has_an_exit_code_of_its_own_and_says_where(repository: 
 )
 def test_words_that_mean_nothing_are_refused(repository: Path, words: tuple[str, ...]) -> None:
     assert run_aop(repository, "evidence", *words).code == 2
-
-
-# --- aop evidence bundle -------------------------------------------------------------------------
 
 
 def sums_hold(files: dict[str, bytes]) -> bool:
@@ -135,9 +129,6 @@ def test_a_secret_is_in_no_file_of_a_bundle(repository: Path) -> None:
 def test_a_feature_that_does_not_exist_has_no_bundle(repository: Path) -> None:
     ran = run_aop(repository, "evidence", "bundle", "two")
     assert (ran.code, list(repository.glob("two*"))) == (1, [])
-
-
-# --- aop logs ------------------------------------------------------------------------------------
 
 
 def lines_of(repository: Path, *words: str) -> list[dict[str, object]]:

@@ -84,7 +84,7 @@ def _providers_by_role(folder: Path) -> dict[str, str]:
 
 def _agent_text(agent: FoundAgent) -> str:
     if not agent.installed:
-        return f"not installed; `aop agents install {agent.provider}` installs {agent.tested_version}"
+        return f"not installed. Install {agent.tested_version} with: aop agents install {agent.provider}"
     where = "installed by AOP" if agent.source == "aop" else "on the PATH"
     version = agent.version or "unknown version"
     tested = "" if agent.version == agent.tested_version else f" (tested with {agent.tested_version})"
