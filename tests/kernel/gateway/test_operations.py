@@ -322,7 +322,9 @@ def test_an_operation_that_can_neither_be_finished_nor_undone_stops_nobody_else(
     break_off(world, breaking)
     gateway = gateway_of(world, breaking, resolve=refuse)
     assert gateway.call(world.app.person, "report.dashboard", {}, report=told.append).ok
-    assert told == ["The operation `op-1` died half-way and is not settled: The feature `one` is `failed`."]
+    assert told == [
+        "The operation `op-1` was interrupted and cannot be finished or undone: The feature `one` is `failed`."
+    ]
     again = gateway.call(world.app.person, "test.say", {}, operation_id="op-1")
     assert (again.error or {})["code"] == "invalid_status_transition"
     with world.app.record.read() as view:

@@ -23,8 +23,8 @@ KEY_WORDS: Mapping[str, str] = {
     "patch_policy.allow_quoted_names": "Whether a patch may name files whose names git has to quote.",
     "patch_policy.max_patch_bytes": "The largest patch that is looked at.",
     "locks.resources": (
-        "The resources that can be locked. `protected:<area>`, with one of `protected_areas` as it is written there, opens that area "
-        "to the feature that holds the lock."
+        "The resources that can be locked. `protected:<area>`, with one of `protected_areas` as it is written there, "
+        "opens that area to the feature that holds the lock."
     ),
     "locks.contract_to_resource.openapi": "The resource that a plan with `contracts.openapi: modify` needs.",
     "locks.contract_to_resource.events": "The resource that a plan with `contracts.events: modify` needs.",

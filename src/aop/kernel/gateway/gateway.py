@@ -58,7 +58,7 @@ class ToolRequest(Struct, frozen=True, kw_only=True):
 
 
 class _AdmittedCall(Struct, frozen=True, kw_only=True):
-    """A call that passed who, may and well-formed, with what tells it from another one of the same id."""
+    """A call that passed who, may and well-formed, with the hash of its request."""
 
     call: Call
     arguments: Arguments
@@ -83,7 +83,7 @@ class Gateway:
         operation_id: str | None = None,
         report: Report = lambda _line: None,
     ) -> Envelope:
-        """Take one call through all stations, and note who called what, how long it took, and how it ended."""
+        """Take one call through all stations, and log caller, tool, duration and outcome."""
         began = self.kernel.clock.boot_seconds()
         own_id = self.kernel.new_id("op") if operation_id is None else operation_id
         request = ToolRequest(principal=principal, tool=tool_name, arguments=arguments, operation_id=own_id)
@@ -228,7 +228,7 @@ class Gateway:
             return envelope(call.tool, call.tool.run(call, admitted.arguments))
 
     def _settle_dead_operations(self, report: Report) -> tuple[MovedPath, ...]:
-        """Finish or undo what died half-way, once in the life of this process; return what was set aside."""
+        """Finish or undo interrupted operations, once in the life of this process; return the moved paths."""
         if self._settled:
             return ()
         self._settled = True
@@ -261,7 +261,9 @@ class Gateway:
             return
         except Refusal as refusal:
             # It stays pending, and its next sender gets this refusal; the present call goes on.
-            report(f"The operation `{operation.operation_id}` died half-way and is not settled: {refusal.message}")
+            report(
+                f"The operation `{operation.operation_id}` was interrupted and cannot be finished or undone: {refusal.message}"
+            )
 
     def _with_revealed_data(self, tool: Tool, answer: Envelope) -> Envelope:
         if not answer.ok or tool.reveal is None:
@@ -356,7 +358,7 @@ def check_caller(principal: Principal, arguments: Arguments) -> None:
 
 
 def payload_hash(tool: Tool, arguments: Json) -> str:
-    """Return what tells one request from another under the same operation id.
+    """Return the hash that tells two requests with the same operation id apart.
 
     Raises: InvalidArguments for what no JSON text could have brought here.
     """

@@ -24,19 +24,19 @@ IN_GIT = frozenset({"worktree", "gone_worktree", "gone_branch", "workflow"})
 SET_ASIDE = "set_aside"
 """Where foreign content was moved that had replaced AOP's own files."""
 SET_ASIDE_IN_WORKTREE = "set_aside_in_worktree"
-"""Which paths of the feature's worktree held something that was moved to quarantine."""
+"""The paths of the feature's worktree whose content was moved to quarantine."""
 
 QUARANTINED = "worktree_quarantined"
-"""The event that tells what of a worktree was moved to quarantine."""
+"""The event for paths of a worktree that were moved to quarantine."""
 MOST_NAMED = 100
 """How many paths it names; it counts all."""
 
 MovedPath: TypeAlias = tuple[str, str]
-"""Under which of the two names an answer tells it, and the path."""
+"""The name in the answer's evidence, and the path."""
 
 
 class FilesComparison(Document, frozen=True, kw_only=True):
-    """Since when the files beside the record are known to be what was shown."""
+    """The last comparison of all files with the record."""
 
     kind: ClassVar[str] = "showing"
     key: ClassVar[str] = "files"

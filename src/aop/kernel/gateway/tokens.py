@@ -36,7 +36,7 @@ _NOT_OURS = "The token was not made by this repository's `aop token`."
 
 
 class TokenClaims(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a token says; the signature covers all of it."""
+    """The claims of a token; the signature covers all of them."""
 
     iss: str
     aud: str
@@ -50,7 +50,7 @@ class TokenClaims(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class IssuedToken(Document, frozen=True, kw_only=True):
-    """One token that was handed out."""
+    """One token that was issued."""
 
     kind: ClassVar[str] = "token"
 
@@ -67,7 +67,7 @@ class IssuedToken(Document, frozen=True, kw_only=True):
 
 
 class RepositoryIdentity(Document, frozen=True, kw_only=True):
-    """What tells this record from all others: a token names it as its audience."""
+    """The identity of this record: a token names it as its audience."""
 
     kind: ClassVar[str] = "repository"
     key: ClassVar[str] = "identity"
@@ -76,7 +76,7 @@ class RepositoryIdentity(Document, frozen=True, kw_only=True):
 
     @property
     def audience(self) -> str:
-        """Return what a token for this repository names."""
+        """Return the audience of this repository's tokens."""
         return f"aop:{self.repository_id}"
 
 
@@ -91,7 +91,7 @@ class TokenOrder(Struct, frozen=True, kw_only=True):
 
 
 class NewToken(Struct, frozen=True, kw_only=True):
-    """A token at the moment when it is handed out."""
+    """A token at the moment when it is issued; the text is stored nowhere."""
 
     text: str
     token: IssuedToken
@@ -106,7 +106,7 @@ class Tokens(Struct, frozen=True, kw_only=True):
     new_id: NewId
 
     def issue(self, order: TokenOrder, *, by: str) -> NewToken:
-        """Hand out a token, and note that it was.
+        """Issue a token, and record it.
 
         Raises: InvalidCliArgs, UnknownFeature.
         """
@@ -125,7 +125,7 @@ class Tokens(Struct, frozen=True, kw_only=True):
         return NewToken(text=_FORM.write(claims, self.signer), token=token)
 
     def principal(self, text: str) -> Principal:
-        """Return whom a token stands for, as of now.
+        """Return the caller that a token stands for.
 
         Raises: TokenInvalid.
         """
@@ -134,7 +134,7 @@ class Tokens(Struct, frozen=True, kw_only=True):
             return principal_of(claims, view, now=self.clock.now())
 
     def revoke(self, which: str, *, by: str) -> IssuedToken:
-        """Refuse a token from now on; it may be named by its id or given whole.
+        """Revoke a token, given by its id or its text.
 
         Raises: TokenInvalid.
         """
@@ -143,7 +143,7 @@ class Tokens(Struct, frozen=True, kw_only=True):
             token = tx.get(IssuedToken, token_id)
             if token is None:
                 raise TokenInvalid(
-                    f"There is no token `{ascii(token_id[:80])[1:-1]}`.", hint="`aop token list` shows all."
+                    f"There is no token `{ascii(token_id[:80])[1:-1]}`.", hint="List the tokens with `aop token list`."
                 )
             if token.revoked_at:
                 return token
@@ -153,7 +153,7 @@ class Tokens(Struct, frozen=True, kw_only=True):
         return revoked
 
     def all(self) -> tuple[IssuedToken, ...]:
-        """Return every token that was handed out, oldest first."""
+        """Return every token that was issued, oldest first."""
         with self.record.read() as view:
             return tuple(view.all(IssuedToken))
 
@@ -183,16 +183,16 @@ def check_order(order: TokenOrder) -> None:
     """
     if order.role not in TOKEN_ROLES:
         raise InvalidCliArgs(
-            f"The role `{order.role}` is not handed out by token.",
-            hint=f"Take one of: {', '.join(sorted(TOKEN_ROLES))}.",
+            f"There are no tokens for the role `{order.role}`.",
+            hint=f"Choose one of: {', '.join(sorted(TOKEN_ROLES))}.",
             role=order.role,
         )
     if not timedelta(seconds=1) <= order.life <= LONGEST_LIFE:
-        raise InvalidCliArgs("A token lives between one second and seven days.", hint="Take a `--ttl` such as `8h`.")
+        raise InvalidCliArgs("A token is valid for one second to seven days.", hint="Choose a `--ttl` such as `8h`.")
 
 
 def claims_for(order: TokenOrder, token_id: TokenId, audience: RepositoryIdentity, *, now: datetime) -> TokenClaims:
-    """Return what the token for an order says."""
+    """Return the claims of the token for an order."""
     issued = int(now.timestamp())
     return TokenClaims(
         iss=ISSUER,
@@ -219,7 +219,7 @@ def read_token(text: str, signer: Signer) -> TokenClaims:
 
 
 def principal_of(claims: TokenClaims, view: Snapshot, *, now: datetime) -> Principal:
-    """Return whom signed claims stand for: made here, still in time, not revoked.
+    """Return the caller of signed claims that were made here, have not expired and are not revoked.
 
     Raises: TokenInvalid.
     """
