@@ -29,7 +29,7 @@ LOCK = ".aop/locks/config.lock"
 LARGEST = 4 * 1024 * 1024
 
 
-class _Sources(Struct, frozen=True, kw_only=True):
+class _SourceFiles(Struct, frozen=True, kw_only=True):
     """The sources of a configuration outside of git, byte for byte, so that comparing them needs no hash."""
 
     version: str
@@ -38,7 +38,7 @@ class _Sources(Struct, frozen=True, kw_only=True):
 
 
 class _CacheEntry(Struct, frozen=True, kw_only=True):
-    files: _Sources
+    files: _SourceFiles
     heads: dict[str, CommitId | None]
     """The commits of the branches that it was read from."""
     config: Config
@@ -47,7 +47,7 @@ class _CacheEntry(Struct, frozen=True, kw_only=True):
 class _StoredEntry(Struct, frozen=True, kw_only=True):
     """A `_CacheEntry` as it is stored."""
 
-    files: _Sources
+    files: _SourceFiles
     heads: dict[str, CommitId | None]
     config: msgspec.Raw
     sum: int
@@ -69,7 +69,7 @@ class CachedConfig:
 
         Raises: InvalidConfiguration, InvalidWorkspaceImplementation.
         """
-        files = self._sources()
+        files = self._source_files()
         entry = self._entry or self._stored_entry()
         if entry is not None and entry.files == files and self._are_current(entry.heads):
             self._entry = entry
@@ -78,7 +78,7 @@ class CachedConfig:
         from aop.adapters.config.reader import read_with_heads
 
         config, heads = read_with_heads(self._head_of, self._trees, self._root)
-        if files is not None and files == self._sources():
+        if files is not None and files == self._source_files():
             self._entry = _CacheEntry(files=files, heads=heads, config=config)
             self._store(self._entry)
         return config
@@ -86,13 +86,13 @@ class CachedConfig:
     def _are_current(self, heads: dict[str, CommitId | None]) -> bool:
         return all(self._head_of(branch) == head for branch, head in heads.items())
 
-    def _sources(self) -> _Sources | None:
+    def _source_files(self) -> _SourceFiles | None:
         """Return the sources outside of git; None if a file cannot be read."""
         try:
             loose = self._files.read_each(FOLDER, [f"{name}.yaml" for name in NAMES], limit=LARGEST)
         except FileNotFound:
             return None
-        return _Sources(version=VERSION, bundled=tuple(map(bundled_content, NAMES)), checkout=tuple(loose))
+        return _SourceFiles(version=VERSION, bundled=tuple(map(bundled_content, NAMES)), checkout=tuple(loose))
 
     def _stored_entry(self) -> _CacheEntry | None:
         """Return what another process stored; None if there is nothing, or not what this AOP would write."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
 from aop.adapters.git.objects.loose import id_of, object_bytes
-from aop.adapters.git.process.output import text_of
+from aop.adapters.git.process.output import file_mode, text_of
 from aop.core.errors import Fault
 from aop.core.ids import ObjectId
 from aop.kernel.ports.git import FileMode, TreeChange, TreeEntry
@@ -46,7 +46,7 @@ def parse_tree(content: bytes, *, digest_size: int) -> dict[bytes, Side]:
             space = content.index(b" ", at)
             nul = content.index(b"\0", space)
             name = content[space + 1 : nul]
-            mode = _MODES.get(content[at:space]) or _canonical_mode(content[at:space])
+            mode = _MODES.get(content[at:space]) or file_mode(content[at:space])
             at = nul + 1 + digest_size
             entries[name] = (mode, ObjectId(content[nul + 1 : at].hex()))
             count += 1
@@ -57,15 +57,6 @@ def parse_tree(content: bytes, *, digest_size: int) -> dict[bytes, Side]:
     if any(b"/" in name for name in entries):
         raise Fault("A tree of the repository holds a name that is a path.")
     return entries
-
-
-def _canonical_mode(text: bytes) -> FileMode:
-    """Return the mode as git reads it; old gits wrote other permission bits and leading zeros."""
-    mode = int(text, 8)
-    kind = mode & 0o170000
-    if kind == 0o100000:
-        return FileMode.EXECUTABLE if mode & 0o100 else FileMode.FILE
-    return {0o120000: FileMode.SYMLINK, 0o040000: FileMode.TREE}.get(kind, FileMode.GITLINK)
 
 
 def side_at(read: ReadTree, root: str, path: bytes) -> Side | None:

@@ -93,11 +93,13 @@ def raw_changes(out: bytes) -> Iterator[RawChange]:
         )
 
 
-def file_mode(text: str) -> FileMode:
-    """Return the mode; other permission bits, from old versions of git, are read as git reads them."""
-    if text.startswith("100"):
-        return FileMode.EXECUTABLE if int(text, 8) & 0o100 else FileMode.FILE
-    return FileMode(text)
+def file_mode(text: str | bytes) -> FileMode:
+    """Return the mode as git reads it; old versions of git wrote other permission bits and leading zeros."""
+    mode = int(text, 8)
+    kind = mode & 0o170000
+    if kind == 0o100000:
+        return FileMode.EXECUTABLE if mode & 0o100 else FileMode.FILE
+    return {0o120000: FileMode.SYMLINK, 0o040000: FileMode.TREE}.get(kind, FileMode.GITLINK)
 
 
 def porcelain(accepted: Iterable[TreeChange], drift: Iterable[RawChange], untracked: Iterable[str]) -> str:
