@@ -1,11 +1,12 @@
 """Says which requirement ids and hostile inputs the tests claim; exits with 1 when a claimed id does not exist.
 
-With `--document`, also when an id of the tools and contracts is neither claimed nor has a reason, or the document is
-old.
+With `--document`, also when an id is neither claimed nor has a reason why not in `open.tsv`, when one is claimed and
+has a reason, or when the document is old.
 
 A claim is `@pytest.mark.req("AOP-130")` or `@pytest.mark.hostile("D001")` with literal ids, read from the source
 without importing it. Below `tests/hostile` the literal id of a row claims as well. A test that is skipped or expected
-to fail claims nothing.
+to fail claims nothing. Of an id that only tests claim which `make test` leaves out, the document says which target runs
+them.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import NamedTuple
 
 TESTS = Path(__file__).parent
 TITLES = {"req": "requirements", "hostile": "hostile inputs"}
+TARGETS = ("slow", "real", "soak")
 
 
 class Claim(NamedTuple):
@@ -30,6 +32,8 @@ class Claim(NamedTuple):
     marker: str
     id: str
     place: str
+    target: str = "test"
+    """The target of the Makefile that runs the test."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -45,7 +49,10 @@ def main(arguments: Sequence[str]) -> int:
     unknown = [claim for claim in claims if claim.id not in known[claim.marker]]
     wrong = [f"{claim.place}: `{claim.id}` is not in the list of {TITLES[claim.marker]}." for claim in unknown]
     if options.document:
-        wrong += _documented(options.document, claimed["req"], reasons=_rows_of(options.reasons), write=options.write)
+        targets = {claim.id: set[str]() for claim in claims if claim.marker == "req"}
+        for claim in claims:
+            targets.get(claim.id, set()).add(claim.target)
+        wrong += _documented(options.document, targets, reasons=_rows_of(options.reasons), write=options.write)
     for line in wrong:
         print(line, file=sys.stderr)
     return 1 if wrong else 0
@@ -70,28 +77,42 @@ def _listed(name: str) -> tuple[str, ...]:
 def _marked(folder: Path) -> Iterator[Claim]:
     """Return what the markers claim; an argument that is not a literal stands there as it is written."""
     for path in sorted(folder.rglob("test_*.py")):
-        for node in _running(ast.parse(path.read_bytes())):
+        for node, target in _running(ast.parse(path.read_bytes())):
             marker = _marker(node)
             if isinstance(node, ast.Call) and marker in TITLES:
                 for argument in node.args:
-                    yield Claim(marker, ast.unparse(argument).strip("'"), f"{path}:{argument.lineno}")
+                    yield Claim(marker, ast.unparse(argument).strip("'"), f"{path}:{argument.lineno}", target)
 
 
 def _rows(folder: Path, listed: Sequence[str]) -> Iterator[Claim]:
     """Return what the rows claim; a row that is on no list claims nothing, for the suite may hold more rows."""
     for path in sorted(folder.rglob("*.py")):
-        for node in _running(ast.parse(path.read_bytes())):
+        for node, target in _running(ast.parse(path.read_bytes())):
             if isinstance(node, ast.Constant) and node.value in listed:
-                yield Claim("hostile", str(node.value), f"{path}:{node.lineno}")
+                yield Claim("hostile", str(node.value), f"{path}:{node.lineno}", target)
 
 
-def _running(node: ast.AST) -> Iterator[ast.AST]:
-    """Return the node and all that it holds, without the tests that cannot pass."""
-    if any(_marker(decorator) in ("skip", "xfail") for decorator in getattr(node, "decorator_list", ())):
+def _running(node: ast.AST, target: str = "test") -> Iterator[tuple[ast.AST, str]]:
+    """Return the node and all that it holds, with the target that runs it, without the tests that cannot pass."""
+    markers = {_marker(marked) for marked in _marks(node)}
+    if markers & {"skip", "xfail"}:
         return
-    yield node
+    target = next((name for name in TARGETS if name in markers), target)
+    yield node, target
     for child in ast.iter_child_nodes(node):
-        yield from _running(child)
+        yield from _running(child, target)
+
+
+def _marks(node: ast.AST) -> Sequence[ast.AST]:
+    """Return what marks a test or a class of them, and a module by its `pytestmark`."""
+    if not isinstance(node, ast.Module):
+        return getattr(node, "decorator_list", ())
+    values = [
+        each.value
+        for each in node.body
+        if isinstance(each, ast.Assign) and ast.unparse(each.targets[0]) == "pytestmark"
+    ]
+    return [mark for value in values for mark in (value.elts if isinstance(value, ast.List | ast.Tuple) else [value])]
 
 
 def _marker(node: ast.AST) -> str:
@@ -121,31 +142,38 @@ def _print_summary(title: str, states: dict[str, list[str]], *, every_id: bool) 
 
 # --- docs/requirements.md --------------------------------------------------------------------------
 
-DOCUMENTED = (
-    *(f"AOP-{number}" for number in range(143, 336)),
-    *(f"GATED-{number:02}" for number in range(1, 111)),
-)
-"""The tools and what they rest on, the supervisor and its command line, the contracts, and the gated workflow."""
+PARTS = {
+    "AOP": "the orchestrator of features, its tools and contracts",
+    "GATED": "the gated workflow",
+    "SCAF": "from a ticket to a merge request",
+    "REV": "from a merge request to its review",
+    "FORGE": "the contract-driven builder",
+}
 
 HEAD = """\
 <!-- Written by `make tools`; the reasons are in tests/requirements/open.tsv. -->
 
 # Requirements
 
-What AOP's tools, supervisor and contracts (AOP-143 to 335) and the gated workflow (GATED-01 to 110) must do, and
-whether a test would notice if they did not. A claim is a marker at a test, `@pytest.mark.req("AOP-143")`:
-`grep -rn AOP-143 tests` says which tests those are.
+What AOP must do, and whether a test would notice if it did not. A claim is a marker at a test,
+`@pytest.mark.req("AOP-143")`: `grep -rn AOP-143 tests` says which tests those are. `make test` runs them, or the target
+that is named in the last column.
 """
 
 
-def _documented(path: Path, claimed: set[str], *, reasons: dict[str, str], write: bool) -> list[str]:
+def _documented(path: Path, targets: dict[str, set[str]], *, reasons: dict[str, str], write: bool) -> list[str]:
     """Return what is wrong with the document, after writing it if that is asked for."""
     wrong = [
         f"`{id_}` is claimed by no test, and has no reason in tests/requirements/open.tsv."
-        for id_ in DOCUMENTED
-        if id_ not in claimed and id_ not in reasons
+        for id_ in _listed("requirements.tsv")
+        if id_ not in targets and id_ not in reasons and _whole_part(id_) not in reasons
     ]
-    text = _document(claimed, reasons)
+    wrong += [
+        f"`{id_}` is claimed by a test, and has a reason why not in tests/requirements/open.tsv."
+        for id_ in reasons
+        if id_ in targets
+    ]
+    text = _document(targets, reasons)
     if write:
         path.write_text(text, encoding="utf-8")
     elif not path.is_file() or path.read_text(encoding="utf-8") != text:
@@ -153,16 +181,35 @@ def _documented(path: Path, claimed: set[str], *, reasons: dict[str, str], write
     return wrong
 
 
-def _document(claimed: set[str], reasons: dict[str, str]) -> str:
-    what = _rows_of(TESTS / "requirements" / "requirements.tsv")
-    shown = [(id_, what[id_].replace("|", "\\|")) for id_ in DOCUMENTED]
-    proven = [f"| {id_} | {text} |\n" for id_, text in shown if id_ in claimed]
-    missing = [f"| {id_} | {text} | {reasons.get(id_, '')} |\n" for id_, text in shown if id_ not in claimed]
-    return (
-        f"{HEAD}\n## Not claimed: {len(missing)} of {len(shown)}\n\n"
-        f"| id | what | why not |\n|---|---|---|\n{''.join(missing)}"
-        f"\n## Claimed by tests: {len(proven)} of {len(shown)}\n\n| id | what |\n|---|---|\n{''.join(proven)}"
-    )
+def _document(targets: dict[str, set[str]], reasons: dict[str, str]) -> str:
+    rows = {
+        id_: what.replace("|", "\\|") for id_, what in _rows_of(TESTS / "requirements" / "requirements.tsv").items()
+    }
+    sections = [HEAD, "\n| part | what | claimed by tests |\n|---|---|---|\n"]
+    ids = {part: [id_ for id_ in rows if _part(id_) == part] for part in PARTS}
+    for part, title in PARTS.items():
+        sections.append(f"| {part} | {title} | {sum(id_ in targets for id_ in ids[part])} of {len(ids[part])} |\n")
+    sections.append("\n## Not claimed\n\n| id | what | why not |\n|---|---|---|\n")
+    for part, title in PARTS.items():
+        missing = [id_ for id_ in ids[part] if id_ not in targets]
+        if (whole := f"{part}-*") in reasons and missing:
+            sections.append(f"| {part}, {len(missing)} ids | {title} | {reasons[whole]} |\n")
+        else:
+            sections += [f"| {id_} | {rows[id_]} | {reasons.get(id_, '')} |\n" for id_ in missing]
+    sections.append("\n## Claimed by tests\n\n| id | what | only by |\n|---|---|---|\n")
+    sections += [
+        f"| {id_} | {rows[id_]} | {_only_by(targets[id_])} |\n" for part in PARTS for id_ in ids[part] if id_ in targets
+    ]
+    return "".join(sections)
+
+
+def _only_by(targets: set[str]) -> str:
+    return "" if "test" in targets else ", ".join(f"`make {name}`" for name in TARGETS if name in targets)
+
+
+def _whole_part(id_: str) -> str:
+    """Return the row of `open.tsv` that gives one reason for all of a part that is not built yet."""
+    return f"{_part(id_)}-*"
 
 
 def _rows_of(path: Path) -> dict[str, str]:

@@ -48,6 +48,38 @@ def test_every_id_of_the_document_is_claimed_or_has_a_reason(tmp_path: Path) -> 
     assert re.search(r"^\| AOP-143 \| .* \| Not built yet\. \|$", document.read_text(), re.MULTILINE)
 
 
+def test_an_id_that_is_claimed_has_no_reason_why_it_is_not(tmp_path: Path) -> None:
+    (tmp_path / "test_seeded.py").write_text("import pytest\n\npytestmark = pytest.mark.req('AOP-130')\n")
+    reasons = tmp_path / "open.tsv"
+    reasons.write_text("AOP-130\tNot built yet.\n")
+    ended = requirements_covered(
+        "--document", str(tmp_path / "doc.md"), "--write", "--reasons", str(reasons), "--tests", str(tmp_path)
+    )
+    assert "`AOP-130` is claimed by a test, and has a reason why not in tests/requirements/open.tsv.\n" in ended.stderr
+
+
+def test_the_document_names_the_target_of_an_id_that_make_test_leaves_out(tmp_path: Path) -> None:
+    (tmp_path / "test_seeded.py").write_text(
+        "import pytest\n\n"
+        "@pytest.mark.slow\n@pytest.mark.req('AOP-130', 'AOP-131')\ndef test_one(): ...\n\n"
+        "@pytest.mark.req('AOP-131')\ndef test_two(): ...\n"
+    )
+    (tmp_path / "test_real.py").write_text(
+        "import pytest\n\npytestmark = [pytest.mark.real]\n\n@pytest.mark.req('AOP-130', 'AOP-132')\ndef test_(): ...\n"
+    )
+    (tmp_path / "test_skipped.py").write_text(
+        "import pytest\n\npytestmark = pytest.mark.skip(reason='')\n\n@pytest.mark.req('AOP-133')\ndef test_(): ...\n"
+    )
+    document = tmp_path / "doc.md"
+    requirements_covered("--document", str(document), "--write", "--tests", str(tmp_path))
+    claimed = document.read_text().partition("## Claimed by tests")[2]
+    assert re.findall(r"^\| (AOP-\d+) \| .* \| (.*) \|$", claimed, re.MULTILINE) == [
+        ("AOP-130", "`make slow`, `make real`"),
+        ("AOP-131", ""),
+        ("AOP-132", "`make real`"),
+    ]
+
+
 def test_a_document_that_is_old_is_named(tmp_path: Path) -> None:
     document = tmp_path / "requirements.md"
     assert requirements_covered("--document", str(document), "--write").returncode == 0
