@@ -1,4 +1,4 @@
-"""The work on tickets has no address, model, id or token of anybody built in: all of it comes from the environment."""
+"""Ticket work: no address, model, id or token is built in."""
 
 from __future__ import annotations
 

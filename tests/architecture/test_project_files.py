@@ -1,4 +1,4 @@
-"""What the project says of itself: its own coverage floor, what is done, next and open, and what it never reads."""
+"""Project files: coverage floor, changelog, and what is never read."""
 
 from __future__ import annotations
 

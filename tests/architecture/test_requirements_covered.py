@@ -1,4 +1,4 @@
-"""Which ids the tests claim is counted right, and an id that does not exist is named."""
+"""Requirement claims: counted right, and an unknown id is named."""
 
 from __future__ import annotations
 

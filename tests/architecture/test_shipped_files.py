@@ -1,4 +1,4 @@
-"""What ships beside the code: examples, container, workflow and instructions are whole and say what is true."""
+"""Shipped files: examples, container, workflow and instructions are true."""
 
 from __future__ import annotations
 
@@ -27,9 +27,6 @@ LANGUAGES = ("java", "node", "python", "rust")
 SCHEMAS = document_schemas()
 
 
-# --- examples --------------------------------------------------------------------------------------
-
-
 @pytest.mark.req("AOP-332")
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_an_example_is_a_configuration_that_proves_something_in_every_mode(language: str, tmp_path: Path) -> None:
@@ -46,9 +43,6 @@ def test_an_example_is_a_configuration_that_proves_something_in_every_mode(langu
     assert profile.parsers.coverage.type in set(PARSERS) - {ParserType.NONE}
     for path, text in texts.items():
         jsonschema.validate(yaml.safe_load(text), SCHEMAS[Path(path).stem])
-
-
-# --- the container -----------------------------------------------------------------------------------
 
 
 @pytest.mark.req("AOP-018", "AOP-331")
@@ -93,9 +87,6 @@ def entry_point(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-# --- the contract of the server ----------------------------------------------------------------------
-
-
 @pytest.mark.req("AOP-060", "AOP-328", "AOP-330")
 @pytest.mark.parametrize("role", [Role.ORCHESTRATOR, Role.BUILDER])
 def test_a_server_lists_exactly_what_the_committed_contract_promises(world: World, role: Role) -> None:
@@ -132,9 +123,6 @@ def test_the_workflow_runs_everything_and_checks_the_contract() -> None:
         assert command in runs["contract"]
     named = [word for run in runs["contract"] for word in run.split() if word.startswith(("tests/", "docker/"))]
     assert [path for path in named if not (ROOT / path).exists()] == []
-
-
-# --- where runtime files lie, and what testers are told ------------------------------------------------
 
 
 @pytest.mark.req("AOP-333")

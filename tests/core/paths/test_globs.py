@@ -1,4 +1,4 @@
-"""Patterns: one matcher against a slow one that is obviously right, and intersection against brute force."""
+"""Globs: the matcher against a slow, obvious one; intersection against brute force."""
 
 from __future__ import annotations
 

@@ -26,9 +26,6 @@ paths = st.lists(st.text("abAB", min_size=1, max_size=3), min_size=1, max_size=4
 texts = st.text() | st.text("ab./\\*? -:~\u200b\u0301ß")
 
 
-# --- paths -----------------------------------------------------------------------------------------
-
-
 @pytest.mark.req("AOP-129")
 @pytest.mark.parametrize(
     ("text", "path"),
@@ -129,9 +126,6 @@ def test_names_that_a_file_system_may_take_for_one_fold_to_one_key(a: str, b: st
     assert folded(a) == folded(b) == folded(folded(a))
 
 
-# --- areas -----------------------------------------------------------------------------------------
-
-
 @pytest.mark.req("AOP-132")
 @pytest.mark.parametrize("text", ["src", "src/", "src/**", "./src", "src//", "src/**/**"])
 def test_a_prefix_covers_its_name_and_what_lies_below(text: str) -> None:
@@ -228,9 +222,6 @@ def test_a_prefix_covers_exactly_what_has_its_components_first(area: str, path: 
     assert Area(area).covers(path) == (path.split("/")[: len(parts)] == parts)
 
 
-# --- plan entries ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("text", "entry"),
     [
@@ -290,9 +281,6 @@ def test_an_entry_knows_its_stem_its_key_and_its_kind(text: str, facts: tuple[st
 @given(paths, paths)
 def test_a_plain_entry_covers_itself_alone(entry: str, path: str) -> None:
     assert parse_planned(entry).covers(path) == (entry == path)
-
-
-# --- overlap ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.req("AOP-204")

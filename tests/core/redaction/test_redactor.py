@@ -1,4 +1,4 @@
-"""What the redactor masks, what it leaves alone, and what it costs."""
+"""Redactor: what it masks, what it leaves, and its cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Front matter is the first block between two lines of `---`, and what is joined can be taken apart again."""
+"""Front matter: the first block between two lines of `---`, split and joined."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text of others is shown so that nobody takes it for something else."""
+"""Visible text: foreign text cannot be mistaken for something else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The user's files are laid over the bundled ones; what is wrong is refused with its file, line and key."""
+"""Configuration: the user's files over the defaults; errors name file, line and key."""
 
 from __future__ import annotations
 
@@ -40,9 +40,6 @@ def refusal(**texts: str) -> Refusal:
     with pytest.raises(Refusal) as refused:
         load(**texts)
     return refused.value
-
-
-# --- the defaults --------------------------------------------------------------------------------
 
 
 @pytest.mark.req("AOP-106", "AOP-107", "AOP-108", "AOP-110", "AOP-111", "AOP-112", "AOP-113", "AOP-118", "AOP-121")
@@ -163,9 +160,6 @@ def test_the_default_agents_have_prompts_and_no_provider() -> None:
 
 def test_the_default_gates_have_one_profile_without_steps() -> None:
     assert load().gates == Gates(version=1, profiles={"default": profile_without_steps()})
-
-
-# --- laying over ---------------------------------------------------------------------------------
 
 
 def test_objects_merge_and_lists_are_replaced() -> None:
@@ -294,8 +288,6 @@ runtime:
         "qa": {"provider": "codex", "model": "gpt-5", "provider_config_env": None}
     }
 
-
-# --- what is refused -----------------------------------------------------------------------------
 
 WRONG_POLICIES = [
     ("locks:\n  lease_ttl: 3\n", 3, "locks.lease_ttl", "there is no such key; did you mean `lease_ttl_seconds`?"),
@@ -561,9 +553,6 @@ def test_a_key_cannot_steer_the_terminal_or_fill_the_message() -> None:
 def test_a_key_that_looks_like_a_place_in_the_file_is_still_an_unknown_key(place: str) -> None:
     refused = refusal(policy=f'version: 1\n"x` - at `{place}": 1\n')
     assert (type(refused), refused.message.endswith("there is no such key.")) == (InvalidConfiguration, True)
-
-
-# --- the document --------------------------------------------------------------------------------
 
 
 def documented() -> dict[str, str]:

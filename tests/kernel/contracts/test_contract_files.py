@@ -1,4 +1,4 @@
-"""The schemas of AOP's files fit the files that it writes and reads, and the pins fit what is locked."""
+"""Contract files: the schemas fit AOP's files, and the pins fit the lock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The schemas of tools and documents: whole, described, and true."""
+"""Schemas of tools and documents: complete, described, and true."""
 
 from __future__ import annotations
 

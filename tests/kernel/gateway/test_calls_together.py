@@ -1,4 +1,4 @@
-"""Calls of brief tools that share one durable change: each has its own answer, and none is done twice."""
+"""Calls together: brief tools share one durable change; each has its own answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Killed at any point: the next call finishes it or undoes it, and what is on disk follows the record."""
+"""Crash repair: the next call finishes or undoes a killed one, and files follow."""
 
 from __future__ import annotations
 
@@ -58,9 +58,6 @@ def reopened(world: World) -> Iterator[World]:
         opened.close()
 
 
-# --- killed between the transaction and the files ------------------------------------------------
-
-
 def commit_without_showing(world: World, change: Callable[[Transaction, FeatureState], object]) -> None:
     """Do what a call does up to its commit, and no more."""
     with world.app.record.write() as tx:
@@ -117,9 +114,6 @@ def test_a_worktree_that_is_gone_is_made_again(world: World) -> None:
         assert (world.root / ".worktrees/one/src/a.txt").read_text() == "one\nTWO\nthree\n"
 
 
-# --- a power cut took back what was shown --------------------------------------------------------
-
-
 class RestartedClock(SystemClock):
     """The clock of the same machine after it was started anew."""
 
@@ -150,9 +144,6 @@ def test_after_a_restart_of_the_machine_every_file_is_compared_with_the_record_o
         assert [Path(place).name for place in answer.evidence["set_aside"]] == ["state.md", "plan.json", "index.json"]
         assert shown_files(world) == before
         assert restarted(same).call(same.app.person, "report.dashboard", {}).evidence == {}
-
-
-# --- what somebody else put in place of a file ---------------------------------------------------
 
 
 def test_a_state_that_was_edited_by_hand_is_set_aside_and_named_and_the_record_wins(world: World) -> None:
@@ -251,9 +242,6 @@ def test_a_file_that_was_deleted_is_written_again(world: World) -> None:
     assert front_matter_of(world)["status"] == "building"
 
 
-# --- what cannot be shown concerns its own feature only ------------------------------------------
-
-
 def test_a_folder_that_is_a_link_stops_its_own_feature_and_no_other(world: World, tmp_path: Path) -> None:
     for feature in ("one", "two"):
         world.init(feature)
@@ -316,9 +304,6 @@ class WatchedLocks:
     def worktree(self, feature_id: FeatureId, *, wait_seconds: float) -> Any:
         self._waits.append((feature_id, wait_seconds))
         return self._locks.worktree(feature_id, wait_seconds=wait_seconds)
-
-
-# --- a merge that is killed ----------------------------------------------------------------------
 
 
 class Killed(BaseException):

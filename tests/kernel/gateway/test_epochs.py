@@ -1,4 +1,4 @@
-"""An older supervisor changes nothing once a newer one leads."""
+"""Epochs: an older supervisor changes nothing once a newer one leads."""
 
 from __future__ import annotations
 

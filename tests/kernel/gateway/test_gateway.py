@@ -1,4 +1,4 @@
-"""The one door: who may call what, with which arguments, and what comes back."""
+"""Gateway: who may call what, with which arguments, and the answer."""
 
 from __future__ import annotations
 
@@ -50,8 +50,6 @@ def code_of(world: World, who: Principal, tool: str, arguments: Any) -> str | No
     error = world.app.gateway.call(who, tool, arguments).error
     return None if error is None else str(error["code"])
 
-
-# --- who and may: the role matrix ----------------------------------------------------------------
 
 ORCHESTRATOR, PLANNER, BUILDER, QA, SWE = Role.ORCHESTRATOR, Role.PLANNER, Role.BUILDER, Role.QA, Role.SWE
 EVERYBODY = {ORCHESTRATOR, PLANNER, BUILDER, QA}
@@ -243,9 +241,6 @@ def test_nothing_runs_under_a_policy_that_is_not_valid(tmp_path: Any) -> None:
     world.close()
 
 
-# --- who and may: the caller itself --------------------------------------------------------------
-
-
 @pytest.mark.req("AOP-148")
 def test_every_tool_takes_the_callers_role_and_name() -> None:
     for tool in CATALOGUE.values():
@@ -301,8 +296,6 @@ def test_every_tool_on_a_feature_keeps_to_the_scope(shared: World) -> None:
             arguments = {**EXAMPLES.get(tool.name, {}), "feature_id": "two"}
             assert code_of(shared, everything, tool.name, arguments) == FORBIDDEN, tool.name
 
-
-# --- well-formed ---------------------------------------------------------------------------------
 
 EXAMPLES: Mapping[str, dict[str, Any]] = {
     "gated.resume": {"guidance": "Go on."},
@@ -454,9 +447,6 @@ def test_the_version_that_a_caller_expects_is_the_one_it_read(world: World) -> N
     revised = plan_for("one", plan_version=2, revision_of=1)
     stale = world.refusal("plan.update", feature_id="one", plan_json=revised, expected_plan_version=3)
     assert (stale["code"], stale["details"]["current_version"]) == ("version_conflict", 1)
-
-
-# --- what comes back -----------------------------------------------------------------------------
 
 
 ENVELOPE = {
@@ -707,9 +697,6 @@ def test_a_collision_names_the_features_that_it_is_with(world: World) -> None:
     world.init("two")
     error = world.refusal("plan.submit", feature_id="two", plan_json=plan_for("two"))
     assert (error["code"], error["details"]["conflicting_feature_ids"]) == ("collision_detected", ["one"])
-
-
-# --- commit: all of it or nothing ----------------------------------------------------------------
 
 
 class Said(Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""An operation id means one request: it runs once, whoever sends it again, and however the first try ended."""
+"""Operations: an operation id is one request, which takes effect once."""
 
 from __future__ import annotations
 
@@ -37,9 +37,6 @@ REPAIRED = "--- a/src/broken.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n"
 def events(world: World, kind: str) -> list[str]:
     with world.app.record.read() as view:
         return [entry.event.operation_id for entry in view.journal(kinds=(kind,))]
-
-
-# --- sent again ----------------------------------------------------------------------------------
 
 
 @pytest.mark.req("AOP-259", "AOP-326")
@@ -147,9 +144,6 @@ def test_a_verdict_that_failed_is_an_answer_and_is_not_run_again(world: World) -
     assert events(world, "gates_ran") == ["op-1", "op-2"]
 
 
-# --- approvals and merges ------------------------------------------------------------------------
-
-
 def approve(world: World, operation: str) -> Envelope:
     status = world.ok("repo.status", feature_id="one")
     return world.call(
@@ -199,9 +193,6 @@ def test_a_merge_that_is_sent_again_answers_as_before_and_moves_nothing(world: W
     again = world.call("feature.ready_to_merge", operation="op-1", **merge)
     assert (first.ok, again) == (True, first)
     assert world.fingerprint() == before
-
-
-# --- calls that break half-way -------------------------------------------------------------------
 
 
 class Said(Struct, frozen=True, kw_only=True):

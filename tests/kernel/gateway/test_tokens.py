@@ -1,4 +1,4 @@
-"""Tokens: only what this repository signed, in exactly one form, still in time and not revoked, stands for somebody."""
+"""Tokens: only a signed, unexpired, unrevoked token of one form is accepted."""
 
 from __future__ import annotations
 
@@ -67,9 +67,6 @@ class Forge:
         return self.signed(json.dumps(claims))
 
 
-# --- a good token --------------------------------------------------------------------------------
-
-
 @pytest.mark.req("AOP-327")
 def test_a_token_stands_for_one_role_on_one_feature(tokens: Tokens) -> None:
     handed = tokens.issue(BUILDER, by="person:ada")
@@ -127,9 +124,6 @@ def test_a_feature_that_does_not_exist_gets_no_token(tokens: Tokens) -> None:
     assert tokens.all() == ()
 
 
-# --- time and revocation -------------------------------------------------------------------------
-
-
 def test_a_token_ends_with_its_time(tokens: Tokens, clock: HandClock) -> None:
     text = tokens.issue(BUILDER, by="person:ada").text
     clock.pause(3598)
@@ -155,8 +149,6 @@ def test_a_token_that_nobody_has_cannot_be_revoked(tokens: Tokens) -> None:
     with pytest.raises(TokenInvalid):
         tokens.revoke("token-1", by="person:ada")
 
-
-# --- forgeries -----------------------------------------------------------------------------------
 
 FORGERIES: dict[str, Callable[[Forge], str]] = {
     "nothing": lambda _: "",

@@ -1,4 +1,4 @@
-"""The files that people and agents read, byte for byte, from fixed documents; and that they read back."""
+"""Projections: the files for people and agents, byte for byte, and read back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spending: when one turn has used up what was left of a feature's caps."""
+"""Spending: when one turn has used up a feature's caps."""
 
 from __future__ import annotations
 

@@ -261,9 +261,8 @@ class Gateway:
             return
         except Refusal as refusal:
             # It stays pending, and its next sender gets this refusal; the present call goes on.
-            report(
-                f"The operation `{operation.operation_id}` was interrupted and cannot be finished or undone: {refusal.message}"
-            )
+            what = f"The operation `{operation.operation_id}` was interrupted and cannot be finished or undone"
+            report(f"{what}: {refusal.message}")
 
     def _with_revealed_data(self, tool: Tool, answer: Envelope) -> Envelope:
         if not answer.ok or tool.reveal is None:
