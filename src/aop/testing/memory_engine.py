@@ -17,15 +17,15 @@ T = TypeVar("T")
 
 
 class Memory:
-    """What outlives an engine that is killed."""
+    """The state that outlives a killed engine."""
 
     def __init__(self) -> None:
-        self.runs: dict[RunId, _Kept] = {}
+        self.runs: dict[RunId, _RunEntry] = {}
         self.steps: dict[tuple[RunId, int], Json] = {}
         self.answers: dict[tuple[RunId, str], Json] = {}
 
 
-class _Kept:
+class _RunEntry:
     def __init__(self, kind: str, payload: Json, place: tuple[int, int]) -> None:
         self.kind = kind
         self.payload = payload
@@ -102,7 +102,7 @@ class MemoryEngine:
     async def queue(self, kind: str, payload: Json, key: RunId, priority: int) -> RunId:
         """Keep a run, and begin it if there is a place."""
         if key not in self.memory.runs:
-            self.memory.runs[key] = _Kept(kind, _copied(payload), (priority, len(self.memory.runs)))
+            self.memory.runs[key] = _RunEntry(kind, _copied(payload), (priority, len(self.memory.runs)))
             await self._announce()
         return key
 
@@ -130,7 +130,7 @@ class MemoryEngine:
         async with self._news:
             self._news.notify_all()
 
-    async def _perform(self, key: RunId, kept: _Kept, kind: Kind) -> None:
+    async def _perform(self, key: RunId, kept: _RunEntry, kind: Kind) -> None:
         try:
             kept.result = _copied(await kind.pipeline(_MemoryRun(self, key), kept.payload))
             kept.state = RunState.DONE
