@@ -4,87 +4,22 @@ from __future__ import annotations
 
 LONG_OR_UNNAMED_DOCSTRINGS = frozenset(
     """
-    adapters/tickets/__init__.py
-    adapters/tickets/mcp/operation_table.py
-    adapters/tickets/mcp/retries.py
-    adapters/tickets/run_files.py
-    adapters/tickets/sample.py
-    adapters/tickets/setup/servers.py
-    adapters/tickets/setup/settings.py
-    adapters/tickets/systems/gitlab_diffs.py
-    adapters/tickets/systems/jira.py
-    adapters/tickets/systems/local/database.py
-    adapters/tickets/systems/local/pages.py
-    adapters/tickets/systems/local/repositories.py
-    cli/run/gated.py
-    cli/run/gated_run.py
-    cli/run/pause.py
-    cli/run/retry.py
-    cli/run/run.py
-    cli/run/stop.py
-    cli/run/supervision/live.py
-    cli/run/supervision/report.py
-    cli/run/supervision/specs.py
-    cli/run/supervision/supervise.py
-    cli/run/watch.py
-    gated/driver.py
-    gated/machine/active_pr.py
-    gated/machine/briefings.py
-    gated/machine/get_task.py
-    gated/machine/master_plan.py
-    gated/machine/position.py
-    gated/machine/state.py
     gated/machine/step.py
-    gated/machine/submit_work.py
-    gated/machine/transitions.py
-    gated/machine/verdicts.py
-    gated/session/actions.py
-    gated/session/base_branch.py
-    gated/session/documents.py
-    gated/session/frozen_tests.py
-    gated/session/merge.py
     gated/session/review.py
-    gated/session/session.py
-    gated/session/verification.py
     gated/tools/answers.py
     gated/tools/auto_merge.py
     gated/tools/read.py
     gated/tools/resume.py
     gated/tools/safe_patch.py
-    gated/tools/steer.py
     kernel/patches/stored_patches.py
     supervisor/advice.py
-    supervisor/board.py
-    supervisor/feature_run.py
     supervisor/killed_turns.py
-    supervisor/notices.py
-    supervisor/policy/attempts.py
-    supervisor/policy/caps.py
-    supervisor/policy/collisions.py
-    supervisor/policy/state.py
     supervisor/policy/step.py
     supervisor/prompts/__init__.py
-    supervisor/providers.py
-    supervisor/specs/dependencies.py
-    supervisor/specs/features.py
-    supervisor/supervisor.py
-    supervisor/turns.py
-    supervisor/workers.py
-    tickets/loop/tool_calls.py
-    tickets/loop/tool_policy.py
-    tickets/mission/blocks.py
-    tickets/mission/descriptions.py
-    tickets/ports.py
-    tickets/review/notes.py
-    tickets/review/pipeline.py
-    tickets/runs/deliveries.py
-    tickets/runs/dry_run.py
-    tickets/runs/pool.py
-    tickets/runs/runner.py
-    tickets/runs/storage.py
-    tickets/scaffold/agentic.py
-    tickets/webhook_deliveries.py
-    web/review_view.py
+    wiring/agents.py
     wiring/build.py
+    wiring/gated_drive.py
+    wiring/supervision.py
+    wiring/supervisor_lease.py
     """.split()
 )

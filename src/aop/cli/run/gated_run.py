@@ -1,4 +1,4 @@
-"""`aop gated run`: drive an agent through the plan until it is done or needs a person."""
+"""`aop gated run`: drive an agent through the plan until done or blocked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`aop pause`: start no new turn or gate, for one feature or all; `aop resume` ends it."""
+"""`aop pause`: start no new turn or gate, for one feature or all."""
 
 from __future__ import annotations
 

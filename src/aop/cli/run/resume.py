@@ -1,4 +1,4 @@
-"""`aop resume`: end pauses, and continue what a stopped or killed run left unfinished."""
+"""`aop resume`: end pauses, and continue unfinished work of earlier runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`aop stop`: end the supervisor of this repository; `aop resume` continues its work."""
+"""`aop stop`: end the supervisor; `aop resume` continues its work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`aop watch`: one line for each feature of a run; redrawn on a terminal, else a line per change."""
+"""`aop watch`: one line for each feature of a run, kept up to date."""
 
 from __future__ import annotations
 

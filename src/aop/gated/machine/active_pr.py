@@ -1,4 +1,4 @@
-"""Active PR: the plan of one pull request in `ACTIVE_PR.json` (GATED-14 to GATED-18)."""
+"""Active PR: the plan in `ACTIVE_PR.json` (GATED-14 to GATED-18)."""
 
 from __future__ import annotations
 

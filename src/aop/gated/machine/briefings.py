@@ -1,4 +1,4 @@
-"""Briefings: the texts for the agent; each opens with the goal in one sentence (GATED-110)."""
+"""Briefings: the texts for the agent, each with its goal first (GATED-110)."""
 
 from __future__ import annotations
 

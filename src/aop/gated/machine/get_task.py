@@ -1,4 +1,4 @@
-"""`get_task` in each phase: a briefing for the agent, or an action that comes first."""
+"""`get_task` in each phase: a briefing, or an action that comes first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Supervise: run a supervisor in this process or in the background, with its progress on the terminal."""
+"""Supervise: run a supervisor here or in the background, and show its progress."""
 
 from __future__ import annotations
 
