@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from aop.core.ids import FeatureId
+from aop.core.structs import copy_fields
 from aop.kernel.gateway.calls import Call
 from aop.kernel.record.documents.questions import HumanGate, Prerequisite, Question, time_limit
 from aop.kernel.record.port import Transaction
@@ -58,4 +59,4 @@ def put_question(
 
 def question_facts(question: Question) -> QuestionFacts:
     """Return a question as answers show it."""
-    return QuestionFacts(**{name: getattr(question, name) for name in QuestionFacts.__struct_fields__})
+    return copy_fields(QuestionFacts, question)

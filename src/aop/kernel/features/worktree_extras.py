@@ -54,7 +54,7 @@ class SetupProgress(Document, frozen=True, kw_only=True):
     """A digest of each command, together with all before it."""
 
 
-class WorktreeExtras(Struct, frozen=True, kw_only=True):
+class CheckoutExtras(Struct, frozen=True, kw_only=True):
     """Environment and readable paths for the processes in a checkout."""
 
     env: Environment = ()
@@ -130,13 +130,13 @@ def place_extras(kernel: Kernel, tree: TreeId, folder: Path, rules: WorktreeRule
     return kernel.worktree_extras.place(folder, copies=copies, links=links)
 
 
-def set_up_checkout(call: Call, feature_id: FeatureId, tree: TreeId, folder: Path, policy: Policy) -> WorktreeExtras:
+def set_up_checkout(call: Call, feature_id: FeatureId, tree: TreeId, folder: Path, policy: Policy) -> CheckoutExtras:
     """Set up a checkout for the processes in it; commands that have run in a feature's worktree do not run again.
 
     Raises: WorktreeSetupFailed.
     """
     kernel, rules = call.kernel, policy.worktree
-    extras = WorktreeExtras(env=environment_of(kernel, feature_id), readable=place_extras(kernel, tree, folder, rules))
+    extras = CheckoutExtras(env=environment_of(kernel, feature_id), readable=place_extras(kernel, tree, folder, rules))
     wanted = _command_digests(kernel.git.objects, tree, rules.setup)
     is_own = folder == kernel.git.worktrees.path(feature_id)
     done = _finished_commands(kernel, feature_id, folder, wanted) if is_own else 0
@@ -179,7 +179,7 @@ def _finished_commands(kernel: Kernel, feature_id: FeatureId, folder: Path, want
 
 
 def _run_setup_command(
-    call: Call, feature_id: FeatureId, number: int, folder: Path, *, policy: Policy, extras: WorktreeExtras
+    call: Call, feature_id: FeatureId, number: int, folder: Path, *, policy: Policy, extras: CheckoutExtras
 ) -> None:
     command = policy.worktree.setup[number]
     log_path = f"{folder_of(feature_id)}/logs/{call.kernel.new_id('setup')}-{number + 1}.log"
@@ -200,7 +200,7 @@ def _run_setup_command(
 
 def command_for(
     rules: ExecutionRules,
-    extras: WorktreeExtras,
+    extras: CheckoutExtras,
     argv: tuple[str, ...],
     checkout: Path,
     *,

@@ -16,7 +16,7 @@ from aop.kernel.config.gates import Mode, Profile, Step
 from aop.kernel.config.in_force import Config
 from aop.kernel.config.policy import ExecutionRules, Policy
 from aop.kernel.features.lifecycle import store_feature
-from aop.kernel.features.worktree_extras import WorktreeExtras, command_for, set_up_checkout
+from aop.kernel.features.worktree_extras import CheckoutExtras, command_for, set_up_checkout
 from aop.kernel.gates.flaky import known_failure, with_known_failure
 from aop.kernel.gates.reports.verdict import Reports, ReportVerdict, judge_reports, remove_old_reports, reports_of
 from aop.kernel.gates.steps import definition_of, effective_steps, profile_named
@@ -51,7 +51,7 @@ class GatePlan(Struct, frozen=True, kw_only=True):
     subject: Subject
     policy: Policy
     config_hash: str
-    extras: WorktreeExtras = WorktreeExtras()
+    extras: CheckoutExtras = CheckoutExtras()
     """The extras of the checkout in which it runs."""
     named_tests: tuple[str, ...] = ()
     """The tests whose outcome is looked up in the test report."""

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from aop.core.structs import copy_fields
 from aop.kernel.gates.gate_runs import decisive_step, subjects_by_mode
 from aop.kernel.gateway.calls import Kernel
 from aop.kernel.record.documents.features import FeatureState
@@ -59,23 +60,14 @@ def latest_runs(kernel: Kernel, view: Snapshot, state: FeatureState) -> dict[str
 def _summary(kernel: Kernel, run: GateRun, *, current: bool) -> RunSummary:
     log_path = decisive_step(run).log_path
     tail = kernel.files.read_tail(log_path, limit=LOG_TAIL_BYTES).decode(errors="replace")
-    return RunSummary(
-        run_id=run.run_id,
-        profile=run.profile,
-        mode=run.mode,
-        verdict=run.verdict,
+    return copy_fields(
+        RunSummary,
+        run,
         current=current,
-        failure_code=run.failure_code,
-        failure=run.failure,
         tree=run.subject.tree,
         base_commit=run.subject.base_commit,
-        sandbox_level=run.sandbox_level,
-        steps=run.steps,
         coverage=msgspec.to_builtins(run.coverage),
         tests=msgspec.to_builtins(run.tests),
-        findings=run.findings,
-        started_at=run.started_at,
-        finished_at=run.finished_at,
         log_path=log_path,
         log_tail=tail,
     )

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aop.core.errors import ObligationsUnaccounted
+from aop.core.structs import copy_fields
 from aop.kernel.config.policy import Policy
 from aop.kernel.plans.checks import Violation, refuse_violations
 from aop.kernel.plans.obligations.spec_scan import SpecScan, scan_spec
@@ -162,11 +163,9 @@ def _with_state(
 ) -> AccountedObligation:
     standing, why = _state_and_reason(said, runs)
     scope = said if isinstance(said, InScope) else None
-    return AccountedObligation(
-        id=obligation.id,
-        line=obligation.line,
-        section=obligation.section,
-        text=obligation.text,
+    return copy_fields(
+        AccountedObligation,
+        obligation,
         standing=standing,
         why=why,
         paths=scope.paths if scope else (),

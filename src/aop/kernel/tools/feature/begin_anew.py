@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from aop.core.errors import InvalidStatusTransition
+from aop.core.structs import copy_fields
 from aop.kernel.features.lifecycle import NOT_RUN, change_status
 from aop.kernel.features.worktree_hold import held_feature, unchanged_feature
 from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, the_feature
@@ -88,14 +89,7 @@ def _restart(tx: Transaction, call: Call, before: FeatureState, after: FeatureSt
 
 
 def _result(state: FeatureState, *, begun: bool) -> BeginAnewResult:
-    return BeginAnewResult(
-        feature_id=state.feature_id,
-        version=state.version,
-        status=state.status,
-        base_commit=state.base_commit,
-        tree=state.tree,
-        begun=begun,
-    )
+    return copy_fields(BeginAnewResult, state, begun=begun)
 
 
 TOOLS = (

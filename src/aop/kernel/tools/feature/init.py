@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from aop.core.errors import BaseBranchUnusable, BranchExists
 from aop.core.ids import CommitId, FeatureId, feature_id
+from aop.core.structs import copy_fields
 from aop.kernel.config.in_force import Config
 from aop.kernel.features.lifecycle import NOT_RUN, relist
 from aop.kernel.features.worktree_extras import allocate_ports, place_extras
@@ -96,16 +97,8 @@ def _store_new(tx: Transaction, call: Call, state: FeatureState) -> None:
 
 
 def _result(state: FeatureState, config: Config, *, created: bool) -> InitResult:
-    return InitResult(
-        feature_id=state.feature_id,
-        version=state.version,
-        status=state.status,
-        branch=state.branch,
-        worktree_path=state.worktree_path,
-        base_branch=config.policy.worktree.base_branch,
-        base_commit=state.base_commit,
-        created=created,
-    )
+    base_branch = config.policy.worktree.base_branch
+    return copy_fields(InitResult, state, base_branch=base_branch, created=created)
 
 
 TOOLS = (

@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 
 from aop.core.errors import ApprovalInvalid, Json, MergeDisabled, Refusal
 from aop.core.ids import ApprovalId, CommitId, FeatureId
+from aop.core.structs import copy_fields
 from aop.kernel.config.policy import MergeStrategy
 from aop.kernel.features.lifecycle import require_status, store_feature, with_status
 from aop.kernel.features.worktree_hold import held_feature
@@ -90,15 +91,7 @@ def approve(call: Call, arguments: ApproveArguments) -> Outcome:
                 "approval_granted", state.feature_id, approval_id=approval.approval_id, tree=state.tree, base=base
             )
         )
-        return GrantedApproval(
-            feature_id=state.feature_id,
-            approval_id=approval.approval_id,
-            tree=state.tree,
-            base=base,
-            gate_runs=approval.gate_runs,
-            approved_by=approval.approved_by,
-            approved_at=approval.approved_at,
-        )
+        return copy_fields(GrantedApproval, approval)
 
     return call.commit(decide)
 

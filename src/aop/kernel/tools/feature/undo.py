@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 
 from aop.core.errors import Fault, FileNotFound, InvalidArguments, Json
 from aop.core.ids import ObjectId, TreeId
+from aop.core.structs import copy_fields
 from aop.kernel.features.lifecycle import change_status, require_status, store_feature, with_status
 from aop.kernel.features.worktree_hold import held_worktree
 from aop.kernel.gates.qa_index import next_index, required_steps
@@ -114,9 +115,7 @@ def undo(call: Call, arguments: UndoArguments) -> Outcome:
             if is_set_back:
                 release_for_status(tx, call, stored)
             now = feature_named(tx, stored.feature_id)
-            return UndoResult(
-                feature_id=now.feature_id, version=now.version, status=now.status, tree=target, before=state.tree
-            )
+            return copy_fields(UndoResult, now, before=state.tree)
 
         return call.commit(decide)
 

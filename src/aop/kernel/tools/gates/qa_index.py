@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from aop.core.errors import InvalidArguments, QaIndexVersionConflict
+from aop.core.structs import copy_fields
 from aop.kernel.features.lifecycle import require_status
 from aop.kernel.gates.gate_runs import subjects_by_mode
 from aop.kernel.gates.qa_index import SETTLED, ChangeType, GateProof, Mark, apply_marks
@@ -83,14 +84,7 @@ def _pending_file(item: QaItem) -> PendingFile:
     return PendingFile(
         path=item.path,
         hunks=tuple(
-            PendingHunk(
-                ref=hunk.ref,
-                start_line=hunk.start_line,
-                end_line=hunk.end_line,
-                change_type=hunk.change_type,
-                status=hunk.status,
-                required_tests=item.required_tests,
-            )
+            copy_fields(PendingHunk, hunk, required_tests=item.required_tests)
             for hunk in item.hunks
             if hunk.status not in SETTLED
         ),

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from aop.core.errors import EvidenceStale, InvalidOverridePrecedence
+from aop.core.structs import copy_fields
 from aop.kernel.config.gates import Mode
 from aop.kernel.features.lifecycle import LIVING, require_status, store_feature, with_status
 from aop.kernel.features.worktree_hold import held_worktree, note_quarantined
@@ -156,20 +157,14 @@ def _refuse_stale(tx: Transaction, call: Call, state: FeatureState, finished: Ga
 
 
 def _result(state: FeatureState, finished: GateRun, *, reused: bool) -> GateResult:
-    return GateResult(
-        feature_id=state.feature_id,
+    return copy_fields(
+        GateResult,
+        finished,
         version=state.version,
         gate_run_id=finished.run_id,
-        profile=finished.profile,
         mode=Mode(finished.mode),
-        verdict=finished.verdict,
         status=state.status,
         tree=finished.subject.tree,
-        steps=finished.steps,
-        coverage=finished.coverage,
-        tests=finished.tests,
-        findings=finished.findings,
-        sandbox_level=finished.sandbox_level,
         reused=reused,
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from aop.core.structs import copy_fields
 from aop.kernel.config.guarded_areas import guarded_areas_of
 from aop.kernel.gateway.calls import Arguments, Call, Kernel, Outcome, Tool
 from aop.kernel.gateway.role_sets import READERS
@@ -106,14 +107,7 @@ def _queued_plans(queue: Sequence[QueuedPlan]) -> list[ComparedPlan]:
 
 
 def _waiting_plan(entry: QueuedPlan) -> WaitingPlan:
-    return WaitingPlan(
-        feature_id=entry.feature_id,
-        plan_version=entry.plan.plan_version,
-        waits_for=entry.waits_for,
-        detected_at=entry.detected_at,
-        required_resources=entry.required_resources,
-        collision_fingerprint=entry.collision_fingerprint,
-    )
+    return copy_fields(WaitingPlan, entry, plan_version=entry.plan.plan_version)
 
 
 def _tip(state: FeatureState) -> FeatureTip:

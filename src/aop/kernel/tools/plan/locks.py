@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 
 from aop.core.errors import LockConflict
 from aop.core.ids import FeatureId
+from aop.core.structs import copy_fields
 from aop.core.text.counts import count
 from aop.kernel.config.policy import LockRules
 from aop.kernel.features.lifecycle import LIVING, require_status
@@ -115,17 +116,14 @@ def _try_to_acquire(call: Call, arguments: AcquireArguments, request: LockReques
 
 def _result(call: Call, state: FeatureState, resource: str, granted: Grant) -> AcquireResult:
     lease = granted.lease
-    return AcquireResult(
+    return copy_fields(
+        AcquireResult,
+        lease,
         feature_id=state.feature_id,
         version=state.version,
         resource=resource,
         outcome=granted.outcome,
         lease_id=lease_id(resource, lease),
-        fence=lease.fence,
-        holder=lease.holder,
-        acquired_at=lease.acquired_at,
-        renewed_at=lease.renewed_at,
-        expires_at=lease.expires_at,
         lease_ttl_seconds=call.kernel.config().policy.locks.lease_ttl_seconds,
     )
 

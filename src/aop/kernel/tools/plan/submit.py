@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 
 from aop.core.errors import FileNotFound, PlanRequired
 from aop.core.redaction.redactor import mask_json
+from aop.core.structs import copy_fields
 from aop.kernel.features.lifecycle import require_status
 from aop.kernel.features.specs import spec_text
 from aop.kernel.gateway.calls import Call, ChangeArguments, FeatureArguments, Kernel, Outcome, Tool, the_feature
@@ -119,13 +120,7 @@ def _accept_or_block(
 
 
 def _result(state: FeatureState, plan: Plan) -> PlanResult:
-    return PlanResult(
-        feature_id=state.feature_id,
-        version=state.version,
-        plan_version=plan.plan_version,
-        status=state.status,
-        gates=state.gates,
-    )
+    return copy_fields(PlanResult, state, plan_version=plan.plan_version)
 
 
 class PlanText(Struct, frozen=True, kw_only=True):

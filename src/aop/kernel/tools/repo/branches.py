@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 
 from aop.core.errors import CommitDisabled
 from aop.core.ids import CommitId, FeatureId
+from aop.core.structs import copy_fields
 from aop.kernel.features.lifecycle import LIVING, require_status, store_feature, with_status
 from aop.kernel.features.worktree_hold import held_feature, unchanged_feature
 from aop.kernel.gates.qa_index import next_index, required_steps
@@ -81,14 +82,7 @@ def commit(call: Call, arguments: CommitArguments) -> Outcome:
 
 
 def _commit_result(state: FeatureState, made: CommitId, *, created: bool) -> CommitResult:
-    return CommitResult(
-        feature_id=state.feature_id,
-        version=state.version,
-        branch=state.branch,
-        commit=made,
-        tree=state.tree,
-        created=created,
-    )
+    return copy_fields(CommitResult, state, commit=made, created=created)
 
 
 class RebaseResult(Struct, frozen=True, kw_only=True):
@@ -155,14 +149,7 @@ def _renew_qa_index(tx: Transaction, kernel: Kernel, state: FeatureState) -> Non
 
 
 def _rebase_result(state: FeatureState, *, moved_it: bool) -> RebaseResult:
-    return RebaseResult(
-        feature_id=state.feature_id,
-        version=state.version,
-        status=state.status,
-        base_commit=state.base_commit,
-        tree=state.tree,
-        moved=moved_it,
-    )
+    return copy_fields(RebaseResult, state, moved=moved_it)
 
 
 TOOLS = (

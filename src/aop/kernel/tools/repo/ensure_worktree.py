@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from aop.core.structs import copy_fields
 from aop.kernel.features.worktree_extras import allocate_ports, set_up_checkout
 from aop.kernel.features.worktree_hold import held_feature, note_quarantined
 from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, the_feature
@@ -32,13 +33,7 @@ def ensure_worktree(call: Call, arguments: ChangeArguments) -> Outcome:
             allocate_ports(tx, now.feature_id, kernel.config().policy.worktree, kernel.worktree_extras.is_free)
             tx.append(call.event("worktree_ensured", now.feature_id, tree=now.tree))
             tx.mark_unshown("worktree", now.feature_id)
-            return Worktree(
-                feature_id=now.feature_id,
-                branch=now.branch,
-                worktree_path=now.worktree_path,
-                base_commit=now.base_commit,
-                tree=now.tree,
-            )
+            return copy_fields(Worktree, now)
 
         return call.commit(decide)
 

@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 from aop.core.errors import FileNotFound
 from aop.core.ids import TreeId
 from aop.core.paths.names import RepoPath, canonical_path
+from aop.core.structs import copy_fields
 from aop.core.text.search import FirstMatch, Match, first_match, matching_lines
 from aop.kernel.features.trees import is_at_or_below
 from aop.kernel.gateway.calls import Call, FeatureArguments, Outcome, Tool, the_feature
@@ -142,9 +143,7 @@ class _SearchRun:
             if len(self.matches) == self._room or self._text_left < 0:
                 self.truncated = True
                 return False
-            self.matches.append(
-                FileMatch(path=path, line=match.line, column=match.column, text=match.text, cut=match.cut)
-            )
+            self.matches.append(copy_fields(FileMatch, match, path=path))
         return True
 
 

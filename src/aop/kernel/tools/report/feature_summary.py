@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from aop.core.errors import FileNotFound, Refusal, UserApprovalRequired
 from aop.core.ids import CommitId
+from aop.core.structs import copy_fields
 from aop.kernel.config.in_force import Config
 from aop.kernel.features.lifecycle import require_status
 from aop.kernel.features.opened_paths import PathAnswer, path_answers
@@ -143,11 +144,9 @@ def _agent_text(kernel: Kernel, view: Snapshot, state: FeatureState, plan: Plan)
 
 
 def _evidence_links(state: FeatureState, run: RunSummary) -> EvidenceLinks:
-    return EvidenceLinks(
-        mode=run.mode,
-        run_id=run.run_id,
-        verdict=run.verdict,
-        current=run.current,
+    return copy_fields(
+        EvidenceLinks,
+        run,
         evidence_path=f"{folder_of(state.feature_id)}/evidence/{run.run_id}.json",
         log_paths=tuple(step.log_path for step in run.steps),
     )
@@ -158,14 +157,7 @@ def _approvals(
 ) -> tuple[ApprovalFacts, ...]:
     given = [approval for approval in view.all(Approval) if approval.feature_id == state.feature_id]
     return tuple(
-        ApprovalFacts(
-            approval_id=approval.approval_id,
-            tree=approval.tree,
-            base=approval.base,
-            approved_by=approval.approved_by,
-            approved_at=approval.approved_at,
-            void_because=tuple(void_reasons(approval, state, config, base=base)),
-        )
+        copy_fields(ApprovalFacts, approval, void_because=tuple(void_reasons(approval, state, config, base=base)))
         for approval in sorted(given, key=lambda approval: (approval.approved_at, approval.approval_id))
     )
 
