@@ -38,8 +38,8 @@ def _blocking_reason(view: Snapshot, state: FeatureState, lost: Sequence[str]) -
     )
     names = ", ".join(f"`{name}`" for name in lost)
     return (
-        f"Its lease on {names} ended, and {', '.join(takers) or 'another feature'} got it: what was built under it is"
-        " checked again before it goes on."
+        f"Its lease on {names} expired, and {', '.join(takers) or 'another feature'} got the lock. Its work is checked"
+        " again before it continues."
     )
 
 

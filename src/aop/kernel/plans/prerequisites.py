@@ -131,10 +131,10 @@ def _spec_text(kernel: Kernel, view: Snapshot, offer: Prerequisite) -> str:
     files = "".join(f"- `{path}`\n" for path in offer.files)
     wanted = "".join(_quoted_spec(kernel, view, offer, name) for name in offer.needed_by)
     return (
-        f"# What {named} share\n\n"
-        f"All of them would make these files for the first time, so they are made here, before the others go on:\n\n"
+        f"# Shared prerequisite of {named}\n\n"
+        "All of these features would create the files below, so this feature creates them first:\n\n"
         f"{files}\n"
-        "Make what all of them build on, and nothing that only one of them needs. What they are for:\n"
+        "Build what all of them need, and nothing that only one of them needs. Their purpose:\n"
         f"{wanted}"
     )
 
