@@ -1,4 +1,4 @@
-"""Stored patches: a patch that waits to be judged; secrets of its file stay in git.
+"""Stored patches: patches that wait to be judged; secrets of files stay in git.
 
 A secret that a patch adds is refused. A secret in a line that it removes or leaves as it is was there before, and
 masking it would make another patch: such a patch is stored as a blob.
