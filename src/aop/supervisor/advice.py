@@ -1,4 +1,4 @@
-"""Advice: a model's one-word opinion on a plan that collides, where the policy asks."""
+"""Advice: a model's one-word opinion on a plan that collides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Killed turns: turns of a killed process, counted with the metered or unknown cost."""
+"""Killed turns: turns of a killed process, with their metered or unknown cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agents: coding agents and models for the roles of a run, and the MCP server that they call."""
+"""Agents: the coding agents and models of a run, and their MCP server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which adapter stands behind which port; settings are read here, once."""
+"""Build: the adapter behind each port; settings are read here, once."""
 
 from __future__ import annotations
 

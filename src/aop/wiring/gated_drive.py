@@ -1,4 +1,4 @@
-"""Gated drive: one agent on one gated workflow, with its lock, MCP server and progress lines."""
+"""Gated drive: one agent on one workflow, with lock, MCP server and progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Supervision: a run of the supervisor, from its lease and engine to its agents and notices."""
+"""Supervision: a run of the supervisor, from its lease to its agents and notices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Supervisor lease: the lock of a repository's supervisor, and requests to its holder."""
+"""Supervisor lease: the lock of the supervisor, and requests to its holder."""
 
 from __future__ import annotations
 

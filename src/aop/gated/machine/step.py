@@ -1,4 +1,4 @@
-"""Step: the next action of a workflow, a pure function of state and event (GATED-39 to GATED-62).
+"""Step: the next action of a workflow, from its state (GATED-39 to GATED-62).
 
 Each action ends in the event that it names; the last action is the tool's answer. Nothing is stored before that, so a
 server that dies in between loses nothing.

@@ -1,4 +1,4 @@
-"""Review: a command or a model judges the work; only a readable report approves it."""
+"""Review: a command or a model judges the work, in a readable report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers: arguments and results of the gated tools; every result names the next call."""
+"""Answers: arguments and results of the gated tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Automatic merge: the kernel's merge without an approval, where the policy allows it."""
+"""Automatic merge: the kernel's merge without approval, by the policy."""
 
 from __future__ import annotations
 

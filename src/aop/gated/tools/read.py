@@ -1,4 +1,4 @@
-"""Read tools: `read_file`, `list_directory`, `search_code` on the tree that is judged."""
+"""Read tools: `read_file`, `list_directory` and `search_code` on the judged tree."""
 
 from __future__ import annotations
 

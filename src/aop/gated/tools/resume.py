@@ -1,4 +1,4 @@
-"""Resume: a person's answer to an agent's request for help, even after the time limit."""
+"""Resume: a person's answer to an agent's request for help."""
 
 from __future__ import annotations
 

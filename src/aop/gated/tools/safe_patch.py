@@ -1,4 +1,4 @@
-"""`safe_patch`: the only way to change a file, checked against policy and current step."""
+"""`safe_patch`: the only way to change a file, checked by policy and step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Step: the next action for one feature, as a pure function of its state and an event.
+"""Step: the next action for one feature, a pure function of state and event.
 
     planning --plan.submit--> building --patch, fast gates--> qa --full gates--> ready_to_merge
 

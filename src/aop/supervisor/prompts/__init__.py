@@ -1,1 +1,1 @@
-"""What AOP tells a worker of each role where the repository says nothing else."""
+"""Prompts: the default instructions for each role."""
