@@ -47,9 +47,7 @@ def test_a_feature_whose_lease_ended_and_whose_lock_others_got_is_blocked_and_no
     if taken:
         world.ok("locks.acquire", feature_id="two", resource="openapi")
     pending = began(world)["pending"]
-    reason = (
-        "Its lease on `openapi` expired, and `two` got the lock. Its work is checked again before it continues."
-    )
+    reason = "Its lease on `openapi` expired, and `two` got the lock. Its work is checked again before it continues."
     assert pending["lost_locks"] == (["one"] if taken else [])
     assert (state_of(world).status, state_of(world).status_reason) == (
         ("blocked", reason) if taken else ("building", "")
