@@ -50,7 +50,7 @@ def test_a_secret_in_an_answer_is_neither_kept_nor_told(tmp_path: Path, said: tu
     with office(world, {ONE: Watched(*planned, said)}, memory=memory, turns=2) as at_work:
         at_work.supervisor.submit([ONE])
         at_work.settle()
-        assert any("answers with" in line or "no answer" in line for line in at_work.told)
+        assert any("answers with" in line or "no usable answer" in line for line in at_work.told)
         assert SECRET not in str((at_work.told, at_work.notices, kept(memory), world.ok("inbox.list")))
     assert held_by(world) == []
     world.close()

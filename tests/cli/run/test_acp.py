@@ -39,7 +39,8 @@ class Scene:
 
     def problem(self) -> str:
         """Return what the supervisor says of the first turn."""
-        return next(line for line in self.run().err.splitlines() if "no answer" in line).partition("no answer: ")[2]
+        line = next(line for line in self.run().err.splitlines() if "no usable answer: " in line)
+        return line.partition("no usable answer: ")[2]
 
 
 @pytest.mark.req("AOP-234")
