@@ -129,7 +129,7 @@ def test_a_second_workflow_on_a_plan_that_is_being_worked_through_is_refused(tmp
     agent.plan(active_pr("feat: Say one", "Say it"))
     error = agent.world.refusal("gated.start", feature_id="third")
     assert error["code"] == "agent_at_work"
-    assert error["message"] == "The workflow `gated` works through `docs/Plan_Doc/Active_Plan.md` already."
+    assert error["message"] == "The workflow `gated` already works on `docs/Plan_Doc/Active_Plan.md`."
 
 
 def test_what_was_asked_is_closed_when_a_person_begins_again(tmp_path: Path) -> None:

@@ -435,7 +435,7 @@ def test_a_file_that_was_changed_behind_the_server_takes_no_part(tmp_path: Path)
     (agent.world.root / ".worktrees/gated/src/said.txt").write_text("one\n")
     judged = agent.call("submit_work", summary="Green.", test_command=RUN, expectation="PASS")
     assert judged["status"] == "FAILURE"
-    assert "`src/said.txt` was not changed by `safe_patch`" in judged["output"]
+    assert "`src/said.txt` was not changed with `safe_patch`" in judged["output"]
 
 
 # --- people beside it ------------------------------------------------------------------------------------

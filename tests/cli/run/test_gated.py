@@ -23,7 +23,7 @@ def test_a_plan_that_the_agent_would_look_for_in_vain_is_told_at_the_start(tmp_p
     missing = run_aop(root, "gated", "start", "--plan", "docs/none.md")
     assert (missing.code, missing.err) == (
         0,
-        "The base branch has no `docs/none.md`. Commit that, then `aop gated start --name gated` again.\n",
+        "The base branch has no `docs/none.md`. Commit it, then run `aop gated start --name gated` again.\n",
     )
     unreadable = run_aop(root, "gated", "start", "--name", "third", "--plan", "README.md")
     assert unreadable.err.startswith("No pull request can be recognised in `README.md`; give each a heading such as")
