@@ -17,13 +17,13 @@ from aop.core.ids import RunId
 
 
 class RunState(StrEnum):
-    """Where a run is, as the engine knows it."""
+    """The state of a run in the engine."""
 
     QUEUED = "queued"
     ACTIVE = "active"
     DONE = "done"
     BROKEN = "broken"
-    """It ended with an exception, and is not tried again."""
+    """It ended with an exception and is not retried."""
     CANCELLED = "cancelled"
 
 
@@ -31,7 +31,7 @@ ENDED = frozenset({RunState.DONE, RunState.BROKEN, RunState.CANCELLED})
 
 
 class RunBroke(Exception):
-    """A run whose result was asked for ended with an exception or was cancelled."""
+    """A run has no result: it ended with an exception or was cancelled."""
 
     def __init__(self, run_id: RunId, why: str) -> None:
         super().__init__(f"The run `{run_id}` has no result: {why}")
@@ -77,30 +77,30 @@ Pipeline: TypeAlias = Callable[[Run, Json], Awaitable[Json]]
 
 
 class Kind(Struct, frozen=True, kw_only=True):
-    """A sort of run: what it does, and how many of it may be active at once."""
+    """A kind of run: its pipeline, and how many may be active at once."""
 
     pipeline: Pipeline
     limit: int | None = None
-    """None: as many as there are. Others wait in a queue, by priority and then in the order of asking."""
+    """None: no limit. Others wait in a queue, by priority and then in order of submission."""
 
 
 class Engine(Protocol):
-    """Keeps runs going: those that are submitted, and at its start those that a dead process left."""
+    """Carries out runs: submitted ones, and at its start those that a dead process left."""
 
     def start(self, kinds: Mapping[str, Kind]) -> None:
-        """Begin to work, with everything that is queued or was interrupted."""
+        """Start with everything that is queued or was interrupted."""
 
     def submit(self, kind: str, payload: Json, *, key: str, priority: int) -> RunId:
-        """Queue a run; the same key twice is one run. Of those that wait, the lowest number (from 1) goes first."""
+        """Queue a run; the same key twice is one run. The lowest priority number (from 1) goes first."""
 
     def answer(self, run_id: RunId, topic: str, answer: Json) -> None:
-        """Answer what a run asks or will ask; the first answer to a topic counts."""
+        """Answer a run's present or future question; the first answer to a topic counts."""
 
     def cancel(self, run_id: RunId) -> None:
-        """End a run and what it spawned; a step in progress is not waited for."""
+        """End a run and its children, without waiting for a step in progress."""
 
     def states(self, prefix: str = "") -> dict[RunId, RunState]:
-        """Return the runs whose keys begin with a text, in the order in which they were queued."""
+        """Return the runs whose keys begin with a prefix, in the order of submission."""
 
     def result(self, run_id: RunId) -> Json:
         """Return the result of a run that is done.
@@ -109,7 +109,7 @@ class Engine(Protocol):
         """
 
     def forget(self, run_id: RunId) -> None:
-        """Remove all that is kept of a run that has ended, and of what it spawned."""
+        """Remove a run that has ended, and its children."""
 
     def close(self) -> None:
-        """Stop working; what is active goes on at the next start."""
+        """Stop; active runs continue at the next start."""

@@ -86,7 +86,7 @@ class MemoryEngine:
             del self.memory.runs[key]
 
     def close(self) -> None:
-        """Die: what is active is not told, and nothing of it is noted."""
+        """End as a killed process would: active runs are dropped without a trace."""
 
         async def drop() -> None:
             for task in self._tasks.values():
@@ -100,7 +100,7 @@ class MemoryEngine:
         self._loop.close()
 
     async def queue(self, kind: str, payload: Json, key: RunId, priority: int) -> RunId:
-        """Keep a run, and begin it if there is a place."""
+        """Queue a run, and start it if there is a place."""
         if key not in self.memory.runs:
             self.memory.runs[key] = _RunEntry(kind, _copied(payload), (priority, len(self.memory.runs)))
             await self._announce()
@@ -115,7 +115,7 @@ class MemoryEngine:
         return kept.result
 
     async def until(self, is_so: Callable[[], bool]) -> None:
-        """Wait for something that is announced."""
+        """Wait until a condition holds; it is checked after each change."""
         async with self._news:
             await self._news.wait_for(is_so)
 
@@ -170,6 +170,6 @@ class _MemoryRun:
 
 
 def _copied(value: Json) -> Json:
-    """Return a value as it comes back from where JSON is kept."""
+    """Return a value as it comes back from stored JSON."""
     copy: Json = msgspec.json.decode(msgspec.json.encode(value))
     return copy

@@ -43,7 +43,7 @@ SECRET_NAMES = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "API_KEY", "APIKEY", "P
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """What the environment says, read once at the entry point."""
+    """The settings from the environment, read once at the entry point."""
 
     environ: Mapping[str, str]
     actor: str

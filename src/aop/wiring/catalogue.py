@@ -1,4 +1,4 @@
-"""Every tool that the gateway serves, and the module that has it."""
+"""Catalogue: every tool that the gateway serves, and its module."""
 
 from __future__ import annotations
 
