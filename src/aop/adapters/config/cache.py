@@ -65,10 +65,7 @@ class CachedConfig:
         self._entry: _CacheEntry | None = None
 
     def __call__(self) -> Config:
-        """Return the cached configuration if it still holds, or read it again.
-
-        Raises: InvalidConfiguration, InvalidWorkspaceImplementation.
-        """
+        """Return the cached configuration if it still holds, or read it again. Raises: as `read_config`."""
         files = self._source_files()
         entry = self._entry or self._stored_entry()
         if entry is not None and entry.files == files and self._are_current(entry.heads):

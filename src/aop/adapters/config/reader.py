@@ -52,10 +52,7 @@ def read_config(head_of: HeadOf, trees: Trees, root: Path, *, base_branch: str |
 def read_with_heads(
     head_of: HeadOf, trees: Trees, root: Path, *, base_branch: str | None = None
 ) -> tuple[Config, Heads]:
-    """Return the configuration, and the heads of the branches that it depends on.
-
-    Raises: InvalidConfiguration, InvalidWorkspaceImplementation.
-    """
+    """Return the configuration, and the heads of the branches that it depends on. Raises: as `read_config`."""
     sources = _Sources(head_of, trees, RepositoryFiles(root))
     branch = sources.branch_named_in_checkout() or base_branch or sources.usual_branch
     texts = sources.texts(branch)

@@ -26,10 +26,7 @@ def add_checksums(files: Mapping[str, bytes]) -> dict[str, bytes]:
 
 
 def put_files(path: Path, files: Mapping[str, bytes], *, folder: str) -> None:
-    """Write files to a path: as an archive if its name ends like one, else as a folder.
-
-    Raises: InvalidCliArgs if the path exists, InputPathNotFound if it cannot be written.
-    """
+    """Write files as an archive or a folder, by the path's name. Raises: InvalidCliArgs, InputPathNotFound."""
     if os.path.lexists(path):
         raise InvalidCliArgs(f"`{path}` already exists.", hint="Name another path with `--output`, or move it away.")
     if path.name.endswith(ARCHIVES):

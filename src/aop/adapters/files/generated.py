@@ -20,20 +20,14 @@ class Drift(Struct, frozen=True, kw_only=True):
 
 
 def drift_of(root: Path, files: Mapping[str, bytes], *, folders: Iterable[str]) -> tuple[Drift, ...]:
-    """Return the differences below a root, by path; the folders may hold no other schema.
-
-    Raises: PathOutOfBounds if a link leads a path out of the root.
-    """
+    """Return the differences below a root, where no other schema may lie. Raises: PathOutOfBounds for a link out."""
     wrong = [found for path, content in files.items() if (found := _difference(root, path, content))]
     extra = [Drift(path=path, how="left over") for path in _schemas_in(root, folders) if path not in files]
     return tuple(sorted((*wrong, *extra), key=lambda drift: drift.path))
 
 
 def rewrite_files(root: Path, drifted: Iterable[Drift], files: Mapping[str, bytes]) -> None:
-    """Write the files that are missing or different, and remove those that are left over.
-
-    Raises: InputPathNotFound if a file cannot be written.
-    """
+    """Write the files that differ, and remove those left over. Raises: InputPathNotFound."""
     for drift in drifted:
         target = root / drift.path
         try:

@@ -23,10 +23,7 @@ _YOUNG_SECONDS = 60.0
 
 
 def own_folder(root: Path, *names: str) -> Path:
-    """Return a folder below the root, and make it if it does not exist.
-
-    Raises: PathOutOfBounds if a link or a file is in its place.
-    """
+    """Return a folder below the root, made if missing. Raises: PathOutOfBounds if a link or file is in its place."""
     folder = str(root)
     for number, name in enumerate(names, start=1):
         folder = f"{folder}/{name}"
@@ -182,10 +179,7 @@ def open_parent(folder: Path | str, path: str, *, make: bool = False) -> Iterato
 
 
 def files_below(folder: Path, start: str) -> Iterator[str]:
-    """Yield the paths of all files below `start`; links are not followed.
-
-    A nested repository is one path, which ends with a slash.
-    """
+    """Yield the files below `start`, following no link; a nested repository is one path that ends with a slash."""
     path = start.rstrip("/")
     with os.scandir(folder / path) as listed:
         found = sorted(listed, key=lambda entry: entry.name)

@@ -1,7 +1,4 @@
-"""Repository files: files of the managed repository, read and written safely.
-
-No link is followed, and a file is written whole or not at all.
-"""
+"""Repository files: read without following a link, and written whole or not at all."""
 
 from __future__ import annotations
 
@@ -42,10 +39,7 @@ class RepositoryFiles:
         return self.read_each(above, (name,), limit=limit)[0]
 
     def read_each(self, above: str, names: Sequence[str], *, limit: int) -> list[bytes | None]:
-        """Return the contents of files in one folder; None for one that does not exist.
-
-        Raises: FileNotFound for one that is not a plain file, or too large.
-        """
+        """Return the files of one folder; None for a missing one. Raises: FileNotFound if not plain, or too large."""
         try:
             with open_parent(self._top, f"{above}/" if above else "") as (folder, _name):
                 return [_content_in(folder, name, f"{above}/{name}".lstrip("/"), limit) for name in names]

@@ -12,10 +12,7 @@ LARGEST_SPEC = 256 * 1024
 
 
 def named_spec(path: Path, root: Path) -> dict[str, Path]:
-    """Return one spec file by its name.
-
-    Raises: InputPathNotFound, InvalidCliArgs.
-    """
+    """Return one spec file by its name. Raises: InputPathNotFound, InvalidCliArgs."""
     if not path.exists():
         raise InputPathNotFound(f"There is no file `{path}`.", path=str(path))
     if not path.is_file():
@@ -24,10 +21,7 @@ def named_spec(path: Path, root: Path) -> dict[str, Path]:
 
 
 def specs_below(folder: Path, root: Path) -> dict[str, Path]:
-    """Return the Markdown files below a folder, sorted by name, without hidden folders.
-
-    Raises: InputPathNotFound, InvalidCliArgs.
-    """
+    """Return the Markdown files below a folder, none hidden, sorted. Raises: InputPathNotFound, InvalidCliArgs."""
     if not folder.exists():
         raise InputPathNotFound(f"There is no folder `{folder}`.", path=str(folder))
     if not folder.is_dir():
@@ -36,10 +30,7 @@ def specs_below(folder: Path, root: Path) -> dict[str, Path]:
 
 
 def read_spec(path: Path) -> str:
-    """Return the text of a spec.
-
-    Raises: SpecIngestFailed.
-    """
+    """Return the text of a spec. Raises: SpecIngestFailed."""
     try:
         data = path.read_bytes()
         text = data.decode("utf-8")

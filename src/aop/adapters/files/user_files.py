@@ -11,10 +11,7 @@ from aop.core.errors import InputPathNotFound, InvalidCliArgs
 
 
 def put_file(path: Path, content: bytes, *, replace: bool) -> None:
-    """Write the content to a path: beside it first, flushed, then moved in one step.
-
-    Raises: InvalidCliArgs if the path exists, InputPathNotFound if it cannot be written.
-    """
+    """Write a new file: beside it, flushed, then moved. Raises: InvalidCliArgs if it exists, InputPathNotFound."""
     beside = path.with_name(f".aop-{uuid.uuid4().hex}.tmp")
     try:
         with open(beside, "xb") as file:

@@ -93,10 +93,7 @@ class Repository:
 
 
 def open_repository(path: Path, environ: Mapping[str, str], *, worktrees: str = ".worktrees") -> Repository:
-    """Open the repository that a folder lies in; from a linked worktree, the one that it belongs to.
-
-    Raises: NotARepository, InvalidConfiguration if the worktrees would not lie inside the repository.
-    """
+    """Open the repository that a folder or linked worktree lies in. Raises: NotARepository, InvalidConfiguration."""
     if not is_plain_path(worktrees):
         raise InvalidConfiguration(
             f"The worktrees must lie in a folder of the repository, and {worktrees[:80]!a} does not name one."

@@ -26,10 +26,7 @@ _BROKEN = ("fatal: ", "error: unable to create ", "error: unable to write ", "er
 def apply_patch(
     neutral: GitDir, objects: Objects, tree: TreeId, patch: bytes, *, paths: AbstractSet[str], tmp: Path
 ) -> TreeId:
-    """Write the tree that a patch makes of another; `paths` are all paths in the patch.
-
-    Raises: PatchDoesNotApply.
-    """
+    """Write the tree that a patch makes of another; `paths` are all paths in the patch. Raises: PatchDoesNotApply."""
     digest_size = len(object_id(tree)) // 2
     before = _entries_around(objects, tree, paths)
     with held_folder(tmp) as private:

@@ -33,10 +33,7 @@ class Inotify:
         self._descriptor = self._check_result(self._library.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
 
     def watch(self, path: bytes, kinds: int) -> int:
-        """Watch the file or folder at a path, even when it is moved; return the number that its notices carry.
-
-        Raises: OSError, also if too many are watched.
-        """
+        """Watch a file or folder, even when moved; return the number on its notices. Raises: OSError."""
         return self._check_result(self._add(self._descriptor, path, kinds))
 
     def notices(self) -> Iterator[tuple[int, int, bytes]]:

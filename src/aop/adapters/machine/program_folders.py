@@ -20,10 +20,7 @@ class InstallProblem(Exception):
 
 
 def replace_folder(place: Path, fill: Callable[[Path], str]) -> str:
-    """Fill a new folder and replace the old one with it; return what `fill` returned.
-
-    Raises: InstallProblem, and what `fill` raises.
-    """
+    """Fill a new folder and replace the old one; return what `fill` returned. Raises: InstallProblem."""
     new = place.with_name(f".{place.name}.new")
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir(parents=True)
@@ -37,10 +34,7 @@ def replace_folder(place: Path, fill: Callable[[Path], str]) -> str:
 
 
 def npm_install(folder: Path, package: str, environ: Mapping[str, str]) -> None:
-    """Install one package with npm.
-
-    Raises: InstallProblem.
-    """
+    """Install one package with npm. Raises: InstallProblem."""
     npm = shutil.which("npm", path=environ.get("PATH", ""))
     if npm is None:
         raise InstallProblem("`npm` is not on the PATH.", hint="Install Node.js 20 or newer and try again.")
@@ -49,10 +43,7 @@ def npm_install(folder: Path, package: str, environ: Mapping[str, str]) -> None:
 
 
 def run_installer(name: str, words: Sequence[str], package: str, environ: Mapping[str, str]) -> None:
-    """Run an installer for one package.
-
-    Raises: InstallProblem.
-    """
+    """Run an installer for one package. Raises: InstallProblem."""
     try:
         ran = subprocess.run(
             words,

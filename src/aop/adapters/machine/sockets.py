@@ -12,10 +12,7 @@ ListeningSocket = socket.socket
 
 
 def loopback_socket(port: int) -> ListeningSocket:
-    """Return a bound socket; port 0 takes a free one.
-
-    Raises: InvalidCliArgs if the port is taken.
-    """
+    """Return a bound socket; port 0 takes a free one. Raises: InvalidCliArgs if the port is taken."""
     # Named as TCP: asyncio delays small packets on any other socket, by 40 ms a call.
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -39,10 +39,7 @@ class SupervisorLease:
 
 @contextmanager
 def hold_lease(path: Path) -> Iterator[SupervisorLease]:
-    """Hold the lease; it ends with its holder, and a forked child keeps it.
-
-    Raises: SupervisorRunning.
-    """
+    """Hold the lease; it ends with its holder, and a forked child keeps it. Raises: SupervisorRunning."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:

@@ -171,10 +171,7 @@ class Child:
         return code if code is None or code >= 0 else 128 - code
 
     def begin(self, limit: Callable[[int], None]) -> None:
-        """Limit the process, and let it begin if it waits.
-
-        Raises: CannotStart.
-        """
+        """Limit the process, and let it begin if it waits. Raises: CannotStart."""
         try:
             limit(self._process.pid)
         except ProcessLookupError:
@@ -229,10 +226,7 @@ class Child:
                 os.close(self._exit)
 
     def check_was_run(self, program: str) -> None:
-        """Check that the step itself has ended, and not the sandbox before it.
-
-        Raises: CannotStart.
-        """
+        """Check that the step itself has ended, and not the sandbox before it. Raises: CannotStart."""
         if self._status_fd is None:
             return
         if self._last_status.error:

@@ -32,10 +32,7 @@ class ResolvedCommand(Struct, frozen=True, kw_only=True):
 
 
 def resolve_program(command: Command, environ: Mapping[str, str]) -> ResolvedCommand:
-    """Resolve a command, with the allowed part of the environment.
-
-    Raises: CannotStart.
-    """
+    """Resolve a command, with the allowed part of the environment. Raises: CannotStart."""
     worktree, cwd = os.path.realpath(command.worktree), os.path.realpath(command.cwd)
     if not is_within(cwd, worktree) or not os.path.isdir(cwd):
         raise CannotStart(f"The folder `{command.cwd}` is not in the worktree `{command.worktree}`.")
@@ -48,10 +45,7 @@ def resolve_program(command: Command, environ: Mapping[str, str]) -> ResolvedCom
 
 
 def _check_texts(argv: Sequence[str], env: Mapping[str, str]) -> None:
-    """Refuse words and variables that a process cannot get.
-
-    Raises: CannotStart.
-    """
+    """Refuse words and variables that a process cannot get. Raises: CannotStart."""
     if not argv or not argv[0]:
         raise CannotStart("The command is empty.")
     for name in env:
@@ -70,10 +64,7 @@ def _check_texts(argv: Sequence[str], env: Mapping[str, str]) -> None:
 
 
 def _find_program(name: str, cwd: str, path: Sequence[str]) -> str:
-    """Return the program: a plain name is searched in `path`, another is a path from `cwd`.
-
-    Raises: CannotStart.
-    """
+    """Return the program: a plain name is searched in `path`, another is a path from `cwd`. Raises: CannotStart."""
     places = [os.path.normpath(os.path.join(cwd, name))] if "/" in name else [os.path.join(f, name) for f in path]
     for place in places:
         if os.path.isfile(place) and os.access(place, os.X_OK):

@@ -1,7 +1,4 @@
-"""Control groups: limit the memory and processes of a whole gate step.
-
-AOP can make one as root, or in a systemd session of the user.
-"""
+"""Control groups: memory and process limits of a step, for root or under systemd."""
 
 from __future__ import annotations
 

@@ -93,17 +93,11 @@ class LocalProcesses:
         self._port_proof: Landlock | FailedProof | None = None
 
     def sandbox_level(self, sandbox: str) -> str:
-        """Return `bubblewrap`, `landlock` or `none`: the level that the self-test proves for this setting.
-
-        Raises: SandboxUnavailable.
-        """
+        """Return the level that the self-test proves for this setting. Raises: SandboxUnavailable."""
         return _level(self._sandbox(sandbox))
 
     def why_ports_stay_open(self, sandbox: str) -> str:
-        """Return why commands cannot be kept to some ports; empty if they can.
-
-        Raises: SandboxUnavailable.
-        """
+        """Return why commands cannot be kept to some ports; empty if they can. Raises: SandboxUnavailable."""
         holding = self._sandbox(sandbox)
         if holding is None:
             return "no sandbox holds"
@@ -122,10 +116,7 @@ class LocalProcesses:
             return list(threads.map(lambda task: task(), tasks))
 
     def run(self, command: Command) -> CommandResult:
-        """Run one command to its end.
-
-        Raises: SandboxUnavailable.
-        """
+        """Run one command to its end. Raises: SandboxUnavailable."""
         sandbox = self._sandbox(command.sandbox)
         log = StepLog(command.log_path, self._redact, max_bytes=command.max_log_bytes)
         began = self._clock()

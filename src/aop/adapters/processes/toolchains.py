@@ -80,10 +80,7 @@ def named_roots(variables: Mapping[str, str]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)
 def tool_roots(path: tuple[str, ...], named: tuple[str, ...], *, home: str, hidden: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the folders and files that the programs on `path` lead to, outside of the system.
-
-    A folder that contains a `hidden` one is never returned.
-    """
+    """Return the folders and files that programs on `path` lead to, none that contains a `hidden` folder."""
     found = _ToolRoots([os.path.realpath(folder) for folder in (home, *hidden)], os.path.join(home, ".local"))
     for store in _STORES:
         found.add(os.path.join(home, store))

@@ -65,10 +65,7 @@ def checked_out_branch(repository: Repository, environ: Mapping[str, str]) -> st
 
 
 def guess_base_branch(branches: GitBranches, checked_out: str | None) -> str:
-    """Return the base branch: main or master, the checked out one first; else the checked out branch.
-
-    Raises: BaseBranchUnusable if there is no commit, or no branch to choose.
-    """
+    """Return main or master, the checked out one first; else what is checked out. Raises: BaseBranchUnusable."""
     candidates = sorted(USUAL_BASES, key=lambda branch: branch != checked_out)
     if checked_out is not None:
         candidates.append(checked_out)

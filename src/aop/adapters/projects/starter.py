@@ -40,10 +40,7 @@ class StarterFiles(Struct, frozen=True, kw_only=True):
 
 
 def propose(repository: Repository, environ: Mapping[str, str]) -> StarterFiles:
-    """Return the configuration files that a repository lacks.
-
-    Raises: BaseBranchUnusable; InvalidConfiguration for an existing file.
-    """
+    """Return the configuration files that a repository lacks. Raises: BaseBranchUnusable, InvalidConfiguration."""
     checked_out = checked_out_branch(repository, environ)
     git = repository
     base = guess_base_branch(git.branches, checked_out)
@@ -158,10 +155,7 @@ def _flow(value: Json) -> str:
 
 
 def place_new_file(root: Path, path: str, content: str) -> bool:
-    """Create a file atomically unless it exists; tell whether it was written.
-
-    Raises: PathOutOfBounds if its folder is outside the repository.
-    """
+    """Create a file atomically unless it exists; tell whether it was written. Raises: PathOutOfBounds."""
     target = root / path
     if not target.parent.resolve().is_relative_to(root.resolve()):
         raise PathOutOfBounds(f"`{path}` is outside the repository.", path=path)

@@ -61,10 +61,7 @@ def serialize_index(entries: Mapping[bytes, Side], *, digest_size: int) -> bytes
 
 
 def read_index(content: bytes, *, digest_size: int) -> dict[bytes, Side]:
-    """Return the entries of an index.
-
-    Raises: Fault if one is not plain.
-    """
+    """Return the entries of an index. Raises: Fault if one is not plain."""
     entries: dict[bytes, Side] = {}
     try:
         for start, end in _entry_bounds(content, digest_size):
@@ -136,10 +133,7 @@ def layout_of(content: bytes, *, digest_size: int) -> IndexLayout | None:
 def edit_index(
     content: bytes, known: IndexLayout, edits: Sequence[Edit], folders: bytes
 ) -> tuple[list[Piece], IndexLayout]:
-    """Return the pieces of the edited index, with new notes about its folders, and its layout.
-
-    Raises: LookupError if an entry is not what the edit expects.
-    """
+    """Return the edited index in pieces, and its layout. Raises: LookupError if an entry is not as expected."""
     count = known.count + sum((edit.new is not None) - (edit.old is not None) for edit in edits)
     pieces = [_HEADER.pack(b"DIRC", _VERSION, count), *_edited_entries(content, known, edits)]
     entries_end = sum(map(len, pieces))

@@ -31,10 +31,7 @@ def cached_tree(notes: bytes, *, digest_size: int) -> TreeId | None:
 def update_notes(
     notes: bytes, differences: Iterable[Difference], *, read: ReadTree, tree: TreeId, digest_size: int
 ) -> bytes:
-    """Return the notes for an index that becomes another tree.
-
-    Raises: LookupError if the notes are incomplete.
-    """
+    """Return the notes for an index that becomes another tree. Raises: LookupError if the notes are incomplete."""
     root = _parse(notes, digest_size)
     touched = {b""}
     for path, old, new in differences:

@@ -110,10 +110,7 @@ class WorktreeIndex:
         read: ReadTree,
         to: TreeId,
     ) -> None:
-        """Bring the index to the tree that the files are now, or note that tree.
-
-        Raises: LookupError as `advance`.
-        """
+        """Bring the index to the tree that the files are now, or note that tree. Raises: LookupError as `advance`."""
         if shown.index is not None and len(shown.index.content) < LARGE:
             self.advance(shown.index, changed, on_disk, read=read, to=to)
             return
@@ -133,10 +130,7 @@ class WorktreeIndex:
         read: ReadTree,
         to: TreeId,
     ) -> None:
-        """Bring the index to another tree; `on_disk` has the status of the files that were written.
-
-        Raises: LookupError if the result is not certain.
-        """
+        """Bring the index to a tree, with the status of the written files. Raises: LookupError if in doubt."""
         if index.tree is None:
             raise LookupError(self.path)
         edits = [

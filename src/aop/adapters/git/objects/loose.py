@@ -53,10 +53,7 @@ class LooseObjects:
         return header.decode("ascii").partition(" ")[0], content
 
     def write(self, objects: Mapping[ObjectId, bytes]) -> AbstractSet[ObjectId]:
-        """Write objects durably; return those that were new.
-
-        Whether the others are whole was not checked.
-        """
+        """Write objects durably; return those that were new. Whether the others are whole was not checked."""
         new = {oid: whole for oid, whole in objects.items() if not self._is_fresh(oid)}
         files: dict[str, bytes] = {oid: zlib.compress(whole, _COMPRESSION) for oid, whole in new.items()}
         if self._log is None:

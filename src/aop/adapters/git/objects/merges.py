@@ -27,10 +27,7 @@ class Merges:
         self._digest_size = digest_size
 
     def merge(self, ours: CommitId, theirs: CommitId) -> MergedTree | ConflictedPaths:
-        """Return what `git merge-tree --write-tree` makes of two commits.
-
-        Raises: MergeConflict if they have no commit in common.
-        """
+        """Return git's merge of two commits. Raises: MergeConflict if they have no commit in common."""
         options = ("--write-tree", "-z", "--no-messages")
         ran = self._git.run("merge-tree", *options, object_id(ours), object_id(theirs), fine=(0, 1, _FAILED))
         if ran.code == _FAILED or NOT_READ in ran.err:

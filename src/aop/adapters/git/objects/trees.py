@@ -35,10 +35,7 @@ _MODES = {spelled: mode for mode, spelled in _SPELLED.items()}
 
 
 def parse_tree(content: bytes, *, digest_size: int) -> dict[bytes, Side]:
-    """Read a tree object.
-
-    Raises: Fault for a damaged tree, and for a name that is repeated or impossible.
-    """
+    """Read a tree object. Raises: Fault for a damaged tree, and for a name that is repeated or impossible."""
     entries: dict[bytes, Side] = {}
     at, count = 0, 0
     try:
@@ -107,10 +104,7 @@ def leaves(read: ReadTree, folder: str, above: bytes) -> Iterator[tuple[bytes, S
 
 
 def splice_tree(read: ReadTree, root: str, changes: Mapping[bytes, Side | None]) -> dict[ObjectId, tuple[bytes, Tree]]:
-    """Return the tree objects to write for some changed paths (None: removed), the root last.
-
-    Empty folders are removed. The caller makes sure that no path is both a file and a folder.
-    """
+    """Return the trees to write for changed paths (None: removed; never both file and folder), the root last."""
     made: dict[ObjectId, tuple[bytes, Tree]] = {}
     pending: dict[bytes, dict[bytes, Side | None]] = {b"": {}}
     for path, side in changes.items():
@@ -147,10 +141,7 @@ def tree_content(entries: Tree) -> bytes:
 
 
 def leaf_before(read: ReadTree, root: str, path: bytes) -> tuple[bytes, Side] | None:
-    """Return the file of a tree that an index lists right before a path, or None.
-
-    Raises: LookupError for an empty folder in between, which an index cannot hold.
-    """
+    """Return the file that an index lists right before a path. Raises: LookupError for an empty folder."""
     best: tuple[bytes, bytes, Side] | None = None
     above, oid = b"", root
     *folders, name = path.split(b"/")

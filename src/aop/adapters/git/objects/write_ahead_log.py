@@ -49,10 +49,7 @@ class ObjectLog:
 
     @contextmanager
     def hold(self, files: Mapping[str, bytes], flush: Callable[[Iterable[str]], object]) -> Iterator[bool]:
-        """Log the contents of files durably, and hold the log while the files themselves are written.
-
-        Yields False if they are too large for the log. `flush` flushes the files that were logged earlier.
-        """
+        """Log files durably, and hold the log while they are written; yield False if they are too large for it."""
         batch = msgspec.msgpack.encode(_Batch(boot=self._boot(), files=dict(files)))
         if _HEADER.size + len(batch) > LARGEST:
             yield False

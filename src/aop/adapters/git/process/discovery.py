@@ -1,7 +1,4 @@
-"""Discovery of the repository that a folder belongs to.
-
-Most repositories are plain enough to be found without git. For all others git is asked.
-"""
+"""Discovery of the repository that a folder lies in: without git if it is plain."""
 
 from __future__ import annotations
 
@@ -33,10 +30,7 @@ class FoundCheckout(Struct, frozen=True, kw_only=True):
 
 
 def find_checkout(program: GitProgram, path: Path) -> FoundCheckout:
-    """Return the main checkout of the repository that a folder lies in.
-
-    Raises: NotARepository.
-    """
+    """Return the main checkout of the repository that a folder lies in. Raises: NotARepository."""
     plain = _plain_checkout(path)
     if plain is not None:
         return plain

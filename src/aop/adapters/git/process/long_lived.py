@@ -23,10 +23,7 @@ _GOODBYE_SECONDS = 2.0
 
 
 class LongLivedGit:
-    """One git process: started at the first question, restarted if it died, ended with its last reference.
-
-    Threads may ask at once; they are answered one after the other.
-    """
+    """One git process: started at the first question, restarted if it died, asked by one thread at a time."""
 
     def __init__(self, start: Callable[[], subprocess.Popen[bytes]], *, seconds: float = GIT_SECONDS) -> None:
         self._start = start
@@ -36,10 +33,7 @@ class LongLivedGit:
         self._end: Callable[[], object] = _do_nothing
 
     def ask(self, question: bytes, answer: Callable[[Answers], T]) -> T:
-        """Send a short question that may be repeated safely, and return what `answer` reads.
-
-        Raises: Fault if git ends or does not answer twice.
-        """
+        """Send a short question that may be repeated; return its answer. Raises: Fault if git fails twice."""
         with self._lock:
             with suppress(_NoAnswer):
                 return self._exchange(question, answer)

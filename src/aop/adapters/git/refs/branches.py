@@ -111,10 +111,7 @@ class Branches:
         self._writer.close()
 
     def _overwrite(self, ref: str, oid: str) -> bool:
-        """Overwrite the file of a ref of AOP as git does, but without a flush; tell whether that was possible.
-
-        After a restart of the machine it is written again.
-        """
+        """Overwrite the file of a ref without a flush (it is rewritten after a restart); tell whether it could."""
         path, lock = f"{self._common}/{ref}", f"{self._common}/{ref}.lock"
         with self._notes.of(ref):
             try:
@@ -139,10 +136,7 @@ class Branches:
         return True
 
     def _set(self, ref: str, *values: str) -> GitResult | None:
-        """Write a ref through the long-lived process; if that fails, return the result of a single git.
-
-        Only for a write that may be repeated: the process may have ended right after it.
-        """
+        """Write a ref, again by a single git if the long-lived one fails (perhaps after it wrote); return a failure."""
         question = f"start\nupdate {ref} {' '.join(values)}\ncommit\n".encode()
         with self._notes.of(ref) as drop_left_behind:
             with suppress(Fault):
@@ -197,10 +191,7 @@ def _plain_id(text: bytes) -> str:
 
 
 def branch_ref(branch: str) -> str:
-    """Return the full name of a branch.
-
-    Raises: InvalidConfiguration.
-    """
+    """Return the full name of a branch. Raises: InvalidConfiguration."""
     if not is_branch_name(branch):
         raise InvalidConfiguration(f"{branch[:80]!a} is not a valid branch name.", branch=branch[:80])
     return f"refs/heads/{branch}"

@@ -48,10 +48,7 @@ class RefNotes:
                     self._drop_stale(note)
 
     def descriptor(self) -> int:
-        """Return the open file that the lock belongs to.
-
-        A git that inherits it keeps the lock after AOP was killed. It still writes the ref, and readers must wait.
-        """
+        """Return the file of the lock; a git that inherits it still writes and keeps the lock if AOP is killed."""
         if self._note is None or os.fstat(self._note).st_nlink == 0:
             path = own_folder(self._root, ".aop", "locks") / "refs"
             self._note = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)

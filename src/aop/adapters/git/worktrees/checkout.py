@@ -58,19 +58,13 @@ class Checkout:
         self._watches = watches
 
     def follow(self, tree: TreeId, quarantine: Quarantine) -> tuple[str, ...]:
-        """Bring the files from their last tree to another one; return what was moved to quarantine.
-
-        Files that are equal in both trees are not looked at.
-        """
+        """Write what differs between the last tree and another one; return what was moved to quarantine."""
         moved = self._follow(tree, quarantine)
         self._index.remove_unfinished()
         return moved
 
     def show(self, tree: TreeId, quarantine: Quarantine, *, keep_edits: bool = True) -> tuple[str, ...]:
-        """Bring the tracked files exactly to this tree; return what was moved to quarantine.
-
-        That is what blocked a path and, with `keep_edits`, edited files.
-        """
+        """Bring the tracked files exactly to a tree; return what blocked a path or was edited: now in quarantine."""
         self._catch_up()
         if self._others_beside(tree) is not None:
             return ()
@@ -191,10 +185,7 @@ class Checkout:
     def _rewrite(
         self, shown: ShownTree, changed: Sequence[Difference], tree: TreeId, quarantine: Quarantine, moved: list[str]
     ) -> None:
-        """Write the files that differ and the index; `moved` gets what was moved to quarantine.
-
-        Raises: LookupError for a change that is left to git.
-        """
+        """Write the files that differ and the index; `moved` grows. Raises: LookupError for what git must do."""
         sides = [(text_of(path), old, new) for path, old, new in changed]
         for path, old, new in sides:
             modes = {side[0] for side in (old, new) if side is not None}

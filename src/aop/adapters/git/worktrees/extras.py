@@ -77,10 +77,7 @@ class CheckoutExtras:
         return True
 
     def _target(self, path: str) -> str | None:
-        """Return the target for a link to a path of the checkout; None if it is absent, or git tracks it.
-
-        Raises: WorktreeSetupFailed.
-        """
+        """Return the target of a link to the checkout; None if absent or tracked. Raises: WorktreeSetupFailed."""
         place, root = self._root / path, os.path.realpath(self._root)
         if not place.exists() or self._git.run("ls-files", "-z", "--", path).out:
             return None

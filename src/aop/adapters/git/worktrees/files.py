@@ -82,10 +82,7 @@ class WorktreeFiles:
         return place_file(self.folder, path, beside)
 
     def overwrite(self, path: str, mode: FileMode, content: bytes) -> os.stat_result | None:
-        """Overwrite a file in place: some file systems are slow to make new files.
-
-        Returns None, and leaves the file alone, if it is not plain, or has other rights or a second name.
-        """
+        """Overwrite a plain file in place, as new files may be slow; None if its kind, rights or names differ."""
         return overwrite_file(self.folder, path, content, executable=mode is FileMode.EXECUTABLE)
 
     def status_if_same(self, path: str, mode: FileMode, oid: str) -> os.stat_result | None:
@@ -100,10 +97,7 @@ class WorktreeFiles:
     def clear_way(
         self, paths: Iterable[str], created: Mapping[str, tuple[str, str]], quarantine: Quarantine
     ) -> list[str]:
-        """Move what blocks the paths to quarantine; return what was moved.
-
-        At a new path (mode and blob) everything would be lost; at the others only folders.
-        """
+        """Move to quarantine what a write would destroy: all at new paths, folders at others. Return what was moved."""
         moved = []
         folders: set[str] = set()
         for path in paths:

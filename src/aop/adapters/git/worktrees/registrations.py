@@ -52,10 +52,7 @@ class Registrations:
         return likely if _linked_from(likely) == f"{folder}/.git" and _is_whole(likely) else None
 
     def add_on_branch(self, folder: Path, branch: str, quarantine: Quarantine) -> Path:
-        """Register a worktree on a branch, without files; return git's folder for it.
-
-        Raises: BranchExists if the branch is checked out elsewhere.
-        """
+        """Register a worktree without files; return git's folder for it. Raises: BranchExists if in use."""
         with self._registry_lock():
             known = self._registrations(folder)
             registration = next(filter(_is_whole, known), None) or self._adopt_moved(folder)

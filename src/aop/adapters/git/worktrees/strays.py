@@ -19,10 +19,7 @@ _WITH_PATTERNS = {"GIT_LITERAL_PATHSPECS": "0"}
 
 
 class Strays:
-    """Finds strays by the `.gitignore` files of the tree.
-
-    Git itself reads those on disk, and a program could write one to hide its files.
-    """
+    """Finds strays by the `.gitignore` files of the tree: a program can write those on disk to hide its files."""
 
     def __init__(self, neutral: GitDir, objects: Objects, files: WorktreeFiles, *, tmp: Path, placed: Path) -> None:
         """Take the note of what AOP has placed beside the tree."""

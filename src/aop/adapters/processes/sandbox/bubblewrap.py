@@ -54,10 +54,7 @@ class Bubblewrap(Struct, frozen=True, kw_only=True):
         handed: InheritedDescriptors,
         tmp_bytes: int = 0,
     ) -> list[str]:
-        """Return the command that runs `argv` in the sandbox.
-
-        All options go through a descriptor, because other users can read command lines.
-        """
+        """Return the command; its options go through a descriptor, because others can read command lines."""
         options = ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
         options += ["--unshare-net"] * (network != "host")
         options += ["--disable-userns"] * ("--disable-userns" in self.options)

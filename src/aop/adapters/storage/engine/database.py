@@ -20,10 +20,7 @@ SQLITE_WITH_SUBSECONDS = (3, 42)
 
 
 def bring_up_to_date(path: Path) -> None:
-    """Migrate the file to the installed DBOS, in a copy that then replaces it.
-
-    No other process may use the file meanwhile.
-    """
+    """Migrate the file to the installed DBOS, in a copy that replaces it; no other process may use it."""
     if _shape_of(path) == installed_shape():
         return
     made = path.with_name(f"{path.name}.new")
@@ -43,10 +40,7 @@ def bring_up_to_date(path: Path) -> None:
 
 
 def supply_subseconds() -> None:
-    """Add `unixepoch('subsec')` to the connections of this process if SQLite is too old to have it.
-
-    On Python 3.12 and later DBOS relies on it; an older SQLite returns null.
-    """
+    """Add `unixepoch('subsec')`, on which DBOS relies, to connections of an SQLite too old to have it."""
     if sqlite3.sqlite_version_info < SQLITE_WITH_SUBSECONDS and not event.contains(Pool, "connect", _add_unixepoch):
         event.listen(Pool, "connect", _add_unixepoch)
 

@@ -1,7 +1,4 @@
-"""Copies of a record that cannot be written.
-
-SQLite must write beside a file whose newest changes are in its log, so such a record is read from a copy.
-"""
+"""Copies of a record that cannot be written: SQLite must write to read its log."""
 
 from __future__ import annotations
 
@@ -15,10 +12,7 @@ _ATTEMPTS = 5
 
 
 def copy_record(record: Path) -> tempfile.TemporaryDirectory[str]:
-    """Copy a record and its log into a new folder, even while another process writes them.
-
-    Raises: RecordUnavailable.
-    """
+    """Copy a record and its log into a new folder, even while they are written. Raises: RecordUnavailable."""
     if not record.is_file():
         raise RecordUnavailable("The repository cannot be written, and there is no record in it.")
     folder = tempfile.TemporaryDirectory(prefix="aop-record-")

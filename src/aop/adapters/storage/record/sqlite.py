@@ -40,10 +40,7 @@ def can_be_written(record: Path) -> bool:
 
 
 def open_copy(record: Path) -> SqliteRecord:
-    """Open a copy of a record, which is removed when it is closed.
-
-    Raises: RecordUnavailable.
-    """
+    """Open a copy of a record, which is removed when it is closed. Raises: RecordUnavailable."""
     # Only a record that cannot be written needs it.
     from aop.adapters.storage.record.copies import copy_record
 
