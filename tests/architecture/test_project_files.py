@@ -6,6 +6,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parents[2]
 
@@ -31,3 +32,13 @@ def test_nothing_that_ships_knows_a_file_of_progress() -> None:
     sources = [path for path in (ROOT / "src").rglob("*") if path.suffix in (".py", ".md", ".yaml", ".json")]
     assert len(sources) > 100
     assert [path.name for path in sources if "progress.md" in path.read_text(encoding="utf-8")] == []
+
+
+@pytest.mark.req("AOP-281")
+def test_the_gates_of_this_repository_run_its_tests_with_branch_coverage_that_they_read() -> None:
+    (profile,) = yaml.safe_load((ROOT / "agentic/orchestrator/gates.yaml").read_text())["profiles"].values()
+    for mode in ("full", "merge"):
+        (words,) = (step["cmd"] for step in profile["modes"][mode] if step["name"] == "test")
+        assert {"pytest", "--cov-branch", "--cov-report=lcov:coverage.lcov"} <= set(words)
+    assert profile["parsers"]["coverage"]["path"] == "coverage.lcov"
+    assert "aop doctor --gates" in (ROOT / ".ci/run").read_text()
