@@ -185,17 +185,9 @@ class FeatureWorktrees:
 
         index = WorktreeIndex(registration / "index", self._seen_indexes, digest_size=self._digest_size)
         return Checkout(
-            self._neutral(),
-            self._objects,
-            folder=folder,
-            index=index,
-            tmp=self._own("tmp"),
-            watches=self._watches,
+            self._neutral(), self._objects, folder=folder, index=index, tmp=self._own("tmp"), watches=self._watches
         )
 
     def _tree_at_head(self, registration: Path) -> TreeId:
-        return _tree_id(self._registrations.run_in(registration, "rev-parse", "--verify", "HEAD^{tree}"))
-
-
-def _tree_id(out: bytes) -> TreeId:
-    return TreeId(ObjectId(out.decode("ascii").strip()))
+        out = self._registrations.run_in(registration, "rev-parse", "--verify", "HEAD^{tree}")
+        return TreeId(ObjectId(out.decode("ascii").strip()))

@@ -11,7 +11,7 @@ from pathlib import Path
 from aop.adapters.files.own_folders import own_folder
 from aop.adapters.git.objects.loose import LooseObjects
 from aop.adapters.git.objects.store import PLAIN_DIFF, Objects
-from aop.adapters.git.objects.trees import differences, side_at, tree_change
+from aop.adapters.git.objects.trees import differences, side_at, tree_change, tree_entry
 from aop.adapters.git.process.authors import Author, configured_author, git_date
 from aop.adapters.git.process.output import bytes_of, is_plain_path, object_id, split_names, text_of, tree_entries
 from aop.adapters.git.process.program import GitDir
@@ -28,17 +28,14 @@ class RepositoryObjects(Objects):
         self._root = root
 
     def entry(self, tree: TreeId, path: str) -> TreeEntry | None:
-        if not is_plain_path(path):
-            return None
-        side = side_at(self.tree, object_id(tree), bytes_of(path))
-        return None if side is None else TreeEntry(path=path, mode=side[0], oid=side[1])
+        return tree_entry(path, side_at(self.tree, object_id(tree), bytes_of(path))) if is_plain_path(path) else None
 
     def entries(self, tree: TreeId) -> tuple[TreeEntry, ...]:
         return tree_entries(self._git.run("ls-tree", "-r", "-z", "--full-tree", object_id(tree)).out)
 
     def names(self, tree: TreeId, folder: str) -> tuple[str, ...]:
-        listed = self._folder(tree, folder)
-        return () if listed is None else tuple(map(text_of, self.tree(listed)))
+        entry = self.entry(tree, folder) if folder else TreeEntry(path="", mode=FileMode.TREE, oid=tree)
+        return () if entry is None or entry.mode is not FileMode.TREE else tuple(map(text_of, self.tree(entry.oid)))
 
     def files_with(self, tree: TreeId, text: str) -> frozenset[str]:
         options = ("-l", "-z", "-F", "-a", "--full-name", "--no-color", "-e", text)
@@ -83,9 +80,3 @@ class RepositoryObjects(Objects):
     @cached_property
     def _author(self) -> Author | None:
         return configured_author(self._git)
-
-    def _folder(self, tree: TreeId, path: str) -> str | None:
-        if not path:
-            return object_id(tree)
-        entry = self.entry(tree, path)
-        return entry.oid if entry is not None and entry.mode is FileMode.TREE else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
+from itertools import accumulate
 from pathlib import Path
 
 from aop.adapters.files.own_folders import held_folder
@@ -76,17 +77,10 @@ def _entries_around(objects: Objects, tree: TreeId, paths: AbstractSet[str]) -> 
     """Return the entries of the tree at the paths, and those that could block a file there."""
     entries: dict[bytes, Side] = {}
     for path in map(bytes_of, paths):
-        end = path.find(b"/")
-        while end >= 0:
-            _add_leaf(entries, path[:end], side_at(objects.tree, tree, path[:end]))
-            end = path.find(b"/", end + 1)
-        side = side_at(objects.tree, tree, path)
-        _add_leaf(entries, path, side)
-        if side is not None and side[0] is FileMode.TREE:
-            entries.update(leaves(objects.tree, side[1], path + b"/"))
+        for part in accumulate(path.split(b"/"), lambda above, name: above + b"/" + name):
+            side = side_at(objects.tree, tree, part)
+            if side is not None and side[0] is not FileMode.TREE:
+                entries[part] = side
+            elif side is not None and part == path:
+                entries.update(leaves(objects.tree, side[1], path + b"/"))
     return entries
-
-
-def _add_leaf(entries: dict[bytes, Side], path: bytes, side: Side | None) -> None:
-    if side is not None and side[0] is not FileMode.TREE:
-        entries[path] = side

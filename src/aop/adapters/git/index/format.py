@@ -1,7 +1,6 @@
 """Format of git's index files: read, written, and edited in a few places.
 
-Letting git rewrite an index of 20,000 entries costs more than the rest of a patch. An unusual or uncertain index
-is left to git.
+Letting git rewrite an index of 20,000 entries costs more than the rest of a patch. An unusual one is left to git.
 """
 
 from __future__ import annotations
@@ -113,8 +112,7 @@ def layout_of(content: bytes, *, digest_size: int) -> IndexLayout | None:
         return None
     try:
         end = max((end for _, end in _entry_bounds(content, digest_size)), default=_HEADER.size)
-        folders = b""
-        at = end
+        folders, at = b"", end
         while at < len(body):
             name, size = content[at : at + 4], int.from_bytes(content[at + 4 : at + 8], "big")
             if not name.isupper():
@@ -160,11 +158,8 @@ def _edited_entries(content: bytes, known: IndexLayout, edits: Iterable[Edit]) -
 
 
 def _end_of_entry(content: bytes, entry: tuple[bytes, Side], begin: int, end: int) -> int:
-    """Return the end of an entry, found by its object, flags and name.
-
-    No other bytes can be mistaken for it: a mode begins with NULs, and a name, the one part that a stranger can choose,
-    holds none.
-    """
+    """Return the end of an entry, found by its object, flags and name."""
+    # No other bytes can be mistaken for it: a mode begins with NULs, and a name, which a stranger chooses, has none.
     path, (mode, oid) = entry
     record = _record(path, (mode, oid), None)
     at = content.find(record[_STAT.size :], begin, end)
@@ -192,12 +187,9 @@ def _entry_bounds(content: bytes, digest_size: int) -> Iterator[tuple[int, int]]
 
 def _record(path: bytes, side: Side, on_disk: os.stat_result | None) -> bytes:
     mode, oid = side
-    record = b"".join((_stat(_NUMBERS[mode], on_disk), bytes.fromhex(oid), _flags(path), path))
+    flags = min(len(path), _LONGEST_NAME).to_bytes(2, "big")
+    record = b"".join((_stat(_NUMBERS[mode], on_disk), bytes.fromhex(oid), flags, path))
     return record + b"\0" * (8 - len(record) % 8)
-
-
-def _flags(path: bytes) -> bytes:
-    return min(len(path), _LONGEST_NAME).to_bytes(2, "big")
 
 
 def _stat(mode: int, on_disk: os.stat_result | None) -> bytes:

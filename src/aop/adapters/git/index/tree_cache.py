@@ -1,7 +1,6 @@
 """Tree cache of an index: git's notes about its folders (the `TREE` extension).
 
-The notes say how many entries each folder has and which tree it is, so that `git status` and `git write-tree` need not
-build the trees again. Complete notes also name the tree of the whole index.
+They hold the size and tree of each folder and of the whole index, so that git need not build the trees again.
 """
 
 from __future__ import annotations

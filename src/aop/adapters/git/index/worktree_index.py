@@ -48,11 +48,9 @@ class ShownTree(Struct, frozen=True, kw_only=True):
 class WorktreeIndex:
     """An index file that is only replaced as a whole, so an `index.lock` that a killed git left does not block it.
 
-    It keeps the time when git last compared it with the files, because git reads every file that is not older than the
-    index.
-
-    Writing a large one costs more than the rest of a patch. It is left behind, with a note of the tree that the files
-    have become, until all files are looked at again. The note is valid for this one index only.
+    It keeps the time when git last compared it with the files, because git reads every file that is not older.
+    Writing a large one costs more than the rest of a patch. It is left behind until all files are looked at again, with
+    a note of the tree that the files have become, which is valid for this one index only.
     """
 
     def __init__(self, path: Path, seen: dict[Path, IndexLayout], *, digest_size: int) -> None:

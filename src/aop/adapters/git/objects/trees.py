@@ -16,10 +16,11 @@ def tree_change(difference: Difference) -> TreeChange:
     """Return a difference of two trees in the shape of the kernel's port."""
     path, old, new = difference
     name = text_of(path)
-    return TreeChange(path=name, old=_entry(name, old), new=_entry(name, new))
+    return TreeChange(path=name, old=tree_entry(name, old), new=tree_entry(name, new))
 
 
-def _entry(path: str, side: Side | None) -> TreeEntry | None:
+def tree_entry(path: str, side: Side | None) -> TreeEntry | None:
+    """Return a side in the shape of the kernel's port."""
     return None if side is None else TreeEntry(path=path, mode=side[0], oid=side[1])
 
 
@@ -78,9 +79,8 @@ def differences(read: ReadTree, old: str, new: str) -> Iterator[Difference]:
         # Few names differ; the others are skipped at once.
         changed = [name for name, side in after.items() if before.get(name) != side]
         for name in (*changed, *(before.keys() - after.keys())):
-            old_side, new_side = before.get(name), after.get(name)
-            old_below, old_leaf = _folder_or_leaf(old_side)
-            new_below, new_leaf = _folder_or_leaf(new_side)
+            old_below, old_leaf = _folder_or_leaf(before.get(name))
+            new_below, new_leaf = _folder_or_leaf(after.get(name))
             if old_below or new_below:
                 folders.append((above + name + b"/", old_below, new_below))
             if old_leaf or new_leaf:

@@ -1,8 +1,7 @@
 """Write-ahead log of new objects: one file, flushed once for each change.
 
-A new file is slow to flush, and each object is a new file. So the objects of a change are first appended here, and
-flushed together; then each gets its own file, which is not flushed. After a power cut those files may be empty, and are
-written again from the log. When the log is full, the files are flushed, and it begins anew.
+A new file is slow to flush, so objects are first appended here and flushed together; their own files are not flushed
+until the log is full and begins anew. After a power cut those files may be empty, and are written again from the log.
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ _FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 class _Batch(Struct, frozen=True, kw_only=True, array_like=True):
     boot: str
-    """The boot id of the machine when it was written."""
     files: dict[str, bytes]
 
 
@@ -110,7 +108,7 @@ class ObjectLog:
     def _append(self, log: int, batch: bytes) -> None:
         if not self._generation:
             self._begin(os.urandom(16))
-        header = _HEADER.pack(_MAGIC, self._generation, len(batch), _digest(self._generation, batch))
+        header = _HEADER.pack(_MAGIC, self._generation, len(batch), sha256(self._generation + batch))
         os.pwrite(log, header + batch, self._end)
         os.fdatasync(log)
         self._end += _HEADER.size + len(batch)
@@ -133,11 +131,7 @@ class ObjectLog:
                 return
             batch = os.pread(log, size, self._end + _HEADER.size)
             # A batch that was cut short is the last one, and is overwritten.
-            if _digest(generation, batch) != digest:
+            if sha256(generation + batch) != digest:
                 return
             self._end += _HEADER.size + size
             yield msgspec.msgpack.decode(batch, type=_Batch)
-
-
-def _digest(generation: bytes, batch: bytes) -> bytes:
-    return sha256(generation + batch)

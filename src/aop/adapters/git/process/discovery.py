@@ -96,5 +96,4 @@ def _ask(program: GitProgram, path: Path) -> tuple[str, str, str, str]:
     lines = text_of(ran.out).splitlines()
     if ran.code != 0 or len(lines) != 4:
         raise NotARepository(f"`{path}` is not in a git repository with a work tree.")
-    git_dir, common, object_format, top = lines
-    return git_dir, common, object_format, top
+    return lines[0], lines[1], lines[2], lines[3]

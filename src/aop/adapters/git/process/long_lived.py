@@ -30,7 +30,7 @@ class LongLivedGit:
         self._seconds = seconds
         self._lock = threading.Lock()
         self._pipes: tuple[int, Answers] | None = None
-        self._end: Callable[[], object] = _do_nothing
+        self._end: Callable[[], object] = lambda: None
 
     def ask(self, question: bytes, answer: Callable[[Answers], T]) -> T:
         """Send a short question that may be repeated; return its answer. Raises: Fault if git fails twice."""
@@ -116,10 +116,6 @@ class Answers:
 
 class _NoAnswer(Exception):
     """The process has ended, or does not answer."""
-
-
-def _do_nothing() -> None:
-    return
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

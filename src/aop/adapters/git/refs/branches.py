@@ -54,11 +54,10 @@ class Branches:
             return
         if head is not None:
             raise BranchExists(f"The branch `{branch}` already exists, at `{head[:12]}`.", branch=branch, commit=head)
+        problem = f"The branch `{branch}` cannot be made: {self._git.clean_message(ran.err)}"
         if "exists; cannot create" in ran.err:
-            raise BranchExists(
-                f"The branch `{branch}` cannot be made: {self._git.clean_message(ran.err)}", branch=branch
-            )
-        raise Fault(f"The branch `{branch}` cannot be made: {self._git.clean_message(ran.err)}")
+            raise BranchExists(problem, branch=branch)
+        raise Fault(problem)
 
     def move(self, branch: str, *, to: CommitId, old: CommitId) -> bool:
         """Move a branch if it still is at `old`."""

@@ -13,15 +13,8 @@ from aop.adapters.git.index.format import entry_offsets
 from aop.adapters.git.index.worktree_index import PlainIndex, ShownTree, WorktreeIndex
 from aop.adapters.git.objects.store import Objects
 from aop.adapters.git.objects.trees import Difference, Side, differences
-from aop.adapters.git.process.output import (
-    RawChange,
-    bytes_of,
-    is_plain_path,
-    join_names,
-    object_id,
-    raw_changes,
-    text_of,
-)
+from aop.adapters.git.process import output
+from aop.adapters.git.process.output import RawChange, bytes_of, object_id, text_of
 from aop.adapters.git.process.program import GitDir
 from aop.adapters.git.worktrees.extras import PLACED
 from aop.adapters.git.worktrees.files import WorktreeFiles
@@ -40,14 +33,7 @@ class Checkout:
     """A folder of files, and the index that describes them as they were last written."""
 
     def __init__(
-        self,
-        neutral: GitDir,
-        objects: Objects,
-        *,
-        folder: Path,
-        index: WorktreeIndex,
-        tmp: Path,
-        watches: Watches,
+        self, neutral: GitDir, objects: Objects, *, folder: Path, index: WorktreeIndex, tmp: Path, watches: Watches
     ) -> None:
         self._neutral = neutral
         self._objects = objects
@@ -189,7 +175,7 @@ class Checkout:
         sides = [(text_of(path), old, new) for path, old, new in changed]
         for path, old, new in sides:
             modes = {side[0] for side in (old, new) if side is not None}
-            if not is_plain_path(path) or not modes <= {FileMode.FILE, FileMode.EXECUTABLE}:
+            if not output.is_plain_path(path) or not modes <= {FileMode.FILE, FileMode.EXECUTABLE}:
                 raise LookupError(path)
         last = {
             path: [side[1] for side in (old, new) if side is not None] for path, old, new in sides if old is not None
@@ -231,7 +217,9 @@ class Checkout:
         outdated = sorted({change.path for change in drift} | folders)
         moved = edited + self._files.clear_way(outdated, created, quarantine)
         if outdated:
-            self._files.git("checkout-index", "-f", "-u", "-z", "--stdin", stdin=join_names(outdated), index=index)
+            self._files.git(
+                "checkout-index", "-f", "-u", "-z", "--stdin", stdin=output.join_names(outdated), index=index
+            )
         return moved
 
     def _private_index(self, private: Path, tree: TreeId) -> tuple[Path, list[RawChange]]:
@@ -249,7 +237,7 @@ class Checkout:
         if ran.out:
             # Entries in both keep the status of their files.
             self._neutral.run("read-tree", "-i", "-m", tree, index=index)
-        return index, list(raw_changes(ran.out))
+        return index, list(output.raw_changes(ran.out))
 
 
 def _own_blobs(differing: Sequence[RawChange], drift: Sequence[RawChange]) -> dict[str, list[str]]:

@@ -6,17 +6,11 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import accumulate
 from pathlib import Path
 
-from aop.adapters.files.own_folders import (
-    Quarantine,
-    files_below,
-    grant_access,
-    overwrite_file,
-    place_file,
-    read_file,
-    remove_files,
-)
+from aop.adapters.files import own_folders
+from aop.adapters.files.own_folders import Quarantine
 from aop.adapters.git.objects.loose import id_of, object_bytes
 from aop.adapters.git.process.output import RawChange, raw_changes, split_names
 from aop.adapters.git.process.program import ANY_CODE, CHECKOUT_SECONDS, GitDir, GitResult
@@ -35,7 +29,7 @@ class WorktreeFiles:
         """Run git on the files; if that fails, unlock the folders and try once more."""
         ran = self.attempt(*arguments, index=index, stdin=stdin)
         if ran.code != 0 or ran.err:
-            grant_access(self.folder)
+            own_folders.grant_access(self.folder)
             ran = self.attempt(*arguments, index=index, stdin=stdin)
         if ran.code != 0 or ran.err:
             raise Fault(f"`git {arguments[0]}` ended with {ran.code}: {self._neutral.clean_message(ran.err)}")
@@ -60,18 +54,18 @@ class WorktreeFiles:
         """Remove files, and folders left empty."""
         gone = tuple(paths)
         try:
-            remove_files(self.folder, gone)
+            own_folders.remove_files(self.folder, gone)
         except PermissionError:
-            grant_access(self.folder)
-            remove_files(self.folder, gone)
+            own_folders.grant_access(self.folder)
+            own_folders.remove_files(self.folder, gone)
 
     def below(self, start: str) -> list[str]:
         """Return all files below one of the folders."""
         try:
-            return list(files_below(self.folder, start))
+            return list(own_folders.files_below(self.folder, start))
         except PermissionError:
-            grant_access(self.folder)
-            return list(files_below(self.folder, start))
+            own_folders.grant_access(self.folder)
+            return list(own_folders.files_below(self.folder, start))
 
     def write(self, path: str, mode: FileMode, content: bytes, *, beside: Path) -> os.stat_result:
         """Write a whole file, first to the path `beside`."""
@@ -79,15 +73,15 @@ class WorktreeFiles:
         descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, rights)
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)
-        return place_file(self.folder, path, beside)
+        return own_folders.place_file(self.folder, path, beside)
 
     def overwrite(self, path: str, mode: FileMode, content: bytes) -> os.stat_result | None:
         """Overwrite a plain file in place, as new files may be slow; None if its kind, rights or names differ."""
-        return overwrite_file(self.folder, path, content, executable=mode is FileMode.EXECUTABLE)
+        return own_folders.overwrite_file(self.folder, path, content, executable=mode is FileMode.EXECUTABLE)
 
     def status_if_same(self, path: str, mode: FileMode, oid: str) -> os.stat_result | None:
         """Return the status of a plain file with this mode and content; None if it differs."""
-        found = read_file(self.folder, path)
+        found = own_folders.read_file(self.folder, path)
         if found is None:
             return None
         seen, content = found
@@ -110,11 +104,7 @@ class WorktreeFiles:
     def set_edits_aside(
         self, blobs: Mapping[str, Collection[str]], read: Callable[[str], bytes], quarantine: Quarantine
     ) -> list[str]:
-        """Move plain files to quarantine that hold other content than the blobs of AOP; return their paths.
-
-        A file with other rights, the beginning of a blob, or one blob half written over another holds no work:
-        a killed AOP leaves such files.
-        """
+        """Move plain files with other content than the blobs of AOP to quarantine; return their paths."""
         edited = [path for path, known in sorted(blobs.items()) if self._is_edited(path, known, read)]
         for path in edited:
             quarantine.take(self.folder, path)
@@ -126,20 +116,18 @@ class WorktreeFiles:
             return False
         if any(self._holds(path, blob) for blob in blobs):
             return False
-        found, known = read_file(self.folder, path), [read(blob) for blob in blobs]
+        # A killed AOP leaves the beginning of a blob, or one blob half written over another: that holds no work.
+        found, known = own_folders.read_file(self.folder, path), [read(blob) for blob in blobs]
         return found is None or not any(_is_half_written(found[1], over, by) for over in known for by in known)
 
     def _blocked_parent(self, path: str, folders: set[str]) -> str | None:
         """Return the first part of the path that should be a folder and is not."""
-        end = path.find("/")
-        while end >= 0:
-            parent = path[:end]
+        for parent in accumulate(path.split("/")[:-1], "{}/{}".format):
             if parent not in folders:
                 mode = self._mode(parent)
                 if not stat.S_ISDIR(mode):
                     return parent if mode else None
                 folders.add(parent)
-            end = path.find("/", end + 1)
         return None
 
     def _blocked_name(self, path: str, created: tuple[str, str] | None) -> str | None:

@@ -7,10 +7,9 @@ only written, never read: the code that runs there can change it.
 from __future__ import annotations
 
 import os
-import stat
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -110,7 +109,7 @@ class Registrations:
 
     def restore(self, folder: Path, registration: Path, quarantine: Quarantine) -> bool:
         """Restore the folder and its `.git` file as git expects them; tell whether they were intact."""
-        if not _is_real_folder(folder):
+        if folder.is_symlink() or not folder.is_dir():
             if os.path.lexists(folder):
                 quarantine.take(folder.parent, folder.name)
             folder.mkdir(exist_ok=True)
@@ -164,10 +163,8 @@ class Registrations:
             )
         raise Fault(f"The worktree `{folder.name}` cannot be made: {self._git.clean_message(ran.err)}")
 
-    @contextmanager
-    def _registry_lock(self) -> Iterator[None]:
-        with locked_file(own_folder(self._root, ".aop", "locks") / "git-worktrees"):
-            yield
+    def _registry_lock(self) -> AbstractContextManager[int]:
+        return locked_file(own_folder(self._root, ".aop", "locks") / "git-worktrees")
 
     def _registrations(self, folder: Path) -> list[Path]:
         """Return git's folders for the worktree at a path, complete or not."""
@@ -222,12 +219,4 @@ def _is_whole(registration: Path) -> bool:
 
 def _is_half_made(registration: Path) -> bool:
     # Git writes this while it makes a worktree; a killed git leaves it behind.
-    content = small_content(f"{registration}/locked")
-    return content is not None and content.strip() == b"initializing"
-
-
-def _is_real_folder(folder: Path) -> bool:
-    try:
-        return stat.S_ISDIR(os.lstat(folder).st_mode)
-    except FileNotFoundError:
-        return False
+    return (small_content(f"{registration}/locked") or b"").strip() == b"initializing"

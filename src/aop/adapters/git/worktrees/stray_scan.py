@@ -1,7 +1,4 @@
-"""Scan of a worktree: do its files match its index, and what else is there?
-
-Only a worktree that matches beyond doubt is judged here. Git judges all others.
-"""
+"""Scan of a worktree: do its files match its index, and what else is there? Git judges if in doubt."""
 
 from __future__ import annotations
 
@@ -17,10 +14,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def other_files(folder: Path, index: bytes, *, indexed_ns: int, digest_size: int) -> set[str] | None:
-    """Return the paths in a folder that are not in an index; a folder ends with a slash and is not opened.
-
-    None if a file may differ from the index. `indexed_ns` is the time of the index file.
-    """
+    """Return the paths in a folder that its index lacks, folders with a slash; None if a file may differ from it."""
     scan = _Scan(folder, index, indexed_ns=indexed_ns, digest_size=digest_size)
     try:
         while scan.unopened and scan.is_clean:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import accumulate
 from pathlib import Path
 
 from aop.adapters.files.own_folders import held_folder
@@ -22,7 +23,6 @@ class Strays:
     """Finds strays by the `.gitignore` files of the tree: a program can write those on disk to hide its files."""
 
     def __init__(self, neutral: GitDir, objects: Objects, files: WorktreeFiles, *, tmp: Path, placed: Path) -> None:
-        """Take the note of what AOP has placed beside the tree."""
         self._neutral = neutral
         self._objects = objects
         self._files = files
@@ -65,9 +65,5 @@ class Strays:
 
 
 def _folders_above(path: str) -> Iterator[str]:
-    """Yield the folders above a path, from the root (empty); the others end with a slash."""
-    yield ""
-    end = path.find("/")
-    while end >= 0:
-        yield path[: end + 1]
-        end = path.find("/", end + 1)
+    """Return the folders above a path, from the root (empty); the others end with a slash."""
+    return accumulate(path.split("/")[:-1], "{}{}/".format, initial="")
