@@ -46,10 +46,7 @@ NOT_RUN: Mapping[str, Verdict] = {"fast": Verdict.NA, "full": Verdict.NA, "merge
 
 
 def with_status(state: FeatureState, to: Status, *, reason: str = "") -> FeatureState:
-    """Return the feature in another status.
-
-    Raises: InvalidStatusTransition.
-    """
+    """Return the feature in another status. Raises: InvalidStatusTransition."""
     if to not in next_steps(state):
         raise step_refusal(state, to, next_steps(state))
     if state.waits_for and to is not Status.FAILED:
@@ -96,10 +93,7 @@ def step_refusal(state: FeatureState, to: Status, allowed: AbstractSet[Status]) 
 
 
 def require_status(state: FeatureState, *allowed: Status, to: str) -> None:
-    """Refuse an action that the feature's status does not allow.
-
-    Raises: InvalidStatusTransition.
-    """
+    """Refuse an action that the feature's status does not allow. Raises: InvalidStatusTransition."""
     if state.status not in allowed:
         wanted = " or ".join(f"`{status}`" for status in allowed)
         raise InvalidStatusTransition(

@@ -117,10 +117,7 @@ def _slot_of(view: Snapshot, feature_id: FeatureId) -> int | None:
 
 
 def place_extras(kernel: Kernel, tree: TreeId, folder: Path, rules: WorktreeRules) -> tuple[str, ...]:
-    """Put copies and links where the tree has nothing; return the targets of the links.
-
-    Raises: WorktreeSetupFailed.
-    """
+    """Put copies and links where the tree has nothing; return the targets of the links. Raises: WorktreeSetupFailed."""
     if not (rules.copy or rules.link):
         return ()
     copies = [

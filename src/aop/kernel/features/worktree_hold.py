@@ -16,10 +16,7 @@ WORKTREE_WAIT_SECONDS = 10.0
 
 
 def held_worktree(kernel: Kernel, feature_id: str) -> AbstractContextManager[None]:
-    """Hold the worktree of a feature; it need not exist yet.
-
-    Raises: WorktreeBusy.
-    """
+    """Hold the worktree of a feature; it need not exist yet. Raises: WorktreeBusy."""
     return kernel.locks.worktree(FeatureId(feature_id), wait_seconds=WORKTREE_WAIT_SECONDS)
 
 

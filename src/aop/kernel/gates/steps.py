@@ -17,10 +17,7 @@ from aop.kernel.record.documents.plans import OverrideStep, Plan
 
 
 def profile_named(gates: Gates, name: str) -> Profile:
-    """Return a profile.
-
-    Raises: UnknownGateProfileOrMode.
-    """
+    """Return a profile. Raises: UnknownGateProfileOrMode."""
     profile = gates.profiles.get(name)
     if profile is None:
         raise UnknownGateProfileOrMode(

@@ -71,10 +71,7 @@ def renew(tx: Transaction, call: Call, feature_id: FeatureId, resources: Collect
 
 
 def release_leases(tx: Transaction, call: Call, feature_id: FeatureId, resources: Collection[str], now: Now) -> None:
-    """Release locks that a feature holds.
-
-    Raises: LockNotHeld.
-    """
+    """Release locks that a feature holds. Raises: LockNotHeld."""
     for resource in sorted(resources):
         lock = lock_on(tx, resource)
         store_lock(tx, without_lease(lock, feature_id))

@@ -115,10 +115,7 @@ def without_waiter(lock: Lock, operation_id: OperationId) -> Lock:
 
 
 def without_lease(lock: Lock, feature_id: FeatureId) -> Lock:
-    """Return the lock without its holder.
-
-    Raises: LockNotHeld.
-    """
+    """Return the lock without its holder. Raises: LockNotHeld."""
     if lock.lease is None or lock.lease.feature_id != feature_id:
         holder = lock.lease.feature_id if lock.lease else None
         raise LockNotHeld(
@@ -131,10 +128,7 @@ def without_lease(lock: Lock, feature_id: FeatureId) -> Lock:
 
 
 def check_resource(resource: str, rules: LockRules) -> None:
-    """Refuse a resource that the policy does not name.
-
-    Raises: UnknownLockResource.
-    """
+    """Refuse a resource that the policy does not name. Raises: UnknownLockResource."""
     if resource not in rules.resources:
         shown = ascii(resource[:80])[1:-1]
         raise UnknownLockResource(

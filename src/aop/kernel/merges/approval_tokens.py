@@ -49,10 +49,7 @@ def token_for(approval: Approval, signer: Signer) -> str:
 
 
 def read_approval_token(token: str, signer: Signer) -> ApprovalClaims:
-    """Return the claims of a token that this repository signed.
-
-    Raises: ApprovalInvalid.
-    """
+    """Return the claims of a token that this repository signed. Raises: ApprovalInvalid."""
     try:
         return _FORM.read(token, ApprovalClaims, signer)
     except NotSigned as error:

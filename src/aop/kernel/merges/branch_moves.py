@@ -38,10 +38,7 @@ def commit_with_move(call: Call, move: BranchMove, decide: Callable[[Transaction
 
 
 def move_branch(kernel: Kernel, move: BranchMove) -> None:
-    """Create a branch, or move it from the commit where it was.
-
-    Raises: FeatureBranchMoved.
-    """
+    """Create a branch, or move it from the commit where it was. Raises: FeatureBranchMoved."""
     if move.old is None:
         kernel.git.branches.create(move.branch, move.new)
     elif not kernel.git.branches.move(move.branch, to=move.new, old=move.old):
@@ -62,10 +59,7 @@ def _undo(kernel: Kernel, move: BranchMove) -> None:
 
 
 def own_head(kernel: Kernel, state: FeatureState) -> CommitId:
-    """Return the head of the feature's branch, which AOP itself put there.
-
-    Raises: FeatureBranchMoved.
-    """
+    """Return the head of the feature's branch, which AOP itself put there. Raises: FeatureBranchMoved."""
     head = kernel.git.branches.head(state.branch)
     if head is None:
         raise FeatureBranchMoved(f"The branch `{state.branch}` is gone.", branch=state.branch)

@@ -74,10 +74,7 @@ class MergeReadiness(Struct, frozen=True, kw_only=True):
 
 
 def proven_runs(view: Snapshot, state: FeatureState, config: Config) -> dict[str, GateRun]:
-    """Return the passed, current runs of every required mode.
-
-    Raises: EvidenceStale.
-    """
+    """Return the passed, current runs of every required mode. Raises: EvidenceStale."""
     accepted = view.get(AcceptedPlan, state.feature_id)
     subjects = subjects_by_mode(state, accepted.plan if accepted else None, config)
     runs: dict[str, GateRun | None] = {
@@ -93,10 +90,7 @@ def proven_runs(view: Snapshot, state: FeatureState, config: Config) -> dict[str
 
 
 def base_head(kernel: Kernel, config: Config) -> CommitId:
-    """Return the head of the base branch.
-
-    Raises: BaseBranchUnusable.
-    """
+    """Return the head of the base branch. Raises: BaseBranchUnusable."""
     branch = config.policy.worktree.base_branch
     head = kernel.git.branches.head(branch)
     if head is None:
@@ -105,10 +99,7 @@ def base_head(kernel: Kernel, config: Config) -> CommitId:
 
 
 def refuse_empty(kernel: Kernel, state: FeatureState) -> None:
-    """Refuse a feature that changes nothing: passed gates prove nothing about its plan then.
-
-    Raises: NothingToMerge.
-    """
+    """Refuse a feature that changes nothing: passed gates prove nothing about its plan then. Raises: NothingToMerge."""
     if state.tree == kernel.git.objects.tree_of(state.base_commit):
         raise NothingToMerge(f"The feature `{state.feature_id}` changes no file.", feature_id=state.feature_id)
 
@@ -220,10 +211,7 @@ def _refuse_void(approval: Approval, state: FeatureState, config: Config, *, bas
 
 
 def prepare_merge(call: Call, ready: MergeReadiness, strategy: MergeStrategy, message: str) -> PreparedMerge:
-    """Write the commits of a merge; no ref points to them yet.
-
-    Raises: MergeConflict, ProtectedPath, SecretDetected.
-    """
+    """Write the commits of a merge; no ref points to them yet. Raises: MergeConflict, ProtectedPath, SecretDetected."""
     git, state = call.kernel.git, ready.state
     refuse_secret_message(message, call.kernel.redact)
     when = _commit_time(call.kernel, ready.approval)
@@ -267,10 +255,7 @@ def merge_conflict(
 
 
 def refuse_submodules(objects: GitObjects, base: CommitId, merged: TreeId) -> None:
-    """Refuse a merge that changes a submodule, which no patch of a feature can do.
-
-    Raises: ProtectedPath.
-    """
+    """Refuse a merge that changes a submodule, which no patch of a feature can do. Raises: ProtectedPath."""
     changes = objects.changes(objects.tree_of(base), merged)
     links = [
         change.path
@@ -287,10 +272,7 @@ def _commit_time(kernel: Kernel, approval: Approval | None) -> datetime:
 
 
 def refuse_secret_message(message: str, redact: Redactor) -> None:
-    """Refuse a commit message that holds a secret: it would stay in the history.
-
-    Raises: SecretDetected.
-    """
+    """Refuse a commit message that holds a secret: it would stay in the history. Raises: SecretDetected."""
     rules = sorted({finding.rule for finding in redact.secrets_in(message)})
     if rules:
         raise SecretDetected(
@@ -312,10 +294,7 @@ def commit_message(message: str, state: FeatureState, approval: Approval | None)
 
 
 def run_merge_gates(call: Call, ready: MergeReadiness, prepared: PreparedMerge) -> GateRun:
-    """Run the merge gates on the merged tree, in a scratch checkout.
-
-    Raises: UnknownGateProfileOrMode, NoGateSteps.
-    """
+    """Run the merge gates on the merged tree, in a scratch checkout. Raises: UnknownGateProfileOrMode, NoGateSteps."""
     plan = _merge_gate_plan(call, ready, prepared)
     baseline = tests_on_base(call, plan)
     with call.kernel.git.worktrees.scratch(prepared.merge_commit) as checkout:

@@ -23,10 +23,7 @@ class BinaryChange(Struct, frozen=True, kw_only=True):
 
 
 def scan_binary(lines: PatchLines, index: bytes) -> BinaryChange:
-    """Take a binary change; git checks its blob ids, so the index line must have them in full.
-
-    Raises: InvalidPatch.
-    """
+    """Take a binary change; git checks its blob ids, so the index line must have them in full. Raises: InvalidPatch."""
     at = lines.number
     if not lines.rules.allow_binary:
         raise invalid_patch("binary changes are switched off by policy", reason="binary", line=at)

@@ -35,10 +35,7 @@ def rules_of(policy: PatchPolicy) -> PatchRules:
 
 
 def refuse_secrets(patch: Patch, redact: Redactor) -> None:
-    """Refuse a patch that adds a secret; the secret is never repeated.
-
-    Raises: SecretDetected.
-    """
+    """Refuse a patch that adds a secret; the secret is never repeated. Raises: SecretDetected."""
     for file in patch.files:
         names = (path.encode() for path in sorted(file.paths))
         added = (line[1:] for hunk in file.hunks for line in hunk.lines if line.startswith(b"+"))
@@ -46,18 +43,12 @@ def refuse_secrets(patch: Patch, redact: Redactor) -> None:
 
 
 def refuse_secret_name(path: str, redact: Redactor) -> None:
-    """Refuse to change a file whose name is a secret: the answer would repeat it.
-
-    Raises: SecretDetected.
-    """
+    """Refuse to change a file whose name is a secret: the answer would repeat it. Raises: SecretDetected."""
     _refuse_secrets_in(path.encode(), path, redact)
 
 
 def refuse_added_secrets(diff: str, redact: Redactor) -> None:
-    """Refuse a text that would add a secret, before it is parsed or stored.
-
-    Raises: SecretDetected.
-    """
+    """Refuse a text that would add a secret, before it is parsed or stored. Raises: SecretDetected."""
     for part in re.split(r"(?m)^(?=\+\+\+ )", diff):
         added = [line[1:] for line in part.splitlines() if line.startswith("+")]
         name = added[0].removeprefix("++ ").removeprefix("b/") if added else ""
@@ -93,19 +84,13 @@ def _refuse_secrets_in(content: bytes, path: str, redact: Redactor) -> None:
 
 
 def place_hunks(file: FilePatch, old: bytes, placement: Placement) -> FilePatch:
-    """Return the file's patch with every hunk at the line where it fits.
-
-    Raises: PatchDoesNotApply.
-    """
+    """Return the file's patch with every hunk at the line where it fits. Raises: PatchDoesNotApply."""
     path = file.old_path or "the file"
     return msgspec.structs.replace(file, hunks=place(file.hunks, old, mode=placement, path=path))
 
 
 def refuse_disagreement(patch: Patch, changes: Sequence[TreeChange]) -> None:
-    """Refuse a patch that names other paths than it changes, or takes a file for a link.
-
-    Raises: InvalidPatch.
-    """
+    """Refuse a patch that names other paths than it changes, or takes a file for a link. Raises: InvalidPatch."""
     named = {path for file in patch.files for path in file.paths if not (file.is_copy and path == file.old_path)}
     changed = {change.path for change in changes}
     if named != changed:
@@ -121,10 +106,7 @@ def refuse_disagreement(patch: Patch, changes: Sequence[TreeChange]) -> None:
 
 
 def judge_tree_change(changes: Iterable[TreeChange], policy: PatchPolicy) -> None:
-    """Refuse entries that no patch may bring into a tree.
-
-    Raises: InvalidPatch, PathOutOfBounds.
-    """
+    """Refuse entries that no patch may bring into a tree. Raises: InvalidPatch, PathOutOfBounds."""
     for change in changes:
         exact_path(change.path)
         _refuse_mode(change, policy)
@@ -146,10 +128,7 @@ def _type(entry: TreeEntry) -> str:
 
 
 def refuse_case_twins(changes: Iterable[TreeChange], names_in: Callable[[str], Sequence[str]]) -> None:
-    """Refuse a new name that equals an existing one on some file systems.
-
-    Raises: PathOutOfBounds.
-    """
+    """Refuse a new name that equals an existing one on some file systems. Raises: PathOutOfBounds."""
     for change in changes:
         parts = change.path.split("/") if change.old is None else []
         for depth, name in enumerate(parts):
@@ -162,10 +141,7 @@ def refuse_case_twins(changes: Iterable[TreeChange], names_in: Callable[[str], S
 
 
 def judge_link(path: str, target: bytes, is_link: Callable[[str], bool]) -> None:
-    """Refuse a symbolic link that leads out of the repository, or through another link.
-
-    Raises: PathOutOfBounds.
-    """
+    """Refuse a symbolic link that leads out of the repository, or through another link. Raises: PathOutOfBounds."""
     names = target.decode("utf-8", "surrogateescape").split("/")
     # After a name, `..` would lead elsewhere once that name is a link itself.
     up = len([*takewhile("..".__eq__, names)])
@@ -209,10 +185,7 @@ def refuse_nested_repositories(
 
 
 def judge_territory(paths: Iterable[str], territory: GuardedAreas) -> None:
-    """Refuse changes of guarded paths.
-
-    Raises: ProtectedPath.
-    """
+    """Refuse changes of guarded paths. Raises: ProtectedPath."""
     for path in paths:
         guard = territory.guard_of(path)
         if guard:

@@ -66,10 +66,7 @@ class FilePatch(Struct, frozen=True, kw_only=True):
 
 
 def scan_file(lines: PatchLines) -> FilePatch:
-    """Read the header and the content of the next file.
-
-    Raises: InvalidPatch, PathOutOfBounds.
-    """
+    """Read the header and the content of the next file. Raises: InvalidPatch, PathOutOfBounds."""
     at = lines.number
     if lines.next_begins(GIT_HEADER):
         patch = _scan_git_file(lines)

@@ -35,10 +35,7 @@ def _take_side(lines: PatchLines, prefix: bytes) -> RepoPath | None:
 
 
 def prefixed_name(spelled: bytes, prefix: bytes, *, at: int, rules: PatchRules) -> RepoPath:
-    """Return the path behind `a/` or `b/`.
-
-    Raises: InvalidPatch, PathOutOfBounds.
-    """
+    """Return the path behind `a/` or `b/`. Raises: InvalidPatch, PathOutOfBounds."""
     name = _unquote(spelled, at=at, rules=rules)
     if not name.startswith(prefix):
         why = f"{printable(spelled)} must begin with `{prefix.decode()}`"
@@ -47,10 +44,7 @@ def prefixed_name(spelled: bytes, prefix: bytes, *, at: int, rules: PatchRules) 
 
 
 def plain_name(spelled: bytes, *, at: int, rules: PatchRules) -> RepoPath:
-    """Return the path of a `rename` or `copy` line, which has no prefix.
-
-    Raises: InvalidPatch, PathOutOfBounds.
-    """
+    """Return the path of a `rename` or `copy` line, which has no prefix. Raises: InvalidPatch, PathOutOfBounds."""
     return _path(_unquote(spelled, at=at, rules=rules), at=at)
 
 

@@ -36,10 +36,7 @@ class Hunk(Struct, frozen=True, kw_only=True):
 
 
 def scan_hunks(lines: PatchLines, path: str) -> tuple[Hunk, ...]:
-    """Read all hunks of a file; they must be in order and must not overlap.
-
-    Raises: InvalidPatch.
-    """
+    """Read all hunks of a file; they must be in order and must not overlap. Raises: InvalidPatch."""
     hunks: list[Hunk] = []
     while lines.next_begins(b"@@"):
         at = lines.number

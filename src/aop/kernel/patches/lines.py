@@ -36,10 +36,7 @@ class PatchLines:
     """A cursor over the lines of a patch."""
 
     def __init__(self, text: bytes, rules: PatchRules) -> None:
-        """Split a text that respects the limits.
-
-        Raises: InvalidPatch.
-        """
+        """Split a text that respects the limits. Raises: InvalidPatch."""
         _refuse_unreadable(text, rules)
         self.rules = rules
         self._lines = text.split(b"\n")[:-1]
@@ -74,10 +71,7 @@ class PatchLines:
         return self._lines[self._next - 1]
 
     def take_header(self) -> bytes:
-        """Return the next line, which must be a header line.
-
-        Raises: InvalidPatch if it has a carriage return.
-        """
+        """Return the next line, which must be a header line. Raises: InvalidPatch if it has a carriage return."""
         line = self.take()
         if b"\r" in line:
             why = "header lines end in LF alone; only lines of content may hold a carriage return"

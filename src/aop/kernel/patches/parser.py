@@ -20,10 +20,7 @@ class Patch(Struct, frozen=True, kw_only=True):
 
 
 def parse_patch(text: bytes, rules: PatchRules) -> Patch:
-    """Parse a text that is a diff from its first byte to its last.
-
-    Raises: InvalidPatch, PathOutOfBounds.
-    """
+    """Parse a text that is a diff from its first byte to its last. Raises: InvalidPatch, PathOutOfBounds."""
     lines = PatchLines(text, rules)
     files: list[FilePatch] = []
     names = _Names()
@@ -49,10 +46,7 @@ class _Names:
         self._entered: dict[str, tuple[str, str]] = {}
 
     def add(self, patch: FilePatch, at: int) -> None:
-        """Add the names of one file.
-
-        Raises: InvalidPatch.
-        """
+        """Add the names of one file. Raises: InvalidPatch."""
         # The source of a copy is only read: it may be read again, or be changed elsewhere in the patch.
         changed = patch.paths - {patch.old_path} if patch.is_copy else patch.paths
         for path in sorted(changed):

@@ -27,10 +27,7 @@ class FittedChange(Struct, frozen=True, kw_only=True):
 
 
 def patched_tree(objects: GitObjects, tree: TreeId, patch: Patch, placement: Placement) -> TreeId:
-    """Write the tree that results from applying a patch.
-
-    Raises: PatchDoesNotApply.
-    """
+    """Write the tree that results from applying a patch. Raises: PatchDoesNotApply."""
     fitting = [_fit(objects, tree, file, placement) for file in patch.files]
     files = plain_files(objects, tree, fitting)
     if files is not None:

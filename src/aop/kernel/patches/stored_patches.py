@@ -24,10 +24,7 @@ class StoredPatch(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def storable_patch(kernel: Kernel, feature_id: FeatureId, diff: str) -> StoredPatch:
-    """Return a patch as it may be stored.
-
-    Raises: SecretDetected, UnknownFeature.
-    """
+    """Return a patch as it may be stored. Raises: SecretDetected, UnknownFeature."""
     refuse_added_secrets(diff, kernel.redact)
     if not kernel.redact.secrets_in(diff):
         return StoredPatch(unified_diff=diff)

@@ -79,10 +79,7 @@ def check_plan(plan: Plan, state: FeatureState, config: Config, *, opened: froze
 
 
 def check_first(plan: Plan, accepted: AcceptedPlan | None) -> None:
-    """Refuse a submission that is not a feature's first plan (AOP-081).
-
-    Raises: PlanAlreadyAccepted, InvalidPlan.
-    """
+    """Refuse a submission that is not a feature's first plan (AOP-081). Raises: PlanAlreadyAccepted, InvalidPlan."""
     if accepted is not None:
         raise PlanAlreadyAccepted(
             f"The feature `{plan.feature_id}` already has plan {accepted.version}.", plan_version=accepted.version

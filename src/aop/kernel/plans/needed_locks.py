@@ -55,10 +55,7 @@ def area_lock(area: Area) -> str:
 
 
 def check_held(view: Snapshot, state: FeatureState, resources: Collection[str], now: Now) -> dict[str, int]:
-    """Return the fencing numbers under which a feature holds these locks.
-
-    Raises: LockNotHeld.
-    """
+    """Return the fencing numbers under which a feature holds these locks. Raises: LockNotHeld."""
     if not resources:
         return {}
     leases = live_leases(view, state.feature_id, now)

@@ -6,10 +6,7 @@ from aop.kernel.gates.reports.measurements import CoverageReport, UnreadableRepo
 
 
 def read_lcov(data: bytes) -> CoverageReport:
-    """Return the figures of a whole tracefile.
-
-    Raises: UnreadableReport.
-    """
+    """Return the figures of a whole tracefile. Raises: UnreadableReport."""
     reader = _LcovReader()
     for number, line in enumerate(data.decode("utf-8", "surrogateescape").split("\n"), start=1):
         try:

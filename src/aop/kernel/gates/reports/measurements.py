@@ -58,10 +58,7 @@ Report = CoverageReport | TestReport
 
 
 def ratio_of(covered: int, total: int) -> Ratio | None:
-    """Return a ratio, or None for a total of 0.
-
-    Raises: UnreadableReport.
-    """
+    """Return a ratio, or None for a total of 0. Raises: UnreadableReport."""
     if covered > total:
         raise UnreadableReport(f"it counts {covered} covered of {total}")
     return Ratio(covered=covered, total=total) if total else None
@@ -73,10 +70,7 @@ def share_of(hits: Collection[bool]) -> Ratio | None:
 
 
 def count_in(text: str, what: str) -> int:
-    """Return the number that a text spells in plain digits.
-
-    Raises: UnreadableReport.
-    """
+    """Return the number that a text spells in plain digits. Raises: UnreadableReport."""
     if not (text.isascii() and text.isdigit() and len(text) <= 18):
         raise UnreadableReport(f"`{text[:40]}` is not a count ({what})")
     return int(text)

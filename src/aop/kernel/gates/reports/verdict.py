@@ -45,10 +45,7 @@ class ReportVerdict(Struct, frozen=True, kw_only=True):
 
 
 def reports_of(profile_name: str, profile: Profile, mode: Mode, policy: Policy) -> Reports:
-    """Return the reports that a mode must leave (AOP-272).
-
-    Raises: UnsupportedParser.
-    """
+    """Return the reports that a mode must leave (AOP-272). Raises: UnsupportedParser."""
     coverage, tests = profile.parsers.coverage, profile.parsers.tests
     return Reports(
         coverage=_usable_parser(profile_name, profile, coverage, policy)

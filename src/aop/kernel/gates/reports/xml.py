@@ -110,10 +110,7 @@ class _Jacoco:
 
 
 def read_jacoco(data: bytes) -> CoverageReport:
-    """Return the figures of a whole JaCoCo report.
-
-    Raises: UnreadableReport.
-    """
+    """Return the figures of a whole JaCoCo report. Raises: UnreadableReport."""
     reader = _Jacoco()
     _read_xml(data, ("report",), reader)
     return CoverageReport(line=reader.ratio("LINE"), branch=reader.ratio("BRANCH"))
@@ -158,10 +155,7 @@ class _Junit:
 
 
 def read_junit(data: bytes) -> TestReport:
-    """Count the tests of a JUnit report.
-
-    Raises: UnreadableReport.
-    """
+    """Count the tests of a JUnit report. Raises: UnreadableReport."""
     reader = _Junit()
     _read_xml(data, _SUITES, reader)
     # Where the cases and the totals disagree, the worse one is believed.
@@ -169,10 +163,7 @@ def read_junit(data: bytes) -> TestReport:
 
 
 def cases_in_junit(data: bytes) -> list[ReportedTest]:
-    """Return every test of a JUnit report by name, and whether it passed.
-
-    Raises: UnreadableReport.
-    """
+    """Return every test of a JUnit report by name, and whether it passed. Raises: UnreadableReport."""
     reader = _Junit()
     _read_xml(data, _SUITES, reader)
     return reader.cases
@@ -227,10 +218,7 @@ def _conditions(text: str) -> tuple[int, int]:
 
 
 def read_cobertura(data: bytes) -> CoverageReport:
-    """Return the figures that the lines of a Cobertura report add up to.
-
-    Raises: UnreadableReport.
-    """
+    """Return the figures that the lines of a Cobertura report add up to. Raises: UnreadableReport."""
     reader = _Cobertura()
     _read_xml(data, ("coverage",), reader)
     line, branch = share_of(reader.lines.values()), reader.branch_ratio()

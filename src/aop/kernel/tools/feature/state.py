@@ -155,10 +155,7 @@ def log_append(call: Call, arguments: NoteArguments) -> Outcome:
 
 
 def _one_line(call: Call, text: str) -> str:
-    """Return a text as one line, without secrets.
-
-    Raises: InvalidArguments if nothing is left of it.
-    """
+    """Return a text as one line, without secrets. Raises: InvalidArguments if nothing is left of it."""
     line = " ".join(call.kernel.redact(text).split())
     if not line:
         raise InvalidArguments("The text is only white space.", tool=call.tool.name)

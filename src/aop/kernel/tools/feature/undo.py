@@ -148,10 +148,7 @@ def _count(files: Json) -> int:
 
 
 def _tree_named(wish: str, known: tuple[TreeFacts, ...]) -> TreeId:
-    """Return the tree that a number or a short id names.
-
-    Raises: InvalidArguments.
-    """
+    """Return the tree that a number or a short id names. Raises: InvalidArguments."""
     by_number = [facts.tree for facts in known if wish == str(facts.number)]
     trees = by_number or sorted({facts.tree for facts in known if len(wish) >= 7 and facts.tree.startswith(wish)})
     if len(trees) != 1:
@@ -177,10 +174,7 @@ def _full_diff(kernel: Kernel, base: TreeId, target: TreeId) -> bytes:
 
 
 def _judge_tree(kernel: Kernel, accepted: AcceptedPlan | None, base: TreeId, target: TreeId) -> None:
-    """Refuse a tree that the current plan does not allow.
-
-    Raises: AreaNotAllowed, UnplannedFile.
-    """
+    """Refuse a tree that the current plan does not allow. Raises: AreaNotAllowed, UnplannedFile."""
     if accepted is not None:
         policy = kernel.config().policy
         rules = policy.patch_policy

@@ -22,10 +22,7 @@ class QuestionArguments(ChangeArguments, frozen=True, kw_only=True):
 
 
 def _question_named(view: Snapshot, arguments: QuestionArguments) -> Question:
-    """Return the question that the arguments name.
-
-    Raises: UnknownFeature, VersionConflict, UnknownQuestion.
-    """
+    """Return the question that the arguments name. Raises: UnknownFeature, VersionConflict, UnknownQuestion."""
     the_feature(view, arguments)
     question = view.get(Question, arguments.question_id)
     if question is None or question.feature_id != arguments.feature_id:

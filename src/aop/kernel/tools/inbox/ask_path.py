@@ -78,10 +78,7 @@ def ask_path(call: Call, arguments: AskPathArguments) -> Outcome:
 
 
 def _guard_of(policy: Policy, path: str) -> str:
-    """Return why a path is guarded.
-
-    Raises: InvalidArguments if it is not, ProtectedPath if no answer can open it.
-    """
+    """Return why a path is guarded. Raises: InvalidArguments if it is not, ProtectedPath if no answer can open it."""
     guard = guarded_areas_of(policy).guard_of(path)
     if guard is None:
         raise InvalidArguments(

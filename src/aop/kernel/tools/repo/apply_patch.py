@@ -121,10 +121,7 @@ def _needed_locks(target: PatchTarget, proposal: PatchedTree, config: Config) ->
 
 
 def _refuse_changed_target(tx: Transaction, target: PatchTarget, state: FeatureState) -> None:
-    """Refuse a patch if tree, status or plan changed since it was judged; locks may change.
-
-    Raises: VersionConflict.
-    """
+    """Refuse a patch if tree, status or plan changed since it was judged; locks may change. Raises: VersionConflict."""
     judged = (target.state.tree, target.state.status, target.accepted)
     if judged != (state.tree, state.status, tx.get(AcceptedPlan, state.feature_id)):
         raise VersionConflict(f"The feature `{state.feature_id}`", expected=target.state.version, current=state.version)

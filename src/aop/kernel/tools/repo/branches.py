@@ -120,10 +120,7 @@ def rebase_onto_main(call: Call, arguments: ChangeArguments) -> Outcome:
 
 
 def _rebased_state(call: Call, state: FeatureState, base: CommitId) -> FeatureState:
-    """Return the feature on another base.
-
-    Raises: MergeConflict, ProtectedPath.
-    """
+    """Return the feature on another base. Raises: MergeConflict, ProtectedPath."""
     git = call.kernel.git
     ours = _write_commit(call.kernel, state)
     merged = git.merges.merge(base, ours)

@@ -66,10 +66,7 @@ def search(call: Call, arguments: SearchArguments) -> Outcome:
 def search_tree(
     call: Call, tree: TreeId, arguments: SearchArguments, paths: tuple[RepoPath, ...], first: FirstMatch
 ) -> SearchResult:
-    """Return the lines of a tree that match.
-
-    Raises: FileNotFound.
-    """
+    """Return the lines of a tree that match. Raises: FileNotFound."""
     sought = _SearchRun(call, first, room=arguments.max_matches)
     for entry in _candidate_files(call.kernel.git.objects, tree, paths, arguments):
         if not sought.look_into(entry):
