@@ -74,9 +74,7 @@ def plan_gates(state: FeatureState, plan: Plan | None, mode: Mode, config: Confi
         added=steps[own:],
         reports=reports_of(state.gate_profile, profile, mode, config.policy),
         subject=Subject(
-            tree=state.tree,
-            base_commit=state.base_commit,
-            definition=definition_of(steps, profile, config.policy),
+            tree=state.tree, base_commit=state.base_commit, definition=definition_of(steps, profile, config.policy)
         ),
         policy=config.policy,
         config_hash=config.hash,
@@ -257,11 +255,7 @@ def gate_failure(run: GateRun) -> Refusal:
     if run.verdict is Verdict.PASS:
         raise Fault(f"The gate run `{run.run_id}` passed.")
     return FAILURES[run.failure_code](
-        run.failure,
-        gate_run_id=run.run_id,
-        mode=run.mode,
-        profile=run.profile,
-        steps=step_facts(run.steps),
+        run.failure, gate_run_id=run.run_id, mode=run.mode, profile=run.profile, steps=step_facts(run.steps)
     ).with_evidence(**evidence_pointers(run))
 
 

@@ -133,9 +133,7 @@ def with_verdict(state: FeatureState, run: GateRun) -> FeatureState:
     """Return the feature with a run's verdict and the pointers to it."""
     gates = {**state.gates, run.mode: run.verdict, **_coverage_verdicts(run)}
     evidence = msgspec.structs.replace(
-        state.evidence,
-        last_gate_run=run.run_id,
-        latest_by_mode={**state.evidence.latest_by_mode, run.mode: run.run_id},
+        state.evidence, last_gate_run=run.run_id, latest_by_mode={**state.evidence.latest_by_mode, run.mode: run.run_id}
     )
     return msgspec.structs.replace(state, gates=gates, evidence=evidence)
 

@@ -43,10 +43,7 @@ def _header(path: str) -> bytes:
 def _part(text: bytes) -> DiffPart:
     header, _, hunks = text.partition(b"\n@@ ")
     return DiffPart(
-        text=text,
-        added=hunks.count(b"\n+"),
-        removed=hunks.count(b"\n-"),
-        binary=b"\nBinary files " in header,
+        text=text, added=hunks.count(b"\n+"), removed=hunks.count(b"\n-"), binary=b"\nBinary files " in header
     )
 
 

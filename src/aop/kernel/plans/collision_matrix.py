@@ -95,10 +95,7 @@ def shared_places(
     for each in plans:
         for claim in _claims(each, territory):
             holder = Holder(
-                feature_id=each.feature_id,
-                planned=claim.text,
-                plan_version=each.plan.plan_version,
-                queued=each.queued,
+                feature_id=each.feature_id, planned=claim.text, plan_version=each.plan.plan_version, queued=each.queued
             )
             if claim.kind == "file":
                 spots.setdefault(folded(claim.text), _Spot(claim)).holders.add(holder)

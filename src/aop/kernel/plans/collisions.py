@@ -42,13 +42,7 @@ def claims_on(
 ) -> tuple[Claim, ...]:
     """Return what a plan with these parsed entries holds."""
     files = [
-        Claim(
-            feature_id=feature_id,
-            kind="file",
-            key=entry.fold.rstrip("/"),
-            text=entry.text,
-            is_pattern=entry.is_glob,
-        )
+        Claim(feature_id=feature_id, kind="file", key=entry.fold.rstrip("/"), text=entry.text, is_pattern=entry.is_glob)
         for entry in entries
     ]
     areas = {area.text for entry in entries for area in territory.exclusive_areas_of(entry)}

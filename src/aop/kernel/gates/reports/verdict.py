@@ -178,10 +178,7 @@ def _verdict_on_coverage(
     if not verdict.problems:
         return msgspec.structs.replace(outcome, coverage=coverage)
     return msgspec.structs.replace(
-        outcome,
-        coverage=coverage,
-        failure_code=CoverageBelowMinimum.code,
-        failure=" ".join(verdict.problems),
+        outcome, coverage=coverage, failure_code=CoverageBelowMinimum.code, failure=" ".join(verdict.problems)
     )
 
 

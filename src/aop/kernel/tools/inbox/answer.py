@@ -48,12 +48,7 @@ def answer(call: Call, arguments: AnswerArguments) -> Outcome:
             return _already_answered(question)
         if question.choices and text not in question.choices:
             raise NotAChoice(question.question_id, question.choices)
-        answered = revise(
-            question,
-            answer=text,
-            answered_by=call.principal.actor,
-            answered_at=call.kernel.now(),
-        )
+        answered = revise(question, answer=text, answered_by=call.principal.actor, answered_at=call.kernel.now())
         tx.put(answered, question.question_id)
         facts = {"question_id": question.question_id, "answer": text}
         tx.append(call.event("question_answered", question.feature_id, **facts))

@@ -18,11 +18,7 @@ from aop.kernel.gates.steps import reset_verdicts
 from aop.kernel.gateway.calls import Call, ChangeArguments, Kernel, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import PATCHERS
 from aop.kernel.locks.leases import read_clock
-from aop.kernel.patches.checks import (
-    is_thin,
-    porcelain,
-    removed_secrets,
-)
+from aop.kernel.patches.checks import is_thin, porcelain, removed_secrets
 from aop.kernel.patches.parser import Patch
 from aop.kernel.patches.proposals import PatchedTree, PatchTarget, judge_proposal, proposal_for
 from aop.kernel.plans.checks import bounds_of

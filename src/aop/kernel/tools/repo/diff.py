@@ -9,12 +9,7 @@ from msgspec import Meta, Struct
 
 from aop.core.ids import TreeId
 from aop.core.paths.names import canonical_path
-from aop.kernel.features.trees import (
-    LARGEST_DIFF,
-    ChangedFile,
-    changed_files,
-    is_at_or_below,
-)
+from aop.kernel.features.trees import LARGEST_DIFF, ChangedFile, changed_files, is_at_or_below
 from aop.kernel.gateway.calls import Call, FeatureArguments, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import READERS
 from aop.kernel.ports.git import GitObjects, TreeChange

@@ -9,11 +9,7 @@ from msgspec import Meta, Struct
 
 from aop.core.errors import FileNotFound
 from aop.core.paths.names import canonical_path
-from aop.kernel.features.trees import (
-    LARGEST_READ,
-    masked_bytes,
-    text_or_base64,
-)
+from aop.kernel.features.trees import LARGEST_READ, masked_bytes, text_or_base64
 from aop.kernel.gateway.calls import Call, FeatureArguments, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import READERS
 from aop.kernel.ports.git import FileMode

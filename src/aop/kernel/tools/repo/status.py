@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from aop.kernel.features.trees import (
-    ChangedFile,
-    changed_files,
-)
+from aop.kernel.features.trees import ChangedFile, changed_files
 from aop.kernel.gateway.calls import Call, FeatureArguments, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import READERS
 

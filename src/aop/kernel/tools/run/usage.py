@@ -97,9 +97,7 @@ def record_turn(call: Call, arguments: RecordTurnArguments) -> Outcome:
             )
         )
         return RecordTurnResult(
-            feature_id=name,
-            feature=spent_on(usage),
-            run=spent_in(arguments.run, tx.all(FeatureUsage)),
+            feature_id=name, feature=spent_on(usage), run=spent_in(arguments.run, tx.all(FeatureUsage))
         )
 
     return call.commit(decide)
