@@ -132,31 +132,21 @@ def _withdraw_approvals(tx: Transaction, state: FeatureState) -> None:
     """Withdraw open approvals: a tree that becomes ready again needs a new one."""
     for approval in list(tx.all(Approval)):
         if approval.feature_id == state.feature_id and approval.spent_by is None and not approval.withdrawn:
-            withdrawn = state.status_reason or f"The feature became `{state.status}`."
-            after = revise(approval, withdrawn=withdrawn)
-            tx.put(after, approval.approval_id)
+            reason = state.status_reason or f"The feature became `{state.status}`."
+            tx.put(revise(approval, withdrawn=reason), approval.approval_id)
 
 
-def relist(tx: Transaction, feature_id: FeatureId, status: Status, *, now: str) -> None:
-    """Move a feature to the list of its status in the index."""
+def relist(tx: Transaction, feature_id: FeatureId, status: Status | None, *, now: str) -> None:
+    """Move a feature to the list of its status in the index; without a status, remove it from the index."""
     index = feature_index(tx)
-    lists = _lists_without(index, feature_id)
-    name = _list_name(status)
-    lists[name] = tuple(sorted((*lists[name], feature_id)))
-    store_index(tx, msgspec.structs.replace(index, **lists), now=now)
-
-
-def unlist(tx: Transaction, feature_id: FeatureId, *, now: str) -> None:
-    """Remove a feature from the index."""
-    index = feature_index(tx)
-    store_index(tx, msgspec.structs.replace(index, **_lists_without(index, feature_id)), now=now)
-
-
-def _lists_without(index: Index, feature_id: FeatureId) -> dict[str, tuple[FeatureId, ...]]:
-    return {
+    lists: dict[str, tuple[FeatureId, ...]] = {
         name: tuple(other for other in getattr(index, name) if other != feature_id)
         for name in ("active", "blocked", "merged", "failed")
     }
+    if status is not None:
+        name = _list_name(status)
+        lists[name] = tuple(sorted((*lists[name], feature_id)))
+    store_index(tx, msgspec.structs.replace(index, **lists), now=now)
 
 
 def feature_index(view: Snapshot) -> Index:
@@ -166,8 +156,7 @@ def feature_index(view: Snapshot) -> Index:
 
 def store_index(tx: Transaction, index: Index, *, now: str) -> None:
     """Store the next version of the index."""
-    before = tx.get(Index, Index.key)
-    version = next_version(before)
+    version = next_version(tx.get(Index, Index.key))
     tx.put(msgspec.structs.replace(index, version=version, updated_at=now), Index.key)
     tx.mark_unshown("index", Index.key)
 

@@ -60,8 +60,7 @@ def current_path_answer(view: Snapshot, feature_id: FeatureId, path: str) -> Pat
 
 def store_path_answer(tx: Transaction, question: Question) -> None:
     """Store the answer to a question about a path."""
-    answers = path_answers(tx, question.feature_id)
-    said = PathAnswer(
+    answer = PathAnswer(
         path=question.opens,
         reason=str(question.detail.get("reason", "")),
         question_id=question.question_id,
@@ -69,7 +68,7 @@ def store_path_answer(tx: Transaction, question: Question) -> None:
         answered_by=question.answered_by,
         answered_at=question.answered_at,
     )
-    _store_answers(tx, question.feature_id, (*answers, said))
+    _store_answers(tx, question.feature_id, (*path_answers(tx, question.feature_id), answer))
 
 
 def expire_path_answers(tx: Transaction, feature_id: FeatureId, status: Status) -> None:
@@ -77,12 +76,10 @@ def expire_path_answers(tx: Transaction, feature_id: FeatureId, status: Status) 
     answers = path_answers(tx, feature_id)
     if any(not each.ended for each in answers):
         why = f"The feature became `{status}`."
-        _store_answers(
-            tx, feature_id, tuple(msgspec.structs.replace(each, ended=each.ended or why) for each in answers)
-        )
+        ended = tuple(msgspec.structs.replace(each, ended=each.ended or why) for each in answers)
+        _store_answers(tx, feature_id, ended)
 
 
 def _store_answers(tx: Transaction, feature_id: FeatureId, answers: tuple[PathAnswer, ...]) -> None:
-    before = tx.get(Permits, feature_id)
-    version = next_version(before)
+    version = next_version(tx.get(Permits, feature_id))
     tx.put(Permits(version=version, feature_id=feature_id, answers=answers), feature_id)

@@ -14,9 +14,6 @@ def spec_path(feature_id: str) -> str:
 
 
 def spec_text(kernel: Kernel, feature_id: str) -> str | None:
-    """Return the text of a feature's spec without secrets; None when there is no file.
-
-    Raises: FileNotFound if the file is a link, not a plain file, or far too large.
-    """
+    """Return a feature's spec without secrets, or None. Raises: FileNotFound for a link, a folder or a huge file."""
     data = kernel.files.read(spec_path(feature_id), limit=LARGEST_SPEC)
     return None if data is None else kernel.redact.mask_secrets(data.decode(errors="replace"))

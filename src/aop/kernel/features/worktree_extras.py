@@ -19,10 +19,10 @@ from aop.kernel.config.worktrees import SetupCommand, WorktreeRules
 from aop.kernel.features.trees import is_at_or_below, is_free_in
 from aop.kernel.gateway.calls import Call, Kernel
 from aop.kernel.ports.git import GitObjects
-from aop.kernel.ports.processes import Command, CommandResult, Ending
+from aop.kernel.ports.processes import Command, Ending
 from aop.kernel.record.documents.base import Document, next_version, revise
 from aop.kernel.record.documents.features import Index
-from aop.kernel.record.port import Snapshot, Transaction
+from aop.kernel.record.port import Transaction
 from aop.kernel.record.projections import folder_of
 
 LAST_PORT = 65_535
@@ -65,25 +65,20 @@ class CheckoutExtras(Struct, frozen=True, kw_only=True):
 def allocate_ports(
     tx: Transaction, feature_id: FeatureId, rules: WorktreeRules, is_free: Callable[[int], bool]
 ) -> None:
-    """Give a feature ports that no active feature has, unless it has some already.
-
-    Raises: WorktreeSetupFailed if none are free.
-    """
+    """Give a feature ports that no active feature has, unless it has some. Raises: WorktreeSetupFailed."""
     known = tx.get(PortSlots, PortSlots.key)
     if known is not None and feature_id in known.by_feature:
         return
     index = tx.get(Index, Index.key) or Index(version=1)
     living = {*index.active, *index.blocked}
-    kept = {name: slot for name, slot in (known.by_feature if known else {}).items() if name in living}
-    taken = set(kept.values())
+    taken = {name: slot for name, slot in (known.by_feature if known else {}).items() if name in living}
     groups = (LAST_PORT - rules.first_port) // max(1, rules.ports)
-    free = (slot for slot in range(groups) if slot not in taken and all(map(is_free, ports_of(slot, rules))))
-    slot = next(free, None)
+    unused = (slot for slot in range(groups) if slot not in taken.values())
+    slot = next((slot for slot in unused if all(map(is_free, ports_of(slot, rules)))), None)
     if slot is None:
         needed = count(rules.ports, "port")
         raise WorktreeSetupFailed(f"There are not {needed} free for `{feature_id}`.", feature_id=feature_id)
-    version = next_version(known)
-    tx.put(PortSlots(version=version, by_feature={**kept, feature_id: slot}), PortSlots.key)
+    tx.put(PortSlots(version=next_version(known), by_feature={**taken, feature_id: slot}), PortSlots.key)
 
 
 def release_ports(tx: Transaction, feature_id: FeatureId) -> None:
@@ -103,7 +98,8 @@ def ports_of(slot: int, rules: WorktreeRules) -> range:
 def environment_of(kernel: Kernel, feature_id: FeatureId) -> Environment:
     """Return the variables that name a feature's ports and database; none without a feature."""
     with kernel.record.read() as view:
-        slot = _slot_of(view, feature_id)
+        known = view.get(PortSlots, PortSlots.key)
+    slot = known.by_feature.get(feature_id) if known else None
     if slot is None:
         return ()
     ports = ports_of(slot, kernel.config().policy.worktree)
@@ -111,27 +107,18 @@ def environment_of(kernel: Kernel, feature_id: FeatureId) -> Environment:
     return (*((f"AOP_PORT_{number}", str(port)) for number, port in enumerate(ports)), ("AOP_DATABASE", database))
 
 
-def _slot_of(view: Snapshot, feature_id: FeatureId) -> int | None:
-    known = view.get(PortSlots, PortSlots.key)
-    return None if known is None else known.by_feature.get(feature_id)
-
-
 def place_extras(kernel: Kernel, tree: TreeId, folder: Path, rules: WorktreeRules) -> tuple[str, ...]:
     """Put copies and links where the tree has nothing; return the targets of the links. Raises: WorktreeSetupFailed."""
     if not (rules.copy or rules.link):
         return ()
-    copies = [
-        path for path in kernel.worktree_extras.untracked(rules.copy) if is_free_in(kernel.git.objects, tree, path)
-    ]
-    links = [path for path in rules.link if is_free_in(kernel.git.objects, tree, path)]
-    return kernel.worktree_extras.place(folder, copies=copies, links=links)
+    objects, extras = kernel.git.objects, kernel.worktree_extras
+    copies = [path for path in extras.untracked(rules.copy) if is_free_in(objects, tree, path)]
+    links = [path for path in rules.link if is_free_in(objects, tree, path)]
+    return extras.place(folder, copies=copies, links=links)
 
 
 def set_up_checkout(call: Call, feature_id: FeatureId, tree: TreeId, folder: Path, policy: Policy) -> CheckoutExtras:
-    """Set up a checkout for the processes in it; commands that have run in a feature's worktree do not run again.
-
-    Raises: WorktreeSetupFailed.
-    """
+    """Set up a checkout; commands that have run in a feature's worktree are left out. Raises: WorktreeSetupFailed."""
     kernel, rules = call.kernel, policy.worktree
     extras = CheckoutExtras(env=environment_of(kernel, feature_id), readable=place_extras(kernel, tree, folder, rules))
     wanted = _command_digests(kernel.git.objects, tree, rules.setup)
@@ -192,7 +179,15 @@ def _run_setup_command(
         )
     )
     if ended.ending is not Ending.EXITED or ended.exit_code:
-        raise _setup_failure(call.kernel, feature_id, command, ended, log_path)
+        how = ended.problem or f"it ended with exit code {ended.exit_code}."
+        raise WorktreeSetupFailed(
+            f"A set-up command of `{feature_id}` failed: {how}",
+            feature_id=feature_id,
+            command=list(command.cmd),
+            exit_code=ended.exit_code,
+            log_path=log_path,
+            log_tail=call.kernel.files.read_tail(log_path, limit=LOG_TAIL_BYTES).decode(errors="replace"),
+        )
 
 
 def command_for(
@@ -224,25 +219,10 @@ def command_for(
     )
 
 
-def _setup_failure(
-    kernel: Kernel, feature_id: FeatureId, command: SetupCommand, ended: CommandResult, log_path: str
-) -> WorktreeSetupFailed:
-    how = ended.problem or f"it ended with exit code {ended.exit_code}."
-    return WorktreeSetupFailed(
-        f"A set-up command of `{feature_id}` failed: {how}",
-        feature_id=feature_id,
-        command=list(command.cmd),
-        exit_code=ended.exit_code,
-        log_path=log_path,
-        log_tail=kernel.files.read_tail(log_path, limit=LOG_TAIL_BYTES).decode(errors="replace"),
-    )
-
-
 def _record_finished(
     call: Call, feature_id: FeatureId, worktree: str, done: tuple[str, ...], command: SetupCommand
 ) -> None:
     with call.kernel.record.write() as tx:
-        known = tx.get(SetupProgress, feature_id)
-        version = next_version(known)
+        version = next_version(tx.get(SetupProgress, feature_id))
         tx.put(SetupProgress(version=version, feature_id=feature_id, worktree=worktree, done=done), feature_id)
         tx.append(call.event("worktree_set_up", feature_id, command=list(command.cmd)))

@@ -29,10 +29,7 @@ def note_quarantined(call: Call, feature_id: FeatureId, moved: Sequence[str]) ->
 
 @contextmanager
 def held_feature(kernel: Kernel, arguments: FeatureArguments, *, with_base: bool = False) -> Iterator[FeatureState]:
-    """Hold the worktree of a feature, and perhaps the base branch; yield the feature as it is then.
-
-    Raises: WorktreeBusy, UnknownFeature, VersionConflict.
-    """
+    """Hold a feature's worktree, and perhaps the base branch; yield the feature as it is then. Raises: WorktreeBusy."""
     base = kernel.locks.base_branch() if with_base else nullcontext()
     with held_worktree(kernel, arguments.feature_id), base:
         with kernel.record.read() as view:
@@ -41,10 +38,7 @@ def held_feature(kernel: Kernel, arguments: FeatureArguments, *, with_base: bool
 
 
 def unchanged_feature(view: Snapshot, arguments: ChangeArguments, seen: FeatureState) -> FeatureState:
-    """Return a feature that must still have the version that was read when its worktree was held.
-
-    Raises: UnknownFeature, VersionConflict.
-    """
+    """Return a feature that must still be as it was when its worktree was held. Raises: VersionConflict."""
     now = the_feature(view, arguments)
     if now.version != seen.version:
         raise VersionConflict(f"The feature `{now.feature_id}`", expected=seen.version, current=now.version)

@@ -13,10 +13,7 @@ from aop.kernel.record.port import Transaction
 
 
 def tests_on_base(call: Call, plan: GatePlan) -> int | None:
-    """Return how many tests the plan's steps run on its base; measured there if not known yet.
-
-    None where the mode reports no tests, or the base leaves no report.
-    """
+    """Return how many tests the plan's steps run on its base, measured there once; None without a test report."""
     if plan.reports.tests is None:
         return None
     base = plan.subject.base_commit

@@ -35,10 +35,7 @@ SHA256SUMS              sha256sum -c SHA256SUMS
 
 
 def evidence_files(kernel: Kernel, name: FeatureId, version: int, reports: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Return the files of a bundle: reports on this version of the feature, and what the record and git hold.
-
-    Raises: VersionConflict if the feature has changed since the reports.
-    """
+    """Return the files of a bundle: the reports on this version of the feature, and what the record and git hold."""
     with kernel.record.read() as view:
         state = view.get(FeatureState, name)
         if state is None or state.version != version:

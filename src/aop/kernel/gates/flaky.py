@@ -16,10 +16,7 @@ FLAKY = "The same gates failed on this very tree before"
 
 
 def known_failure(view: Snapshot, feature_id: FeatureId, mode: str, subject: Subject) -> str | None:
-    """Return the finding about the newest run of a mode, if it failed on the same subject.
-
-    A transient failure of the machine says nothing about the tree.
-    """
+    """Return the finding about the newest run of a mode, if it failed on the same subject, and not by the machine."""
     state = view.get(FeatureState, feature_id)
     latest = state.evidence.latest_by_mode.get(mode) if state else None
     before = view.get(GateRun, latest) if latest else None

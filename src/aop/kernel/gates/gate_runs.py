@@ -58,10 +58,7 @@ class GatePlan(Struct, frozen=True, kw_only=True):
 
 
 def plan_gates(state: FeatureState, plan: Plan | None, mode: Mode, config: Config) -> GatePlan:
-    """Return the gate run that would prove a mode of a feature as it is now.
-
-    Raises: UnknownGateProfileOrMode, NoGateSteps, InvalidOverridePrecedence, UnsupportedParser.
-    """
+    """Return the gate run that would prove a mode of a feature as it is now, or refuse it as its parts do."""
     profile = profile_named(config.gates, state.gate_profile)
     steps = effective_steps(state.gate_profile, profile, mode, plan, config.policy)
     own = len(profile.modes.steps(mode) or ())
@@ -106,9 +103,7 @@ def machine_identity(call: Call, plan: GatePlan) -> str:
 def run_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: int | None = None) -> GateRun:
     """Run the steps in a checkout of the plan's tree: in order up to the first failure, or all in parallel.
 
-    `baseline` is how many tests run on the base, where that is known.
-
-    Raises: WorktreeSetupFailed.
+    `baseline` is how many tests run on the base, where that is known. Raises: WorktreeSetupFailed.
     """
     kernel = call.kernel
     extras = set_up_checkout(call, plan.feature_id, plan.subject.tree, checkout, plan.policy)
@@ -237,9 +232,8 @@ def _verdict_of_step(failed: _StepRun) -> ReportVerdict:
     step = failed.result
     what = " ".join(step.command)
     if step.outcome == "timed_out":
-        return ReportVerdict(
-            failure_code=GateTimeout.code, failure=f"The step `{step.name}` passed its time limit: {what}"
-        )
+        why = f"The step `{step.name}` passed its time limit: {what}"
+        return ReportVerdict(failure_code=GateTimeout.code, failure=why)
     how = step.problem or f"it ended with exit code {step.exit_code}"
     code = TransientExecFailure.code if failed.transient else GateFailed.code
     return ReportVerdict(failure_code=code, failure=f"The step `{step.name}` did not pass: {how}: {what}")
@@ -255,7 +249,11 @@ def gate_failure(run: GateRun) -> Refusal:
     if run.verdict is Verdict.PASS:
         raise Fault(f"The gate run `{run.run_id}` passed.")
     return FAILURES[run.failure_code](
-        run.failure, gate_run_id=run.run_id, mode=run.mode, profile=run.profile, steps=step_facts(run.steps)
+        run.failure,
+        gate_run_id=run.run_id,
+        mode=run.mode,
+        profile=run.profile,
+        steps=[msgspec.to_builtins(step) for step in run.steps],
     ).with_evidence(**evidence_pointers(run))
 
 
@@ -278,11 +276,6 @@ def record_run(tx: Transaction, call: Call, before: FeatureState, after: Feature
         )
     )
     return stored
-
-
-def step_facts(steps: Sequence[StepResult]) -> list[Json]:
-    """Return the results of steps as answers show them."""
-    return [msgspec.to_builtins(step) for step in steps]
 
 
 def decisive_step(run: GateRun) -> StepResult:

@@ -30,10 +30,7 @@ ChangeType = Literal["added", "modified", "deleted"]
 
 
 def required_steps(state: FeatureState, plan: Plan | None, config: Config) -> tuple[Step, ...]:
-    """Return the tests that each hunk needs: the full gates of the profile, and the steps of the plan.
-
-    Raises: UnknownGateProfileOrMode, InvalidOverridePrecedence.
-    """
+    """Return the tests that each hunk needs: the full gates of the profile, and the steps of the plan."""
     return with_overrides(profile_named(config.gates, state.gate_profile).modes.full, Mode.FULL, plan, config.policy)
 
 
@@ -115,10 +112,7 @@ class GateProof(Struct, frozen=True, kw_only=True):
 
 
 def apply_marks(index: QaIndex, marks: Sequence[Mark], proof: GateProof) -> QaIndex:
-    """Return the next version of the index, with the marks of QA.
-
-    Raises: InvalidArguments, EvidenceStale if a hunk is marked `passed` without a run that proves it.
-    """
+    """Return the next version of the index, with the marks of QA. Raises: InvalidArguments, EvidenceStale."""
     items = {item.path: item for item in index.items}
     seen: set[tuple[str, str]] = set()
     for mark in marks:
@@ -160,19 +154,15 @@ def _refuse_unproven(item: QaItem, proof: GateProof) -> None:
 
 
 def _apply_mark(item: QaItem, mark: Mark, chosen: frozenset[str], proof: GateProof) -> QaItem:
-    is_found = mark.status not in FOR_WHOLE_FILES
+    is_result = mark.status not in FOR_WHOLE_FILES
+    refs, reason = proof.refs if is_result else (), mark.reason if mark.status == "waived" else ""
     hunks = tuple(
-        msgspec.structs.replace(
-            hunk,
-            status=mark.status,
-            evidence_refs=proof.refs if is_found else (),
-            reason=mark.reason if mark.status == "waived" else "",
-        )
+        msgspec.structs.replace(hunk, status=mark.status, evidence_refs=refs, reason=reason)
         if hunk.ref in chosen
         else hunk
         for hunk in item.hunks
     )
-    last_run_at = proof.last_run_at if is_found and proof.runs else item.last_run_at
+    last_run_at = proof.last_run_at if is_result and proof.runs else item.last_run_at
     return _item(item.path, hunks, item.required_tests, last_run_at=last_run_at)
 
 
@@ -198,10 +188,10 @@ class _FileDiff:
 
     def hunks(self) -> tuple[QaHunk, ...]:
         """Return the hunks; a change of the mode, or one without lines, counts as one."""
-        found = [_hunk(self.path, body) for body in self.bodies]
-        if not found or any(line.startswith(b"old mode") for line in self.head):
-            found.insert(0, self._hunk_of_head(with_content=not found))
-        return tuple(found)
+        hunks = [_hunk(self.path, body) for body in self.bodies]
+        if not hunks or any(line.startswith(b"old mode") for line in self.head):
+            hunks.insert(0, self._hunk_of_head(with_content=not hunks))
+        return tuple(hunks)
 
     def _hunk_of_head(self, *, with_content: bool) -> QaHunk:
         kind: ChangeType = "modified"
@@ -209,8 +199,8 @@ class _FileDiff:
             kind = "added"
         elif any(line.startswith(b"deleted file") for line in self.head):
             kind = "deleted"
-        told = [line for line in self.head if b"mode" in line.split(b" ")[:3] or with_content]
-        return QaHunk(ref=_ref(self.path, *told), start_line=0, end_line=0, change_type=kind)
+        facts = [line for line in self.head if b"mode" in line.split(b" ")[:3] or with_content]
+        return QaHunk(ref=_ref(self.path, *facts), start_line=0, end_line=0, change_type=kind)
 
 
 def _hunks_by_file(diff: bytes) -> Iterator[tuple[str, tuple[QaHunk, ...]]]:

@@ -27,10 +27,7 @@ def profile_named(gates: Gates, name: str) -> Profile:
 
 
 def check_overrides(plan: Plan, profile: Profile, policy: Policy) -> None:
-    """Refuse a plan whose steps would weaken those of the profile (AOP-279, AOP-280).
-
-    Raises: InvalidOverridePrecedence, UnknownGateProfileOrMode.
-    """
+    """Refuse a plan whose steps would weaken those of the profile (AOP-279, AOP-280)."""
     for mode in (Mode.FAST, Mode.FULL):
         with_overrides(profile.modes.steps(mode) or (), mode, plan, policy)
 
@@ -38,10 +35,7 @@ def check_overrides(plan: Plan, profile: Profile, policy: Policy) -> None:
 def effective_steps(
     profile_name: str, profile: Profile, mode: Mode, plan: Plan | None, policy: Policy
 ) -> tuple[Step, ...]:
-    """Return the steps of the profile, then those that the plan adds.
-
-    Raises: UnknownGateProfileOrMode, NoGateSteps, InvalidOverridePrecedence.
-    """
+    """Return the steps of the profile, then those that the plan adds."""
     own = profile.modes.steps(mode)
     if own is None:
         raise UnknownGateProfileOrMode(
@@ -58,10 +52,7 @@ def effective_steps(
 
 
 def with_overrides(own: Sequence[Step], mode: Mode, plan: Plan | None, policy: Policy) -> tuple[Step, ...]:
-    """Combine a plan's steps with the profile's; they may add and tighten, never relax.
-
-    Raises: InvalidOverridePrecedence.
-    """
+    """Combine a plan's steps with the profile's; a plan may add and tighten, never relax."""
     steps = {step.name: step for step in own}
     for override in _overrides(plan, mode):
         known = steps.get(override.name)
@@ -131,16 +122,13 @@ def reset_verdicts(gates: Mapping[str, Verdict]) -> dict[str, Verdict]:
 
 def with_verdict(state: FeatureState, run: GateRun) -> FeatureState:
     """Return the feature with a run's verdict and the pointers to it."""
-    gates = {**state.gates, run.mode: run.verdict, **_coverage_verdicts(run)}
-    evidence = msgspec.structs.replace(
-        state.evidence, last_gate_run=run.run_id, latest_by_mode={**state.evidence.latest_by_mode, run.mode: run.run_id}
-    )
-    return msgspec.structs.replace(state, gates=gates, evidence=evidence)
-
-
-def _coverage_verdicts(run: GateRun) -> dict[str, Verdict]:
-    return {
+    coverage = {
         f"coverage_{name}": Verdict(run.coverage[name]["verdict"])
         for name in ("line", "branch")
         if name in run.coverage
     }
+    evidence = msgspec.structs.replace(
+        state.evidence, last_gate_run=run.run_id, latest_by_mode={**state.evidence.latest_by_mode, run.mode: run.run_id}
+    )
+    gates = {**state.gates, run.mode: run.verdict, **coverage}
+    return msgspec.structs.replace(state, gates=gates, evidence=evidence)

@@ -29,8 +29,8 @@ def lock_on(view: Snapshot, resource: str) -> Lock:
 
 def store_lock(tx: Transaction, lock: Lock) -> None:
     """Store the next version of a lock."""
-    before = tx.get(Lock, lock.resource)
-    tx.put(msgspec.structs.replace(lock, version=next_version(before)), lock.resource)
+    version = next_version(tx.get(Lock, lock.resource))
+    tx.put(msgspec.structs.replace(lock, version=version), lock.resource)
 
 
 def leases_of(view: Snapshot, feature_id: FeatureId) -> dict[str, Lease]:
@@ -55,10 +55,9 @@ def grant_or_renew(tx: Transaction, call: Call, resource: str, request: LockRequ
         return granted
     store_lock(tx, granted.lock)
     _list_lease(tx, resource, granted.lease, now)
-    if granted.stale is not None:
-        _note_reclaimed(tx, call, resource, granted, now)
+    _note_reclaimed(tx, call, resource, granted, now)
     if granted.outcome == "acquired":
-        _add_held_lock(tx, request.feature_id, resource, now)
+        _set_held(tx, request.feature_id, resource, now, is_held=True)
         tx.append(call.event("lock_acquired", request.feature_id, resource=resource, fence=granted.lease.fence))
     return granted
 
@@ -76,7 +75,7 @@ def release_leases(tx: Transaction, call: Call, feature_id: FeatureId, resources
         lock = lock_on(tx, resource)
         store_lock(tx, without_lease(lock, feature_id))
         _list_lease(tx, resource, None, now)
-        _remove_held_lock(tx, feature_id, resource, now)
+        _set_held(tx, feature_id, resource, now, is_held=False)
         tx.append(call.event("lock_released", feature_id, resource=resource, fence=lock.last_fence))
 
 
@@ -101,32 +100,22 @@ def _note_reclaimed(tx: Transaction, call: Call, resource: str, granted: Grant, 
     if stale is None:
         return
     if stale.feature_id != lease.feature_id:
-        _remove_held_lock(tx, stale.feature_id, resource, now)
+        _set_held(tx, stale.feature_id, resource, now, is_held=False)
     facts = {**reclaim_facts(granted, now), "new_holder": lease.feature_id}
     tx.append(call.event("stale_lock_reclaimed", stale.feature_id, resource=resource, **facts))
 
 
-def _add_held_lock(tx: Transaction, feature_id: FeatureId, resource: str, now: Now) -> None:
+def _set_held(tx: Transaction, feature_id: FeatureId, resource: str, now: Now, *, is_held: bool) -> None:
     state = tx.get(FeatureState, feature_id)
-    if state is not None:
-        _store_held_locks(tx, state, {*state.locks.held, resource}, now)
-
-
-def _remove_held_lock(tx: Transaction, feature_id: FeatureId, resource: str, now: Now) -> None:
-    state = tx.get(FeatureState, feature_id)
-    if state is not None:
-        _store_held_locks(tx, state, {*state.locks.held} - {resource}, now)
-
-
-def _store_held_locks(tx: Transaction, state: FeatureState, held: Collection[str], now: Now) -> None:
-    locks = msgspec.structs.replace(state.locks, held=tuple(sorted(held)))
-    if locks != state.locks:
+    if state is not None and is_held != (resource in state.locks.held):
+        held = {*state.locks.held} ^ {resource}
+        locks = msgspec.structs.replace(state.locks, held=tuple(sorted(held)))
         store_feature(tx, state, msgspec.structs.replace(state, locks=locks), now=now.at)
 
 
 def _list_lease(tx: Transaction, resource: str, lease: Lease | None, now: Now) -> None:
     index = feature_index(tx)
-    leases = {name: shown for name, shown in index.lock_leases.items() if name != resource}
+    leases = {name: facts for name, facts in index.lock_leases.items() if name != resource}
     if lease is not None:
         leases[resource] = {
             "holder": lease.feature_id,
@@ -137,7 +126,5 @@ def _list_lease(tx: Transaction, resource: str, lease: Lease | None, now: Now) -
             "expires_at": lease.expires_at,
         }
     locks = {**index.locks, resource: None if lease is None else lease.feature_id}
-    sorted_leases = dict(sorted(leases.items()))
-    store_index(
-        tx, msgspec.structs.replace(index, locks=dict(sorted(locks.items())), lock_leases=sorted_leases), now=now.at
-    )
+    after = msgspec.structs.replace(index, locks=dict(sorted(locks.items())), lock_leases=dict(sorted(leases.items())))
+    store_index(tx, after, now=now.at)

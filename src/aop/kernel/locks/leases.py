@@ -117,12 +117,11 @@ def without_waiter(lock: Lock, operation_id: OperationId) -> Lock:
 def without_lease(lock: Lock, feature_id: FeatureId) -> Lock:
     """Return the lock without its holder. Raises: LockNotHeld."""
     if lock.lease is None or lock.lease.feature_id != feature_id:
-        holder = lock.lease.feature_id if lock.lease else None
         raise LockNotHeld(
             f"`{feature_id}` does not hold `{lock.resource}`.",
             hint="There is nothing to release; `index.json` shows who holds which lock.",
             resource=lock.resource,
-            holder=holder,
+            holder=lock.lease.feature_id if lock.lease else None,
         )
     return msgspec.structs.replace(lock, lease=None)
 
@@ -137,19 +136,15 @@ def check_resource(resource: str, rules: LockRules) -> None:
 
 
 def check_order(resource: str, held: Collection[str]) -> None:
-    """Refuse a lock that sorts before one that the feature holds: one order for all prevents deadlocks.
-
-    Raises: LockOrderViolation.
-    """
+    """Refuse a lock that sorts before one that the feature holds: one order for all prevents deadlocks."""
     later_ones = sorted(name for name in held if name > resource)
     if later_ones and resource not in held:
-        in_order = sorted({resource, *held})
         raise LockOrderViolation(
             f"`{resource}` comes before {', '.join(f'`{name}`' for name in later_ones)}, which the feature holds.",
             resource=resource,
             held=sorted(held),
             release_first=later_ones,
-            acquire_in_order=in_order,
+            acquire_in_order=sorted({resource, *held}),
         )
 
 

@@ -41,10 +41,7 @@ class CoverageVerdict(Struct, frozen=True, kw_only=True):
 
 
 def parse_report(name: str, data: bytes, plugins: Mapping[str, Parser] = MappingProxyType({})) -> Report:
-    """Read a report with the parser of that name; a plugin may add a name but not replace one.
-
-    Raises: UnsupportedParser, UnreadableReport.
-    """
+    """Read a report with the parser of that name; a plugin may add a name but not replace one."""
     parser = PARSERS.get(name) or plugins.get(name)
     if parser is None:
         raise UnsupportedParser(

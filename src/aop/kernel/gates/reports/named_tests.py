@@ -14,14 +14,14 @@ _ENDINGS = (".py", ".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".java", ".kt",
 def fates_of_tests(named: Sequence[str], cases: Iterable[ReportedTest]) -> dict[str, Fate]:
     """Return the outcome of each named test: passed only if it has cases and all passed."""
     wanted = {name: dotted_name(name) for name in named}
-    found: dict[str, list[bool]] = {name: [] for name in named}
+    outcomes: dict[str, list[bool]] = {name: [] for name in named}
     for case in cases:
         whole = dotted_name(case.name)
         plain = dotted_name(case.name.partition("[")[0])
         for name, spelling in wanted.items():
             if _is_same(spelling, whole) or _is_same(spelling, plain):
-                found[name].append(case.passed)
-    return {name: _fate(passed) for name, passed in found.items()}
+                outcomes[name].append(case.passed)
+    return {name: _fate(passed) for name, passed in outcomes.items()}
 
 
 def dotted_name(name: str) -> str:

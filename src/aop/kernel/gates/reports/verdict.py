@@ -12,7 +12,7 @@ from aop.core.errors import CoverageBelowMinimum, FileNotFound, GateFailed, Json
 from aop.kernel.config.gates import CoverageParser, Mode, ParserType, Profile, TestsParser
 from aop.kernel.config.policy import Policy
 from aop.kernel.gates.reports.coverage import LARGEST_REPORT, PARSERS, judge_coverage, parse_report
-from aop.kernel.gates.reports.measurements import CoverageReport, Report, ReportedTest, TestReport, UnreadableReport
+from aop.kernel.gates.reports.measurements import Report, ReportedTest, TestReport, UnreadableReport
 from aop.kernel.gates.reports.named_tests import fates_of_tests
 from aop.kernel.gates.reports.xml import cases_in_junit
 from aop.kernel.ports.files import Files
@@ -47,12 +47,8 @@ class ReportVerdict(Struct, frozen=True, kw_only=True):
 def reports_of(profile_name: str, profile: Profile, mode: Mode, policy: Policy) -> Reports:
     """Return the reports that a mode must leave (AOP-272). Raises: UnsupportedParser."""
     coverage, tests = profile.parsers.coverage, profile.parsers.tests
-    return Reports(
-        coverage=_usable_parser(profile_name, profile, coverage, policy)
-        if coverage and mode in coverage.modes
-        else None,
-        tests=tests if tests and mode in tests.modes else None,
-    )
+    usable = _usable_parser(profile_name, profile, coverage, policy) if coverage and mode in coverage.modes else None
+    return Reports(coverage=usable, tests=tests if tests and mode in tests.modes else None)
 
 
 def _usable_parser(
@@ -97,12 +93,11 @@ def judge_reports(
             if baseline is None:
                 outcome = msgspec.structs.replace(outcome, findings=(*outcome.findings, UNKNOWN_BASE))
         if reports.coverage is not None and not outcome.failure_code:
-            outcome = _with_coverage(
-                outcome, _coverage_report(files, reports.coverage, checkout), profile, policy, baseline
-            )
+            report = _coverage_report(files, reports.coverage, checkout)
+            outcome = _with_coverage(outcome, report, profile, policy, baseline)
         if reports.tests is not None and named_tests:
-            told: Json = dict(fates_of_tests(named_tests, _reported_cases(files, reports.tests, checkout)))
-            outcome = msgspec.structs.replace(outcome, tests={**outcome.tests, "named": told})
+            fates: Json = dict(fates_of_tests(named_tests, _reported_cases(files, reports.tests, checkout)))
+            outcome = msgspec.structs.replace(outcome, tests={**outcome.tests, "named": fates})
     except (FileNotFound, UnreadableReport) as error:
         return ReportVerdict(failure_code=GateFailed.code, failure=str(error))
     return outcome
@@ -114,17 +109,12 @@ def _reported_cases(files: Files, parser: TestsParser, checkout: Path) -> Iterat
 
 
 def _summed_test_report(files: Files, parser: TestsParser, checkout: Path) -> TestReport:
-    found = files.matching(_from_root(files, checkout, parser.path), limit=MOST_REPORT_FILES)
-    if not found:
+    paths = files.matching(_from_root(files, checkout, parser.path), limit=MOST_REPORT_FILES)
+    if not paths:
         raise UnreadableReport(f"No step wrote the report `{parser.path}`.")
-    reports = [_parse(files, ParserType.JUNIT_XML, path, parser.path) for path in found]
-    counted = [report for report in reports if isinstance(report, TestReport)]
-    return TestReport(
-        tests=sum(report.tests for report in counted),
-        failures=sum(report.failures for report in counted),
-        errors=sum(report.errors for report in counted),
-        skipped=sum(report.skipped for report in counted),
-    )
+    reports = [_parse(files, ParserType.JUNIT_XML, path, parser.path) for path in paths]
+    counted = [msgspec.structs.asdict(report) for report in reports if isinstance(report, TestReport)]
+    return TestReport(**{name: sum(each[name] for each in counted) for name in TestReport.__struct_fields__})
 
 
 def _coverage_report(files: Files, parser: CoverageParser, checkout: Path) -> Report | None:
@@ -137,9 +127,8 @@ def _coverage_report(files: Files, parser: CoverageParser, checkout: Path) -> Re
 
 
 def _parse(files: Files, parser: str, path: str, shown: str) -> Report:
-    data = files.read(path, limit=LARGEST_REPORT)
     try:
-        return parse_report(parser, data or b"")
+        return parse_report(parser, files.read(path, limit=LARGEST_REPORT) or b"")
     except UnreadableReport as error:
         raise UnreadableReport(f"The report `{shown}` cannot be read: {error}") from error
 
@@ -151,7 +140,12 @@ def _with_coverage(
         return outcome
     if isinstance(report, TestReport):
         return _verdict_on_tests(report, baseline, policy)
-    return _verdict_on_coverage(outcome, report, profile, policy)
+    verdict = judge_coverage(report, profile.thresholds, policy.testing.coverage)
+    outcome = msgspec.structs.replace(outcome, coverage=msgspec.to_builtins(verdict.figures))
+    if verdict.problems:
+        why = " ".join(verdict.problems)
+        return msgspec.structs.replace(outcome, failure_code=CoverageBelowMinimum.code, failure=why)
+    return outcome
 
 
 def _verdict_on_tests(report: TestReport, baseline: int | None, policy: Policy) -> ReportVerdict:
@@ -168,18 +162,6 @@ def _verdict_on_tests(report: TestReport, baseline: int | None, policy: Policy) 
     if policy.testing.allow_fewer_tests:
         return ReportVerdict(tests=tests, findings=(fewer,))
     return ReportVerdict(tests=tests, failure_code=GateFailed.code, failure=fewer)
-
-
-def _verdict_on_coverage(
-    outcome: ReportVerdict, report: CoverageReport, profile: Profile, policy: Policy
-) -> ReportVerdict:
-    verdict = judge_coverage(report, profile.thresholds, policy.testing.coverage)
-    coverage: dict[str, Json] = msgspec.to_builtins(verdict.figures)
-    if not verdict.problems:
-        return msgspec.structs.replace(outcome, coverage=coverage)
-    return msgspec.structs.replace(
-        outcome, coverage=coverage, failure_code=CoverageBelowMinimum.code, failure=" ".join(verdict.problems)
-    )
 
 
 def _from_root(files: Files, checkout: Path, path: str) -> str:

@@ -229,10 +229,7 @@ def read_cobertura(data: bytes) -> CoverageReport:
 
 
 def _check_against_totals(ratio: Ratio | None, root: Mapping[str, str], *, counts: tuple[str, str], rate: str) -> None:
-    """Refuse totals that the lines do not bear out.
-
-    Tools count a line that two classes share once or twice, so the shares may differ, by one per cent at most.
-    """
+    """Refuse totals that contradict the lines by more than 1 %: tools count a line of two classes once or twice."""
     if set(counts) <= set(root):
         covered, total = (count_in(root[name], name) for name in counts)
         stated = ratio_of(covered, total)

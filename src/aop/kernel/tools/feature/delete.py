@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from aop.core.errors import BranchInUse, InvalidArguments, UnmergedWork
 from aop.core.ids import CommitId, FeatureId
-from aop.kernel.features.lifecycle import unlist
+from aop.kernel.features.lifecycle import relist
 from aop.kernel.features.opened_paths import Permits
 from aop.kernel.features.worktree_extras import release_ports
 from aop.kernel.features.worktree_hold import held_worktree
@@ -138,7 +138,7 @@ def _remove(tx: Transaction, call: Call, planned: Deletion) -> None:
     release_leases(tx, call, name, planned.locks, now)
     leave_queue(tx, name, now)
     tx.set_claims(name, ())
-    unlist(tx, name, now=now.at)
+    relist(tx, name, None, now=now.at)
     for run in [run for run in tx.all(GateRun) if run.feature_id == name]:
         tx.remove(GateRun, run.run_id)
     for approval in [approval for approval in tx.all(Approval) if approval.feature_id == name]:
