@@ -14,13 +14,8 @@ _HERE = -100
 
 
 def put_in_place(beside: str, name: str, *, folder: int = _HERE) -> None:
-    """Rename `beside` to `name` and remove the old file; both are names in the folder, or whole paths.
-
-    A rename over an existing file makes ext4 flush the new one first. Use this only for files that are written again
-    after a power cut.
-    """
-    libc = _libc()
-    if libc.renameat2(folder, os.fsencode(beside), folder, os.fsencode(name), _EXCHANGE) == 0:
+    """Rename `beside` to `name` without the flush of ext4: only for files that are rewritten after a power cut."""
+    if _libc().renameat2(folder, os.fsencode(beside), folder, os.fsencode(name), _EXCHANGE) == 0:
         os.unlink(beside, dir_fd=folder)
     else:
         # There is no old file, or this file system cannot exchange names.

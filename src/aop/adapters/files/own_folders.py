@@ -162,10 +162,7 @@ def small_content(path: Path | str) -> bytes | None:
 
 @contextmanager
 def open_parent(folder: Path | str, path: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
-    """Open the folder that a path below `folder` lies in; yield its descriptor and the path's last name.
-
-    It is opened name by name, so that a link on the way is never followed. `make` makes the folders that are missing.
-    """
+    """Open the folder of a path, name by name, so that no link is followed; yield it and the path's last name."""
     *parents, name = path.split("/")
     top = os.open(folder, _REAL_FOLDER)
     try:

@@ -40,16 +40,13 @@ class RepositoryFiles:
 
     def read_each(self, above: str, names: Sequence[str], *, limit: int) -> list[bytes | None]:
         """Return the files of one folder; None for a missing one. Raises: FileNotFound if not plain, or too large."""
-        try:
-            with open_parent(self._top, f"{above}/" if above else "") as (folder, _name):
-                return [_content_in(folder, name, f"{above}/{name}".lstrip("/"), limit) for name in names]
-        except FileNotFoundError:
-            return [None] * len(names)
-        except OSError as error:
-            raise FileNotFound(f"`{above}` cannot be read: {error.strerror}.", path=above) from error
+        inside = f"{above}/" if above else ""
+        with suppress(FileNotFoundError), _refusing(above), open_parent(self._top, inside) as (folder, _name):
+            return [_content_in(folder, name, f"{inside}{name}", limit) for name in names]
+        return [None] * len(names)
 
     def read_tail(self, path: str, *, limit: int) -> bytes:
-        with suppress(OSError), self._open(path) as file:
+        with suppress(OSError), open_parent(self._top, path) as (folder, name), _open_file(folder, name) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - limit))
             return file.read(limit)
         return b""
@@ -61,16 +58,13 @@ class RepositoryFiles:
         return tuple(islice(self._matching_below(fixed, pattern), limit))
 
     def below(self, path: str, *, limit: int) -> tuple[str, ...]:
-        found: list[str] = []
-        try:
-            with open_parent(self._top, f"{path}/") as (folder, _name):
-                for place, _folders, names, _descriptor in os.fwalk(dir_fd=folder):
-                    found += (os.path.normpath(os.path.join(path, place, name)) for name in names)
-        except FileNotFoundError:
-            return ()
-        except OSError as error:
-            raise FileNotFound(f"`{path}` cannot be read: {error.strerror}.", path=path) from error
-        return tuple(sorted(found)[:limit])
+        with suppress(FileNotFoundError), _refusing(path), open_parent(self._top, f"{path}/") as (folder, _name):
+            walked = os.fwalk(dir_fd=folder)
+            found = (
+                os.path.join(path, place, name) for place, _folders, names, _descriptor in walked for name in names
+            )
+            return tuple(sorted(map(os.path.normpath, found))[:limit])
+        return ()
 
     def prune(self, path: str) -> None:
         with suppress(OSError), open_parent(self._top, f"{path}/") as (folder, _name):
@@ -82,14 +76,11 @@ class RepositoryFiles:
             os.rmdir(name, dir_fd=folder)
 
     def folders(self, path: str, *, limit: int) -> tuple[str, ...]:
-        try:
-            with open_parent(self._top, f"{path}/") as (folder, _name), os.scandir(folder) as listed:
+        with suppress(FileNotFoundError), _refusing(path), open_parent(self._top, f"{path}/") as (folder, _name):
+            with os.scandir(folder) as listed:
                 names = sorted(entry.name for entry in listed if not entry.is_file(follow_symlinks=False))
-        except FileNotFoundError:
-            return ()
-        except OSError as error:
-            raise FileNotFound(f"`{path}` cannot be read: {error.strerror}.", path=path) from error
-        return tuple(names[:limit])
+            return tuple(names[:limit])
+        return ()
 
     def _matching_below(self, folder: str, pattern: str) -> Iterator[str]:
         for place, folders, names in os.walk(self._root / folder):
@@ -119,13 +110,8 @@ class RepositoryFiles:
             raise Fault(f"`{path}` cannot be read: {error.strerror}.") from error
 
     def remove(self, path: str) -> None:
-        try:
-            with open_parent(self._top, path) as (folder, name):
-                os.unlink(name, dir_fd=folder)
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise FileNotFound(f"`{path}` cannot be removed: {error.strerror}.", path=path) from error
+        with suppress(FileNotFoundError), _refusing(path, "removed"), open_parent(self._top, path) as (folder, name):
+            os.unlink(name, dir_fd=folder)
 
     def write(self, path: str, content: bytes, *, durable: bool = True) -> None:
         try:
@@ -146,23 +132,25 @@ class RepositoryFiles:
             raise Fault(f"`{path}` cannot be set aside: {error.strerror}.") from error
         return aside
 
-    @contextmanager
-    def _open(self, path: str) -> Iterator[BufferedReader]:
-        with open_parent(self._top, path) as (folder, name), _open_file(folder, name) as file:
-            yield file
-
 
 def _content_in(folder: int, name: str, path: str, limit: int) -> bytes | None:
+    with suppress(FileNotFoundError), _refusing(path), _open_file(folder, name) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > limit:
+            raise FileNotFound(f"`{path}` has {size} bytes; at most {limit} are read.", path=path)
+        return file.read(size)
+    return None
+
+
+@contextmanager
+def _refusing(path: str, verb: str = "read") -> Iterator[None]:
+    """Name the path in an error of the system, except if a file is missing."""
     try:
-        with _open_file(folder, name) as file:
-            size = os.fstat(file.fileno()).st_size
-            if size > limit:
-                raise FileNotFound(f"`{path}` has {size} bytes; at most {limit} are read.", path=path)
-            return file.read(size)
+        yield
     except FileNotFoundError:
-        return None
+        raise
     except OSError as error:
-        raise FileNotFound(f"`{path}` cannot be read: {error.strerror}.", path=path) from error
+        raise FileNotFound(f"`{path}` cannot be {verb}: {error.strerror}.", path=path) from error
 
 
 @contextmanager

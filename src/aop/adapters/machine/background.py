@@ -9,10 +9,8 @@ from pathlib import Path
 
 
 def run_in_background(log: Path, work: Callable[[Callable[[], None]], int], tell: Callable[[int], int]) -> int:
-    """Run `work` in a child; once it calls `ready`, return what `tell` returns for its process id.
-
-    If the child ends earlier, its log is printed and its exit code returned. No thread may be running.
-    """
+    """Run `work` in a child until it calls `ready`, and `tell` its id; if it ends earlier, print its log."""
+    # No thread may be running: a fork copies only the one that calls it.
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
