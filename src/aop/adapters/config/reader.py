@@ -1,7 +1,6 @@
 """Reader of policy.yaml, gates.yaml and agents.yaml on the base branch (C-56).
 
-AOP's defaults fill the gaps. A feature's own tree is never a source. A file that is not committed yet is taken from the
-checkout, with a warning.
+AOP's defaults fill the gaps. A feature's own tree is never a source; an uncommitted file is, with a warning.
 """
 
 from __future__ import annotations
@@ -22,8 +21,6 @@ from aop.kernel.ports.git import FileMode, TreeEntry
 
 Heads: TypeAlias = dict[str, CommitId | None]
 """The commit of each branch that was looked at, None for one that does not exist."""
-
-
 HeadOf: TypeAlias = Callable[[str], CommitId | None]
 """Returns the commit of a local branch, or None: see `aop.kernel.ports.git.GitBranches.head`."""
 
@@ -42,10 +39,7 @@ class Trees(Protocol):
 
 
 def read_config(head_of: HeadOf, trees: Trees, root: Path, *, base_branch: str | None = None) -> Config:
-    """Return the configuration of a repository; `base_branch` is used if no policy names one.
-
-    Raises: InvalidConfiguration, InvalidWorkspaceImplementation.
-    """
+    """Return the configuration of a repository. Raises: InvalidConfiguration, InvalidWorkspaceImplementation."""
     return read_with_heads(head_of, trees, root, base_branch=base_branch)[0]
 
 
