@@ -21,7 +21,7 @@ OPERATIONS = "operations.lock"
 @contextmanager
 def locked_file(path: Path, *, wait_seconds: float | None = None, refusal: Refusal | None = None) -> Iterator[int]:
     """Hold a lock file; wait without a limit, or raise the refusal after `wait_seconds`."""
-    with open_lock_file(path) as descriptor:
+    with _open_lock_file(path) as descriptor:
         if wait_seconds is None or refusal is None:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         else:
@@ -30,8 +30,7 @@ def locked_file(path: Path, *, wait_seconds: float | None = None, refusal: Refus
 
 
 @contextmanager
-def open_lock_file(path: Path) -> Iterator[int]:
-    """Open a lock file, made if missing."""
+def _open_lock_file(path: Path) -> Iterator[int]:
     # Closed on exec: a child that outlives its parent must not keep the parent's lock.
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
@@ -84,12 +83,12 @@ class FileLocks:
     @contextmanager
     def operation(self, operation_id: OperationId, *, wait_seconds: float) -> Iterator[None]:
         refusal = OperationInProgress(f"The operation `{operation_id}` is still running.", operation_id=operation_id)
-        with open_lock_file(self._folder / OPERATIONS) as descriptor:
+        with _open_lock_file(self._folder / OPERATIONS) as descriptor:
             _lock_within(lambda: _try_byte(descriptor, operation_id, fcntl.F_WRLCK), wait_seconds, refusal)
             yield
 
     def is_running(self, operation_id: OperationId) -> bool:
-        with open_lock_file(self._folder / OPERATIONS) as descriptor:
+        with _open_lock_file(self._folder / OPERATIONS) as descriptor:
             # Shared, so that two callers that look at once do not take each other for the holder.
             return not _try_byte(descriptor, operation_id, fcntl.F_RDLCK)
 
@@ -114,7 +113,7 @@ class FileLocks:
         """Take any free slot; when all are taken, wait in line."""
         paths = [self._folder / f"gate-slot-{number}.lock" for number in range(limit)]
         with ExitStack() as opened:
-            slots = [opened.enter_context(open_lock_file(path)) for path in paths]
+            slots = [opened.enter_context(_open_lock_file(path)) for path in paths]
             with locked_file(self._folder / "gate-line.lock"):
                 while not any(map(_try_lock, slots)):
                     time.sleep(0.02)

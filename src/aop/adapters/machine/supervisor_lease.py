@@ -11,7 +11,6 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from aop.adapters.files.locks import open_lock_file
 from aop.core.errors import SupervisorRunning
 
 _LARGEST_NOTE = 64 * 1024
@@ -41,12 +40,16 @@ class SupervisorLease:
 @contextmanager
 def hold_lease(path: Path) -> Iterator[SupervisorLease]:
     """Hold the lease; it ends with its holder, and a forked child keeps it. Raises: SupervisorRunning."""
-    with open_lock_file(path) as descriptor:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise _refusal_for(_note_in(descriptor)) from error
         yield SupervisorLease(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def holder_of(path: Path) -> LeaseHolder | None:
