@@ -42,10 +42,7 @@ def is_operation_id(text: str) -> bool:
 
 
 def feature_id(text: str) -> FeatureId:
-    """Return the text as a feature id.
-
-    Raises: InvalidFeatureSlug.
-    """
+    """Return the text as a feature id. Raises: InvalidFeatureSlug."""
     if not is_feature_id(text):
         raise InvalidFeatureSlug(text, f"it must match `{FEATURE_ID_PATTERN}`")
     if text in _RESERVED:
@@ -54,10 +51,7 @@ def feature_id(text: str) -> FeatureId:
 
 
 def operation_id(text: str) -> OperationId:
-    """Return the text as an operation id.
-
-    Raises: InvalidArguments.
-    """
+    """Return the text as an operation id. Raises: InvalidArguments."""
     if not is_operation_id(text):
         shown = ascii(text[:80])[1:-1]
         raise InvalidArguments(f"An operation id must match `{OPERATION_ID_PATTERN}`.", operation_id=shown)

@@ -63,10 +63,7 @@ class Children(Protocol):
         """Queue another run; the same key twice is one run."""
 
     async def result(self, run_id: RunId) -> Json:
-        """Wait for the result of a run that was spawned.
-
-        Raises: RunBroke.
-        """
+        """Wait for the result of a run that was spawned. Raises: RunBroke."""
 
 
 class Run(Steps, Questions, Children, Protocol):
@@ -103,10 +100,7 @@ class Engine(Protocol):
         """Return the runs whose keys begin with a prefix, in the order of submission."""
 
     def result(self, run_id: RunId) -> Json:
-        """Return the result of a run that is done.
-
-        Raises: RunBroke.
-        """
+        """Return the result of a run that is done. Raises: RunBroke."""
 
     def forget(self, run_id: RunId) -> None:
         """Remove a run that has ended, and its children."""

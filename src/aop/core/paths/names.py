@@ -105,10 +105,7 @@ class PlannedPath(Struct, frozen=True):
 
 
 def canonical_path(text: str) -> RepoPath:
-    """Return the plain form of a path: without `.`, doubled `/`, or a `/` at the end.
-
-    Raises: PathOutOfBounds.
-    """
+    """Return the plain form of a path: without `.`, doubled `/`, or a `/` at the end. Raises: PathOutOfBounds."""
     parts = _parts(text)
     flaw = _text_flaw(text) or _path_flaw(parts)
     if flaw:
@@ -117,10 +114,7 @@ def canonical_path(text: str) -> RepoPath:
 
 
 def exact_path(text: str) -> RepoPath:
-    """Return a path that is already in its plain form and not a glob.
-
-    Raises: PathOutOfBounds.
-    """
+    """Return a path that is already in its plain form and not a glob. Raises: PathOutOfBounds."""
     path = canonical_path(text)
     if path != text:
         raise _out_of_bounds(text, f"its plain form is `{path}`")
@@ -138,10 +132,7 @@ def folded(path: str) -> str:
 
 @lru_cache(maxsize=1024)
 def parse_area(text: str, matching: Matching) -> Area:
-    """Return the area that a policy or a plan writes down.
-
-    Raises: BadPattern.
-    """
+    """Return the area that a policy or a plan writes down. Raises: BadPattern."""
     parts = _prefix(globs.collapsed(_parts(text)))
     flaw = _text_flaw(text) or _area_flaw(text, parts) or _matching_flaw("/".join(parts), matching)
     if flaw:

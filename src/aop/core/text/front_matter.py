@@ -14,10 +14,7 @@ _DELIMITER = "---"
 
 
 def split_front_matter(text: bytes) -> tuple[bytes, str]:
-    """Return the YAML between the delimiters, unparsed, and everything after them.
-
-    Raises: MalformedText.
-    """
+    """Return the YAML between the delimiters, unparsed, and everything after them. Raises: MalformedText."""
     # Not `splitlines`: it would also end a line at U+2028 and other characters that no editor shows as a line end.
     first, *lines = utf8_text(text).split("\n")
     if first != _DELIMITER:
@@ -32,9 +29,6 @@ def split_front_matter(text: bytes) -> tuple[bytes, str]:
 
 
 def join_front_matter(front: Json, body: str) -> str:
-    """Return the text that `split_front_matter` takes apart again.
-
-    Raises: MalformedText.
-    """
+    """Return the text that `split_front_matter` takes apart again. Raises: MalformedText."""
     utf8_bytes(body)
     return f"{_DELIMITER}\n{dump_yaml(front)}{_DELIMITER}\n{body}"

@@ -29,10 +29,7 @@ class MalformedText(Exception):
 
 
 def parse_json(data: bytes | str, *, limit: int = MAX_JSON_BYTES) -> Json:
-    """Return the value of a JSON text.
-
-    Raises: MalformedText.
-    """
+    """Return the value of a JSON text. Raises: MalformedText."""
     import json
 
     raw = data if isinstance(data, bytes) else utf8_bytes(data)
@@ -72,10 +69,7 @@ def pretty_json(value: Json) -> bytes:
 
 
 def utf8_text(raw: bytes) -> str:
-    """Decode text that must be UTF-8 without a byte order mark.
-
-    Raises: MalformedText.
-    """
+    """Decode text that must be UTF-8 without a byte order mark. Raises: MalformedText."""
     if raw.startswith(b"\xef\xbb\xbf"):
         raise MalformedText("it begins with a byte order mark")
     try:
@@ -85,10 +79,7 @@ def utf8_text(raw: bytes) -> str:
 
 
 def utf8_bytes(text: str) -> bytes:
-    """Encode text.
-
-    Raises: MalformedText if it holds half of a surrogate pair, which no file could store.
-    """
+    """Encode text. Raises: MalformedText if it holds half of a surrogate pair, which no file could store."""
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError as problem:
@@ -96,20 +87,14 @@ def utf8_bytes(text: str) -> bytes:
 
 
 def whole_number(digits: str) -> int:
-    """Return a decimal integer that fits into 64 bits.
-
-    Raises: MalformedText.
-    """
+    """Return a decimal integer that fits into 64 bits. Raises: MalformedText."""
     if len(digits.removeprefix("-")) > _INT64_DIGITS or not -_INT64_MAX - 1 <= int(digits) <= _INT64_MAX:
         raise MalformedText("it holds an integer of more than 64 bits")
     return int(digits)
 
 
 def finite_number(text: str) -> float:
-    """Return a decimal number that a float can hold.
-
-    Raises: MalformedText.
-    """
+    """Return a decimal number that a float can hold. Raises: MalformedText."""
     number = float(text)
     if not isfinite(number):
         raise MalformedText("it holds a number that is not finite")

@@ -30,10 +30,7 @@ class Match(Struct, frozen=True, kw_only=True):
 
 
 def first_match(query: str, *, regex: bool, ignore_case: bool) -> FirstMatch:
-    """Return what looks for a text, or for a pattern as RE2 knows them.
-
-    Raises: InvalidArguments.
-    """
+    """Return what looks for a text, or for a pattern as RE2 knows them. Raises: InvalidArguments."""
     # Costs more to import than a call that needs no pattern takes.
     import re2  # type: ignore[import-untyped]
 

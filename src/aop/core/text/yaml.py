@@ -45,10 +45,7 @@ class YamlText(Struct, frozen=True):
 
 
 def parse_yaml(text: bytes, *, limit: int = MAX_YAML_BYTES) -> YamlText:
-    """Return the one document of a YAML text. Lines may end with CR LF.
-
-    Raises: MalformedText.
-    """
+    """Return the one document of a YAML text. Lines may end with CR LF. Raises: MalformedText."""
     if len(text) > limit:
         raise MalformedText(f"it is larger than {limit} bytes")
     decoded = utf8_text(text).replace("\r\n", "\n")

@@ -25,10 +25,7 @@ _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None, "~
 
 
 def read_document(text: str) -> tuple[Json, dict[KeyPath, int]]:
-    """Return the value of the one document of a text, and the line of each of its parts.
-
-    Raises: MalformedText.
-    """
+    """Return the value of the one document of a text, and the line of each of its parts. Raises: MalformedText."""
     reader = _Reader(yaml.parse(text, Loader=_Loader))
     try:
         return reader.document(), reader.lines

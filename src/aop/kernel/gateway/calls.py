@@ -206,10 +206,7 @@ def the_feature(view: Snapshot, arguments: FeatureArguments) -> FeatureState:
 
 
 def feature_named(view: Snapshot, feature_id: str) -> FeatureState:
-    """Return a feature as it is now.
-
-    Raises: UnknownFeature.
-    """
+    """Return a feature as it is now. Raises: UnknownFeature."""
     state = view.get(FeatureState, feature_id)
     if state is None:
         raise UnknownFeature(feature_id)

@@ -31,9 +31,6 @@ def newest_epoch(view: Snapshot) -> int:
 
 
 def refuse_old_epoch(view: Snapshot, epoch: int | None) -> None:
-    """Refuse a call of a supervisor whose epoch is over; other callers have no epoch.
-
-    Raises: SupervisorReplaced.
-    """
+    """Refuse a call of a supervisor whose epoch is over; other callers have no epoch. Raises: SupervisorReplaced."""
     if epoch is not None and epoch != newest_epoch(view):
         raise SupervisorReplaced("Another supervisor has taken over this repository.", epoch=epoch)

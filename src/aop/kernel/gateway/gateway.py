@@ -331,10 +331,7 @@ def may_use(tool: Tool, principal: Principal, policy: Policy) -> bool:
 
 
 def parse_arguments(tool: Tool, arguments: Json) -> Arguments:
-    """Read the arguments strictly against the tool's input schema.
-
-    Raises: InvalidArguments, InvalidFeatureSlug.
-    """
+    """Read the arguments strictly against the tool's input schema. Raises: InvalidArguments, InvalidFeatureSlug."""
     named = arguments.get("feature_id") if isinstance(arguments, Mapping) else None
     if isinstance(named, str) and issubclass(tool.arguments, FeatureArguments):
         feature_id(named)

@@ -47,10 +47,7 @@ class SignedForm(Struct, frozen=True, kw_only=True):
         return f"{self.head}.{payload}.{signer.sign(self._signed(payload))}"
 
     def read(self, text: str, shape: type[S], signer: Signer) -> S:
-        """Return the claims of a signed text.
-
-        Raises: NotSigned.
-        """
+        """Return the claims of a signed text. Raises: NotSigned."""
         if len(text) > LONGEST_TEXT or not text.isascii() or text.count(".") != 2:
             raise NotSigned(SignatureProblem.MALFORMED)
         head, payload, signature = text.split(".")

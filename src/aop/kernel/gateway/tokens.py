@@ -106,10 +106,7 @@ class Tokens(Struct, frozen=True, kw_only=True):
     new_id: NewId
 
     def issue(self, order: TokenOrder, *, by: str) -> NewToken:
-        """Issue a token, and record it.
-
-        Raises: InvalidCliArgs, UnknownFeature.
-        """
+        """Issue a token, and record it. Raises: InvalidCliArgs, UnknownFeature."""
         check_order(order)
         now = self.clock.now()
         token_id = TokenId(self.new_id("token"))
@@ -125,19 +122,13 @@ class Tokens(Struct, frozen=True, kw_only=True):
         return NewToken(text=_FORM.write(claims, self.signer), token=token)
 
     def principal(self, text: str) -> Principal:
-        """Return the caller that a token stands for.
-
-        Raises: TokenInvalid.
-        """
+        """Return the caller that a token stands for. Raises: TokenInvalid."""
         claims = read_token(text, self.signer)
         with self.record.read() as view:
             return principal_of(claims, view, now=self.clock.now())
 
     def revoke(self, which: str, *, by: str) -> IssuedToken:
-        """Revoke a token, given by its id or its text.
-
-        Raises: TokenInvalid.
-        """
+        """Revoke a token, given by its id or its text. Raises: TokenInvalid."""
         token_id = read_token(which, self.signer).jti if which.count(".") == 2 else TokenId(which)
         with self.record.write() as tx:
             token = tx.get(IssuedToken, token_id)
@@ -177,10 +168,7 @@ class Tokens(Struct, frozen=True, kw_only=True):
 
 
 def check_order(order: TokenOrder) -> None:
-    """Refuse an order for a token that must not exist.
-
-    Raises: InvalidCliArgs.
-    """
+    """Refuse an order for a token that must not exist. Raises: InvalidCliArgs."""
     if order.role not in TOKEN_ROLES:
         raise InvalidCliArgs(
             f"There are no tokens for the role `{order.role}`.",
@@ -208,10 +196,7 @@ def claims_for(order: TokenOrder, token_id: TokenId, audience: RepositoryIdentit
 
 
 def read_token(text: str, signer: Signer) -> TokenClaims:
-    """Return the claims of a token that this repository signed.
-
-    Raises: TokenInvalid.
-    """
+    """Return the claims of a token that this repository signed. Raises: TokenInvalid."""
     try:
         return _FORM.read(text, TokenClaims, signer)
     except NotSigned as error:

@@ -164,10 +164,7 @@ class GitBranches(Protocol):
         """Return the commit of a local branch, or None if there is none (absent or unborn)."""
 
     def create(self, branch: str, at: CommitId) -> None:
-        """Make a branch at a commit; fine if it is there already.
-
-        Raises: BranchExists if it is elsewhere.
-        """
+        """Make a branch at a commit; fine if it is there already. Raises: BranchExists if it is elsewhere."""
 
     def move(self, branch: str, *, to: CommitId, old: CommitId) -> bool:
         """Move a branch if it still is at `old`; tell whether it was."""
