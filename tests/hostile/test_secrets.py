@@ -15,7 +15,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 from aop.adapters.processes.step_log import StepLog
-from aop.core.redaction.redactor import Redactor, SecretFinding, secrets_in
+from aop.core.redaction.redactor import Redactor, SecretFinding
 from aop.core.redaction.rules import RULES
 from tests.racing import PRELUDE
 
@@ -183,7 +183,7 @@ def test_a_planted_secret_is_found_by_its_rule_and_never_repeated(rule: str) -> 
     secret = PLANTED[rule]
     line = SURROUNDED.get(rule, 'client = Client("{}")').format(secret)
 
-    found = secrets_in(line)
+    found = Redactor().secrets_in(line)
 
     start = line.index(secret)
     assert found == (SecretFinding(rule=rule, start=start, end=start + len(secret)),)
@@ -226,7 +226,7 @@ def test_a_private_key_is_found_as_one_secret_however_its_lines_are_joined(kind:
 @pytest.mark.parametrize("between", ['" + "', "\n", '"\n    "'])
 def test_a_secret_that_is_cut_in_two_is_not_found_which_is_a_known_limit(between: str) -> None:
     secret = PLANTED["aws-access-key-id"]
-    assert secrets_in(f'"{secret[:4]}{between}{secret[4:]}"') == ()
+    assert Redactor().secrets_in(f'"{secret[:4]}{between}{secret[4:]}"') == ()
 
 
 KNOWN = "pä/s s+w=ö?\"r'd\\7~"
@@ -288,7 +288,7 @@ def test_a_log_is_the_same_however_its_bytes_were_cut_into_chunks(tmp_path: Path
 @pytest.mark.parametrize("pragma", ["# pragma: allowlist secret", "// gitleaks:allow", "# nosec", "# noqa: S105"])
 def test_a_comment_that_permits_a_secret_permits_nothing(pragma: str) -> None:
     line = f'KEY = "{PLANTED["stripe-key"]}"  {pragma}'
-    assert [finding.rule for finding in secrets_in(line)] == ["stripe-key"]
+    assert [finding.rule for finding in Redactor().secrets_in(line)] == ["stripe-key"]
     assert Redactor()(line) == f'KEY = "[redacted:stripe-key]"  {pragma}'
 
 
@@ -325,7 +325,7 @@ def test_hashes_ids_and_images_are_neither_blocked_nor_masked_in_184000_lines() 
     lines = honest_lines(random.Random("honest"))
     for _ in range(46):
         text = "\n".join(next(lines) for _ in range(4000))
-        assert secrets_in(text) == ()
+        assert Redactor().secrets_in(text) == ()
         assert Redactor().find(text) == ()
 
 
@@ -343,7 +343,7 @@ def test_hashes_ids_and_images_are_neither_blocked_nor_masked_in_184000_lines() 
     ],
 )
 def test_what_only_talks_about_secrets_is_not_blocked(line: str) -> None:
-    assert secrets_in(line) == ()
+    assert Redactor().secrets_in(line) == ()
 
 
 SCANNING = """
@@ -375,7 +375,7 @@ def test_a_forged_marker_hides_nothing() -> None:
     text = f'password="[redacted:{secret}]" token="[redacted:jwt]{secret}" key="[redacted:mine]" pwd=[redacted:jwt]'
     masked = Redactor()(text)
     assert secret not in masked
-    assert [finding.rule for finding in secrets_in(text)] == ["gitlab-token", "gitlab-token"]
+    assert [finding.rule for finding in Redactor().secrets_in(text)] == ["gitlab-token", "gitlab-token"]
     assert masked == (
         'password="[redacted:gitlab-token]" token="[redacted:gitlab-token]" key="[redacted:mine]" pwd=[redacted:jwt]'
     )

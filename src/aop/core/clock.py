@@ -1,7 +1,4 @@
-"""Clock port: time of day, a clock that never goes back, and pauses.
-
-The system's clock is in `adapters`.
-"""
+"""Clock port: time of day, a clock that never goes back, and pauses."""
 
 from __future__ import annotations
 

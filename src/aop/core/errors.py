@@ -167,7 +167,6 @@ class WorktreeMissing(Refusal):
     """The feature's worktree was removed."""
 
     code = "worktree_missing"
-    move = Move.ADAPT
     hint = "Call `repo.ensure_worktree`, which makes it again."
 
 
@@ -175,7 +174,6 @@ class WorktreeSetupFailed(Refusal):
     """A worktree could not be set up as `worktree` in policy.yaml says, or a set-up command failed."""
 
     code = "worktree_setup_failed"
-    move = Move.ADAPT
     hint = "Read the details; a person corrects `worktree` in policy.yaml, or the files that it names."
 
 
@@ -360,7 +358,6 @@ class PatchDoesNotApply(Refusal):
     """The patch does not fit the files as they are."""
 
     code = "patch_does_not_apply"
-    move = Move.ADAPT
     hint = "Read the current file with `repo.read_file`, and make the diff against it."
 
 
@@ -669,9 +666,7 @@ class SupervisorRunning(Refusal):
 
     code = "supervisor_running"
     move = Move.WAIT
-    hint = (
-        "Watch that run with `aop status`, or end it with `aop stop`; one supervisor works on a repository at a time."
-    )
+    hint = "Watch that run with `aop status`, or end it with `aop stop`; a repository has one supervisor at a time."
 
 
 class SupervisorReplaced(Refusal):
@@ -799,9 +794,7 @@ class NoMasterPlan(Refusal):
 
     code = "no_master_plan"
     move = Move.ASK_PERSON
-    hint = (
-        "Commit one to the base branch: a heading `### Pull Request #1: TITLE` for each; docs/gated.md has an example."
-    )
+    hint = "Commit one to the base branch, with a heading `### Pull Request #1: TITLE` for each; see docs/gated.md."
 
 
 class AgentAtWork(Refusal):
@@ -1034,10 +1027,7 @@ class AgentStopped(Refusal):
     """The model's loop ended before the mission was done."""
 
     code = "agent_stopped"
-    hint = (
-        "See what was done with `aop ticket show RUN`; raise the limit that was reached, or ask"
-        " for less in the ticket, and start again."
-    )
+    hint = "See `aop ticket show RUN`; raise the limit that was reached or ask for less in the ticket, and start again."
 
 
 class RemoteNotFound(Refusal):

@@ -20,9 +20,6 @@ CommitId = NewType("CommitId", ObjectId)
 FEATURE_ID_PATTERN = "^[a-z0-9_][a-z0-9_-]{0,62}$"
 OPERATION_ID_PATTERN = "^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$"
 
-_OPERATION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
-_FEATURE_ID = re.compile(r"[a-z0-9_][a-z0-9_-]{0,62}")
-
 # Names that have another meaning to git, or to a file system that a worktree may lie on.
 _RESERVED = frozenset(
     ["head", "stash", "main", "master", "con", "prn", "aux", "nul"]
@@ -33,12 +30,12 @@ _RESERVED = frozenset(
 
 def is_feature_id(text: str) -> bool:
     """Tell whether a text has the form of a feature id."""
-    return _FEATURE_ID.fullmatch(text) is not None
+    return re.fullmatch(FEATURE_ID_PATTERN, text) is not None
 
 
 def is_operation_id(text: str) -> bool:
     """Tell whether a text has the form of an operation id."""
-    return _OPERATION_ID.fullmatch(text) is not None
+    return re.fullmatch(OPERATION_ID_PATTERN, text) is not None
 
 
 def feature_id(text: str) -> FeatureId:

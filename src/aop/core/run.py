@@ -1,7 +1,6 @@
 """Runs: durable work whose finished steps are never repeated.
 
-A run waits without holding a place in any queue only if it is of a kind whose queue has no limit: what must be limited
-(a feature's active time, an agent's turn, a gate) is a child run, in a limited queue.
+A waiting run keeps its place in a queue, so its queue has no limit; what must be limited is a child run in another one.
 """
 
 from __future__ import annotations

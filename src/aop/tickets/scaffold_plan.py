@@ -9,7 +9,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from aop.core.errors import Json, PathOutOfBounds, ScaffoldPlanRejected
-from aop.core.paths.names import exact_path, folded
+from aop.core.paths.names import exact_path, fold_path
 from aop.core.redaction.redactor import Redactor
 
 MOST_FILES = 300
@@ -61,7 +61,7 @@ def _plan_flaws(files: Sequence[PlannedFile]) -> Iterator[str]:
         yield f"the files have more than {MOST_CHARS} characters"
     seen: dict[str, str] = {}
     for file in files:
-        key = folded(file.path)
+        key = fold_path(file.path)
         if key in seen:
             yield f"`{file.path}` is planned twice, or differs from another path only in case"
         seen[key] = file.path

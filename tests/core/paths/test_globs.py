@@ -154,4 +154,4 @@ def test_a_pattern_is_bounded_and_its_gaps_are_whole_components(pattern: str, fl
 
 
 def test_a_run_of_gaps_is_one_gap() -> None:
-    assert globs.collapsed(["**", "**", "a", "**", "**", "**", "b"]) == ("**", "a", "**", "b")
+    assert globs.collapse_gaps(["**", "**", "a", "**", "**", "**", "b"]) == ("**", "a", "**", "b")

@@ -13,10 +13,9 @@ from aop.core.paths.names import (
     BadPattern,
     Matching,
     PlannedPath,
-    area_overlap,
     canonical_path,
     exact_path,
-    folded,
+    fold_path,
     overlap,
     parse_area,
     parse_planned,
@@ -123,7 +122,7 @@ def test_an_exact_path_is_what_was_sent(text: str) -> None:
     [("README.md", "readme.md"), ("Straße", "STRASSE"), ("ÉTÉ", "été"), ("\u03c2", "\u03a3"), ("ǰ", "J\u030c")],
 )
 def test_names_that_a_file_system_may_take_for_one_fold_to_one_key(a: str, b: str) -> None:
-    assert folded(a) == folded(b) == folded(folded(a))
+    assert fold_path(a) == fold_path(b) == fold_path(fold_path(a))
 
 
 @pytest.mark.req("AOP-132")
@@ -338,7 +337,7 @@ def test_entries_that_share_no_file_do_not_overlap(a: str, b: str) -> None:
 
 @given(paths, paths)
 def test_plain_files_overlap_exactly_if_they_are_one_or_one_is_above_the_other(a: str, b: str) -> None:
-    first, second = folded(a).split("/"), folded(b).split("/")
+    first, second = fold_path(a).split("/"), fold_path(b).split("/")
     shorter = min(len(first), len(second))
     assert overlap(parse_planned(a), parse_planned(b)) == (first[:shorter] == second[:shorter])
 
@@ -360,4 +359,4 @@ def test_plain_files_overlap_exactly_if_they_are_one_or_one_is_above_the_other(a
     ],
 )
 def test_an_area_is_touched_by_every_entry_that_can_mean_a_file_in_it(area: str, entry: str, *, touches: bool) -> None:
-    assert area_overlap(parse_area(area, Matching.GLOB), parse_planned(entry)) is touches
+    assert overlap(parse_area(area, Matching.GLOB), parse_planned(entry)) is touches

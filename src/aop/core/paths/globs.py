@@ -1,8 +1,7 @@
 """Globs: the pattern language of areas and plans.
 
-`*` is any run of characters inside a component, `?` is one character, and a component `**` is any number of components
-(also none). Everything else stands for itself, and a leading dot is nothing special. The functions below take patterns
-in which `flaw_in` found nothing.
+`*` is any run of characters inside a component, `?` is one character, and a component `**` is any number of components.
+Everything else stands for itself, also a leading dot. The functions take patterns in which `flaw_in` found nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ def is_glob(text: str) -> bool:
     return "*" in text or "?" in text
 
 
-def collapsed(parts: Sequence[str]) -> tuple[str, ...]:
+def collapse_gaps(parts: Sequence[str]) -> tuple[str, ...]:
     """Return the components with each run of `**` made one."""
     return tuple(part for gap, run in groupby(parts, GAP.__eq__) for part in ([GAP] if gap else run))
 
@@ -69,11 +68,8 @@ def _name_expression(name: str) -> str:
 
 
 def _gapped(chunks: Sequence[str], filler: str) -> str:
-    """Join expressions by gaps of any number of `filler`.
-
-    The leftmost place of a middle chunk is always good enough, so its group is atomic: no gap but the last one is ever
-    tried again, and nothing grows exponentially.
-    """
+    """Join expressions by gaps of any number of `filler`."""
+    # The leftmost place of a middle chunk is always good enough: its group is atomic, so nothing grows exponentially.
     first, *rest = chunks
     if not rest:
         return first

@@ -35,6 +35,7 @@ _DEVICES = frozenset(
 # NTFS answers to `git~1` for `.git`, and to `secret~1.yam` for `secrets.yaml`.
 _SHORT_NAME = re.compile(r"[^.~]{1,6}~[0-9]{1,6}(\.[^.]{0,3})?")
 _NOT_IN_GLOBS = frozenset("[]{}!")
+_ONE_CHARACTER = re.compile(r"[*?]*\?[*?]*")
 
 
 class Matching(StrEnum):
@@ -48,7 +49,7 @@ class BadPattern(ValueError):
     """A text that is not a valid area or entry of a plan."""
 
     def __init__(self, text: str, reason: str) -> None:
-        super().__init__(f"`{_shown(text)}` is not a usable pattern: {reason}.")
+        super().__init__(f"`{_printable(text)}` is not a usable pattern: {reason}.")
         self.reason = reason
 
 
@@ -96,7 +97,7 @@ class PlannedPath(Struct, frozen=True):
     @property
     def fold(self) -> str:
         """Return the key under which two spellings of the entry are one."""
-        return folded(self.text)
+        return fold_path(self.text)
 
     @property
     def pattern(self) -> str:
@@ -123,7 +124,7 @@ def exact_path(text: str) -> RepoPath:
     return path
 
 
-def folded(path: str) -> str:
+def fold_path(path: str) -> str:
     """Return the key under which names that one file system may take for the same are equal."""
     if path.isascii():
         return path.lower()
@@ -133,7 +134,7 @@ def folded(path: str) -> str:
 @lru_cache(maxsize=1024)
 def parse_area(text: str, matching: Matching) -> Area:
     """Return the area that a policy or a plan writes down. Raises: BadPattern."""
-    parts = _prefix(globs.collapsed(_parts(text)))
+    parts = _prefix(globs.collapse_gaps(_parts(text)))
     flaw = _text_flaw(text) or _area_flaw(text, parts) or _matching_flaw("/".join(parts), matching)
     if flaw:
         raise BadPattern(text, flaw)
@@ -141,42 +142,30 @@ def parse_area(text: str, matching: Matching) -> Area:
 
 
 def parse_planned(text: str) -> PlannedPath:
-    """Return an entry of a plan's `files`.
-
-    Raises: PathOutOfBounds, or BadPattern for a glob that is not well-formed.
-    """
+    """Return an entry of a plan's `files`. Raises: PathOutOfBounds, or BadPattern for a malformed glob."""
     path = canonical_path(text)
     if "{" in path or "}" in path:
         raise BadPattern(text, "braces are not expanded; list the paths one by one (`?` stands for a brace in a name)")
     if not globs.is_glob(path):
         return PlannedPath(f"{path}/" if text.endswith("/") else path)
-    parts = globs.collapsed([*path.split("/"), *([globs.GAP] if text.endswith("/") else [])])
+    parts = globs.collapse_gaps([*path.split("/"), *([globs.GAP] if text.endswith("/") else [])])
     flaw = globs.flaw_in(parts)
     if flaw:
         raise BadPattern(text, flaw)
     return PlannedPath("/".join(parts))
 
 
-def overlap(a: PlannedPath, b: PlannedPath) -> bool:
-    """Tell whether two entries can mean one file, or one of them a file where the other needs a directory."""
-    return _meet(a.pattern, b.pattern)
-
-
-def area_overlap(area: Area, entry: PlannedPath) -> bool:
-    """Tell whether the entry can mean a file in the area, or a file in place of a directory that leads to it."""
-    return _meet(area.pattern, entry.pattern)
+def overlap(a: Area | PlannedPath, b: PlannedPath) -> bool:
+    """Tell whether both can mean one file, or one of them a file where the other needs a directory."""
+    x, y = _fold_pair(a.pattern, b.pattern)
+    return globs.meet(x, y) or _stands_in_the_way(x, y) or _stands_in_the_way(y, x)
 
 
 @lru_cache(maxsize=4096)
 def _covers(area: str, path: str, fold: bool) -> bool:  # noqa: FBT001 - a keyword makes the cache slower than the work
     if fold:
-        area, path = _folded_pair(area, path)
+        area, path = _fold_pair(area, path)
     return globs.matches(area, path) if globs.is_glob(area) else f"{path}/".startswith(f"{area}/")
-
-
-def _meet(a: str, b: str) -> bool:
-    a, b = _folded_pair(a, b)
-    return globs.meet(a, b) or _stands_in_the_way(a, b) or _stands_in_the_way(b, a)
 
 
 def _stands_in_the_way(name: str, pattern: str) -> bool:
@@ -185,16 +174,12 @@ def _stands_in_the_way(name: str, pattern: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _folded_pair(a: str, b: str) -> tuple[str, str]:
+def _fold_pair(a: str, b: str) -> tuple[str, str]:
     """Fold two patterns; `?` grows to `*` where folding makes one character several, as in `ß`."""
-    x, y = folded(a), folded(b)
+    x, y = fold_path(a), fold_path(b)
     if len(x) == len(a) and len(y) == len(b):
         return x, y
-    return _widened(x), _widened(y)
-
-
-def _widened(pattern: str) -> str:
-    return re.sub(r"[*?]*\?[*?]*", "*", pattern)
+    return _ONE_CHARACTER.sub("*", x), _ONE_CHARACTER.sub("*", y)
 
 
 def _parts(text: str) -> list[str]:
@@ -278,11 +263,11 @@ def _meaning_flaw(name: str) -> str | None:
 
 
 def _out_of_bounds(text: str, reason: str) -> PathOutOfBounds:
-    shown = _shown(text)
+    shown = _printable(text)
     return PathOutOfBounds(f"`{shown}` is not a path of this repository: {reason}.", path=shown, reason=reason)
 
 
-def _shown(text: str) -> str:
+def _printable(text: str) -> str:
     """Return the text so that it can neither break JSON nor steer a terminal."""
     start = text[:200]
     return start if start.isprintable() else ascii(start)[1:-1]

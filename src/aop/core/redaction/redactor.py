@@ -1,7 +1,6 @@
 """Redactor: takes secrets out of text before it is stored, shown or sent.
 
-A secret that is cut in two, by a line break or by a `+` between two literals, is not found: the patterns see text, not
-what a program makes of it. (The lines of a private key are found together, where they are handed in together.)
+A secret that is cut in two by a line break, or by a `+` between literals, is not found; a whole private key is.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ class Redactor:
 
     def __call__(self, text: str) -> str:
         """Return the text with a marker in place of each secret."""
-        return _masked(text, self._hits(text))
+        return _mask(text, self._hits(text))
 
     def find(self, text: str) -> tuple[SecretFinding, ...]:
         """Return all that would be masked, in order, without overlaps."""
@@ -50,22 +49,14 @@ class Redactor:
 
     def secrets_in(self, text: str) -> tuple[SecretFinding, ...]:
         """Return what is a secret beyond reasonable doubt: enough to refuse a patch or a comment that has it."""
-        return tuple(hit.finding for hit in self._certain_hits(text))
+        return tuple(hit.finding for hit in self._hits(text, last_rank=len(RULES)))
 
     def mask_secrets(self, text: str) -> str:
         """Return the text without what is a secret beyond reasonable doubt: source code stays readable as code."""
-        return _masked(text, self._certain_hits(text))
+        return _mask(text, self._hits(text, last_rank=len(RULES)))
 
-    def _certain_hits(self, text: str) -> Sequence[_Hit]:
-        return _merged([*self._known.hits(text), *_rule_hits(text, last_rank=len(RULES))])
-
-    def _hits(self, text: str) -> Sequence[_Hit]:
-        return _merged([*self._known.hits(text), *_rule_hits(text, last_rank=len(_NAMES))])
-
-
-def secrets_in(text: str) -> tuple[SecretFinding, ...]:
-    """Return what is a secret beyond reasonable doubt, where no values are known."""
-    return Redactor().secrets_in(text)
+    def _hits(self, text: str, *, last_rank: int = len(_NAMES)) -> Sequence[_Hit]:
+        return _merge([*self._known.hits(text), *_rule_hits(text, last_rank=last_rank)])
 
 
 def mask_json(value: Json, redact: Callable[[str], str]) -> Json:
@@ -94,7 +85,7 @@ class _Hit(Struct, frozen=True):
         return SecretFinding(rule=_NAMES[self.rank], start=self.start, end=self.end)
 
 
-def _masked(text: str, hits: Sequence[_Hit]) -> str:
+def _mask(text: str, hits: Sequence[_Hit]) -> str:
     if not hits:
         return text
     pieces: list[str] = []
@@ -105,7 +96,7 @@ def _masked(text: str, hits: Sequence[_Hit]) -> str:
     return "".join((*pieces, text[shown:]))
 
 
-def _merged(hits: list[_Hit]) -> Sequence[_Hit]:
+def _merge(hits: list[_Hit]) -> Sequence[_Hit]:
     merged: list[_Hit] = []
     for hit in sorted(hits, key=lambda hit: hit.start):
         if merged and hit.start < merged[-1].end:

@@ -1,7 +1,6 @@
 """JSON: strict reading, and one canonical form for hashes.
 
-`MalformedText` is the one exception of all text formats; callers turn it into a refusal. The standard
-library's `json` is imported by the calls that need it: commands that only look seldom do.
+`MalformedText` is the one exception of all text formats. The standard `json` is imported by the calls that need it.
 """
 
 from __future__ import annotations
@@ -52,20 +51,14 @@ def parse_json(data: bytes | str, *, limit: int = MAX_JSON_BYTES) -> Json:
 
 
 def canonical_json(value: Json) -> bytes:
-    """Return the one form of a value that hashes and signatures are made over.
-
-    Raises: MalformedText for what JSON cannot hold.
-    """
-    return _written(value, sort_keys=True)
+    """Return the one form of a value for hashes and signatures. Raises: MalformedText for what JSON cannot hold."""
+    return _encode(value, sort_keys=True)
 
 
 def pretty_json(value: Json) -> bytes:
-    """Return a value as people read it: two spaces, its own key order, a newline at the end.
-
-    Raises: MalformedText for what JSON cannot hold.
-    """
+    """Return a value as people read it, in its own key order. Raises: MalformedText for what JSON cannot hold."""
     # Written first and laid out afterwards: the standard library does both at once, and ten times as slowly.
-    return msgspec.json.format(_written(value, sort_keys=False), indent=2) + b"\n"
+    return msgspec.json.format(_encode(value, sort_keys=False), indent=2) + b"\n"
 
 
 def utf8_text(raw: bytes) -> str:
@@ -129,7 +122,7 @@ def _refuse_depth_and_surrogates(value: Json) -> None:
         depth += 1
 
 
-def _written(value: Json, *, sort_keys: bool) -> bytes:
+def _encode(value: Json, *, sort_keys: bool) -> bytes:
     import json
 
     try:

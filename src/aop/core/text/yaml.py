@@ -1,8 +1,7 @@
 """YAML: one document of plain mappings, lists and scalars, each with its line.
 
-Only events are read; no Python object is ever constructed. A plain scalar is `true`, `false`, `null`, `~`, nothing, a
-decimal integer or a decimal number with a point; everything else (`no`, `1_000`, `0x10`, `2026-01-01`, `12:30`) is a
-string, and what is quoted is always a string. Keys are always strings.
+No Python object is ever constructed. A plain scalar is `true`, `false`, `null`, `~`, nothing, a decimal integer or a
+decimal number with a point. All else (`no`, `1_000`, `0x10`, `2026-01-01`), what is quoted, and a key is a string.
 """
 
 from __future__ import annotations
@@ -60,10 +59,7 @@ def parse_yaml(text: bytes, *, limit: int = MAX_YAML_BYTES) -> YamlText:
 
 
 def dump_yaml(value: Json) -> str:
-    """Return a value as block-style YAML that `parse_yaml` reads back as the same value.
-
-    Raises: MalformedText for what YAML cannot hold.
-    """
+    """Return block-style YAML that `parse_yaml` reads back. Raises: MalformedText for what YAML cannot hold."""
     return "".join(f"{line}\n" for line in _block(value, 0))
 
 

@@ -1,7 +1,4 @@
-"""YAML events: builds a value from them, and refuses everything that is not data.
-
-`aop.core.text.yaml` is the entry point.
-"""
+"""YAML events: builds a value from them, and refuses everything that is not data."""
 
 from __future__ import annotations
 
@@ -43,8 +40,7 @@ class _Reader:
 
     def document(self) -> Json:
         self._next()
-        opening = self._next()
-        if isinstance(opening, yaml.StreamEndEvent):
+        if isinstance(self._next(), yaml.StreamEndEvent):
             return None
         value = self._node(self._next(), ())
         self._next()
@@ -93,15 +89,14 @@ def _line(event: yaml.Event) -> int:
 
 
 def _scalar(event: yaml.ScalarEvent) -> Json:
-    plain = event.implicit[0]
     try:
         utf8_bytes(event.value)
-        return _resolved(event.value) if plain else event.value
+        return _plain_value(event.value) if event.implicit[0] else event.value
     except MalformedText as problem:
         raise MalformedText(problem.reason, line=_line(event)) from problem
 
 
-def _resolved(text: str) -> Json:
+def _plain_value(text: str) -> Json:
     if text in _WORDS:
         return _WORDS[text]
     if _INT.fullmatch(text):

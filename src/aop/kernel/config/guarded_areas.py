@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from aop.core.paths.names import Area, Matching, PlannedPath, area_overlap, parse_area
+from aop.core.paths.names import Area, Matching, PlannedPath, overlap, parse_area
 from aop.kernel.config.policy import Policy
 
 OWN = tuple(Area(name) for name in ("agentic", ".aop", ".worktrees"))
@@ -60,13 +60,13 @@ class GuardedAreas(Struct, frozen=True, kw_only=True):
         """Return why a plan may not name an entry; a pattern is judged by all that it could match."""
         if not entry.is_pattern:
             return self.guard_of(entry.text)
-        if any(area_overlap(area, entry) for area in (*OWN, *self.protected)):
+        if any(overlap(area, entry) for area in (*OWN, *self.protected)):
             return "it reaches into a protected area"
         return None
 
     def exclusive_areas_of(self, entry: PlannedPath) -> tuple[Area, ...]:
         """Return the areas that only one feature at a time may work in, as far as the entry reaches into them."""
-        return tuple(area for area in (*self.exclusive, *self.protected, *self.lockable) if area_overlap(area, entry))
+        return tuple(area for area in (*self.exclusive, *self.protected, *self.lockable) if overlap(area, entry))
 
 
 def guarded_areas_of(policy: Policy, opened: frozenset[str] = frozenset()) -> GuardedAreas:

@@ -9,7 +9,7 @@ from itertools import accumulate, takewhile
 import msgspec
 
 from aop.core.errors import AreaNotAllowed, InvalidPatch, PathOutOfBounds, ProtectedPath, SecretDetected, UnplannedFile
-from aop.core.paths.names import PlannedPath, exact_path, folded
+from aop.core.paths.names import PlannedPath, exact_path, fold_path
 from aop.core.redaction.redactor import Redactor
 from aop.kernel.config.guarded_areas import GuardedAreas
 from aop.kernel.config.policy import PatchPolicy, Placement
@@ -133,7 +133,7 @@ def refuse_case_twins(changes: Iterable[TreeChange], names_in: Callable[[str], S
         parts = change.path.split("/") if change.old is None else []
         for depth, name in enumerate(parts):
             names = names_in("/".join(parts[:depth]))
-            twins = [other for other in names if other != name and folded(other) == folded(name)]
+            twins = [other for other in names if other != name and fold_path(other) == fold_path(name)]
             if twins:
                 raise PathOutOfBounds(
                     f"`{change.path}` differs only in case from `{twins[0]}`.", path=change.path, reason="case twin"
@@ -175,7 +175,7 @@ def refuse_nested_repositories(
         if change.old is not None or territory.permits(change.path):
             continue
         for folder in accumulate(change.path.split("/")[:-1], "{}/{}".format):
-            names = {folded(name) for name in names_in(folder)}
+            names = {fold_path(name) for name in names_in(folder)}
             if "head" in names and ("commondir" in names or names.issuperset(("objects", "refs"))):
                 raise ProtectedPath(
                     f"`{change.path}` may not be made: git takes `{folder}` for a repository.",

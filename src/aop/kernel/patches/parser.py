@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from aop.core.paths.names import folded
+from aop.core.paths.names import fold_path
 from aop.kernel.patches.file_headers import FilePatch, scan_file
 from aop.kernel.patches.file_names import git_spelling
 from aop.kernel.patches.lines import PatchLines, PatchRules, invalid_patch
@@ -56,7 +56,7 @@ class _Names:
             self._enter(path, "file", at)
 
     def _enter(self, name: str, kind: str, at: int) -> None:
-        spelled, known_as = self._entered.get(folded(name), (name, None))
+        spelled, known_as = self._entered.get(fold_path(name), (name, None))
         if spelled != name:
             why = f"`{name}` and `{spelled}` are one name where letter case does not count"
         elif known_as not in (None, kind):
@@ -64,7 +64,7 @@ class _Names:
         elif known_as == "file":
             why = f"`{name}` is changed twice; put all of its hunks below one header"
         else:
-            self._entered[folded(name)] = (name, kind)
+            self._entered[fold_path(name)] = (name, kind)
             return
         raise invalid_patch(why, reason="names_collide", line=at, path=name)
 

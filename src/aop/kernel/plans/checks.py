@@ -16,7 +16,7 @@ from aop.core.errors import (
     Refusal,
     VersionConflict,
 )
-from aop.core.paths.names import Area, BadPattern, Matching, PlannedPath, area_overlap, parse_area, parse_planned
+from aop.core.paths.names import Area, BadPattern, Matching, PlannedPath, overlap, parse_area, parse_planned
 from aop.kernel.config.guarded_areas import GuardedAreas, guarded_areas_of
 from aop.kernel.config.in_force import Config
 from aop.kernel.config.policy import Policy
@@ -145,7 +145,7 @@ def _area_violations(bounds: Bounds, territory: GuardedAreas) -> Iterator[Violat
             yield Violation(field=entry.text, reason=guard, refusal=ProtectedPath)
         if not any(_lies_in(entry, area) for area in bounds.allowed):
             yield Violation(field=entry.text, reason="it lies outside `allowed_areas`")
-        if any(area_overlap(area, entry) for area in bounds.forbidden):
+        if any(overlap(area, entry) for area in bounds.forbidden):
             yield Violation(field=entry.text, reason="it lies in `forbidden_areas`")
 
 

@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from aop.core.ids import FeatureId
-from aop.core.paths.names import PlannedPath, folded, overlap, parse_planned
+from aop.core.paths.names import PlannedPath, fold_path, overlap, parse_planned
 from aop.kernel.config.guarded_areas import GuardedAreas, guarded_areas_of
 from aop.kernel.config.policy import Policy
 from aop.kernel.plans.collisions import CollisionKind, claims_on, collision_fingerprint, kind_of
@@ -83,7 +83,7 @@ def locks_of(policy: Policy) -> dict[Place, str]:
         ("contract", "events"): resources.events,
         ("migration", "db"): resources.db,
     }
-    return contracts | {("area", folded(area.text)): area_lock(area) for area in guarded_areas_of(policy).lockable}
+    return contracts | {("area", fold_path(area.text)): area_lock(area) for area in guarded_areas_of(policy).lockable}
 
 
 def shared_places(
@@ -98,7 +98,7 @@ def shared_places(
                 feature_id=each.feature_id, planned=claim.text, plan_version=each.plan.plan_version, queued=each.queued
             )
             if claim.kind == "file":
-                spots.setdefault(folded(claim.text), _Spot(claim)).holders.add(holder)
+                spots.setdefault(fold_path(claim.text), _Spot(claim)).holders.add(holder)
             else:
                 holders[kind_of(claim), claim.key].add(holder)
     for narrow, wide in _meeting_spots(tuple(spots.values())):
@@ -127,9 +127,9 @@ class _Spot:
     def __init__(self, claim: Claim) -> None:
         self.entry = PlannedPath(claim.text)
         self.key = claim.key
-        self.stem = folded(self.entry.stem)
+        self.stem = fold_path(self.entry.stem)
         self.holders: set[Holder] = set()
-        last = folded(self.entry.pattern).rpartition("/")[2]
+        last = fold_path(self.entry.pattern).rpartition("/")[2]
         self.begins, self.ends = _WILDCARDS.split(last)[0], _WILDCARDS.split(last)[-1]
 
     @property

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from aop.core.errors import CollisionDetected, Json
 from aop.core.ids import FeatureId
-from aop.core.paths.names import PlannedPath, folded, overlap
+from aop.core.paths.names import PlannedPath, fold_path, overlap
 from aop.core.text.json import canonical_json
 from aop.kernel.config.guarded_areas import GuardedAreas
 from aop.kernel.plans.checks import Bounds
@@ -46,7 +46,7 @@ def claims_on(
         for entry in entries
     ]
     areas = {area.text for entry in entries for area in territory.exclusive_areas_of(entry)}
-    held = [Claim(feature_id=feature_id, kind="area", key=folded(text), text=text) for text in sorted(areas)]
+    held = [Claim(feature_id=feature_id, kind="area", key=fold_path(text), text=text) for text in sorted(areas)]
     contracts = [
         Claim(feature_id=feature_id, kind="contract", key=name, text=change)
         for name, change in sorted(msgspec.structs.asdict(plan.contracts).items())
@@ -93,7 +93,7 @@ def kind_of(claim: Claim) -> CollisionKind:
 
 
 def _search_key(claim: Claim) -> str:
-    return folded(PlannedPath(claim.text).stem) if claim.is_pattern else claim.key
+    return fold_path(PlannedPath(claim.text).stem) if claim.is_pattern else claim.key
 
 
 def _do_meet(claim: Claim, other: Claim) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 import msgspec
 
 from aop.core.errors import Json, LockNotHeld, StaleLockReclaimed
-from aop.core.paths.names import Area, area_overlap
+from aop.core.paths.names import Area, overlap
 from aop.kernel.config.guarded_areas import AREA_LOCK, guarded_areas_of
 from aop.kernel.config.policy import Policy
 from aop.kernel.locks.grants import live_leases, lock_on
@@ -29,7 +29,7 @@ def locks_for_plan(plan: Plan, bounds: Bounds, policy: Policy) -> tuple[str, ...
     territory = guarded_areas_of(policy)
     for entry in bounds.entries:
         if not territory.permits(entry.text):
-            needed.update(area_lock(area) for area in territory.lockable if area_overlap(area, entry))
+            needed.update(area_lock(area) for area in territory.lockable if overlap(area, entry))
     return tuple(sorted(needed))
 
 

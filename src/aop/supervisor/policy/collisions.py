@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from aop.core.ids import FeatureId
-from aop.core.paths.names import folded
+from aop.core.paths.names import fold_path
 from aop.kernel.config.policy import CollisionStrategy
 from aop.kernel.features.opened_paths import YES
 from aop.kernel.record.documents.questions import Prerequisite
@@ -81,8 +81,8 @@ def arbitrate(
 
 def shared_prerequisites(collisions: Sequence[Mapping[str, Any]], plan: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the files that both sides of a collision would create."""
-    made = {folded(str(path)) for path in plan.get("files", {}).get("create", ())}
-    return tuple(sorted({str(each["held_as"]) for each in collisions if folded(str(each["held_as"])) in made}))
+    made = {fold_path(str(path)) for path in plan.get("files", {}).get("create", ())}
+    return tuple(sorted({str(each["held_as"]) for each in collisions if fold_path(str(each["held_as"])) in made}))
 
 
 def _quoted_list(words: Sequence[str]) -> str:
@@ -109,7 +109,7 @@ def _prerequisite_of(
         return None
     holders = {FeatureId(str(each["feature_id"])) for each in collisions if str(each["held_as"]) in shared}
     stem = re.sub("[^a-z0-9]+", "-", PurePosixPath(shared[0]).stem.casefold())[:30].strip("-")
-    digest = hashlib.sha256("\0".join(folded(path) for path in shared).encode()).hexdigest()[:8]
+    digest = hashlib.sha256("\0".join(fold_path(path) for path in shared).encode()).hexdigest()[:8]
     return Prerequisite(
         feature_id="-".join(filter(None, ["shared", stem, digest])),
         files=tuple(shared),
