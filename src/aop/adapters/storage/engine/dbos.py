@@ -11,15 +11,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
-from dbos import (
-    DBOS,
-    DBOSClient,
-    DBOSConfig,
-    DBOSPortableJSONSerializer,
-    SetEnqueueOptions,
-    SetWorkflowID,
-    WorkflowHandleAsync,
-)
+import dbos
+from dbos import DBOS, SetEnqueueOptions, SetWorkflowID, WorkflowHandleAsync
 from dbos import error as dbos_error
 
 from aop.adapters.storage.engine.database import bring_up_to_date, supply_subseconds
@@ -61,9 +54,9 @@ class DurableEngine:
     def start(self, kinds: Mapping[str, Kind]) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         supply_subseconds()
-        serializer = DBOSPortableJSONSerializer()
+        serializer = dbos.DBOSPortableJSONSerializer()
         self._prepare(kinds, serializer)
-        config: DBOSConfig = {
+        config: dbos.DBOSConfig = {
             "name": APPLICATION,
             "system_database_url": self._url,
             "executor_id": "local",
@@ -79,10 +72,10 @@ class DurableEngine:
             self._functions[name] = self._workflow(name, kind)
         DBOS.launch()
 
-    def _prepare(self, kinds: Mapping[str, Kind], serializer: DBOSPortableJSONSerializer) -> None:
+    def _prepare(self, kinds: Mapping[str, Kind], serializer: dbos.DBOSPortableJSONSerializer) -> None:
         """Migrate the database and set the limits of the queues, which are served from the launch on."""
         bring_up_to_date(self._path)
-        client = DBOSClient(system_database_url=self._url, serializer=serializer, application_name=APPLICATION)
+        client = dbos.DBOSClient(system_database_url=self._url, serializer=serializer, application_name=APPLICATION)
         try:
             for name, kind in kinds.items():
                 client.register_queue(

@@ -264,20 +264,17 @@ class _View:
 
     def claims_near(self, kind: str, keys: Sequence[str]) -> tuple[Claim, ...]:
         found = set(self._sql.execute(f"{_CLAIM} WHERE kind = ? AND is_pattern = 1", (kind,)))
-        at = f"{_CLAIM} WHERE kind = ? AND is_pattern = 0 AND key = ?"
+        plain = f"{_CLAIM} WHERE kind = ? AND is_pattern = 0"
         # `0` follows `/` in ASCII: the half-open range holds exactly what lies below the folder.
-        below = f"{_CLAIM} WHERE kind = ? AND is_pattern = 0 AND key >= ? || '/' AND key < ? || '0'"
+        below = f"{plain} AND key >= ? || '/' AND key < ? || '0'"
         for key in keys:
-            found.update(self._sql.execute(below, (kind, key, key)) if key else self._all_plain(kind))
+            found.update(self._sql.execute(below, (kind, key, key)) if key else self._sql.execute(plain, (kind,)))
             for folder in _with_folders_above(key):
-                found.update(self._sql.execute(at, (kind, folder)))
+                found.update(self._sql.execute(f"{plain} AND key = ?", (kind, folder)))
         return tuple(
             Claim(kind=row[0], key=row[1], feature_id=row[2], text=row[3], is_pattern=bool(row[4]))
             for row in sorted(found)
         )
-
-    def _all_plain(self, kind: str) -> sqlite3.Cursor:
-        return self._sql.execute(f"{_CLAIM} WHERE kind = ? AND is_pattern = 0", (kind,))
 
     def unshown(self) -> tuple[Unshown, ...]:
         rows = self._sql.execute("SELECT kind, key, stamp FROM unshown ORDER BY kind, key").fetchall()
