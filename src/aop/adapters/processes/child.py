@@ -1,10 +1,9 @@
 """Child process with its descendants: limited, watched to its end, and cleaned up.
 
-In a sandbox the child is the sandbox itself: bubblewrap, whose process namespace ends with it, or the launcher, which
-ends its descendants. It waits until it is limited, reports about the step, and ends with AOP. If AOP is killed at the
-moment of its start, it may survive; a variable in its environment lets the next AOP find it. Without a sandbox the
-child is the step. Its descendants are found by process group and by a variable: a process that leaves the group and
-clears its environment escapes, and a step survives an AOP that is killed with SIGKILL.
+In a sandbox the child is the sandbox itself: it waits until it is limited, reports about the step, and ends with its
+descendants and with AOP. If AOP is killed while it starts, a variable in its environment lets the next AOP find it.
+Without a sandbox the child is the step. Its descendants are found by process group and by a variable: a process that
+leaves the group and clears its environment escapes, and a step survives an AOP that is killed with SIGKILL.
 """
 
 from __future__ import annotations
@@ -23,13 +22,10 @@ import msgspec
 
 MARKER = "AOP_STEP_ID"
 """The variable that marks the processes of a step without a sandbox."""
-
 MAKER = "AOP_SANDBOX_OF"
 """The variable that marks a sandbox, but not the step in it: the process that started it, and its folder."""
-
 WAIT_FOR_LINE = ("/bin/sh", "-c", 'read -r _ && exec "$@" </dev/null', "sh")
 """The prefix that makes a command wait for a line before it begins."""
-
 DRAIN_SECONDS = 0.2
 """The time for which output of surviving processes is read."""
 
@@ -102,12 +98,8 @@ def start_child(
     cwd: str = "/",
     env: Mapping[str, str] | None = None,
 ) -> Iterator[Child]:
-    """Start a process in a new session; in the end, all its processes that can be found are killed.
-
-    `limit` is called with its id. With `handed` the process is a sandbox: it waits for a line first, and reports.
-
-    Raises: CannotStart.
-    """
+    """Start a process in a new session, and kill it with its descendants in the end. Raises: CannotStart."""
+    # With `handed` the process is a sandbox: it waits for a line first, and reports.
     env = env or {}
     try:
         with _without_core_dumps():
@@ -154,7 +146,6 @@ class Child:
         self._has_ended = False
         self._is_silent = False
         self._tail = b""
-        """The end of what it printed."""
         self.heard_at = clock()
         """The time of its last output, or of its start."""
         self._output = process.stdout.fileno() if process.stdout else -1
@@ -293,10 +284,8 @@ def _await_end(pid: int) -> None:
 
 @contextmanager
 def _without_core_dumps() -> Iterator[None]:
-    """Let children start without core dumps, which may hold secrets.
-
-    The limit is inherited, so this process has it while the child is made: set later, it would miss descendants.
-    """
+    """Let children start without core dumps, which may hold secrets."""
+    # The limit is inherited, so this process has it while the child is made: set later, it would miss descendants.
     with _core_limit:
         soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
         resource.setrlimit(resource.RLIMIT_CORE, (0, hard))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import resource
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from aop.adapters.processes.control_groups import ControlGroup, control_group
@@ -60,11 +60,8 @@ class Limiter:
 def limiter(limits: StepLimits) -> Iterator[Limiter]:
     """Make the limiter of one step, and remove its control group afterwards."""
     # Entering a group takes 10 ms, so it is made only for memory, which nothing else limits well.
-    if limits.memory_bytes:
-        with control_group(limits) as group:
-            yield Limiter(limits, group)
-    else:
-        yield Limiter(limits, None)
+    with control_group(limits) if limits.memory_bytes else nullcontext() as group:
+        yield Limiter(limits, group)
 
 
 def _lower(figure: int, most: int) -> int:

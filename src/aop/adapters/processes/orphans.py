@@ -8,18 +8,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from msgspec import Struct
-
 from aop.adapters.processes.child import MAKER, MARKER
 from aop.adapters.processes.toolchains import is_within
-
-
-class _Mark(Struct, frozen=True, kw_only=True):
-    """The mark of a process that was started for an AOP."""
-
-    maker: int
-    place: str
-    """The folder that the sandbox was made for, or that the step is in."""
 
 
 def end_orphans(root: Path) -> None:
@@ -30,37 +20,34 @@ def end_orphans(root: Path) -> None:
 
 def orphans_in(root: Path) -> list[int]:
     """Return the processes in a folder whose AOP is dead."""
-    return [
-        pid
-        for pid, mark in _marked_processes()
-        if not os.path.exists(f"/proc/{mark.maker}") and is_within(mark.place, str(root))
-    ]
+    marked = [(pid, maker) for pid, maker, place in _marked_processes() if is_within(place, str(root))]
+    return [pid for pid, maker in marked if not os.path.exists(f"/proc/{maker}")]
 
 
 def end_children() -> None:
     """End the processes that work for this AOP."""
-    for pid, mark in _marked_processes():
-        if mark.maker == os.getpid():
+    for pid, maker, _ in _marked_processes():
+        if maker == os.getpid():
             _kill(pid)
 
 
-def _marked_processes() -> Iterator[tuple[int, _Mark]]:
+def _marked_processes() -> Iterator[tuple[int, int, str]]:
+    """Yield the steps, agents and sandboxes: their ids, those of their AOPs, and their folders."""
     for name in filter(str.isdecimal, os.listdir("/proc")):
         # It may end meanwhile, or belong to another user.
         with suppress(OSError):
             mark = _mark(name)
             if mark is not None:
-                yield int(name), mark
+                yield int(name), *mark
 
 
-def _mark(pid: str) -> _Mark | None:
-    """Return the mark of a process; None if it is not a step, an agent or a sandbox."""
+def _mark(pid: str) -> tuple[int, str] | None:
+    """Return the AOP of a process, and the folder that it is in or, for a sandbox, was made for; None without mark."""
     for word in Path("/proc", pid, "environ").read_bytes().split(b"\0"):
         name, _, value = word.partition(b"=")
         maker, _, folder = os.fsdecode(value).partition("-")
         if os.fsdecode(name) in (MAKER, MARKER) and maker.isdigit():
-            place = folder if os.path.isabs(folder) else os.readlink(f"/proc/{pid}/cwd")
-            return _Mark(maker=int(maker), place=place)
+            return int(maker), folder if os.path.isabs(folder) else os.readlink(f"/proc/{pid}/cwd")
     return None
 
 

@@ -67,18 +67,14 @@ class LocalProcesses:
         environ: Mapping[str, str],
         redact: Callable[[str], str],
         *,
-        private_root: Path,
+        private_root: Path,  # no sandboxed step sees it
         git_dirs: Sequence[Path] = (),
         clock_seconds: Callable[[], float] = time.monotonic,
-        grace_seconds: float = 2.0,
+        grace_seconds: float = 2.0,  # from SIGTERM to SIGKILL
         rungs: Sequence[str] = RUNGS,
-        bubblewraps: Sequence[str] | None = None,
+        bubblewraps: Sequence[str] | None = None,  # instead of those that are installed
     ) -> None:
-        """Take the environment that steps get a part of, and the git folders that they may only read.
-
-        `private_root` is a folder that no sandboxed step sees; `grace_seconds` is the time from SIGTERM to SIGKILL;
-        `rungs` are the sandboxes to try; `bubblewraps` are the programs to try, instead of those that are installed.
-        """
+        """Take the environment that steps get a part of, and the git folders that they may only read."""
         self._environ = environ
         self._redact = redact
         self._private_root = private_root
@@ -196,11 +192,9 @@ class LocalProcesses:
         return FailedProof("; ".join(reasons) or "none may be used")
 
     def _prove_bubblewrap(self) -> Bubblewrap | FailedProof:
-        programs = self._bubblewraps
-        if programs is None:
-            programs = installed_bubblewraps(self._environ.get("PATH", "").split(":"))
+        programs, path = self._bubblewraps, self._environ.get("PATH", "")
         with held_folder(self._scratch()) as folder:
-            return prove(programs, folder / "proof")
+            return prove(installed_bubblewraps(path.split(":")) if programs is None else programs, folder / "proof")
 
     def _prove_landlock(self) -> Landlock | FailedProof:
         # Only needed if bubblewrap does not work.
@@ -208,11 +202,6 @@ class LocalProcesses:
 
         with held_folder(self._scratch()) as folder:
             return prove_landlock(folder / "proof", home=self._home)
-
-    def _port_rules(self, ports: Sequence[int], bubblewrap: Bubblewrap, handed: InheritedDescriptors) -> list[str]:
-        """Return the words that keep a sandbox to some ports; none if that is not proved."""
-        proof = self._ports_of(bubblewrap)
-        return [] if isinstance(proof, FailedProof) else proof.confining_words(ports, handed)
 
     def _ports_of(self, bubblewrap: Bubblewrap) -> Landlock | FailedProof:
         if self._port_proof is None:
@@ -255,8 +244,8 @@ class LocalProcesses:
                 handed=handed,
                 tmp_bytes=command.limits.tmp_bytes,
             )
-            if command.network == "ports":
-                argv = [*self._port_rules(command.ports, bubblewrap, handed), *argv]
+            if command.network == "ports" and isinstance(proof := self._ports_of(bubblewrap), Landlock):
+                argv = [*proof.confining_words(command.ports, handed), *argv]
             env = {MAKER: f"{os.getpid()}-{self._private_root}"}
             with start_child(
                 [*WAIT_FOR_LINE, *argv], limit=limits.impose, take=log.feed, clock=self._clock, handed=handed, env=env
@@ -275,11 +264,8 @@ class LocalProcesses:
         # Landlock cannot close a file in an open folder, so this one is restored afterwards.
         view.pop(str(worktree / ".git"), None)
         with private_folder(self._scratch()) as folder, preserve_git_link(worktree), InheritedDescriptors() as handed:
-            link_user_places(
-                folder / "home",
-                os.path.realpath(self._home),
-                [place for place, mount in view.items() if mount.source == place],
-            )
+            shown = [place for place, mount in view.items() if mount.source == place]
+            link_user_places(folder / "home", os.path.realpath(self._home), shown)
             argv = landlock.command(
                 program.argv,
                 landlock.restrictions(view, writable=[str(folder)], network=command.network, ports=command.ports),

@@ -15,46 +15,17 @@ SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc"
 
 # Variables that name the root of a toolchain.
 _ROOT_VARIABLES = (
-    "ANDROID_HOME",
-    "ANDROID_SDK_ROOT",
-    "ASDF_DATA_DIR",
-    "CONDA_PREFIX",
-    "DOTNET_ROOT",
-    "GOROOT",
-    "GRADLE_HOME",
-    "JAVA_HOME",
-    "M2_HOME",
-    "MAVEN_HOME",
-    "MISE_DATA_DIR",
-    "NVM_DIR",
-    "PYENV_ROOT",
-    "RBENV_ROOT",
-    "RUSTUP_HOME",
-    "SDKMAN_DIR",
-    "VIRTUAL_ENV",
-    "VOLTA_HOME",
-)
+    "ANDROID_HOME ANDROID_SDK_ROOT ASDF_DATA_DIR CONDA_PREFIX DOTNET_ROOT GOROOT GRADLE_HOME JAVA_HOME M2_HOME"
+    " MAVEN_HOME MISE_DATA_DIR NVM_DIR PYENV_ROOT RBENV_ROOT RUSTUP_HOME SDKMAN_DIR VIRTUAL_ENV VOLTA_HOME"
+).split()
 
 # Folders in the home that hold interpreters and packages, and no secrets. They are always shown, because a virtual
 # environment in the worktree may lead there. It is not followed itself, because an agent may have written it.
 _STORES = (
-    ".asdf/installs",
-    ".jdks",
-    ".local/lib",
-    ".local/pipx/venvs",
-    ".local/share/fnm",
-    ".local/share/mise/installs",
-    ".local/share/pipx",
-    ".local/share/uv/python",
-    ".local/share/uv/tools",
-    ".nodenv/versions",
-    ".nvm/versions",
-    ".pyenv/versions",
-    ".rbenv/versions",
-    ".rustup",
-    ".sdkman/candidates",
-    ".volta/tools",
-)
+    ".asdf/installs .jdks .local/lib .local/pipx/venvs .local/share/fnm .local/share/mise/installs"
+    " .local/share/pipx .local/share/uv/python .local/share/uv/tools .nodenv/versions .nvm/versions .pyenv/versions"
+    " .rbenv/versions .rustup .sdkman/candidates .volta/tools"
+).split()
 _TOOL_HOMES = {
     "ASDF_DATA_DIR": ".asdf",
     "MISE_DATA_DIR": ".local/share/mise",

@@ -138,11 +138,7 @@ def _bind_mounts(option: str, paths: Iterable[str]) -> dict[str, Mount]:
     for path in paths:
         real = os.path.realpath(path)
         view[real] = view[path] = Mount(option, real)
-    return {place: mount for place, mount in view.items() if not _is_behind_system_link(place)}
-
-
-def _is_behind_system_link(place: str) -> bool:
-    return is_within(place, *_system_links())
+    return {place: mount for place, mount in view.items() if not is_within(place, *_system_links())}
 
 
 @cache

@@ -6,26 +6,13 @@ A Python interpreter runs this for every step, without site and environment, so 
 
 from __future__ import annotations
 
+import _signal as signal  # type: ignore[import-not-found]
 import ctypes
 import marshal
 import os
 import stat
 import sys
 import time
-from _signal import (  # type: ignore[import-not-found]
-    SIG_BLOCK,
-    SIG_DFL,
-    SIG_UNBLOCK,
-    SIGCHLD,
-    SIGKILL,
-    SIGPIPE,
-    SIGTERM,
-    SIGXFSZ,
-    pthread_sigmask,
-    signal,
-    sigtimedwait,
-    sigwait,
-)
 
 _PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_CAPBSET_DROP = 1, 22, 24
 _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 36, 38
@@ -37,7 +24,7 @@ _RIGHTS_OVER_FILES = 0b1100_0000_0000_0111
 _CAPABILITY_VERSION = 0x20080522
 _BYTES_OF_INSTRUCTION = 8
 _KILL_SECONDS = 2.0
-_SIGNALS = (SIGTERM, SIGCHLD)
+_SIGNALS = (signal.SIGTERM, signal.SIGCHLD)
 
 
 def main() -> None:
@@ -45,9 +32,9 @@ def main() -> None:
     with open(int(sys.argv[-1]), "rb") as file:
         status_fd, step = marshal.load(file)  # noqa: S302 - AOP wrote it
     os.set_inheritable(status_fd, False)
-    pthread_sigmask(SIG_BLOCK, _SIGNALS)
+    signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     system = _System()
-    system.prctl(_PR_SET_PDEATHSIG, SIGTERM)
+    system.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     system.prctl(_PR_SET_CHILD_SUBREAPER, 1)
     if not os.read(0, 1):
         # AOP died before this process could be told.
@@ -124,15 +111,15 @@ def _become(step: Step, system: _System, status_fd: int) -> None:
     argv, env, cwd, restrictions = step
     try:
         os.setsid()
-        system.prctl(_PR_SET_PDEATHSIG, SIGKILL)
+        system.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         os.chdir(cwd)
         system.prctl(_PR_SET_NO_NEW_PRIVS, 1)
         system.drop_capabilities()
         _restrict(system, *restrictions)
         # Python ignores these two, and a program inherits that.
-        signal(SIGPIPE, SIG_DFL)
-        signal(SIGXFSZ, SIG_DFL)
-        pthread_sigmask(SIG_UNBLOCK, _SIGNALS)
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         os.execve(argv[0], argv, env)  # noqa: S606 - this is what it is for
     except OSError as error:
         os.write(status_fd, b'{"error": %d}\n' % (error.errno or 0))
@@ -161,7 +148,7 @@ def _restrict(system: _System, ruleset: bytes, opened: list[tuple[str, int]], po
 
 def _wait_for(step: int) -> int | None:
     """Wait for the step and its orphans; return its status, or None on SIGTERM."""
-    while sigwait(_SIGNALS) != SIGTERM:
+    while signal.sigwait(_SIGNALS) != signal.SIGTERM:
         for pid, status in _reap():
             if pid == step:
                 return status
@@ -189,11 +176,11 @@ def _end_descendants() -> None:
             return
         for pid in left:
             try:  # noqa: SIM105 - `contextlib` is another import
-                os.kill(pid, SIGKILL)
+                os.kill(pid, signal.SIGKILL)
             except OSError:
                 # It is gone, or runs as another user.
                 pass
-        sigtimedwait((SIGCHLD,), 0.01)
+        signal.sigtimedwait((signal.SIGCHLD,), 0.01)
 
 
 def _descendants() -> list[int]:

@@ -41,58 +41,36 @@ class Processor(Struct, frozen=True, kw_only=True):
 # The numbers of newer calls are the same everywhere.
 _COMMON = {"clone3": 435, "io_uring_setup": 425, "open_tree": 428, "move_mount": 429, "fsopen": 430, "openat2": 437}
 
+# The numbers of older calls on x86_64 and on aarch64, which has no `open`.
+_OLDER = {
+    "open": (2, None),
+    "ioctl": (16, 29),
+    "socket": (41, 198),
+    "connect": (42, 203),
+    "sendto": (44, 206),
+    "sendmsg": (46, 211),
+    "clone": (56, 220),
+    "truncate": (76, 45),
+    "mount": (165, 40),
+    "umount2": (166, 39),
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "keyctl": (250, 219),
+    "openat": (257, 56),
+    "unshare": (272, 97),
+    "perf_event_open": (298, 241),
+    "sendmmsg": (307, 269),
+    "setns": (308, 268),
+    "bpf": (321, 280),
+    "userfaultfd": (323, 282),
+}
+
 PROCESSORS: Mapping[str, Processor] = {
-    "x86_64": Processor(
-        audit_number=0xC000003E,
-        calls={
-            **_COMMON,
-            "open": 2,
-            "ioctl": 16,
-            "socket": 41,
-            "connect": 42,
-            "sendto": 44,
-            "sendmsg": 46,
-            "clone": 56,
-            "truncate": 76,
-            "mount": 165,
-            "umount2": 166,
-            "add_key": 248,
-            "request_key": 249,
-            "keyctl": 250,
-            "openat": 257,
-            "unshare": 272,
-            "perf_event_open": 298,
-            "setns": 308,
-            "sendmmsg": 307,
-            "bpf": 321,
-            "userfaultfd": 323,
-        },
-    ),
-    "aarch64": Processor(
-        audit_number=0xC00000B7,
-        calls={
-            **_COMMON,
-            "ioctl": 29,
-            "umount2": 39,
-            "mount": 40,
-            "truncate": 45,
-            "openat": 56,
-            "unshare": 97,
-            "socket": 198,
-            "connect": 203,
-            "sendto": 206,
-            "sendmsg": 211,
-            "add_key": 217,
-            "request_key": 218,
-            "keyctl": 219,
-            "clone": 220,
-            "perf_event_open": 241,
-            "setns": 268,
-            "sendmmsg": 269,
-            "bpf": 280,
-            "userfaultfd": 282,
-        },
-    ),
+    name: Processor(
+        audit_number=audit_number,
+        calls=_COMMON | {call: number for call, both in _OLDER.items() if (number := both[at]) is not None},
+    )
+    for at, (name, audit_number) in enumerate((("x86_64", 0xC000003E), ("aarch64", 0xC00000B7)))
 }
 
 
@@ -154,12 +132,7 @@ _NO_TRUNCATION = (
 
 def filter_program(processor: Processor, *, network: str, landlock_abi: int) -> bytes:
     """Return the filter program for a step."""
-    refused = (
-        *_ALWAYS,
-        *_NETWORKS[network],
-        *(_NO_TRUNCATION if landlock_abi < 3 else ()),
-    )
-    return _program(processor, refused)
+    return _program(processor, (*_ALWAYS, *_NETWORKS[network], *(_NO_TRUNCATION if landlock_abi < 3 else ())))
 
 
 def tcp_program(processor: Processor) -> bytes:
