@@ -151,7 +151,9 @@ class _Rows:
         files = msgspec.structs.replace(accepted.plan.files, modify=(f"filled/{name}.txt",))
         plan = msgspec.structs.replace(accepted.plan, feature_id=name, files=files)
         tx.put(msgspec.structs.replace(accepted, plan=plan), name)
-        tx.set_claims(name, claims_of(name, plan, bounds_of(plan, self._policy), guarded_areas_of(self._policy)))
+        tx.set_claims(
+            name, claims_of(name, plan, bounds_of(plan, self._policy).entries, guarded_areas_of(self._policy))
+        )
 
 
 def source_file(number: int) -> str:

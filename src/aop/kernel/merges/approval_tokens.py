@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from aop.core.errors import ApprovalInvalid
 from aop.core.ids import ApprovalId, CommitId, FeatureId, GateRunId, TreeId
+from aop.core.structs import copy_fields
 from aop.kernel.gateway.signed_text import NotSigned, SignatureProblem, SignedForm
 from aop.kernel.ports.signer import Signer
 from aop.kernel.record.documents.approvals import Approval
@@ -31,21 +32,9 @@ class ApprovalClaims(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     config_hash: str
 
 
-def claims_of(approval: Approval) -> ApprovalClaims:
-    """Return the claims of a token for this approval."""
-    return ApprovalClaims(
-        approval_id=approval.approval_id,
-        feature_id=approval.feature_id,
-        tree=approval.tree,
-        base=approval.base,
-        gate_runs=dict(approval.gate_runs),
-        config_hash=approval.config_hash,
-    )
-
-
 def token_for(approval: Approval, signer: Signer) -> str:
     """Return the token; the same approval gives the same token, so it is stored nowhere."""
-    return _FORM.write(claims_of(approval), signer)
+    return _FORM.write(copy_fields(ApprovalClaims, approval), signer)
 
 
 def read_approval_token(token: str, signer: Signer) -> ApprovalClaims:

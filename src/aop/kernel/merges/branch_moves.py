@@ -24,10 +24,7 @@ class BranchMove(Struct, frozen=True, kw_only=True):
 
 
 def commit_with_move(call: Call, move: BranchMove, decide: Callable[[Transaction], Outcome]) -> Outcome:
-    """Move a branch and commit the decision, or neither.
-
-    Raises: FeatureBranchMoved, and the refusals of the decision.
-    """
+    """Move a branch and commit the decision, or neither. Raises: FeatureBranchMoved, and what the decision refuses."""
     call.intend(msgspec.to_builtins(move))
     move_branch(call.kernel, move)
     try:

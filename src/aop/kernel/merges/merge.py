@@ -105,10 +105,7 @@ def refuse_empty(kernel: Kernel, state: FeatureState) -> None:
 
 
 def check_approvable(kernel: Kernel, view: Snapshot, state: FeatureState) -> tuple[dict[str, GateRun], CommitId]:
-    """Check everything that an approval needs; return the proving runs and the head of the base branch.
-
-    Raises: InvalidStatusTransition, NothingToMerge, EvidenceStale, BaseBranchUnusable.
-    """
+    """Check everything that an approval needs; return the proving runs and the head of the base branch."""
     config = kernel.config()
     require_status(state, Status.READY_TO_MERGE, to="be approved")
     refuse_empty(kernel, state)
@@ -118,11 +115,7 @@ def check_approvable(kernel: Kernel, view: Snapshot, state: FeatureState) -> tup
 def check_ready(
     kernel: Kernel, view: Snapshot, state: FeatureState, token: str | None, strategy: MergeStrategy
 ) -> MergeReadiness:
-    """Check everything that a merge needs, before anything is written.
-
-    Raises: InvalidStatusTransition, NothingToMerge, StrategyNotAllowed, LockNotHeld, StaleLockReclaimed, EvidenceStale,
-    UserApprovalRequired, ApprovalInvalid, BaseBranchUnusable.
-    """
+    """Check everything that a merge needs, before anything is written; each check has its refusal."""
     config = kernel.config()
     require_status(state, Status.READY_TO_MERGE, to="be merged")
     refuse_empty(kernel, state)
@@ -142,10 +135,7 @@ def check_ready(
 
 
 def check_locks(kernel: Kernel, view: Snapshot, state: FeatureState) -> tuple[str, ...]:
-    """Return the locks that a merge needs, all held without a break (AOP-224).
-
-    Raises: LockNotHeld, StaleLockReclaimed.
-    """
+    """Return the locks that a merge needs (AOP-224), or refuse. Raises: LockNotHeld, StaleLockReclaimed."""
     policy, accepted = kernel.config().policy, view.get(AcceptedPlan, state.feature_id)
     changes = kernel.git.objects.changes(kernel.git.objects.tree_of(state.base_commit), state.tree)
     needed = {*locks_for_paths([change.path for change in changes], policy)}
@@ -216,9 +206,8 @@ def prepare_merge(call: Call, ready: MergeReadiness, strategy: MergeStrategy, me
     refuse_secret_message(message, call.kernel.redact)
     when = _commit_time(call.kernel, ready.approval)
     text = commit_message(message, state, ready.approval)
-    feature_commit = _commit_on_branch(git.objects, state) or git.objects.commit(
-        state.tree, [state.base_commit], text, when=when
-    )
+    feature_commit = _commit_on_branch(git.objects, state)
+    feature_commit = feature_commit or git.objects.commit(state.tree, [state.base_commit], text, when=when)
     merged = git.merges.merge(ready.base, feature_commit)
     if isinstance(merged, ConflictedPaths):
         raise merge_conflict(git.objects, merged, state, base=ready.base, feature_commit=feature_commit)
@@ -304,22 +293,19 @@ def run_merge_gates(call: Call, ready: MergeReadiness, prepared: PreparedMerge) 
 def _merge_gate_plan(call: Call, ready: MergeReadiness, prepared: PreparedMerge) -> GatePlan:
     config = call.kernel.config()
     mode = config.policy.required_merge_mode
-    merged: TreeId = call.kernel.git.objects.tree_of(prepared.merge_commit)
     plan = None
     with suppress(*((UnknownGateProfileOrMode,) if config.policy.merge_mode_optional else ())):
         plan = plan_gates(ready.state, ready.plan, mode, config)
     if plan is None:
         # The policy allows a profile without this mode; the merged tree is then proven by the full gates.
         plan = plan_gates(ready.state, ready.plan, Mode.FULL, config)
+    merged = call.kernel.git.objects.tree_of(prepared.merge_commit)
     subject = Subject(tree=merged, base_commit=prepared.base, definition=plan.subject.definition)
     return msgspec.structs.replace(plan, mode=mode, subject=subject)
 
 
 def move_branches(kernel: Kernel, state: FeatureState, prepared: PreparedMerge) -> None:
-    """Put the merge in place: the feature's branch and the base branch, or neither.
-
-    Raises: FeatureBranchMoved, BaseMoved.
-    """
+    """Move the feature's branch and the base branch, or neither. Raises: FeatureBranchMoved, BaseMoved."""
     git = kernel.git
     head = own_head(kernel, state)
     move_branch(kernel, BranchMove(branch=state.branch, old=head, new=prepared.feature_commit))

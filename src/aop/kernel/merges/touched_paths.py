@@ -70,13 +70,13 @@ def touched_paths_between(objects: GitObjects, old: TreeId, new: TreeId) -> Touc
 
 def folders_above(paths: Iterable[str]) -> frozenset[str]:
     """Return all folders above the paths, without the root."""
-    found: set[str] = set()
+    folders: set[str] = set()
     for path in paths:
         folder = path.rpartition("/")[0]
-        while folder and folder not in found:
-            found.add(folder)
+        while folder and folder not in folders:
+            folders.add(folder)
             folder = folder.rpartition("/")[0]
-    return frozenset(found)
+    return frozenset(folders)
 
 
 def meeting_pairs(changes: Mapping[T, TouchedPaths]) -> tuple[tuple[T, T], ...]:

@@ -11,7 +11,6 @@ makes the answers about its feature stale, and the next scan asks for those alon
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from functools import cache
 from typing import ClassVar
 
@@ -118,16 +117,13 @@ def try_merges(
     stuck = {question.theirs for question, _ in with_base.conflicts}
     pairs = [*_between_clean(changed, overtaken, stuck, head), *_between_stuck(changed, stuck)]
     between = _answer_all(git.merges, pairs, known, most=most)
+    living = {BASE, *(tip.feature_id for tip in tips)}
     return TrialResults(
         conflicts=(*with_base.conflicts, *between.conflicts),
         fresh={**with_base.fresh, **between.fresh},
         untried=between.untried,
-        over=_ended_keys(known, {BASE, *(tip.feature_id for tip in tips)}),
+        over=tuple(key for key in known if not living >= set(key.split(":"))),
     )
-
-
-def _ended_keys(known: Mapping[str, TriedMerge], living: AbstractSet[str]) -> tuple[str, ...]:
-    return tuple(key for key in known if not living >= set(key.split(":")))
 
 
 def _overtaken(
@@ -183,8 +179,7 @@ def _answer_all(
     stale = [question for question, answer in answers.items() if answer is None or answer.about != question.about]
     fresh = {}
     for question, merged in _run_trials(merges, stale[:most]):
-        last = known.get(question.key)
-        fresh[question.key] = _answer(question, merged, version=next_version(last))
+        fresh[question.key] = _answer(question, merged, version=next_version(known.get(question.key)))
     now = ((question, fresh.get(question.key, answers[question])) for question in questions)
     return TrialResults(
         conflicts=tuple(
@@ -206,10 +201,7 @@ def _run_trials(merges: GitMerges, questions: Sequence[TrialQuestion]) -> Iterat
         updated = {
             tip: Proposal(commit=onto, tree=trial.tree) for (tip, onto), trial in zip(late.items(), merged, strict=True)
         }
-        sides = [
-            (_side(question, question.ours, updated), _side(question, question.theirs, updated))
-            for question in questions
-        ]
+        sides = [(_side(each, each.ours, updated), _side(each, each.theirs, updated)) for each in questions]
         yield from zip(questions, trials.merge(sides), strict=True)
 
 

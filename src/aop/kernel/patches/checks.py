@@ -9,8 +9,9 @@ from itertools import accumulate, takewhile
 import msgspec
 
 from aop.core.errors import AreaNotAllowed, InvalidPatch, PathOutOfBounds, ProtectedPath, SecretDetected, UnplannedFile
-from aop.core.paths.names import PlannedPath, exact_path, fold_path
+from aop.core.paths.names import exact_path, fold_path
 from aop.core.redaction.redactor import Redactor
+from aop.core.structs import copy_fields
 from aop.kernel.config.guarded_areas import GuardedAreas
 from aop.kernel.config.policy import PatchPolicy, Placement
 from aop.kernel.patches.file_headers import FilePatch
@@ -25,13 +26,7 @@ _SHOWN_CHARS = 200
 
 def rules_of(policy: PatchPolicy) -> PatchRules:
     """Return the rules for the text of a patch."""
-    return PatchRules(
-        max_bytes=policy.max_patch_bytes,
-        allow_copy=policy.allow_copy,
-        allow_binary=policy.allow_binary,
-        allow_symlinks=policy.allow_symlinks,
-        allow_quoted_names=policy.allow_quoted_names,
-    )
+    return copy_fields(PatchRules, policy, max_bytes=policy.max_patch_bytes)
 
 
 def refuse_secrets(patch: Patch, redact: Redactor) -> None:
@@ -57,16 +52,14 @@ def refuse_added_secrets(diff: str, redact: Redactor) -> None:
 
 def removed_secrets(patch: Patch, redact: Redactor) -> tuple[str, ...]:
     """Return a warning for each file that loses a secret, which stays in the history."""
-    found: list[str] = []
+    warnings: list[str] = []
     for file in patch.files:
         removed = b"\n".join(line[1:] for hunk in file.hunks for line in hunk.lines if line.startswith(b"-"))
-        rules = _secret_rules(removed, redact)
+        rules = ", ".join(_secret_rules(removed, redact))
         if rules:
-            found.append(
-                f"`{file.old_path}` loses what looks like a secret ({', '.join(rules)}): it stays in the history,"
-                " so revoke it."
-            )
-    return tuple(found)
+            secret = f"`{file.old_path}` loses what looks like a secret ({rules})"
+            warnings.append(f"{secret}: it stays in the history, so revoke it.")
+    return tuple(warnings)
 
 
 def _secret_rules(content: bytes, redact: Redactor) -> list[str]:
@@ -115,12 +108,10 @@ def judge_tree_change(changes: Iterable[TreeChange], policy: PatchPolicy) -> Non
 
 
 def _refuse_mode(change: TreeChange, policy: PatchPolicy) -> None:
+    allowed = (FileMode.FILE, FileMode.EXECUTABLE, *((FileMode.SYMLINK,) if policy.allow_symlinks else ()))
     for entry in (change.old, change.new):
-        if entry is None or entry.mode in (FileMode.FILE, FileMode.EXECUTABLE):
-            continue
-        if entry.mode is FileMode.SYMLINK and policy.allow_symlinks:
-            continue
-        raise InvalidPatch(f"`{change.path}` is a symlink or a submodule.", path=change.path, mode=str(entry.mode))
+        if entry is not None and entry.mode not in allowed:
+            raise InvalidPatch(f"`{change.path}` is a symlink or a submodule.", path=change.path, mode=str(entry.mode))
 
 
 def _type(entry: TreeEntry) -> str:
@@ -154,10 +145,7 @@ def judge_link(path: str, target: bytes, is_link: Callable[[str], bool]) -> None
 
 
 def judge_bytes(path: str, content: bytes, redact: Redactor) -> None:
-    """Refuse text that came as bytes, because its lines are not shown, and secrets in bytes.
-
-    Raises: InvalidPatch, SecretDetected.
-    """
+    """Refuse text that came as bytes, because its lines are not shown, and secrets in bytes."""
     # Git decides by the same test whether a file is text.
     if b"\0" not in content[:8000]:
         raise InvalidPatch(f"`{path}` is text; send its lines instead of a binary change.", path=path, reason="text")
@@ -167,10 +155,7 @@ def judge_bytes(path: str, content: bytes, redact: Redactor) -> None:
 def refuse_nested_repositories(
     changes: Iterable[TreeChange], names_in: Callable[[str], Sequence[str]], territory: GuardedAreas
 ) -> None:
-    """Refuse new files in a folder that git would take for a repository and read the config of.
-
-    Raises: ProtectedPath.
-    """
+    """Refuse new files in a folder that git would take for a repository, whose config it reads."""
     for change in changes:
         if change.old is not None or territory.permits(change.path):
             continue
@@ -193,25 +178,16 @@ def judge_territory(paths: Iterable[str], territory: GuardedAreas) -> None:
 
 
 def judge_plan(changes: Iterable[TreeChange], bounds: Bounds, *, areas: bool, files: bool) -> None:
-    """Refuse changes that the accepted plan does not name; `changes` are those against the feature's base.
-
-    Raises: AreaNotAllowed, UnplannedFile.
-    """
+    """Refuse changes that the accepted plan does not name; `changes` are those against the feature's base."""
     for change in changes:
         if areas and not any(area.covers(change.path) for area in bounds.allowed):
             raise AreaNotAllowed(f"`{change.path}` lies outside the plan's `allowed_areas`.", path=change.path)
         if areas and any(area.covers(change.path, fold=True) for area in bounds.forbidden):
             raise AreaNotAllowed(f"`{change.path}` lies in the plan's `forbidden_areas`.", path=change.path)
-        if files and not any(entry.covers(change.path) for entry in _planned_for(change, bounds)):
-            raise UnplannedFile(
-                f"The plan does not name `{change.path}` under `files.{change.kind}`.",
-                path=change.path,
-                kind=change.kind,
-            )
-
-
-def _planned_for(change: TreeChange, bounds: Bounds) -> tuple[PlannedPath, ...]:
-    return {"create": bounds.create, "modify": bounds.modify, "delete": bounds.delete}[change.kind]
+        planned = {"create": bounds.create, "modify": bounds.modify, "delete": bounds.delete}[change.kind]
+        if files and not any(entry.covers(change.path) for entry in planned):
+            why = f"The plan does not name `{change.path}` under `files.{change.kind}`."
+            raise UnplannedFile(why, path=change.path, kind=change.kind)
 
 
 def porcelain(changes: Iterable[TreeChange]) -> str:

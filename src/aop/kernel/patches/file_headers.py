@@ -149,9 +149,8 @@ def _agreeing_sides(
 def _unmoved_names(pair: bytes, at: int, rules: PatchRules) -> tuple[RepoPath, RepoPath]:
     names = _named_pair(pair, at, rules)
     if names is None or names[0] != names[1]:
-        raise _names_differ(
-            f"{printable(pair)} must be `a/NAME b/NAME` with one name, unless it is a rename or a copy", at
-        )
+        rule = "must be `a/NAME b/NAME` with one name, unless it is a rename or a copy"
+        raise _names_differ(f"{printable(pair)} {rule}", at)
     return names
 
 

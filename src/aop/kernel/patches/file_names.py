@@ -12,10 +12,7 @@ _ESCAPES = {b"a": 7, b"b": 8, b"t": 9, b"n": 10, b"v": 11, b"f": 12, b"r": 13, b
 
 
 def take_sides(lines: PatchLines) -> tuple[RepoPath | None, RepoPath | None]:
-    """Read a `---` and a `+++` line, and return the two names; None stands for `/dev/null`.
-
-    Raises: InvalidPatch, PathOutOfBounds.
-    """
+    """Read a `---` and a `+++` line; return both names, None for `/dev/null`. Raises: InvalidPatch, PathOutOfBounds."""
     if not lines.next_is_sides():
         raise invalid_patch("a `---` line needs a `+++` line below it", reason="header", line=lines.number)
     at = lines.number

@@ -132,12 +132,9 @@ class _HunkBody:
     def _refuse_counts(self, taken: int) -> NoReturn:
         old, new = _counts_by_shape(self._lines, -taken)
         declared_old, declared_new = self._declared
-        why = (
-            f"the hunk declares {declared_old} old and {declared_new} new lines, "
-            f"but its body has {old} old and {new} new lines"
-        )
+        declared = f"the hunk declares {declared_old} old and {declared_new} new lines"
         raise invalid_patch(
-            why,
+            f"{declared}, but its body has {old} old and {new} new lines",
             reason="wrong_hunk_counts",
             line=self._header_line,
             path=self._path,
@@ -150,9 +147,8 @@ class _HunkBody:
             why = f"`{NO_NEWLINE.decode()}` may only stand after the last old or the last new line of the hunk"
             raise invalid_patch(why, reason="misplaced_marker", line=self._header_line, path=self._path)
         if not any(line.startswith((b"+", b"-")) for line in body):
-            raise invalid_patch(
-                "the hunk changes nothing", reason="empty_hunk", line=self._header_line, path=self._path
-            )
+            why = "the hunk changes nothing"
+            raise invalid_patch(why, reason="empty_hunk", line=self._header_line, path=self._path)
 
 
 def _counts_by_shape(lines: PatchLines, ahead: int) -> tuple[int, int]:

@@ -21,12 +21,7 @@ MAX_SHOWN_CHARACTERS = 200
 
 
 def place(hunks: Sequence[Hunk], content: bytes, *, mode: Placement, path: str = "the file") -> tuple[Hunk, ...]:
-    """Return the hunks with the line numbers at which they match the content byte for byte.
-
-    The path names the file in a refusal.
-
-    Raises: PatchDoesNotApply.
-    """
+    """Return the hunks with the line numbers at which they match the content exactly. Raises: PatchDoesNotApply."""
     file = _File(content)
     placed: list[Hunk] = []
     floor = offset = searches = 0
@@ -95,12 +90,12 @@ class _File:
             return [last] if self.holds(block, last, floor) else []
         # A newline before both makes a match begin at a line start; without a marker it also ends at a line end.
         wanted = b"\n" + b"".join(block.lines)
-        found: list[int] = []
+        places: list[int] = []
         at = self._text.find(wanted, self._offsets[floor])
-        while at >= 0 and len(found) < MAX_PLACES:
-            found.append(bisect_left(self._offsets, at))
+        while at >= 0 and len(places) < MAX_PLACES:
+            places.append(bisect_left(self._offsets, at))
             at = self._text.find(wanted, at + 1)
-        return found
+        return places
 
     def nearest(self, block: _Block) -> int:
         """Return the place that shares most lines with the block, the nearest of several."""
@@ -151,11 +146,9 @@ def _fits_elsewhere(block: _Block, lines: list[int]) -> PatchDoesNotApply:
 
 def _comparison(block: _Block, found: list[bytes]) -> str:
     if found == block.lines:
-        return "they are the same, but " + (
-            "the hunk says that the file ends there"
-            if block.ends_file
-            else "the hunk above already reaches beyond them"
-        )
+        if block.ends_file:
+            return "they are the same, but the hunk says that the file ends there"
+        return "they are the same, but the hunk above already reaches beyond them"
     for what, without in _ASIDE:
         if [without(line) for line in found] == [without(line) for line in block.lines]:
             return f"only {what} differs"

@@ -10,18 +10,7 @@ from aop.core.ids import TreeId
 from aop.kernel.config.guarded_areas import guarded_areas_of
 from aop.kernel.config.in_force import Config
 from aop.kernel.gateway.calls import Kernel
-from aop.kernel.patches.checks import (
-    judge_bytes,
-    judge_link,
-    judge_plan,
-    judge_territory,
-    judge_tree_change,
-    refuse_case_twins,
-    refuse_disagreement,
-    refuse_nested_repositories,
-    refuse_secrets,
-    rules_of,
-)
+from aop.kernel.patches import checks
 from aop.kernel.patches.parser import Patch, parse_patch
 from aop.kernel.patches.patched_trees import patched_tree
 from aop.kernel.plans.checks import bounds_of
@@ -52,16 +41,13 @@ class PatchedTree(Struct, frozen=True, kw_only=True):
 
 
 def proposal_for(kernel: Kernel, target: PatchTarget, text: str, config: Config) -> PatchedTree:
-    """Return the tree that a patch would make of a feature.
-
-    Raises: a refusal of the patch, of a secret in it, or of a guarded path.
-    """
+    """Return the tree that a patch would make of a feature; refuse a bad patch, a secret or a guarded path."""
     git, rules = kernel.git, config.policy.patch_policy
-    patch = parse_patch(text.encode(), rules_of(rules))
-    refuse_secrets(patch, kernel.redact)
+    patch = parse_patch(text.encode(), checks.rules_of(rules))
+    checks.refuse_secrets(patch, kernel.redact)
     # Before any file is read: a refusal that shows the nearest lines must not show those of a guarded file.
     named = sorted(path for file in patch.files for path in file.paths)
-    judge_territory(named, guarded_areas_of(config.policy, target.opened))
+    checks.judge_territory(named, guarded_areas_of(config.policy, target.opened))
     tree = patched_tree(git.objects, target.state.tree, patch, rules.placement)
     return PatchedTree(
         patch=patch,
@@ -75,11 +61,11 @@ def judge_proposal(kernel: Kernel, target: PatchTarget, proposal: PatchedTree, c
     """Refuse a tree that policy or plan do not allow."""
     rules, territory = config.policy.patch_policy, guarded_areas_of(config.policy, target.opened)
     names_in = cache(lambda folder: kernel.git.objects.names(proposal.tree, folder))
-    refuse_disagreement(proposal.patch, proposal.changes)
-    judge_tree_change(proposal.changes, rules)
-    refuse_case_twins(proposal.changes, names_in)
-    refuse_nested_repositories(proposal.changes, names_in, territory)
-    judge_territory([change.path for change in proposal.changes], territory)
+    checks.refuse_disagreement(proposal.patch, proposal.changes)
+    checks.judge_tree_change(proposal.changes, rules)
+    checks.refuse_case_twins(proposal.changes, names_in)
+    checks.refuse_nested_repositories(proposal.changes, names_in, territory)
+    checks.judge_territory([change.path for change in proposal.changes], territory)
     _judge_links_and_bytes(kernel, proposal, config)
     if target.accepted is None:
         return
@@ -87,7 +73,7 @@ def judge_proposal(kernel: Kernel, target: PatchTarget, proposal: PatchedTree, c
     # Judged against the base: a file that the feature created counts as created in every later patch.
     planned = tuple(change for change in proposal.whole if change.path in touched)
     bounds = bounds_of(target.accepted.plan, config.policy)
-    judge_plan(planned, bounds, areas=rules.enforce_allowed_areas, files=rules.enforce_plan)
+    checks.judge_plan(planned, bounds, areas=rules.enforce_allowed_areas, files=rules.enforce_plan)
 
 
 def _judge_links_and_bytes(kernel: Kernel, proposal: PatchedTree, config: Config) -> None:
@@ -103,6 +89,6 @@ def _judge_links_and_bytes(kernel: Kernel, proposal: PatchedTree, config: Config
         if change.new is None:
             continue
         if change.new.mode is FileMode.SYMLINK and not config.policy.path_rules.allow_symlink_traversal:
-            judge_link(change.path, git.objects.blob(change.new.oid), is_link)
+            checks.judge_link(change.path, git.objects.blob(change.new.oid), is_link)
         if change.path in packed:
-            judge_bytes(change.path, git.objects.blob(change.new.oid), kernel.redact)
+            checks.judge_bytes(change.path, git.objects.blob(change.new.oid), kernel.redact)

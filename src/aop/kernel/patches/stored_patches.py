@@ -34,6 +34,6 @@ def storable_patch(kernel: Kernel, feature_id: FeatureId, diff: str) -> StoredPa
     return StoredPatch(unified_diff="", patch_blob=None if entry is None else entry.oid)
 
 
-def full_patch(objects: GitObjects, kept: StoredPatch) -> str:
+def full_patch(objects: GitObjects, stored: StoredPatch) -> str:
     """Return a patch as it was proposed."""
-    return kept.unified_diff if kept.patch_blob is None else objects.blob(kept.patch_blob).decode()
+    return stored.unified_diff if stored.patch_blob is None else objects.blob(stored.patch_blob).decode()

@@ -40,12 +40,9 @@ class PlanAssessment(Struct, frozen=True, kw_only=True):
 def assess_plan(
     view: Snapshot, state: FeatureState, plan: Plan, config: Config, accounting: Accounting | None = None
 ) -> PlanAssessment:
-    """Check a plan alone, and find its claims, locks and collisions.
-
-    Raises: InvalidPlan, PathOutOfBounds, ProtectedPath, UnknownGateProfileOrMode, InvalidOverridePrecedence.
-    """
+    """Check a plan as `check_plan` does, and find its claims, locks and collisions."""
     bounds = check_plan(plan, state, config, opened=opened_paths(view, state.feature_id))
-    claims = claims_of(state.feature_id, plan, bounds, guarded_areas_of(config.policy))
+    claims = claims_of(state.feature_id, plan, bounds.entries, guarded_areas_of(config.policy))
     return PlanAssessment(
         plan=plan,
         claims=claims,
@@ -64,7 +61,9 @@ def accept_plan(
     subjects = subjects_by_mode(state, before.plan if before else None, config)
     tx.set_claims(state.feature_id, assessment.claims)
     tx.put(AcceptedPlan(version=plan.plan_version, plan=plan), state.feature_id)
-    _store_accounting(tx, state, assessment.accounting)
+    if assessment.accounting is not None:
+        version = next_version(tx.get(ObligationLedger, state.feature_id))
+        tx.put(ObligationLedger(version=version, accounting=assessment.accounting), state.feature_id)
     after = msgspec.structs.replace(
         without_block(state, f"Plan {plan.plan_version} was accepted: it no longer collides with another plan."),
         gate_profile=plan.gate_profile,
@@ -76,13 +75,6 @@ def accept_plan(
     if after.status is Status.PLANNING:
         after = with_status(after, Status.BUILDING, reason=after.status_reason)
     return store_feature(tx, state, after, now=call.kernel.now())
-
-
-def _store_accounting(tx: Transaction, state: FeatureState, accounting: Accounting | None) -> None:
-    before = tx.get(ObligationLedger, state.feature_id)
-    if accounting is not None:
-        version = next_version(before)
-        tx.put(ObligationLedger(version=version, accounting=accounting), state.feature_id)
 
 
 def without_block(state: FeatureState, reason: str) -> FeatureState:

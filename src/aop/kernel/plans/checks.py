@@ -61,20 +61,17 @@ def bounds_of(plan: Plan, policy: Policy) -> Bounds:
 
 
 def check_plan(plan: Plan, state: FeatureState, config: Config, *, opened: frozenset[str] = frozenset()) -> Bounds:
-    """Check a plan without regard to other features; `opened` are the paths that a person opened.
+    """Check a plan without regard to other features; a refusal lists all violations of its kind.
 
-    Raises: InvalidPlan, PathOutOfBounds, ProtectedPath (each listing all violations), UnknownGateProfileOrMode,
-    InvalidOverridePrecedence.
+    `opened` are the guarded paths that a person opened for the feature.
     """
     if plan.feature_id != state.feature_id:
         refuse_violations([Violation(field="feature_id", reason=f"it must be `{state.feature_id}`")])
     refuse_violations([*_path_violations(plan, config.policy)])
     bounds = bounds_of(plan, config.policy)
-    refuse_violations(
-        [*_area_violations(bounds, guarded_areas_of(config.policy, opened)), *_duplicate_violations(bounds)]
-    )
-    profile = profile_named(config.gates, plan.gate_profile)
-    check_overrides(plan, profile, config.policy)
+    territory = guarded_areas_of(config.policy, opened)
+    refuse_violations([*_area_violations(bounds, territory), *_duplicate_violations(bounds)])
+    check_overrides(plan, profile_named(config.gates, plan.gate_profile), config.policy)
     return bounds
 
 
@@ -93,10 +90,7 @@ def check_first(plan: Plan, accepted: AcceptedPlan | None) -> None:
 
 
 def check_revision(plan: Plan, accepted: AcceptedPlan | None, expected: int) -> AcceptedPlan:
-    """Refuse a revision that does not follow the accepted plan (AOP-082, AOP-168).
-
-    Raises: PlanRequired, VersionConflict, InvalidPlan.
-    """
+    """Refuse a revision that does not follow the accepted plan (AOP-082, AOP-168)."""
     if accepted is None:
         raise PlanRequired(f"The feature `{plan.feature_id}` has no plan to revise.", feature_id=plan.feature_id)
     if accepted.version != expected:

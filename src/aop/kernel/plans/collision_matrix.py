@@ -18,7 +18,7 @@ from aop.core.ids import FeatureId
 from aop.core.paths.names import PlannedPath, fold_path, overlap, parse_planned
 from aop.kernel.config.guarded_areas import GuardedAreas, guarded_areas_of
 from aop.kernel.config.policy import Policy
-from aop.kernel.plans.collisions import CollisionKind, claims_on, collision_fingerprint, kind_of
+from aop.kernel.plans.collisions import CollisionKind, claims_of, collision_fingerprint, kind_of
 from aop.kernel.plans.needed_locks import area_lock
 from aop.kernel.record.documents.plans import Plan
 from aop.kernel.record.port import Claim
@@ -118,7 +118,7 @@ def features_of(holders: Iterable[Holder]) -> tuple[FeatureId, ...]:
 def _claims(each: ComparedPlan, territory: GuardedAreas) -> tuple[Claim, ...]:
     files = each.plan.files
     entries = [parse_planned(text) for text in (*files.create, *files.modify, *files.delete)]
-    return claims_on(each.feature_id, each.plan, entries, territory)
+    return claims_of(each.feature_id, each.plan, entries, territory)
 
 
 class _Spot:
@@ -169,30 +169,22 @@ def _folders_above(stem: str) -> Iterator[str]:
 
 def _shared_place(place: Place, holders: tuple[Holder, ...], *, lock: str | None) -> SharedPlace:
     kind, identifier = place
+    share = f"Put the common work on `{identifier}` into a separate feature, and merge that first."
     return SharedPlace(
         kind=kind,
         identifier=identifier,
         holders=holders,
-        collision_fingerprint=collision_fingerprint(
-            [(kind, identifier, feature_id) for feature_id in features_of(holders)]
+        collision_fingerprint=collision_fingerprint([(kind, identifier, name) for name in features_of(holders)]),
+        recommended_actions=(
+            _separate_them(identifier, lock),
+            Recommendation(action="shared_prerequisite_feature", message=share),
         ),
-        recommended_actions=(_separate_them(identifier, lock), _share_a_feature(identifier)),
     )
 
 
 def _separate_them(identifier: str, lock: str | None) -> Recommendation:
     if lock is None:
-        return Recommendation(
-            action="revise_plan", message=f"Revise all of these plans but one, so that they leave `{identifier}` alone."
-        )
-    return Recommendation(
-        action="acquire_lock",
-        message=f"Let them change `{identifier}` one after the other: each acquires the lock `{lock}` in turn.",
-    )
-
-
-def _share_a_feature(identifier: str) -> Recommendation:
-    return Recommendation(
-        action="shared_prerequisite_feature",
-        message=f"Put the common work on `{identifier}` into a separate feature, and merge that first.",
-    )
+        revise = f"Revise all of these plans but one, so that they leave `{identifier}` alone."
+        return Recommendation(action="revise_plan", message=revise)
+    in_turn = f"Let them change `{identifier}` one after the other: each acquires the lock `{lock}` in turn."
+    return Recommendation(action="acquire_lock", message=in_turn)

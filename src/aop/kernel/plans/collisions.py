@@ -14,7 +14,6 @@ from aop.core.ids import FeatureId
 from aop.core.paths.names import PlannedPath, fold_path, overlap
 from aop.core.text.json import canonical_json
 from aop.kernel.config.guarded_areas import GuardedAreas
-from aop.kernel.plans.checks import Bounds
 from aop.kernel.record.documents.plans import Plan
 from aop.kernel.record.port import Claim, Snapshot
 
@@ -32,15 +31,10 @@ class Collision(Struct, frozen=True, kw_only=True, order=True):
     recommended_action: str
 
 
-def claims_of(feature_id: FeatureId, plan: Plan, bounds: Bounds, territory: GuardedAreas) -> tuple[Claim, ...]:
-    """Return what an accepted plan holds against the plans that come later."""
-    return claims_on(feature_id, plan, bounds.entries, territory)
-
-
-def claims_on(
+def claims_of(
     feature_id: FeatureId, plan: Plan, entries: Sequence[PlannedPath], territory: GuardedAreas
 ) -> tuple[Claim, ...]:
-    """Return what a plan with these parsed entries holds."""
+    """Return what a plan with these parsed entries holds against the plans that come later."""
     files = [
         Claim(feature_id=feature_id, kind="file", key=entry.fold.rstrip("/"), text=entry.text, is_pattern=entry.is_glob)
         for entry in entries

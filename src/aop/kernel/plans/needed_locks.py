@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 import msgspec
 
-from aop.core.errors import Json, LockNotHeld, StaleLockReclaimed
+from aop.core.errors import LockNotHeld, StaleLockReclaimed
 from aop.core.paths.names import Area, overlap
 from aop.kernel.config.guarded_areas import AREA_LOCK, guarded_areas_of
 from aop.kernel.config.policy import Policy
@@ -61,24 +61,17 @@ def check_held(view: Snapshot, state: FeatureState, resources: Collection[str], 
     leases = live_leases(view, state.feature_id, now)
     missing = sorted(name for name in resources if name not in leases)
     if missing:
+        held = {name: lock_on(view, name).lease for name in missing}
         raise LockNotHeld(
             f"`{state.feature_id}` does not hold: {', '.join(missing)}.",
             resources=missing,
-            holders={name: _holder(view, name) for name in missing},
+            holders={name: lease.feature_id if lease else None for name, lease in held.items()},
         )
     return {name: leases[name].fence for name in sorted(resources)}
 
 
-def _holder(view: Snapshot, resource: str) -> Json:
-    lease = lock_on(view, resource).lease
-    return None if lease is None else lease.feature_id
-
-
 def check_unbroken(view: Snapshot, state: FeatureState, resources: Collection[str], now: Now) -> dict[str, int]:
-    """Return the fencing numbers of these locks, if plan and patches relied on the same ones.
-
-    Raises: LockNotHeld, StaleLockReclaimed.
-    """
+    """Return the fencing numbers of these locks, if plan and patches relied on them. Raises: StaleLockReclaimed."""
     fences = check_held(view, state, resources, now)
     broken = {name: fence for name, fence in fences.items() if state.locks.relied_on.get(name, fence) != fence}
     if broken:

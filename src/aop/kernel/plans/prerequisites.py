@@ -48,10 +48,7 @@ def _is_open(view: Snapshot, name: FeatureId) -> bool:
 
 
 def check_prerequisite(view: Snapshot, offer: Prerequisite) -> tuple[FeatureState, ...]:
-    """Return the features that would wait; all must still be active.
-
-    Raises: UnknownFeature, InvalidStatusTransition.
-    """
+    """Return the features that would wait; all must be active. Raises: UnknownFeature, InvalidStatusTransition."""
     states = tuple(feature_named(view, name) for name in offer.needed_by)
     for state in states:
         if state.status in TERMINAL:
@@ -73,22 +70,15 @@ def place_spec(kernel: Kernel, view: Snapshot, offer: Prerequisite) -> None:
 
 
 def accept_prerequisite(tx: Transaction, call: Call, question: Question, offer: Prerequisite) -> None:
-    """Request work on the new feature, and let all others wait for it without locks.
-
-    Raises: UnknownFeature, InvalidStatusTransition.
-    """
+    """Request work on the new feature, and let all others wait for it without locks; refuse as the check above."""
     name = FeatureId(offer.feature_id)
     for state in check_prerequisite(tx, offer):
         _block_until_merged(tx, call, state, name)
     if tx.get(AcceptedPrerequisite, name) is None:
         tx.put(AcceptedPrerequisite(version=1, offer=offer, question_id=question.question_id), name)
         _request_feature(tx, call, offer, question)
-    facts: dict[str, Json] = {
-        "files": list(offer.files),
-        "needed_by": list(offer.needed_by),
-        "question_id": question.question_id,
-    }
-    tx.append(call.event("prerequisite_accepted", name, **facts))
+    facts: dict[str, Json] = {"files": list(offer.files), "needed_by": list(offer.needed_by)}
+    tx.append(call.event("prerequisite_accepted", name, **facts, question_id=question.question_id))
     admit_waiting_plans(tx, call)
 
 
@@ -118,9 +108,8 @@ def _block_until_merged(tx: Transaction, call: Call, state: FeatureState, waits_
     reason = f"It waits for the shared prerequisite `{waits_for}`, and restarts when that is merged."
     before = feature_named(tx, state.feature_id)
     blocked = before if before.status is Status.BLOCKED else with_status(before, Status.BLOCKED, reason=reason)
-    others = tuple(sorted({*before.waits_for, waits_for}))
-    after = msgspec.structs.replace(blocked, waits_for=others, status_reason=reason)
-    change_status(tx, call, before, after)
+    prerequisites = tuple(sorted({*before.waits_for, waits_for}))
+    change_status(tx, call, before, msgspec.structs.replace(blocked, waits_for=prerequisites, status_reason=reason))
     if before.status is Status.READY_TO_MERGE:
         # Its run has ended, so work on it is requested for the time after the merge.
         _request_once(tx, call, before.feature_id, again=True)

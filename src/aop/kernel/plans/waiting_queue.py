@@ -40,16 +40,13 @@ def statuses_while_waiting(view: Snapshot, state: FeatureState) -> tuple[Status,
 def queue_plan(
     tx: Transaction, call: Call, state: FeatureState, assessment: PlanAssessment, now: Now
 ) -> BlockedByCollisionPolicy:
-    """Queue a plan that collides, and return the refusal that names what it waits for.
-
-    The feature releases the locks that those plans need, so that they can finish.
-    """
+    """Queue a plan that collides, release the locks that the plans before it need, and return the refusal."""
     entry = _queue_entry(tx, call, state, assessment, now)
     release_leases(tx, call, state.feature_id, _locks_to_release(tx, call.kernel.config().policy, entry), now)
     _store_queue(tx, [*_other_plans(tx, state.feature_id), entry], now)
     stored = _store_waiting(tx, entry, assessment.collisions, now)
-    told: dict[str, Json] = {"plan_version": entry.plan.plan_version, "waits_for": _names_waited_for(entry)}
-    tx.append(call.event("plan_blocked", state.feature_id, **told, entry=_index_entry(entry)))
+    facts: dict[str, Json] = {"plan_version": entry.plan.plan_version, "waits_for": _names_waited_for(entry)}
+    tx.append(call.event("plan_blocked", state.feature_id, **facts, entry=_index_entry(entry)))
     report = collision_refusal(state.feature_id, assessment.collisions)
     blocked = BlockedByCollisionPolicy(
         f"{report.message} Its plan waits for {_names_waited_for(entry)}.",
@@ -81,18 +78,15 @@ def release_for_status(tx: Transaction, call: Call, state: FeatureState) -> None
 
 
 def admit_waiting_plans(tx: Transaction, call: Call) -> tuple[FeatureId, ...]:
-    """Accept every waiting plan that no longer collides, oldest first; return their features.
-
-    Called in every transaction that releases a lock, a claim or a feature.
-    """
-    now, taken = read_clock(call.kernel.clock), list[FeatureId]()
+    """Accept every waiting plan that no longer collides, oldest first; called wherever a lock or claim is released."""
+    now, admitted = read_clock(call.kernel.clock), list[FeatureId]()
     # From the beginning each time: an accepted revision may have released what an older plan waits for.
-    while any(_try_to_admit(tx, call, entry, now, taken) for entry in waiting_plans(tx)):
+    while any(_try_to_admit(tx, call, entry, now, admitted) for entry in waiting_plans(tx)):
         pass
-    return tuple(taken)
+    return tuple(admitted)
 
 
-def _try_to_admit(tx: Transaction, call: Call, entry: QueuedPlan, now: Now, taken: list[FeatureId]) -> bool:
+def _try_to_admit(tx: Transaction, call: Call, entry: QueuedPlan, now: Now, admitted: list[FeatureId]) -> bool:
     """Examine one plan; tell whether it left the queue."""
     state = tx.get(FeatureState, entry.feature_id)
     if state is None:
@@ -111,7 +105,7 @@ def _try_to_admit(tx: Transaction, call: Call, entry: QueuedPlan, now: Now, take
     stored = accept_plan(tx, call, feature_named(tx, entry.feature_id), assessment, fences)
     leave_queue(tx, stored.feature_id, now)
     _note_admitted(tx, call, entry)
-    taken.append(stored.feature_id)
+    admitted.append(stored.feature_id)
     return True
 
 
@@ -138,10 +132,9 @@ def _grant_all_or_none(
     tx: Transaction, call: Call, entry: QueuedPlan, resources: tuple[str, ...], now: Now
 ) -> dict[str, int] | None:
     """Take all locks that a plan needs, or none; earlier waiters keep their places."""
-    request = _lock_request(entry)
     if _features_ahead(tx, call, entry, resources, now):
         return None
-    granted = {name: grant_or_renew(tx, call, name, request, now) for name in resources}
+    granted = {name: grant_or_renew(tx, call, name, _lock_request(entry), now) for name in resources}
     return {name: grant.lease.fence for name, grant in granted.items() if isinstance(grant, Grant)}
 
 
@@ -150,11 +143,9 @@ def _features_ahead(
 ) -> tuple[FeatureId, ...]:
     """Return the features that hold one of these locks or wait for it longer."""
     ttl, is_running = call.kernel.config().policy.locks.lease_ttl_seconds, call.kernel.locks.is_running
-    asked = [
-        request_lease(lock_on(view, name), _lock_request(entry), now, ttl=ttl, is_running=is_running)
-        for name in resources
-    ]
-    busy = [each for each in asked if isinstance(each, Busy)]
+    request, locks = _lock_request(entry), [lock_on(view, name) for name in resources]
+    answers = [request_lease(lock, request, now, ttl=ttl, is_running=is_running) for lock in locks]
+    busy = [each for each in answers if isinstance(each, Busy)]
     holders = [each.lease.feature_id for each in busy if each.lease is not None]
     return tuple(sorted({*holders, *(waiter.feature_id for each in busy for waiter in each.ahead)}))
 
@@ -181,8 +172,8 @@ def _update_waiting(tx: Transaction, call: Call, entry: QueuedPlan, assessment: 
 
 def _note_admitted(tx: Transaction, call: Call, entry: QueuedPlan) -> None:
     kind, facts = acceptance_event(entry.plan, entry.accounting)
-    waited: dict[str, Json] = {"waited_since": entry.detected_at, "let_in_by": call.principal.actor}
-    event = call.event(kind, entry.feature_id, **facts, **waited)
+    facts |= {"waited_since": entry.detected_at, "let_in_by": call.principal.actor}
+    event = call.event(kind, entry.feature_id, **facts)
     # The author of the plan is its submitter, not the caller that happened to admit it.
     tx.append(msgspec.structs.replace(event, actor=entry.submitted_by))
 
@@ -247,8 +238,7 @@ def _other_plans(view: Snapshot, feature_id: FeatureId) -> list[QueuedPlan]:
 
 
 def _store_queue(tx: Transaction, plans: list[QueuedPlan], now: Now) -> None:
-    before = tx.get(BlockedQueue, BlockedQueue.key)
-    version = next_version(before)
+    version = next_version(tx.get(BlockedQueue, BlockedQueue.key))
     ordered = tuple(sorted(plans, key=lambda each: (each.detected_at, each.feature_id)))
     tx.put(BlockedQueue(version=version, plans=ordered), BlockedQueue.key)
     shown = tuple(_index_entry(each) for each in ordered)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -47,20 +47,17 @@ def account_for_plan(
     before: ObligationLedger | None,
     policy: Policy,
 ) -> Accounting | None:
-    """Return a plan's account of its spec; a revision without one keeps the account before it.
-
-    Raises: InvalidPlan, ObligationsUnaccounted.
-    """
+    """Return a plan's account of its spec; a revision without one keeps the account before it."""
     if spec is None:
         refuse_violations([Violation(field="obligations", reason="the feature has no spec")] if given else [])
         return None
     made = number_obligations(spec, before.accounting if before else None, plan.plan_version)
     if given is None:
-        kept = [each for each in made.mapped if _is_known(each, made) and not _unplanned_paths(each, plan)]
+        given = [each for each in made.mapped if _is_known(each, made) and not _unplanned_paths(each, plan)]
     else:
         refuse_violations([*_flaws(given, made, plan)])
-        kept = list(given)
-    made = _with_mappings(made, kept)
+    order = {each.id: number for number, each in enumerate(made.found)}
+    made = replace(made, mapped=tuple(sorted(given, key=lambda each: order[each.obligation])))
     if policy.planning.require_obligations:
         _refuse_gaps(made)
     return made
@@ -83,11 +80,6 @@ def number_obligations(spec: ScannedSpec, before: Accounting | None, plan_versio
 def unaccounted(accounting: Accounting) -> tuple[Obligation, ...]:
     """Return the obligations that the plan does not mention."""
     return tuple(each for each in accounting.found if each.id not in accounting.by_id)
-
-
-def _with_mappings(accounting: Accounting, mapped: Iterable[InScope | Deferred]) -> Accounting:
-    order = {each.id: number for number, each in enumerate(accounting.found)}
-    return replace(accounting, mapped=tuple(sorted(mapped, key=lambda each: order[each.obligation])))
 
 
 def _is_known(mapped: InScope | Deferred, accounting: Accounting) -> bool:
@@ -154,39 +146,32 @@ class ReportedTests(Struct, frozen=True, kw_only=True):
 
 def obligation_states(accounting: Accounting, runs: Sequence[ReportedTests]) -> tuple[AccountedObligation, ...]:
     """Return each obligation with its state."""
-    said = accounting.by_id
-    return tuple(_with_state(each, said.get(each.id), runs) for each in accounting.found)
+    mappings = accounting.by_id
+    return tuple(_with_state(each, mappings.get(each.id), runs) for each in accounting.found)
 
 
 def _with_state(
-    obligation: Obligation, said: InScope | Deferred | None, runs: Sequence[ReportedTests]
+    obligation: Obligation, mapping: InScope | Deferred | None, runs: Sequence[ReportedTests]
 ) -> AccountedObligation:
-    standing, why = _state_and_reason(said, runs)
-    scope = said if isinstance(said, InScope) else None
-    return copy_fields(
-        AccountedObligation,
-        obligation,
-        standing=standing,
-        why=why,
-        paths=scope.paths if scope else (),
-        tests=scope.tests if scope else (),
-    )
+    standing, why = _state_and_reason(mapping, runs)
+    paths, tests = (mapping.paths, mapping.tests) if isinstance(mapping, InScope) else ((), ())
+    return copy_fields(AccountedObligation, obligation, standing=standing, why=why, paths=paths, tests=tests)
 
 
-def _state_and_reason(said: InScope | Deferred | None, runs: Sequence[ReportedTests]) -> tuple[ObligationState, str]:
-    if said is None:
+def _state_and_reason(mapping: InScope | Deferred | None, runs: Sequence[ReportedTests]) -> tuple[ObligationState, str]:
+    if mapping is None:
         return "unaccounted", "The plan does not mention it."
-    if isinstance(said, Deferred):
-        return "deferred", said.reason
-    if not said.tests:
+    if isinstance(mapping, Deferred):
+        return "deferred", mapping.reason
+    if not mapping.tests:
         return "claimed", "Claimed, not proven: no test is named for it."
-    unproven = {name: [run.named_tests[name] for run in runs if name in run.named_tests] for name in said.tests}
-    unproven = {name: told for name, told in unproven.items() if "passed" not in told}
+    fates = {name: [run.named_tests[name] for run in runs if name in run.named_tests] for name in mapping.tests}
+    unproven = {name: reported for name, reported in fates.items() if "passed" not in reported}
     if not unproven:
-        modes = sorted({run.mode for run in runs if run.named_tests.keys() & set(said.tests)})
-        return "met", f"Passed in the {' and '.join(modes)} gates: {', '.join(said.tests)}."
+        modes = sorted({run.mode for run in runs if run.named_tests.keys() & set(mapping.tests)})
+        return "met", f"Passed in the {' and '.join(modes)} gates: {', '.join(mapping.tests)}."
     if not any(unproven.values()):
         return "claimed", "Claimed, not proven: no gate run of this tree reports its tests by name."
     words = {"absent": "is in no report", "not_passed": "did not pass"}
-    told = [f"`{name}` {words.get(told[-1], told[-1])}" for name, told in unproven.items() if told]
-    return "missing", f"{'; '.join(told)}."
+    problems = [f"`{name}` {words.get(fates[-1], fates[-1])}" for name, fates in unproven.items() if fates]
+    return "missing", f"{'; '.join(problems)}."

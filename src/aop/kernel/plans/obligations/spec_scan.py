@@ -161,12 +161,11 @@ def _after_front_matter(lines: list[str]) -> Iterable[tuple[int, str]]:
 
 def _uncommented(line: str, *, inside: bool) -> tuple[str, bool]:
     """Return a line without comments, and whether it ends inside one."""
-    kept = ""
+    text = ""
     while line:
-        mark = "-->" if inside else "<!--"
-        before, found, line = line.partition(mark)
+        before, mark, line = line.partition("-->" if inside else "<!--")
         if not inside:
-            kept += before
-        if found:
+            text += before
+        if mark:
             inside = not inside
-    return kept, inside
+    return text, inside
