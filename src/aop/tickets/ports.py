@@ -64,10 +64,7 @@ class McpPort(Protocol):
         """Return the tools of the server behind the port."""
 
     async def execute_tool(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """Call one of them.
-
-        Raises: RemoteToolsMissing if the server has no such tool; RemoteRejected, RemoteNotFound, RemoteUnavailable.
-        """
+        """Call a tool. Raises: RemoteToolsMissing if unknown, RemoteRejected, RemoteNotFound, RemoteUnavailable."""
 
 
 class TrackerPort(McpPort, Protocol):
@@ -119,10 +116,7 @@ class VcsPort(McpPort, Protocol):
         """Return all notes of a merge request."""
 
     async def publish_review(self, project: str, number: str, report: CodeReviewReport, *, marker: str) -> None:
-        """Write a thread for each finding with a line, once, and a summary, once for each marker.
-
-        It neither merges nor approves.
-        """
+        """Write a thread for each finding with a line, once, and a summary, once for each marker; approve nothing."""
 
     async def approve_merge_request(self, project: str, number: str, *, head: str) -> None:
         """Approve a merge request whose newest commit is `head`, unless AOP has approved it."""
@@ -140,7 +134,4 @@ class DocsPort(McpPort, Protocol):
         """Return the documentation of a service, or an empty text."""
 
     async def get_architecture_context(self, page_id: str) -> str:
-        """Return the standards page.
-
-        Raises: RemoteNotFound.
-        """
+        """Return the standards page. Raises: RemoteNotFound."""

@@ -40,10 +40,7 @@ def harmless_text(text: str, hosts: Collection[str] = ()) -> str:
 
 
 def without_secrets(text: str, redact: Redactor) -> str:
-    """Return a text after the check for secrets.
-
-    Raises: ToolCallDenied, which names the rule and never the secret.
-    """
+    """Return a text after the check for secrets. Raises: ToolCallDenied, which names the rule and never the secret."""
     found = redact.secrets_in(text)
     if found:
         raise ToolCallDenied(

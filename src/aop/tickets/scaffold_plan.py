@@ -40,10 +40,7 @@ class ScaffoldPlan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 def validate_plan(plan: ScaffoldPlan, redact: Redactor) -> ScaffoldPlan:
-    """Return the plan if each of its files may be written.
-
-    Raises: ScaffoldPlanRejected, with all reasons and never with a secret.
-    """
+    """Return the plan if all its files may be written. Raises: ScaffoldPlanRejected, with all reasons and no secret."""
     flaws = [*_plan_flaws(plan.files)]
     for file in plan.files:
         flaws += [f"`{file.path}`: {reason}" for reason in _file_flaws(file, redact)]

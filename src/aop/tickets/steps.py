@@ -106,34 +106,35 @@ class TicketSteps:
         return f"{self._run.run_id}/{step}"
 
     async def do(self, name: str, act: Callable[[], Awaitable[Any]]) -> Any:
-        """Do a step unless it is recorded, and return its result.
-
-        Raises: StepFailed.
-        """
+        """Do a step unless it is recorded, and return its result. Raises: StepFailed."""
         value = await self.do_within(name, act)
         self.reached.append(f"{self._prefix}{name}")
         return value
 
     async def do_within(self, name: str, act: Callable[[], Awaitable[Any]]) -> Any:
-        """Do a part of a larger step, which does not count as reached.
-
-        Raises: StepFailed.
-        """
+        """Do a part of a larger step, which does not count as reached. Raises: StepFailed."""
         full = f"{self._prefix}{name}"
-
-        async def outcome() -> Json:
-            return await self._outcome(full, act)
-
-        recorded: Any = await self._run.step(full, outcome)
+        recorded: Any = await self._run.step(full, lambda: self._outcome(full, act))
         if "error" in recorded:
             raise StepFailed(full, recorded["error"])
         return recorded["value"]
 
-    async def comment(self, step: str, key: str, text: str) -> None:
-        """Comment on a ticket, without secrets.
+    async def compute(self, name: str, make: Callable[[], Any]) -> Any:
+        """Do a step that calls no system. Raises: StepFailed."""
 
-        Raises: StepFailed.
-        """
+        async def act() -> Any:
+            return make()
+
+        return await self.do(name, act)
+
+    async def read_docs(self, service: str) -> tuple[str, str]:
+        """Return the documentation of a service, and the standards. Raises: StepFailed."""
+        docs, page = self._desk.docs, self._desk.settings.architecture_page_id
+        project = await self.do("read_project_docs", lambda: docs.get_project_context(service))
+        return project, await self.do("read_architecture_docs", lambda: docs.get_architecture_context(page))
+
+    async def comment(self, step: str, key: str, text: str) -> None:
+        """Comment on a ticket, without secrets. Raises: StepFailed."""
         tracker, shown = self._desk.tracker, self._desk.redact(text)
         cut = len(shown) - COMMENT_CHARS
         shown = f"{shown[:COMMENT_CHARS]}\n({cut} characters omitted)" if cut > 0 else shown
@@ -159,14 +160,12 @@ class TicketSteps:
         return ending
 
     async def _outcome(self, name: str, act: Callable[[], Awaitable[Any]]) -> Json:
-        outcome: dict[str, Any]
         try:
-            outcome = {"value": msgspec.to_builtins(await act())}
+            outcome: dict[str, Any] = {"value": msgspec.to_builtins(await act())}
         except Refusal as refusal:
             outcome = {"error": msgspec.to_builtins(refusal.as_error())}
         except Fault:
-            broken = InternalError("A part of AOP broke; its log has the details.")
-            outcome = {"error": broken.as_error()}
+            outcome = {"error": InternalError("A part of AOP broke; its log has the details.").as_error()}
         shown = mask_json(outcome, self._desk.redact)
         self._desk.ledger.record_step(self._run.run_id, name, timestamp(self._desk.clock.now()), shown)
         return outcome

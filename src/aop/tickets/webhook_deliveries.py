@@ -114,10 +114,7 @@ def offered_proof(signatures: Sequence[str], api_keys: Sequence[str]) -> Proof |
 
 
 def requested_work(body: bytes, kind: str, rules: DeliveryRules) -> TicketRequest | IgnoredDelivery:
-    """Return the work that an authentic delivery requests, or why it is ignored.
-
-    Raises: WebhookMalformed.
-    """
+    """Return the work that an authentic delivery requests, or why it is ignored. Raises: WebhookMalformed."""
     delivery = _read(body)
     issue = delivery.issue
     if delivery.event and delivery.event not in EVENTS:

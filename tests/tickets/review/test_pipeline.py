@@ -16,8 +16,8 @@ from aop.reviews.report import CodeReviewReport, Finding, ReviewVerdict, Severit
 from aop.testing.scripted_model import ScriptedModel, Step, answers
 from aop.tickets.mission.blocks import review_params_block
 from aop.tickets.ports import MergeRequest, PublishedNote
-from aop.tickets.review.notes import missing_notes
 from aop.tickets.review.pipeline import CodeReviewerAgent
+from aop.tickets.review.texts import missing_notes
 from aop.tickets.runs.dry_run import DRY_RUN, DirectRun
 from aop.tickets.steps import TicketSettings
 from tests.brains import endpoints

@@ -100,10 +100,7 @@ class TicketLedger(SmallDatabase):
             return [dict(row) for row in rows.execute(query)]
 
     def run(self, run_id: str) -> dict[str, Any]:
-        """Return a run with its steps, in the order in which they were done.
-
-        Raises: TicketRunNotFound.
-        """
+        """Return a run with its steps, in the order in which they were done. Raises: TicketRunNotFound."""
         with self.transaction() as rows:
             query = "SELECT run_id, kind, ticket, began, ended, state, payload FROM runs WHERE run_id = ?"
             found = rows.execute(query, [run_id]).fetchone()

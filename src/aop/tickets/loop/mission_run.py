@@ -19,27 +19,20 @@ T = TypeVar("T", bound=Struct)
 async def run_mission(
     desk: Desk, steps: TicketSteps, tools: MissionTools, mission: Mission[T], limits: LoopLimits
 ) -> tuple[T, LoopUsage]:
-    """Let a model work; return its result and its usage.
-
-    Raises: StepFailed, also if the model ended without a result.
-    """
-
-    async def set_limits() -> LoopLimits:
-        return limits
-
+    """Let a model work; return its result and usage. Raises: StepFailed, also if the model ended without a result."""
     # A continued run keeps the limits that it began with.
-    kept = msgspec.convert(await steps.do("set_limits", set_limits), type=LoopLimits)
+    kept = msgspec.convert(await steps.compute("set_limits", lambda: limits), type=LoopLimits)
     try:
         outcome: Outcome[T] = await desk.brain.run_agentic_loop(mission, tools, kept, _ignore_event, once=tools.do_once)
     except Refusal as refusal:
         outcome = ModelFailed(error=refusal.as_error(), spent=LoopUsage())
 
-    async def end() -> dict[str, Json]:
+    def end() -> dict[str, Json]:
         if isinstance(outcome, Finished):
             return {"value": msgspec.to_builtins(outcome.value), "spent": msgspec.to_builtins(outcome.spent)}
         raise _stop_refusal(outcome, sorted(tools.done))
 
-    ended = await steps.do("end_loop", end)
+    ended = await steps.compute("end_loop", end)
     return msgspec.convert(ended["value"], type=mission.result), msgspec.convert(ended["spent"], type=LoopUsage)
 
 

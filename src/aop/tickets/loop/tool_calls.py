@@ -48,10 +48,7 @@ class MissionTools:
         return [offer_of(tool, self._held) for tool in self._tools.values()]
 
     async def do_once(self, name: str, do: Callable[[], Awaitable[Json]]) -> Json:
-        """Do a part of the loop as a step of the run, and keep the answers, also those of an earlier process.
-
-        Raises: StepFailed.
-        """
+        """Do a part of the loop as a step; keep its answer, also one of an earlier process. Raises: StepFailed."""
         value = await self._steps.do_within(name, do)
         tool = self._tools.get(value.get("tool", ""))
         if tool is not None and value["ok"]:
@@ -60,10 +57,7 @@ class MissionTools:
         return kept
 
     async def execute(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """Carry out one call.
-
-        Raises: ToolCallDenied, InvalidArguments, and what the port refuses.
-        """
+        """Carry out one call. Raises: ToolCallDenied, InvalidArguments, and what the port refuses."""
         tool = self._tools.get(name)
         if tool is None:
             raise ToolCallDenied(f"`{name[:80]}` is not a tool of this mission.", tool=name[:80])
@@ -77,8 +71,7 @@ class MissionTools:
         except msgspec.ValidationError as error:
             raise InvalidArguments(f"The arguments are invalid: {str(error)[:300]}.") from error
         if meaning.writes:
-            answer = await self._writes[meaning.operation](free)
-            return msgspec.json.encode(answer).decode()
+            return msgspec.json.encode(await self._writes[meaning.operation](free)).decode()
         held = {argument: self._held[argument] for argument in meaning.held if argument in self._held}
         wanted = {**held, **msgspec.to_builtins(free)}
         return await self._ports[tool.side].execute_tool(tool.tool, _server_arguments(tool, wanted))
@@ -90,17 +83,14 @@ def ports_of(desk: Desk) -> Mapping[str, McpPort]:
 
 
 async def mission_tools(desk: Desk, steps: TicketSteps, may: frozenset[str]) -> tuple[AllowedTool, ...]:
-    """List the tools of all ports, and return those that the policy allows.
-
-    Raises: StepFailed.
-    """
+    """List the tools of all ports, and return those that the policy allows. Raises: StepFailed."""
 
     async def gather() -> list[ServerTool]:
         return [
             tool for side, port in ports_of(desk).items() for tool in server_tools(side, await port.get_mcp_tools())
         ]
 
-    async def keep() -> dict[str, Json]:
+    def keep() -> dict[str, Json]:
         known = {side: port.known_tools for side, port in ports_of(desk).items()}
         kept = allowed_tools(there, known, may)
         names = {tool.name for tool in kept}
@@ -108,7 +98,7 @@ async def mission_tools(desk: Desk, steps: TicketSteps, may: frozenset[str]) -> 
         return {"allowed": msgspec.to_builtins(kept), "denied": denied}
 
     there = msgspec.convert(await steps.do("gather_tools", gather), type=list[ServerTool])
-    return msgspec.convert((await steps.do("filter_tools", keep))["allowed"], type=tuple[AllowedTool, ...])
+    return msgspec.convert((await steps.compute("filter_tools", keep))["allowed"], type=tuple[AllowedTool, ...])
 
 
 def _server_arguments(tool: AllowedTool, wanted: Mapping[str, Any]) -> dict[str, Any]:

@@ -66,15 +66,15 @@ class CommitFiles(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     files: Annotated[tuple[PlannedFile, ...], Meta(min_length=1, max_length=MOST_FILES)]
 
 
-class TicketTool(Struct, frozen=True, kw_only=True):
+class TicketTool(Struct, frozen=True):
     """An operation as it is offered to a model."""
 
     operation: str
     side: str
-    says: str
-    takes: type[Struct] = NoArguments
     held: tuple[str, ...]
     """Arguments that the mission fixes; a call with another value is refused."""
+    says: str
+    takes: type[Struct] = NoArguments
     writes: bool = False
 
 
@@ -82,68 +82,30 @@ IDENTIFYING = frozenset(["key", "project", "branch", "number"])
 """The fixed arguments that bind a call to its mission; others only narrow it."""
 
 _VCS, _TRACKER, _DOCS = "vcs", "tracker", "docs"
+_BRANCH, _FROM_BASE, _REQUEST = ("project", "branch"), ("project", "branch", "base"), ("project", "number")
+_LIST_OF_BRANCH = ("project", "branch", "state", "whose")
+_COMMITS = "Commit all files of the scaffold, once, to the mission's branch; Python writes the message."
+_OPENS = "Open the merge request of the mission's branch; `text` says in a few sentences what was made."
+_APPENDS = "Append a paragraph to the ticket's description. Python appends the block for the review itself."
+_MOVES = "Move the ticket to the state that follows a success."
 TOOLS = (
-    TicketTool(operation="get_ticket", side=_TRACKER, says="Return the ticket.", held=("key",)),
-    TicketTool(operation="get_project", side=_VCS, says="Return the project.", held=("project",)),
-    TicketTool(operation="get_branch", side=_VCS, says="Return the mission's branch.", held=("project", "branch")),
-    TicketTool(
-        operation="list_tree", side=_VCS, says="List a folder at a branch.", takes=Place, held=("project",)
-    ),
-    TicketTool(operation="read_file", side=_VCS, says="Return a file at a branch.", takes=Place, held=("project",)),
-    TicketTool(
-        operation="list_merge_requests",
-        side=_VCS,
-        says="List the branch's merge requests.",
-        held=("project", "branch", "state", "whose"),
-    ),
-    TicketTool(
-        operation="get_merge_request", side=_VCS, says="Return the merge request.", held=("project", "number")
-    ),
-    TicketTool(operation="list_notes", side=_VCS, says="Return the merge request's notes.", held=("project", "number")),
-    TicketTool(operation="search_pages", side=_DOCS, says="Find pages of the documentation.", takes=Words, held=()),
-    TicketTool(operation="get_page", side=_DOCS, says="Return a page of the documentation.", takes=Page, held=()),
-    TicketTool(
-        operation="create_branch",
-        side=_VCS,
-        says="Make the mission's branch at the head of its base.",
-        held=("project", "branch", "base"),
-        writes=True,
-    ),
-    TicketTool(
-        operation="commit",
-        side=_VCS,
-        says="Commit all files of the scaffold, once, to the mission's branch; Python writes the message.",
-        takes=CommitFiles,
-        held=("project", "branch"),
-        writes=True,
-    ),
-    TicketTool(
-        operation="create_merge_request",
-        side=_VCS,
-        says="Open the merge request of the mission's branch; `text` says in a few sentences what was made.",
-        takes=Message,
-        held=("project", "branch", "base"),
-        writes=True,
-    ),
-    TicketTool(
-        operation="add_comment", side=_TRACKER, says="Comment on the ticket.", takes=Message, held=("key",), writes=True
-    ),
-    TicketTool(
-        operation="update_description",
-        side=_TRACKER,
-        says="Append a paragraph to the ticket's description. Python appends the block for the review itself.",
-        takes=Message,
-        held=("key",),
-        writes=True,
-    ),
-    TicketTool(
-        operation="do_transition",
-        side=_TRACKER,
-        says="Move the ticket to the state that follows a success.",
-        held=("key", "transition"),
-        writes=True,
-    ),
-)  # fmt: skip
+    TicketTool("get_ticket", _TRACKER, ("key",), "Return the ticket."),
+    TicketTool("get_project", _VCS, ("project",), "Return the project."),
+    TicketTool("get_branch", _VCS, _BRANCH, "Return the mission's branch."),
+    TicketTool("list_tree", _VCS, ("project",), "List a folder at a branch.", Place),
+    TicketTool("read_file", _VCS, ("project",), "Return a file at a branch.", Place),
+    TicketTool("list_merge_requests", _VCS, _LIST_OF_BRANCH, "List the branch's merge requests."),
+    TicketTool("get_merge_request", _VCS, _REQUEST, "Return the merge request."),
+    TicketTool("list_notes", _VCS, _REQUEST, "Return the merge request's notes."),
+    TicketTool("search_pages", _DOCS, (), "Find pages of the documentation.", Words),
+    TicketTool("get_page", _DOCS, (), "Return a page of the documentation.", Page),
+    TicketTool("create_branch", _VCS, _FROM_BASE, "Make the mission's branch at the head of its base.", writes=True),
+    TicketTool("commit", _VCS, _BRANCH, _COMMITS, CommitFiles, writes=True),
+    TicketTool("create_merge_request", _VCS, _FROM_BASE, _OPENS, Message, writes=True),
+    TicketTool("add_comment", _TRACKER, ("key",), "Comment on the ticket.", Message, writes=True),
+    TicketTool("update_description", _TRACKER, ("key",), _APPENDS, Message, writes=True),
+    TicketTool("do_transition", _TRACKER, ("key", "transition"), _MOVES, writes=True),
+)
 READS = frozenset(tool.operation for tool in TOOLS if not tool.writes)
 SCAFFOLDER_MAY = (READS - {"get_merge_request", "list_notes"}) | {
     "create_branch", "commit", "create_merge_request", "add_comment", "update_description", "do_transition",
@@ -194,25 +156,22 @@ def allowed_tools(
 ) -> tuple[AllowedTool, ...]:
     """Return the tools that a model may use, in a fixed order."""
     there = {(tool.side, tool.tool): tool for tool in tools}
-    passed: list[AllowedTool] = []
+    passed: dict[str, AllowedTool] = {}
     for wanted in TOOLS:
         row = known[wanted.side].get(wanted.operation) if wanted.operation in may else None
         found = there.get((wanted.side, row.tool)) if row else None
         if row is None or found is None or is_destructive(row.tool) or not _takes_all_arguments(wanted, row):
             continue
-        if any(other.name == f"{wanted.side}.{row.tool}" for other in passed):
-            continue
-        passed.append(
-            AllowedTool(
-                name=f"{wanted.side}.{row.tool}",
-                side=wanted.side,
-                tool=row.tool,
-                operation=wanted.operation,
-                arguments=row.arguments,
-                numbers=found.numbers,
-            )
+        allowed = AllowedTool(
+            name=f"{wanted.side}.{row.tool}",
+            side=wanted.side,
+            tool=row.tool,
+            operation=wanted.operation,
+            arguments=row.arguments,
+            numbers=found.numbers,
         )
-    return tuple(passed)
+        passed.setdefault(allowed.name, allowed)
+    return tuple(passed.values())
 
 
 def _takes_all_arguments(wanted: TicketTool, row: KnownTool) -> bool:
@@ -252,9 +211,6 @@ def _types(about: Any) -> Collection[str]:
 
 
 def free_arguments(tool: TicketTool, arguments: Mapping[str, Any]) -> Struct:
-    """Parse the arguments that the model chooses.
-
-    Raises: msgspec.ValidationError.
-    """
+    """Parse the arguments that the model chooses. Raises: msgspec.ValidationError."""
     free = {name: value for name, value in arguments.items() if name not in tool.held}
     return msgspec.convert(free, type=tool.takes)

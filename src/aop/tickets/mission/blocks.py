@@ -80,10 +80,7 @@ class ReviewParams(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 def scaffolding_mission(description: Json) -> ScaffoldingMission:
-    """Parse the block `scaffolding` of a description.
-
-    Raises: MissionMissing, MissionAmbiguous, MissionMalformed, MissionInvalid.
-    """
+    """Parse the block `scaffolding`. Raises: MissionMissing, MissionAmbiguous, MissionMalformed, MissionInvalid."""
     mission = _read(_only_block(description, SCAFFOLDING), SCAFFOLDING, ScaffoldingMission)
     _check_branch(mission.target.branch_slug, "scaffolding.target.branch_slug")
     if mission.target.target_base_branch is not None:
@@ -99,10 +96,7 @@ def scaffolding_mission(description: Json) -> ScaffoldingMission:
 
 
 def review_params(description: Json) -> ReviewParams:
-    """Parse the block `code_review_params` of a description.
-
-    Raises: MissionMissing, MissionAmbiguous, MissionMalformed, MissionInvalid.
-    """
+    """Parse the block `code_review_params`, with the refusals of `scaffolding_mission`."""
     params = _read(_only_block(description, REVIEW_PARAMS), REVIEW_PARAMS, ReviewParams)
     _check_branch(params.source_branch_name, "code_review_params.source_branch_name")
     try:

@@ -32,10 +32,7 @@ class Block(Struct, frozen=True, kw_only=True):
 
 
 def plain_description(description: Json) -> str:
-    """Return a description as text, from wiki text, Markdown or an Atlassian document.
-
-    Raises: MissionMalformed.
-    """
+    """Return a description as text, from wiki text, Markdown or an Atlassian document. Raises: MissionMalformed."""
     match description:
         case None:
             return ""

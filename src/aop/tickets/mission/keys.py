@@ -10,10 +10,7 @@ _KEY = re.compile(r"[A-Z][A-Z0-9_]{0,49}-[1-9][0-9]{0,11}", re.ASCII)
 
 
 def ticket_key(text: str) -> str:
-    """Return a valid key.
-
-    Raises: TicketKeyInvalid.
-    """
+    """Return a valid key. Raises: TicketKeyInvalid."""
     if not _KEY.fullmatch(text):
         raise TicketKeyInvalid("This is not a ticket key such as `SHOP-12`.")
     return text

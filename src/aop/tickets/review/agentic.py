@@ -36,10 +36,7 @@ class AgenticReview:
         self.unreviewed: list[str] = []
 
     async def review(self, subject: ReviewSubject, parts: Sequence[DiffExcerpt], request: MergeRequest) -> TicketReview:
-        """Review all parts; parts that could not be reviewed are listed in `unreviewed`.
-
-        Raises: StepFailed if no part was reviewed.
-        """
+        """Review all parts; `unreviewed` lists those that failed. Raises: StepFailed if no part was reviewed."""
         reviews: list[TicketReview] = []
         first: StepFailed | None = None
         for number, part in enumerate(parts, 1):

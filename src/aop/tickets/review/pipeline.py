@@ -28,17 +28,9 @@ from aop.tickets.mission.criteria import acceptance_criteria
 from aop.tickets.mission.descriptions import plain_description
 from aop.tickets.mission.modes import TicketMode, review_mode
 from aop.tickets.ports import MergeRequest, Ticket
-from aop.tickets.review import texts
+from aop.tickets.review import answer, texts
 from aop.tickets.review.agentic import AgenticReview, fixed_arguments
-from aop.tickets.review.answer import (
-    KnownReview,
-    PublishedReview,
-    TicketReview,
-    known_review,
-    published_review,
-    with_news,
-    with_objection,
-)
+from aop.tickets.review.answer import KnownReview, PublishedReview, TicketReview
 from aop.tickets.review.diff_parts import diff_excerpts
 from aop.tickets.review.prompt import ReviewSubject, review_prompt
 from aop.tickets.safe_text import harmless_text, host_of
@@ -75,11 +67,8 @@ class _Review:
         self._is_published = False
 
     async def review(self) -> Ending:
-        """Review in the mode that the mission, the diff and the settings choose; after a failure perhaps in the other.
-
-        Raises: StepFailed.
-        """
-        params = msgspec.convert(await self.steps.do("parse", self._parse), type=ReviewParams)
+        """Review in the chosen mode; after a failure perhaps in the other. Raises: StepFailed."""
+        params = msgspec.convert(await self.steps.compute("parse", self._parse), type=ReviewParams)
         await self.steps.comment("report_start", self._ticket.key, texts.start_comment(params))
         self._mode = self._choose_mode(params, "", failed_before=False)
         try:
@@ -113,17 +102,15 @@ class _Review:
             review = await self._ask_model(subject, diff)
         else:
             review = await self._explore(params, subject, diff, opened)
-
-        async def check() -> dict[str, Any]:
-            return self._check_review(review, diff, subject, known, hosts={host_of(opened.url)})
-
-        held = await self.steps.do("check_report", check)
+        hosts = {host_of(opened.url)}
+        held = await self.steps.compute(
+            "check_report", lambda: self._check_review(review, diff, subject, known, hosts=hosts)
+        )
         self._found = msgspec.convert(held["published"], type=PublishedReview)
         await self._publish(params, opened, self._found)
         approval = await self._approve(params, opened, self._found)
-        await self.steps.comment(
-            "report_success", self._ticket.key, texts.success_comment(opened, self._found, approval)
-        )
+        text = texts.success_comment(opened, self._found, approval)
+        await self.steps.comment("report_success", self._ticket.key, text)
         ending = {"mode": self._mode, "report": msgspec.to_builtins(self._found), "approval": approval}
         return {"outcome": "reviewed", "merge_request": found, **ending}
 
@@ -143,7 +130,7 @@ class _Review:
             return False
         return self._choose_mode(params, "", failed_before=True) is TicketMode.AGENTIC_ACT_LOOP
 
-    async def _parse(self) -> ReviewParams:
+    def _parse(self) -> ReviewParams:
         unsupported = self._desk.settings.unsupported_vcs
         if unsupported:
             raise TicketProviderUnsupported(
@@ -168,14 +155,12 @@ class _Review:
 
     async def _read(self, params: ReviewParams) -> tuple[ReviewSubject, str, KnownReview]:
         """Read the standards, the diff and the findings of earlier reviews."""
-        docs, vcs, page = self._desk.docs, self._desk.vcs, self._desk.settings.architecture_page_id
-        service = self._service_name(params)
-        project = await self.steps.do("read_project_docs", lambda: docs.get_project_context(service))
-        architecture = await self.steps.do("read_architecture_docs", lambda: docs.get_architecture_context(page))
+        vcs = self._desk.vcs
+        project, architecture = await self.steps.read_docs(self._service_name(params))
         diff = await self.steps.do("read_diff", lambda: self._diff(params))
 
         async def read_known() -> KnownReview:
-            return known_review(await vcs.get_published_notes(params.gitlab_project_id, params.merge_request_id))
+            return answer.known_review(await vcs.get_published_notes(params.gitlab_project_id, params.merge_request_id))
 
         known = msgspec.convert(await self.steps.do("read_known_findings", read_known), type=KnownReview)
         requirements = plain_description(self._ticket.description)
@@ -214,9 +199,9 @@ class _Review:
         """Keep the findings that the diff confirms and that are new, as safe text."""
         held = check_report(review, shown_lines(diff))
         kept = replace(review, verdict=held.report.verdict, findings=held.report.findings)
-        published = published_review(kept, known, subject.criteria, line_texts(diff))
+        published = answer.published_review(kept, known, subject.criteria, line_texts(diff))
         published = replace(published, unreviewed=self._unreviewed, dropped=len(held.dropped))
-        spoken = self._harmless(with_objection(with_news(published, known), known), hosts)
+        spoken = self._harmless(answer.with_objection(answer.with_news(published, known), known), hosts)
         return {"published": spoken, "dropped": held.dropped, "unanchored": held.unanchored}
 
     def _harmless(self, review: PublishedReview, hosts: Set[str]) -> PublishedReview:
@@ -250,15 +235,13 @@ class _Review:
         self._is_published = True
 
     async def _approve(self, params: ReviewParams, opened: MergeRequest, review: PublishedReview) -> str:
-        """Approve the reviewed commit if that is allowed and there is no objection (C-11); return the outcome as text.
-
-        The review stands also if the system refuses the approval, as many do for the author of a merge request.
-        """
+        """Approve the reviewed commit if allowed and without an objection (C-11); return the outcome as text."""
 
         async def approve() -> str:
             try:
                 await self._desk.vcs.approve_merge_request(params.gitlab_project_id, opened.number, head=opened.head)
             except (RemoteNotFound, RemoteRejected) as refusal:
+                # The review counts all the same: many systems refuse the approval of the author.
                 return texts.not_approved(refusal.message)
             return texts.APPROVED
 
@@ -287,10 +270,7 @@ class _Review:
 
 
 def shown_lines(diff: str) -> dict[str, Set[int]]:
-    """Return the line numbers of each new file that a diff shows.
-
-    Raises: InvalidPatch, PathOutOfBounds.
-    """
+    """Return the line numbers of each new file that a diff shows. Raises: InvalidPatch, PathOutOfBounds."""
     return {
         str(file.new_path or file.old_path): {
             line for hunk in file.hunks for line in range(hunk.new_start, hunk.new_start + hunk.new_count)
@@ -300,10 +280,7 @@ def shown_lines(diff: str) -> dict[str, Set[int]]:
 
 
 def line_texts(diff: str) -> dict[tuple[str, int], str]:
-    """Return the text of each line of the new files that a diff shows.
-
-    Raises: InvalidPatch, PathOutOfBounds.
-    """
+    """Return the text of each line of the new files that a diff shows. Raises: InvalidPatch, PathOutOfBounds."""
     shown: dict[tuple[str, int], str] = {}
     for file in parse_patch(diff.encode("utf-8", "surrogatepass"), _READABLE).files:
         for hunk in file.hunks:

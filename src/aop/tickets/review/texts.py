@@ -1,24 +1,42 @@
-"""Texts of the reviewer: its comments on the ticket and on the merge request."""
+"""Texts of the reviewer: comments on the ticket, notes on the merge request."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
 
 from aop.core.text.counts import count
 from aop.reviews.report import CodeReviewReport, Finding, Severity
-from aop.tickets.comments import MARKER
+from aop.tickets.comments import MARKER, has_marker, with_marker
 from aop.tickets.mission.blocks import ReviewParams
 from aop.tickets.ports import MergeRequest
 from aop.tickets.review.answer import SUMMARY, CriterionState, MarkedFinding, PublishedReview, marked_findings
 
 MOST_IN_NOTE = 50
 
-_STATES = {
-    CriterionState.MET: "met",
-    CriterionState.NOT_MET: "not met",
-    CriterionState.NOT_SHOWN: "not shown",
-}
+_STATES = {CriterionState.MET: "met", CriterionState.NOT_MET: "not met", CriterionState.NOT_SHOWN: "not shown"}
+
+
+class ReviewNote(Struct, frozen=True, kw_only=True):
+    """A note to write, at a line of the new file or on the merge request as a whole."""
+
+    text: str
+    path: str | None = None
+    line: int | None = None
+
+
+def missing_notes(report: CodeReviewReport, known: Sequence[str], *, marker: str) -> list[ReviewNote]:
+    """Return the notes of a report that are not written yet: findings with a line, and the summary."""
+    wanted: dict[str, ReviewNote] = {}
+    for finding in report.findings:
+        if finding.line_number is not None:
+            mark = f"finding/{fingerprint(finding)}"
+            text = with_marker(finding_text(finding), mark)
+            wanted.setdefault(mark, ReviewNote(text=text, path=finding.file_path, line=finding.line_number))
+    wanted[marker] = ReviewNote(text=with_marker(summary_note(report), marker))
+    return [note for mark, note in wanted.items() if not any(has_marker(body, mark) for body in known)]
 
 
 def start_comment(params: ReviewParams) -> str:
@@ -55,7 +73,8 @@ def summary_note(report: CodeReviewReport) -> str:
         report.summary,
         *(_preamble(report) if isinstance(report, PublishedReview) else ()),
         *(
-            f"`{each.file_path}`: {finding_text(each)}" + (f"\n{_mark(each)}" if is_marked else "")
+            f"`{each.file_path}`: {finding_text(each)}"
+            + (f"\n{MARKER}: finding/{fingerprint(each)}" if is_marked else "")
             for each in loose[:MOST_IN_NOTE]
         ),
         *([f"{count(omitted, 'more finding')} about whole files omitted."] if omitted > 0 else []),
@@ -71,10 +90,6 @@ def whole_report(report: PublishedReview) -> str:
     found = [f"`{each.file_path}`, line {each.line_number}: {finding_text(each)}" for each in placed]
     note = [line for line in summary_note(report).split("\n") if not line.startswith((f"{MARKER}:", f"{SUMMARY}:"))]
     return "\n\n".join(["\n".join(note).strip(), *found])
-
-
-def _mark(finding: Finding) -> str:
-    return f"{MARKER}: finding/{fingerprint(finding)}"
 
 
 def _preamble(report: PublishedReview) -> Iterator[str]:
@@ -112,18 +127,14 @@ def not_approved(why: str) -> str:
 
 def success_comment(merge_request: MergeRequest, report: PublishedReview, approval: str) -> str:
     """Return the comment at the end."""
-    open_before = len(report.carried_over)
+    open_before, unread = len(report.carried_over), len(report.unreviewed)
     lines = [
         f"Review done: {merge_request.url}",
         f"Verdict: {report.verdict}; {counts(report)}.",
         *([approval] if approval else []),
         *([] if report.has_news else ["No news since the last review, so nothing was published."]),
         *([f"Still open from earlier reviews: {count(open_before, 'finding')}."] if open_before else []),
-        *(
-            [f"Not reviewed: {count(len(report.unreviewed), 'part')} of the diff, listed on the merge request."]
-            if report.unreviewed
-            else []
-        ),
+        *([f"Not reviewed: {count(unread, 'part')} of the diff, listed on the merge request."] if unread else []),
         *(f"{number}. {_STATES[each.state]}: {each.text}" for number, each in enumerate(report.criteria, 1)),
         report.summary,
     ]

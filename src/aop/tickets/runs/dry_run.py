@@ -35,7 +35,6 @@ class DirectRun:
     run_id = DRY_RUN
 
     async def step(self, name: str, do: Callable[[], Awaitable[Json]]) -> Json:
-        """Do it."""
         return await do()
 
 
@@ -56,7 +55,6 @@ class _DryPort:
 
     @property
     def known_tools(self) -> Mapping[str, KnownTool]:
-        """Return the tools of the port."""
         return self._port.known_tools
 
     async def get_mcp_tools(self) -> Sequence[Offer]:
@@ -78,15 +76,12 @@ class DryTracker(_DryPort):
         self._tracker = port
 
     async def get_ticket(self, key: str) -> Ticket:
-        """Read."""
         return await self._tracker.get_ticket(key)
 
     async def add_comment(self, key: str, text: str, *, marker: str) -> None:
-        """Note it."""
         self._note({"operation": "add_comment", "key": key, "text": text})
 
     async def update_task_description(self, key: str, addition: str) -> None:
-        """Note it."""
         self._note({"operation": "update_task_description", "key": key, "addition": addition})
 
     async def update_status(self, key: str, state: str) -> None:
@@ -95,7 +90,6 @@ class DryTracker(_DryPort):
         self._note({"operation": "update_status", "key": key, "state": state})
 
     async def check_status(self, key: str, state: str) -> None:
-        """Read."""
         await self._tracker.check_status(key, state)
 
 
@@ -108,11 +102,9 @@ class DryVcs(_DryPort):
         self._opened: MergeRequest | None = None
 
     async def resolve_project(self, project: str) -> str:
-        """Read."""
         return await self._vcs.resolve_project(project)
 
     async def validate_branch_existence(self, project: str, branch: str) -> bool:
-        """Read."""
         return await self._vcs.validate_branch_existence(project, branch)
 
     async def find_merge_request(self, project: str, branch: str) -> MergeRequest | None:
@@ -120,24 +112,19 @@ class DryVcs(_DryPort):
         return self._opened or await self._vcs.find_merge_request(project, branch)
 
     async def get_merge_request(self, project: str, number: str) -> MergeRequest:
-        """Read."""
         return await self._vcs.get_merge_request(project, number)
 
     async def get_merge_request_diff(self, project: str, number: str) -> str:
-        """Read."""
         return await self._vcs.get_merge_request_diff(project, number)
 
     async def get_published_notes(self, project: str, number: str) -> Sequence[PublishedNote]:
-        """Read."""
         return await self._vcs.get_published_notes(project, number)
 
     async def publish_review(self, project: str, number: str, report: CodeReviewReport, *, marker: str) -> None:
-        """Note it."""
-        text: Json = msgspec.to_builtins(report)
+        text = msgspec.to_builtins(report)
         self._note({"operation": "publish_review", "project": project, "number": number, "report": text})
 
     async def approve_merge_request(self, project: str, number: str, *, head: str) -> None:
-        """Note it."""
         self._note({"operation": "approve_merge_request", "project": project, "number": number, "head": head})
 
     async def create_branch(self, project: str, branch: str, *, base: str | None) -> None:
@@ -149,7 +136,6 @@ class DryVcs(_DryPort):
     async def commit_changes(
         self, project: str, branch: str, message: str, files: Sequence[PlannedFile], *, marker: str
     ) -> str:
-        """Note it."""
         pushed: list[Json] = [{"path": file.path, "content": file.content} for file in files]
         self._note(
             {"operation": "commit_changes", "project": project, "branch": branch, "message": message, "files": pushed}
@@ -159,7 +145,6 @@ class DryVcs(_DryPort):
     async def create_merge_request(
         self, project: str, branch: str, *, base: str | None, title: str, description: str
     ) -> MergeRequest:
-        """Note it."""
         self._note({"operation": "create_merge_request", "project": project, "branch": branch, "title": title})
         url = f"{DRY_RUN}://{project}/-/merge_requests/1"
         self._opened = MergeRequest(number="1", url=url, state="opened", source_branch=branch, target_branch=base or "")

@@ -48,20 +48,14 @@ class TicketRunner:
         self._pipeline = pipeline_of(kind, desk)
 
     async def start(self, key: str) -> tuple[RunId, Ticket | None]:
-        """Return the interrupted run of a ticket, or a new run with the ticket.
-
-        Raises: RemoteNotFound, RemoteRejected, RemoteUnavailable; then there is no run.
-        """
+        """Return the interrupted run of a ticket, or a new one with the ticket. Raises: the tracker's refusal."""
         remove_ended(self._ledger, self._runs)
         interrupted = self._ledger.has_active_run(self.kind, key)
         ticket = None if interrupted else await self._desk.tracker.get_ticket(key)
         return self._ledger.open_run(self.kind, key, self._now()), ticket
 
     async def carry_out(self, run_id: RunId, key: str, ticket: Ticket | None = None) -> Ending:
-        """Take a run to its end; a run that was interrupted continues with the ticket as it was at its beginning.
-
-        Raises: TicketRunBusy; the tracker's refusal if the ticket cannot be read; Fault.
-        """
+        """Take a run to its end, with the ticket as it was at the beginning. Raises: TicketRunBusy, Refusal, Fault."""
         with self._runs.lock(run_id) as run:
             if not self._ledger.is_active(run_id):
                 run.forget()

@@ -71,10 +71,7 @@ class StoredRuns(Protocol):
     """The finished steps of runs that have not ended, secrets included."""
 
     def lock(self, run_id: RunId) -> AbstractContextManager[StoredRun]:
-        """Lock a run for this process. Check afterwards that the run is still active.
-
-        Raises: TicketRunBusy, OSError.
-        """
+        """Lock a run for this process; check afterwards that it is still active. Raises: TicketRunBusy, OSError."""
 
     def ids(self) -> list[RunId]:
         """Return the runs that have stored steps."""

@@ -68,10 +68,7 @@ class AgenticScaffold:
         )
 
     async def check_result(self) -> dict[str, Any]:
-        """Return the commit and the merge request.
-
-        Raises: AgentStopped.
-        """
+        """Return the commit and the merge request. Raises: AgentStopped."""
         missing = [name for name in WANTED if not self.has_made(name)]
         found = None if missing else await self._desk.vcs.find_merge_request(self._project, self._branch)
         if found is None or found.state != "opened":

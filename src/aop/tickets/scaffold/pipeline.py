@@ -19,8 +19,7 @@ from aop.tickets.mission.modes import TicketMode, scaffolding_mode
 from aop.tickets.ports import MergeRequest, Ticket
 from aop.tickets.scaffold import texts
 from aop.tickets.scaffold.agentic import AgenticScaffold, ScaffoldDone
-from aop.tickets.scaffold.agentic_prompt import scaffolding_mission_prompt
-from aop.tickets.scaffold.prompt import scaffolding_prompt
+from aop.tickets.scaffold.prompt import scaffolding_mission_prompt, scaffolding_prompt
 from aop.tickets.scaffold_plan import ScaffoldPlan, validate_plan
 from aop.tickets.steps import Desk, Ending, StepFailed, TicketSteps
 
@@ -54,12 +53,8 @@ class _Scaffolding:
         self._agent: AgenticScaffold | None = None
 
     async def scaffold(self) -> Ending:
-        """Scaffold in the mode that the mission and the settings choose; after a failure perhaps in the other.
-
-        Raises: StepFailed.
-        """
-        mission = msgspec.convert(await self.steps.do("parse", self._parse), type=ScaffoldingMission)
-        self._mission = mission
+        """Scaffold in the chosen mode; after a failure perhaps in the other. Raises: StepFailed."""
+        mission = self._mission = await self._parse()
         await self.steps.comment("report_start", self._key, texts.start_comment(mission))
         if self._mode(mission, failed_before=False) is TicketMode.AGENTIC_ACT_LOOP:
             return await self._agentic(mission, None)
@@ -83,8 +78,7 @@ class _Scaffolding:
     async def _linear(self, mission: ScaffoldingMission) -> Ending:
         if await self._branch_exists(mission):
             return await self._stop_at_existing(mission)
-        asked = await self._ask(mission, await self._docs(mission))
-        plan = msgspec.convert(asked["value"], type=ScaffoldPlan)
+        asked, plan = await self._ask(mission)
         made = await self._write(mission, plan)
         await self._report_success(mission, made)
         ending = {key: asked[key] for key in ("model", "cost_usd", "seconds")}
@@ -95,7 +89,7 @@ class _Scaffolding:
         ours = failure is not None and "create_branch" in (failure.step, *self.steps.reached)
         if await self._branch_exists(mission) and not ours:
             return await self._stop_at_existing(mission)
-        docs = await self._docs(mission)
+        docs = await self.steps.read_docs(mission.parameters.service_name)
         tools = await mission_tools(self._desk, self.steps, SCAFFOLDER_MAY)
         work = self._agent = AgenticScaffold(self._desk, self.steps, self._key, mission, tools)
         limits = self._desk.settings.limits
@@ -154,11 +148,12 @@ class _Scaffolding:
         return _CODE_WRITES.get(failed.step, "") if failed.error["code"] == RemoteUnavailable.code else ""
 
     async def _parse(self) -> ScaffoldingMission:
-        return scaffolding_mission(self._ticket.description)
+        found = await self.steps.compute("parse", lambda: scaffolding_mission(self._ticket.description))
+        return msgspec.convert(found, type=ScaffoldingMission)
 
     async def _branch_exists(self, mission: ScaffoldingMission) -> bool:
-        project, branch = mission.target.gitlab_project_path, mission.target.branch_slug
-        vcs = self._desk.vcs
+        vcs, target = self._desk.vcs, mission.target
+        project, branch = target.gitlab_project_path, target.branch_slug
         return bool(await self.steps.do("check_branch", lambda: vcs.validate_branch_existence(project, branch)))
 
     async def _stop_at_existing(self, mission: ScaffoldingMission) -> Ending:
@@ -169,27 +164,18 @@ class _Scaffolding:
         await self._move("move_ticket", self._desk.settings.state_success)
         return {"outcome": "branch_exists", "branch": branch, "merge_request": found}
 
-    async def _docs(self, mission: ScaffoldingMission) -> tuple[str, str]:
-        """Read the documentation of the service, and the standards."""
-        docs, page = self._desk.docs, self._desk.settings.architecture_page_id
-        service = mission.parameters.service_name
-        project = await self.steps.do("read_project_docs", lambda: docs.get_project_context(service))
-        architecture = await self.steps.do("read_architecture_docs", lambda: docs.get_architecture_context(page))
-        return project, architecture
-
-    async def _ask(self, mission: ScaffoldingMission, docs: tuple[str, str]) -> dict[str, Any]:
-        """Ask the model once, and check its plan."""
+    async def _ask(self, mission: ScaffoldingMission) -> tuple[dict[str, Any], ScaffoldPlan]:
+        """Ask the model once; return its answer, and its checked plan."""
+        docs = await self.steps.read_docs(mission.parameters.service_name)
 
         async def ask() -> Any:
             question = scaffolding_prompt(self._ticket.summary, mission, *docs, fence=self._desk.new_fence())
             return await self._desk.brain.generate_structured(question, ScaffoldPlan)
 
-        async def validate() -> int:
-            return len(validate_plan(msgspec.convert(asked["value"], type=ScaffoldPlan), self._desk.redact).files)
-
         asked: dict[str, Any] = await self.steps.do("ask_model", ask)
-        await self.steps.do("validate_plan", validate)
-        return asked
+        plan = msgspec.convert(asked["value"], type=ScaffoldPlan)
+        await self.steps.compute("validate_plan", lambda: len(validate_plan(plan, self._desk.redact).files))
+        return asked, plan
 
     async def _write(self, mission: ScaffoldingMission, plan: ScaffoldPlan) -> dict[str, Any]:
         vcs, target, marker = self._desk.vcs, mission.target, self.steps.marker("commit")
@@ -214,26 +200,22 @@ class _Scaffolding:
         return self._made
 
     async def _report_success(self, mission: ScaffoldingMission, made: dict[str, Any]) -> None:
-        opened = msgspec.convert(made["merge_request"], type=MergeRequest)
+        opened, tracker = msgspec.convert(made["merge_request"], type=MergeRequest), self._desk.tracker
         project_id = await self.steps.do("resolve_project", lambda: self._project_id(mission))
         block = self._block(mission, project_id, opened.url)
-        tracker = self._desk.tracker
         await self.steps.do("update_description", lambda: tracker.update_task_description(self._key, block))
-        await self.steps.comment(
-            "report_success", self._key, texts.success_comment(mission, opened, made["generated_at"])
-        )
+        text = texts.success_comment(mission, opened, made["generated_at"])
+        await self.steps.comment("report_success", self._key, text)
         await self._move("move_ticket", self._desk.settings.state_success)
 
     def _block(self, mission: ScaffoldingMission, project_id: str, url: str) -> str:
-        at = self._made.get("generated_at") or timestamp(self._desk.clock.now())
-        return review_params_block(
-            ReviewParams(
-                gitlab_project_id=project_id,
-                source_branch_name=mission.target.branch_slug,
-                review_request_url=url,
-                generated_at=at,
-            )
+        params = ReviewParams(
+            gitlab_project_id=project_id,
+            source_branch_name=mission.target.branch_slug,
+            review_request_url=url,
+            generated_at=self._made.get("generated_at") or timestamp(self._desk.clock.now()),
         )
+        return review_params_block(params)
 
     async def _project_id(self, mission: ScaffoldingMission) -> str:
         """Return the id of the project, or its path if the id is unknown (C-07)."""

@@ -107,10 +107,7 @@ class StdioClient:
         self.tools: tuple[ListedTool, ...] = ()
 
     async def initialize(self) -> None:
-        """Initialize the connection, and list the tools.
-
-        Raises: ServerGone, ServerError.
-        """
+        """Initialize the connection, and list the tools. Raises: ServerGone, ServerError."""
         hello = {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": {"name": "aop", "version": VERSION}}
         initialized = _parsed(await self._request("initialize", hello), _Initialized)
         if initialized.protocol_version not in KNOWN_PROTOCOLS:
@@ -129,10 +126,7 @@ class StdioClient:
         self.tools = tuple(found)
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> ToolAnswer:
-        """Call a tool.
-
-        Raises: ServerGone, ServerError.
-        """
+        """Call a tool. Raises: ServerGone, ServerError."""
         return _parsed(await self._request("tools/call", {"name": tool, "arguments": dict(arguments)}), ToolAnswer)
 
     async def _request(self, method: str, params: Mapping[str, Any]) -> Any:
@@ -177,10 +171,7 @@ class StdioClient:
 
 @asynccontextmanager
 async def connected(command: ServerCommand) -> AsyncIterator[StdioClient]:
-    """Start a server; its processes end with the block.
-
-    Raises: ServerGone, ServerError, OSError.
-    """
+    """Start a server; its processes end with the block. Raises: ServerGone, ServerError, OSError."""
     process = await asyncio.create_subprocess_exec(
         command.command,
         *command.args,

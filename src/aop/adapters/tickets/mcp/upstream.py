@@ -132,10 +132,7 @@ class Upstream:
             _settle(request, self._refusal(request.tool, str(value)) if result.is_error else value)
 
     def _check_tools(self, tools: Sequence[ListedTool]) -> None:
-        """Compare our table with the tools of the server.
-
-        Raises: RemoteToolsMissing.
-        """
+        """Compare our table with the tools of the server. Raises: RemoteToolsMissing."""
         taken = {tool.name: set(tool.input_schema.get("properties", {})) for tool in tools}
         missing: list[Json] = []
         for need in self._needed:
@@ -152,10 +149,7 @@ class Upstream:
         self._check_unchanged(tools)
 
     def _check_unchanged(self, tools: Sequence[ListedTool]) -> None:
-        """Refuse a restarted server that describes the needed tools differently.
-
-        Raises: RemoteToolsMissing.
-        """
+        """Refuse a restarted server that describes the needed tools differently. Raises: RemoteToolsMissing."""
         needed = {need.tool for need in self._needed}
         shown = [tool for tool in sorted(tools, key=lambda tool: tool.name) if tool.name in needed]
         # By words, since a server may list a set in another order after each start.
@@ -176,9 +170,7 @@ class Upstream:
         tool = waiting[0].tool if waiting else ""
         why = str(error) if isinstance(error, ServerGone) else type(error).__name__
         return RemoteUnavailable(
-            f"The MCP server `{self._command.name}` failed at `{tool}`: {why}.",
-            server=self._command.name,
-            tool=tool,
+            f"The MCP server `{self._command.name}` failed at `{tool}`: {why}.", server=self._command.name, tool=tool
         )
 
 

@@ -18,10 +18,7 @@ _CLOUD = (".atlassian.net", ".jira.com", ".jira-dev.com", ".atlassian-us-gov-mod
 
 
 def checked_address(environ: Mapping[str, str], variable: str) -> str:
-    """Return the address in a variable, without a trailing slash.
-
-    Raises: TicketSettingMissing.
-    """
+    """Return the address in a variable, without a trailing slash. Raises: TicketSettingMissing."""
     text = environ[variable].strip().rstrip("/")
     try:
         parts = urlsplit(text)

@@ -71,10 +71,7 @@ def installed_version(server: OutboundServer, place: Path) -> str | None:
 
 
 def install(server: OutboundServer, environ: Mapping[str, str]) -> str:
-    """Install the tested version of a server into its own folder; return its version.
-
-    Raises: OutboundInstallFailed.
-    """
+    """Install the tested version of a server into its own folder; return its version. Raises: OutboundInstallFailed."""
 
     def fill(new: Path) -> str:
         if server.from_npm:

@@ -130,10 +130,7 @@ def _needed(providers: set[str]) -> list[str]:
 
 
 def whole_number_of(environ: Mapping[str, str], name: str, default: int) -> int:
-    """Return the number in a variable.
-
-    Raises: TicketSettingMissing.
-    """
+    """Return the number in a variable. Raises: TicketSettingMissing."""
     text = environ.get(name, "").strip() or str(default)
     if not (text.isascii() and text.isdecimal() and len(text) < 10):
         raise TicketSettingMissing(f"`{name}` is not a whole number.", missing=[name])

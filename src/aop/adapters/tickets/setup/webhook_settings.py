@@ -28,10 +28,7 @@ class WebhookSettings(Struct, frozen=True, kw_only=True):
 
 
 def webhook_settings(environ: Mapping[str, str]) -> WebhookSettings:
-    """Read the webhook settings.
-
-    Raises: TicketSettingMissing if a value is invalid.
-    """
+    """Read the webhook settings. Raises: TicketSettingMissing if a value is invalid."""
     known = DeliveryRules(
         projects=frozenset(listed_words(environ.get(PROJECTS, ""))),
         site=(urlsplit(environ.get("JIRA_BASE_URL", "").strip()).hostname or ""),

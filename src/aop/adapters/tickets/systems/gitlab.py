@@ -13,7 +13,7 @@ from aop.core.errors import RemoteNotFound, RemoteRejected
 from aop.reviews.report import CodeReviewReport
 from aop.tickets.comments import has_marker, with_marker
 from aop.tickets.ports import KnownTool, MergeRequest, PublishedNote
-from aop.tickets.review.notes import ReviewNote, missing_notes
+from aop.tickets.review.texts import ReviewNote, missing_notes
 from aop.tickets.scaffold_plan import PlannedFile
 
 PAGE = 100

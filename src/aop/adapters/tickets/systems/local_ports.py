@@ -12,7 +12,7 @@ from aop.core.errors import Json, RemoteNotFound, RemoteRejected
 from aop.reviews.report import CodeReviewReport
 from aop.tickets.comments import has_marker, with_marker
 from aop.tickets.ports import KnownTool, MergeRequest, PublishedNote, Ticket
-from aop.tickets.review.notes import missing_notes
+from aop.tickets.review.texts import missing_notes
 from aop.tickets.scaffold_plan import PlannedFile
 
 _KEY = {"key": "key"}
