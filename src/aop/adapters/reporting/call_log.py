@@ -1,7 +1,6 @@
 """Call log: every call as one JSON line, in a file beside the record.
 
-Changes are in the durable journal too. This file also has reads, refusals and durations. A killed AOP loses nothing of
-it; a crash of the machine may lose the last seconds.
+Unlike the journal it also has reads, refusals and durations, and a crash of the machine may lose the last seconds.
 """
 
 from __future__ import annotations

@@ -10,6 +10,8 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
+import msgspec
+
 from aop.adapters.reporting.targets import Machine, Send, TargetUnreachable, sender_for
 from aop.core.redaction.redactor import Redactor
 from aop.kernel.config.people import NotificationRules
@@ -53,13 +55,7 @@ class Notifications:
 
 def redact_notice(notice: Notice, redact: Redactor) -> Notice:
     """Return a notice without secrets."""
-    return Notice(
-        event_id=notice.event_id,
-        kind=notice.kind,
-        feature_id=notice.feature_id,
-        title=redact(notice.title),
-        text=redact(notice.text),
-    )
+    return msgspec.structs.replace(notice, title=redact(notice.title), text=redact(notice.text))
 
 
 def with_retries(send: Send, rules: NotificationRules, stopping: threading.Event) -> Send:
@@ -105,11 +101,6 @@ class _TargetQueue:
         return "sent"
 
     def _note(self, notice: Notice, outcome: str) -> str:
-        given = {
-            "feature_id": notice.feature_id,
-            "event_id": notice.event_id,
-            "target": self._name,
-            "outcome": outcome,
-        }
+        given = {"feature_id": notice.feature_id, "event_id": notice.event_id, "target": self._name, "outcome": outcome}
         answer = self._gateway.call(SUPERVISOR, "notices.note", given)
         return str(answer.data["outcome"]) if answer.error is None else "failed"

@@ -69,10 +69,7 @@ def _show_on_desktop(notice: Notice, _target: NotificationTarget, machine: Machi
     title, text = f"AOP: {notice.title}", notice.text
     # The desktop parses markup.
     escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    programs = {
-        "notify-send": ["--app-name=AOP", "--", title, escaped],
-        "osascript": ["-e", APPLE_SCRIPT, title, text],
-    }
+    programs = {"notify-send": ["--app-name=AOP", "--", title, escaped], "osascript": ["-e", APPLE_SCRIPT, title, text]}
     found = [(shutil.which(name, path=path), words) for name, words in programs.items()]
     program, words = next(((program, words) for program, words in found if program), (None, []))
     if program is None:
@@ -100,7 +97,7 @@ def _webhook(notice: Notice, target: NotificationTarget, machine: Machine) -> No
         "Content-Type": "application/json",
         "X-AOP-Event": notice.event_id,
         "X-AOP-Timestamp": at,
-        "X-AOP-Signature": signature(_secret(target, machine), at, body),
+        "X-AOP-Signature": signature(_variable(target.secret_env, machine), at, body),
     }
     _post(target, machine, headers, body)
 
@@ -115,7 +112,7 @@ def _slack(notice: Notice, target: NotificationTarget, machine: Machine) -> None
 def _ntfy(notice: Notice, target: NotificationTarget, machine: Machine) -> None:
     headers = {"Content-Type": "text/plain; charset=utf-8", "Title": f"AOP: {notice.title}"}
     if target.secret_env:
-        headers["Authorization"] = f"Bearer {_secret(target, machine)}"
+        headers["Authorization"] = f"Bearer {_variable(target.secret_env, machine)}"
     _post(target, machine, headers, notice.text.encode(errors="replace"))
 
 
@@ -129,10 +126,6 @@ def _post(target: NotificationTarget, machine: Machine, headers: Mapping[str, st
     if not 200 <= answered.status < 300:
         is_for_now = answered.status in (408, 425, 429) or answered.status >= 500
         raise TargetUnreachable(f"The target answered with HTTP {answered.status}.", for_now=is_for_now)
-
-
-def _secret(target: NotificationTarget, machine: Machine) -> str:
-    return _variable(target.secret_env, machine)
 
 
 def _variable(name: str, machine: Machine) -> str:
