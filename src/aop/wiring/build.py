@@ -15,7 +15,6 @@ from aop.adapters.config.cache import CachedConfig
 from aop.adapters.files.locks import FileLocks
 from aop.adapters.files.repository_files import RepositoryFiles
 from aop.adapters.files.signing_key import FileSigner
-from aop.adapters.git.process.program import GitDir, GitProgram
 from aop.adapters.git.repository import Repository, open_repository
 from aop.adapters.machine.clock import SystemClock, new_id
 from aop.adapters.reporting.call_log import FileCallLog
@@ -113,21 +112,20 @@ def build(folder: Path, settings: Settings, *, to_read: bool = False) -> App:
     record = open_copy(private / "record.db") if is_copy else SqliteRecord(private / "record.db")
     call_log = FileCallLog(repository.root / CALL_LOG)
     redact = Redactor(settings.secrets)
-    own_git = _own_git(repository, settings)
     kernel = Kernel(
         record=record,
         git=repository,
         files=RepositoryFiles(repository.root),
         processes=late_processes(repository, settings.environ, redact),
         locks=locks,
-        worktree_extras=late_worktree_extras(own_git, repository),
+        worktree_extras=late_worktree_extras(repository.git, repository),
         calls=call_log,
         clock=SystemClock(),
         signer=FileSigner(private / "keys" / "approval.key"),
         redact=redact,
         new_id=new_id,
         config=CachedConfig(repository.branches.head, repository.objects, repository.root),
-        remotes=late_remotes(own_git, settings.environ),
+        remotes=late_remotes(repository.git, settings.environ),
         show_workflow=show_workflow,
         reviewer=late_reviewer(lambda model: build_brain(settings, chosen=model, product="code-review"), new_id),
     )
@@ -152,12 +150,6 @@ def _telemetry(settings: Settings) -> Telemetry | None:
     from aop.adapters.reporting.telemetry import telemetry
 
     return telemetry(settings.environ)
-
-
-def _own_git(repository: Repository, settings: Settings) -> GitDir:
-    root = repository.root
-    program = GitProgram(settings.environ)
-    return GitDir(program, git_dir=repository.git_dir, work_tree=root, environment={}, root=root)
 
 
 def build_brain(settings: Settings, *, chosen: str | None = None, product: str | None = None) -> Brain:

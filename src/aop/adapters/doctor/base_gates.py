@@ -20,7 +20,7 @@ from aop.kernel.gates.reports.verdict import reports_of
 from aop.kernel.gates.steps import definition_of, effective_steps, profile_named
 from aop.kernel.gateway.calls import Call
 from aop.kernel.ports.processes import Command, CommandResult, Processes
-from aop.kernel.record.documents.gate_runs import GateRun, Subject, Verdict
+from aop.kernel.record.documents.gate_runs import Subject, Verdict
 
 LOGS = ".aop/doctor"
 
@@ -64,12 +64,9 @@ def _check(call: Call, config: Config, head: CommitId, profile: str, mode: Mode)
     seconds = f"{sum(step.seconds for step in run.steps):.1f} s, sandbox {run.sandbox_level}"
     if run.verdict is Verdict.PASS:
         return fine(name, f"passed on the base branch in {seconds}")
-    return failure(name, f"failed on the base branch after {seconds}: {run.failure}", _fix(run))
-
-
-def _fix(run: GateRun) -> str:
     log = f"{LOGS}/{Path(decisive_step(run).log_path).name}"
-    return f"Make it pass on the base branch first. Log: {log}"
+    fix = f"Make it pass on the base branch first. Log: {log}"
+    return failure(name, f"failed on the base branch after {seconds}: {run.failure}", fix)
 
 
 def _plan(call: Call, config: Config, head: CommitId, profile_name: str, mode: Mode) -> GatePlan:

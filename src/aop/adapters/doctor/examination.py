@@ -6,18 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 
+from aop.adapters.doctor import machine
 from aop.adapters.doctor.agents import check_agents
 from aop.adapters.doctor.checks import Check, Health, failure
-from aop.adapters.doctor.machine import (
-    MOUNTS,
-    check_clock,
-    check_confinement,
-    check_disk,
-    check_file_system,
-    check_git,
-    check_python,
-    check_sqlite,
-)
 from aop.adapters.doctor.repository import (
     check_base_branch,
     check_gates,
@@ -33,45 +24,44 @@ from aop.core.errors import Fault, Refusal
 
 def examine(folder: Path, environ: Mapping[str, str], now: datetime) -> Iterator[Check]:
     """Yield every check that runs no gate; a check that depends on a broken one is left out."""
-    yield check_python()
-    yield check_sqlite()
-    git = check_git(environ)
+    yield machine.check_python()
+    yield machine.check_sqlite()
+    git = machine.check_git(environ)
     yield git
     repository = None
     if git.health is not Health.FAILURE:
         repository, found = find_repository(folder, environ)
         yield found
     if repository is None:
-        yield check_clock(now, None)
-        yield from check_confinement("auto", environ)
+        yield machine.check_clock(now, None)
+        yield from machine.check_confinement("auto", environ)
         return
     yield from _repository_checks(repository, environ)
-    yield from _state_checks(repository, environ, now)
+    yield from _state_checks(repository, now)
 
 
 def _repository_checks(repository: Repository, environ: Mapping[str, str]) -> Iterator[Check]:
-    loaded = load_configuration(repository, environ)
-    config = loaded.config
-    yield from _or_failure("base branch", lambda: [check_base_branch(repository, config, environ)])
-    yield from loaded.checks
+    config, checks = load_configuration(repository)
+    yield from _or_failure("base branch", lambda: [check_base_branch(repository, config)])
+    yield from checks
     if config is not None:
         yield check_gates(config)
         yield from _or_failure("programs", lambda: check_programs(repository, config, environ))
-    yield from check_confinement(config.policy.execution.sandbox if config else "auto", environ)
+    yield from machine.check_confinement(config.policy.execution.sandbox if config else "auto", environ)
     yield check_agents(environ)
     yield from check_outbound(environ)
 
 
-def _state_checks(repository: Repository, environ: Mapping[str, str], now: datetime) -> Iterator[Check]:
+def _state_checks(repository: Repository, now: datetime) -> Iterator[Check]:
     private = repository.root / ".aop"
-    yield check_disk(repository.root)
-    mounts = MOUNTS.read_text(encoding="utf-8", errors="surrogateescape") if MOUNTS.exists() else ""
-    yield check_file_system(private if private.exists() else repository.root, mounts)
+    yield machine.check_disk(repository.root)
+    mounts = machine.MOUNTS.read_text(encoding="utf-8", errors="surrogateescape") if machine.MOUNTS.exists() else ""
+    yield machine.check_file_system(private if private.exists() else repository.root, mounts)
     examined = examine_record(private)
     yield examined.check
-    yield check_clock(now, examined.newest_entry)
+    yield machine.check_clock(now, examined.newest_entry)
     yield from _or_failure("leftovers", lambda: [check_leftovers(private)])
-    yield from _or_failure("worktrees", lambda: check_worktrees(repository, examined, environ))
+    yield from _or_failure("worktrees", lambda: check_worktrees(repository, examined))
 
 
 def _or_failure(name: str, look: Callable[[], Iterable[Check]]) -> list[Check]:

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct
 
 from aop.adapters.config.locations import FOLDER, NAMES
 from aop.adapters.config.reader import bundled_texts, read_config
@@ -17,14 +16,8 @@ from aop.adapters.files.repository_files import RepositoryFiles
 from aop.adapters.git.repository import Repository, open_repository
 from aop.adapters.processes.toolchains import search_path
 from aop.adapters.projects.scan import checked_out_branch, guess_base_branch
-from aop.core.errors import (
-    Fault,
-    FileNotFound,
-    InvalidConfiguration,
-    InvalidWorkspaceImplementation,
-    NotARepository,
-    Refusal,
-)
+from aop.core import errors
+from aop.core.errors import Fault, Refusal
 from aop.core.ids import TreeId
 from aop.core.text.yaml import MAX_YAML_BYTES
 from aop.kernel.config.gates import Mode, Step
@@ -40,7 +33,7 @@ def find_repository(folder: Path, environ: Mapping[str, str]) -> tuple[Repositor
     """Find the repository that contains a folder."""
     try:
         repository = open_repository(folder, environ)
-    except NotARepository as refusal:
+    except errors.NotARepository as refusal:
         if (folder / "HEAD").is_file() and (folder / "objects").is_dir():
             clone = "Clone it, and use the clone: AOP needs a working tree."
             return None, failure("repository", f"`{folder}` is a bare repository.", clone)
@@ -48,9 +41,9 @@ def find_repository(folder: Path, environ: Mapping[str, str]) -> tuple[Repositor
     return repository, fine("repository", str(repository.root))
 
 
-def check_base_branch(repository: Repository, config: Config | None, environ: Mapping[str, str]) -> Check:
+def check_base_branch(repository: Repository, config: Config | None) -> Check:
     """Check that the base branch has a commit."""
-    checked_out = checked_out_branch(repository, environ)
+    checked_out = checked_out_branch(repository)
     try:
         branch = config.policy.worktree.base_branch if config else guess_base_branch(repository.branches, checked_out)
     except Refusal as refusal:
@@ -68,38 +61,25 @@ def check_base_branch(repository: Repository, config: Config | None, environ: Ma
     )
 
 
-class LoadedConfiguration(Struct, frozen=True, kw_only=True):
-    """The configuration in force, if it is valid, and its checks."""
-
-    config: Config | None
-    checks: tuple[Check, ...]
-
-
-def load_configuration(repository: Repository, environ: Mapping[str, str]) -> LoadedConfiguration:
-    """Read the three files, and check each of them."""
+def load_configuration(repository: Repository) -> tuple[Config | None, list[Check]]:
+    """Return the configuration in force, if its three files are valid, and their checks."""
     try:
         config = read_config(repository.branches.head, repository.objects, repository.root)
-    except (InvalidConfiguration, InvalidWorkspaceImplementation) as refusal:
-        refusals = list(_each_refusal(repository, environ)) or [refusal]
-        checks = [failure("configuration", one.message, one.next_action) for one in refusals]
-        return LoadedConfiguration(config=None, checks=tuple(checks))
+    except (errors.InvalidConfiguration, errors.InvalidWorkspaceImplementation) as refusal:
+        refusals = list(_each_refusal(repository)) or [refusal]
+        return None, [failure("configuration", one.message, one.next_action) for one in refusals]
     except Fault as fault:
-        unreadable = failure("configuration", f"It cannot be read: {fault}", "Find the broken object with: git fsck")
-        return LoadedConfiguration(config=None, checks=(unreadable,))
-    base = config.policy.worktree.base_branch
-    if config.warnings:
-        commit = f"Commit the change on `{base}`, or undo it."
-        return LoadedConfiguration(
-            config=config, checks=tuple(warning("configuration", text, commit) for text in config.warnings)
-        )
+        return None, [failure("configuration", f"It cannot be read: {fault}", "Find the broken object with: git fsck")]
+    commit = f"Commit the change on `{config.policy.worktree.base_branch}`, or undo it."
     sources = ", ".join(f"{name}: {source}" for name, source in config.sources)
-    return LoadedConfiguration(config=config, checks=(fine("configuration", sources),))
+    warnings = [warning("configuration", text, commit) for text in config.warnings]
+    return config, warnings or [fine("configuration", sources)]
 
 
-def _each_refusal(repository: Repository, environ: Mapping[str, str]) -> Iterator[Refusal]:
+def _each_refusal(repository: Repository) -> Iterator[Refusal]:
     """Read each file alone, from the base branch or else from the checkout."""
     try:
-        branch = guess_base_branch(repository.branches, checked_out_branch(repository, environ))
+        branch = guess_base_branch(repository.branches, checked_out_branch(repository))
     except Refusal:
         return
     head = repository.branches.head(branch)
@@ -112,14 +92,14 @@ def _each_refusal(repository: Repository, environ: Mapping[str, str]) -> Iterato
             text = ConfigText(source=f"{branch}:{path}", content=repository.objects.blob(entry.oid))
         try:
             load_config(msgspec.structs.replace(ConfigTexts(), **{name: text}), bundled_texts())
-        except (InvalidConfiguration, InvalidWorkspaceImplementation) as refusal:
+        except (errors.InvalidConfiguration, errors.InvalidWorkspaceImplementation) as refusal:
             yield refusal
 
 
 def _checkout_text(repository: Repository, path: str) -> ConfigText | None:
     try:
         content = RepositoryFiles(repository.root).read(path, limit=MAX_YAML_BYTES)
-    except FileNotFound:
+    except errors.FileNotFound:
         return None
     return None if content is None else ConfigText(source=f"checkout:{path}", content=content)
 

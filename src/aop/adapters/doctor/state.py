@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from msgspec import Struct
 
 from aop.adapters.doctor.checks import Check, failure, fine, warning
 from aop.adapters.files.own_folders import abandoned_folders
-from aop.adapters.git.process.program import GitDir, GitProgram
 from aop.adapters.git.repository import Repository
 from aop.adapters.git.worktrees.registrations import Registrations
 from aop.adapters.storage.record.sqlite import SqliteRecord
@@ -101,43 +99,20 @@ def _file_totals(folder: Path) -> tuple[int, int]:
     return len(paths), sum(os.lstat(path).st_size for path in paths)
 
 
-def check_worktrees(repository: Repository, examined: ExaminedRecord, environ: Mapping[str, str]) -> list[Check]:
+def check_worktrees(repository: Repository, examined: ExaminedRecord) -> list[Check]:
     """Compare the worktrees that git knows with the features in the record."""
-    git = GitDir(
-        GitProgram(environ),
-        git_dir=repository.git_dir,
-        work_tree=repository.root,
-        environment={},
-        root=repository.root,
-    )
     home = repository.root / ".worktrees"
-    listed = Registrations(git, root=repository.root, common=repository.git_dir).checkouts()
+    listed = Registrations(repository.git, root=repository.root, common=repository.git_dir).checkouts()
     registered = {checkout.folder.name for checkout in listed if checkout.folder.parent == home}
     if not examined.is_known:
-        return [
-            warning(
-                "worktrees",
-                "Without the record their owners are unknown.",
-                "Repair the record first; remove no worktree.",
-            )
-        ]
+        repair = "Repair the record first; remove no worktree."
+        return [warning("worktrees", "Without the record their owners are unknown.", repair)]
     known = {feature.feature_id for feature in examined.features}
     living = {feature.feature_id for feature in examined.features if feature.status not in TERMINAL}
-    checks = [
-        warning(
-            "worktrees",
-            f"`.worktrees/{name}` belongs to no feature.",
-            "List it with: aop gc. Remove it with: aop gc --apply",
-        )
-        for name in sorted(registered - known)
-    ]
-    checks += [
-        warning(
-            "worktrees",
-            f"The feature `{name}` has no worktree.",
-            "Nothing is lost: the next call that needs it creates it.",
-        )
-        for name in sorted(living)
-        if name not in registered or not (home / name).is_dir()
-    ]
+    missing = [name for name in sorted(living) if name not in registered or not (home / name).is_dir()]
+    unowned = sorted(registered - known)
+    remove = "List it with: aop gc. Remove it with: aop gc --apply"
+    create = "Nothing is lost: the next call that needs it creates it."
+    checks = [warning("worktrees", f"`.worktrees/{name}` belongs to no feature.", remove) for name in unowned]
+    checks += [warning("worktrees", f"The feature `{name}` has no worktree.", create) for name in missing]
     return checks or [fine("worktrees", f"{len(registered)} for {count(len(living), 'open feature')}")]

@@ -10,16 +10,8 @@ from aop.adapters.doctor.checks import Check, failure, fine, warning
 from aop.adapters.tickets.loop_thread import running_loop
 from aop.adapters.tickets.mcp.stdio_client import ServerCommand
 from aop.adapters.tickets.mcp.upstream import Upstream
+from aop.adapters.tickets.setup import servers
 from aop.adapters.tickets.setup.install import FoundProvider, found_provider
-from aop.adapters.tickets.setup.servers import (
-    CONFLUENCE,
-    GITLAB,
-    JIRA,
-    PROVIDERS,
-    SERVERS,
-    TicketSystem,
-    server_command,
-)
 from aop.adapters.tickets.systems import confluence, gitlab, jira
 from aop.core.errors import Refusal
 from aop.tickets.ports import KnownTool
@@ -48,7 +40,7 @@ def check_tokens(environ: Mapping[str, str], redact: Callable[[str], str]) -> It
         if not found_provider(provider, environ).usable:
             continue
         try:
-            command = server_command(SERVERS[provider.server], frozenset([provider.name]), environ)
+            command = servers.server_command(servers.SERVERS[provider.server], frozenset([provider.name]), environ)
             result = asyncio.run(_probe(provider, command, environ, redact))
         except Refusal as refused:
             yield failure(NAME, f"{provider.name.lower()}: {refused.message}", refused.next_action)
@@ -63,13 +55,13 @@ def _version_check(found: FoundProvider) -> Check:
     return fine(NAME, f"{found.provider}: {found.version or 'custom command'}, token set")
 
 
-def _chosen_systems(environ: Mapping[str, str]) -> list[TicketSystem]:
+def _chosen_systems(environ: Mapping[str, str]) -> list[servers.TicketSystem]:
     named = {environ.get(f"{own}{name}", "").strip().upper() for own in ("", "SCAFFOLDING_") for name in VARIABLES}
-    return [provider for name, provider in PROVIDERS.items() if name in named]
+    return [provider for name, provider in servers.PROVIDERS.items() if name in named]
 
 
 async def _probe(
-    provider: TicketSystem, command: ServerCommand, environ: Mapping[str, str], redact: Callable[[str], str]
+    provider: servers.TicketSystem, command: ServerCommand, environ: Mapping[str, str], redact: Callable[[str], str]
 ) -> str:
     table, read = _READS[provider.name]
     with running_loop("outbound") as portal:
@@ -102,7 +94,7 @@ async def _gitlab(upstream: Upstream, _environ: Mapping[str, str]) -> str:
 _READS: Mapping[
     str, tuple[Mapping[str, KnownTool], Callable[[Upstream, Mapping[str, str]], Coroutine[Any, Any, str]]]
 ] = {
-    JIRA: (jira.TABLE, _jira),
-    CONFLUENCE: (confluence.TABLE, _confluence),
-    GITLAB: (gitlab.TABLE, _gitlab),
+    servers.JIRA: (jira.TABLE, _jira),
+    servers.CONFLUENCE: (confluence.TABLE, _confluence),
+    servers.GITLAB: (gitlab.TABLE, _gitlab),
 }

@@ -42,7 +42,7 @@ class Repository:
         self._digest_size = digest_size = DIGEST_SIZES[object_format]
         self._worktrees_folder = worktrees
         # Refs and single objects are read here. Commands that look into files run in the neutral git directory.
-        git = GitDir(program, git_dir=git_dir, work_tree=root, environment={}, root=root)
+        self.git = git = GitDir(program, git_dir=git_dir, work_tree=root, environment={}, root=root)
         self._neutral = neutral = cache(
             partial(neutral_git_dir, program, root=root, common=git_dir, object_format=object_format)
         )

@@ -10,8 +10,6 @@ from msgspec import Struct
 from aop.kernel.config.gates import Mode, Modes, Parsers, Profile, Step, TestsParser
 
 NO_TESTS = "No tests were found. Modes without steps cannot pass: write your test commands into gates.yaml."
-
-
 NO_PARSERS = Parsers()
 
 
@@ -100,11 +98,7 @@ def guess_of(
     sandbox_read: Sequence[str] = (),
     sandbox_write: Sequence[str] = (),
 ) -> Guess:
-    """Return a guess with the tests in every mode, and the checks in `full`.
-
-    `setup` comes first in every mode that has steps; `reporting` are the tests of `full` and `merge` if these write a
-    report.
-    """
+    """Return a guess: `setup` and the tests in every mode, the checks in `full`; `reporting` tests write a report."""
     full = tests if reporting is None else reporting
 
     def steps(*chosen: Sequence[ChosenStep]) -> tuple[Step, ...]:

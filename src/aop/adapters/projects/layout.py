@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from aop.adapters.projects.guesses import Guess, Language, Project
 from aop.kernel.config import checks
-from aop.kernel.config.gates import CoverageParser, Mode, Modes, Parsers, Profile, Step, TestsParser
+from aop.kernel.config.gates import Mode, Modes, Parsers, Profile, Step
 
 DEEPEST = 3
 MOST_PROJECTS = 12
@@ -106,10 +106,8 @@ def _from_root(guess: Guess, folder: str) -> Guess:
 
 
 def _parsers_from_root(parsers: Parsers, folder: str) -> Parsers:
-    coverage: CoverageParser | None = parsers.coverage
-    if coverage is not None:
-        coverage = msgspec.structs.replace(coverage, path=f"{folder}/{coverage.path}")
-    tests: TestsParser | None = parsers.tests
-    if tests is not None:
-        tests = msgspec.structs.replace(tests, path=f"{folder}/{tests.path}")
-    return Parsers(coverage=coverage, tests=tests)
+    coverage, tests = parsers.coverage, parsers.tests
+    return Parsers(
+        coverage=coverage and msgspec.structs.replace(coverage, path=f"{folder}/{coverage.path}"),
+        tests=tests and msgspec.structs.replace(tests, path=f"{folder}/{tests.path}"),
+    )

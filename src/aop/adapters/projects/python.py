@@ -36,16 +36,15 @@ def guess(project: Project) -> Guess | None:
     """Return the gates of a Python project; None for another project."""
     if not any(_marks_python(path) for path in project.paths):
         return None
-    with_pytest = _uses_pytest(project)
+    with_pytest = bool(_why_pytest(project))
     covered = with_pytest and _mentions(project, "pytest-cov", "pytest_cov")
+    coverage = CoverageParser(type=ParserType.COBERTURA_XML, path="coverage.xml")
     tests = [_pytest(project)] if with_pytest else tuple(_unittests(project))
     return guess_of(
         checks=(*_lint(project), *_types(project)),
         tests=tests,
         reporting=[_pytest(project, *(COVERAGE if covered else ()), f"--junitxml={REPORT}")] if with_pytest else None,
-        parsers=Parsers(
-            coverage=_coverage_parser() if covered else None, tests=junit_report(REPORT) if with_pytest else None
-        ),
+        parsers=Parsers(coverage=coverage if covered else None, tests=junit_report(REPORT) if with_pytest else None),
         notes=tuple(_notes(project, has_tests=bool(tests), covered=covered)),
     )
 
@@ -86,10 +85,6 @@ def _unittests(project: Project) -> Iterator[ChosenStep]:
         yield ChosenStep(step=_step(project, name, "unittest", "discover", *start), why=why)
 
 
-def _uses_pytest(project: Project) -> bool:
-    return bool(_why_pytest(project))
-
-
 def _why_pytest(project: Project) -> str:
     """Return the first sign of pytest; empty if there is none."""
     for path, text in sorted(project.texts.items()):
@@ -116,10 +111,6 @@ def _import_root(path: str, project: Project) -> str:
     while folder and f"{folder}/__init__.py" in project.paths:
         folder = folder.rpartition("/")[0]
     return folder
-
-
-def _coverage_parser() -> CoverageParser:
-    return CoverageParser(type=ParserType.COBERTURA_XML, path="coverage.xml")
 
 
 def _lint(project: Project) -> Iterator[ChosenStep]:
@@ -149,7 +140,7 @@ def _notes(project: Project, *, has_tests: bool, covered: bool) -> Iterator[str]
             " folder. If packages are missing, set `execution.network: host` in policy.yaml, or list a folder with the"
             " packages in `execution.sandbox_read`."
         )
-    elif _uses_pytest(project):
+    elif _why_pytest(project):
         yield (
             "The gates run the first `python3` on PATH: activate this project's virtual environment before you start"
             " `aop`."

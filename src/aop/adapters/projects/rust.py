@@ -88,12 +88,7 @@ def _caches(project: Project, manifest: Mapping[str, Any]) -> Iterator[str]:
         yield CHECKOUTS
 
 
-_DEPENDENCIES = (
-    ("dependencies",),
-    ("dev-dependencies",),
-    ("build-dependencies",),
-    ("workspace", "dependencies"),
-)
+_DEPENDENCIES = (("dependencies",), ("dev-dependencies",), ("build-dependencies",), ("workspace", "dependencies"))
 
 
 def _notes(project: Project, manifest: Mapping[str, Any], caches: tuple[str, ...]) -> Iterator[str]:

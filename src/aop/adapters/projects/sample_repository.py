@@ -21,13 +21,7 @@ class SampleRepository:
 
     def __init__(self, root: Path, environ: Mapping[str, str]) -> None:
         self.root = root
-        self._git = GitDir(
-            GitProgram(environ),
-            git_dir=root / ".git",
-            work_tree=root,
-            environment=IDENTITY,
-            root=root,
-        )
+        self._git = GitDir(GitProgram(environ), git_dir=root / ".git", work_tree=root, environment=IDENTITY, root=root)
 
     def make(self, files: Mapping[str, bytes]) -> None:
         """Create the repository, with these files in the first commit of `main`."""

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from aop.adapters.git.process.program import GitDir, GitProgram
 from aop.adapters.git.repository import Repository
 from aop.adapters.projects import golang, gradle, maven, node, python, rust
 from aop.adapters.projects.guesses import Language, Project
@@ -51,16 +48,10 @@ def _rank(path: str) -> tuple[bool, int, str]:
     return (not marked, path.count("/"), path)
 
 
-def checked_out_branch(repository: Repository, environ: Mapping[str, str]) -> str | None:
+def checked_out_branch(repository: Repository) -> str | None:
     """Return the branch of the user's checkout, even one without a commit; None if HEAD is detached."""
-    git = GitDir(
-        GitProgram(environ),
-        git_dir=repository.git_dir,
-        work_tree=repository.root,
-        environment={},
-        root=repository.root,
-    )
-    ref = git.run("symbolic-ref", "--quiet", "HEAD", fine=(0, 1)).out.decode("utf-8", "replace").strip()
+    out = repository.git.run("symbolic-ref", "--quiet", "HEAD", fine=(0, 1)).out
+    ref = out.decode("utf-8", "replace").strip()
     return ref.removeprefix("refs/heads/") if ref.startswith("refs/heads/") else None
 
 

@@ -39,12 +39,11 @@ class StarterFiles(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
 
 
-def propose(repository: Repository, environ: Mapping[str, str]) -> StarterFiles:
+def propose(repository: Repository) -> StarterFiles:
     """Return the configuration files that a repository lacks. Raises: BaseBranchUnusable, InvalidConfiguration."""
-    checked_out = checked_out_branch(repository, environ)
-    git = repository
-    base = guess_base_branch(git.branches, checked_out)
-    config = read_config(git.branches.head, git.objects, git.root, base_branch=base)
+    checked_out = checked_out_branch(repository)
+    base = guess_base_branch(repository.branches, checked_out)
+    config = read_config(repository.branches.head, repository.objects, repository.root, base_branch=base)
     base_branch = config.policy.worktree.base_branch
     head = repository.branches.head(base_branch)
     if head is None:

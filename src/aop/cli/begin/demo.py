@@ -144,7 +144,7 @@ class _Story:
     def _make(self) -> None:
         self._sample.make(sample_files(Path(__file__).with_name("demo_repository")))
         self._say(f"made a small shop with {len(FEATURES)} specs: {self._sample.root}")
-        proposal = propose(open_repository(self._sample.root, self._environ), self._environ)
+        proposal = propose(open_repository(self._sample.root, self._environ))
         for path, text in proposal.files.items():
             place_new_file(self._sample.root, path, text)
         self._sample.commit("Let AOP manage this repository")

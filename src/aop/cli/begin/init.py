@@ -30,7 +30,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Propose, ask, write, and read the files back."""
     repository = open_repository(Path(arguments.repo), os.environ)
-    proposal = propose(repository, os.environ)
+    proposal = propose(repository)
     contracts = contracts_in(repository.root)
     missing = tuple(drift for drift in contracts.drift() if drift.how == "missing")
     _show(terminal, repository, proposal)
