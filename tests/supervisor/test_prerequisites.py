@@ -69,7 +69,7 @@ def test_a_yes_makes_the_shared_part_a_feature_and_both_begin_anew_when_it_is_me
     with office(world, all_workers, memory=memory) as at_work:
         question = asked(at_work)
         [shown] = world.ok("inbox.list")["questions"]
-        assert f"`yes` makes that a feature of its own, `{SHARED}`" in shown["text"]
+        assert f"`yes` makes that a separate feature, `{SHARED}`" in shown["text"]
         before = world.ok("repo.status", feature_id="one")["tree"]
         world.ok("inbox.answer", feature_id="two", question_id=question, answer="yes")
         assert [row(world, name) for name in ("one", "two")] == [("blocked", [SHARED])] * 2
