@@ -1,7 +1,8 @@
-"""Project files: coverage floor, changelog, and what is never read."""
+"""Project files: coverage floor, changelog, paths in documents, and files that nothing reads."""
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -25,6 +26,14 @@ def test_the_changelog_says_what_is_done_next_and_open_and_decisions_have_their_
     decisions = sorted((ROOT / "docs/adr").glob("[0-9]*.md"))
     assert decisions
     assert all("## Consequences" in decision.read_text() for decision in decisions)
+
+
+@pytest.mark.parametrize("document", ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/performance.md", "docs/models.md"])
+def test_each_module_that_a_document_names_exists(document: str) -> None:
+    rooms = "|".join(path.parent.name for path in (ROOT / "src/aop").glob("*/__init__.py"))
+    named = re.findall(rf"`((?:{rooms})/[a-z_/]+(?:\.py|/))", (ROOT / document).read_text())
+    assert named
+    assert [path for path in named if not (ROOT / "src/aop" / path).exists()] == []
 
 
 @pytest.mark.req("AOP-293")
