@@ -1,4 +1,4 @@
-"""Repository files: read without following a link, and written whole or not at all."""
+"""Repository files: read without links, and written whole or not at all."""
 
 from __future__ import annotations
 
