@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from aop.core.errors import EvidenceStale, InvalidArguments
-from aop.kernel.config.gates import Mode, Step
+from aop.kernel.config.gates import Mode
 from aop.kernel.config.in_force import Config
 from aop.kernel.gates.steps import profile_named, with_overrides
 from aop.kernel.record.documents.base import next_version, revise
@@ -18,6 +18,7 @@ from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.documents.gate_runs import GateRun, Subject, Verdict
 from aop.kernel.record.documents.plans import Plan
 from aop.kernel.record.documents.qa import QaHunk, QaIndex, QaItem, QaStatus
+from aop.kernel.record.port import Transaction
 
 SETTLED: tuple[QaStatus, ...] = ("passed", "waived")
 """The statuses after which nothing is left to test."""
@@ -29,21 +30,22 @@ LOUDEST_FIRST: tuple[QaStatus, ...] = ("failed", "running", "pending", "passed",
 ChangeType = Literal["added", "modified", "deleted"]
 
 
-def required_steps(state: FeatureState, plan: Plan | None, config: Config) -> tuple[Step, ...]:
-    """Return the tests that each hunk needs: the full gates of the profile, and the steps of the plan."""
-    return with_overrides(profile_named(config.gates, state.gate_profile).modes.full, Mode.FULL, plan, config.policy)
+def renew_index(tx: Transaction, state: FeatureState, diff: bytes, plan: Plan | None, config: Config) -> None:
+    """Store the index of a feature's tree, from its whole diff; hunks that did not change keep their status.
 
-
-def next_index(before: QaIndex | None, state: FeatureState, diff: bytes, *, steps: Sequence[Step]) -> QaIndex:
-    """Return the index of the whole feature; hunks that the last patch did not change keep their status."""
+    Each hunk needs the full gates of the profile, and the steps of the plan.
+    """
+    before = tx.get(QaIndex, state.feature_id)
     known = {item.path: item for item in before.items} if before else {}
-    required = tuple(f"{Mode.FULL}:{step.name}" for step in steps)
-    return QaIndex(
+    full = profile_named(config.gates, state.gate_profile).modes.full
+    required = tuple(f"{Mode.FULL}:{step.name}" for step in with_overrides(full, Mode.FULL, plan, config.policy))
+    index = QaIndex(
         version=next_version(before),
         feature_id=state.feature_id,
         source_diff_ref=f"{state.base_commit}..{state.tree}",
         items=tuple(_item_after_patch(path, hunks, required, known.get(path)) for path, hunks in _hunks_by_file(diff)),
     )
+    tx.put(index, state.feature_id)
 
 
 def _item_after_patch(path: str, hunks: Sequence[QaHunk], required: tuple[str, ...], old: QaItem | None) -> QaItem:

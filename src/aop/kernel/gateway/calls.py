@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -168,6 +168,14 @@ class Call(Struct, frozen=True, kw_only=True):
             outcome = decide(tx)
             tx.finish_operation(self.operation(), envelope(self.tool, outcome).as_json())
         return outcome
+
+
+A = TypeVar("A", bound=Arguments)
+
+
+def committed(decide: Callable[[Call, A, Transaction], Outcome]) -> Callable[[Call, A], Outcome]:
+    """Return the run of a tool whose whole work is one decision, made and stored in one transaction."""
+    return lambda call, arguments: call.commit(lambda tx: decide(call, arguments, tx))
 
 
 def envelope(tool: Tool, outcome: Outcome) -> Envelope:

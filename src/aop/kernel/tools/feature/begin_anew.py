@@ -37,7 +37,7 @@ def begin_anew(call: Call, arguments: ChangeArguments) -> Outcome:
     kernel = call.kernel
     with held_feature(kernel, arguments, with_base=True) as state:
         if not state.waits_for:
-            return call.commit(lambda tx: _result(the_feature(tx, arguments), begun=False))
+            return call.commit(lambda tx: copy_fields(BeginAnewResult, the_feature(tx, arguments), begun=False))
         with kernel.record.read() as view:
             _refuse_too_early(view, state)
         head, base = own_head(kernel, state), base_head(kernel, kernel.config())
@@ -60,7 +60,7 @@ def begin_anew(call: Call, arguments: ChangeArguments) -> Outcome:
 
         def decide(tx: Transaction) -> Outcome:
             _refuse_too_early(tx, unchanged_feature(tx, arguments, state))
-            return _result(_restart(tx, call, state, after), begun=True)
+            return copy_fields(BeginAnewResult, _restart(tx, call, state, after), begun=True)
 
         return commit_with_move(call, BranchMove(branch=state.branch, old=head, new=base), decide)
 
@@ -86,10 +86,6 @@ def _restart(tx: Transaction, call: Call, before: FeatureState, after: FeatureSt
     facts = {"old_base": before.base_commit, "base": after.base_commit, "tree": after.tree, "old_tree": before.tree}
     tx.append(call.event("feature_rebased", name, **facts))
     return change_status(tx, call, before, after)
-
-
-def _result(state: FeatureState, *, begun: bool) -> BeginAnewResult:
-    return copy_fields(BeginAnewResult, state, begun=begun)
 
 
 TOOLS = (

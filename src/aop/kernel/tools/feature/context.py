@@ -8,17 +8,15 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from aop.core.errors import Json
+from aop.core.structs import copy_fields
 from aop.kernel.features.specs import spec_text
 from aop.kernel.gates.summaries import RunSummary, latest_runs
 from aop.kernel.gateway.calls import Call, FeatureArguments, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import READERS
 from aop.kernel.plans.obligations.review import ObligationReview, reported_tests, review_obligations
-from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.documents.obligations import ObligationLedger
 from aop.kernel.record.documents.plans import AcceptedPlan
 from aop.kernel.record.documents.qa import QaIndex
-from aop.kernel.record.port import Snapshot
 from aop.kernel.record.projections import body_of, front_matter
 
 
@@ -33,9 +31,7 @@ def state_get(call: Call, arguments: FeatureArguments) -> Outcome:
     """Return the content of `state.md`, from the record."""
     with call.kernel.record.read() as view:
         state = the_feature(view, arguments)
-    return FeatureStateText(
-        feature_id=state.feature_id, version=state.version, front_matter=front_matter(state), body=body_of(state)
-    )
+    return copy_fields(FeatureStateText, state, front_matter=front_matter(state), body=body_of(state))
 
 
 class FeatureContext(Struct, frozen=True, kw_only=True):
@@ -62,22 +58,17 @@ def get_context(call: Call, arguments: FeatureArguments) -> Outcome:
         plan = view.get(AcceptedPlan, state.feature_id)
         ledger = view.get(ObligationLedger, state.feature_id)
         spec = spec_text(kernel, state.feature_id)
+        qa_index = view.get(QaIndex, state.feature_id)
+        tests = reported_tests(evidence.values(), state)
         return FeatureContext(
             feature_id=state.feature_id,
             spec=spec,
             state=front_matter(state),
             plan=None if plan is None else msgspec.to_builtins(plan.plan),
             evidence=evidence,
-            qa_index=_qa_index(view, state),
-            obligations=review_obligations(
-                spec, ledger, reported_tests(evidence.values(), state), kernel.redact.mask_secrets
-            ),
+            qa_index=None if qa_index is None else msgspec.to_builtins(qa_index),
+            obligations=review_obligations(spec, ledger, tests, kernel.redact.mask_secrets),
         )
-
-
-def _qa_index(view: Snapshot, state: FeatureState) -> dict[str, Json] | None:
-    index = view.get(QaIndex, state.feature_id)
-    return None if index is None else msgspec.to_builtins(index)
 
 
 TOOLS = (

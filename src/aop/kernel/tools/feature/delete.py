@@ -81,11 +81,8 @@ def delete(call: Call, arguments: DeleteArguments) -> Outcome:
 
 
 def _plan_deletion(kernel: Kernel, view: Snapshot, state: FeatureState, arguments: DeleteArguments) -> Deletion:
-    """Return what would be removed and what stays.
-
-    Raises: UnmergedWork, BranchInUse, FileNotFound if a link stands in the place of the feature's folder.
-    """
-    found = kernel.files.below(folder_of(state.feature_id), limit=MOST_FILES)
+    """Return what would be removed and what stays. Raises: UnmergedWork, BranchInUse."""
+    files = kernel.files.below(folder_of(state.feature_id), limit=MOST_FILES)
     head = kernel.git.branches.head(state.branch)
     unmerged = _is_unmerged(kernel, state, head)
     if arguments.branch:
@@ -102,8 +99,8 @@ def _plan_deletion(kernel: Kernel, view: Snapshot, state: FeatureState, argument
         version=state.version,
         status=state.status,
         deleted=not arguments.dry_run,
-        files=tuple(path for path in found if is_written_by_aop(path, state.feature_id)),
-        kept_files=tuple(path for path in found if not is_written_by_aop(path, state.feature_id)),
+        files=tuple(path for path in files if is_written_by_aop(path, state.feature_id)),
+        kept_files=tuple(path for path in files if not is_written_by_aop(path, state.feature_id)),
         worktree_path=state.worktree_path if arguments.worktree else None,
         branch=state.branch if arguments.branch and head else None,
         branch_head=head,

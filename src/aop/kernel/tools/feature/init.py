@@ -53,7 +53,6 @@ def init(call: Call, arguments: ChangeArguments) -> Outcome:
             base_commit=base,
             tree=kernel.git.objects.tree_of(base),
         )
-
         rules = config.policy.worktree
         place_extras(kernel, known.tree if known else new.tree, worktree, rules)
 
@@ -67,7 +66,8 @@ def init(call: Call, arguments: ChangeArguments) -> Outcome:
                 the_feature(tx, arguments)
                 # A recreated worktree holds the files of its branch; the feature may be further.
                 tx.mark_unshown("worktree", name)
-            return _result(state or new, config, created=state is None)
+            base_branch = rules.base_branch
+            return copy_fields(InitResult, state or new, base_branch=base_branch, created=state is None)
 
         return call.commit(decide)
 
@@ -94,11 +94,6 @@ def _store_new(tx: Transaction, call: Call, state: FeatureState) -> None:
     relist(tx, state.feature_id, state.status, now=state.last_updated)
     tx.mark_unshown("feature", state.feature_id)
     tx.append(call.event("feature_initialised", state.feature_id, branch=state.branch, base_commit=state.base_commit))
-
-
-def _result(state: FeatureState, config: Config, *, created: bool) -> InitResult:
-    base_branch = config.policy.worktree.base_branch
-    return copy_fields(InitResult, state, base_branch=base_branch, created=created)
 
 
 TOOLS = (

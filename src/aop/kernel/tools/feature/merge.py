@@ -17,7 +17,17 @@ from aop.kernel.features.worktree_hold import held_feature
 from aop.kernel.gates.baselines import store_baseline
 from aop.kernel.gates.gate_runs import evidence_pointers, gate_failure, record_run
 from aop.kernel.gates.steps import with_verdict
-from aop.kernel.gateway.calls import Answer, Call, ChangeArguments, Kernel, Outcome, Tool, feature_named, the_feature
+from aop.kernel.gateway.calls import (
+    Answer,
+    Call,
+    ChangeArguments,
+    Kernel,
+    Outcome,
+    Tool,
+    committed,
+    feature_named,
+    the_feature,
+)
 from aop.kernel.gateway.role_sets import COORDINATORS, SYSTEM
 from aop.kernel.locks.grants import renew
 from aop.kernel.locks.leases import read_clock
@@ -59,41 +69,36 @@ class GrantedApproval(Struct, frozen=True, kw_only=True):
     """Permits one merge of exactly this tree onto exactly this base. It is in no log and in no record."""
 
 
-def approve(call: Call, arguments: ApproveArguments) -> Outcome:
+@committed
+def approve(call: Call, arguments: ApproveArguments, tx: Transaction) -> Outcome:
     """Record a person's approval of a proven tree."""
     kernel, config = call.kernel, call.kernel.config()
-
-    def decide(tx: Transaction) -> Outcome:
-        state = the_feature(tx, arguments)
-        runs, base = check_approvable(kernel, tx, state)
-        if (arguments.tree, arguments.base) != (state.tree, base):
-            raise ApprovalInvalid(
-                f"The feature `{state.feature_id}` or its base changed since it was shown.",
-                feature_id=state.feature_id,
-                tree=state.tree,
-                base=base,
-            )
-        approval = Approval(
-            version=1,
-            approval_id=ApprovalId(kernel.new_id("approval")),
+    state = the_feature(tx, arguments)
+    runs, base = check_approvable(kernel, tx, state)
+    if (arguments.tree, arguments.base) != (state.tree, base):
+        raise ApprovalInvalid(
+            f"The feature `{state.feature_id}` or its base changed since it was shown.",
             feature_id=state.feature_id,
             tree=state.tree,
             base=base,
-            gate_runs={mode: run.run_id for mode, run in runs.items()},
-            config_hash=config.hash,
-            approved_by=call.principal.actor,
-            approved_at=kernel.now(),
         )
-        tx.put(approval, approval.approval_id)
-        tx.mark_unshown("feature", state.feature_id)
-        tx.append(
-            call.event(
-                "approval_granted", state.feature_id, approval_id=approval.approval_id, tree=state.tree, base=base
-            )
-        )
-        return copy_fields(GrantedApproval, approval)
-
-    return call.commit(decide)
+    approval = Approval(
+        version=1,
+        approval_id=ApprovalId(kernel.new_id("approval")),
+        feature_id=state.feature_id,
+        tree=state.tree,
+        base=base,
+        gate_runs={mode: run.run_id for mode, run in runs.items()},
+        config_hash=config.hash,
+        approved_by=call.principal.actor,
+        approved_at=kernel.now(),
+    )
+    tx.put(approval, approval.approval_id)
+    tx.mark_unshown("feature", state.feature_id)
+    tx.append(
+        call.event("approval_granted", state.feature_id, approval_id=approval.approval_id, tree=state.tree, base=base)
+    )
+    return copy_fields(GrantedApproval, approval)
 
 
 def with_token(kernel: Kernel, granted: GrantedApproval) -> GrantedApproval:
@@ -162,8 +167,7 @@ def _record_failure(tx: Transaction, call: Call, arguments: MergeArguments, run:
 def _spend_approval(call: Call, ready: MergeReadiness) -> None:
     """Check again what may have changed while the gates ran, and spend the approval before the branch moves.
 
-    Of two merges that hold one approval, one gets no further than this. The leases are renewed, so that none ends
-    before the branch has moved.
+    Of two merges with one approval, one gets no further. The leases are renewed, so that none ends before the move.
     """
     name, now = ready.state.feature_id, read_clock(call.kernel.clock)
     with call.kernel.record.write() as tx:
@@ -181,8 +185,7 @@ def _mark_spent(tx: Transaction, call: Call, approval: Approval) -> None:
         raise _void_approval(approval, "it was used already")
     if current.withdrawn:
         raise _void_approval(approval, "the feature was sent back after it")
-    spent = revise(current, spent_by=call.operation())
-    tx.put(spent, approval.approval_id)
+    tx.put(revise(current, spent_by=call.operation()), approval.approval_id)
 
 
 def _void_approval(approval: Approval, why: str) -> ApprovalInvalid:
@@ -201,22 +204,15 @@ def _unspend_approval(call: Call, approval_id: ApprovalId | None) -> None:
 
 def _finish_merge(call: Call, intent: MergeIntent) -> Outcome:
     kernel, prepared, run = call.kernel, intent.prepared, intent.gate_run
-    notice = (
-        kernel.git.worktrees.checkout_behind(prepared.base_branch, old=prepared.base, new=prepared.merge_commit) or ""
-    )
+    worktrees, branch = kernel.git.worktrees, prepared.base_branch
+    notice = worktrees.checkout_behind(branch, old=prepared.base, new=prepared.merge_commit) or ""
 
     def decide(tx: Transaction) -> Outcome:
         state = tx.get(FeatureState, intent.feature_id)
         if state is None:
             raise ApprovalInvalid(f"The feature `{intent.feature_id}` is gone.")
         after = with_status(with_verdict(state, run), Status.MERGED)
-        proof = MergeEvidence(
-            commit=prepared.feature_commit,
-            merge_commit=prepared.merge_commit,
-            strategy=prepared.strategy,
-            approval_id=prepared.approval_id,
-            gates=after.gates,
-        )
+        proof = copy_fields(MergeEvidence, prepared, commit=prepared.feature_commit, gates=after.gates)
         evidence = msgspec.structs.replace(after.evidence, merge=proof)
         after = msgspec.structs.replace(after, evidence=evidence, locks=HeldLocks())
         tx.put(run, run.run_id)
@@ -243,15 +239,13 @@ def _finish_merge(call: Call, intent: MergeIntent) -> Outcome:
 
 
 def _result(state: FeatureState, prepared: PreparedMerge, notice: str) -> MergeResult:
-    return MergeResult(
-        feature_id=state.feature_id,
-        version=state.version,
-        status=state.status,
+    return copy_fields(
+        MergeResult,
+        state,
         commit=prepared.feature_commit,
         merge_commit=prepared.merge_commit,
         base_branch=prepared.base_branch,
         strategy=prepared.strategy,
-        gates=state.gates,
         notice=notice,
     )
 

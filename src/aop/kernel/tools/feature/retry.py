@@ -5,9 +5,10 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
+from aop.core.structs import copy_fields
 from aop.kernel.features.lifecycle import change_status, require_status, with_status
 from aop.kernel.features.work_requests import request_work
-from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, feature_named, the_feature
+from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, committed, feature_named, the_feature
 from aop.kernel.gateway.role_sets import COORDINATORS
 from aop.kernel.plans.acceptance import assess_plan
 from aop.kernel.plans.collisions import collision_refusal
@@ -27,21 +28,17 @@ class RetryResult(Struct, frozen=True, kw_only=True):
     was: Status
 
 
-def retry(call: Call, arguments: ChangeArguments) -> Outcome:
+@committed
+def retry(call: Call, arguments: ChangeArguments, tx: Transaction) -> Outcome:
     """Start a failed or blocked feature again where it stopped; its work stays."""
-
-    def decide(tx: Transaction) -> Outcome:
-        state = the_feature(tx, arguments)
-        require_status(state, Status.FAILED, Status.BLOCKED, to="begin again")
-        after = _restarted_state(tx, call, state)
-        stored = change_status(tx, call, state, after, reason=REASON)
-        release_for_status(tx, call, stored)
-        request_work(tx, call, stored.feature_id, again=True)
-        tx.append(call.event("feature_retried", stored.feature_id, was=state.status, now=stored.status))
-        now = feature_named(tx, stored.feature_id)
-        return RetryResult(feature_id=now.feature_id, version=now.version, status=now.status, was=state.status)
-
-    return call.commit(decide)
+    state = the_feature(tx, arguments)
+    require_status(state, Status.FAILED, Status.BLOCKED, to="begin again")
+    after = _restarted_state(tx, call, state)
+    stored = change_status(tx, call, state, after, reason=REASON)
+    release_for_status(tx, call, stored)
+    request_work(tx, call, stored.feature_id, again=True)
+    tx.append(call.event("feature_retried", stored.feature_id, was=state.status, now=stored.status))
+    return copy_fields(RetryResult, feature_named(tx, stored.feature_id), was=state.status)
 
 
 def _restarted_state(tx: Transaction, call: Call, state: FeatureState) -> FeatureState:
@@ -58,10 +55,7 @@ def _unblock(state: FeatureState) -> FeatureState:
 
 
 def _revive(tx: Transaction, call: Call, state: FeatureState) -> FeatureState:
-    """Return a failed feature as an active one, with its plan in force again (C-23).
-
-    Raises: CollisionDetected if another feature holds by now what the plan held.
-    """
+    """Return a failed feature as an active one, with its plan in force again (C-23). Raises: CollisionDetected."""
     accepted = tx.get(AcceptedPlan, state.feature_id)
     if accepted is None:
         return msgspec.structs.replace(state, status=Status.PLANNING, status_reason=REASON)

@@ -49,7 +49,7 @@ class Specs(Struct, frozen=True, kw_only=True):
 
 def discover_specs(call: Call, _arguments: Arguments) -> Outcome:
     """Return all specs of the checkout, as `feature.get_context` would read them; no link is followed."""
-    found: list[FoundSpec] = []
+    specs: list[FoundSpec] = []
     unusable: list[UnusableSpec] = []
     for name in call.kernel.files.folders(FEATURES, limit=MOST_FOLDERS):
         if not call.principal.reaches(name):
@@ -57,10 +57,10 @@ def discover_specs(call: Call, _arguments: Arguments) -> Outcome:
         path = spec_path(name)
         try:
             if spec_text(call.kernel, name) is not None:
-                found.append(FoundSpec(feature_id=feature_id(name), spec_path=path))
+                specs.append(FoundSpec(feature_id=feature_id(name), spec_path=path))
         except Refusal as refusal:
             unusable.append(UnusableSpec(spec_path=_escape(path), code=refusal.code, message=_escape(refusal.message)))
-    return Specs(specs=tuple(found), unusable=tuple(unusable))
+    return Specs(specs=tuple(specs), unusable=tuple(unusable))
 
 
 def _escape(text: str) -> str:
@@ -104,8 +104,7 @@ def ingest_spec(call: Call, arguments: IngestSpec) -> Outcome:
     def decide(tx: Transaction) -> Outcome:
         known = tx.get(IngestedSpec, name)
         if known is None or known.source != source:
-            version = next_version(known)
-            tx.put(IngestedSpec(version=version, feature_id=name, source=source), name)
+            tx.put(IngestedSpec(version=next_version(known), feature_id=name, source=source), name)
             tx.append(call.event("spec_ingested", name, **msgspec.to_builtins(source)))
             state = _existing_feature(tx, arguments)
             if state is not None:

@@ -9,9 +9,9 @@ from msgspec import Meta, Struct
 
 from aop.core.errors import ForbiddenToolForRole, InvalidArguments, InvalidStatusTransition
 from aop.core.roles import Role
-from aop.core.structs import Part
+from aop.core.structs import Part, copy_fields
 from aop.kernel.features.lifecycle import change_status, manual_steps, step_refusal, store_feature, with_status
-from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, feature_named, the_feature
+from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, committed, feature_named, the_feature
 from aop.kernel.gateway.principals import Principal
 from aop.kernel.gateway.role_sets import COORDINATORS, READERS
 from aop.kernel.plans.waiting_queue import release_for_status
@@ -61,35 +61,27 @@ class StatePatchResult(Struct, frozen=True, kw_only=True):
     """The names of the fields that the patch set."""
 
 
-def state_patch(call: Call, arguments: StatePatchArguments) -> Outcome:
+@committed
+def state_patch(call: Call, arguments: StatePatchArguments, tx: Transaction) -> Outcome:
     """Set a status that needs no proof, with a reason, or the roles and sessions of the feature."""
     patch = _without_secrets(call, arguments.patch)
     changed = tuple(msgspec.to_builtins(patch))
     if not changed:
         raise InvalidArguments("The patch changes nothing.", allowed=list(StatePatch.__struct_fields__))
-
-    def decide(tx: Transaction) -> Outcome:
-        state = the_feature(tx, arguments)
-        after = msgspec.structs.replace(
-            _with_status(state, patch, call.principal),
-            role_status=msgspec.structs.replace(state.role_status, **msgspec.to_builtins(patch.role_status)),
-            cluster=msgspec.structs.replace(state.cluster, **msgspec.to_builtins(patch.cluster)),
-        )
-        if after.status is state.status:
-            stored = store_feature(tx, state, after, now=call.kernel.now())
-        else:
-            stored = change_status(tx, call, state, after)
-            release_for_status(tx, call, stored)
-        tx.append(call.event("state_patched", stored.feature_id, patch=msgspec.to_builtins(patch)))
-        return StatePatchResult(
-            feature_id=stored.feature_id,
-            version=feature_named(tx, stored.feature_id).version,
-            status=stored.status,
-            status_reason=stored.status_reason,
-            changed=changed,
-        )
-
-    return call.commit(decide)
+    state = the_feature(tx, arguments)
+    after = msgspec.structs.replace(
+        _with_status(state, patch, call.principal),
+        role_status=msgspec.structs.replace(state.role_status, **msgspec.to_builtins(patch.role_status)),
+        cluster=msgspec.structs.replace(state.cluster, **msgspec.to_builtins(patch.cluster)),
+    )
+    if after.status is state.status:
+        stored = store_feature(tx, state, after, now=call.kernel.now())
+    else:
+        stored = change_status(tx, call, state, after)
+        release_for_status(tx, call, stored)
+    tx.append(call.event("state_patched", stored.feature_id, patch=msgspec.to_builtins(patch)))
+    version = feature_named(tx, stored.feature_id).version
+    return copy_fields(StatePatchResult, stored, version=version, changed=changed)
 
 
 def _without_secrets(call: Call, patch: StatePatch) -> StatePatch:
@@ -139,19 +131,14 @@ class StoredNote(Struct, frozen=True, kw_only=True):
     """As it was stored: one line, without secrets."""
 
 
-def log_append(call: Call, arguments: NoteArguments) -> Outcome:
+@committed
+def log_append(call: Call, arguments: NoteArguments, tx: Transaction) -> Outcome:
     """Store a note in the journal, with author and time; `decisions.md` shows it."""
     note = _one_line(call, arguments.note)
-
-    def decide(tx: Transaction) -> Outcome:
-        state = the_feature(tx, arguments)
-        entry = tx.append(call.event("note_added", state.feature_id, note=note))
-        tx.mark_unshown("decisions", state.feature_id)
-        return StoredNote(
-            feature_id=state.feature_id, seq=entry.seq, at=entry.event.at, actor=entry.event.actor, note=note
-        )
-
-    return call.commit(decide)
+    state = the_feature(tx, arguments)
+    entry = tx.append(call.event("note_added", state.feature_id, note=note))
+    tx.mark_unshown("decisions", state.feature_id)
+    return StoredNote(feature_id=state.feature_id, seq=entry.seq, at=entry.event.at, actor=entry.event.actor, note=note)
 
 
 def _one_line(call: Call, text: str) -> str:

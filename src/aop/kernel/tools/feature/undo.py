@@ -7,30 +7,21 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from aop.core.errors import Fault, FileNotFound, InvalidArguments, Json
+from aop.core.errors import Fault, FileNotFound, InvalidArguments
 from aop.core.ids import ObjectId, TreeId
 from aop.core.structs import copy_fields
 from aop.kernel.features.lifecycle import change_status, require_status, store_feature, with_status
 from aop.kernel.features.worktree_hold import held_worktree
-from aop.kernel.gates.qa_index import next_index, required_steps
+from aop.kernel.gates.qa_index import renew_index
 from aop.kernel.gates.steps import reset_verdicts
-from aop.kernel.gateway.calls import (
-    Call,
-    ChangeArguments,
-    FeatureArguments,
-    Kernel,
-    Outcome,
-    Tool,
-    feature_named,
-    the_feature,
-)
+from aop.kernel.gateway.calls import Call, ChangeArguments, FeatureArguments, Outcome, Tool, feature_named, the_feature
 from aop.kernel.gateway.role_sets import COORDINATORS, READERS
 from aop.kernel.patches.checks import judge_plan
 from aop.kernel.plans.checks import bounds_of
 from aop.kernel.plans.waiting_queue import release_for_status
+from aop.kernel.ports.git import GitObjects
 from aop.kernel.record.documents.features import FeatureState, Status
 from aop.kernel.record.documents.plans import AcceptedPlan
-from aop.kernel.record.documents.qa import QaIndex
 from aop.kernel.record.port import Snapshot, Transaction
 
 WITH_TREES = ("feature_initialised", "feature_rebased", "patch_applied", "tree_undone")
@@ -65,8 +56,7 @@ def trees(call: Call, arguments: FeatureArguments) -> Outcome:
     """List the trees that a feature has had, with the time and the call that made each."""
     with call.kernel.record.read() as view:
         state = the_feature(view, arguments)
-        found = _trees_of(call.kernel, view, state)
-    return Trees(feature_id=state.feature_id, version=state.version, trees=found)
+        return copy_fields(Trees, state, trees=_trees_of(call.kernel.git.objects, view, state))
 
 
 class UndoArguments(ChangeArguments, frozen=True, kw_only=True):
@@ -90,11 +80,11 @@ def undo(call: Call, arguments: UndoArguments) -> Outcome:
         with kernel.record.read() as view:
             seen = the_feature(view, arguments)
             accepted = view.get(AcceptedPlan, seen.feature_id)
-            target = _tree_named(arguments.to, _trees_of(kernel, view, seen))
+            target = _tree_named(arguments.to, _trees_of(git.objects, view, seen))
         require_status(seen, Status.BUILDING, Status.QA, Status.READY_TO_MERGE, Status.BLOCKED, to="go back")
         base = git.objects.tree_of(seen.base_commit)
-        whole_diff = _full_diff(kernel, base, target)
-        _judge_tree(kernel, accepted, base, target)
+        whole_diff = _full_diff(git.objects, base, target)
+        _judge_tree(call, accepted, base, target)
         git.branches.keep(seen.feature_id, seen.tree, aside=True)
 
         def decide(tx: Transaction) -> Outcome:
@@ -103,31 +93,27 @@ def undo(call: Call, arguments: UndoArguments) -> Outcome:
             after = _with_earlier_tree(state, target)
             tx.append(call.event("tree_undone", state.feature_id, tree=target, before=state.tree))
             is_set_back = after.status is not state.status
-            stored = (
-                change_status(tx, call, state, after)
-                if is_set_back
-                else store_feature(tx, state, after, now=kernel.now())
-            )
-            steps = required_steps(stored, accepted.plan if accepted else None, kernel.config())
-            known = tx.get(QaIndex, stored.feature_id)
-            tx.put(next_index(known, stored, whole_diff, steps=steps), stored.feature_id)
+            if is_set_back:
+                stored = change_status(tx, call, state, after)
+            else:
+                stored = store_feature(tx, state, after, now=kernel.now())
+            renew_index(tx, stored, whole_diff, accepted.plan if accepted else None, kernel.config())
             tx.mark_unshown("worktree", stored.feature_id)
             if is_set_back:
                 release_for_status(tx, call, stored)
-            now = feature_named(tx, stored.feature_id)
-            return copy_fields(UndoResult, now, before=state.tree)
+            return copy_fields(UndoResult, feature_named(tx, stored.feature_id), before=state.tree)
 
         return call.commit(decide)
 
 
-def _trees_of(kernel: Kernel, view: Snapshot, state: FeatureState) -> tuple[TreeFacts, ...]:
+def _trees_of(objects: GitObjects, view: Snapshot, state: FeatureState) -> tuple[TreeFacts, ...]:
     found: list[TreeFacts] = []
     for entry in view.journal(feature_id=state.feature_id, kinds=WITH_TREES):
-        event = entry.event
+        event, files = entry.event, entry.event.payload.get("files")
         is_base = event.kind in ("feature_initialised", "feature_rebased")
         # A feature cannot go back to trees of another base, or of a deleted feature of this name.
         found = [] if is_base else found
-        fallback = kernel.git.objects.tree_of(state.base_commit) if event.kind == "feature_initialised" else state.tree
+        fallback = objects.tree_of(state.base_commit) if event.kind == "feature_initialised" else state.tree
         facts = TreeFacts(
             number=len(found),
             tree=str(event.payload.get("tree", fallback)),
@@ -135,16 +121,12 @@ def _trees_of(kernel: Kernel, view: Snapshot, state: FeatureState) -> tuple[Tree
             actor=event.actor,
             operation_id=event.operation_id,
             event=event.kind,
-            files=_count(event.payload.get("files")),
+            files=files if isinstance(files, int) else 0,
             current=False,
         )
         found.append(facts)
     newest = max((facts.number for facts in found if facts.tree == state.tree), default=-1)
     return tuple(msgspec.structs.replace(facts, current=facts.number == newest) for facts in found)
-
-
-def _count(files: Json) -> int:
-    return files if isinstance(files, int) else 0
 
 
 def _tree_named(wish: str, known: tuple[TreeFacts, ...]) -> TreeId:
@@ -162,9 +144,9 @@ def _tree_named(wish: str, known: tuple[TreeFacts, ...]) -> TreeId:
     return TreeId(ObjectId(trees[0]))
 
 
-def _full_diff(kernel: Kernel, base: TreeId, target: TreeId) -> bytes:
+def _full_diff(objects: GitObjects, base: TreeId, target: TreeId) -> bytes:
     try:
-        return kernel.git.objects.diff(base, target, context_lines=0)
+        return objects.diff(base, target, context_lines=0)
     except Fault as error:
         raise FileNotFound(
             f"The tree `{target[:12]}` is no longer in the repository.",
@@ -173,18 +155,13 @@ def _full_diff(kernel: Kernel, base: TreeId, target: TreeId) -> bytes:
         ) from error
 
 
-def _judge_tree(kernel: Kernel, accepted: AcceptedPlan | None, base: TreeId, target: TreeId) -> None:
+def _judge_tree(call: Call, accepted: AcceptedPlan | None, base: TreeId, target: TreeId) -> None:
     """Refuse a tree that the current plan does not allow. Raises: AreaNotAllowed, UnplannedFile."""
     if accepted is not None:
-        policy = kernel.config().policy
-        rules = policy.patch_policy
+        policy = call.kernel.config().policy
+        changes, rules = call.kernel.git.objects.changes(base, target), policy.patch_policy
         bounds = bounds_of(accepted.plan, policy)
-        judge_plan(
-            kernel.git.objects.changes(base, target),
-            bounds,
-            areas=rules.enforce_allowed_areas,
-            files=rules.enforce_plan,
-        )
+        judge_plan(changes, bounds, areas=rules.enforce_allowed_areas, files=rules.enforce_plan)
 
 
 def _with_earlier_tree(state: FeatureState, tree: TreeId) -> FeatureState:

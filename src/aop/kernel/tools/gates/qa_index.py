@@ -24,7 +24,7 @@ from aop.kernel.record.port import Snapshot, Transaction
 
 MOST_MARKS = 1_000
 MOST_REFS = 20
-MOST_TOLD = 20
+MOST_SHOWN = 20
 
 
 class PendingHunk(Struct, frozen=True, kw_only=True):
@@ -177,11 +177,11 @@ def _proof(kernel: Kernel, view: Snapshot, state: FeatureState, refs: Sequence[s
 
 def _summary(marks: Sequence[Mark]) -> str:
     """Return the marks as one line; a waiver shows its reason."""
-    told = [
+    parts = [
         f"{mark.path}: {len(mark.hunk_refs) or 'all'} {mark.status}" + (f" ({mark.reason})" if mark.reason else "")
-        for mark in marks[:MOST_TOLD]
+        for mark in marks[:MOST_SHOWN]
     ]
-    return "; ".join(told) + (f"; and {len(marks) - MOST_TOLD} more" if len(marks) > MOST_TOLD else "")
+    return "; ".join(parts) + (f"; and {len(marks) - MOST_SHOWN} more" if len(marks) > MOST_SHOWN else "")
 
 
 TOOLS = (

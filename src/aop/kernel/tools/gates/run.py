@@ -12,17 +12,8 @@ from aop.core.structs import copy_fields
 from aop.kernel.config.gates import Mode
 from aop.kernel.features.lifecycle import LIVING, require_status, store_feature, with_status
 from aop.kernel.features.worktree_hold import held_worktree, note_quarantined
+from aop.kernel.gates import gate_runs
 from aop.kernel.gates.baselines import tests_on_base
-from aop.kernel.gates.gate_runs import (
-    GatePlan,
-    evidence_pointers,
-    gate_failure,
-    machine_identity,
-    plan_gates,
-    record_run,
-    run_gates,
-    with_named_tests,
-)
 from aop.kernel.gates.progress import GATES_RUN, with_progress
 from aop.kernel.gates.steps import with_verdict
 from aop.kernel.gateway.calls import Answer, Call, ChangeArguments, Outcome, Tool, the_feature
@@ -76,10 +67,11 @@ def run(call: Call, arguments: RunGatesArguments) -> Outcome:
             ledger = view.get(ObligationLedger, state.feature_id)
         require_status(state, *LIVING, to="run gates")
         _refuse_other_profile(state, arguments)
-        plan = with_named_tests(plan_gates(state, accepted.plan if accepted else None, arguments.mode, config), ledger)
-        kept = None if arguments.force else _reusable_run(call, state, plan)
-        if kept is not None:
-            return call.commit(lambda tx: _record_reuse(tx, call, arguments, kept))
+        plan = gate_runs.plan_gates(state, accepted.plan if accepted else None, arguments.mode, config)
+        plan = gate_runs.with_named_tests(plan, ledger)
+        passed = None if arguments.force else _reusable_run(call, state, plan)
+        if passed is not None:
+            return call.commit(lambda tx: _record_reuse(tx, call, arguments, passed))
         baseline = tests_on_base(call, plan)
         finished = _run_in_worktree(call, state, plan, baseline)
         return call.commit(lambda tx: _record(tx, call, arguments, finished))
@@ -96,12 +88,12 @@ def _refuse_other_profile(state: FeatureState, arguments: RunGatesArguments) -> 
         )
 
 
-def _run_in_worktree(call: Call, state: FeatureState, plan: GatePlan, baseline: int | None) -> GateRun:
+def _run_in_worktree(call: Call, state: FeatureState, plan: gate_runs.GatePlan, baseline: int | None) -> GateRun:
     git = call.kernel.git
     checkout = git.worktrees.ensure(state.feature_id, state.branch)
     note_quarantined(call, state.feature_id, git.worktrees.clear_strays(state.feature_id, state.tree))
     try:
-        return run_gates(call, plan, checkout, baseline=baseline)
+        return gate_runs.run_gates(call, plan, checkout, baseline=baseline)
     finally:
         # Files that the steps left must not affect the next run.
         git.worktrees.discard_strays(state.feature_id, state.tree)
@@ -110,13 +102,13 @@ def _run_in_worktree(call: Call, state: FeatureState, plan: GatePlan, baseline: 
 def _record(tx: Transaction, call: Call, arguments: RunGatesArguments, finished: GateRun) -> Outcome:
     state = the_feature(tx, arguments)
     _refuse_stale(tx, call, state, finished)
-    stored = record_run(tx, call, state, _advance(state, finished), finished)
+    stored = gate_runs.record_run(tx, call, state, _advance(state, finished), finished)
     if finished.verdict is not Verdict.PASS:
-        return gate_failure(finished)
-    return Answer(data=_result(stored, finished, reused=False), evidence=evidence_pointers(finished))
+        return gate_runs.gate_failure(finished)
+    return Answer(data=_result(stored, finished, reused=False), evidence=gate_runs.evidence_pointers(finished))
 
 
-def _reusable_run(call: Call, state: FeatureState, plan: GatePlan) -> GateRun | None:
+def _reusable_run(call: Call, state: FeatureState, plan: gate_runs.GatePlan) -> GateRun | None:
     """Return the newest run of this mode, if it passed on this machine with the same subject."""
     run_id = state.evidence.latest_by_mode.get(plan.mode)
     with call.kernel.record.read() as view:
@@ -126,16 +118,16 @@ def _reusable_run(call: Call, state: FeatureState, plan: GatePlan) -> GateRun | 
     if not run.tests.get("named", {}).keys() >= set(plan.named_tests):
         # That run did not look up these tests, and its report is gone.
         return None
-    return run if run.machine == machine_identity(call, plan) else None
+    return run if run.machine == gate_runs.machine_identity(call, plan) else None
 
 
-def _record_reuse(tx: Transaction, call: Call, arguments: RunGatesArguments, kept: GateRun) -> Outcome:
+def _record_reuse(tx: Transaction, call: Call, arguments: RunGatesArguments, passed: GateRun) -> Outcome:
     state = the_feature(tx, arguments)
-    _refuse_stale(tx, call, state, kept)
-    after = _advance(state, kept)
+    _refuse_stale(tx, call, state, passed)
+    after = _advance(state, passed)
     stored = state if after == state else store_feature(tx, state, after, now=call.kernel.now())
-    tx.append(call.event("gates_reused", stored.feature_id, gate_run_id=kept.run_id, mode=kept.mode))
-    return Answer(data=_result(stored, kept, reused=True), evidence=evidence_pointers(kept))
+    tx.append(call.event("gates_reused", stored.feature_id, gate_run_id=passed.run_id, mode=passed.mode))
+    return Answer(data=_result(stored, passed, reused=True), evidence=gate_runs.evidence_pointers(passed))
 
 
 def _advance(state: FeatureState, run: GateRun) -> FeatureState:
@@ -148,7 +140,7 @@ def _advance(state: FeatureState, run: GateRun) -> FeatureState:
 def _refuse_stale(tx: Transaction, call: Call, state: FeatureState, finished: GateRun) -> None:
     """Refuse a run if plan or configuration changed its definition meanwhile."""
     accepted = tx.get(AcceptedPlan, state.feature_id)
-    now = plan_gates(state, accepted.plan if accepted else None, Mode(finished.mode), call.kernel.config())
+    now = gate_runs.plan_gates(state, accepted.plan if accepted else None, Mode(finished.mode), call.kernel.config())
     if now.subject != finished.subject:
         raise EvidenceStale(
             f"The definition of the `{finished.mode}` gates of `{state.feature_id}` changed while they ran.",

@@ -9,7 +9,7 @@ from msgspec import Meta
 from aop.core.errors import AlreadyAnswered, NotAChoice, UnknownQuestion
 from aop.kernel.features.opened_paths import YES, store_path_answer
 from aop.kernel.features.questions import LARGEST_TEXT, QuestionFacts, question_facts
-from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, the_feature
+from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, committed, the_feature
 from aop.kernel.gateway.role_sets import COORDINATORS, SYSTEM
 from aop.kernel.plans.prerequisites import accept_prerequisite, check_prerequisite, place_spec
 from aop.kernel.record.documents.base import revise
@@ -64,10 +64,7 @@ def answer(call: Call, arguments: AnswerArguments) -> Outcome:
 
 
 def _place_spec(call: Call, arguments: AnswerArguments, text: str) -> None:
-    """Write the spec of the feature that a yes creates, before other features wait for it.
-
-    Raises: UnknownFeature, InvalidStatusTransition if a feature that would wait for it cannot.
-    """
+    """Write the spec of the feature that a yes creates, before other features wait for it."""
     with call.kernel.record.read() as view:
         question = view.get(Question, arguments.question_id)
         if text == YES and question is not None and question.is_open and question.prerequisite is not None:
@@ -94,13 +91,10 @@ def _already_answered(question: Question) -> AlreadyAnswered:
     )
 
 
-def expire(call: Call, arguments: QuestionArguments) -> Outcome:
+@committed
+def expire(call: Call, arguments: QuestionArguments, tx: Transaction) -> Outcome:
     """Close a question past its time limit, with its default answer if it has one; leave any other."""
-
-    def decide(tx: Transaction) -> Outcome:
-        return question_facts(_settle_expired(tx, call, _question_named(tx, arguments)))
-
-    return call.commit(decide)
+    return question_facts(_settle_expired(tx, call, _question_named(tx, arguments)))
 
 
 TOOLS = (

@@ -13,7 +13,7 @@ from aop.kernel.config.policy import Policy
 from aop.kernel.features.lifecycle import LIVING, require_status
 from aop.kernel.features.opened_paths import NO, YES, current_path_answer
 from aop.kernel.features.questions import put_question
-from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, the_feature
+from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, committed, the_feature
 from aop.kernel.gateway.role_sets import READERS
 from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.documents.questions import Question
@@ -41,40 +41,37 @@ class AskPathResult(Struct, frozen=True, kw_only=True):
     """Whether the feature may already change the path."""
 
 
-def ask_path(call: Call, arguments: AskPathArguments) -> Outcome:
+@committed
+def ask_path(call: Call, arguments: AskPathArguments, tx: Transaction) -> Outcome:
     """Ask a person to open a path for the feature, unless it is already open."""
     path, reason = exact_path(arguments.path), call.kernel.redact(arguments.reason)
-
-    def decide(tx: Transaction) -> Outcome:
-        state = the_feature(tx, arguments)
-        require_status(state, *LIVING, to="ask for a path")
-        guard = _guard_of(call.kernel.config().policy, path)
-        said = current_path_answer(tx, state.feature_id, path)
-        if said is not None and said.answer == NO:
-            raise ProtectedPath(
-                f"`{path}` may not be changed: a person was asked, and answered no.",
-                hint="Do without this path, or change the plan.",
-                path=path,
-                reason=guard,
-                question_id=said.question_id,
-            )
-        if said is not None:
-            return _result(state, path, said.question_id)
-        waiting = next((each for each in tx.all(Question) if _asks_for(each, state, path)), None)
-        question = waiting or put_question(
-            tx,
-            call,
-            state.feature_id,
-            "authorisation",
-            f"The {call.principal.role} of `{state.feature_id}` needs to change `{path}`, although {guard}. `{YES}`"
-            f" opens this path for this feature until it ends. Its reason: {reason}",
-            detail={"path": path, "guard": guard, "reason": reason},
-            choices=(YES, NO),
-            opens=path,
+    state = the_feature(tx, arguments)
+    require_status(state, *LIVING, to="ask for a path")
+    guard = _guard_of(call.kernel.config().policy, path)
+    said = current_path_answer(tx, state.feature_id, path)
+    if said is not None and said.answer == NO:
+        raise ProtectedPath(
+            f"`{path}` may not be changed: a person was asked, and answered no.",
+            hint="Do without this path, or change the plan.",
+            path=path,
+            reason=guard,
+            question_id=said.question_id,
         )
-        return _result(state, path, question.question_id, question.text)
-
-    return call.commit(decide)
+    if said is not None:
+        return _result(state, path, said.question_id)
+    waiting = next((each for each in tx.all(Question) if _asks_for(each, state, path)), None)
+    question = waiting or put_question(
+        tx,
+        call,
+        state.feature_id,
+        "authorisation",
+        f"The {call.principal.role} of `{state.feature_id}` needs to change `{path}`, although {guard}. `{YES}`"
+        f" opens this path for this feature until it ends. Its reason: {reason}",
+        detail={"path": path, "guard": guard, "reason": reason},
+        choices=(YES, NO),
+        opens=path,
+    )
+    return _result(state, path, question.question_id, question.text)
 
 
 def _guard_of(policy: Policy, path: str) -> str:

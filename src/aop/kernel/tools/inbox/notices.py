@@ -7,7 +7,8 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 from msgspec import Meta, Struct
 
 from aop.core.ids import FeatureId
-from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, the_feature
+from aop.core.structs import copy_fields
+from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, committed, the_feature
 from aop.kernel.gateway.role_sets import SYSTEM
 from aop.kernel.record.documents.base import Document, NonEmpty, next_version
 from aop.kernel.record.port import Transaction
@@ -46,31 +47,19 @@ class NoticeResult(Struct, frozen=True, kw_only=True):
     """The outcome that is stored now."""
 
 
-def note(call: Call, arguments: NoticeArguments) -> Outcome:
+@committed
+def note(call: Call, arguments: NoticeArguments, tx: Transaction) -> Outcome:
     """Record that a notice is about to be sent, was sent, or failed."""
-
-    def decide(tx: Transaction) -> Outcome:
-        state = the_feature(tx, arguments)
-        key = f"{arguments.event_id}@{arguments.target}"
-        known = tx.get(SentNotice, key)
-        if known is None or known.outcome == "sending" != arguments.outcome:
-            notice = SentNotice(
-                version=next_version(known),
-                event_id=arguments.event_id,
-                target=arguments.target,
-                feature_id=state.feature_id,
-                outcome=arguments.outcome,
-                at=call.kernel.now(),
-            )
-            tx.put(notice, key)
-            facts = {"event_id": notice.event_id, "target": notice.target, "outcome": notice.outcome}
-            tx.append(call.event("notice_noted", state.feature_id, **facts))
-            known = notice
-        return NoticeResult(
-            feature_id=state.feature_id, event_id=known.event_id, target=known.target, outcome=known.outcome
-        )
-
-    return call.commit(decide)
+    state = the_feature(tx, arguments)
+    key = f"{arguments.event_id}@{arguments.target}"
+    known = tx.get(SentNotice, key)
+    if known is None or known.outcome == "sending" != arguments.outcome:
+        notice = copy_fields(SentNotice, arguments, version=next_version(known), at=call.kernel.now())
+        tx.put(notice, key)
+        facts = {"event_id": notice.event_id, "target": notice.target, "outcome": notice.outcome}
+        tx.append(call.event("notice_noted", state.feature_id, **facts))
+        known = notice
+    return copy_fields(NoticeResult, known, feature_id=state.feature_id)
 
 
 TOOLS = (

@@ -75,20 +75,22 @@ def scan(call: Call, _arguments: Arguments) -> Outcome:
     with kernel.record.read() as view:
         states = [state for state in view.all(FeatureState) if state.status not in TERMINAL]
         queue = waiting_plans(view)
-        plans = [*_accepted_plans(view, states), *_queued_plans(queue)]
+        queued = [ComparedPlan(feature_id=each.feature_id, plan=each.plan, queued=True) for each in queue]
+        plans = [*_accepted_plans(view, states), *queued]
         known = {tried.between: tried for tried in view.all(TriedMerge)}
-    found = shared_places(plans, guarded_areas_of(config.policy), locks_of(config.policy))
-    seen = tuple(place for place in found if any(map(reaches, place.feature_ids)))
-    looked = try_merges(kernel.git, [_tip(state) for state in states], base_head(kernel, config), known)
-    _store_trials(kernel, looked.fresh, over=looked.over)
-    conflicts = (_conflict(question, tried) for question, tried in looked.conflicts)
+    places = shared_places(plans, guarded_areas_of(config.policy), locks_of(config.policy))
+    seen = tuple(place for place in places if any(map(reaches, place.feature_ids)))
+    tips = [FeatureTip(feature_id=state.feature_id, base=state.base_commit, tree=state.tree) for state in states]
+    trials = try_merges(kernel.git, tips, base_head(kernel, config), known)
+    _store_trials(kernel, trials.fresh, over=trials.over)
+    conflicts = (_conflict(question, tried) for question, tried in trials.conflicts)
     return CollisionScan(
         compared_plans=len(plans),
         collisions=seen,
         collision_fingerprint=collision_fingerprint([(place.collision_fingerprint,) for place in seen]),
         waiting=tuple(_waiting_plan(each) for each in queue if any(map(reaches, (each.feature_id, *each.waits_for)))),
         conflicts=tuple(each for each in conflicts if any(map(reaches, each.feature_ids))),
-        untried_merges=looked.untried,
+        untried_merges=trials.untried,
     )
 
 
@@ -102,16 +104,8 @@ def _accepted_plans(view: Snapshot, states: Sequence[FeatureState]) -> list[Comp
     ]
 
 
-def _queued_plans(queue: Sequence[QueuedPlan]) -> list[ComparedPlan]:
-    return [ComparedPlan(feature_id=each.feature_id, plan=each.plan, queued=True) for each in queue]
-
-
 def _waiting_plan(entry: QueuedPlan) -> WaitingPlan:
     return copy_fields(WaitingPlan, entry, plan_version=entry.plan.plan_version)
-
-
-def _tip(state: FeatureState) -> FeatureTip:
-    return FeatureTip(feature_id=state.feature_id, base=state.base_commit, tree=state.tree)
 
 
 def _conflict(question: TrialQuestion, tried: TriedMerge) -> Conflict:

@@ -15,31 +15,10 @@ from aop.core.structs import copy_fields
 from aop.core.text.counts import count
 from aop.kernel.config.policy import LockRules
 from aop.kernel.features.lifecycle import LIVING, require_status
-from aop.kernel.gateway.calls import Answer, Call, ChangeArguments, Outcome, Tool, feature_named, the_feature
+from aop.kernel.gateway.calls import Answer, Call, ChangeArguments, Outcome, Tool, committed, feature_named, the_feature
 from aop.kernel.gateway.role_sets import COORDINATORS
-from aop.kernel.locks.grants import (
-    grant_or_renew,
-    lease_id,
-    leases_of,
-    live_leases,
-    lock_on,
-    reclaim_facts,
-    release_leases,
-    store_lock,
-)
-from aop.kernel.locks.leases import (
-    Busy,
-    Grant,
-    LockRequest,
-    Now,
-    check_order,
-    check_resource,
-    is_live,
-    pauses,
-    read_clock,
-    with_waiter,
-    without_waiter,
-)
+from aop.kernel.locks import grants, leases
+from aop.kernel.locks.leases import Busy, Grant, LockRequest, Now, read_clock
 from aop.kernel.plans.waiting_queue import admit_waiting_plans
 from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.documents.locks import Lock
@@ -73,19 +52,19 @@ class AcquireResult(Struct, frozen=True, kw_only=True):
 def acquire(call: Call, arguments: AcquireArguments) -> Outcome:
     """Acquire a lock for a feature, waiting in its queue, or renew the lease of its holder."""
     clock, rules = call.kernel.clock, call.kernel.config().policy.locks
-    check_resource(arguments.resource, rules)
+    leases.check_resource(arguments.resource, rules)
     request = LockRequest(
         feature_id=FeatureId(arguments.feature_id), actor=call.principal.actor, operation_id=call.operation()
     )
     deadline = clock.boot_seconds() + _wait_seconds(arguments, rules)
-    waits = pauses(rules.acquire_backoff, call.operation())
+    waits = leases.pauses(rules.acquire_backoff, call.operation())
     while True:
         try:
             return call.commit(partial(_try_to_acquire, call, arguments, request))
         except LockConflict as conflict:
             left = deadline - clock.boot_seconds()
             if left <= 0:
-                _change_waiters(call, arguments.resource, lambda lock: without_waiter(lock, call.operation()))
+                _change_waiters(call, arguments.resource, lambda lock: leases.without_waiter(lock, call.operation()))
                 raise
             call.report(conflict.message)
         _change_waiters(call, arguments.resource, partial(_with_own_waiter, call, request))
@@ -102,12 +81,12 @@ def _try_to_acquire(call: Call, arguments: AcquireArguments, request: LockReques
     state = the_feature(tx, arguments)
     require_status(state, *LIVING, to="get a lock")
     now = read_clock(call.kernel.clock)
-    check_order(arguments.resource, live_leases(tx, state.feature_id, now))
-    granted = grant_or_renew(tx, call, arguments.resource, request, now)
+    leases.check_order(arguments.resource, grants.live_leases(tx, state.feature_id, now))
+    granted = grants.grant_or_renew(tx, call, arguments.resource, request, now)
     if isinstance(granted, Busy):
         raise _lock_conflict(arguments.resource, granted, now)
     admit_waiting_plans(tx, call)
-    facts = reclaim_facts(granted, now)
+    facts = grants.reclaim_facts(granted, now)
     return Answer(
         data=_result(call, feature_named(tx, state.feature_id), arguments.resource, granted),
         evidence={"stale_lock_reclaimed": facts} if facts else {},
@@ -123,7 +102,7 @@ def _result(call: Call, state: FeatureState, resource: str, granted: Grant) -> A
         version=state.version,
         resource=resource,
         outcome=granted.outcome,
-        lease_id=lease_id(resource, lease),
+        lease_id=grants.lease_id(resource, lease),
         lease_ttl_seconds=call.kernel.config().policy.locks.lease_ttl_seconds,
     )
 
@@ -148,23 +127,23 @@ def _lock_conflict(resource: str, busy: Busy, now: Now) -> LockConflict:
 
 
 def _with_own_waiter(call: Call, request: LockRequest, lock: Lock) -> Lock:
-    return with_waiter(lock, request, read_clock(call.kernel.clock), is_running=call.kernel.locks.is_running)
+    return leases.with_waiter(lock, request, read_clock(call.kernel.clock), is_running=call.kernel.locks.is_running)
 
 
 def _change_waiters(call: Call, resource: str, change: Callable[[Lock], Lock]) -> None:
     with call.kernel.record.write() as tx:
-        lock = lock_on(tx, resource)
+        lock = grants.lock_on(tx, resource)
         changed = change(lock)
         if changed != lock:
-            store_lock(tx, changed)
+            grants.store_lock(tx, changed)
 
 
 def _seconds_left(call: Call, resource: str) -> float:
     """Return the seconds until the current lease expires: the longest useful wait before the next attempt."""
     with call.kernel.record.read() as view:
-        lease = lock_on(view, resource).lease
+        lease = grants.lock_on(view, resource).lease
     now = read_clock(call.kernel.clock)
-    return lease.expires_boot - now.seconds if lease is not None and is_live(lease, now) else math.inf
+    return lease.expires_boot - now.seconds if lease is not None and leases.is_live(lease, now) else math.inf
 
 
 class ReleaseResult(Struct, frozen=True, kw_only=True):
@@ -175,21 +154,18 @@ class ReleaseResult(Struct, frozen=True, kw_only=True):
     """The features whose waiting plans were accepted because of this."""
 
 
-def release(call: Call, arguments: LockArguments) -> Outcome:
+@committed
+def release(call: Call, arguments: LockArguments, tx: Transaction) -> Outcome:
     """Release a lock for the next request in its queue."""
-
-    def decide(tx: Transaction) -> Outcome:
-        state = the_feature(tx, arguments)
-        if arguments.resource not in leases_of(tx, state.feature_id):
-            check_resource(arguments.resource, call.kernel.config().policy.locks)
-        release_leases(tx, call, state.feature_id, [arguments.resource], read_clock(call.kernel.clock))
-        accepted = admit_waiting_plans(tx, call)
-        after = feature_named(tx, state.feature_id)
-        return ReleaseResult(
-            feature_id=after.feature_id, version=after.version, resource=arguments.resource, accepted_plans=accepted
-        )
-
-    return call.commit(decide)
+    state = the_feature(tx, arguments)
+    if arguments.resource not in grants.leases_of(tx, state.feature_id):
+        leases.check_resource(arguments.resource, call.kernel.config().policy.locks)
+    grants.release_leases(tx, call, state.feature_id, [arguments.resource], read_clock(call.kernel.clock))
+    accepted = admit_waiting_plans(tx, call)
+    after = feature_named(tx, state.feature_id)
+    return ReleaseResult(
+        feature_id=after.feature_id, version=after.version, resource=arguments.resource, accepted_plans=accepted
+    )
 
 
 TOOLS = (

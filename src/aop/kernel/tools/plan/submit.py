@@ -86,10 +86,7 @@ def _without_secrets(call: Call, arguments: S) -> S:
 
 
 def _scanned_spec(kernel: Kernel, arguments: SubmitPlanArguments) -> ScannedSpec | None:
-    """Scan the feature's spec; an unreadable one counts as none, unless the policy requires obligations.
-
-    Raises: FileNotFound.
-    """
+    """Scan the feature's spec; an unreadable one counts as none, unless the policy requires obligations."""
     try:
         return scan_spec_text(spec_text(kernel, arguments.feature_id))
     except FileNotFound:
@@ -116,11 +113,7 @@ def _accept_or_block(
     tx.append(call.event(kind, stored.feature_id, **facts))
     leave_queue(tx, stored.feature_id, now)
     admit_waiting_plans(tx, call)
-    return _result(stored, plan)
-
-
-def _result(state: FeatureState, plan: Plan) -> PlanResult:
-    return copy_fields(PlanResult, state, plan_version=plan.plan_version)
+    return copy_fields(PlanResult, stored, plan_version=plan.plan_version)
 
 
 class PlanText(Struct, frozen=True, kw_only=True):

@@ -8,12 +8,13 @@ import msgspec
 from msgspec import Meta, Struct
 
 from aop.core.errors import PlanRequired, VersionConflict
+from aop.core.structs import copy_fields
 from aop.kernel.config.in_force import Config
 from aop.kernel.features.lifecycle import require_status, store_feature
 from aop.kernel.features.opened_paths import opened_paths
 from aop.kernel.features.trees import ChangedFile, changed_files
 from aop.kernel.features.worktree_hold import held_worktree
-from aop.kernel.gates.qa_index import next_index, required_steps
+from aop.kernel.gates.qa_index import renew_index
 from aop.kernel.gates.steps import reset_verdicts
 from aop.kernel.gateway.calls import Call, ChangeArguments, Kernel, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import PATCHERS
@@ -25,7 +26,6 @@ from aop.kernel.plans.checks import bounds_of
 from aop.kernel.plans.needed_locks import check_unbroken, locks_for_paths, locks_for_plan, with_fences
 from aop.kernel.record.documents.features import FeatureState, Status
 from aop.kernel.record.documents.plans import AcceptedPlan
-from aop.kernel.record.documents.qa import QaIndex
 from aop.kernel.record.port import Transaction
 
 
@@ -56,7 +56,6 @@ def apply_patch(call: Call, arguments: ApplyPatchArguments) -> Outcome:
         with kernel.record.read() as view:
             check_unbroken(view, target.state, needed, read_clock(kernel.clock))
         whole_diff = kernel.git.objects.diff(target.base_tree, proposal.tree, context_lines=0)
-        tests = required_steps(target.state, target.accepted.plan if target.accepted else None, config)
 
         def decide(tx: Transaction) -> Outcome:
             state = the_feature(tx, arguments)
@@ -64,23 +63,13 @@ def apply_patch(call: Call, arguments: ApplyPatchArguments) -> Outcome:
             fenced = with_fences(state, check_unbroken(tx, state, needed, read_clock(kernel.clock)))
             after = msgspec.structs.replace(fenced, tree=proposal.tree, gates=reset_verdicts(state.gates))
             stored = store_feature(tx, state, after, now=kernel.now())
-            # Read here: QA may have changed its marks since the patch came.
-            known = tx.get(QaIndex, stored.feature_id)
-            tx.put(next_index(known, stored, whole_diff, steps=tests), stored.feature_id)
+            renew_index(tx, stored, whole_diff, target.accepted.plan if target.accepted else None, config)
             tx.mark_unshown("worktree", stored.feature_id)
-            tx.append(
-                call.event(
-                    "patch_applied",
-                    stored.feature_id,
-                    tree=proposal.tree,
-                    before=target.state.tree,
-                    files=len(proposal.changes),
-                )
-            )
-            return ApplyPatchResult(
-                feature_id=stored.feature_id,
-                version=stored.version,
-                tree=proposal.tree,
+            trees = {"tree": proposal.tree, "before": target.state.tree}
+            tx.append(call.event("patch_applied", stored.feature_id, **trees, files=len(proposal.changes)))
+            return copy_fields(
+                ApplyPatchResult,
+                stored,
                 status=porcelain(proposal.whole),
                 changed_files=changed_files(proposal.changes),
                 warnings=(*_thin_changes(proposal.patch), *removed_secrets(proposal.patch, kernel.redact)),

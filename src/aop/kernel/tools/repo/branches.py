@@ -9,23 +9,16 @@ import msgspec
 from msgspec import Meta, Struct
 
 from aop.core.errors import CommitDisabled
-from aop.core.ids import CommitId, FeatureId
+from aop.core.ids import CommitId
 from aop.core.structs import copy_fields
 from aop.kernel.features.lifecycle import LIVING, require_status, store_feature, with_status
 from aop.kernel.features.worktree_hold import held_feature, unchanged_feature
-from aop.kernel.gates.qa_index import next_index, required_steps
+from aop.kernel.gates.qa_index import renew_index
 from aop.kernel.gates.steps import reset_verdicts
 from aop.kernel.gateway.calls import Call, ChangeArguments, Kernel, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import SYSTEM
+from aop.kernel.merges import merge
 from aop.kernel.merges.branch_moves import BranchMove, commit_with_move, own_head, undo_move
-from aop.kernel.merges.merge import (
-    base_head,
-    commit_message,
-    merge_conflict,
-    refuse_empty,
-    refuse_secret_message,
-    refuse_submodules,
-)
 from aop.kernel.ports.git import ConflictedPaths
 from aop.kernel.record.documents.features import FeatureState, Status
 from aop.kernel.record.documents.plans import AcceptedPlan
@@ -41,7 +34,8 @@ def _refuse_commits(kernel: Kernel) -> None:
 def _write_commit(kernel: Kernel, state: FeatureState, message: str = "") -> CommitId:
     """Write the feature's tree as a commit on its base, at the time of its last change."""
     when = datetime.fromisoformat(state.last_updated)
-    return kernel.git.objects.commit(state.tree, [state.base_commit], commit_message(message, state, None), when=when)
+    text = merge.commit_message(message, state, None)
+    return kernel.git.objects.commit(state.tree, [state.base_commit], text, when=when)
 
 
 class CommitArguments(ChangeArguments, frozen=True, kw_only=True):
@@ -65,24 +59,22 @@ def commit(call: Call, arguments: CommitArguments) -> Outcome:
     with held_feature(kernel, arguments) as state:
         _refuse_commits(kernel)
         require_status(state, *LIVING, to="be committed")
-        refuse_empty(kernel, state)
-        refuse_secret_message(arguments.commit_message, kernel.redact)
+        merge.refuse_empty(kernel, state)
+        merge.refuse_secret_message(arguments.commit_message, kernel.redact)
         head = own_head(kernel, state)
         if kernel.git.objects.tree_of(head) == state.tree:
-            return call.commit(lambda tx: _commit_result(the_feature(tx, arguments), head, created=False))
+            return call.commit(
+                lambda tx: copy_fields(CommitResult, the_feature(tx, arguments), commit=head, created=False)
+            )
         made = _write_commit(kernel, state, arguments.commit_message)
 
         def decide(tx: Transaction) -> Outcome:
             after = msgspec.structs.replace(unchanged_feature(tx, arguments, state), branch_commit=made)
             stored = store_feature(tx, state, after, now=kernel.now())
             tx.append(call.event("feature_committed", stored.feature_id, commit=made, tree=stored.tree))
-            return _commit_result(stored, made, created=True)
+            return copy_fields(CommitResult, stored, commit=made, created=True)
 
         return commit_with_move(call, BranchMove(branch=state.branch, old=head, new=made), decide)
-
-
-def _commit_result(state: FeatureState, made: CommitId, *, created: bool) -> CommitResult:
-    return copy_fields(CommitResult, state, commit=made, created=created)
 
 
 class RebaseResult(Struct, frozen=True, kw_only=True):
@@ -98,13 +90,13 @@ class RebaseResult(Struct, frozen=True, kw_only=True):
 def rebase_onto_main(call: Call, arguments: ChangeArguments) -> Outcome:
     """Move the feature onto the current base branch; earlier gates and approvals no longer count."""
     kernel = call.kernel
-    name = FeatureId(arguments.feature_id)
     with held_feature(kernel, arguments, with_base=True) as state:
+        name = state.feature_id
         _refuse_commits(kernel)
         require_status(state, *LIVING, to="be moved to another base")
-        head, base = own_head(kernel, state), base_head(kernel, kernel.config())
+        head, base = own_head(kernel, state), merge.base_head(kernel, kernel.config())
         if base == state.base_commit:
-            return call.commit(lambda tx: _rebase_result(the_feature(tx, arguments), moved_it=False))
+            return call.commit(lambda tx: copy_fields(RebaseResult, the_feature(tx, arguments), moved=False))
         after = _rebased_state(call, state, base)
         kernel.git.branches.keep(name, after.tree)
 
@@ -114,7 +106,7 @@ def rebase_onto_main(call: Call, arguments: ChangeArguments) -> Outcome:
             _renew_qa_index(tx, kernel, stored)
             tx.mark_unshown("worktree", name)
             tx.append(call.event("feature_rebased", name, old_base=state.base_commit, base=base, tree=stored.tree))
-            return _rebase_result(stored, moved_it=True)
+            return copy_fields(RebaseResult, stored, moved=True)
 
         return commit_with_move(call, BranchMove(branch=state.branch, old=head, new=base), decide)
 
@@ -125,8 +117,8 @@ def _rebased_state(call: Call, state: FeatureState, base: CommitId) -> FeatureSt
     ours = _write_commit(call.kernel, state)
     merged = git.merges.merge(base, ours)
     if isinstance(merged, ConflictedPaths):
-        raise merge_conflict(git.objects, merged, state, base=base, feature_commit=ours)
-    refuse_submodules(git.objects, base, merged.tree)
+        raise merge.merge_conflict(git.objects, merged, state, base=base, feature_commit=ours)
+    merge.refuse_submodules(git.objects, base, merged.tree)
     after = msgspec.structs.replace(
         state, base_commit=base, tree=merged.tree, gates=reset_verdicts(state.gates), branch_commit=None
     )
@@ -136,17 +128,11 @@ def _rebased_state(call: Call, state: FeatureState, base: CommitId) -> FeatureSt
 
 
 def _renew_qa_index(tx: Transaction, kernel: Kernel, state: FeatureState) -> None:
-    index = tx.get(QaIndex, state.feature_id)
-    if index is None:
+    if tx.get(QaIndex, state.feature_id) is None:
         return
     accepted = tx.get(AcceptedPlan, state.feature_id)
     diff = kernel.git.objects.diff(kernel.git.objects.tree_of(state.base_commit), state.tree, context_lines=0)
-    steps = required_steps(state, accepted.plan if accepted else None, kernel.config())
-    tx.put(next_index(index, state, diff, steps=steps), state.feature_id)
-
-
-def _rebase_result(state: FeatureState, *, moved_it: bool) -> RebaseResult:
-    return copy_fields(RebaseResult, state, moved=moved_it)
+    renew_index(tx, state, diff, accepted.plan if accepted else None, kernel.config())
 
 
 TOOLS = (

@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 
 from aop.core.ids import TreeId
 from aop.core.paths.names import canonical_path
+from aop.core.structs import copy_fields
 from aop.kernel.features.trees import LARGEST_DIFF, ChangedFile, changed_files, is_at_or_below
 from aop.kernel.gateway.calls import Call, FeatureArguments, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import READERS
@@ -49,10 +50,9 @@ def diff(call: Call, arguments: DiffArguments) -> Outcome:
         changes = tuple(each for each in changes if any(is_at_or_below(each.path, path) for path in paths))
     text = _diff_text(git.objects, base, state.tree, changes, msgspec.structs.replace(options, paths=paths))
     shown = text[:LARGEST_DIFF].decode(errors="replace")
-    return DiffText(
-        feature_id=state.feature_id,
-        tree=state.tree,
-        base_commit=state.base_commit,
+    return copy_fields(
+        DiffText,
+        state,
         text=call.kernel.redact.mask_secrets(shown),
         changed_files=changed_files(changes),
         truncated=len(text) > LARGEST_DIFF,

@@ -6,9 +6,9 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from itertools import accumulate
 
-import msgspec
 from msgspec import Struct
 
+from aop.core.structs import copy_fields
 from aop.kernel.features.trees import LARGEST_DIFF, ChangedFile
 from aop.kernel.gates.summaries import RunSummary, latest_runs
 from aop.kernel.gateway.calls import Call, FeatureArguments, Outcome, Tool, the_feature
@@ -60,9 +60,7 @@ def diff_bundle(call: Call, arguments: FeatureArguments) -> Outcome:
     base = git.objects.tree_of(state.base_commit)
     changes = git.objects.changes(base, state.tree)
     parts = parts_by_path(git.objects.diff(base, state.tree), [change.path for change in changes])
-    lines: list[str] = []
-    room = LARGEST_DIFF
-    files = []
+    lines, files, room = list[str](), list[TouchedFile](), LARGEST_DIFF
     for change in changes:
         whole = mask(parts[change.path].text.decode(errors="replace")).split("\n")[:-1]
         shown = _first_lines(whole, min(room, LARGEST_FILE_DIFF))
@@ -71,11 +69,9 @@ def diff_bundle(call: Call, arguments: FeatureArguments) -> Outcome:
             _touched_file(change, parts[change.path], lines, shown=len(shown), left_out=len(whole) - len(shown))
         )
         lines += shown
-    return DiffBundle(
-        feature_id=state.feature_id,
-        version=state.version,
-        tree=state.tree,
-        base_commit=state.base_commit,
+    return copy_fields(
+        DiffBundle,
+        state,
         diff_stat=mask(git.objects.diff_stat(base, state.tree)),
         diff="".join(f"{line}\n" for line in lines),
         truncated=any(file.left_out_lines for file in files),
@@ -91,20 +87,16 @@ def _first_lines(lines: list[str], room: int) -> list[str]:
 
 
 def _touched_file(change: TreeChange, part: DiffPart, before: list[str], *, shown: int, left_out: int) -> TouchedFile:
-    return msgspec.convert(
-        {
-            "path": change.path,
-            "kind": change.kind,
-            "old_mode": change.old.mode if change.old else None,
-            "new_mode": change.new.mode if change.new else None,
-            "binary": part.binary,
-            "added": part.added,
-            "removed": part.removed,
-            "first_line": len(before),
-            "shown_lines": shown,
-            "left_out_lines": left_out,
-        },
+    return copy_fields(
         TouchedFile,
+        part,
+        path=change.path,
+        kind=change.kind,
+        old_mode=change.old.mode if change.old else None,
+        new_mode=change.new.mode if change.new else None,
+        first_line=len(before),
+        shown_lines=shown,
+        left_out_lines=left_out,
     )
 
 

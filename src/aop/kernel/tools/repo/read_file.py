@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-import msgspec
 from msgspec import Meta, Struct
 
 from aop.core.errors import FileNotFound
 from aop.core.paths.names import canonical_path
+from aop.core.structs import copy_fields
 from aop.kernel.features.trees import LARGEST_READ, masked_bytes, text_or_base64
 from aop.kernel.gateway.calls import Call, FeatureArguments, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import READERS
@@ -46,20 +46,17 @@ def read_file(call: Call, arguments: ReadFileArguments) -> Outcome:
     shown = masked_bytes(git.objects.blob(entry.oid), call.kernel.redact)
     part = shown[arguments.offset : arguments.offset + arguments.limit]
     content, encoding = text_or_base64(part)
-    return msgspec.convert(
-        {
-            "feature_id": state.feature_id,
-            "path": named,
-            "tree": state.tree,
-            "oid": entry.oid,
-            "mode": entry.mode,
-            "size": len(shown),
-            "encoding": encoding,
-            "content": content,
-            "offset": arguments.offset,
-            "truncated": arguments.offset + len(part) < len(shown),
-        },
+    return copy_fields(
         FileText,
+        entry,
+        feature_id=state.feature_id,
+        path=named,
+        tree=state.tree,
+        size=len(shown),
+        encoding=encoding,
+        content=content,
+        offset=arguments.offset,
+        truncated=arguments.offset + len(part) < len(shown),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from aop.core.structs import copy_fields
 from aop.kernel.features.trees import ChangedFile, changed_files
 from aop.kernel.gateway.calls import Call, FeatureArguments, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import READERS
@@ -30,11 +31,9 @@ def status(call: Call, arguments: FeatureArguments) -> Outcome:
         state = the_feature(view, arguments)
     on_disk = git.worktrees.status(state.feature_id, state.tree)
     base_branch = call.kernel.config().policy.worktree.base_branch
-    return RepoStatus(
-        feature_id=state.feature_id,
-        branch=state.branch,
-        tree=state.tree,
-        base_commit=state.base_commit,
+    return copy_fields(
+        RepoStatus,
+        state,
         base_branch=base_branch,
         base_head=git.branches.head(base_branch),
         porcelain=on_disk.porcelain,

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from aop.core.ids import FEATURE_ID_PATTERN, FeatureId, feature_id
 from aop.kernel.features.work_requests import request_work
-from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, the_feature
+from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, committed, the_feature
 from aop.kernel.gateway.role_sets import COORDINATORS
 from aop.kernel.record.documents.runs import WorkRequest
 from aop.kernel.record.port import Transaction
@@ -25,19 +25,16 @@ class AddResult(Struct, frozen=True, kw_only=True):
     """The features that must be merged before this one begins."""
 
 
-def add(call: Call, arguments: AddArguments) -> Outcome:
+@committed
+def add(call: Call, arguments: AddArguments, tx: Transaction) -> Outcome:
     """Store a person's request for work on a feature, for the supervisor."""
-
-    def decide(tx: Transaction) -> Outcome:
-        name = FeatureId(arguments.feature_id)
-        if arguments.expected_version is not None:
-            the_feature(tx, arguments)
-        depends_on = tuple(feature_id(other) for other in arguments.depends_on)
-        request_work(tx, call, name, depends_on=depends_on)
-        tx.append(call.event("feature_wanted", name, depends_on=list(depends_on)))
-        return AddResult(feature_id=name, depends_on=depends_on)
-
-    return call.commit(decide)
+    name = FeatureId(arguments.feature_id)
+    if arguments.expected_version is not None:
+        the_feature(tx, arguments)
+    depends_on = tuple(feature_id(other) for other in arguments.depends_on)
+    request_work(tx, call, name, depends_on=depends_on)
+    tx.append(call.event("feature_wanted", name, depends_on=list(depends_on)))
+    return AddResult(feature_id=name, depends_on=depends_on)
 
 
 class TookResult(Struct, frozen=True, kw_only=True):
@@ -46,18 +43,15 @@ class TookResult(Struct, frozen=True, kw_only=True):
     """False when there was no request."""
 
 
-def took(call: Call, arguments: ChangeArguments) -> Outcome:
+@committed
+def took(call: Call, arguments: ChangeArguments, tx: Transaction) -> Outcome:
     """Remove a request that the supervisor has taken."""
-
-    def decide(tx: Transaction) -> Outcome:
-        if arguments.expected_version is not None:
-            the_feature(tx, arguments)
-        name = FeatureId(arguments.feature_id)
-        known = tx.get(WorkRequest, name)
-        tx.remove(WorkRequest, name)
-        return TookResult(feature_id=name, taken=known is not None)
-
-    return call.commit(decide)
+    if arguments.expected_version is not None:
+        the_feature(tx, arguments)
+    name = FeatureId(arguments.feature_id)
+    known = tx.get(WorkRequest, name)
+    tx.remove(WorkRequest, name)
+    return TookResult(feature_id=name, taken=known is not None)
 
 
 TOOLS = (

@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from aop.kernel.gateway.calls import Arguments, Call, Outcome, Tool
+from aop.core.structs import copy_fields
+from aop.kernel.gateway.calls import Arguments, Call, Outcome, Tool, committed
 from aop.kernel.gateway.role_sets import SYSTEM
 from aop.kernel.record.port import Transaction
 
@@ -33,15 +34,12 @@ class LeftoverResult(Struct, frozen=True, kw_only=True):
     """The ref that keeps its work."""
 
 
-def note(call: Call, arguments: LeftoverArguments) -> Outcome:
+@committed
+def note(call: Call, arguments: LeftoverArguments, tx: Transaction) -> Outcome:
     """Record in the journal what became of a leftover."""
-    facts = LeftoverResult(kind=arguments.kind, name=arguments.name, did=arguments.did, ref=arguments.ref)
-
-    def decide(tx: Transaction) -> Outcome:
-        tx.append(call.event(f"leftover_{facts.did}", None, what=facts.kind, name=facts.name, ref=facts.ref))
-        return facts
-
-    return call.commit(decide)
+    facts = copy_fields(LeftoverResult, arguments)
+    tx.append(call.event(f"leftover_{facts.did}", None, what=facts.kind, name=facts.name, ref=facts.ref))
+    return facts
 
 
 TOOLS = (

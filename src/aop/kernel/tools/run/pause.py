@@ -8,7 +8,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from aop.core.ids import FEATURE_ID_PATTERN, FeatureId
-from aop.kernel.gateway.calls import Arguments, Call, ChangeArguments, Outcome, Tool, the_feature
+from aop.core.structs import copy_fields
+from aop.kernel.gateway.calls import Arguments, Call, ChangeArguments, Outcome, Tool, committed, the_feature
 from aop.kernel.gateway.role_sets import COORDINATORS
 from aop.kernel.record.documents.runs import Pause
 from aop.kernel.record.port import Transaction
@@ -30,23 +31,18 @@ class PauseResult(Struct, frozen=True, kw_only=True):
     """False when it was already paused."""
 
 
-def pause(call: Call, arguments: PauseArguments) -> Outcome:
+@committed
+def pause(call: Call, arguments: PauseArguments, tx: Transaction) -> Outcome:
     """Start no new turn and no new gate; running ones are finished."""
-
-    def decide(tx: Transaction) -> Outcome:
-        _check_feature(tx, arguments)
-        key = arguments.feature_id or Pause.all
-        known = tx.get(Pause, key)
-        name = None if arguments.feature_id is None else FeatureId(arguments.feature_id)
-        rest = known or Pause(version=1, feature_id=name, paused_by=call.principal.actor, paused_at=call.kernel.now())
-        if known is None:
-            tx.put(rest, key)
-            tx.append(call.event("run_paused", name))
-        return PauseResult(
-            feature_id=rest.feature_id, paused_by=rest.paused_by, paused_at=rest.paused_at, changed=known is None
-        )
-
-    return call.commit(decide)
+    _check_feature(tx, arguments)
+    key = arguments.feature_id or Pause.all
+    known = tx.get(Pause, key)
+    name = None if arguments.feature_id is None else FeatureId(arguments.feature_id)
+    rest = known or Pause(version=1, feature_id=name, paused_by=call.principal.actor, paused_at=call.kernel.now())
+    if known is None:
+        tx.put(rest, key)
+        tx.append(call.event("run_paused", name))
+    return copy_fields(PauseResult, rest, changed=known is None)
 
 
 class ResumeResult(Struct, frozen=True, kw_only=True):
@@ -56,26 +52,20 @@ class ResumeResult(Struct, frozen=True, kw_only=True):
     """The pauses that remain: features, or `*` for all."""
 
 
-def resume(call: Call, arguments: PauseArguments) -> Outcome:
+@committed
+def resume(call: Call, arguments: PauseArguments, tx: Transaction) -> Outcome:
     """End the pause of one feature, or every pause."""
-
-    def decide(tx: Transaction) -> Outcome:
-        _check_feature(tx, arguments)
-        keys = [rest.feature_id or Pause.all for rest in tx.all(Pause)]
-        ended = [key for key in keys if arguments.feature_id in (None, key)]
-        for key in ended:
-            tx.remove(Pause, key)
-            tx.append(call.event("run_resumed", None if key == Pause.all else FeatureId(key)))
-        return ResumeResult(resumed=tuple(ended), still_paused=tuple(key for key in keys if key not in ended))
-
-    return call.commit(decide)
+    _check_feature(tx, arguments)
+    keys = [rest.feature_id or Pause.all for rest in tx.all(Pause)]
+    ended = [key for key in keys if arguments.feature_id in (None, key)]
+    for key in ended:
+        tx.remove(Pause, key)
+        tx.append(call.event("run_resumed", None if key == Pause.all else FeatureId(key)))
+    return ResumeResult(resumed=tuple(ended), still_paused=tuple(key for key in keys if key not in ended))
 
 
 def _check_feature(tx: Transaction, arguments: PauseArguments) -> None:
-    """Refuse a feature that does not exist, or has another version than expected.
-
-    Raises: UnknownFeature, VersionConflict.
-    """
+    """Refuse a feature that does not exist, or has another version than expected."""
     if arguments.feature_id is not None:
         seen = {"feature_id": arguments.feature_id, "expected_version": arguments.expected_version}
         the_feature(tx, msgspec.convert(seen, ChangeArguments))

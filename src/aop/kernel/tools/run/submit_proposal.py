@@ -68,12 +68,9 @@ def submit_plan(call: Call, arguments: SubmitPlan) -> Outcome:
 
 
 def submit_patch(call: Call, arguments: SubmitPatch) -> Outcome:
-    """Store a patch as the answer of this turn; one that adds a secret is refused.
-
-    Raises: SecretDetected, UnknownFeature.
-    """
-    kept = storable_patch(call.kernel, feature_id(arguments.feature_id), arguments.unified_diff)
-    return _store_proposal(call, arguments, {"type": "PATCH", **msgspec.to_builtins(kept)})
+    """Store a patch as the answer of this turn; one that adds a secret is refused. Raises: SecretDetected."""
+    patch = storable_patch(call.kernel, feature_id(arguments.feature_id), arguments.unified_diff)
+    return _store_proposal(call, arguments, {"type": "PATCH", **msgspec.to_builtins(patch)})
 
 
 def submit_note(call: Call, arguments: SubmitNote) -> Outcome:
@@ -83,8 +80,8 @@ def submit_note(call: Call, arguments: SubmitNote) -> Outcome:
 
 def submit_request(call: Call, arguments: SubmitRequest) -> Outcome:
     """Store a request as the answer of this turn."""
-    said = {"type": "REQUEST", "request": arguments.request, "detail": arguments.detail}
-    return _store_proposal(call, arguments, _mask(call, said))
+    answer = {"type": "REQUEST", "request": arguments.request, "detail": arguments.detail}
+    return _store_proposal(call, arguments, _mask(call, answer))
 
 
 def _mask(call: Call, answer: Mapping[str, Any]) -> Any:
@@ -97,9 +94,8 @@ def _store_proposal(call: Call, arguments: ChangeArguments, answer: Mapping[str,
     def decide(tx: Transaction) -> Outcome:
         state = the_feature(tx, arguments)
         key = proposal_key(state.feature_id, principal.role)
-        before = tx.get(StoredProposal, key)
         proposed = StoredProposal(
-            version=next_version(before),
+            version=next_version(tx.get(StoredProposal, key)),
             feature_id=state.feature_id,
             role=principal.role,
             turn=principal.turn,

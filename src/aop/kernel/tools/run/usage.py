@@ -8,7 +8,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from aop.core.ids import FeatureId
-from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, the_feature
+from aop.core.structs import copy_fields
+from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, committed, the_feature
 from aop.kernel.gateway.role_sets import SYSTEM
 from aop.kernel.record.documents.usage import FeatureUsage, OpenTurn, Spending, Usage
 from aop.kernel.record.port import Snapshot, Transaction
@@ -32,25 +33,14 @@ class BeginTurnResult(Struct, frozen=True, kw_only=True):
     """The name of the turn, which `usage.record` takes."""
 
 
-def begin_turn(call: Call, arguments: BeginTurnArguments) -> Outcome:
+@committed
+def begin_turn(call: Call, arguments: BeginTurnArguments, tx: Transaction) -> Outcome:
     """Record that a turn begins, so that it counts even if the process dies."""
-
-    def decide(tx: Transaction) -> Outcome:
-        name = _feature_worked_on(tx, arguments)
-        begun = OpenTurn(
-            version=1,
-            turn=call.kernel.new_id("turn"),
-            feature_id=name,
-            worker=arguments.worker,
-            run=arguments.run,
-            provider=arguments.provider,
-            model=arguments.model,
-            began_at=call.kernel.now(),
-        )
-        tx.put(begun, begun.turn)
-        return BeginTurnResult(feature_id=name, turn=begun.turn)
-
-    return call.commit(decide)
+    name = _feature_worked_on(tx, arguments)
+    turn, now = call.kernel.new_id("turn"), call.kernel.now()
+    begun = copy_fields(OpenTurn, arguments, version=1, turn=turn, feature_id=name, began_at=now)
+    tx.put(begun, begun.turn)
+    return BeginTurnResult(feature_id=name, turn=begun.turn)
 
 
 def _feature_worked_on(view: Snapshot, arguments: BeginTurnArguments) -> FeatureId:
@@ -75,32 +65,27 @@ class RecordTurnResult(Struct, frozen=True, kw_only=True):
     """The cost of the run so far, all its features together."""
 
 
-def record_turn(call: Call, arguments: RecordTurnArguments) -> Outcome:
+@committed
+def record_turn(call: Call, arguments: RecordTurnArguments, tx: Transaction) -> Outcome:
     """Record the cost of a turn, in the journal and in the sums."""
-
-    def decide(tx: Transaction) -> Outcome:
-        name = _feature_worked_on(tx, arguments)
-        known = tx.get(FeatureUsage, name) or FeatureUsage(version=0, feature_id=name)
-        usage = with_turn(known, arguments.worker, arguments.run, arguments.usage)
-        tx.put(usage, name)
-        tx.remove(OpenTurn, arguments.turn)
-        tx.append(
-            call.event(
-                "turn_taken",
-                name,
-                worker=arguments.worker,
-                run=arguments.run,
-                provider=arguments.provider,
-                model=arguments.model,
-                answered=arguments.answered,
-                usage=msgspec.to_builtins(arguments.usage),
-            )
+    name = _feature_worked_on(tx, arguments)
+    known = tx.get(FeatureUsage, name) or FeatureUsage(version=0, feature_id=name)
+    usage = with_turn(known, arguments.worker, arguments.run, arguments.usage)
+    tx.put(usage, name)
+    tx.remove(OpenTurn, arguments.turn)
+    tx.append(
+        call.event(
+            "turn_taken",
+            name,
+            worker=arguments.worker,
+            run=arguments.run,
+            provider=arguments.provider,
+            model=arguments.model,
+            answered=arguments.answered,
+            usage=msgspec.to_builtins(arguments.usage),
         )
-        return RecordTurnResult(
-            feature_id=name, feature=spent_on(usage), run=spent_in(arguments.run, tx.all(FeatureUsage))
-        )
-
-    return call.commit(decide)
+    )
+    return RecordTurnResult(feature_id=name, feature=spent_on(usage), run=spent_in(arguments.run, tx.all(FeatureUsage)))
 
 
 TOOLS = (
