@@ -49,7 +49,7 @@ class BadPattern(ValueError):
     """A text that is not a valid area or entry of a plan."""
 
     def __init__(self, text: str, reason: str) -> None:
-        super().__init__(f"`{_printable(text)}` is not a usable pattern: {reason}.")
+        super().__init__(f"`{printable_text(text)}` is not a usable pattern: {reason}.")
         self.reason = reason
 
 
@@ -263,11 +263,11 @@ def _meaning_flaw(name: str) -> str | None:
 
 
 def _out_of_bounds(text: str, reason: str) -> PathOutOfBounds:
-    shown = _printable(text)
+    shown = printable_text(text)
     return PathOutOfBounds(f"`{shown}` is not a path of this repository: {reason}.", path=shown, reason=reason)
 
 
-def _printable(text: str) -> str:
-    """Return the text so that it can neither break JSON nor steer a terminal."""
+def printable_text(text: str) -> str:
+    """Return the start of a text so that it can neither break JSON nor steer a terminal."""
     start = text[:200]
     return start if start.isprintable() else ascii(start)[1:-1]

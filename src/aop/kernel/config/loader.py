@@ -48,10 +48,8 @@ class ConfigTexts(Struct, frozen=True, kw_only=True):
 
 
 def load_config(texts: ConfigTexts, bundled: ConfigTexts, *, base_branch: str | None = None) -> Config:
-    """Return the user's files laid over the bundled ones; `base_branch` counts where the user's policy names none.
-
-    Raises: InvalidConfiguration, InvalidWorkspaceImplementation.
-    """
+    """Return the user's files over the bundled ones. Raises: InvalidConfiguration, InvalidWorkspaceImplementation."""
+    # `base_branch` is a default too: it counts where the user's policy names none.
     guessed: Json = {} if base_branch is None else {"worktree": {"base_branch": base_branch}}
     policy = _in_force(Policy, texts.policy or _NOTHING, lay_over(_defaults(bundled.policy), guessed))
     gates = _in_force(Gates, texts.gates or _NOTHING, _defaults(bundled.gates))
@@ -68,10 +66,8 @@ def load_config(texts: ConfigTexts, bundled: ConfigTexts, *, base_branch: str | 
 
 
 def lay_over(defaults: Json, user: Json, path: KeyPath = ()) -> Json:
-    """Return the user's value over the default one: objects merge, everything else is replaced.
-
-    Raises: Misfit for a null, which would leave open whether a rule is off or forgotten.
-    """
+    """Return the user's value over the default one: objects merge, everything else is replaced. Raises: Misfit."""
+    # A null would leave open whether a rule is off or forgotten.
     if user is None:
         raise Misfit("it has no value; leave the key out to get its default", *path)
     if isinstance(user, Mapping):
@@ -83,10 +79,7 @@ def lay_over(defaults: Json, user: Json, path: KeyPath = ()) -> Json:
 
 
 def base_branch_named_in(policy: ConfigText | None) -> str | None:
-    """Return the `worktree.base_branch` of a policy that need not be valid otherwise; None if it names no branch.
-
-    Raises: InvalidConfiguration if it is not YAML.
-    """
+    """Return the `worktree.base_branch` of a policy, be the rest valid or not. Raises: InvalidConfiguration."""
     value = _parsed(policy).value if policy else None
     worktree = value.get("worktree") if isinstance(value, Mapping) else None
     branch = worktree.get("base_branch") if isinstance(worktree, Mapping) else None

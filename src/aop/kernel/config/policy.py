@@ -1,7 +1,4 @@
-"""Policy: the shape of policy.yaml. Each key: docs/configuration.md.
-
-Nothing in `Policy` has a default here: the bundled policy.yaml holds them all, in one place.
-"""
+"""Policy: the shape of policy.yaml, whose bundled file holds all defaults."""
 
 from enum import StrEnum
 from functools import partial

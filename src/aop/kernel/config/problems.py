@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from aop.core.errors import Json
+from aop.core.paths.names import printable_text
 from aop.core.text.key_paths import KeyPath
 from aop.kernel.config.checks import Misfit
 
@@ -21,8 +22,6 @@ _PART = re.compile(r"\.(\w+)|\[(\d+)\]|\[\.\.\.\]")
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(.*)`")
 _NOT_A_MEMBER = re.compile(r"Invalid enum value (.*)", re.DOTALL)
-
-_SHOWN = 200
 
 
 def locate(problem: msgspec.ValidationError, document: Json, model: type[Struct]) -> tuple[KeyPath, str]:
@@ -44,15 +43,8 @@ def locate(problem: msgspec.ValidationError, document: Json, model: type[Struct]
 
 def key_text(path: KeyPath) -> str:
     """Return a path as people write it: `profiles.default.modes.fast[0].cmd`."""
-    return printable_text(
-        "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
-    )
-
-
-def printable_text(text: str) -> str:
-    """Return a text from a file so that it is short and cannot steer a terminal."""
-    start = text[:_SHOWN]
-    return start if start.isprintable() else ascii(start)[1:-1]
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return printable_text(text.removeprefix("."))
 
 
 def _parts(place: str) -> list[str | int | None]:

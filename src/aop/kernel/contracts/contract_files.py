@@ -1,7 +1,4 @@
-"""Contract files: schemas and references for other programs, from the code.
-
-Nothing in AOP reads them: the code is the source, and `aop tools check` says when a file is not what the code says.
-"""
+"""Contract files: schemas and references for other programs, made from the code."""
 
 from __future__ import annotations
 

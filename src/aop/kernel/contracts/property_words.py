@@ -1,7 +1,4 @@
-"""Property words: the meaning of property names that many models share.
-
-A field with a special meaning has a docstring below it; this list is for the names that many models share.
-"""
+"""Property words: names that many models share; other fields have a docstring."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""JSON Schemas of tools, documents and files, made from the models alone.
-
-Each schema stands by itself: no reference leads out of it, or to another place in it.
-"""
+"""JSON Schemas of tools, documents and files, from the models; none has references."""
 
 from __future__ import annotations
 
@@ -49,10 +46,7 @@ _REQUIREMENT_IDS = re.compile(r" \((?:AOP|C)-\d[^)]*\)")
 
 @cache
 def tool_schemas(tool: Tool) -> tuple[Schema, Schema]:
-    """Return the input schema of a tool, and the schema of the envelope that answers a call which is not refused.
-
-    Both are shared between callers, and must not be changed.
-    """
+    """Return the schemas of a tool's input and of the envelope of its answer, which callers share: change neither."""
     taken = model_schema(tool.arguments, place=f"{tool.name}:")
     if tool.mutates:
         taken["properties"]["operation_id"] = _OPERATION_ID
@@ -121,11 +115,7 @@ def document(title: str, description: str, schema: Schema) -> Schema:
 def model_schema(
     model: type[Struct], *, words: Mapping[str, str] = WORDS, place: str = "", whole: bool = False
 ) -> Schema:
-    """Return the schema of a model, each property described; `whole` demands also what has a default.
-
-    What describes a property, the first of: its `Meta`, the words for its place, the docstring below the field, the
-    words for `Model.field`, the words for `field`.
-    """
+    """Return the schema of a model, each property described; `whole` demands also what has a default."""
     models = {each.__name__: each for each in _models(model)}
     (root,), parts = msgspec.json.schema_components((model,), ref_template="{name}")
     if models.keys() - parts.keys():

@@ -202,10 +202,7 @@ def _plain(value: Any) -> Any:
 
 
 def the_feature(view: Snapshot, arguments: FeatureArguments) -> FeatureState:
-    """Return the feature that the arguments name, at the version that they expect.
-
-    Raises: UnknownFeature, VersionConflict.
-    """
+    """Return the feature that arguments name, at their expected version. Raises: UnknownFeature, VersionConflict."""
     state = feature_named(view, arguments.feature_id)
     expected = arguments.expected_version if isinstance(arguments, ChangeArguments) else None
     if expected is not None and expected != state.version:

@@ -1,7 +1,4 @@
-"""Gateway: eight stations that every tool call passes, in this order.
-
-who -> may -> well-formed -> once -> decide -> perform -> commit -> show
-"""
+"""Gateway: who, may, well-formed, once, decide, perform, commit, show, for each call."""
 
 from __future__ import annotations
 
@@ -108,12 +105,9 @@ class Gateway:
             return self.kernel.epoch not in (None, newest_epoch(view))
 
     def call_together(self, calls: Sequence[ToolRequest], *, report: Report = lambda _line: None) -> list[Envelope]:
-        """Take calls of brief tools through all stations, with one durable change for all of them.
+        """Take calls of brief tools through all stations, with one durable change for all. Raises: as `show`.
 
-        What breaks in one of them breaks all and is raised. Each may be sent again alone, as any call that broke: with
-        its operation id it is done once, whether the change was kept or not.
-
-        Raises: InvalidConfiguration, and the refusals of `show`.
+        What breaks in one of them breaks all. Each may be sent again alone: with its operation id it is done once.
         """
         began = self.kernel.clock.boot_seconds()
         set_aside = self._settle_dead_operations(report)
@@ -276,10 +270,7 @@ def _outcome_of(answer: Envelope) -> str:
 
 
 def _enter_operation(tx: Transaction, admitted: _AdmittedCall) -> Operation | None:
-    """Enter the operation as pending; return the entry that is already there, if there is one.
-
-    Raises: IdempotencyMismatch, SupervisorReplaced.
-    """
+    """Enter the operation as pending, or return its known entry. Raises: IdempotencyMismatch, SupervisorReplaced."""
     refuse_old_epoch(tx, admitted.call.kernel.epoch)
     call, operation_id = admitted.call, admitted.call.operation()
     known = tx.operation(operation_id)
@@ -354,10 +345,7 @@ def check_caller(principal: Principal, arguments: Arguments) -> None:
 
 
 def payload_hash(tool: Tool, arguments: Json) -> str:
-    """Return the hash that tells two requests with the same operation id apart.
-
-    Raises: InvalidArguments for what no JSON text could have brought here.
-    """
+    """Return what tells two requests with one operation id apart. Raises: InvalidArguments for what is not JSON."""
     try:
         return sha256_hex(canonical_json({"tool": tool.name, "arguments": arguments}))
     except MalformedText as error:

@@ -46,11 +46,8 @@ class FilesComparison(Document, frozen=True, kw_only=True):
 
 
 def show(kernel: Kernel, own: str | None = None) -> tuple[MovedPath, ...]:
-    """Write every file and worktree that may be older than the record; return what foreign content was moved.
-
-    What belongs to the feature `own` is shown now, or a fault says why not. What belongs to another one and cannot be
-    shown at once is left for a later call, so that no caller waits for it.
-    """
+    """Write every file and worktree that may be older than the record; return what foreign content was moved."""
+    # Only what belongs to `own` is waited for, or a fault says why not; the rest may be left for a later call.
     with kernel.record.read() as view:
         if not view.unshown():
             return ()
@@ -72,9 +69,8 @@ def show(kernel: Kernel, own: str | None = None) -> tuple[MovedPath, ...]:
 def doubt_after_restart(kernel: Kernel) -> None:
     """Mark all files as not shown if the machine was started anew since they were last known to be.
 
-    Files are replaced without waiting for the disk. While the machine runs, all processes see the new ones, even if the
-    process that wrote them dies; a power cut may take them back, though their marks are gone. So the marks hold for one
-    start of the machine, and after the next one every file is compared with the record again.
+    Files are replaced without waiting for the disk: a power cut may take them back, though their marks are gone. So the
+    marks hold for one start of the machine, and after the next one every file is compared with the record again.
     """
     boot = kernel.clock.boot_id()
     with kernel.record.read() as view:

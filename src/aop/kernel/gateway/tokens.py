@@ -1,7 +1,4 @@
-"""Tokens: an agent's identity, signed, for a limited time, and revocable.
-
-A token is a JWT of exactly one form. Its id is a document of the record; the token itself is kept nowhere.
-"""
+"""Tokens: an agent's identity, signed, of limited life, revocable and stored nowhere."""
 
 from __future__ import annotations
 
@@ -204,10 +201,7 @@ def read_token(text: str, signer: Signer) -> TokenClaims:
 
 
 def principal_of(claims: TokenClaims, view: Snapshot, *, now: datetime) -> Principal:
-    """Return the caller of signed claims that were made here, have not expired and are not revoked.
-
-    Raises: TokenInvalid.
-    """
+    """Return the caller of signed claims. Raises: TokenInvalid for claims of others, expired or revoked ones."""
     identity = view.get(RepositoryIdentity, RepositoryIdentity.key)
     token = view.get(IssuedToken, claims.jti)
     if identity is None or token is None or (claims.iss, claims.aud) != (ISSUER, identity.audience):

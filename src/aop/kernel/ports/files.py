@@ -14,10 +14,7 @@ class Files(Protocol):
         """Return the root of the managed repository."""
 
     def read(self, path: str, *, limit: int) -> bytes | None:
-        """Read a plain file; None if it is absent. Never follows a symlink.
-
-        Raises: Refusal if it is not a plain file or larger than the limit.
-        """
+        """Read a plain file, through no symlink; None if absent. Raises: Refusal if it is not plain or too large."""
 
     def fingerprint(self, path: str) -> str | None:
         """Return the SHA-256 of a file; None if it does not exist, a made-up one if it is not a plain file."""
@@ -32,10 +29,7 @@ class Files(Protocol):
         """Return the names in a folder that are not plain files, sorted, at most so many; none if it is not there."""
 
     def below(self, path: str, *, limit: int) -> tuple[str, ...]:
-        """Return the paths of all files below a folder, sorted; no link is followed.
-
-        Raises: Refusal if a link or a file stands in the folder's place.
-        """
+        """Return all files below a folder, sorted, through no link. Raises: Refusal if it is a link or a file."""
 
     def remove(self, path: str) -> None:
         """Remove a file, if it is there."""

@@ -1,7 +1,4 @@
-"""Git port: the managed repository as objects, branches, worktrees and merges.
-
-Nothing behind these protocols writes the user's checkout, its index or its HEAD.
-"""
+"""Git port: objects, branches and worktrees; the user's checkout is never written."""
 
 from __future__ import annotations
 
@@ -145,10 +142,7 @@ class GitObjects(Protocol):
         """Return `git diff --stat` of two trees, for people."""
 
     def apply_to_tree(self, tree: TreeId, patch: bytes, *, paths: AbstractSet[str]) -> TreeId:
-        """Apply a checked patch, which names these paths, to a tree through a private index; return the new tree.
-
-        Raises: PatchDoesNotApply.
-        """
+        """Return the tree after a checked patch, which names these paths. Raises: PatchDoesNotApply."""
 
     def tree_with(self, tree: TreeId, files: Mapping[str, FileContent | None]) -> TreeId:
         """Write a tree that has these files (None: not there), none of them in the way of another; return it."""
@@ -195,28 +189,16 @@ class GitWorktrees(Protocol):
         """Make the worktree at a commit, on no branch; an existing one is taken off its branch. Return its folder."""
 
     def show_tree(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
-        """Make the tracked files of the worktree be exactly this tree; can be repeated after a crash.
-
-        Files in the way and edited files go to quarantine; returns the quarantined paths.
-        """
+        """Make the tracked files be exactly this tree, also after a crash; return the paths moved to quarantine."""
 
     def follow_tree(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
-        """Do what `show_tree` does for the files that differ from the tree which the worktree was last made to show.
-
-        The other files and the index are not looked at: edits of them stay until the tree is shown.
-        """
+        """Do what `show_tree` does for what differs from the tree that was shown last; edits of other files stay."""
 
     def clear_strays(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
-        """Do what `show_tree` does, and move every file that is neither ignored nor in the tree to quarantine.
-
-        Returns the quarantined paths.
-        """
+        """Do what `show_tree` does, and also quarantine every file that is neither ignored nor in the tree."""
 
     def discard_strays(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
-        """Do what `show_tree` does, and remove every file that is neither ignored nor in the tree.
-
-        A gate run leaves such files and edits. Returns their paths.
-        """
+        """Remove what a gate run left, edits and files that are neither ignored nor in the tree; return their paths."""
 
     def status(self, feature_id: FeatureId, tree: TreeId) -> WorktreeStatus:
         """Compare the worktree on disk with its HEAD and with the recorded tree."""
@@ -231,10 +213,7 @@ class GitWorktrees(Protocol):
         """Return the names of the checkouts that are on a branch, without the worktree of a feature."""
 
     def checkout_behind(self, branch: str, *, old: CommitId, new: CommitId) -> str | None:
-        """Return the sentence that tells a person how to bring a checkout of `branch` up to date after it moved.
-
-        None if it is not checked out. AOP itself leaves the checkout alone.
-        """
+        """Say how a person brings a checkout of the moved branch up to date; None if there is none."""
 
 
 class GitMerges(Protocol):

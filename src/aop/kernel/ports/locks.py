@@ -12,16 +12,13 @@ class Locks(Protocol):
     """Locks between processes that end with their holder."""
 
     def operation(self, operation_id: OperationId, *, wait_seconds: float) -> AbstractContextManager[None]:
-        """Hold an operation id alone: if the ledger says pending, its earlier holder is dead.
-
-        Raises: OperationInProgress.
-        """
+        """Hold an operation id alone: its earlier holder is dead if it is pending. Raises: OperationInProgress."""
 
     def is_running(self, operation_id: OperationId) -> bool:
         """Tell whether the operation id is held at this moment."""
 
     def worktree(self, feature_id: FeatureId, *, wait_seconds: float) -> AbstractContextManager[None]:
-        """Hold the feature's worktree alone; raises `WorktreeBusy`."""
+        """Hold the feature's worktree alone. Raises: WorktreeBusy."""
 
     def files(self) -> AbstractContextManager[None]:
         """Hold the files that are written from the record alone."""

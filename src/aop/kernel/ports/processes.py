@@ -67,16 +67,10 @@ class Processes(Protocol):
     """Runs gate steps."""
 
     def sandbox_level(self, sandbox: str) -> str:
-        """Return the level that the self-test proves for this setting.
-
-        Raises: SandboxUnavailable under `require` where there is none.
-        """
+        """Return the level that the self-test proves. Raises: SandboxUnavailable under `require` if there is none."""
 
     def why_ports_stay_open(self, sandbox: str) -> str:
-        """Return why a command cannot be restricted to some ports; empty where it can.
-
-        Raises: SandboxUnavailable under `require` where there is none.
-        """
+        """Return why a command cannot be kept to some ports; empty if it can. Raises: as `sandbox_level`."""
 
     def identity(self, sandbox: str, programs: Sequence[str]) -> str:
         """Return the part of this machine in a verdict: sandbox level and program hashes."""

@@ -33,7 +33,4 @@ class Reviewer(Protocol):
     """Asks a model for its opinion of a change."""
 
     def review(self, wanted: ReviewRequest, model: str) -> Opinion:
-        """Ask the model of this name, or the one of the environment for `default`.
-
-        Raises: a refusal of asking a model.
-        """
+        """Ask the model of this name; `default` is the one of the environment. Raises: a refusal of a model."""

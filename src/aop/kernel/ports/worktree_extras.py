@@ -11,10 +11,7 @@ class ExtrasSource(Protocol):
     """The user's checkout as a source of what git does not track, and the ports of this machine."""
 
     def untracked(self, patterns: Sequence[str]) -> tuple[str, ...]:
-        """Return the files of the checkout that patterns name and git does not track, sorted.
-
-        Raises: WorktreeSetupFailed if there are too many.
-        """
+        """Return the files that patterns name and git does not track, sorted. Raises: WorktreeSetupFailed."""
 
     def place(self, folder: Path, *, copies: Sequence[str], links: Sequence[str]) -> tuple[str, ...]:
         """Have these in a worktree, and nothing else that was placed there before; return what its links lead to.

@@ -20,15 +20,11 @@ ReadPage = Callable[[int], Iterator[JournalEntry]]
 
 def chained_hash(seq: int, event: Event, previous: str) -> str:
     """Return the hash that ties an entry to all entries before it."""
-    body = canonical_json({"seq": seq, "previous": previous, "event": msgspec.to_builtins(event)})
-    return sha256_hex(body)
+    return sha256_hex(canonical_json({"seq": seq, "previous": previous, "event": msgspec.to_builtins(event)}))
 
 
 def whole_chain(read: ReadPage) -> Iterator[JournalEntry]:
-    """Yield every entry of a journal, each after it was found to follow from the one before.
-
-    Raises: EvidenceBroken at the first that does not.
-    """
+    """Yield every entry of a journal. Raises: EvidenceBroken at the first that does not follow from the one before."""
     seq, previous = 0, FIRST_HASH
     while True:
         last = seq

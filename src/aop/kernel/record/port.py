@@ -156,11 +156,9 @@ class Record(Protocol):
     def write(self, *, durable: bool = True) -> AbstractContextManager[Transaction]:
         """Change it; an exception inside changes nothing.
 
-        A change that is begun inside another one of the same thread is a part of it: undone alone when it raises, and
-        kept when the outer one is, as well as that one is.
-
-        What is durable outlasts a power cut, and so does all that was written before it. What is not outlasts the
-        death of this process, and may be undone by a power cut that comes before the next durable change.
+        A change inside another one of the same thread is a part of it: undone alone when it raises, kept with the outer
+        one. What is durable outlasts a power cut, as does all that was written before it; what is not durable outlasts
+        the death of this process, and may be undone by a power cut before the next durable change.
         """
 
 

@@ -39,7 +39,7 @@ DECISIONS: Mapping[str, str] = {
     "approval_granted": "The tree `{tree}` was approved for merging onto `{base}`.",
     "feature_merged": "Merged by `{strategy}` as `{merge_commit}`.",
     "plan_blocked": "Plan {plan_version} collides, and waits for {waits_for}.",
-    "blocked_plan_refused": "Plan {plan_version} waits no more: {reason}",
+    "blocked_plan_refused": "Plan {plan_version} left the queue: {reason}",
     "lock_acquired": "It got the lock on `{resource}`, number {fence}.",
     "lock_released": "It let the lock on `{resource}` go.",
     "stale_lock_reclaimed": "Its lease on `{resource}` had ended ({reason}); `{new_holder}` holds it now.",
@@ -130,8 +130,7 @@ def decisions_text(feature_id: FeatureId, told: Iterable[JournalEntry]) -> str:
 
 def sentence_of(entry: JournalEntry) -> str:
     """Return what `decisions.md` says of one of its events."""
-    sentence = DECISIONS[entry.event.kind].format_map(_Facts(entry.event.payload))
-    return " ".join(sentence.split())
+    return " ".join(DECISIONS[entry.event.kind].format_map(_Facts(entry.event.payload)).split())
 
 
 class _Facts(dict[str, Json]):

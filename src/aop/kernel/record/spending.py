@@ -26,14 +26,11 @@ def turn_spending(usage: Usage | None) -> Spending:
 def total_of(spendings: Iterable[Spending]) -> Spending:
     """Return what several cost together."""
     total = NOTHING
-    for each in filter(_has_turns, spendings):
-        sums = {name: getattr(total, name).and_also(getattr(each, name)) for name in Usage.__struct_fields__}
-        total = Spending(turns=total.turns + each.turns, **sums)
+    for each in spendings:
+        if each.turns:
+            sums = {name: getattr(total, name).and_also(getattr(each, name)) for name in Usage.__struct_fields__}
+            total = Spending(turns=total.turns + each.turns, **sums)
     return total
-
-
-def _has_turns(spending: Spending) -> bool:
-    return spending.turns > 0
 
 
 def with_turn(known: FeatureUsage, role: str, run: str, usage: Usage | None) -> FeatureUsage:
@@ -46,18 +43,13 @@ def with_turn(known: FeatureUsage, role: str, run: str, usage: Usage | None) -> 
     )
 
 
-def _without_feature(known: FeatureUsage) -> FeatureUsage:
-    """Return what stays when a feature is deleted: what its runs cost."""
-    return revise(known, roles={})
-
-
 def forget_turns(tx: Transaction, feature_id: FeatureId) -> None:
     """Forget the open turns of a deleted feature; its cost still counts for its runs."""
     for turn in [turn for turn in tx.all(OpenTurn) if turn.feature_id == feature_id]:
         tx.remove(OpenTurn, turn.turn)
     usage = tx.get(FeatureUsage, feature_id)
     if usage is not None:
-        tx.put(_without_feature(usage), feature_id)
+        tx.put(revise(usage, roles={}), feature_id)
 
 
 def spent_on(usage: FeatureUsage | None) -> Spending:
@@ -108,8 +100,8 @@ def overrun(view: Snapshot, rules: CostRules, feature_id: FeatureId, run: str) -
     for scope, figure, cap, spent in caps:
         about = f"cost:{scope}:{feature_id if scope == 'feature' else run}:{figure}"
         # Each yes of a person allows as much again.
-        if cap and _is_reached(cap * (1 + raised.count(about)), spent, is_raised=about in raised):
-            allowed = cap * (1 + raised.count(about))
+        allowed = cap * (1 + raised.count(about))
+        if cap and _is_reached(allowed, spent, is_raised=about in raised):
             return Overrun(scope=scope, figure=figure, cap=allowed, spent=spent.known, about=about)
     return None
 

@@ -86,10 +86,7 @@ NOBODY_ANSWERED = "Nobody answered in time."
 
 
 def question_at(question: Question, now: datetime) -> Question:
-    """Return a question as it stands now: one whose time is up has its default answer, or is closed without any.
-
-    All readers of questions use this, so that a question is over for all at the same moment.
-    """
+    """Return a question as all its readers see it now: when its time is up, with its default answer, or closed."""
     if not question.is_overdue(now):
         return question
     return revise(
