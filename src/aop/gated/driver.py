@@ -99,10 +99,7 @@ class Agent(Protocol):
         """Return its model; None if not chosen."""
 
     def turn(self, given: TurnInput) -> TurnOutput:
-        """Take a turn.
-
-        Raises: NoUsableAnswer; its fact `usage` has the cost of the turn.
-        """
+        """Take a turn. Raises: NoUsableAnswer; its fact `usage` has the cost of the turn."""
 
 
 class Drive:
@@ -123,10 +120,7 @@ class Drive:
         self._results: tuple[Mapping[str, Any], ...] = ()
 
     def to_the_end(self) -> DriveEnded:
-        """Take turns until the drive ends.
-
-        Raises: NoWorkflow, and refusals that prevent the agent's start.
-        """
+        """Take turns until the drive ends. Raises: NoWorkflow, and refusals that prevent the agent's start."""
         deadline = self._kernel.clock.boot_seconds() + self._allowed.seconds
         while True:
             task = self._gateway.call(self._who, GET_TASK, {})

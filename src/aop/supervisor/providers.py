@@ -1,7 +1,4 @@
-"""Providers: the coding agent for each role (AOP-313).
-
-The command line comes first, then the environment, then agents.yaml; without any of them a resumed run keeps its agent.
-"""
+"""Providers: the agent for each role, by arguments, environment, agents.yaml (AOP-313)."""
 
 from __future__ import annotations
 
@@ -42,10 +39,8 @@ def provider_choices(
     runtime: Runtime,
     before: Mapping[str, RunProvider] = NO_PROVIDERS,
 ) -> dict[Role, ProviderChoice]:
-    """Return the agent for each role; `before` holds the agents of the run that is resumed.
-
-    Raises: AgentProviderNotConfigured, UnsupportedAgentProvider.
-    """
+    """Return the agent for each role. Raises: AgentProviderNotConfigured, UnsupportedAgentProvider."""
+    # `before` holds the agents of the run that is resumed: they count where nothing else chooses one.
     return {role: provider_choice(role, command_line, environment, runtime, before.get(role)) for role in ROLES}
 
 
@@ -56,10 +51,7 @@ def provider_choice(
     runtime: Runtime,
     before: RunProvider | None = None,
 ) -> ProviderChoice:
-    """Return the agent for one role.
-
-    Raises: AgentProviderNotConfigured, UnsupportedAgentProvider.
-    """
+    """Return the agent for one role. Raises: AgentProviderNotConfigured, UnsupportedAgentProvider."""
     preferences = [command_line, environment, *_preferences(role, runtime)]
     if before is not None and not any(preference.provider for preference in preferences):
         preferences.append(

@@ -107,10 +107,8 @@ class Supervisor:
         return found
 
     def _run_key(self, feature_id: FeatureId, known: Mapping[RunId, RunState]) -> RunId:
-        """Return the key of a feature's unfinished run, or a new one; runs that have ended are removed.
-
-        A key is never used twice, even if the engine's file was lost: operation ids contain it.
-        """
+        """Return the key of a feature's unfinished run, or a new one; runs that have ended are removed."""
+        # A key is never used twice, even if the engine's file was lost: operation ids contain it.
         for key, state in known.items():
             if state not in ENDED:
                 return key
@@ -132,10 +130,7 @@ class Supervisor:
         stopped: Callable[[], bool],
         report: Callable[[], None] = lambda: None,
     ) -> None:
-        """Work until every feature has ended, or until none can continue without a person or another feature.
-
-        `report` is called on each pass.
-        """
+        """Work until every feature has ended, or needs a person or another feature; call `report` on each pass."""
         while not stopped():
             report()
             seen = self._board.entries()

@@ -193,10 +193,7 @@ class Work:
             return overrun(view, kernel.config().policy.cost, spender.feature_id, spender.run)
 
     def _begin_usage(self, spender: _Spender) -> str:
-        """Record the start of a turn; return its name, or an empty text for a deleted feature.
-
-        A turn that is repeated after a crash gets another name.
-        """
+        """Record the start of a turn; return its name, new after each crash, or an empty text for a deleted feature."""
         answer = self._call(Role.SYSTEM, "usage.begin", msgspec.to_builtins(spender))
         return str(answer.data["turn"]) if answer.ok else ""
 
@@ -247,10 +244,7 @@ class Work:
 
 
 def without_secrets(output: WorkerOutput, kernel: Kernel, feature_id: FeatureId) -> WorkerOutput:
-    """Return an answer without secrets; a patch that adds a secret is refused, because masking would change it.
-
-    Raises: SecretDetected, UnknownFeature.
-    """
+    """Return an answer with its secrets masked; in a patch they are refused. Raises: SecretDetected, UnknownFeature."""
     if not isinstance(output, PatchProposal):
         said: WorkerOutput = msgspec.convert(mask_json(plain(output), kernel.redact.mask_secrets), WorkerOutput)
         return said

@@ -89,7 +89,4 @@ class Worker(Protocol):
     """A coding agent, or a recording of one."""
 
     def turn(self, given: WorkerInput) -> WorkerOutput:
-        """Answer once.
-
-        Raises: Refusal if there is no usable answer.
-        """
+        """Answer once. Raises: Refusal if there is no usable answer."""

@@ -76,10 +76,7 @@ class Position(Struct, frozen=True, kw_only=True):
 
 
 def read_plan(text: bytes) -> ActivePr:
-    """Parse the plan in a file.
-
-    Raises: InvalidActivePr.
-    """
+    """Parse the plan in a file. Raises: InvalidActivePr."""
     if len(text) > LARGEST_PLAN:
         raise InvalidActivePr(f"`ACTIVE_PR.json` has {len(text)} bytes; at most {LARGEST_PLAN} are read.")
     try:
@@ -150,10 +147,8 @@ def with_tasks(plan: ActivePr, tasks: tuple[PlanTask, ...]) -> ActivePr:
 
 
 def apply_replan(plan: ActivePr, draft: ActivePr, *, original: str) -> tuple[ActivePr, tuple[str, ...]]:
-    """Return the plan with finer tasks in place of one, and the problems of the draft (GATED-81).
-
-    Known tasks keep the server's status; new tasks start with nothing done.
-    """
+    """Return the plan with finer tasks in place of one, and the problems of the draft (GATED-81)."""
+    # Known tasks keep the server's status; new tasks start with nothing done.
     known = {task.task_name: task for task in plan.tasks if task.task_name != original}
     new = [task for task in draft.tasks if task.task_name not in known]
     problems = [

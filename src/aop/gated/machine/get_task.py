@@ -9,17 +9,7 @@ from msgspec.structs import replace
 from aop.gated.machine import briefings
 from aop.gated.machine.active_pr import ActivePr, next_position, with_task_started
 from aop.gated.machine.position import Rules, branch_of, notice, plan_of, step_of, task
-from aop.gated.machine.state import (
-    Brief,
-    DropDraft,
-    MakeBranch,
-    Merge,
-    Next,
-    Phase,
-    Review,
-    TaskAsked,
-    Workflow,
-)
+from aop.gated.machine.state import Brief, DropDraft, MakeBranch, Merge, Next, Phase, Review, TaskAsked, Workflow
 
 
 def on_task_asked(known: Workflow, event: TaskAsked, rules: Rules) -> Next:

@@ -44,10 +44,7 @@ from aop.kernel.record.documents.features import FeatureState, Status
 
 
 def run_to_answer(session: Session, event: Event) -> Brief | Judge:
-    """Run the machine from an event to its answer.
-
-    Raises: any refusal of the state machine or an action; then nothing is stored.
-    """
+    """Run the machine from an event to its answer. Raises: its refusals and those of actions; nothing is stored then."""
     while True:
         before = session.workflow
         after, action = step(before, event, session.rules)

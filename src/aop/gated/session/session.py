@@ -11,13 +11,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from aop.core.errors import (
-    FileNotFound,
-    InvalidArguments,
-    Json,
-    NoWorkflow,
-    VersionConflict,
-)
+from aop.core.errors import FileNotFound, InvalidArguments, Json, NoWorkflow, VersionConflict
 from aop.core.ids import CommitId, FeatureId
 from aop.gated.machine.position import Rules
 from aop.gated.machine.state import AttemptThresholds, Workflow
@@ -196,10 +190,7 @@ def rules_for(config: Config, known: GatedWorkflow) -> Rules:
 
 
 def workflow_of(view: Snapshot, principal: Principal) -> GatedWorkflow:
-    """Return the workflow of a caller: that of its scope, or the only one.
-
-    Raises: NoWorkflow, InvalidArguments.
-    """
+    """Return the workflow of a caller: that of its scope, or the only one. Raises: NoWorkflow, InvalidArguments."""
     reached = [known for known in view.all(GatedWorkflow) if principal.reaches(known.feature_id)]
     if not reached:
         raise NoWorkflow("There is no gated workflow for this caller.")
@@ -215,10 +206,7 @@ def workflow_of(view: Snapshot, principal: Principal) -> GatedWorkflow:
 
 @contextmanager
 def session_of(call: Call) -> Iterator[Session]:
-    """Hold the caller's workflow exclusively, after restoring what was changed from outside.
-
-    Raises: NoWorkflow, InvalidArguments, WorktreeBusy.
-    """
+    """Hold the caller's workflow, after repairing foreign changes. Raises: NoWorkflow, InvalidArguments, WorktreeBusy."""
     kernel = call.kernel
     with kernel.record.read() as view:
         name = workflow_of(view, call.principal).feature_id

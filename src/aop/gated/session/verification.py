@@ -48,10 +48,8 @@ def run_test_command(session: Session, action: RunCommand) -> CommandRan:
 
 
 def run_without_fix(session: Session, _action: RunWithoutFix) -> WithoutFixRan:
-    """Run the gates on the current tests, with everything else as before they were written.
-
-    These are the repository's gates: a command of the agent's choice could fail and pass at will.
-    """
+    """Run the gates on the current tests, with everything else as before they were written."""
+    # These are the repository's gates: a command of the agent's choice could fail and pass at will.
     known, git = session.known, session.kernel.git
     if known.red_tree is None or not proves_fixes(session):
         return WithoutFixRan(passed=False, output="")
@@ -152,10 +150,7 @@ def step_plan(session: Session, step: Step, tree: TreeId, *, tests: bool) -> Gat
 
 
 def argv_of(command: str) -> tuple[str, ...]:
-    """Split a command into words, without a shell.
-
-    Raises: InvalidArguments.
-    """
+    """Split a command into words, without a shell. Raises: InvalidArguments."""
     used = sorted(METACHARACTERS & set(command))
     if used:
         raise InvalidArguments(

@@ -216,10 +216,7 @@ def plan_at(kernel: Kernel, tree: TreeId, path: str) -> str | None:
 
 
 def refuse_without_plan(kernel: Kernel, name: str, wanted: str | None) -> None:
-    """Refuse to start without a master plan.
-
-    Raises: NoMasterPlan.
-    """
+    """Refuse to start without a master plan. Raises: NoMasterPlan."""
     with kernel.record.read() as view:
         known = view.get(GatedWorkflow, name)
     if known is not None and not is_untouched(known):

@@ -1,8 +1,4 @@
-"""Collisions: rules for plans that meet, and the order in which a person reviews.
-
-Pure functions of tool results and, where the policy asks for it, a model's advice. The model only advises; it has no
-tools.
-"""
+"""Collisions: rules for plans that meet, and the order in which a person reviews."""
 
 from __future__ import annotations
 
@@ -62,10 +58,8 @@ def strategy_in_force(strategy: CollisionStrategy, result: ToolResult) -> Collis
 def arbitrate(
     strategy: CollisionStrategy, error: Mapping[str, Any], plan: Mapping[str, Any], *, revised: bool
 ) -> Ruling:
-    """Decide about a plan that collides (AOP-264): revise once, wait, or ask a person; after a revision it waits.
-
-    A file that both features would create is a prerequisite of both: the plan that was accepted first creates it.
-    """
+    """Decide about a plan that collides (AOP-264): revise once, wait, or ask a person; after a revision it waits."""
+    # A file that both features would create is a prerequisite of both: the plan that was accepted first creates it.
     details = error.get("details", {})
     others = tuple(details.get("conflicting_feature_ids", ()))
     shared = shared_prerequisites(details.get("collisions", ()), plan)

@@ -13,10 +13,7 @@ from aop.core.text.yaml import parse_yaml
 
 
 def dependencies_of(name: FeatureId, text: str) -> tuple[FeatureId, ...]:
-    """Return the features that a spec depends on.
-
-    Raises: SpecIngestFailed.
-    """
+    """Return the features that a spec depends on. Raises: SpecIngestFailed."""
     if not text.startswith("---\n"):
         return ()
     try:
@@ -34,10 +31,7 @@ def dependencies_of(name: FeatureId, text: str) -> tuple[FeatureId, ...]:
 
 
 def check_dependencies(wanted: Mapping[FeatureId, tuple[FeatureId, ...]], known: frozenset[FeatureId]) -> None:
-    """Refuse unknown dependencies and cycles.
-
-    Raises: SpecIngestFailed.
-    """
+    """Refuse unknown dependencies and cycles. Raises: SpecIngestFailed."""
     for name, others in wanted.items():
         for other in others:
             if other not in wanted and other not in known:

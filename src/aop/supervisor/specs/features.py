@@ -25,10 +25,7 @@ class WantedFeature(Struct, frozen=True, kw_only=True):
 
 
 def wanted_features(sources: Iterable[str]) -> tuple[WantedFeature, ...]:
-    """Return one feature for each file, in their order.
-
-    Raises: InvalidFeatureSlug, FeatureSlugCollision.
-    """
+    """Return one feature for each file, in their order. Raises: InvalidFeatureSlug, FeatureSlugCollision."""
     wanted: dict[FeatureId, WantedFeature] = {}
     for source in sources:
         feature = _wanted(source)

@@ -29,10 +29,7 @@ class Stopping:
         return self._asked.is_set()
 
     def leave(self, *, otherwise: int) -> NoReturn:
-        """End the process at once, without waiting for other threads: the next process continues their work.
-
-        The exit code is that of the signal, or `otherwise` if there was none.
-        """
+        """End at once, with the signal's exit code or `otherwise`: the next process continues what threads did."""
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(128 + self._signal if self._signal else otherwise)
