@@ -32,28 +32,8 @@ from aop.kernel.record.documents.questions import Question
 from aop.kernel.record.port import newest_seq
 from aop.supervisor.advice import Adviser, NoAdviser
 from aop.supervisor.board import NOBODY, Board, BoardEntry
-from aop.supervisor.policy.state import (
-    AskPerson,
-    AskWorker,
-    Await,
-    AwaitMerged,
-    Began,
-    CallTool,
-    Event,
-    FeatureRun,
-    Finish,
-    HeldBack,
-    NobodyAnswered,
-    PersonAnswered,
-    Rest,
-    Resumed,
-    RunGates,
-    ToolAnswered,
-    TurnWithheld,
-    WayCleared,
-    WorkerAnswered,
-    WorkerFailed,
-)
+from aop.supervisor.policy import state
+from aop.supervisor.policy.state import Event, FeatureRun
 from aop.supervisor.policy.step import step
 from aop.supervisor.turns import HELD_BACK, Gate, Staff, Turn, Work, plain
 from aop.supervisor.workers import ToolResult
@@ -109,7 +89,7 @@ class _LegEnd(Struct, frozen=True, kw_only=True):
     """The result of a leg: an action that waits without a place, or the end."""
 
     feature: FeatureRun
-    action: AskPerson | Await | AwaitMerged | Rest | Finish
+    action: state.AskPerson | state.Await | state.AwaitMerged | state.Rest | state.Finish
 
 
 class FeatureRuns:
@@ -159,7 +139,7 @@ class FeatureRuns:
             run_name=wanted.run_name,
             collision_strategy=wanted.collision_strategy,
         )
-        event: Event = Began()
+        event: Event = state.Began()
         number = 0
         while True:
             self._board.put(feature.feature_id, BoardEntry(does="works", run_id=run.run_id))
@@ -171,15 +151,15 @@ class FeatureRuns:
                 return await self._finish(run, feature, _finish_after_break(feature, broke))
             feature, number = left.feature, number + 1
             match left.action:
-                case AskPerson():
+                case state.AskPerson():
                     event = await self._ask_person(run, feature, left.action, number)
-                case Await():
+                case state.Await():
                     event = await self._await_clear_way(run, feature, left.action, number)
-                case AwaitMerged():
+                case state.AwaitMerged():
                     event = await self._begin_anew(run, feature, left.action, number)
-                case Rest():
+                case state.Rest():
                     event = await self._rest(run, feature, number)
-                case Finish():
+                case state.Finish():
                     return await self._finish(run, feature, left.action)
 
     async def _await_start(self, run: Run, wanted: FeatureOrder) -> None:
@@ -231,15 +211,15 @@ class FeatureRuns:
                 # Leaves out prerequisites that were deleted.
                 return {"unmerged": list(still_waited_for(view, own)), "since": since}
             states = {name: view.get(FeatureState, name) for name in features}
-        left = [name for name, state in states.items() if state is None or state.status is not Status.MERGED]
+        left = [name for name, known in states.items() if known is None or known.status is not Status.MERGED]
         return {"unmerged": left, "since": since}
 
-    async def _ask_person(self, run: Run, feature: FeatureRun, asked: AskPerson, number: int) -> Event:
+    async def _ask_person(self, run: Run, feature: FeatureRun, asked: state.AskPerson, number: int) -> Event:
         topic = asked.question_id
         if not topic:
             put = await self._put_question(run, feature, asked, number)
             if not put.ok:
-                return ToolAnswered(result=put)
+                return state.ToolAnswered(result=put)
             topic = str(put.data["question_id"])
         if self._is_question_open(topic):
             choices = asked.choices or ((YES, "TEXT") if asked.prerequisite else ("TEXT",))
@@ -248,8 +228,8 @@ class FeatureRuns:
         self._board.put(feature.feature_id, BoardEntry(does="asks", run_id=run.run_id, topic=topic))
         said = await run.ask(topic)
         if said == NOBODY:
-            return NobodyAnswered(question=asked.question)
-        return PersonAnswered(question=asked.question, answer=str(said))
+            return state.NobodyAnswered(question=asked.question)
+        return state.PersonAnswered(question=asked.question, answer=str(said))
 
     def _is_question_open(self, question_id: str) -> bool:
         """Tell whether a question is unanswered: a resumed run passes questions that were answered long ago."""
@@ -257,7 +237,7 @@ class FeatureRuns:
             question = view.get(Question, question_id)
         return question is None or question.is_open
 
-    async def _put_question(self, run: Steps, feature: FeatureRun, asked: AskPerson, number: int) -> ToolResult:
+    async def _put_question(self, run: Steps, feature: FeatureRun, asked: state.AskPerson, number: int) -> ToolResult:
         arguments = {
             "gate": asked.gate,
             "text": asked.question,
@@ -267,13 +247,13 @@ class FeatureRuns:
             "default": asked.default,
             "prerequisite": plain(asked.prerequisite),
         }
-        call = CallTool(role=Role.SYSTEM, tool="inbox.ask", arguments=arguments)
+        call = state.CallTool(role=Role.SYSTEM, tool="inbox.ask", arguments=arguments)
         put = await run.step(
             f"ask{number}", lambda: self._work.call_tool(f"{run.run_id}.{number}", feature.feature_id, call)
         )
         return msgspec.convert(put, ToolResult)
 
-    async def _await_clear_way(self, run: Run, feature: FeatureRun, way: Await, number: int) -> Event:
+    async def _await_clear_way(self, run: Run, feature: FeatureRun, way: state.Await, number: int) -> Event:
         async def block() -> Json:
             return await asyncio.to_thread(self._change_status, feature.feature_id, Status.BLOCKED, way.reason)
 
@@ -289,26 +269,26 @@ class FeatureRuns:
             # Before the request is removed: a waiting feature without a request would end the supervisor.
             self._board.put(feature.feature_id, BoardEntry(does="works", run_id=run.run_id))
             await self._record_request_taken(run, feature.feature_id, number)
-            return Began()
-        return WayCleared(status=Status(str(await run.step(f"unblock{number}", unblock))))
+            return state.Began()
+        return state.WayCleared(status=Status(str(await run.step(f"unblock{number}", unblock))))
 
-    async def _begin_anew(self, run: Run, feature: FeatureRun, way: AwaitMerged, number: int) -> Event:
+    async def _begin_anew(self, run: Run, feature: FeatureRun, way: state.AwaitMerged, number: int) -> Event:
         """Wait for the prerequisites, then start over from the base branch that has them."""
         await self._await_merged(run, feature.feature_id, way.features, again=f"{number}.")
-        call = CallTool(role=Role.SYSTEM, tool="feature.begin_anew")
+        call = state.CallTool(role=Role.SYSTEM, tool="feature.begin_anew")
         began = await run.step(
             f"anew{number}", lambda: self._work.call_tool(f"{run.run_id}.{number}", feature.feature_id, call)
         )
         result = msgspec.convert(began, ToolResult)
-        return Began() if result.ok else ToolAnswered(result=result)
+        return state.Began() if result.ok else state.ToolAnswered(result=result)
 
     async def _rest(self, run: Run, feature: FeatureRun, number: int) -> Event:
         self._tell(feature.feature_id, "paused. Continue with: aop resume")
         self._board.put(feature.feature_id, BoardEntry(does="rests", run_id=run.run_id, topic=f"rest{number}"))
         await run.ask(f"rest{number}")
-        return Resumed()
+        return state.Resumed()
 
-    async def _finish(self, run: Run, feature: FeatureRun, end: Finish) -> Json:
+    async def _finish(self, run: Run, feature: FeatureRun, end: state.Finish) -> Json:
         async def settle() -> Json:
             if end.status is not feature.status:
                 reason = str((end.error or {}).get("message", "It cannot continue."))
@@ -321,21 +301,21 @@ class FeatureRuns:
         self._board.put(feature.feature_id, BoardEntry(does="ended", run_id=run.run_id, outcome=outcome))
         return plain(outcome)
 
-    def _unblock(self, feature: FeatureRun, way: Await) -> Status:
+    def _unblock(self, feature: FeatureRun, way: state.Await) -> Status:
         """Take a feature out of `blocked`, unless the kernel does so; return its status."""
         if feature.feature_id not in way.features:
             self._change_status(feature.feature_id, feature.status, "The conflict may be over.")
-        state = self._gateway.call(SUPERVISOR, "feature.state_get", {"feature_id": feature.feature_id})
-        return Status(state.data["front_matter"]["status"]) if state.ok else feature.status
+        answer = self._gateway.call(SUPERVISOR, "feature.state_get", {"feature_id": feature.feature_id})
+        return Status(answer.data["front_matter"]["status"]) if answer.ok else feature.status
 
     def _change_status(self, feature_id: FeatureId, status: Status, reason: str) -> int:
         """Set the status of a feature; return the number of the newest journal entry."""
         while True:
-            state = self._gateway.call(SUPERVISOR, "feature.state_get", {"feature_id": feature_id})
-            if not state.ok or state.data["front_matter"]["status"] == status:
+            answer = self._gateway.call(SUPERVISOR, "feature.state_get", {"feature_id": feature_id})
+            if not answer.ok or answer.data["front_matter"]["status"] == status:
                 break
             patch = {"status": status, "status_reason": reason[:900]}
-            arguments = {"feature_id": feature_id, "expected_version": state.data["version"], "patch": patch}
+            arguments = {"feature_id": feature_id, "expected_version": answer.data["version"], "patch": patch}
             error = self._gateway.call(SUPERVISOR, "feature.state_patch", arguments).error
             if error is None:
                 break
@@ -350,40 +330,40 @@ class FeatureRuns:
         given = msgspec.convert(payload, _LegStart)
         feature, action = step(given.feature, given.event)
         number = 0
-        while not isinstance(action, AskPerson | Await | AwaitMerged | Rest | Finish):
+        while not isinstance(action, state.AskPerson | state.Await | state.AwaitMerged | state.Rest | state.Finish):
             event = await self._perform(run, feature, action, number)
             feature, action = step(feature, event)
             number += 1
         return plain(_LegEnd(feature=feature, action=action))
 
     async def _perform(
-        self, run: Run, feature: FeatureRun, action: CallTool | RunGates | AskWorker, number: int
+        self, run: Run, feature: FeatureRun, action: state.CallTool | state.RunGates | state.AskWorker, number: int
     ) -> Event:
         match action:
-            case CallTool():
+            case state.CallTool():
                 operation = f"{run.run_id}.{number}"
                 did = await run.step(
                     f"{number}.{action.tool}",
                     lambda: self._work.call_tool(operation, feature.feature_id, action, feature.run_name),
                 )
-                return ToolAnswered(result=msgspec.convert(did, ToolResult))
-            case RunGates():
+                return state.ToolAnswered(result=msgspec.convert(did, ToolResult))
+            case state.RunGates():
                 given = plain(Gate(feature_id=feature.feature_id, role=action.role, mode=action.mode))
                 child = await run.spawn("gate", given, key=f"{number}.gate", priority=GATE_PRIORITY)
                 ran = await run.result(child)
                 if ran == HELD_BACK:
-                    return HeldBack(action=action)
-                return ToolAnswered(result=msgspec.convert(ran, ToolResult), mode=action.mode)
-            case AskWorker():
+                    return state.HeldBack(action=action)
+                return state.ToolAnswered(result=msgspec.convert(ran, ToolResult), mode=action.mode)
+            case state.AskWorker():
                 given = plain(Turn(feature_id=feature.feature_id, ask=action, run_name=feature.run_name))
                 child = await run.spawn("turn", given, key=f"{number}.turn", priority=TURN_PRIORITY)
                 said = await run.result(child)
                 if said == HELD_BACK:
-                    return HeldBack(action=action)
-                answered: Event = msgspec.convert(said, WorkerAnswered | WorkerFailed | TurnWithheld)
+                    return state.HeldBack(action=action)
+                answered: Event = msgspec.convert(said, state.WorkerAnswered | state.WorkerFailed | state.TurnWithheld)
                 return answered
 
 
-def _finish_after_break(feature: FeatureRun, broke: RunBroke) -> Finish:
+def _finish_after_break(feature: FeatureRun, broke: RunBroke) -> state.Finish:
     error = InternalError(f"AOP failed while working on `{feature.feature_id}`: {broke}"[:500]).as_error()
-    return Finish(status=Status.BLOCKED, error=error)
+    return state.Finish(status=Status.BLOCKED, error=error)

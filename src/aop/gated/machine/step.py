@@ -1,7 +1,6 @@
 """Step: the next action of a workflow, from its state (GATED-39 to GATED-62).
 
-Each action ends in the event that it names; the last action is the tool's answer. Nothing is stored before that, so a
-server that dies in between loses nothing.
+Each action ends in the event that it names; the last one is the tool's answer. Before that, nothing is stored.
 """
 
 from __future__ import annotations
@@ -12,38 +11,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from aop.core.errors import OutOfStep, Refusal, ToolLocked, WorkflowEscalated, WorkflowHalted
-from aop.gated.machine import briefings
+from aop.gated.machine import briefings, state
 from aop.gated.machine.active_pr import next_position, with_tasks
 from aop.gated.machine.get_task import ask_for_finer_plan, ask_for_one_commit, ask_for_plan, on_task_asked, serve_step
 from aop.gated.machine.position import Rules, notice, plan_of, position_of, rejection, success
-from aop.gated.machine.state import (
-    ApprovalAwaited,
-    BranchMade,
-    CommandRan,
-    Committed,
-    DraftDropped,
-    EscalationAsked,
-    Event,
-    MergeConflicted,
-    Merged,
-    Next,
-    PersonGuided,
-    Phase,
-    PlanMarked,
-    PreflightRan,
-    ReductionAsked,
-    RefsMoved,
-    ReplanContext,
-    Revert,
-    Reverted,
-    Reviewed,
-    ReviewFailed,
-    Squashed,
-    Submitted,
-    TaskAsked,
-    WithoutFixRan,
-    Workflow,
-)
+from aop.gated.machine.state import Event, Next, Phase, Workflow
 from aop.gated.machine.submit_work import on_submitted
 from aop.gated.machine.verdicts import on_command_ran, on_preflight_ran, on_without_fix_ran
 
@@ -53,11 +25,11 @@ def step(known: Workflow, event: Event, rules: Rules) -> Next:
     return HANDLERS[type(event)](known, event, rules)
 
 
-def _branch_made(known: Workflow, event: BranchMade, _rules: Rules) -> Next:
+def _branch_made(known: Workflow, event: state.BranchMade, _rules: Rules) -> Next:
     return serve_step(replace(known, status=Phase.EXECUTING_TDD, current_pr_branch=event.branch))
 
 
-def _committed(known: Workflow, event: Committed, _rules: Rules) -> Next:
+def _committed(known: Workflow, event: state.Committed, _rules: Rules) -> Next:
     """After the last checkpoint of review findings comes the next review (C-42)."""
     after = replace(known, last_completed_step=None, last_commit_hash=event.commit)
     if after.review_rounds and next_position(plan_of(after)) is None:
@@ -65,21 +37,21 @@ def _committed(known: Workflow, event: Committed, _rules: Rules) -> Next:
     return after, success(f"The checkpoint is the commit {event.commit}.")
 
 
-def _refs_moved(known: Workflow, event: RefsMoved, _rules: Rules) -> Next:
+def _refs_moved(known: Workflow, event: state.RefsMoved, _rules: Rules) -> Next:
     return known, rejection(event.what)
 
 
-def _reduction_asked(known: Workflow, _event: ReductionAsked, rules: Rules) -> Next:
+def _reduction_asked(known: Workflow, _event: state.ReductionAsked, rules: Rules) -> Next:
     unlock = rules.thresholds.unlock_scope_reduction_at
-    return known, _locked(known, unlock, "request_scope_reduction") or Revert()
+    return known, _locked(known, unlock, "request_scope_reduction") or state.Revert()
 
 
-def _reverted(known: Workflow, event: Reverted, _rules: Rules) -> Next:
+def _reverted(known: Workflow, event: state.Reverted, _rules: Rules) -> Next:
     task = plan_of(known).tasks[position_of(known).task]
     after = replace(
         known,
         status=Phase.REPLANNING,
-        replan_context=ReplanContext(original_task=task, last_error=known.last_error or ""),
+        replan_context=state.ReplanContext(original_task=task, last_error=known.last_error or ""),
         last_error=None,
         pending_analysis=None,
         frozen_tests=event.frozen,
@@ -87,7 +59,7 @@ def _reverted(known: Workflow, event: Reverted, _rules: Rules) -> Next:
     return after, ask_for_finer_plan(after)
 
 
-def _escalation_asked(known: Workflow, _event: EscalationAsked, rules: Rules) -> Next:
+def _escalation_asked(known: Workflow, _event: state.EscalationAsked, rules: Rules) -> Next:
     """Ask a person after many attempts, or earlier when a finer plan did not help (C-18)."""
     unlock = rules.thresholds.unlock_escalation_at
     if known.replan_count:
@@ -113,14 +85,14 @@ def _escalated(known: Workflow) -> Next:
     return replace(known, escalated=True), notice(briefings.escalated())
 
 
-def _person_guided(known: Workflow, event: PersonGuided, _rules: Rules) -> Next:
+def _person_guided(known: Workflow, event: state.PersonGuided, _rules: Rules) -> Next:
     if not known.escalated:
         return known, OutOfStep("Nobody was asked for help.")
     after = replace(known, escalated=False, guidance=event.guidance, review_rounds=0)
     return after, notice("The workflow goes on with this guidance.")
 
 
-def _reviewed(known: Workflow, review: Reviewed, rules: Rules) -> Next:
+def _reviewed(known: Workflow, review: state.Reviewed, rules: Rules) -> Next:
     """Turn findings into tasks; after the allowed rounds a person decides (C-12)."""
     known = replace(known, last_error=None)
     if not review.tasks:
@@ -132,7 +104,7 @@ def _reviewed(known: Workflow, review: Reviewed, rules: Rules) -> Next:
     return serve_step(replace(known, status=Phase.EXECUTING_TDD, plan=plan, review_rounds=known.review_rounds + 1))
 
 
-def _review_failed(known: Workflow, event: ReviewFailed, rules: Rules) -> Next:
+def _review_failed(known: Workflow, event: state.ReviewFailed, rules: Rules) -> Next:
     """Count a failed review as a round, so that a broken reviewer is not asked for ever."""
     after = replace(known, last_error=event.reason, review_rounds=known.review_rounds + 1)
     if known.review_rounds >= rules.thresholds.review_rounds:
@@ -140,7 +112,7 @@ def _review_failed(known: Workflow, event: ReviewFailed, rules: Rules) -> Next:
     return after, notice(briefings.reviewer_failed(event.reason))
 
 
-def _squashed(known: Workflow, squashed: Squashed, _rules: Rules) -> Next:
+def _squashed(known: Workflow, squashed: state.Squashed, _rules: Rules) -> Next:
     problem = squashed.problem
     if not problem and squashed.commits != 1:
         problem = f"The branch has {squashed.commits} commits of its own; exactly one is wanted."
@@ -150,45 +122,45 @@ def _squashed(known: Workflow, squashed: Squashed, _rules: Rules) -> Next:
     return after, success(f"The pull request is the one commit {squashed.tip}.")
 
 
-def _plan_marked(known: Workflow, marked: PlanMarked, _rules: Rules) -> Next:
+def _plan_marked(known: Workflow, marked: state.PlanMarked, _rules: Rules) -> Next:
     if not marked.is_marked:
         return replace(known, last_error=marked.reason), rejection(marked.reason)
     return replace(known, status=Phase.PLAN_UPDATED, last_error=None), success("The plan says that it is done.")
 
 
-def _merged(_known: Workflow, _event: Merged, rules: Rules) -> Next:
+def _merged(_known: Workflow, _event: state.Merged, rules: Rules) -> Next:
     """Start the next pull request from an empty state (GATED-97)."""
     return Workflow(), ask_for_plan(Workflow(), rules)
 
 
-def _approval_awaited(known: Workflow, event: ApprovalAwaited, _rules: Rules) -> Next:
+def _approval_awaited(known: Workflow, event: state.ApprovalAwaited, _rules: Rules) -> Next:
     return known, notice(briefings.awaiting_approval(known.current_pr_branch or "", event.reason))
 
 
-def _merge_conflicted(known: Workflow, event: MergeConflicted, rules: Rules) -> Next:
+def _merge_conflicted(known: Workflow, event: state.MergeConflicted, rules: Rules) -> Next:
     reason = briefings.conflict(known.current_pr_branch or "", rules.base_branch, event.paths)
     return replace(known, status=Phase.HALTED, halt_reason=reason), notice(briefings.halted(reason))
 
 
 HANDLERS: Mapping[type, Callable[[Workflow, Any, Rules], Next]] = {
-    TaskAsked: on_task_asked,
-    Submitted: on_submitted,
-    ReductionAsked: _reduction_asked,
-    EscalationAsked: _escalation_asked,
-    PersonGuided: _person_guided,
-    CommandRan: on_command_ran,
-    WithoutFixRan: on_without_fix_ran,
-    PreflightRan: on_preflight_ran,
-    BranchMade: _branch_made,
-    Committed: _committed,
-    Reverted: _reverted,
-    DraftDropped: lambda known, _event, rules: (known, ask_for_plan(known, rules)),
-    Reviewed: _reviewed,
-    ReviewFailed: _review_failed,
-    Squashed: _squashed,
-    PlanMarked: _plan_marked,
-    Merged: _merged,
-    ApprovalAwaited: _approval_awaited,
-    MergeConflicted: _merge_conflicted,
-    RefsMoved: _refs_moved,
+    state.TaskAsked: on_task_asked,
+    state.Submitted: on_submitted,
+    state.ReductionAsked: _reduction_asked,
+    state.EscalationAsked: _escalation_asked,
+    state.PersonGuided: _person_guided,
+    state.CommandRan: on_command_ran,
+    state.WithoutFixRan: on_without_fix_ran,
+    state.PreflightRan: on_preflight_ran,
+    state.BranchMade: _branch_made,
+    state.Committed: _committed,
+    state.Reverted: _reverted,
+    state.DraftDropped: lambda known, _event, rules: (known, ask_for_plan(known, rules)),
+    state.Reviewed: _reviewed,
+    state.ReviewFailed: _review_failed,
+    state.Squashed: _squashed,
+    state.PlanMarked: _plan_marked,
+    state.Merged: _merged,
+    state.ApprovalAwaited: _approval_awaited,
+    state.MergeConflicted: _merge_conflicted,
+    state.RefsMoved: _refs_moved,
 }

@@ -6,17 +6,9 @@ from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
-from aop.core.errors import (
-    AnalysisNotPending,
-    AnalysisPending,
-    InvalidActivePr,
-    InvalidArguments,
-    OutOfStep,
-    Refusal,
-    TestCommandMissing,
-    WorkflowEscalated,
-    WorkflowHalted,
-)
+from aop.core import errors
+from aop.core.errors import InvalidActivePr, Refusal
+from aop.gated.machine import state
 from aop.gated.machine.active_pr import (
     ActivePr,
     StepType,
@@ -26,19 +18,7 @@ from aop.gated.machine.active_pr import (
     with_nothing_done,
 )
 from aop.gated.machine.position import Rules, plan_of, rejection, step_of, success
-from aop.gated.machine.state import (
-    Action,
-    CheckPlan,
-    Commit,
-    Decision,
-    Expectation,
-    Next,
-    Phase,
-    RunCommand,
-    Squash,
-    Submitted,
-    Workflow,
-)
+from aop.gated.machine.state import Decision, Expectation, Next, Phase, Submitted, Workflow
 from aop.gated.machine.verdicts import complete_step, count_failure
 
 EXPECTED = {
@@ -51,7 +31,7 @@ EXPECTED = {
 def on_submitted(known: Workflow, work: Submitted, rules: Rules) -> Next:
     """Judge what the agent hands in."""
     if known.escalated:
-        return known, WorkflowEscalated("A person was asked for help and has not answered yet.")
+        return known, errors.WorkflowEscalated("A person was asked for help and has not answered yet.")
     if known.status is Phase.INITIALIZING:
         return _plan_submitted(known, work, rules)
     return SUBMISSION_HANDLERS[known.status](known, work)
@@ -98,32 +78,32 @@ def _step_submitted(known: Workflow, work: Submitted) -> Next:
     if work.analysis_decision is not None:
         return _on_analysis(known, work.analysis_decision, work)
     if known.pending_analysis is not None:
-        return known, AnalysisPending("The last run failed as a RED step should; say whether for the right reason.")
+        return known, errors.AnalysisPending("The last run failed, as RED should; say whether for the right reason.")
     if known.last_completed_step is None:
         return known, _run_step(known, work)
     if work.test_command is not None:
-        return known, OutOfStep("The checkpoint of the last step comes first; it takes a summary alone.")
-    return known, Commit(message=f"{known.last_completed_step}\n\n{work.summary}")
+        return known, errors.OutOfStep("The checkpoint of the last step comes first; it takes a summary alone.")
+    return known, state.Commit(message=f"{known.last_completed_step}\n\n{work.summary}")
 
 
-def _run_step(known: Workflow, work: Submitted) -> Action:
+def _run_step(known: Workflow, work: Submitted) -> state.Action:
     if next_position(plan_of(known)) is None:
-        return OutOfStep("All steps are done; `get_task` begins the code review.")
+        return errors.OutOfStep("All steps are done; `get_task` begins the code review.")
     if work.test_command is None:
-        return TestCommandMissing("A step is judged by its tests, and there is no `test_command`.")
+        return errors.TestCommandMissing("A step is judged by its tests, and there is no `test_command`.")
     kind = step_of(known).type
     if work.expectation not in (None, EXPECTED[kind]):
         message = f"This is a {kind} step: its `expectation` is `{EXPECTED[kind]}`."
-        return InvalidArguments(message, step=kind)
-    return RunCommand(test_command=work.test_command)
+        return errors.InvalidArguments(message, step=kind)
+    return state.RunCommand(test_command=work.test_command)
 
 
 def _on_analysis(known: Workflow, decision: Decision, work: Submitted) -> Next:
     pending = known.pending_analysis
     if pending is None:
-        return known, AnalysisNotPending("No run waits for an `analysis_decision`.")
+        return known, errors.AnalysisNotPending("No run waits for an `analysis_decision`.")
     if work.test_command is not None:
-        return known, InvalidArguments("`analysis_decision` comes alone, without a `test_command`.")
+        return known, errors.InvalidArguments("`analysis_decision` comes alone, without a `test_command`.")
     if decision is Decision.FAILURE:
         return count_failure(known, pending.output)
     done = complete_step(replace(known, frozen_tests={**known.frozen_tests, **pending.frozen}))
@@ -131,21 +111,21 @@ def _on_analysis(known: Workflow, decision: Decision, work: Submitted) -> Next:
 
 
 def _squash(known: Workflow, work: Submitted) -> Next:
-    return known, Squash(message=plan_of(known).pr_title, commit_hash=work.commit_hash)
+    return known, state.Squash(message=plan_of(known).pr_title, commit_hash=work.commit_hash)
 
 
 def _check_plan(known: Workflow, _work: Submitted) -> Next:
     plan = plan_of(known)
     commit = known.last_commit_hash or ""
-    return known, CheckPlan(path=plan.master_plan_path, pr_title=plan.pr_title, commit_hash=commit)
+    return known, state.CheckPlan(path=plan.master_plan_path, pr_title=plan.pr_title, commit_hash=commit)
 
 
 def _nothing_to_submit(known: Workflow, _work: Submitted) -> Next:
-    return known, OutOfStep(f"Nothing is to be handed in while the workflow is in `{known.status}`.")
+    return known, errors.OutOfStep(f"Nothing is to be handed in while the workflow is in `{known.status}`.")
 
 
 def _halted(known: Workflow, _work: Submitted) -> Next:
-    return known, WorkflowHalted(f"The workflow is halted: {known.halt_reason}")
+    return known, errors.WorkflowHalted(f"The workflow is halted: {known.halt_reason}")
 
 
 SUBMISSION_HANDLERS: Mapping[Phase, Callable[[Workflow, Submitted], Next]] = {

@@ -4,24 +4,13 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from aop.gated.machine import state
 from aop.gated.machine.active_pr import StepType, with_step_done
 from aop.gated.machine.position import SUBMIT_WORK, Rules, plan_of, position_of, rejection, step_of, success
-from aop.gated.machine.state import (
-    CommandRan,
-    Judge,
-    Next,
-    PendingAnalysis,
-    Phase,
-    PreflightRan,
-    RunPreflight,
-    RunWithoutFix,
-    SubmissionVerdict,
-    WithoutFixRan,
-    Workflow,
-)
+from aop.gated.machine.state import Judge, Next, Phase, SubmissionVerdict, Workflow
 
 
-def on_command_ran(known: Workflow, ran: CommandRan, _rules: Rules) -> Next:
+def on_command_ran(known: Workflow, ran: state.CommandRan, _rules: Rules) -> Next:
     """Judge the run of the submitted test command."""
     if ran.weakened:
         files = ", ".join(f"`{path}`" for path in ran.weakened)
@@ -30,28 +19,28 @@ def on_command_ran(known: Workflow, ran: CommandRan, _rules: Rules) -> Next:
         return _on_red_run(known, ran)
     if not ran.passed:
         return count_failure(known, ran.output)
-    return known, RunWithoutFix()
+    return known, state.RunWithoutFix()
 
 
-def _on_red_run(known: Workflow, ran: CommandRan) -> Next:
+def _on_red_run(known: Workflow, ran: state.CommandRan) -> Next:
     """A RED step must fail; the agent then says whether for the right reason (C-14)."""
     if ran.passed:
         return count_failure(known, f"The test was expected to fail, and passed.\n\n{ran.output}")
     if ran.red_problem:
         return count_failure(known, f"{ran.red_problem}\n\n{ran.output}")
-    pending = PendingAnalysis(test_command=ran.test_command, output=ran.output, frozen=ran.frozen)
+    pending = state.PendingAnalysis(test_command=ran.test_command, output=ran.output, frozen=ran.frozen)
     answer = Judge(verdict=SubmissionVerdict.NEEDS_ANALYSIS, output=ran.output, next_call=SUBMIT_WORK)
     return replace(known, pending_analysis=pending), answer
 
 
-def on_without_fix_ran(known: Workflow, ran: WithoutFixRan, _rules: Rules) -> Next:
+def on_without_fix_ran(known: Workflow, ran: state.WithoutFixRan, _rules: Rules) -> Next:
     """Reject tests that pass without the fix."""
     if ran.passed:
         return count_failure(known, f"The gates pass without the fix too, so no test proves it.\n\n{ran.output}")
-    return known, RunPreflight()
+    return known, state.RunPreflight()
 
 
-def on_preflight_ran(known: Workflow, ran: PreflightRan, _rules: Rules) -> Next:
+def on_preflight_ran(known: Workflow, ran: state.PreflightRan, _rules: Rules) -> Next:
     """Complete the step if the preflight passed; its checkpoint is due then."""
     if not ran.passed:
         return count_failure(known, ran.output)

@@ -8,27 +8,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from aop.core.errors import BranchExists, Refusal
-from aop.gated.machine.state import (
-    BranchMade,
-    Brief,
-    CheckPlan,
-    Commit,
-    Committed,
-    DraftDropped,
-    DropDraft,
-    Event,
-    Judge,
-    MakeBranch,
-    Merge,
-    Revert,
-    Reverted,
-    Review,
-    RunCommand,
-    RunPreflight,
-    RunWithoutFix,
-    Squash,
-    Squashed,
-)
+from aop.gated.machine import state
+from aop.gated.machine.state import Brief, Event, Judge
 from aop.gated.machine.step import step
 from aop.gated.session.base_branch import latest_base
 from aop.gated.session.frozen_tests import is_as_frozen
@@ -44,7 +25,7 @@ from aop.kernel.record.documents.features import FeatureState, Status
 
 
 def run_to_answer(session: Session, event: Event) -> Brief | Judge:
-    """Run the machine from an event to its answer. Raises: its refusals and those of actions; nothing is stored then."""
+    """Run the machine from an event to its answer. Raises: refusals of machine and actions; nothing is stored."""
     while True:
         before = session.workflow
         after, action = step(before, event, session.rules)
@@ -58,7 +39,7 @@ def run_to_answer(session: Session, event: Event) -> Brief | Judge:
         event = PERFORM[type(action)](session, action)
 
 
-def _make_branch(session: Session, action: MakeBranch) -> BranchMade:
+def _make_branch(session: Session, action: state.MakeBranch) -> state.BranchMade:
     """Create the branch at the current base branch; an existing branch is never reused (C-04)."""
     git, kernel = session.kernel.git, session.kernel
     taken = git.branches.head(action.branch)
@@ -86,62 +67,62 @@ def _make_branch(session: Session, action: MakeBranch) -> BranchMade:
     session.state = new
     session.learn(base_commit=base, head=base, tree=tree, draft=None)
     session.move = BranchMove(branch=action.branch, old=None, new=base)
-    return BranchMade(branch=action.branch)
+    return state.BranchMade(branch=action.branch)
 
 
-def _commit(session: Session, action: Commit) -> Committed:
+def _commit(session: Session, action: state.Commit) -> state.Committed:
     known = session.known
     refuse_secret_message(action.message, session.kernel.redact)
     made = session.kernel.git.objects.commit(known.tree, [known.head], action.message, when=session.kernel.clock.now())
     session.advance_to(made)
-    return Committed(commit=made)
+    return state.Committed(commit=made)
 
 
-def _revert(session: Session, _action: Revert) -> Reverted:
+def _revert(session: Session, _action: state.Revert) -> state.Reverted:
     """Go back to the last commit and remove untracked files, except the two files of the workflow (C-19)."""
     git, known = session.kernel.git, session.known
     tree = git.objects.tree_of(known.head)
     git.worktrees.discard_strays(session.name, known.tree)
-    state = session.the_state()
-    session.state = replace(state, tree=tree, gates=reset_verdicts(state.gates))
+    feature = session.the_state()
+    session.state = replace(feature, tree=tree, gates=reset_verdicts(feature.gates))
     session.learn(tree=tree, red_tree=None)
     held = {
         path: frozen
         for path, frozen in known.workflow.frozen_tests.items()
         if is_as_frozen(git.objects.entry(tree, path), frozen)
     }
-    return Reverted(frozen=held)
+    return state.Reverted(frozen=held)
 
 
-def _drop_draft(session: Session, _action: DropDraft) -> DraftDropped:
+def _drop_draft(session: Session, _action: state.DropDraft) -> state.DraftDropped:
     session.learn(draft=None)
-    return DraftDropped()
+    return state.DraftDropped()
 
 
-def _squash(session: Session, action: Squash) -> Squashed:
+def _squash(session: Session, action: state.Squash) -> state.Squashed:
     """Replace all checkpoints by one commit."""
     known, git = session.known, session.kernel.git
     if action.commit_hash is not None and action.commit_hash != known.head:
         problem = f"`{action.commit_hash[:64]}` is not the tip of the branch; only the server makes commits here."
-        return Squashed(commits=0, tip=known.head, problem=problem)
+        return state.Squashed(commits=0, tip=known.head, problem=problem)
     if known.tree == git.objects.tree_of(known.base_commit):
-        return Squashed(commits=0, tip=known.head)
+        return state.Squashed(commits=0, tip=known.head)
     refuse_secret_message(action.message, session.kernel.redact)
     made = git.objects.commit(known.tree, [known.base_commit], action.message, when=session.kernel.clock.now())
     session.advance_to(made)
-    return Squashed(commits=1, tip=made)
+    return state.Squashed(commits=1, tip=made)
 
 
 PERFORM: Mapping[type, Callable[[Session, Any], Event]] = {
-    MakeBranch: _make_branch,
-    RunCommand: run_test_command,
-    RunPreflight: run_preflight,
-    RunWithoutFix: run_without_fix,
-    Commit: _commit,
-    Revert: _revert,
-    DropDraft: _drop_draft,
-    Review: review_work,
-    Squash: _squash,
-    CheckPlan: check_plan_mark,
-    Merge: check_merge,
+    state.MakeBranch: _make_branch,
+    state.RunCommand: run_test_command,
+    state.RunPreflight: run_preflight,
+    state.RunWithoutFix: run_without_fix,
+    state.Commit: _commit,
+    state.Revert: _revert,
+    state.DropDraft: _drop_draft,
+    state.Review: review_work,
+    state.Squash: _squash,
+    state.CheckPlan: check_plan_mark,
+    state.Merge: check_merge,
 }

@@ -29,10 +29,8 @@ class NoReport(Exception):
 
 
 def review_work(session: Session, _action: Review) -> Reviewed | ReviewFailed:
-    """Return the blocking findings as tasks; anything but a report on this change is a failure (GATED-92).
-
-    Raises: ReviewerNotConfigured, and refusals of a model that only a person can resolve.
-    """
+    """Return the blocking findings as tasks; anything but a report on this change is a failure (GATED-92)."""
+    # Refusals of a model that only a person can resolve, and ReviewerNotConfigured, go to the caller.
     try:
         report = _by_command(session) if session.policy.review_command else _by_model(session)
         found = blocking_of(report, _changed_paths(session), Severity(session.policy.blocking_severity))
@@ -45,10 +43,7 @@ def review_work(session: Session, _action: Review) -> Reviewed | ReviewFailed:
 
 
 def blocking_of(report: CodeReviewReport, changed: frozenset[str], severity: Severity) -> tuple[Finding, ...]:
-    """Return the blocking findings.
-
-    Raises: NoReport if the report is about another change, or asks for changes and names none.
-    """
+    """Return the blocking findings. Raises: NoReport if the report is on another change, or names no change."""
     elsewhere = sorted({finding.file_path for finding in report.findings} - changed)
     here = [finding for finding in report.findings if finding.file_path in changed]
     found = blocking_findings(msgspec.structs.replace(report, findings=tuple(here)), severity)

@@ -25,6 +25,7 @@ from aop.kernel.gates.gate_runs import record_run
 from aop.kernel.gateway.calls import Call, Kernel, Outcome
 from aop.kernel.gateway.principals import Principal
 from aop.kernel.merges.branch_moves import BranchMove, commit_with_move, move_branch
+from aop.kernel.record.documents.base import revise
 from aop.kernel.record.documents.features import TERMINAL, FeatureState, Status
 from aop.kernel.record.documents.gate_runs import GateRun
 from aop.kernel.record.documents.questions import HumanGate
@@ -133,7 +134,7 @@ class Session:
         if self.asking is not None:
             self._ask(tx, self.asking)
         if self.known != self.before:
-            put_workflow(tx, replace(self.known, version=self.before.version + 1))
+            put_workflow(tx, revise(self.known))
         self._store_feature(tx)
         if self.review is not None:
             self._record_review(tx, self.review)
@@ -206,7 +207,7 @@ def workflow_of(view: Snapshot, principal: Principal) -> GatedWorkflow:
 
 @contextmanager
 def session_of(call: Call) -> Iterator[Session]:
-    """Hold the caller's workflow, after repairing foreign changes. Raises: NoWorkflow, InvalidArguments, WorktreeBusy."""
+    """Hold the caller's workflow, with foreign changes undone. Raises: NoWorkflow, InvalidArguments, WorktreeBusy."""
     kernel = call.kernel
     with kernel.record.read() as view:
         name = workflow_of(view, call.principal).feature_id

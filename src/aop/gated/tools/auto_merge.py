@@ -21,7 +21,7 @@ MERGE = next(tool for tool in MERGE_TOOLS if tool.run is ready_to_merge)
 
 
 def merge_if_permitted(call: Call) -> None:
-    """Merge a ready pull request if the policy demands no approval (C-01). Raises: refusals of a merge but a conflict."""
+    """Merge a ready pull request if it needs no approval (C-01). Raises: refusals of a merge, but a conflict."""
     if call.kernel.config().policy.merge_policy.require_user_approval:
         return
     with call.kernel.record.read() as view:

@@ -14,17 +14,8 @@ from aop.gated.machine.position import GET_TASK, SUBMIT_WORK
 from aop.gated.machine.state import Phase
 from aop.gated.session.documents import ACTIVE_PR, ORCHESTRATION_STATE, GatedWorkflow
 from aop.gated.session.session import workflow_of
-from aop.gated.tools.answers import (
-    SWE,
-    CodeFound,
-    DirectoryListed,
-    FileRead,
-    FileState,
-    Line,
-    ListDirectory,
-    ReadFile,
-    SearchCode,
-)
+from aop.gated.tools import answers
+from aop.gated.tools.answers import SWE
 from aop.kernel.features.trees import LARGEST_READ, masked_bytes, masked_names, text_or_base64
 from aop.kernel.gateway.calls import Call, Kernel, Outcome, Tool
 from aop.kernel.ports.git import FileMode, GitObjects
@@ -58,11 +49,11 @@ def content_of(objects: GitObjects, known: GatedWorkflow, path: str) -> bytes | 
     return objects.blob(entry.oid)
 
 
-def state_of(kernel: Kernel, known: GatedWorkflow, path: str, content: bytes | None) -> FileState:
+def state_of(kernel: Kernel, known: GatedWorkflow, path: str, content: bytes | None) -> answers.FileState:
     """Return a file's state for an answer."""
     shown = masked_bytes(content or b"", kernel.redact)
     text, encoding = text_or_base64(shown[:LARGEST_READ])
-    return FileState(
+    return answers.FileState(
         file_path=kernel.redact.mask_secrets(path),
         version=known.version,
         sha256=hashlib.sha256(content or b"").hexdigest(),
@@ -73,7 +64,7 @@ def state_of(kernel: Kernel, known: GatedWorkflow, path: str, content: bytes | N
     )
 
 
-def read_file(call: Call, arguments: ReadFile) -> Outcome:
+def read_file(call: Call, arguments: answers.ReadFile) -> Outcome:
     """Read a file, with the hash that `safe_patch` asks for."""
     path = canonical_path(arguments.file_path)
     with _known(call) as known:
@@ -82,11 +73,11 @@ def read_file(call: Call, arguments: ReadFile) -> Outcome:
             missing = call.kernel.redact.mask_secrets(path)
             raise FileNotFound(f"There is no file `{missing}`.", path=missing)
         shown = state_of(call.kernel, known, path, content)
-        fields = {name: getattr(shown, name) for name in FileState.__struct_fields__}
-        return FileRead(**fields, next_call=next_call_of(known))
+        fields = {name: getattr(shown, name) for name in answers.FileState.__struct_fields__}
+        return answers.FileRead(**fields, next_call=next_call_of(known))
 
 
-def list_directory(call: Call, arguments: ListDirectory) -> Outcome:
+def list_directory(call: Call, arguments: answers.ListDirectory) -> Outcome:
     """List a folder."""
     path = canonical_path(arguments.path) if arguments.path not in ("", ".", "./") else ""
     git = call.kernel.git
@@ -97,7 +88,7 @@ def list_directory(call: Call, arguments: ListDirectory) -> Outcome:
         own = [] if path else [name for name, content in known.files().items() if content is not None]
         entries = [f"{name}/" if _is_folder(git.objects, known.tree, path, name) else name for name in names]
         shown = masked_names(sorted([*entries, *own]), call.kernel.redact)
-        return DirectoryListed(path=path, entries=tuple(shown), next_call=next_call_of(known))
+        return answers.DirectoryListed(path=path, entries=tuple(shown), next_call=next_call_of(known))
 
 
 def _is_folder(objects: GitObjects, tree: TreeId, folder: str, name: str) -> bool:
@@ -105,39 +96,39 @@ def _is_folder(objects: GitObjects, tree: TreeId, folder: str, name: str) -> boo
     return entry is not None and entry.mode is FileMode.TREE
 
 
-def search_code(call: Call, arguments: SearchCode) -> Outcome:
+def search_code(call: Call, arguments: answers.SearchCode) -> Outcome:
     """Find the lines that hold a text or match an RE2 pattern."""
     paths = tuple(canonical_path(path) for path in arguments.paths)
     first = first_match(arguments.query, regex=arguments.regex, ignore_case=False)
     with _known(call) as known:
         asked = SearchArguments(feature_id=known.feature_id, query=arguments.query, regex=arguments.regex)
         found = search_tree(call, known.tree, asked, paths, first)
-        lines = tuple(Line(path=each.path, line=each.line, text=each.text) for each in found.matches)
-        return CodeFound(matches=lines, truncated=found.truncated, next_call=next_call_of(known))
+        lines = tuple(answers.Line(path=each.path, line=each.line, text=each.text) for each in found.matches)
+        return answers.CodeFound(matches=lines, truncated=found.truncated, next_call=next_call_of(known))
 
 
 TOOLS = (
     Tool(
         name="read_file",
         summary="Read a file of your worktree, with the hash that `safe_patch` asks for.",
-        arguments=ReadFile,
-        output=FileRead,
+        arguments=answers.ReadFile,
+        output=answers.FileRead,
         roles=SWE,
         run=read_file,
     ),
     Tool(
         name="list_directory",
         summary="List a folder of your worktree.",
-        arguments=ListDirectory,
-        output=DirectoryListed,
+        arguments=answers.ListDirectory,
+        output=answers.DirectoryListed,
         roles=SWE,
         run=list_directory,
     ),
     Tool(
         name="search_code",
         summary="Find the lines of your worktree that hold a text, or match an RE2 pattern.",
-        arguments=SearchCode,
-        output=CodeFound,
+        arguments=answers.SearchCode,
+        output=answers.CodeFound,
         roles=SWE,
         run=search_code,
     ),

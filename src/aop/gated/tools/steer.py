@@ -20,6 +20,7 @@ from aop.kernel.gateway.calls import Arguments, Call, ChangeArguments, Kernel, O
 from aop.kernel.gateway.role_sets import COORDINATORS
 from aop.kernel.merges.merge import base_head
 from aop.kernel.ports.git import FileMode
+from aop.kernel.record.documents.base import next_version
 from aop.kernel.record.documents.features import TERMINAL, FeatureState, Status
 from aop.kernel.record.documents.questions import Question, close_question
 from aop.kernel.record.port import Snapshot, Transaction
@@ -79,9 +80,8 @@ def start(call: Call, arguments: Start) -> Outcome:
             known = view.get(GatedWorkflow, name)
             if known is None:
                 _refuse_second(view, plan)
-        wanted = _current_or_new(
-            kernel, known, GatedWorkflow(version=0, feature_id=name, master_plan=plan, **_at_base(kernel))
-        )
+        new = GatedWorkflow(version=next_version(known), feature_id=name, master_plan=plan, **_at_base(kernel))
+        wanted = _current_or_new(known, new)
         if wanted != known:
             _refuse_tracked(kernel, wanted)
             kernel.git.worktrees.ensure_detached(name, wanted.base_commit)
@@ -105,13 +105,13 @@ def _at_base(kernel: Kernel) -> dict[str, Any]:
     return {"base_commit": base, "head": base, "tree": kernel.git.objects.tree_of(base)}
 
 
-def _current_or_new(kernel: Kernel, known: GatedWorkflow | None, new: GatedWorkflow) -> GatedWorkflow:
+def _current_or_new(known: GatedWorkflow | None, new: GatedWorkflow) -> GatedWorkflow:
     """Return the existing workflow; an untouched one follows the base branch."""
     if known is None:
-        return replace(new, version=1)
+        return new
     if not is_untouched(known) or known.base_commit == new.base_commit:
         return known
-    return replace(new, version=known.version + 1, master_plan=known.master_plan, agent=known.agent)
+    return replace(new, master_plan=known.master_plan, agent=known.agent)
 
 
 def is_untouched(known: GatedWorkflow) -> bool:
@@ -174,12 +174,8 @@ def reset(call: Call, arguments: ChangeArguments) -> Outcome:
             known = _the_workflow(view, arguments)
         if known.tree != kernel.git.objects.tree_of(known.head):
             kernel.git.branches.keep(name, known.tree, aside=True)
-        anew = GatedWorkflow(
-            version=known.version + 1,
-            feature_id=name,
-            master_plan=known.master_plan,
-            **_at_base(kernel),
-        )
+        version, plan = next_version(known), known.master_plan
+        anew = GatedWorkflow(version=version, feature_id=name, master_plan=plan, **_at_base(kernel))
 
         def decide(tx: Transaction) -> Outcome:
             put_workflow(tx, anew)

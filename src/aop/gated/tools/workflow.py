@@ -5,20 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 
 from aop.core.errors import Refusal
+from aop.gated.machine import state
 from aop.gated.machine.active_pr import ActivePr
 from aop.gated.machine.master_plan import title_problem
 from aop.gated.machine.position import GET_TASK
-from aop.gated.machine.state import (
-    Brief,
-    EscalationAsked,
-    Judge,
-    PersonGuided,
-    ReductionAsked,
-    RefsMoved,
-    SubmissionVerdict,
-    Submitted,
-    TaskAsked,
-)
+from aop.gated.machine.state import Brief, Judge, SubmissionVerdict
 from aop.gated.session.actions import run_to_answer
 from aop.gated.session.session import PendingQuestion, Session, session_of
 from aop.gated.session.verification import proves_fixes
@@ -38,7 +29,7 @@ def get_task(call: Call, _arguments: Arguments) -> Outcome:
     merge_if_permitted(call)
     with session_of(call) as session:
         _take_person_answer(session)
-        answer = run_to_answer(session, TaskAsked(draft=session.known.drafted()))
+        answer = run_to_answer(session, state.TaskAsked(draft=session.known.drafted()))
         problem = session.workflow.last_error
         _call_person(session, f"{NOT_APPROVED}\n\n{problem}" if problem else NOT_APPROVED)
         session.notes += _other_agent_notes(session)
@@ -49,12 +40,12 @@ def submit_work(call: Call, arguments: SubmitWork) -> Outcome:
     """Judge the agent's work."""
     with session_of(call) as session:
         if session.notes:
-            answer = run_to_answer(session, RefsMoved(what="\n".join(session.notes)))
+            answer = run_to_answer(session, state.RefsMoved(what="\n".join(session.notes)))
         else:
             draft = session.known.drafted()
             answer = run_to_answer(
                 session,
-                Submitted(
+                state.Submitted(
                     summary=arguments.summary,
                     test_command=arguments.test_command,
                     expectation=arguments.expectation,
@@ -71,7 +62,7 @@ def submit_work(call: Call, arguments: SubmitWork) -> Outcome:
 def request_scope_reduction(call: Call, _arguments: Arguments) -> Outcome:
     """Go back to the last checkpoint and ask for smaller steps."""
     with session_of(call) as session:
-        answer = run_to_answer(session, ReductionAsked())
+        answer = run_to_answer(session, state.ReductionAsked())
         return session.finish(_task_answer(session, answer))
 
 
@@ -79,7 +70,7 @@ def escalate(call: Call, arguments: Escalate) -> Outcome:
     """Call a person, and stop until one answers."""
     report = call.kernel.redact(arguments.markdown_report)
     with session_of(call) as session:
-        answer = run_to_answer(session, EscalationAsked(report=report))
+        answer = run_to_answer(session, state.EscalationAsked(report=report))
         _call_person(session, report)
         told = _task_answer(session, answer)
         call.report(report)
@@ -138,7 +129,7 @@ def _take_person_answer(session: Session) -> None:
     with session.kernel.record.read() as view:
         question = view.get(Question, session.known.question)
     if question is not None and question.answer is not None:
-        run_to_answer(session, PersonGuided(guidance=question.answer))
+        run_to_answer(session, state.PersonGuided(guidance=question.answer))
         session.learn(question="")
 
 

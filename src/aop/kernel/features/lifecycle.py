@@ -105,7 +105,7 @@ def require_status(state: FeatureState, *allowed: Status, to: str) -> None:
 
 def store_feature(tx: Transaction, before: FeatureState, after: FeatureState, *, now: str) -> FeatureState:
     """Store the next version of a feature, and bring index and files in step."""
-    stored = msgspec.structs.replace(after, version=before.version + 1, last_updated=now)
+    stored = msgspec.structs.replace(after, version=next_version(before), last_updated=now)
     tx.put(stored, stored.feature_id)
     tx.mark_unshown("feature", stored.feature_id)
     if _list_name(before.status) != _list_name(stored.status):

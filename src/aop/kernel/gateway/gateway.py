@@ -7,17 +7,9 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from msgspec import Struct
 
+from aop.core import errors
 from aop.core.digests import sha256_hex
-from aop.core.errors import (
-    ForbiddenToolForRole,
-    IdempotencyMismatch,
-    InternalError,
-    InvalidArguments,
-    Json,
-    OperationInProgress,
-    Refusal,
-    UnknownTool,
-)
+from aop.core.errors import InvalidArguments, Json, Refusal
 from aop.core.ids import feature_id, is_feature_id, is_operation_id
 from aop.core.ids import operation_id as operation_id_of
 from aop.core.roles import Role
@@ -84,7 +76,7 @@ class Gateway:
         began = self.kernel.clock.boot_seconds()
         own_id = self.kernel.new_id("op") if operation_id is None else operation_id
         request = ToolRequest(principal=principal, tool=tool_name, arguments=arguments, operation_id=own_id)
-        outcome = InternalError.code
+        outcome = errors.InternalError.code
         try:
             answer = self._call(request, report)
             outcome = _outcome_of(answer)
@@ -183,9 +175,9 @@ class Gateway:
         principal, tool = request.principal, self.tools.get(request.tool)
         if tool is None:
             shown = ascii(request.tool[:80])[1:-1]
-            raise UnknownTool(f"There is no tool `{shown}`.", tool=shown)
+            raise errors.UnknownTool(f"There is no tool `{shown}`.", tool=shown)
         if not may_use(tool, principal, kernel.config().policy):
-            raise ForbiddenToolForRole(
+            raise errors.ForbiddenToolForRole(
                 f"The role `{principal.role}` may not call `{tool.name}`"
                 + (" with a token: it is for a person." if tool.person_only and not principal.person else "."),
                 role=principal.role,
@@ -250,7 +242,7 @@ class Gateway:
                 if now is not None and now.answer is None and _resolve_intent(call, now) is None:
                     with self.kernel.record.write() as tx:
                         tx.withdraw_operation(operation.operation_id)
-        except OperationInProgress:
+        except errors.OperationInProgress:
             # Its caller is alive.
             return
         except Refusal as refusal:
@@ -284,7 +276,7 @@ def _enter_operation(tx: Transaction, admitted: _AdmittedCall) -> Operation | No
             )
         )
     elif known.payload_hash != admitted.payload:
-        raise IdempotencyMismatch(
+        raise errors.IdempotencyMismatch(
             f"The operation id `{operation_id}` was used for another request.", operation_id=operation_id
         )
     return known
@@ -335,11 +327,11 @@ def parse_arguments(tool: Tool, arguments: Json) -> Arguments:
 def check_caller(principal: Principal, arguments: Arguments) -> None:
     """Refuse a caller that names itself wrongly, or a feature out of its scope."""
     if arguments.actor_type not in (None, principal.role) or arguments.actor_id not in (None, principal.actor):
-        raise ForbiddenToolForRole(
+        raise errors.ForbiddenToolForRole(
             "`actor_type` and `actor_id` must name the caller itself.", role=principal.role, actor=principal.actor
         )
     if isinstance(arguments, FeatureArguments) and not principal.reaches(arguments.feature_id):
-        raise ForbiddenToolForRole(
+        raise errors.ForbiddenToolForRole(
             f"This caller may not reach the feature `{arguments.feature_id}`.", feature_id=arguments.feature_id
         )
 

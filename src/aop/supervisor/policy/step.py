@@ -20,6 +20,7 @@ from aop.kernel.config.gates import Mode
 from aop.kernel.features.opened_paths import NO, YES
 from aop.kernel.record.documents.features import Status
 from aop.kernel.record.documents.questions import RAISE
+from aop.supervisor.policy import state
 from aop.supervisor.policy.attempts import (
     attempt_history,
     circling_error,
@@ -31,30 +32,7 @@ from aop.supervisor.policy.attempts import (
 )
 from aop.supervisor.policy.caps import cap_question, cap_reached_error
 from aop.supervisor.policy.collisions import AskAbout, WaitFor, arbitrate, strategy_in_force
-from aop.supervisor.policy.state import (
-    Action,
-    AskPerson,
-    AskWorker,
-    Await,
-    AwaitMerged,
-    Began,
-    CallTool,
-    Event,
-    FeatureRun,
-    Finish,
-    HeldBack,
-    NobodyAnswered,
-    PersonAnswered,
-    Rest,
-    Resumed,
-    Rung,
-    RunGates,
-    ToolAnswered,
-    TurnWithheld,
-    WayCleared,
-    WorkerAnswered,
-    WorkerFailed,
-)
+from aop.supervisor.policy.state import Action, Event, FeatureRun, NobodyAnswered, PersonAnswered, Rung, TurnWithheld
 from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, ToolResult, WorkerOutput, WorkerRequest
 
 INSTRUCTIONS: Mapping[Role, str] = {
@@ -81,25 +59,25 @@ Decision = tuple[FeatureRun, Action]
 def step(run: FeatureRun, event: Event) -> Decision:
     """Return the feature's state after an event, and the next action."""
     match event:
-        case Began():
+        case state.Began():
             fresh = FeatureRun(
                 feature_id=run.feature_id,
                 turns_allowed=run.turns_allowed,
                 run_name=run.run_name,
                 collision_strategy=run.collision_strategy,
             )
-            return fresh, CallTool(role=Role.ORCHESTRATOR, tool="feature.init")
-        case ToolAnswered():
+            return fresh, state.CallTool(role=Role.ORCHESTRATOR, tool="feature.init")
+        case state.ToolAnswered():
             return _on_tool_answer(_with_reported_status(run, event.result), event)
-        case WorkerAnswered():
+        case state.WorkerAnswered():
             return _on_worker_answer(replace(run, turns=run.turns + 1, pending=None), event.output)
-        case WorkerFailed():
+        case state.WorkerFailed():
             return _on_worker_failure(replace(run, turns=run.turns + 1), event)
         case TurnWithheld() | PersonAnswered() | NobodyAnswered():
             return _on_person_or_cap(run, event)
-        case WayCleared():
+        case state.WayCleared():
             return _on_way_cleared(run, event)
-        case HeldBack() | Resumed():
+        case state.HeldBack() | state.Resumed():
             return _on_pause(run, event)
         case _:
             assert_never(event)
@@ -113,11 +91,11 @@ def _next_phase(run: FeatureRun) -> Decision:
         case Status.BUILDING:
             return _ask_worker(replace(run, role=Role.BUILDER))
         case Status.QA:
-            return replace(run, role=Role.QA), RunGates(role=Role.QA, mode=Mode.FULL)
+            return replace(run, role=Role.QA), state.RunGates(role=Role.QA, mode=Mode.FULL)
         case Status.BLOCKED:
-            return run, CallTool(role=Role.ORCHESTRATOR, tool="feature.state_get")
+            return run, state.CallTool(role=Role.ORCHESTRATOR, tool="feature.state_get")
         case Status.READY_TO_MERGE | Status.MERGED | Status.FAILED:
-            return run, Finish(status=run.status)
+            return run, state.Finish(status=run.status)
         case _:
             assert_never(run.status)
 
@@ -128,20 +106,20 @@ def _ask_worker(run: FeatureRun, instructions: str = "") -> Decision:
         return _on_turns_used_up(run)
     words = filter(None, [instructions or INSTRUCTIONS[run.role], LADDER[run.rung]])
     results = (*run.results, *attempt_history(run))
-    return run, AskWorker(role=run.role, instructions="\n".join(words), results=results)
+    return run, state.AskWorker(role=run.role, instructions="\n".join(words), results=results)
 
 
 def _on_turns_used_up(run: FeatureRun) -> Decision:
     """Ask a person once in a phase; after that the feature has failed (C-23)."""
     if run.asked:
-        return run, Finish(status=Status.FAILED, error=turns_used_up_error(run))
+        return run, state.Finish(status=Status.FAILED, error=turns_used_up_error(run))
     question = f"The {run.role} of `{run.feature_id}` used its {count(run.turns_allowed, 'turn')}. What should it do?"
     return _question_for_person(run, question)
 
 
 def _question_for_person(run: FeatureRun, question: str) -> Decision:
     detail = {"attempts": [msgspec.to_builtins(attempt) for attempt in run.attempts]}
-    return replace(run, asked=True), AskPerson(question=question, detail=detail, gate="escalation")
+    return replace(run, asked=True), state.AskPerson(question=question, detail=detail, gate="escalation")
 
 
 def _on_person_or_cap(run: FeatureRun, event: TurnWithheld | PersonAnswered | NobodyAnswered) -> Decision:
@@ -150,44 +128,44 @@ def _on_person_or_cap(run: FeatureRun, event: TurnWithheld | PersonAnswered | No
         return replace(run, held_back=event.ask), cap_question(run.feature_id, event.over)
     if isinstance(event, NobodyAnswered):
         unanswered = NobodyAnsweredInTime(f"No answer in time: {event.question}", feature_id=run.feature_id)
-        return run, Finish(status=Status.BLOCKED, error=unanswered.as_error())
+        return run, state.Finish(status=Status.BLOCKED, error=unanswered.as_error())
     if run.offered and event.answer == YES:
-        return replace(run, offered=False), CallTool(role=Role.ORCHESTRATOR, tool="feature.state_get")
+        return replace(run, offered=False), state.CallTool(role=Role.ORCHESTRATOR, tool="feature.state_get")
     if run.held_back is None:
         run = replace(run, offered=False)
         said = ToolResult(tool="person", ok=True, data={"question": event.question, "answer": event.answer})
         return _ask_worker(replace(run, turns=0, attempts=(), rung=Rung.NONE, results=(*run.results, said)))
     if event.answer == RAISE:
         return replace(run, held_back=None), run.held_back
-    return run, Finish(status=Status.BLOCKED, error=cap_reached_error(run.feature_id))
+    return run, state.Finish(status=Status.BLOCKED, error=cap_reached_error(run.feature_id))
 
 
-def _unblock(state: Mapping[str, Any]) -> Action:
+def _unblock(answer: Mapping[str, Any]) -> Action:
     """Continue a blocked feature that was requested again; one with a prerequisite waits for it."""
-    if state["front_matter"].get("waits_for"):
-        return AwaitMerged(features=tuple(state["front_matter"]["waits_for"]))
-    before = state["front_matter"].get("blocked_from") or Status.PLANNING
+    if answer["front_matter"].get("waits_for"):
+        return state.AwaitMerged(features=tuple(answer["front_matter"]["waits_for"]))
+    before = answer["front_matter"].get("blocked_from") or Status.PLANNING
     # A feature that was ready is proven again: no feature becomes ready by hand.
     status = Status.QA if before == Status.READY_TO_MERGE else before
     patch = {"status": status, "status_reason": "A person asked for this feature again."}
-    arguments = {"expected_version": state["version"], "patch": patch}
-    return CallTool(role=Role.ORCHESTRATOR, tool="feature.state_patch", arguments=arguments)
+    arguments = {"expected_version": answer["version"], "patch": patch}
+    return state.CallTool(role=Role.ORCHESTRATOR, tool="feature.state_patch", arguments=arguments)
 
 
 def _with_fresh_phase(run: FeatureRun) -> FeatureRun:
     return replace(run, turns=0, attempts=(), rung=Rung.NONE, results=(), pending=None, revisions=0, asked=False)
 
 
-def _on_way_cleared(run: FeatureRun, event: WayCleared) -> Decision:
+def _on_way_cleared(run: FeatureRun, event: state.WayCleared) -> Decision:
     """Submit the waiting proposal again, unless the kernel has accepted the plan meanwhile."""
     is_let_in = event.status not in (run.status, Status.BLOCKED)
     return _next_phase(_with_fresh_phase(replace(run, status=event.status))) if is_let_in else _resubmit(run)
 
 
-def _on_pause(run: FeatureRun, event: HeldBack | Resumed) -> Decision:
+def _on_pause(run: FeatureRun, event: state.HeldBack | state.Resumed) -> Decision:
     """Keep the action that a pause held back, and perform it when the pause ends."""
-    if isinstance(event, HeldBack):
-        return replace(run, held_back=event.action), Rest()
+    if isinstance(event, state.HeldBack):
+        return replace(run, held_back=event.action), state.Rest()
     return (replace(run, held_back=None), run.held_back) if run.held_back else _next_phase(run)
 
 
@@ -204,7 +182,8 @@ def _on_worker_answer(run: FeatureRun, output: WorkerOutput) -> Decision:
         case PatchProposal() if run.role is not Role.PLANNER:
             return _submit_proposal(with_attempt(run, fingerprint, ""), output)
         case Note():
-            note = CallTool(role=run.role, tool="feature.log_append", arguments={"note": output.note[:4000] or "-"})
+            text = output.note[:4000] or "-"
+            note = state.CallTool(role=run.role, tool="feature.log_append", arguments={"note": text})
             return with_attempt(run, fingerprint, "a note, and no proposal"), note
         case WorkerRequest():
             return _on_worker_request(run, output)
@@ -214,7 +193,7 @@ def _on_worker_answer(run: FeatureRun, output: WorkerOutput) -> Decision:
             return _escalate(with_attempt(replace(run, results=(given_back,)), fingerprint, misplaced.code))
 
 
-def _on_worker_failure(run: FeatureRun, event: WorkerFailed) -> Decision:
+def _on_worker_failure(run: FeatureRun, event: state.WorkerFailed) -> Decision:
     """Return the error to the worker, beside the earlier results of tools."""
     proofs = tuple(result for result in run.results if result.tool != "worker")
     failed = ToolResult(tool="worker", ok=False, error=event.error)
@@ -229,15 +208,15 @@ def _submit_proposal(run: FeatureRun, proposal: PlanSubmission | PatchProposal) 
             arguments: dict[str, Any] = {"unified_diff": proposal.unified_diff}
             if proposal.patch_blob is not None:
                 arguments["patch_blob"] = proposal.patch_blob
-            return run, CallTool(role=run.role, tool="repo.apply_patch", arguments=arguments)
+            return run, state.CallTool(role=run.role, tool="repo.apply_patch", arguments=arguments)
         case PlanSubmission():
             arguments = {"plan_json": proposal.plan}
             if proposal.obligations is not None:
                 arguments["obligations"] = proposal.obligations
             if "revision_of" not in proposal.plan:
-                return run, CallTool(role=Role.PLANNER, tool="plan.submit", arguments=arguments)
+                return run, state.CallTool(role=Role.PLANNER, tool="plan.submit", arguments=arguments)
             arguments["expected_plan_version"] = proposal.plan["revision_of"]
-            return run, CallTool(role=Role.PLANNER, tool="plan.update", arguments=arguments)
+            return run, state.CallTool(role=Role.PLANNER, tool="plan.update", arguments=arguments)
 
 
 def _on_worker_request(run: FeatureRun, asked: WorkerRequest) -> Decision:
@@ -249,13 +228,13 @@ def _on_worker_request(run: FeatureRun, asked: WorkerRequest) -> Decision:
             question = str(asked.detail.get("question") or asked.detail.get("text") or "What should be done here?")
             default = asked.detail.get("default")
             stated = default if isinstance(default, str) and default else None
-            return run, AskPerson(question=question, detail=asked.detail, default=stated)
+            return run, state.AskPerson(question=question, detail=asked.detail, default=stated)
         case "lock":
             return run, _acquire_lock(str(asked.detail.get("resource", "")))
         case "path":
             wanted = {name: str(asked.detail.get(name, "")) for name in ("path", "reason")}
             run = with_attempt(run, fingerprint_of(asked), "a request, and no proposal")
-            return run, CallTool(role=run.role, tool="inbox.ask_path", arguments=wanted)
+            return run, state.CallTool(role=run.role, tool="inbox.ask_path", arguments=wanted)
         case "amend_plan":
             amendment = ToolResult(tool="amend_plan", ok=False, data=asked.detail)
             return _ask_worker(replace(run, role=Role.PLANNER, results=(*run.results, amendment)), AMEND)
@@ -266,7 +245,7 @@ def _on_worker_request(run: FeatureRun, asked: WorkerRequest) -> Decision:
 def _acquire_lock(resource: str) -> Action:
     # The call does not wait: a waiting feature gives its place to another one.
     arguments = {"resource": resource, "wait_timeout_seconds": 0}
-    return CallTool(role=Role.ORCHESTRATOR, tool="locks.acquire", arguments=arguments)
+    return state.CallTool(role=Role.ORCHESTRATOR, tool="locks.acquire", arguments=arguments)
 
 
 def _with_reported_status(run: FeatureRun, result: ToolResult) -> FeatureRun:
@@ -276,17 +255,17 @@ def _with_reported_status(run: FeatureRun, result: ToolResult) -> FeatureRun:
     return replace(run, status=Status(result.data["status"]))
 
 
-def _on_tool_answer(run: FeatureRun, event: ToolAnswered) -> Decision:
+def _on_tool_answer(run: FeatureRun, event: state.ToolAnswered) -> Decision:
     result = event.result
     if not result.ok:
         return _on_refusal(replace(run, role=Role.QA) if run.status is Status.QA else run, result)
     match result.tool:
         case "gates.run" if run.status is Status.QA and event.mode is Mode.FAST:
-            return replace(run, role=Role.QA), RunGates(role=Role.QA, mode=Mode.FULL)
+            return replace(run, role=Role.QA), state.RunGates(role=Role.QA, mode=Mode.FULL)
         case "gates.run" | "plan.submit" | "plan.update":
             return _next_phase(_with_fresh_phase(run))
         case "repo.apply_patch":
-            return run, RunGates(role=run.role, mode=Mode.FAST)
+            return run, state.RunGates(role=run.role, mode=Mode.FAST)
         case "locks.acquire":
             return _resubmit(replace(run, results=(*run.results, result)))
         case "feature.log_append" | "inbox.ask_path":
@@ -304,7 +283,7 @@ def _continue_worker(run: FeatureRun, result: ToolResult) -> Decision:
     asked = result.data
     if asked["is_open"]:
         return _ask_worker(replace(run, results=(*run.results, result)))
-    return run, AskPerson(
+    return run, state.AskPerson(
         question=asked["text"], gate="authorisation", choices=(YES, NO), question_id=asked["question_id"]
     )
 
@@ -314,14 +293,14 @@ def _on_refusal(run: FeatureRun, result: ToolResult) -> Decision:
     error = result.error or {}
     code, details = str(error.get("code", "")), error.get("details", {})
     if result.tool.startswith("feature.") or code == UnknownFeature.code:
-        return run, Finish(status=run.status, error=error)
+        return run, state.Finish(status=run.status, error=error)
     if code == "invalid_status_transition" and details.get("status") == Status.BLOCKED:
         # The kernel blocked it while no supervisor ran; the next proposal is judged against the cause.
-        return run, CallTool(role=Role.ORCHESTRATOR, tool="feature.state_get")
+        return run, state.CallTool(role=Role.ORCHESTRATOR, tool="feature.state_get")
     if code in OTHERS_IN_THE_WAY:
         return _resolve_collision(run, result)
     if code == "blocked_by_collision_policy":
-        return run, Await(reason=str(error["message"]), features=(run.feature_id,))
+        return run, state.Await(reason=str(error["message"]), features=(run.feature_id,))
     if code == "lock_not_held" and details.get("resources"):
         return run, _acquire_lock(details["resources"][0])
     run = with_outcome(replace(run, results=(result,), pending=None), result)
@@ -335,13 +314,13 @@ def _resolve_collision(run: FeatureRun, result: ToolResult) -> Decision:
     strategy = strategy_in_force(run.collision_strategy, result)
     ruling = arbitrate(strategy, result.error or {}, plan, revised=is_fixed)
     if isinstance(ruling, WaitFor):
-        return run, Await(reason=ruling.reason, features=ruling.features)
+        return run, state.Await(reason=ruling.reason, features=ruling.features)
     run = replace(with_outcome(run, result), revisions=1, results=(result,), pending=None)
     if isinstance(ruling, AskAbout):
         offer = ruling.prerequisite
         detail = {"conflicting_feature_ids": ruling.features}
         run = replace(run, offered=offer is not None)
-        return run, AskPerson(question=ruling.question, detail=detail, prerequisite=offer)
+        return run, state.AskPerson(question=ruling.question, detail=detail, prerequisite=offer)
     return _ask_worker(run, ruling.instructions)
 
 
@@ -368,5 +347,5 @@ def _escalate(run: FeatureRun) -> Decision:
             run, f"The {run.role} of `{run.feature_id}` goes in circles. What should it do?{_last_failure(run)}"
         )
     if run.rung is Rung.BLOCK:
-        return run, Finish(status=Status.BLOCKED, error=circling_error(run))
+        return run, state.Finish(status=Status.BLOCKED, error=circling_error(run))
     return _ask_worker(run)

@@ -51,10 +51,7 @@ def start_run(
     *,
     before: Callable[[], None] = lambda: None,
 ) -> int:
-    """Take the lease, do what comes before, and supervise here or in the background.
-
-    Raises: SupervisorRunning, and what `before` raises.
-    """
+    """Take the lease, do what comes before, and supervise here or in the background. Raises: SupervisorRunning."""
     if app.telemetry is None and any(app.settings.environ.get(name) for name in SPAN_ENDPOINTS):
         terminal.say("aop: spans are switched on, but OpenTelemetry is not installed: pip install 'aop[otel]'")
     with take_lease(app.root) as lease:
