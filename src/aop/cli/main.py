@@ -117,7 +117,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         terminal.say(f"aop: The output could not be written: {lost}.")
         return Exit.FAILED
     except Exception as fault:  # noqa: BLE001 - the one place where a fault is caught
-        return _report_fault(fault, terminal, arguments.repo)
+        from aop.cli.shell.faults import store_fault
+
+        return terminal.refused(store_fault(fault, arguments.repo))
 
 
 def _discard_output() -> None:
@@ -169,12 +171,6 @@ def _suggestion(word: str) -> str:
 
     near = get_close_matches(word, VERBS, n=1)
     return f" (did you mean `{near[0]}`?)" if near else ""
-
-
-def _report_fault(fault: Exception, terminal: Terminal, folder: str) -> int:
-    from aop.cli.shell.faults import store_fault
-
-    return terminal.refused(store_fault(fault, folder))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 
-from aop.cli.agents.mcp_hosts import FILES, HOSTS, TOKEN_VARIABLE, ServerAddress, configuration
+from aop.cli.agents.mcp_hosts import FILES, HOSTS, TOKEN_VARIABLE, ServerAddress
 from aop.cli.agents.roles import role
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.repository import open_app
@@ -60,7 +60,7 @@ def _configure(app: App, arguments: argparse.Namespace, terminal: Terminal) -> i
     program = shutil.which("aop")
     command = [program] if program else [sys.executable, "-m", "aop.cli.main"]
     address = ServerAddress(command=[*command, "mcp", "--repo", str(app.root)], url=arguments.url)
-    text = configuration(host, address)
+    text = HOSTS[host](address)
     scope = f" --feature {feature_id(arguments.feature)}" if arguments.feature else ""
     token = f"export {TOKEN_VARIABLE}=$(aop token {arguments.role or 'ROLE'}{scope})"
     if terminal.json:

@@ -20,11 +20,6 @@ class ServerAddress(Struct, frozen=True, kw_only=True):
     url: str | None = None
 
 
-def configuration(host: str, address: ServerAddress) -> str:
-    """Return the text for the host's configuration file."""
-    return HOSTS[host](address)
-
-
 def _claude(address: ServerAddress) -> str:
     token = f"${{{TOKEN_VARIABLE}}}"
     return _json({"mcpServers": {"aop": _typed_entry(address, token)}})
@@ -58,6 +53,7 @@ HOSTS: Mapping[str, Callable[[ServerAddress], str]] = {
     "gemini": _gemini,
     "vscode": _vscode,
 }
+"""Each returns the text for the host's configuration file."""
 FILES: Mapping[str, str] = {
     "claude": ".mcp.json",
     "codex": "~/.codex/config.toml",

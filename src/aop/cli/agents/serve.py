@@ -25,10 +25,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     from aop.mcpserver.http import serve_http
 
     def announce(url: str) -> None:
-        if terminal.json:
-            terminal.line({"url": url})
-        else:
-            terminal.text(url)
+        terminal.line({"url": url}, url)
 
     with (
         open_app(arguments) as app,

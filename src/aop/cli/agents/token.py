@@ -26,10 +26,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("what", metavar="ROLE", help=f"`list`, `revoke`, or a role: {', '.join(sorted(TOKEN_ROLES))}")
     parser.add_argument(
-        "which",
-        metavar="TOKEN",
-        nargs="?",
-        help="revoke: an id, or `-` to read the token from standard input",
+        "which", metavar="TOKEN", nargs="?", help="revoke: an id, or `-` to read the token from standard input"
     )
     parser.add_argument("--feature", metavar="ID", help="restrict the token to this feature")
     parser.add_argument("--ttl", metavar="TIME", default="1h", help="how long it is valid: 30m, 8h, 7d (default: 1h)")
@@ -60,14 +57,9 @@ def _issue(app: App, terminal: Terminal, arguments: argparse.Namespace) -> int:
 
 def _list(app: App, terminal: Terminal) -> int:
     tokens, now = app.tokens.all(), timestamp(app.gateway.kernel.clock.now())
-    if terminal.json:
-        terminal.object({"ok": True, "data": {"tokens": msgspec.to_builtins(tokens)}})
-        return Exit.OK
-    for token in tokens:
-        terminal.text(f"{token.token_id}  {token.actor:<24}  {_validity(token, now)}")
-    if not tokens:
-        terminal.say("No tokens yet.")
-    return Exit.OK
+    lines = [f"{token.token_id}  {token.actor:<24}  {_validity(token, now)}" for token in tokens]
+    data = {"tokens": msgspec.to_builtins(tokens)}
+    return terminal.result({"ok": True, "data": data}, "\n".join(lines), empty="No tokens yet.")
 
 
 def _revoke(app: App, terminal: Terminal, which: str | None) -> int:

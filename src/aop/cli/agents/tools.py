@@ -36,11 +36,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--role", type=role, metavar="ROLE", help="list only the tools of this role")
     parser.add_argument("--to", metavar="DIR", help=f"write or check: this folder instead of `{FOLDER}`")
-    parser.add_argument(
-        "--docs",
-        action="store_true",
-        help="write or check: also docs/*.md, in AOP's own repository",
-    )
+    parser.add_argument("--docs", action="store_true", help="write or check: also docs/*.md, in AOP's own repository")
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -69,13 +65,9 @@ def _selected_tools(arguments: argparse.Namespace) -> Iterable[Tool]:
 
 def _list(tools: Iterable[Tool], terminal: Terminal) -> int:
     rows = sorted(tools, key=lambda tool: tool.name)
-    if terminal.json:
-        terminal.object({"ok": True, "tools": [catalog_row(tool) for tool in rows]})
-        return Exit.OK
     width = max((len(tool.name) for tool in rows), default=0)
-    for tool in rows:
-        terminal.text(f"{tool.name:<{width}}  {_kind(tool):<7}  {tool.summary}")
-    return Exit.OK
+    lines = [f"{tool.name:<{width}}  {_kind(tool):<7}  {tool.summary}" for tool in rows]
+    return terminal.result({"ok": True, "tools": [catalog_row(tool) for tool in rows]}, "\n".join(lines))
 
 
 def _kind(tool: Tool) -> str:

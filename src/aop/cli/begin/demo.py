@@ -71,10 +71,7 @@ class DemoEnding(Struct, frozen=True, kw_only=True):
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument(
-        "what",
-        nargs="?",
-        choices=["tickets"],
-        help="instead: from a ticket to a reviewed merge request",
+        "what", nargs="?", choices=["tickets"], help="instead: from a ticket to a reviewed merge request"
     )
     parser.add_argument("--keep", action="store_true", help="keep the repository, to look around in")
 
@@ -129,10 +126,7 @@ class _Story:
         self._began = began
 
     def play(self) -> DemoEnding:
-        """Take all features from their specs to `main`.
-
-        Raises: CallRefused.
-        """
+        """Take all features from their specs to `main`."""
         self._make()
         with build(self._sample.root, Settings.from_env(self._environ)) as app:
             self._drive(app)
@@ -207,10 +201,7 @@ class _Story:
     def _read_back(
         self, repository: Repository, branch: str, before: CommitId | None, answers: Sequence[Mapping[str, Any]]
     ) -> DemoEnding:
-        """Read the merges back from git.
-
-        Raises: Fault if they are missing.
-        """
+        """Read the merges back from git, which may not hold what was reported."""
         last, head = answers[-1]["merge_commit"], repository.branches.head(branch)
         if before is None or head != last:
             raise Fault(f"`{branch}` is at `{head}`, not at the merge that was reported last.")

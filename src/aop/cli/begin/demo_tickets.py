@@ -64,10 +64,7 @@ class _Story:
         }
 
     def play(self) -> dict[str, Any]:
-        """Take the ticket from `To Do` to a reviewed merge request.
-
-        Raises: CallRefused.
-        """
+        """Take the ticket from `To Do` to a reviewed merge request."""
         self._sample.make(KEY, self._files)
         open_repository(self._sample.root, os.environ).exclude_runtime_files()
         self._say(f"made a tracker, code hosting and documentation: {self._sample.local_folder}")
@@ -103,10 +100,7 @@ class _Story:
         return {ScaffoldPlan: {"files": [*files], "summary": "A service of one module."}, TicketReview: report}
 
     def _read_back(self, scaffolded: Mapping[str, Any], report: Mapping[str, Any]) -> dict[str, Any]:
-        """Read everything back from LOCAL and git.
-
-        Raises: Fault if something is missing.
-        """
+        """Read everything back from LOCAL and git, which may not hold what was reported."""
         ticket = self._sample.ticket(KEY)
         request = self._sample.merge_request(scaffolded["merge_request"]["number"])
         commit = self._sample.fetch(scaffolded["branch"])
@@ -140,7 +134,6 @@ def _report_text(report: Mapping[str, Any], *, keep: bool) -> str:
         f"  aop ticket runs --repo {root}",
         f"  aop ticket show scaffold-{KEY}-1 --repo {root}",
     ]
-    own = ["  docs/tickets.md     your own tickets, project and pages"]
     return "\n".join(
         [
             f"\nDone in {report['seconds']} s. {KEY} is `{report['ticket']['status']}`, {request['url']}"
@@ -148,6 +141,6 @@ def _report_text(report: Mapping[str, Any], *, keep: bool) -> str:
             *findings,
             "Where to look:" if keep else "What to try next:",
             *(around if keep else ["  aop demo tickets --keep    the same, and keep everything"]),
-            *own,
+            "  docs/tickets.md     your own tickets, project and pages",
         ]
     )

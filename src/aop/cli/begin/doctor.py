@@ -16,7 +16,6 @@ from aop.adapters.doctor.ticket_systems import check_tokens
 from aop.adapters.machine.clock import SystemClock
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.terminal import Terminal
-from aop.core.errors import Json
 from aop.core.redaction.redactor import Redactor
 from aop.core.text.counts import count
 from aop.kernel.gateway.calls import Call
@@ -43,8 +42,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     failures = sum(check.health is Health.FAILURE for check in checks)
     warnings = sum(check.health is Health.WARNING for check in checks)
     if terminal.json:
-        plain: list[Json] = msgspec.to_builtins(checks)
-        terminal.object({"ok": not failures, "checks": plain})
+        terminal.object({"ok": not failures, "checks": msgspec.to_builtins(checks)})
     terminal.say(f"{count(len(checks), 'check')}: {failures} failed, {count(warnings, 'warning')}.")
     return Exit.FAILED if failures else Exit.OK
 

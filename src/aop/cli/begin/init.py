@@ -40,8 +40,8 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if agreed:
         contracts.write(missing)
         written += _folders_of(missing)
-    git = repository
-    config = read_config(git.branches.head, git.objects, git.root, base_branch=proposal.base_branch)
+    base = proposal.base_branch
+    config = read_config(repository.branches.head, repository.objects, repository.root, base_branch=base)
     if terminal.json:
         terminal.object(_as_json(proposal, written, config, ok=agreed))
     if not agreed:

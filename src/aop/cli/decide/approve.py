@@ -21,23 +21,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Show, ask, approve."""
-    with open_app(arguments) as app:
-        return _approve(app, arguments, terminal)
-
-
-def _approve(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int:
     which = {"feature_id": arguments.feature}
-    status = call_tool(app, "repo.status", which).data
-    _refuse_unready(app, arguments.feature)
-    stat = call_tool(app, "repo.diff", {**which, "options": {"stat": True}}).data
-    _show(terminal, status, stat, call_tool(app, "evidence.latest", which).data)
-    if not arguments.yes and not terminal.confirm(f"Approve this tree of {arguments.feature} for one merge?"):
-        terminal.say("Not approved. Nothing changed.")
-        return Exit.NOT_PROVEN
-    seen = {"tree": status["tree"], "base": status["base_head"]}
-    return terminal.answer(
-        call_tool(app, "feature.approve", {**which, **seen}), lambda granted: _show_token(granted, terminal)
-    )
+    with open_app(arguments) as app:
+        status = call_tool(app, "repo.status", which).data
+        _refuse_unready(app, arguments.feature)
+        stat = call_tool(app, "repo.diff", {**which, "options": {"stat": True}}).data
+        _show(terminal, status, stat, call_tool(app, "evidence.latest", which).data)
+        if not arguments.yes and not terminal.confirm(f"Approve this tree of {arguments.feature} for one merge?"):
+            terminal.say("Not approved. Nothing changed.")
+            return Exit.NOT_PROVEN
+        seen = {"tree": status["tree"], "base": status["base_head"]}
+        approved = call_tool(app, "feature.approve", {**which, **seen})
+    return terminal.answer(approved, lambda granted: _show_token(granted, terminal))
 
 
 def _show_token(granted: Any, terminal: Terminal) -> None:

@@ -10,7 +10,6 @@ from aop.cli.shell.exits import Exit
 from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.text.counts import count
-from aop.wiring.build import App
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,27 +23,23 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Show, ask, remove."""
-    with open_app(arguments) as app:
-        return _delete(app, arguments, terminal)
-
-
-def _delete(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int:
     request = {
         "feature_id": arguments.feature,
         "worktree": arguments.worktree,
         "branch": arguments.branch,
         "force": arguments.force,
     }
-    planned = call_tool(app, "feature.delete", request)
-    if terminal.json and not arguments.yes:
-        terminal.object(planned.as_json())
-        return Exit.NOT_PROVEN
-    _show(terminal, planned.data)
-    if not arguments.yes and not terminal.confirm(f"Remove {arguments.feature}?"):
-        terminal.say("Not removed. Nothing changed.")
-        return Exit.NOT_PROVEN
-    seen = {"dry_run": False, "expected_version": planned.data["version"]}
-    done = call_tool(app, "feature.delete", {**request, **seen})
+    with open_app(arguments) as app:
+        planned = call_tool(app, "feature.delete", request)
+        if terminal.json and not arguments.yes:
+            terminal.object(planned.as_json())
+            return Exit.NOT_PROVEN
+        _show(terminal, planned.data)
+        if not arguments.yes and not terminal.confirm(f"Remove {arguments.feature}?"):
+            terminal.say("Not removed. Nothing changed.")
+            return Exit.NOT_PROVEN
+        seen = {"dry_run": False, "expected_version": planned.data["version"]}
+        done = call_tool(app, "feature.delete", {**request, **seen})
     return terminal.answer(done, lambda removed: _show_removed(removed["feature_id"], done.evidence, terminal))
 
 

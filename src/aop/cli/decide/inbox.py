@@ -20,15 +20,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Print the questions, oldest first."""
     with open_app(arguments, to_read=True) as app:
         answer = call_tool(app, "inbox.list", {"answered": arguments.answered})
-    return terminal.answer(answer, lambda inbox: _show(inbox, terminal))
-
-
-def _show(inbox: Mapping[str, Any], terminal: Terminal) -> None:
-    lines = list(_lines(inbox))
-    for line in lines:
-        terminal.text(line)
-    if not lines:
-        terminal.say("The inbox is empty.")
+    return terminal.result(answer.as_json(), "\n".join(_lines(answer.data)), empty="The inbox is empty.")
 
 
 def _lines(inbox: Mapping[str, Any]) -> Iterator[str]:

@@ -36,10 +36,6 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _selected_targets(targets: Mapping[str, NotificationTarget], name: str | None) -> Mapping[str, NotificationTarget]:
-    """Return all targets, or the one of this name.
-
-    Raises: InvalidCliArgs.
-    """
     if name is None:
         return targets
     if name not in targets:

@@ -31,13 +31,7 @@ from aop.web.review_view import (
 STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36", "escape": "1;35;7"}
 STYLE_OF_MARK = {"+": "green", "-": "red", "@": "cyan", "\\": "dim", "": "bold"}
 STYLE_OF_OUTCOME = {"passed": "green", "stale": "yellow", "failed": "red"}
-STYLE_OF_STANDING = {
-    "unaccounted": "red",
-    "missing": "red",
-    "claimed": "yellow",
-    "deferred": "yellow",
-    "met": "green",
-}
+STYLE_OF_STANDING = {"unaccounted": "red", "missing": "red", "claimed": "yellow", "deferred": "yellow", "met": "green"}
 STYLE_OF_KIND = {"create": "green", "modify": "yellow", "delete": "red"}
 
 
@@ -122,7 +116,7 @@ def _plan(summary: FeatureSummary, paint: Paint) -> Iterator[str]:
         return
     yield paint("bold", f"Plan {words.plan_version}, by {visible(words.written_by)}")
     yield f"  {paint('dim', AGENT_TEXT)}"
-    yield from _indented(words.summary)
+    yield from (f"  {visible(line)}" for line in words.summary.split("\n"))
     yield "  Acceptance criteria"
     for number, criterion in enumerate(words.acceptance_criteria, start=1):
         yield f"    {number}. {_one_line(criterion)}"
@@ -183,11 +177,6 @@ def _diff(bundle: DiffBundle, paint: Paint) -> Iterator[str]:
 
 def _painted(line: str, style: str, paint: Paint) -> str:
     return "".join(paint("escape" if piece.escaped else style, piece.text) for piece in pieces(line))
-
-
-def _indented(text: str) -> Iterator[str]:
-    for line in text.split("\n"):
-        yield f"  {visible(line)}"
 
 
 def _one_line(text: str) -> str:

@@ -11,7 +11,6 @@ from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import InvalidCliArgs
 from aop.core.text.counts import count
-from aop.wiring.build import App
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,21 +23,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """List, ask, return."""
     with open_app(arguments) as app:
-        return _undo(app, arguments, terminal)
-
-
-def _undo(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int:
-    listed = call_tool(app, "feature.trees", {"feature_id": arguments.feature})
-    if terminal.json and not arguments.yes:
-        terminal.object(listed.as_json())
-        return Exit.NOT_PROVEN
-    _show(listed.data["trees"], terminal)
-    to = arguments.to or _previous_tree(listed.data["trees"])
-    if not arguments.yes and not terminal.confirm(f"Return {arguments.feature} to tree {to}?"):
-        terminal.say("Nothing changed.")
-        return Exit.NOT_PROVEN
-    request = {"feature_id": arguments.feature, "expected_version": listed.data["version"], "to": to}
-    return terminal.answer(call_tool(app, "feature.undo", request), lambda undone: _show_undone(undone, terminal))
+        listed = call_tool(app, "feature.trees", {"feature_id": arguments.feature})
+        if terminal.json and not arguments.yes:
+            terminal.object(listed.as_json())
+            return Exit.NOT_PROVEN
+        _show(listed.data["trees"], terminal)
+        to = arguments.to or _previous_tree(listed.data["trees"])
+        if not arguments.yes and not terminal.confirm(f"Return {arguments.feature} to tree {to}?"):
+            terminal.say("Nothing changed.")
+            return Exit.NOT_PROVEN
+        request = {"feature_id": arguments.feature, "expected_version": listed.data["version"], "to": to}
+        answer = call_tool(app, "feature.undo", request)
+    return terminal.answer(answer, lambda undone: _show_undone(undone, terminal))
 
 
 def _show_undone(undone: Mapping[str, Any], terminal: Terminal) -> None:

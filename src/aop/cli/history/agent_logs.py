@@ -11,6 +11,7 @@ import msgspec
 from aop.adapters.agents.turn_logs import AGENT_LOGS, TurnLogReader
 from aop.cli.shell.terminal import Terminal
 from aop.core.clock import Clock
+from aop.core.errors import Json
 from aop.core.ids import FeatureId
 from aop.core.text.visible import visible
 from aop.wiring.build import App
@@ -26,10 +27,8 @@ def show_agent(app: App, feature: FeatureId, terminal: Terminal, *, follow: bool
         for role, line in _lines(reader, app.gateway.kernel.clock, follow=follow):
             is_empty = False
             clean = app.gateway.kernel.redact(line)
-            if terminal.json:
-                terminal.line({"type": "agent", "feature_id": feature, "role": role, "line": clean})
-            else:
-                terminal.text(f"{role:<8} {visible(_text_of(clean))}")
+            entry: Json = {"type": "agent", "feature_id": feature, "role": role, "line": clean}
+            terminal.line(entry, f"{role:<8} {visible(_text_of(clean))}")
     if is_empty:
         terminal.say(f"No output of an agent for `{feature}` yet.")
 

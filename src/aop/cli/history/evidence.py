@@ -24,11 +24,7 @@ PROVEN = {"gate_runs": "gate run", "logs": "log", "approvals": "approval"}
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument(
-        "action",
-        choices=("verify", "bundle"),
-        help="prove the record, or pack a feature's evidence",
-    )
+    parser.add_argument("action", choices=("verify", "bundle"), help="prove the record, or pack a feature's evidence")
     parser.add_argument("feature", metavar="FEATURE", nargs="?", help="the feature (verify: optional)")
     parser.add_argument("--anchor", metavar="SEQ:HASH", help="verify: an anchor that an earlier verify printed")
     parser.add_argument(

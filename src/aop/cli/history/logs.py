@@ -12,7 +12,7 @@ from aop.adapters.reporting.call_log import CallReader
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.repository import open_app
 from aop.cli.shell.terminal import Terminal
-from aop.core.errors import InvalidCliArgs, Json, UnknownFeature
+from aop.core.errors import InvalidCliArgs, UnknownFeature
 from aop.core.ids import FeatureId, feature_id
 from aop.core.text.visible import visible
 from aop.kernel.ports.call_log import LoggedCall
@@ -45,10 +45,8 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         _refuse_unknown(app, feature)
         for entry in _entries(app, feature, arguments.since, follow=arguments.follow):
             is_empty = False
-            if terminal.json:
-                terminal.line(_as_json(entry))
-            else:
-                terminal.text(_line(entry))
+            kind = "event" if isinstance(entry, JournalEntry) else "call"
+            terminal.line({"type": kind, **msgspec.to_builtins(entry)}, _line(entry))
     if is_empty:
         terminal.say("No entries.")
     return Exit.OK
@@ -66,10 +64,7 @@ def _print_agent_output(arguments: argparse.Namespace, terminal: Terminal) -> in
 
 
 def _refuse_unknown(app: App, feature: FeatureId | None) -> None:
-    """Refuse a feature that never existed; a deleted one has a history.
-
-    Raises: UnknownFeature.
-    """
+    """Refuse a feature that never existed; a deleted one has a history."""
     if feature is None:
         return
     with app.record.read() as view:
@@ -113,11 +108,6 @@ def _sort_key(entry: LogEntry) -> tuple[str, int]:
     if isinstance(entry, JournalEntry):
         return entry.event.at, entry.seq
     return entry.at, 1 << 62
-
-
-def _as_json(entry: LogEntry) -> dict[str, Json]:
-    kind = "event" if isinstance(entry, JournalEntry) else "call"
-    return {"type": kind, **msgspec.to_builtins(entry)}
 
 
 def _line(entry: LogEntry) -> str:

@@ -9,7 +9,6 @@ from datetime import datetime
 import msgspec
 from msgspec import Struct
 
-from aop.cli.shell.exits import Exit
 from aop.cli.shell.repository import open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import Json, UnknownRun
@@ -55,7 +54,10 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     with open_app(arguments) as app, app.record.read() as view:
         journal = tuple(view.journal())
     if arguments.run is None:
-        return _list(runs_in(journal), terminal)
+        rows = runs_in(journal)
+        lines = [f"{row.run}  {row.began}  {count(row.turns, 'turn')}  {', '.join(row.features)}" for row in rows]
+        listed: Json = {"ok": True, "runs": msgspec.to_builtins(rows)}
+        return terminal.result(listed, "\n".join(lines), empty="No runs yet.")
     steps = steps_of(arguments.run, journal)
     data: Json = {"ok": True, "run": arguments.run, "steps": msgspec.to_builtins(steps)}
     return terminal.result(data, "\n".join(map(_line, steps)))
@@ -133,14 +135,3 @@ def _facts(entry: JournalEntry) -> str:
 
 def _line(step: ReplayStep) -> str:
     return f"#{step.seq:<5} +{step.seconds:8.2f} s  {step.feature_id}  {step.actor}  {step.event}: {step.says}".rstrip()
-
-
-def _list(rows: Sequence[RunRow], terminal: Terminal) -> int:
-    if terminal.json:
-        terminal.object({"ok": True, "runs": msgspec.to_builtins(rows)})
-        return Exit.OK
-    for row in rows:
-        terminal.text(f"{row.run}  {row.began}  {count(row.turns, 'turn')}  {', '.join(row.features)}")
-    if not rows:
-        terminal.say("No runs yet.")
-    return Exit.OK

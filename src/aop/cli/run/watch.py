@@ -117,17 +117,11 @@ class _Screen:
         if self._terminal.json or not self._terminal.is_screen:
             for name, row in rows.items():
                 if self._shown.get(name) != row:
-                    self._print(row)
+                    self._terminal.line(msgspec.to_builtins(row), line(row))
         else:
             up = f"\x1b[{len(self._shown)}A\x1b[J" if self._shown else ""
             self._terminal.text(up + "\n".join(line(row)[: self._terminal.columns] for row in rows.values()))
         self._shown = dict(rows)
-
-    def _print(self, row: Row) -> None:
-        if self._terminal.json:
-            self._terminal.line(msgspec.to_builtins(row))
-        else:
-            self._terminal.text(line(row))
 
 
 def line(row: Row) -> str:

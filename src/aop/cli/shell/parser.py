@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import NoReturn, TextIO
+from typing import NoReturn
 
-from aop.cli.shell.terminal import Terminal
+from aop.cli.shell.terminal import Terminal, columns_of
 from aop.core.errors import InvalidCliArgs
 
 
@@ -35,11 +35,4 @@ class Help(argparse.HelpFormatter):
 
     def __init__(self, prog: str) -> None:
         columns = os.environ.get("COLUMNS", "")
-        super().__init__(prog, width=int(columns) if columns.isdecimal() else _columns_of(sys.__stdout__))
-
-
-def _columns_of(stream: TextIO | None) -> int:
-    try:
-        return os.get_terminal_size(stream.fileno()).columns if stream else 80
-    except (OSError, ValueError):
-        return 80
+        super().__init__(prog, width=int(columns) if columns.isdecimal() else columns_of(sys.__stdout__))

@@ -46,10 +46,7 @@ class Terminal:
     @property
     def columns(self) -> int:
         """Return the width of that screen."""
-        try:
-            return os.get_terminal_size(self._out.fileno()).columns or 80
-        except (OSError, ValueError):
-            return 80
+        return columns_of(self._out)
 
     def say(self, text: str) -> None:
         """Print a message for a person, on stderr."""
@@ -72,11 +69,14 @@ class Terminal:
 
         self._print_json(pretty_json(value))
 
-    def line(self, value: Json) -> None:
-        """Print one of several JSON objects, each on its own line."""
-        from aop.core.text.json import canonical_json
+    def line(self, value: Json, text: str) -> None:
+        """Print one of several results: a JSON object on its own line, or its text."""
+        if self.json:
+            from aop.core.text.json import canonical_json
 
-        self._print_json(canonical_json(value) + b"\n")
+            self._print_json(canonical_json(value) + b"\n")
+        else:
+            self.text(text)
 
     def answer(self, envelope: Envelope, show: Callable[[Any], None]) -> Exit:
         """Print a tool's answer: all of it as JSON, or what `show` prints of its data."""
@@ -86,12 +86,14 @@ class Terminal:
             show(envelope.data)
         return Exit.OK
 
-    def result(self, value: Json, text: str) -> Exit:
-        """Print a result: one JSON object, or its text."""
+    def result(self, value: Json, text: str, *, empty: str = "") -> Exit:
+        """Print a result: one JSON object, or its text, or the message `empty` if there is no text."""
         if self.json:
             self.object(value)
-        else:
+        elif text:
             self.text(text)
+        elif empty:
+            self.say(empty)
         return Exit.OK
 
     def refuse(self, error: Mapping[str, Json], evidence: Mapping[str, Json]) -> Exit:
@@ -149,6 +151,14 @@ class Terminal:
             raise
         except OSError as error:
             raise OutputLost(error.strerror) from error
+
+
+def columns_of(stream: TextIO | None) -> int:
+    """Return the width of a terminal, or 80 if the stream is not a terminal or does not tell it."""
+    try:
+        return (os.get_terminal_size(stream.fileno()).columns if stream else 0) or 80
+    except (OSError, ValueError):
+        return 80
 
 
 def _configured(stream: TextIO | None, *, errors: str, encoding: str | None = None) -> TextIO:

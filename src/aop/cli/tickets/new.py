@@ -10,7 +10,6 @@ from typing import Any
 from aop.adapters.tickets.setup.settings import LOCAL_FOLDER
 from aop.adapters.tickets.systems.local.database import LocalAnswer
 from aop.adapters.tickets.systems.local.server import Local
-from aop.cli.shell.exits import Exit
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import InputPathNotFound, InvalidCliArgs, RemoteRejected, TicketSettingMissing
 from aop.tickets.mission.descriptions import MAX_CHARS
@@ -35,11 +34,8 @@ def create_ticket(key: str, file: str | None, environ: Mapping[str, str], termin
         made: Any = local.tickets.create(key, summary, description.strip())
     except LocalAnswer as error:
         raise RemoteRejected(f"LOCAL answered {error}.", hint="Choose another key.", key=key) from error
-    if terminal.json:
-        terminal.object({"ok": True, "data": {"key": key, "summary": made["summary"], "status": made["status"]}})
-    else:
-        terminal.text(f"{key}: {made['summary']} ({made['status']})")
-    return Exit.OK
+    data = {"key": key, "summary": made["summary"], "status": made["status"]}
+    return terminal.result({"ok": True, "data": data}, f"{key}: {made['summary']} ({made['status']})")
 
 
 def _text_of(file: str) -> str:

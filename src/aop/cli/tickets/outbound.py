@@ -10,7 +10,6 @@ import msgspec
 
 from aop.adapters.tickets.setup.install import FoundProvider, found_providers, install
 from aop.adapters.tickets.setup.servers import PROVIDERS, SERVERS, OutboundServer
-from aop.cli.shell.exits import Exit
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import InvalidCliArgs
 
@@ -39,12 +38,8 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 def _list(terminal: Terminal) -> int:
     found = found_providers(os.environ)
-    if terminal.json:
-        terminal.object({"ok": True, "data": {"providers": msgspec.to_builtins(found)}})
-        return Exit.OK
-    for provider in found:
-        terminal.text(f"{provider.provider:<11} {_state_of(provider)}")
-    return Exit.OK
+    lines = [f"{provider.provider:<11} {_state_of(provider)}" for provider in found]
+    return terminal.result({"ok": True, "data": {"providers": msgspec.to_builtins(found)}}, "\n".join(lines))
 
 
 def _state_of(found: FoundProvider) -> str:
@@ -65,12 +60,8 @@ def _install(names: Sequence[str], terminal: Terminal) -> int:
     for server in servers.values():
         terminal.say(f"aop: Installing {server.package} {server.version}; this takes a minute or two.")
         versions[server.package] = install(server, os.environ)
-    if terminal.json:
-        terminal.object({"ok": True, "data": {"installed": {**versions}}})
-    else:
-        for package, version in versions.items():
-            terminal.text(f"Installed {package} {version}. Check it with: aop doctor --outbound")
-    return Exit.OK
+    lines = [f"Installed {name} {version}. Check it with: aop doctor --outbound" for name, version in versions.items()]
+    return terminal.result({"ok": True, "data": {"installed": {**versions}}}, "\n".join(lines))
 
 
 def _server_of(name: str) -> OutboundServer:

@@ -54,13 +54,15 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     repository.exclude_runtime_files()
     ledger = TicketLedger(repository.root / LEDGER)
     if arguments.what == "runs":
-        return _print_runs(ledger, terminal)
+        runs = ledger.runs()
+        return terminal.result({"ok": True, "data": {"runs": [*runs]}}, runs_text(runs))
     if not arguments.name:
         wanted = "the id of a run" if arguments.what == "show" else "the key of a ticket"
         message = f"`aop ticket {arguments.what}` needs {wanted}."
         raise InvalidCliArgs(message, hint="List the runs with: aop ticket runs")
     if arguments.what == "show":
-        return _print_run(ledger.run(arguments.name), terminal)
+        found = ledger.run(arguments.name)
+        return terminal.result({"ok": True, "data": found}, run_text(found))
     key = ticket_key(arguments.name)
     if arguments.dry_run:
         return _dry_run(arguments.what, key, settings, terminal)
@@ -101,13 +103,9 @@ def _dry_run(kind: str, key: str, settings: Settings, terminal: Terminal) -> int
 def _print_ending(run_id: str, ending: Mapping[str, Any], terminal: Terminal) -> int:
     if ending["outcome"] == "failed":
         return terminal.refuse(ending["error"], {"run": run_id, "step": ending["step"]})
-    if terminal.json:
-        terminal.object({"ok": True, "data": {"run": run_id, **ending}})
-        return Exit.OK
     request = ending["merge_request"]
     where = f"{request['url']} ({request['state']})" if request else "no merge request"
-    terminal.text(f"{_ending_text(ending)}; {where}")
-    return Exit.OK
+    return terminal.result({"ok": True, "data": {"run": run_id, **ending}}, f"{_ending_text(ending)}; {where}")
 
 
 def _ending_text(ending: Mapping[str, Any]) -> str:
@@ -118,23 +116,6 @@ def _ending_text(ending: Mapping[str, Any]) -> str:
             return f"{ending['branch']}: scaffolded"
         case _:
             return f"{ending['branch']}: already exists, nothing was written"
-
-
-def _print_runs(ledger: TicketLedger, terminal: Terminal) -> int:
-    runs = ledger.runs()
-    if terminal.json:
-        terminal.object({"ok": True, "data": {"runs": [*runs]}})
-    else:
-        terminal.text(runs_text(runs))
-    return Exit.OK
-
-
-def _print_run(found: Mapping[str, Any], terminal: Terminal) -> int:
-    if terminal.json:
-        terminal.object({"ok": True, "data": found})
-    else:
-        terminal.text(run_text(found))
-    return Exit.OK
 
 
 def _write_line(write: Mapping[str, Json]) -> str:
