@@ -120,10 +120,7 @@ class Model(Protocol):
         """Return the models that may answer, as `provider:model`, in the order of asking."""
 
     async def reply(self, request: Request) -> Reply:
-        """Answer once.
-
-        Raises: one of the refusals of asking a model in `aop.core.errors`.
-        """
+        """Answer once. Raises: one of the refusals of asking a model in `aop.core.errors`."""
 
 
 def _sum(one: int | None, other: int | None) -> int | None:

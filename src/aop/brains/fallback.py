@@ -27,10 +27,7 @@ class FallbackModel:
         return tuple(name for model in self._models for name in model.names)
 
     async def reply(self, request: Request) -> Reply:
-        """Return the reply of the first reachable model.
-
-        Raises: the refusal of the last one, with those before it in `passed_over`.
-        """
+        """Return the first model's reply; the last one's refusal names those before it in `passed_over`."""
         passed: list[PassedOver] = []
         for model in self._models[:-1]:
             try:

@@ -25,10 +25,7 @@ class ModelName(Struct, frozen=True):
 
 
 def model_name(text: str) -> ModelName:
-    """Parse one name.
-
-    Raises: ModelNotConfigured.
-    """
+    """Parse one name. Raises: ModelNotConfigured."""
     provider, colon, model = text.strip().partition(":")
     if not colon or provider not in PROVIDERS or not _MODEL.fullmatch(model):
         raise ModelNotConfigured(
@@ -40,10 +37,7 @@ def model_name(text: str) -> ModelName:
 
 
 def model_priority(text: str) -> tuple[ModelName, ...]:
-    """Parse an ordered list of names: a JSON array, or names separated by commas.
-
-    Raises: ModelNotConfigured.
-    """
+    """Parse an ordered list of names: a JSON array, or names separated by commas. Raises: ModelNotConfigured."""
     names = _texts(text) if text.lstrip().startswith("[") else text.split(",")
     models = tuple(dict.fromkeys(model_name(name) for name in names if name.strip()))
     if not models:

@@ -64,10 +64,7 @@ class Prices:
 
 
 def read_prices(data: bytes, source: str) -> Prices:
-    """Parse a table of prices: a JSON object of `provider:model` and its price.
-
-    Raises: InvalidConfiguration.
-    """
+    """Parse a table of prices: a JSON object of `provider:model` and its price. Raises: InvalidConfiguration."""
     try:
         return Prices(msgspec.json.decode(data, type=dict[str, Price]))
     except msgspec.DecodeError as problem:

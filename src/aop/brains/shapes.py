@@ -25,10 +25,7 @@ def schema_of(shape: type[Struct]) -> dict[str, Any]:
 
 
 def read_as(shape: type[T], text: str) -> T:
-    """Parse a model's answer strictly.
-
-    Raises: ModelAnswerInvalid.
-    """
+    """Parse a model's answer strictly. Raises: ModelAnswerInvalid."""
     try:
         return msgspec.convert(parse_json(text), type=shape, strict=True)
     except MalformedText as problem:

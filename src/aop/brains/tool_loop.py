@@ -9,38 +9,16 @@ from typing import Any, Generic, TypeVar
 import msgspec
 from msgspec import Struct
 
+from aop.brains import ports
 from aop.brains.budgets import CallLimits, Limit, LoopLimits, LoopUsage, limit_reached, next_call_limits
 from aop.brains.conversation import Model, Observation, Offer, Reply, Request, ToolCall, Turn, UserText
-from aop.brains.ports import (
-    Called,
-    Finished,
-    Journal,
-    LimitReached,
-    Mission,
-    ModelFailed,
-    Observed,
-    Once,
-    Outcome,
-    Replied,
-    T,
-    Talked,
-    Tools,
-    run_now,
-)
+from aop.brains.ports import Mission, T, Tools
 from aop.brains.prices import Prices
 from aop.brains.prompts import Data, data_block
 from aop.brains.shapes import read_as, schema_of
+from aop.core import errors
 from aop.core.clock import Clock
-from aop.core.errors import (
-    Fault,
-    InvalidArguments,
-    Json,
-    ModelPriceUnknown,
-    ModelReplyCutOff,
-    ModelTimeout,
-    Refusal,
-    UnknownTool,
-)
+from aop.core.errors import Json, Refusal
 from aop.core.redaction.redactor import Redactor
 from aop.core.text.json import MalformedText, parse_json
 
@@ -60,7 +38,7 @@ class _Toolbox(Generic[T]):
         self.tools = tools
         self.real_names = {offer.name.replace(".", "_"): offer.name for offer in tools.offers}
         if len(self.real_names) != len(tools.offers) or FINISH in self.real_names:
-            raise Fault("Two tools have the same name after `.` is replaced by `_`.")
+            raise errors.Fault("Two tools have the same name after `.` is replaced by `_`.")
         self.offers = tuple(
             Offer(name=alias, description=offer.description, schema=offer.schema)
             for alias, offer in zip(self.real_names, tools.offers, strict=True)
@@ -122,10 +100,10 @@ class ToolLoop(Struct, frozen=True, kw_only=True):
     redact: Redactor
     call_limits: CallLimits
     limits: LoopLimits
-    journal: Journal
-    once: Once = run_now
+    journal: ports.Journal
+    once: ports.Once = ports.run_now
 
-    async def run(self, mission: Mission[T], tools: Tools) -> Outcome[T]:
+    async def run(self, mission: Mission[T], tools: Tools) -> ports.Outcome[T]:
         """Ask the model and execute its calls until there is a result or a limit is reached."""
         self._refuse_unknown_prices()
         toolbox, watch, spent = _Toolbox(mission, tools), _Stopwatch(self.clock), LoopUsage()
@@ -138,16 +116,16 @@ class ToolLoop(Struct, frozen=True, kw_only=True):
             if reply.cut_off:
                 return self._end_of_cut_reply(reply, allowed, spent)
             if _ends_by_talking(mission, reply, turns):
-                return Talked(text=reply.text, spent=spent)
+                return ports.Talked(text=reply.text, spent=spent)
             try:
                 result, shown = await self._carry_out_calls(toolbox, reply, watch, spent.iterations)
             except _TimeUp:
-                return LimitReached(limit=Limit.TIME, spent=spent.at(watch.seconds()))
+                return ports.LimitReached(limit=Limit.TIME, spent=spent.at(watch.seconds()))
             spent = spent.at(watch.seconds())
             if result is not None:
-                return Finished(value=result, spent=spent)
+                return ports.Finished(value=result, spent=spent)
             turns += (reply, *shown)
-        return LimitReached(limit=limit, spent=spent)
+        return ports.LimitReached(limit=limit, spent=spent)
 
     async def _ask(
         self, toolbox: _Toolbox[T], turns: Sequence[Turn], spent: LoopUsage, watch: _Stopwatch
@@ -167,11 +145,13 @@ class ToolLoop(Struct, frozen=True, kw_only=True):
         watch.resume_at(answer.seconds)
         return answer
 
-    def _end_of_cut_reply(self, reply: Reply, allowed: CallLimits, spent: LoopUsage) -> LimitReached | ModelFailed:
+    def _end_of_cut_reply(
+        self, reply: Reply, allowed: CallLimits, spent: LoopUsage
+    ) -> ports.LimitReached | ports.ModelFailed:
         """Return the outcome of a reply that was cut off: the loop's tokens ran out, or the reply was too long."""
         if allowed.max_output_tokens < self.call_limits.max_output_tokens:
-            return LimitReached(limit=Limit.TOKENS, spent=spent)
-        return ModelFailed(error=cut_off_refusal(reply.model, allowed.max_output_tokens).as_error(), spent=spent)
+            return ports.LimitReached(limit=Limit.TOKENS, spent=spent)
+        return ports.ModelFailed(error=cut_off_refusal(reply.model, allowed.max_output_tokens).as_error(), spent=spent)
 
     async def _carry_out_calls(
         self, toolbox: _Toolbox[T], reply: Reply, watch: _Stopwatch, turn: int
@@ -179,7 +159,7 @@ class ToolLoop(Struct, frozen=True, kw_only=True):
         """Execute the calls of a reply in order; return the first valid result, or the observations."""
         shown: list[Turn] = []
         for at, call in enumerate(reply.calls):
-            self.journal(Called(tool=toolbox.name_of(call), arguments=self.redact(call.arguments)))
+            self.journal(ports.Called(tool=toolbox.name_of(call), arguments=self.redact(call.arguments)))
             if call.name != FINISH:
                 answer = await self._carry_out(toolbox, call, watch, (turn, at))
             else:
@@ -219,7 +199,7 @@ class ToolLoop(Struct, frozen=True, kw_only=True):
         name = toolbox.real_names.get(call.name)
         if name is None:
             known = ", ".join(sorted([*toolbox.real_names, FINISH]))
-            raise UnknownTool(f"There is no tool `{call.name[:80]}`.", hint=f"Call one of: {known}.")
+            raise errors.UnknownTool(f"There is no tool `{call.name[:80]}`.", hint=f"Call one of: {known}.")
         return await self._within_time(toolbox.tools.execute(name, _arguments(call)), watch)
 
     async def _within_time(self, doing: Awaitable[R], watch: _Stopwatch) -> R:
@@ -232,7 +212,7 @@ class ToolLoop(Struct, frozen=True, kw_only=True):
             if deadline.expired():
                 raise _TimeUp from error
             raise
-        except ModelTimeout as error:
+        except errors.ModelTimeout as error:
             # The model's timeout is at most the loop's, so it may expire first.
             if self._seconds_left(watch) <= 0:
                 raise _TimeUp from error
@@ -243,12 +223,9 @@ class ToolLoop(Struct, frozen=True, kw_only=True):
 
     def _observation(self, toolbox: _Toolbox[T], call: ToolCall, answer: _CallResult) -> Observation:
         """Note a call's result in the journal, and return it as fenced data for the model."""
-        self.journal(Observed(tool=answer.tool, ok=bool(answer.ok), text=self.redact(answer.text)))
-        data = Data(
-            source=f"tool {answer.tool}",
-            text=self.redact.mask_secrets(answer.text),
-            max_chars=self.limits.max_observation_chars,
-        )
+        self.journal(ports.Observed(tool=answer.tool, ok=bool(answer.ok), text=self.redact(answer.text)))
+        text, most = self.redact.mask_secrets(answer.text), self.limits.max_observation_chars
+        data = Data(source=f"tool {answer.tool}", text=text, max_chars=most)
         block = data_block(data, toolbox.mission.prompt.fence)
         return Observation(call_id=call.call_id, name=call.name, text=block, ok=bool(answer.ok))
 
@@ -272,7 +249,7 @@ class ToolLoop(Struct, frozen=True, kw_only=True):
     def _count_reply(self, spent: LoopUsage, reply: Reply) -> LoopUsage:
         cost = self.prices.cost(reply.model, reply.usage)
         self.journal(
-            Replied(
+            ports.Replied(
                 model=reply.model,
                 text=self.redact(reply.text),
                 usage=reply.usage,
@@ -285,20 +262,20 @@ class ToolLoop(Struct, frozen=True, kw_only=True):
     def _refuse_unknown_prices(self) -> None:
         unknown = [name for name in self.model.names if self.prices.of(name) is None]
         if self.limits.max_cost_usd is not None and unknown:
-            raise ModelPriceUnknown(
+            raise errors.ModelPriceUnknown(
                 f"The price of `{unknown[0]}` is unknown, so a cost limit cannot be enforced.", models=unknown
             )
 
 
-def cut_off_refusal(model: str, max_output_tokens: int) -> ModelReplyCutOff:
+def cut_off_refusal(model: str, max_output_tokens: int) -> errors.ModelReplyCutOff:
     """Return the refusal of a reply that reached its token limit."""
-    return ModelReplyCutOff(f"The reply of `{model}` was cut off at {max_output_tokens} tokens.", model=model)
+    return errors.ModelReplyCutOff(f"The reply of `{model}` was cut off at {max_output_tokens} tokens.", model=model)
 
 
-def _without_reply(answer: _ModelAnswer, spent: LoopUsage) -> ModelFailed | LimitReached:
+def _without_reply(answer: _ModelAnswer, spent: LoopUsage) -> ports.ModelFailed | ports.LimitReached:
     if answer.error is None:
-        return LimitReached(limit=Limit.TIME, spent=spent)
-    return ModelFailed(error=answer.error, spent=spent)
+        return ports.LimitReached(limit=Limit.TIME, spent=spent)
+    return ports.ModelFailed(error=answer.error, spent=spent)
 
 
 def _refused_call(name: str, call: ToolCall, refusal: Refusal, watch: _Stopwatch) -> _CallResult:
@@ -315,7 +292,7 @@ def _arguments(call: ToolCall) -> Mapping[str, Any]:
     try:
         value = parse_json(call.arguments or "{}")
     except MalformedText as problem:
-        raise InvalidArguments(f"The arguments are not valid JSON: {problem.reason}.", hint=hint) from problem
+        raise errors.InvalidArguments(f"The arguments are not valid JSON: {problem.reason}.", hint=hint) from problem
     if not isinstance(value, Mapping):
-        raise InvalidArguments("The arguments are not a JSON object.", hint=hint)
+        raise errors.InvalidArguments("The arguments are not a JSON object.", hint=hint)
     return value

@@ -23,8 +23,5 @@ def review_question(wanted: ReviewRequest, fence: str) -> Prompt:
 
 
 async def ask_for_report(brain: Brain, wanted: ReviewRequest, fence: str) -> Answer[CodeReviewReport]:
-    """Return the brain's report; an invalid answer is asked for once more.
-
-    Raises: ModelAnswerInvalid, or another refusal of asking a model.
-    """
+    """Return the brain's report; an invalid answer is asked for once more."""
     return await brain.generate_structured(review_question(wanted, fence), CodeReviewReport, repairs=1)
