@@ -51,10 +51,7 @@ def serve_http(
     log: Callable[[str], None],
     routes: Sequence[Route] = (),
 ) -> None:
-    """Serve until a signal arrives, then refuse new calls and finish the running ones.
-
-    Additional routes authenticate their requests themselves.
-    """
+    """Serve until a signal arrives, then finish the running calls; `routes` authenticate their requests themselves."""
     origin = f"http://{LOOPBACK}:{listening.getsockname()[1]}"
     tools = ToolServer(gateway, caller_of_request, log)
     serving = HttpServer(tools, tokens, origin, announce, routes)
@@ -71,18 +68,14 @@ class HttpServer:
         self, tools: ToolServer, tokens: Tokens, origin: str, announce: Announce, routes: Sequence[Route] = ()
     ) -> None:
         self._app = DrainingApp(_asgi_app(tools, tokens, origin, routes), tokens)
-        self._server = _UvicornServer(
-            uvicorn.Config(
-                self._app,
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                timeout_graceful_shutdown=SECONDS_FOR_STREAMS_TO_CLOSE,
-            ),
-            self._is_ready,
+        config = uvicorn.Config(
+            self._app,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=SECONDS_FOR_STREAMS_TO_CLOSE,
         )
-        self._announce = announce
-        self._origin = origin
+        self._server = _UvicornServer(config, lambda: announce(origin + PATH))
 
     async def serve_until_signal(self, listening: ListeningSocket) -> None:
         """Serve until a signal arrives; only in the main thread."""
@@ -107,9 +100,6 @@ class HttpServer:
     def stop(self) -> None:
         """Stop the server; from any thread."""
         self._loop.call_soon_threadsafe(self._stopping.set)
-
-    def _is_ready(self) -> None:
-        self._announce(self._origin + PATH)
 
 
 def caller_of_request() -> Principal:
@@ -199,7 +189,8 @@ class DrainingApp:
             await self._app(scope, receive, send)
             return
         if self._draining:
-            await _stopping_response()(scope, receive, send)
+            stopping = refusal_envelope(ServerStopping("The server is stopping."))
+            await JSONResponse(stopping.as_json(), 503, {"retry-after": "5"})(scope, receive, send)
             return
         self._running += 1
         try:
@@ -238,11 +229,6 @@ class _Unauthorized:
         except TokenInvalid as refusal:
             return refusal
         return TokenInvalid("The request has no token. Send it in the header `Authorization: Bearer TOKEN`.")
-
-
-def _stopping_response() -> Response:
-    refusal = ServerStopping("The server is stopping.")
-    return JSONResponse(refusal_envelope(refusal).as_json(), 503, {"retry-after": "5"})
 
 
 class _UvicornServer(uvicorn.Server):

@@ -11,20 +11,12 @@ from functools import cache, partial
 from typing import Any, TypeVar
 
 import anyio
+import mcp_types as types
 import msgspec
 from mcp import MCPError
 from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
-from mcp_types import (
-    INTERNAL_ERROR,
-    CallToolRequestParams,
-    CallToolResult,
-    ListToolsResult,
-    PaginatedRequestParams,
-    TextContent,
-    Tool,
-)
 
 from aop.core.errors import InternalError, InvalidArguments, Refusal
 from aop.core.version import VERSION
@@ -88,17 +80,19 @@ class ToolServer:
         self._threads.shutdown(wait=True)
         self._brief.close()
 
-    async def _list_tools(self, _context: Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
+    async def _list_tools(
+        self, _context: Context, _params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
         try:
-            return ListToolsResult(tools=await self._in_thread(self._tools_for, self._log_faults(self._identify)))
+            return types.ListToolsResult(tools=await self._in_thread(self._tools_for, self._log_faults(self._identify)))
         except Refusal as refusal:
             answer = refusal_envelope(refusal).as_json()
-            raise MCPError(INTERNAL_ERROR, f"{refusal.code}: {refusal.message}", answer) from refusal
+            raise MCPError(types.INTERNAL_ERROR, f"{refusal.code}: {refusal.message}", answer) from refusal
 
-    def _tools_for(self, principal: Principal) -> list[Tool]:
+    def _tools_for(self, principal: Principal) -> list[types.Tool]:
         return [self._mcp_tool(tool.name) for tool in self._gateway.tools_for(principal)]
 
-    async def _call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
+    async def _call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         try:
             asked = self._gateway_call(context, params)
             tool = self._gateway.tools.get(asked.tool)
@@ -108,11 +102,8 @@ class ToolServer:
         except Refusal as refusal:
             return as_result(refusal_envelope(refusal))
 
-    def _gateway_call(self, context: Context, params: CallToolRequestParams) -> ToolRequest:
-        """Translate a client's request into a call of the gateway.
-
-        Raises: TokenInvalid, InvalidArguments.
-        """
+    def _gateway_call(self, context: Context, params: types.CallToolRequestParams) -> ToolRequest:
+        """Translate a client's request into a call of the gateway. Raises: TokenInvalid, InvalidArguments."""
         principal = self._log_faults(self._identify)
         name = self._names.get(params.name, params.name)
         tool = self._gateway.tools.get(name)
@@ -160,10 +151,7 @@ class ToolServer:
             return refusal_envelope(refusal)
 
     def _log_faults(self, do: Callable[..., T], *values: object) -> T:
-        """Call a function; log a fault with its traceback, which the client must not see.
-
-        Raises: InternalError for a fault; refusals pass through.
-        """
+        """Call a function; log a fault with its traceback, and raise the `InternalError` that a client may see."""
         try:
             return do(*values)
         except Refusal:
@@ -210,7 +198,7 @@ class _Progress:
             await self._context.session.report_progress(number, None, line)
 
 
-def as_result(answer: Envelope) -> CallToolResult:
+def as_result(answer: Envelope) -> types.CallToolResult:
     """Return an answer as a tool result.
 
     A refusal has no structured content, since some clients check that against the output schema. Its text is not JSON
@@ -219,6 +207,8 @@ def as_result(answer: Envelope) -> CallToolResult:
     body = answer.as_json()
     text = msgspec.json.encode(body).decode()
     if answer.error is None:
-        return CallToolResult(content=[TextContent(text=text)], structured_content=body)
+        return types.CallToolResult(content=[types.TextContent(text=text)], structured_content=body)
     line = f"{answer.error['code']}: {answer.error['message']}"
-    return CallToolResult(content=[TextContent(text=f"{line}\n{text}")], is_error=True, _meta={META_ERROR: body})
+    return types.CallToolResult(
+        content=[types.TextContent(text=f"{line}\n{text}")], is_error=True, _meta={META_ERROR: body}
+    )

@@ -15,34 +15,13 @@ from aop.kernel.record.documents.features import Status
 from aop.kernel.record.spending import spending_text
 from aop.kernel.tools.repo.diff_bundle import DiffBundle, TouchedFile
 from aop.kernel.tools.report.feature_summary import ApprovalFacts, EvidenceLinks, FeatureSummary
-from aop.web.review_view import (
-    AGENT_TEXT,
-    WORD_OF_STANDING,
-    DiffRow,
-    base_text,
-    diff_command,
-    figures_of,
-    files_with_lines,
-    notes_of,
-    obligation_counts,
-    outcome_of,
-    outcome_of_path,
-    rows_of,
-    seconds_of,
-    subject_of,
-    warnings_of,
-)
+from aop.web import review_view
 
 FOLDED_FROM = 500
 """A file with more lines is shown folded."""
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-TONE_OF_STATUS = {
-    Status.READY_TO_MERGE: "ok",
-    Status.MERGED: "ok",
-    Status.BLOCKED: "warn",
-    Status.FAILED: "bad",
-}
+TONE_OF_STATUS = {Status.READY_TO_MERGE: "ok", Status.MERGED: "ok", Status.BLOCKED: "warn", Status.FAILED: "bad"}
 TONE_OF_OUTCOME = {"passed": "ok", "stale": "warn", "failed": "bad"}
 TONE_OF_STANDING = {"unaccounted": "bad", "missing": "bad", "claimed": "warn", "deferred": "warn", "met": "ok"}
 TONE_OF_KIND = {"create": "ok", "modify": "warn", "delete": "bad"}
@@ -146,7 +125,7 @@ def _top(summary: FeatureSummary, bundle: DiffBundle) -> str:
 
 
 def _warnings(summary: FeatureSummary, bundle: DiffBundle) -> str:
-    items = "".join(f"<li>{_text(warning)}</li>" for warning in warnings_of(summary, bundle))
+    items = "".join(f"<li>{_text(warning)}</li>" for warning in review_view.warnings_of(summary, bundle))
     return _panel("Warnings", f"<ul>{items}</ul>", tone="err") if items else ""
 
 
@@ -159,7 +138,7 @@ def _plan(summary: FeatureSummary) -> str:
     body = (
         f"<p>{_paragraph(words.summary)}</p><h4>Acceptance criteria</h4><ol>{criteria}</ol>"
         + (f"<h4>Risks</h4><ul>{risks}</ul>" if risks else "")
-        + f'<p class="sub">{AGENT_TEXT}</p>'
+        + f'<p class="sub">{review_view.AGENT_TEXT}</p>'
     )
     title = f"Plan {words.plan_version} <small>by {_text(words.written_by)}</small>"
     return _panel(title, body, tone="said")
@@ -171,23 +150,23 @@ def _obligations(summary: FeatureSummary) -> str:
         return ""
     items = "".join(
         f'<li><div class="fact"><span>{_text(row.id)}: {_paragraph(row.text)}</span>'
-        f"{_pill(TONE_OF_STANDING[row.standing], WORD_OF_STANDING[row.standing])}</div>"
+        f"{_pill(TONE_OF_STANDING[row.standing], review_view.WORD_OF_STANDING[row.standing])}</div>"
         f'<div class="sub">line {row.line}. {_paragraph(row.why)}</div></li>'
         for row in review.rows
     )
-    title = f"Obligations of the spec <small>{obligation_counts(review)}</small>"
+    title = f"Obligations of the spec <small>{review_view.obligation_counts(review)}</small>"
     return _panel(title, f"<ul>{items}</ul>", tone="att" if review.counts["unaccounted"] else "")
 
 
 def _files(bundle: DiffBundle) -> str:
     return _joined(
         _file(number, file, _content(bundle, file, lines))
-        for number, (file, lines) in enumerate(files_with_lines(bundle), start=1)
+        for number, (file, lines) in enumerate(review_view.files_with_lines(bundle), start=1)
     )
 
 
 def _file(number: int, file: TouchedFile, content: str) -> str:
-    notes = "".join(_pill("warn", note) for note in notes_of(file))
+    notes = "".join(_pill("warn", note) for note in review_view.notes_of(file))
     is_open = "" if file.shown_lines > FOLDED_FROM else " open"
     head = f"{_pill(TONE_OF_KIND[file.kind], file.kind)}{_name(file)}{notes}{_counts(file.added, file.removed)}"
     return f'<details class="panel file" id="f{number}"{is_open}><summary>{head}</summary>{content}</details>'
@@ -195,15 +174,15 @@ def _file(number: int, file: TouchedFile, content: str) -> str:
 
 def _content(bundle: DiffBundle, file: TouchedFile, lines: list[str]) -> str:
     # The header of a diff repeats the title of the panel.
-    rows = "".join(_row(row) for row in rows_of(lines) if row.mark)
+    rows = "".join(_row(row) for row in review_view.rows_of(lines) if row.mark)
     table = f'<table class="diff">{rows}</table>' if rows else ""
     if file.left_out_lines:
-        command = escape(diff_command(bundle, file))
+        command = escape(review_view.diff_command(bundle, file))
         return f'{table}<p class="sub">{count(file.left_out_lines, "more line")}: <code>{command}</code></p>'
     return table or f'<p class="sub">{"Binary content differs" if file.binary else "No lines differ"}.</p>'
 
 
-def _row(row: DiffRow) -> str:
+def _row(row: review_view.DiffRow) -> str:
     numbers = f'<td class="n o">{row.old or ""}</td><td class="n">{row.new or ""}</td>'
     mark = row.mark if row.mark in ("+", "-") else ""
     return (
@@ -230,16 +209,17 @@ def _gates(summary: FeatureSummary, bundle: DiffBundle) -> str:
 
 
 def _gate(summary: FeatureSummary, run: RunSummary) -> str:
-    outcome = outcome_of(summary, run)
+    outcome = review_view.outcome_of(summary, run)
+    about = f"{review_view.subject_of(summary, run)}, {review_view.seconds_of(run)}"
     facts = [(step.name, f"{step.outcome.replace('_', ' ')}, {step.seconds:.2f} s") for step in run.steps]
     rows = "".join(
         f'<div class="fact"><span>{_text(name)}</span><span class="sub">{_text(value)}</span></div>'
-        for name, value in (*facts, *figures_of(run))
+        for name, value in (*facts, *review_view.figures_of(run))
     )
     return (
         f'<div class="gate"><div class="fact"><b>{escape(run.mode)}</b>'
         f"{_pill(TONE_OF_OUTCOME[outcome], outcome)}</div>"
-        f'<div class="sub">{subject_of(summary, run)}, {seconds_of(run)}, sandbox {escape(run.sandbox_level)}</div>'
+        f'<div class="sub">{about}, sandbox {escape(run.sandbox_level)}</div>'
         f"{rows}{_failure(run)}</div>"
     )
 
@@ -255,7 +235,7 @@ def _failure(run: RunSummary) -> str:
 def _evidence(summary: FeatureSummary) -> str:
     facts = {
         "tree": summary.state.tree,
-        "base": base_text(summary),
+        "base": review_view.base_text(summary),
         "worktree": visible_name(summary.state.worktree_path),
         "cost": spending_text(summary.spent) or "no turns",
     }
@@ -276,7 +256,7 @@ def _path_answers(summary: FeatureSummary) -> str:
 
 
 def _path_answer(said: PathAnswer) -> str:
-    pill = _pill("warn" if said.answer == YES else "ok", outcome_of_path(said))
+    pill = _pill("warn" if said.answer == YES else "ok", review_view.outcome_of_path(said))
     who = f"{_text(said.answered_by)}, {escape(said.answered_at)}, {escape(said.question_id)}"
     return (
         f'<li><div class="fact"><span class="file">{escape(visible_name(said.path))}</span>{pill}</div>'

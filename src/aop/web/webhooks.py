@@ -12,16 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from aop.core.errors import (
-    Refusal,
-    WebhookDisabled,
-    WebhookMalformed,
-    WebhookQueueFull,
-    WebhookTooLarge,
-    WebhookTooSlow,
-    WebhookUnauthorized,
-    WebhookUnsupported,
-)
+from aop.core import errors
 from aop.core.ids import RunId
 from aop.kernel.gateway.calls import refusal_envelope
 from aop.tickets.runs.deliveries import DUPLICATE, AcceptedDelivery, accept_delivery
@@ -36,14 +27,14 @@ LARGEST_BODY = 1024 * 1024
 BODY_SECONDS = 10.0
 RETRY_SECONDS = "30"
 
-STATUSES: Mapping[type[Refusal], int] = {
-    WebhookDisabled: 404,
-    WebhookUnauthorized: 401,
-    WebhookUnsupported: 415,
-    WebhookTooLarge: 413,
-    WebhookTooSlow: 408,
-    WebhookMalformed: 400,
-    WebhookQueueFull: 429,
+STATUSES: Mapping[type[errors.Refusal], int] = {
+    errors.WebhookDisabled: 404,
+    errors.WebhookUnauthorized: 401,
+    errors.WebhookUnsupported: 415,
+    errors.WebhookTooLarge: 413,
+    errors.WebhookTooSlow: 408,
+    errors.WebhookMalformed: 400,
+    errors.WebhookQueueFull: 429,
 }
 """Other refusals are 503: this server is not set up for the work."""
 
@@ -55,7 +46,7 @@ class WebhookIntake(Struct, frozen=True, kw_only=True):
     rules: Mapping[str, DeliveryRules]
     ledger: RunLedger
     most_waiting: int
-    refusals: Mapping[str, Refusal]
+    refusals: Mapping[str, errors.Refusal]
     """Why a kind of work cannot be done here."""
     submit: Callable[[str, RunId, str], None]
     now: Callable[[], str]
@@ -71,9 +62,9 @@ def _endpoint(kind: str, intake: WebhookIntake | None) -> Callable[[Request], ob
     async def endpoint(request: Request) -> Response:
         try:
             if intake is None:
-                raise WebhookDisabled("Webhooks are disabled: `JIRA_WEBHOOK_SECRET` is not set.")
+                raise errors.WebhookDisabled("Webhooks are disabled: `JIRA_WEBHOOK_SECRET` is not set.")
             answer = await _answer_to(kind, intake, request)
-        except Refusal as refusal:
+        except errors.Refusal as refusal:
             status = STATUSES.get(type(refusal), 503)
             headers = {"retry-after": RETRY_SECONDS} if status in (429, 503) else {}
             return JSONResponse(refusal_envelope(refusal).as_json(), status, headers)
@@ -90,11 +81,11 @@ async def _answer_to(kind: str, intake: WebhookIntake, request: Request) -> Acce
     headers = request.headers
     proof = offered_proof(headers.getlist("x-hub-signature"), headers.getlist("x-api-key"))
     if proof is None:
-        raise WebhookUnauthorized("The request needs one `X-Hub-Signature` or one `X-API-KEY`.")
+        raise errors.WebhookUnauthorized("The request needs one `X-Hub-Signature` or one `X-API-KEY`.")
     _check_encoding(request)
     body = await _read_body(request, intake.body_seconds)
     if not proof.holds(intake.secret, body):
-        raise WebhookUnauthorized("The signature or the key is invalid.")
+        raise errors.WebhookUnauthorized("The signature or the key is invalid.")
     wanted = requested_work(body, kind, intake.rules[kind])
     if isinstance(wanted, IgnoredDelivery):
         return wanted
@@ -121,11 +112,11 @@ def _check_encoding(request: Request) -> None:
     headers = request.headers
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json" or len(headers.getlist("content-type")) > 1:
-        raise WebhookUnsupported("The content type is not `application/json`.")
+        raise errors.WebhookUnsupported("The content type is not `application/json`.")
     if headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
-        raise WebhookUnsupported("The body is compressed.")
+        raise errors.WebhookUnsupported("The body is compressed.")
     if headers.get("content-length", "").isdecimal() and int(headers["content-length"][:20]) > LARGEST_BODY:
-        raise WebhookTooLarge(f"The body is larger than {LARGEST_BODY} bytes.", largest=LARGEST_BODY)
+        raise errors.WebhookTooLarge(f"The body is larger than {LARGEST_BODY} bytes.", largest=LARGEST_BODY)
 
 
 async def _read_body(request: Request, seconds: float) -> bytes:
@@ -135,7 +126,7 @@ async def _read_body(request: Request, seconds: float) -> bytes:
             async for chunk in request.stream():
                 body += chunk
                 if len(body) > LARGEST_BODY:
-                    raise WebhookTooLarge(f"The body is larger than {LARGEST_BODY} bytes.", largest=LARGEST_BODY)
+                    raise errors.WebhookTooLarge(f"The body is larger than {LARGEST_BODY} bytes.", largest=LARGEST_BODY)
     except (TimeoutError, ClientDisconnect) as error:
-        raise WebhookTooSlow(f"The body did not arrive within {seconds:.0f} seconds.") from error
+        raise errors.WebhookTooSlow(f"The body did not arrive within {seconds:.0f} seconds.") from error
     return bytes(body)
