@@ -37,7 +37,6 @@ def session_context(
     kernel: Kernel, root: Path, environ: Mapping[str, str], tokens: Tokens, mcp_url: str
 ) -> SessionContext:
     """Return the context of agent sessions; they reach AOP at this MCP address."""
-    config = kernel.config()
     return SessionContext(
         kernel=kernel,
         tokens=tokens,
@@ -48,5 +47,5 @@ def session_context(
         private=root / ".aop" / "tmp",
         logs=root / AGENT_LOGS,
         path=environ.get("PATH", ""),
-        timeouts=timeouts_of(config.policy.supervisor),
+        timeouts=timeouts_of(kernel.config().policy.supervisor),
     )

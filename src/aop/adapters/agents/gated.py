@@ -150,12 +150,8 @@ class SessionAgent:
                 model_key=model[1],
                 sandboxed=program.context.has_sandbox(),
             )
-            return program.run(
-                session,
-                folder,
-                _prompt_of(program.vendor.overlay.replace("submit_plan", "get_task"), given),
-                given.feature_id,
-            )
+            prompt = _prompt_of(program.vendor.overlay.replace("submit_plan", "get_task"), given)
+            return program.run(session, folder, prompt, given.feature_id)
 
 
 class AcpAgent:
@@ -215,49 +211,32 @@ def _ending_text(ended: CommandResult) -> str:
     return f"The agent was stopped: {ended.problem}"
 
 
-class GatedAgents:
-    """Makes the gated agent that a choice names."""
+def chosen_agent(
+    choice: ProviderChoice,
+    environ: Mapping[str, str],
+    commands: CommandContext,
+    sessions: SessionContext,
+    *,
+    gateway: Gateway,
+    brain: Callable[[str | None], Brain],
+) -> Agent:
+    """Return the gated agent that a choice names.
 
-    def __init__(
-        self,
-        environ: Mapping[str, str],
-        command_context: CommandContext,
-        session_context: SessionContext,
-        gateway: Gateway,
-        brain: Callable[[str | None], Brain],
-    ) -> None:
-        self._environ = environ
-        self._command_context = command_context
-        self._session_context = session_context
-        self._gateway = gateway
-        self._brain = brain
-
-    def agent_for(self, choice: ProviderChoice) -> Agent:
-        """Return the chosen agent.
-
-        Raises: ProviderAuthMissing, AgentProviderNotConfigured, and the refusals of a model that is not configured.
-        """
-        if choice.provider == Provider.MODEL:
-            return self._model(choice.model)
-        vendor = VENDORS.get(Provider(choice.provider))
-        if vendor is not None:
-            program = program_of(vendor, choice, self._environ, self._session_context)
-            return SessionAgent(program, choice.model, choice.provider_config_ref)
-        command = command_from(self._environ, choice.provider_config_ref)
-        if speaks_acp(choice, self._environ):
-            return AcpAgent(partial(acp_program, command, self._environ), self._session_context, choice.model)
-        own = tuple(tool for tool in self._gateway.tools.values() if Role.SWE in tool.roles)
-        return CommandAgent(split_command(command), self._command_context, choice.model, own)
-
-    def _model(self, model: str | None) -> SteppingModel:
-        command = self._command_context
-        context = ModelContext(
-            gateway=self._gateway,
-            scratches=self._session_context.scratches,
-            logs=command.logs,
-            seconds=command.timeouts.seconds,
-        )
-        return SteppingModel(self._brain(model), model, context, persona())
+    Raises: ProviderAuthMissing, AgentProviderNotConfigured, and the refusals of a model that is not configured.
+    """
+    if choice.provider == Provider.MODEL:
+        seconds = commands.timeouts.seconds
+        context = ModelContext(gateway=gateway, scratches=sessions.scratches, logs=commands.logs, seconds=seconds)
+        return SteppingModel(brain(choice.model), choice.model, context, persona())
+    vendor = VENDORS.get(Provider(choice.provider))
+    if vendor is not None:
+        program = program_of(vendor, choice, environ, sessions)
+        return SessionAgent(program, choice.model, choice.provider_config_ref)
+    command = command_from(environ, choice.provider_config_ref)
+    if speaks_acp(choice, environ):
+        return AcpAgent(partial(acp_program, command, environ), sessions, choice.model)
+    own = tuple(tool for tool in gateway.tools.values() if Role.SWE in tool.roles)
+    return CommandAgent(split_command(command), commands, choice.model, own)
 
 
 def workflow_scratch(kernel: Kernel) -> Callable[[FeatureId], AbstractContextManager[Path]]:

@@ -28,10 +28,7 @@ Access: TypeAlias = Callable[[Vendor, FeatureId, Role, str | None], "AbstractCon
 
 
 def key_of(vendor: Vendor, environ: Mapping[str, str], config_ref: str | None) -> str:
-    """Return the user's key, which no agent sees.
-
-    Raises: ProviderAuthMissing.
-    """
+    """Return the user's key, which no agent sees. Raises: ProviderAuthMissing."""
     variable = config_ref or vendor.key_variable
     key = environ.get(variable, "").strip()
     if not key:

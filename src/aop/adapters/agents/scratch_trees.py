@@ -55,10 +55,7 @@ class ScratchReader:
         self._environ = environ
 
     def diff(self, scratch: Scratch) -> str:
-        """Return the changes since the checkout as a diff; ignored files are left out.
-
-        Raises: NoUsableAnswer if the diff is not UTF-8.
-        """
+        """Return the changes since the checkout, without ignored files. Raises: NoUsableAnswer if it is not UTF-8."""
         rescuer = Rescuer(GitProgram(self._environ), self._root)
         changed = rescuer.unsaved_tree(scratch.folder, scratch.commit)
         if changed is None:

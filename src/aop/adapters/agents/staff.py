@@ -108,10 +108,7 @@ def acp_program(command: str, environ: Mapping[str, str], session_context: Sessi
 def program_of(
     vendor: Vendor, choice: ProviderChoice, environ: Mapping[str, str], session_context: SessionContext
 ) -> AgentProgram:
-    """Return the installed program of a coding agent.
-
-    Raises: ProviderAuthMissing, AgentProviderNotConfigured.
-    """
+    """Return the installed program of a coding agent. Raises: ProviderAuthMissing, AgentProviderNotConfigured."""
     program = installed_program(vendor, environ)
     if program is None:
         raise AgentProviderNotConfigured(
@@ -124,10 +121,7 @@ def program_of(
 
 
 def role_prompts(git: Git, config: Config) -> dict[Role, str]:
-    """Return the prompt of each role: the file on the base branch that agents.yaml names, or AOP's own.
-
-    Raises: MissingRolePrompt.
-    """
+    """Return each role's prompt: the file that agents.yaml names, or AOP's own. Raises: MissingRolePrompt."""
     base = git.branches.head(config.policy.worktree.base_branch)
     tree = None if base is None else git.objects.tree_of(base)
     found: dict[Role, str] = {}

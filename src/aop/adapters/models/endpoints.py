@@ -61,10 +61,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
 
 
 def endpoint_of(name: ModelName, environ: Mapping[str, str]) -> Endpoint:
-    """Return the endpoint of a model.
-
-    Raises: ModelKeyMissing, ModelNotConfigured.
-    """
+    """Return the endpoint of a model. Raises: ModelKeyMissing, ModelNotConfigured."""
     provider = PROVIDERS[name.provider]
     url = environ.get(provider.url_variable) or provider.url
     if url is None:

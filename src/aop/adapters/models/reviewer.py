@@ -9,7 +9,6 @@ import msgspec
 
 from aop.kernel.ports.handed_in import NewId
 from aop.kernel.ports.reviewer import Opinion, ReviewRequest
-from aop.kernel.record.documents.usage import Usage
 
 if TYPE_CHECKING:
     from aop.brains.ports import Brain
@@ -25,14 +24,10 @@ class ModelReviewer:
     def review(self, wanted: ReviewRequest, model: str) -> Opinion:
         import asyncio
 
+        from aop.adapters.models.metering.tallies import turn_usage
         from aop.reviews.question import ask_for_report
 
         brain = self._brain(None if model == "default" else model)
         answer = asyncio.run(ask_for_report(brain, wanted, self._new_id("fence")))
-        usage = Usage(
-            input_tokens=answer.usage.input_tokens,
-            output_tokens=answer.usage.output_tokens,
-            cached_input_tokens=answer.usage.cache_read_tokens,
-            cost_usd=answer.cost_usd,
-        )
+        usage = turn_usage(answer.usage, answer.cost_usd)
         return Opinion(report=msgspec.to_builtins(answer.value), model=answer.model, usage=usage)

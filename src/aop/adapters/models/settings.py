@@ -58,10 +58,7 @@ class BrainSettings(Struct, frozen=True, kw_only=True):
 
 
 def known_prices(environ: Mapping[str, str]) -> Prices:
-    """Return AOP's prices, overlaid by the user's.
-
-    Raises: InputPathNotFound, InvalidConfiguration.
-    """
+    """Return AOP's prices, overlaid by the user's. Raises: InputPathNotFound, InvalidConfiguration."""
     shipped = read_prices(Path(__file__).with_name("prices.json").read_bytes(), "prices.json")
     own = _path(environ, "AOP_MODEL_PRICES")
     if own is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
+from typing import Literal
 
 from pydantic_ai.messages import (
     ModelMessage,
@@ -25,7 +26,7 @@ ONLY_CALLS = "\n\nReply only by calling tools; other text is not read."
 
 def parameters(request: Request, *, native: bool) -> ModelRequestParameters:
     """Return the request parameters; with `native`, the endpoint itself enforces the schema of the answer."""
-    tools = [_definition(tool, kind="function") for tool in request.tools]
+    tools = [_definition(tool, "function") for tool in request.tools]
     answer = request.answer
     if answer is None:
         return ModelRequestParameters(function_tools=tools)
@@ -35,7 +36,7 @@ def parameters(request: Request, *, native: bool) -> ModelRequestParameters:
     return ModelRequestParameters(
         function_tools=tools,
         output_mode="tool",
-        output_tools=[_definition(answer, kind="output")],
+        output_tools=[_definition(answer, "output")],
         allow_text_output=request.text_allowed,
     )
 
@@ -82,25 +83,17 @@ def _replies_with_context(turns: Iterable[Turn]) -> Iterator[tuple[Reply | None,
     yield reply, shown
 
 
-def _definition(offer: Offer, *, kind: str) -> ToolDefinition:
-    return ToolDefinition(
-        name=offer.name,
-        description=offer.description,
-        parameters_json_schema=dict(offer.schema),
-        kind="output" if kind == "output" else "function",
-    )
+def _definition(offer: Offer, kind: Literal["function", "output"]) -> ToolDefinition:
+    schema = dict(offer.schema)
+    return ToolDefinition(name=offer.name, description=offer.description, parameters_json_schema=schema, kind=kind)
 
 
 def _message_part(turn: UserText | Observation, calls_made: Set[str]) -> UserPromptPart | ToolReturnPart:
     """Return a turn as a message part; the result of a call that is not in the history becomes user text."""
     if isinstance(turn, UserText) or turn.call_id not in calls_made:
         return UserPromptPart(content=turn.text)
-    return ToolReturnPart(
-        tool_name=turn.name,
-        content=turn.text,
-        tool_call_id=turn.call_id,
-        outcome="success" if turn.ok else "failed",
-    )
+    outcome: Literal["success", "failed"] = "success" if turn.ok else "failed"
+    return ToolReturnPart(tool_name=turn.name, content=turn.text, tool_call_id=turn.call_id, outcome=outcome)
 
 
 def _response(reply: Reply) -> ModelResponse:

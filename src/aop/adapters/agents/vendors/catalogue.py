@@ -76,11 +76,7 @@ def _claude(session: AgentSession) -> Launch:
     tools = ["Read", "Grep", "Glob"] if session.reads_files else []
     tools += ["Edit", "Write"] if session.edits else []
     tools += ["Bash"] if session.edits and session.sandboxed else []
-    server = {
-        "type": "http",
-        "url": session.mcp_url,
-        "headers": {"Authorization": f"Bearer ${{{TOKEN_VARIABLE}}}"},
-    }
+    server = {"type": "http", "url": session.mcp_url, "headers": {"Authorization": f"Bearer ${{{TOKEN_VARIABLE}}}"}}
     words = ["-p", "--output-format", "stream-json", "--verbose", "--setting-sources", ""]
     words += ["--strict-mcp-config", "--mcp-config", str(session.home / "mcp.json"), "--permission-mode", "dontAsk"]
     words += ["--tools", ",".join(tools), "--allowedTools", ",".join(["mcp__aop", *tools])]

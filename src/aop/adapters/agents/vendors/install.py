@@ -77,10 +77,7 @@ def version_of(program: str, environ: Mapping[str, str]) -> str | None:
 
 
 def install(vendor: Vendor, environ: Mapping[str, str]) -> str:
-    """Install the tested version in a new folder, try it, and put it in place; return its version.
-
-    Raises: AgentInstallFailed.
-    """
+    """Install the tested version, try it, and put it in place; return its version. Raises: AgentInstallFailed."""
 
     def fill(new: Path) -> str:
         npm_install(new, f"{vendor.package}@{vendor.version}", environ)

@@ -68,10 +68,7 @@ class Conversation:
         """The agent's own stop reason; empty until it stops."""
 
     def run(self, turn: AcpTurn) -> None:
-        """Run the turn to its end.
-
-        Raises: NoUsableAnswer.
-        """
+        """Run the turn to its end. Raises: NoUsableAnswer."""
         self._turn = turn
         agent = self._ask("initialize", _GREETING)
         if not _member(agent, "agentCapabilities", "mcpCapabilities", "http"):
@@ -86,10 +83,7 @@ class Conversation:
         self.stop_reason = str(_member(ended, "stopReason") or "unknown")
 
     def cancel(self) -> None:
-        """Ask the agent to stop, without waiting; it answers with a stop reason.
-
-        The caller ends the agent if it does not.
-        """
+        """Ask the agent to stop, without waiting; the caller ends an agent that does not."""
         if self._session:
             self._streams.offer(_line({"method": "session/cancel", "params": {"sessionId": self._session}}))
 

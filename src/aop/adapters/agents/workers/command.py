@@ -49,9 +49,7 @@ class TurnTimeouts(Struct, frozen=True, kw_only=True):
 def timeouts_of(rules: SupervisorRules) -> TurnTimeouts:
     """Return the time limits of the policy."""
     return TurnTimeouts(
-        seconds=rules.turn_timeout_seconds,
-        spawn_seconds=rules.turn_spawn_seconds,
-        idle_seconds=rules.turn_idle_seconds,
+        seconds=rules.turn_timeout_seconds, spawn_seconds=rules.turn_spawn_seconds, idle_seconds=rules.turn_idle_seconds
     )
 
 
@@ -80,10 +78,7 @@ class CustomCommand:
         self._context = context
 
     def answer(self, request: bytes, feature_id: FeatureId, role: str) -> bytes:
-        """Start the command with one object, and return its output.
-
-        Raises: NoUsableAnswer.
-        """
+        """Start the command with one object, and return its output. Raises: NoUsableAnswer."""
         self._context.private.mkdir(parents=True, exist_ok=True)
         with self._context.scratch(feature_id) as tree, held_folder(self._context.private) as folder:
             (folder / "in").write_bytes(request)
@@ -216,10 +211,6 @@ def _refuse_failure(output: bytes, ended: CommandResult) -> None:
 
 
 def _parse_answer(output: bytes) -> WorkerOutput:
-    """Parse an answer.
-
-    Raises: NoUsableAnswer.
-    """
     try:
         answer: WorkerOutput = msgspec.convert(parse_json(output.decode()), WorkerOutput)
     except (UnicodeDecodeError, MalformedText, msgspec.ValidationError) as error:
@@ -229,10 +220,7 @@ def _parse_answer(output: bytes) -> WorkerOutput:
 
 
 def split_command(command: str) -> tuple[str, ...]:
-    """Split a command line into words.
-
-    Raises: ProviderAuthMissing if it has no words.
-    """
+    """Split a command line into words. Raises: ProviderAuthMissing if it has no words."""
     try:
         words = tuple(shlex.split(command))
     except ValueError as error:
@@ -243,10 +231,7 @@ def split_command(command: str) -> tuple[str, ...]:
 
 
 def command_from(environ: Mapping[str, str], config_ref: str | None) -> str:
-    """Return the command in the named variable, or in the default one.
-
-    Raises: ProviderAuthMissing.
-    """
+    """Return the command in the named variable, or in the default one. Raises: ProviderAuthMissing."""
     variable = config_ref or DEFAULT_VARIABLE
     command = environ.get(variable, "").strip()
     if not command:

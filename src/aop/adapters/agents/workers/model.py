@@ -13,20 +13,10 @@ from msgspec import Struct
 from aop.adapters.agents.scratch_trees import ScratchReader, scratch_of
 from aop.adapters.agents.turn_logs import fresh_log
 from aop.adapters.agents.workers.tree_edits import TreeEdits
+from aop.adapters.models.metering.tallies import turn_usage
+from aop.brains import ports
 from aop.brains.budgets import LoopLimits, LoopUsage
 from aop.brains.conversation import Offer
-from aop.brains.ports import (
-    Brain,
-    Called,
-    Finished,
-    LimitReached,
-    Mission,
-    ModelFailed,
-    Observed,
-    Outcome,
-    Replied,
-    Talked,
-)
 from aop.brains.prompts import Data, Prompt, build_prompt
 from aop.core.errors import NoUsableAnswer, Refusal
 from aop.core.ids import FeatureId
@@ -92,7 +82,7 @@ class ModelContext(Struct, frozen=True, kw_only=True):
 class ModelWorker:
     """Implements `aop.supervisor.workers.Worker`."""
 
-    def __init__(self, brain: Brain, context: ModelContext) -> None:
+    def __init__(self, brain: ports.Brain, context: ModelContext) -> None:
         self._brain = brain
         self._context = context
 
@@ -101,19 +91,21 @@ class ModelWorker:
         with scratch_of(context.gateway.kernel, given.feature_id) as scratch:
             edits = None if given.role is Role.PLANNER else TreeEdits(scratch.folder)
             outcome = asyncio.run(self._work(given, RoleTools(context.gateway, given, edits)))
-            if not isinstance(outcome, Finished):
+            if not isinstance(outcome, ports.Finished):
                 raise refusal_of(outcome)
             diff = context.scratches.diff(scratch) if edits is not None else ""
         return msgspec.structs.replace(answer_of(outcome.value, diff), usage=usage_of(outcome.spent))
 
-    async def _work(self, given: WorkerInput, tools: RoleTools) -> Outcome[PlanResult] | Outcome[BuildResult]:
+    async def _work(
+        self, given: WorkerInput, tools: RoleTools
+    ) -> ports.Outcome[PlanResult] | ports.Outcome[BuildResult]:
         limits = limits_of(self._context.gateway.kernel, given.feature_id, self._context.seconds)
         prompt = self._prompt(given)
         with Transcript(fresh_log(self._context.logs, given.feature_id, given.role)) as transcript:
             if given.role is Role.PLANNER:
-                planning = Mission(prompt=prompt, result=PlanResult)
+                planning = ports.Mission(prompt=prompt, result=PlanResult)
                 return await self._brain.run_agentic_loop(planning, tools, limits, transcript.note)
-            building = Mission(prompt=prompt, result=BuildResult)
+            building = ports.Mission(prompt=prompt, result=BuildResult)
             return await self._brain.run_agentic_loop(building, tools, limits, transcript.note)
 
     def _prompt(self, given: WorkerInput) -> Prompt:
@@ -141,11 +133,8 @@ class RoleTools:
     def __init__(self, gateway: Gateway, given: WorkerInput, edits: TreeEdits | None) -> None:
         self._gateway = gateway
         self._feature_id = given.feature_id
-        self._who = Principal(
-            role=given.role,
-            actor=f"{given.role}:{given.feature_id}",
-            features=frozenset({given.feature_id}),
-        )
+        name = given.feature_id
+        self._who = Principal(role=given.role, actor=f"{given.role}:{name}", features=frozenset({name}))
         self._edits = edits
         # An editor reads its own tree instead, with its changes.
         self._reads = READS if edits is not None else ("repo.read_file", *READS)
@@ -154,7 +143,7 @@ class RoleTools:
     def offers(self) -> Sequence[Offer]:
         """Return the tools that the model is shown."""
         own = () if self._edits is None else self._edits.offers
-        return (*(self._offer(name) for name in self._reads), *own)
+        return (*(offer_of(self._gateway.tools[name]) for name in self._reads), *own)
 
     async def execute(self, name: str, arguments: Mapping[str, Any]) -> str:
         """Call a tool; the gateway checks the role and the feature."""
@@ -162,15 +151,9 @@ class RoleTools:
             return self._edits.execute(name, arguments)
         return await call_tool(self._gateway, self._who, name, {"feature_id": self._feature_id, **arguments})
 
-    def _offer(self, name: str) -> Offer:
-        return offer_of(self._gateway.tools[name])
-
 
 async def call_tool(gateway: Gateway, who: Principal, name: str, arguments: Mapping[str, Any]) -> str:
-    """Call a tool, and return its answer as JSON text.
-
-    Raises: Refusal.
-    """
+    """Call a tool, and return its answer as JSON text. Raises: Refusal."""
     answer = await asyncio.to_thread(gateway.call, who, name, arguments)
     if answer.error is not None:
         error = answer.error
@@ -199,7 +182,7 @@ class Transcript:
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def note(self, event: Replied | Called | Observed) -> None:
+    def note(self, event: ports.Replied | ports.Called | ports.Observed) -> None:
         """Add one event."""
         self._file.write(msgspec.json.encode(event) + b"\n")
 
@@ -218,24 +201,19 @@ def answer_of(result: PlanResult | BuildResult, diff: str) -> WorkerOutput:
 
 def usage_of(spent: LoopUsage) -> Usage:
     """Return the usage of a loop as a turn reports it."""
-    return Usage(
-        input_tokens=spent.usage.input_tokens,
-        output_tokens=spent.usage.output_tokens,
-        cached_input_tokens=spent.usage.cache_read_tokens,
-        cost_usd=spent.cost_usd,
-    )
+    return turn_usage(spent.usage, spent.cost_usd)
 
 
-def refusal_of(outcome: Talked | LimitReached | ModelFailed) -> NoUsableAnswer:
+def refusal_of(outcome: ports.Talked | ports.LimitReached | ports.ModelFailed) -> NoUsableAnswer:
     """Return the refusal of a turn without a result, with its usage."""
     refusal = _reason(outcome)
     refusal.facts["usage"] = msgspec.to_builtins(usage_of(outcome.spent))
     return refusal
 
 
-def _reason(outcome: Talked | LimitReached | ModelFailed) -> NoUsableAnswer:
-    if isinstance(outcome, LimitReached):
+def _reason(outcome: ports.Talked | ports.LimitReached | ports.ModelFailed) -> NoUsableAnswer:
+    if isinstance(outcome, ports.LimitReached):
         return NoUsableAnswer(f"The model reached its limit of {outcome.limit} before it handed in a result.")
-    if isinstance(outcome, ModelFailed):
+    if isinstance(outcome, ports.ModelFailed):
         return NoUsableAnswer(str(outcome.error["message"]), model_error=str(outcome.error["code"]))
     return NoUsableAnswer("The model replied with text and handed in no result.")

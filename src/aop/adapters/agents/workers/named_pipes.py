@@ -73,10 +73,7 @@ class NamedPipes:
         return self._received
 
     def lines(self) -> Iterator[bytes]:
-        """Yield lines as they arrive, including those before the end.
-
-        Raises: NoUsableAnswer for too much output.
-        """
+        """Yield lines as they arrive, including those before the end. Raises: NoUsableAnswer for too much output."""
         rest = b""
         while chunk := self._chunk():
             self._received += len(chunk)

@@ -74,10 +74,7 @@ class TreeEdits:
         )
 
     def execute(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """Carry out one call.
-
-        Raises: InvalidArguments, PathOutOfBounds, FileNotFound.
-        """
+        """Carry out one call. Raises: InvalidArguments, PathOutOfBounds, FileNotFound."""
         shape, carry_out = self._tools[name]
         try:
             given = msgspec.convert(arguments, shape)
@@ -135,10 +132,7 @@ class TreeEdits:
         return f"Deleted `{given.path}`."
 
     def _within(self, text: str) -> Path:
-        """Return the file of a path; paths through links are refused.
-
-        Raises: PathOutOfBounds.
-        """
+        """Return the file of a path; paths through links are refused. Raises: PathOutOfBounds."""
         path = self._folder / canonical_path(text)
         above = [path, *path.parents]
         if any(each.is_symlink() for each in above[: above.index(self._folder)]):

@@ -171,10 +171,7 @@ class SessionWorker:
 
 
 def answer_of(proposed: Mapping[str, Any] | None, diff: str, ended: CommandResult) -> WorkerOutput:
-    """Return the result of a turn: a submitted request first, then the diff of the tree, then another submission.
-
-    Raises: NoUsableAnswer.
-    """
+    """Return a submitted request, or else the diff of the tree, or else another submission. Raises: NoUsableAnswer."""
     said: WorkerOutput | None = None if proposed is None else msgspec.convert(proposed, WorkerOutput)
     if diff and not isinstance(said, WorkerRequest):
         return PatchProposal(unified_diff=diff)

@@ -17,13 +17,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from aop.adapters.machine.sockets import LOOPBACK, ListeningSocket, loopback_socket
 from aop.adapters.models.metering.dialects import DIALECTS
-from aop.adapters.models.metering.forwarder import (
-    AT_ONCE,
-    Forwarder,
-    MeteredSession,
-    ProviderEndpoint,
-    RequestTimeouts,
-)
+from aop.adapters.models.metering.forwarder import AT_ONCE, Forwarder, MeteredSession, ProviderEndpoint, RequestTimeouts
 from aop.adapters.models.metering.requests import SessionTerms
 from aop.adapters.models.metering.tallies import Caps, MeterReport, Tally
 from aop.brains.prices import Prices

@@ -73,12 +73,17 @@ class MeterReport(Struct, frozen=True, kw_only=True):
     @property
     def turn_usage(self) -> Usage:
         """Return the usage as a worker's turn reports it."""
-        return Usage(
-            input_tokens=self.usage.input_tokens,
-            output_tokens=self.usage.output_tokens,
-            cached_input_tokens=self.usage.cache_read_tokens,
-            cost_usd=self.cost_usd,
-        )
+        return turn_usage(self.usage, self.cost_usd)
+
+
+def turn_usage(tokens: TokenCounts, cost_usd: float | None) -> Usage:
+    """Return tokens and their cost as a worker's turn reports them."""
+    return Usage(
+        input_tokens=tokens.input_tokens,
+        output_tokens=tokens.output_tokens,
+        cached_input_tokens=tokens.cache_read_tokens,
+        cost_usd=cost_usd,
+    )
 
 
 class Tally:
