@@ -6,15 +6,9 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TypeAlias
 
-from aop.adapters.agents import contexts
-from aop.adapters.agents.gated import GatedAgents, workflow_scratch
-from aop.adapters.agents.staff import (
-    ChosenStaff,
-    chosen_workers,
-    feature_scratch,
-    needs_mcp_server,
-    role_prompts,
-)
+from aop.adapters.agents import contexts, staff
+from aop.adapters.agents.gated import chosen_agent, workflow_scratch
+from aop.brains.ports import Brain
 from aop.core.roles import Role
 from aop.gated.driver import Agent
 from aop.kernel.gateway.gateway import Gateway
@@ -33,7 +27,7 @@ def agent_staff(app: App, choices: Mapping[Role, ProviderChoice], mcp_url: str =
     Raises: MissingRolePrompt, ProviderAuthMissing, AgentProviderNotConfigured.
     """
     kernel, environ = app.gateway.kernel, app.settings.environ
-    commands = contexts.command_context(kernel, app.root, environ, feature_scratch(kernel))
+    commands = contexts.command_context(kernel, app.root, environ, staff.feature_scratch(kernel))
     sessions = contexts.session_context(kernel, app.root, environ, app.tokens, mcp_url)
 
     def model_worker(model: str | None) -> Worker:
@@ -44,10 +38,10 @@ def agent_staff(app: App, choices: Mapping[Role, ProviderChoice], mcp_url: str =
         )
         return ModelWorker(build_brain(app.settings, chosen=model), context)
 
-    workers = chosen_workers(choices, environ, commands, sessions, model_worker)
+    workers = staff.chosen_workers(choices, environ, commands, sessions, model_worker)
     if app.telemetry is not None:
         workers = {role: app.telemetry.trace_worker(worker) for role, worker in workers.items()}
-    return ChosenStaff(choices, role_prompts(app.repository, kernel.config()), workers)
+    return staff.ChosenStaff(choices, staff.role_prompts(app.repository, kernel.config()), workers)
 
 
 def gated_agent(app: App, choice: ProviderChoice, mcp_url: str = "") -> Agent:
@@ -58,17 +52,18 @@ def gated_agent(app: App, choice: ProviderChoice, mcp_url: str = "") -> Agent:
     kernel, environ = app.gateway.kernel, app.settings.environ
     commands = contexts.command_context(kernel, app.root, environ, workflow_scratch(kernel))
     sessions = contexts.session_context(kernel, app.root, environ, app.tokens, mcp_url)
-    agents = GatedAgents(
-        environ, commands, sessions, app.gateway, lambda model: build_brain(app.settings, chosen=model)
-    )
-    return agents.agent_for(choice)
+
+    def brain(model: str | None) -> Brain:
+        return build_brain(app.settings, chosen=model)
+
+    return chosen_agent(choice, environ, commands, sessions, gateway=app.gateway, brain=brain)
 
 
 def mcp_server_for(
     app: App, choices: Mapping[Role, ProviderChoice], serve: ServeMcp, log: Callable[[str], None]
 ) -> AbstractContextManager[str]:
     """Serve MCP if one of the agents needs it; give the address, or an empty text."""
-    if not needs_mcp_server(choices, app.settings.environ):
+    if not staff.needs_mcp_server(choices, app.settings.environ):
         return nullcontext("")
     kernel = app.gateway.kernel
     why = kernel.processes.why_ports_stay_open(kernel.config().policy.execution.sandbox)

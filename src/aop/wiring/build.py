@@ -98,10 +98,7 @@ class App(Struct, frozen=True, kw_only=True):
 
 
 def build(folder: Path, settings: Settings, *, to_read: bool = False) -> App:
-    """Open the repository that a folder lies in; for somebody who only looks, it need not be writable.
-
-    Raises: NotARepository, RecordUnavailable.
-    """
+    """Open the repository of a folder; `to_read` allows a read-only one. Raises: NotARepository, RecordUnavailable."""
     repository = open_repository(folder, settings.environ)
     private = repository.root / ".aop"
     is_copy = to_read and not can_be_written(private / "record.db")
@@ -144,7 +141,7 @@ def build(folder: Path, settings: Settings, *, to_read: bool = False) -> App:
 
 
 def _telemetry(settings: Settings) -> Telemetry | None:
-    """Return what makes spans; whoever wants none does not pay for looking."""
+    """Return the maker of spans, imported only if it is configured."""
     if not any(settings.environ.get(name) for name in SPAN_ENDPOINTS):
         return None
     from aop.adapters.reporting.telemetry import telemetry
@@ -153,7 +150,7 @@ def _telemetry(settings: Settings) -> Telemetry | None:
 
 
 def build_brain(settings: Settings, *, chosen: str | None = None, product: str | None = None) -> Brain:
-    """Put together what asks models: those chosen, or those of a product's own variable, or those of `AOP_MODELS`.
+    """Return a brain with the chosen models, or those of the product's variable or of `AOP_MODELS`.
 
     Raises: ModelNotConfigured, ModelKeyMissing, ModelSupportMissing, InputPathNotFound, InvalidConfiguration.
     """
@@ -169,7 +166,7 @@ def build_brain(settings: Settings, *, chosen: str | None = None, product: str |
 
 @contextmanager
 def build_ticket_desk(settings: Settings, ledger: Ledger, kind: str) -> Iterator[Desk]:
-    """Have what a kind of work on tickets is done with; the servers of the providers end with it.
+    """Yield the ports of a kind of ticket work; the providers' servers end with it.
 
     Raises: TicketSettingMissing, TicketProviderUnsupported, and what `build_brain` raises.
     """
@@ -182,16 +179,12 @@ def build_ticket_desk(settings: Settings, ledger: Ledger, kind: str) -> Iterator
 
 
 def make_ready_for_threads() -> None:
-    """Have every shape built that is otherwise built when it is first read.
-
-    Two threads that read a shape at once, for the first time, crash msgspec: a process that calls tools from several
-    threads calls this before the second one starts.
-    """
+    """Build the decoder of every shape, before a second thread starts: two that first use one at once crash msgspec."""
     for name in LATE_MODULES:
         import_module(name)
     tuple(CATALOGUE.values())
     for shape in _shapes_below(Struct):
-        # What it cannot build, nobody reads.
+        # A shape that cannot be built is never decoded.
         with suppress(TypeError, NameError):
             msgspec.json.Decoder(shape)
 

@@ -36,10 +36,7 @@ class DriveCallbacks(Struct, frozen=True, kw_only=True):
 
 
 def exclusive_drive(app: App, name: str) -> AbstractContextManager[int]:
-    """Hold a workflow's lock: one agent at a time.
-
-    Raises: AgentAtWork.
-    """
+    """Hold a workflow's lock: one agent at a time. Raises: AgentAtWork."""
     busy = AgentAtWork(f"An agent already works on the workflow `{name}`.", feature_id=name)
     return locked_file(app.root / ".aop" / "locks" / f"gated-{name}.lock", wait_seconds=0.0, refusal=busy)
 

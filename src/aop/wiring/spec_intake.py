@@ -39,10 +39,7 @@ def read_specs(app: App, *, file: str | None, folder: str | None) -> Intake:
 
 
 def place_specs(app: App, intake: Intake) -> None:
-    """Copy every spec to the place of its feature.
-
-    Raises: SpecIngestFailed.
-    """
+    """Copy every spec to the place of its feature. Raises: SpecIngestFailed."""
     for feature in intake.features:
         if not feature.is_canonical:
             text = intake.texts[feature.feature_id]

@@ -22,18 +22,12 @@ def lease_holder(root: Path) -> LeaseHolder | None:
 
 
 def take_lease(root: Path) -> AbstractContextManager[SupervisorLease]:
-    """Hold the right to supervise a repository.
-
-    Raises: SupervisorRunning.
-    """
+    """Hold the right to supervise a repository. Raises: SupervisorRunning."""
     return hold_lease(_lease_path(root))
 
 
 def await_requests_taken(app: App, features: Sequence[str]) -> None:
-    """Wait until the supervisor has taken the requests for features, or the timeout is over.
-
-    Raises: NoSupervisor if it ended before.
-    """
+    """Wait until the supervisor has taken the requests, or for the timeout. Raises: NoSupervisor if it ended before."""
     deadline = time.monotonic() + TIMEOUT_SECONDS
     while _is_pending(app, features) and time.monotonic() < deadline:
         if lease_holder(app.root) is None:
