@@ -8,10 +8,7 @@ from aop.core.roles import Role
 
 
 def role(word: str) -> Role:
-    """Return the role of this name, as the `type` of an option.
-
-    Raises: ArgumentTypeError.
-    """
+    """Return the role of this name, as the `type` of an option. Raises: ArgumentTypeError."""
     try:
         return Role(word)
     except ValueError as error:

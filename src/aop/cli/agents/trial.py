@@ -38,10 +38,7 @@ class Trial(Struct, frozen=True, kw_only=True):
 def run_trial(
     vendor: Vendor, settings: Settings, log: Callable[[str], None], *, model: str | None, config: str | None
 ) -> Trial:
-    """Let an agent call one tool.
-
-    Raises: NoUsableAnswer, AgentProviderNotConfigured, ProviderAuthMissing.
-    """
+    """Let an agent call one tool. Raises: NoUsableAnswer, AgentProviderNotConfigured, ProviderAuthMissing."""
     choice = ProviderChoice(provider=vendor.provider, model=model, provider_config_ref=config)
     with tempfile.TemporaryDirectory(prefix="aop-agent-") as folder:
         sample = SampleRepository(Path(folder) / "repository", settings.environ)

@@ -24,12 +24,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Answer, and say what happens next."""
     with open_app(arguments) as app:
-        given = {
-            "feature_id": _feature_of(app, arguments.question),
-            "question_id": arguments.question,
-            "answer": arguments.text,
-        }
-        answer = call_tool(app, "inbox.answer", given)
+        which = {"feature_id": _feature_of(app, arguments.question), "question_id": arguments.question}
+        answer = call_tool(app, "inbox.answer", {**which, "answer": arguments.text})
     return terminal.answer(answer, lambda data: _show(data, app.root, terminal))
 
 

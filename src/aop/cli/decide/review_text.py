@@ -11,27 +11,13 @@ from aop.kernel.record.documents.features import Status
 from aop.kernel.record.spending import spending_text
 from aop.kernel.tools.repo.diff_bundle import DiffBundle
 from aop.kernel.tools.report.feature_summary import FeatureSummary
-from aop.web.review_view import (
-    AGENT_TEXT,
-    WORD_OF_STANDING,
-    base_text,
-    diff_command,
-    figures_of,
-    files_with_lines,
-    notes_of,
-    obligation_counts,
-    outcome_of,
-    outcome_of_path,
-    rows_of,
-    seconds_of,
-    subject_of,
-    warnings_of,
-)
+from aop.web import review_view
 
 STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36", "escape": "1;35;7"}
 STYLE_OF_MARK = {"+": "green", "-": "red", "@": "cyan", "\\": "dim", "": "bold"}
 STYLE_OF_OUTCOME = {"passed": "green", "stale": "yellow", "failed": "red"}
 STYLE_OF_STANDING = {"unaccounted": "red", "missing": "red", "claimed": "yellow", "deferred": "yellow", "met": "green"}
+_MARKS = {"@": "", "\\": "\\ "}
 STYLE_OF_KIND = {"create": "green", "modify": "yellow", "delete": "red"}
 
 
@@ -69,7 +55,7 @@ def _head(summary: FeatureSummary, paint: Paint) -> Iterator[str]:
     if state.status_reason:
         yield f"Reason    {_one_line(state.status_reason)}"
     yield f"Tree      {state.tree}"
-    yield f"Base      {visible(base_text(summary))}"
+    yield f"Base      {visible(review_view.base_text(summary))}"
     yield f"Worktree  {state.worktree_path}"
     if summary.spent.turns:
         yield f"Cost      {spending_text(summary.spent)}"
@@ -89,7 +75,7 @@ def _style_of(summary: FeatureSummary) -> str:
 
 
 def _warnings(summary: FeatureSummary, bundle: DiffBundle, paint: Paint) -> Iterator[str]:
-    for warning in warnings_of(summary, bundle):
+    for warning in review_view.warnings_of(summary, bundle):
         yield paint("red", f"Warning   {warning}")
 
 
@@ -98,13 +84,13 @@ def _gates(summary: FeatureSummary, bundle: DiffBundle, paint: Paint) -> Iterato
     if not bundle.gates:
         yield "  no gate has run"
     for mode, run in bundle.gates.items():
-        outcome = outcome_of(summary, run)
-        about = f"{subject_of(summary, run)}, {seconds_of(run)}, sandbox {run.sandbox_level}"
+        outcome = review_view.outcome_of(summary, run)
+        about = f"{review_view.subject_of(summary, run)}, {review_view.seconds_of(run)}, sandbox {run.sandbox_level}"
         yield f"  {mode:<6} {paint(STYLE_OF_OUTCOME[outcome], f'{outcome:<6}')} {about}"
         for step in run.steps:
             took = f"{step.outcome}, {step.seconds:.2f} s"
             yield f"           {visible(step.name)}: {took}, {visible_name(step.log_path)}"
-        for name, figure in figures_of(run):
+        for name, figure in review_view.figures_of(run):
             yield f"           {name}: {figure}"
         if run.failure:
             yield f"           {paint('red', _one_line(run.failure))}"
@@ -115,7 +101,7 @@ def _plan(summary: FeatureSummary, paint: Paint) -> Iterator[str]:
     if words is None:
         return
     yield paint("bold", f"Plan {words.plan_version}, by {visible(words.written_by)}")
-    yield f"  {paint('dim', AGENT_TEXT)}"
+    yield f"  {paint('dim', review_view.AGENT_TEXT)}"
     yield from (f"  {visible(line)}" for line in words.summary.split("\n"))
     yield "  Acceptance criteria"
     for number, criterion in enumerate(words.acceptance_criteria, start=1):
@@ -128,9 +114,9 @@ def _obligations(summary: FeatureSummary, paint: Paint) -> Iterator[str]:
     review = summary.obligations
     if review is None:
         return
-    yield f"{paint('bold', 'Obligations of the spec')}, {obligation_counts(review)}"
+    yield f"{paint('bold', 'Obligations of the spec')}, {review_view.obligation_counts(review)}"
     for row in review.rows:
-        standing = paint(STYLE_OF_STANDING[row.standing], WORD_OF_STANDING[row.standing])
+        standing = paint(STYLE_OF_STANDING[row.standing], review_view.WORD_OF_STANDING[row.standing])
         yield f"  {row.id:<4} {standing}, line {row.line}: {_one_line(row.text)}"
         if row.standing != "unaccounted":
             yield f"       {_one_line(row.why)}"
@@ -140,7 +126,7 @@ def _path_answers(summary: FeatureSummary, paint: Paint) -> Iterator[str]:
     if summary.path_answers:
         yield paint("bold", "Guarded paths that an agent asked for")
     for said in summary.path_answers:
-        outcome = paint("yellow" if said.answer == YES else "green", outcome_of_path(said))
+        outcome = paint("yellow" if said.answer == YES else "green", review_view.outcome_of_path(said))
         who = f"{said.answered_at} {visible(said.answered_by)}, {said.question_id}"
         yield f"  {visible_name(said.path)}: {outcome}, {who}"
         yield f"    Its reason: {_one_line(said.reason)}"
@@ -162,21 +148,17 @@ def _files(bundle: DiffBundle, paint: Paint) -> Iterator[str]:
     width = max(map(len, names.values()), default=0)
     for file in bundle.files:
         counts = f"{paint('green', f'+{file.added}'.rjust(6))} {paint('red', f'-{file.removed}'.rjust(6))}"
-        notes = "".join(f"  {note}" for note in notes_of(file))
+        notes = "".join(f"  {note}" for note in review_view.notes_of(file))
         yield f"  {paint(STYLE_OF_KIND[file.kind], file.kind)}  {names[file.path]:<{width}} {counts}{notes}"
 
 
 def _diff(bundle: DiffBundle, paint: Paint) -> Iterator[str]:
-    for file, lines in files_with_lines(bundle):
-        for row in rows_of(lines):
-            mark = {"@": "", "\\": "\\ "}.get(row.mark, row.mark)
-            yield _painted(f"{mark}{row.text}", STYLE_OF_MARK.get(row.mark, ""), paint)
+    for file, lines in review_view.files_with_lines(bundle):
+        for row in review_view.rows_of(lines):
+            line, style = f"{_MARKS.get(row.mark, row.mark)}{row.text}", STYLE_OF_MARK.get(row.mark, "")
+            yield "".join(paint("escape" if piece.escaped else style, piece.text) for piece in pieces(line))
         if file.left_out_lines:
-            yield paint("red", f"[{count(file.left_out_lines, 'more line')}: {diff_command(bundle, file)}]")
-
-
-def _painted(line: str, style: str, paint: Paint) -> str:
-    return "".join(paint("escape" if piece.escaped else style, piece.text) for piece in pieces(line))
+            yield paint("red", f"[{count(file.left_out_lines, 'more line')}: {review_view.diff_command(bundle, file)}]")
 
 
 def _one_line(text: str) -> str:

@@ -82,10 +82,7 @@ def _row(name: str, journal: Sequence[JournalEntry]) -> RunRow:
 
 
 def steps_of(name: str, journal: Sequence[JournalEntry]) -> list[ReplayStep]:
-    """Return the steps of a run, or of a feature.
-
-    Raises: UnknownRun.
-    """
+    """Return the steps of a run, or of a feature. Raises: UnknownRun."""
     own = _entries_of_run(name, journal) or [entry for entry in journal if entry.event.feature_id == name]
     if not own:
         raise UnknownRun(name)
@@ -94,10 +91,8 @@ def steps_of(name: str, journal: Sequence[JournalEntry]) -> list[ReplayStep]:
 
 
 def _entries_of_run(name: str, journal: Sequence[JournalEntry]) -> list[JournalEntry]:
-    """Return the events of a run, and what people did to its features meanwhile.
-
-    All steps of a feature's pipeline share the start of their operation ids, and a turn names its run.
-    """
+    """Return the events of a run, and what people did to its features meanwhile."""
+    # All steps of a feature's pipeline share the start of their operation ids, and a turn names its run.
     turns = [entry for entry in journal if entry.event.kind == TURN and entry.event.payload["run"] == name]
     pipelines = {_pipeline(entry) for entry in turns}
     own = [entry.seq for entry in journal if _pipeline(entry) in pipelines]

@@ -25,10 +25,7 @@ class FeatureReview(Struct, frozen=True, kw_only=True):
 
 
 def read_review(app: App, feature: str) -> FeatureReview:
-    """Read both from the record and git.
-
-    Raises: CallRefused; VersionConflict if the feature changed between the two.
-    """
+    """Read both from the record and git. Raises: CallRefused; VersionConflict if the feature changed in between."""
     which = {"feature_id": feature}
     summary = msgspec.convert(call_tool(app, "report.feature_summary", which).data, FeatureSummary)
     bundle = msgspec.convert(call_tool(app, "repo.diff_bundle", which).data, DiffBundle)

@@ -19,10 +19,7 @@ def open_app(arguments: argparse.Namespace, *, to_read: bool = False) -> App:
 
 
 def call_tool(app: App, tool: str, arguments: Json, *, report: Callable[[str], None] = lambda _line: None) -> Envelope:
-    """Call a tool as the person at the terminal.
-
-    Raises: CallRefused.
-    """
+    """Call a tool as the person at the terminal. Raises: CallRefused."""
     answer = app.gateway.call(app.person, tool, arguments, report=report)
     if answer.error is not None:
         raise CallRefused(answer.error, answer.evidence)

@@ -118,10 +118,7 @@ class Terminal:
         return self.refuse(refusal.as_error(), refusal.evidence)
 
     def confirm(self, question: str) -> bool:
-        """Ask a person a yes-or-no question; any other answer than yes means no.
-
-        Raises: InvalidCliArgs without a terminal.
-        """
+        """Ask a person a question; any answer but yes means no. Raises: InvalidCliArgs without a terminal."""
         if not self._in.isatty():
             raise InvalidCliArgs("There is no terminal to ask on.", hint="Pass `--yes` to answer yes in advance.")
         self._err.write(f"{question} [y/N] ")
@@ -129,10 +126,7 @@ class Terminal:
         return self._in.readline().strip().lower() in ("y", "yes")
 
     def read_all(self) -> str:
-        """Read standard input to its end.
-
-        Raises: InvalidCliArgs if it is not UTF-8.
-        """
+        """Read standard input to its end. Raises: InvalidCliArgs if it is not UTF-8."""
         try:
             return self._in.read()
         except UnicodeDecodeError as error:

@@ -24,10 +24,7 @@ from aop.wiring.build import Settings, build_ticket_desk, make_ready_for_threads
 
 @contextmanager
 def served_webhooks(root: Path, settings: Settings, log: Callable[[str], None]) -> Iterator[list[Route]]:
-    """Run the pool of runners, and yield the endpoints; without a secret they are disabled.
-
-    Raises: TicketSettingMissing.
-    """
+    """Run the runners, and yield the endpoints, disabled without a secret. Raises: TicketSettingMissing."""
     wanted = webhook_settings(settings.environ)
     if not wanted.secret:
         yield webhook_routes(None)
