@@ -83,6 +83,14 @@ def test_a_model_s_work_is_told_in_words_and_deception_is_shown(shop: Shop) -> N
     )
 
 
+@pytest.mark.parametrize("words", [(), ("--json",)], ids=["text", "json"])
+def test_a_line_that_is_nested_too_deep_to_parse_is_printed_as_it_is(shop: Shop, words: tuple[str, ...]) -> None:
+    deep = "[" * 100_000
+    fresh_log(shop.root / ".aop/logs", ONE, "builder").write_text(f"{deep}\n")
+    ran = run_aop(shop.root, "logs", "--agent", "one", *words)
+    assert (ran.code, deep in ran.out) == (0, True)
+
+
 @pytest.mark.parametrize(
     ("words", "code"), [(("--since", "3"), 2), (("--feature", "one"), 2), ((), 0)], ids=["since", "feature", "silent"]
 )

@@ -44,7 +44,7 @@ def _text_of(line: str) -> str:
     """Return an event of a model's loop in words, and any other line unchanged."""
     try:
         event = msgspec.json.decode(line)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return line
     return _event_text(event) if isinstance(event, dict) else line
 
