@@ -12,7 +12,7 @@ from pathlib import Path
 class SmallDatabase:
     """The file, made and migrated at its first use; usable from any thread."""
 
-    def __init__(self, path: Path, shape: int, bring_to_shape: Callable[[sqlite3.Connection, int], None]) -> None:
+    def __init__(self, path: Path, shape: int, bring_to_shape: Callable[[sqlite3.Connection, int], object]) -> None:
         self.path = path
         self._shape = shape
         self._bring_to_shape = bring_to_shape

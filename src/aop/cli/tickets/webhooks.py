@@ -13,7 +13,7 @@ from aop.adapters.machine.clock import SystemClock
 from aop.adapters.tickets.ledger import TicketLedger
 from aop.adapters.tickets.loop_thread import BackgroundLoop
 from aop.adapters.tickets.run_files import RunFiles
-from aop.adapters.tickets.setup.webhook_settings import webhook_settings
+from aop.adapters.tickets.setup.settings import webhook_settings
 from aop.cli.tickets.ticket import LEDGER
 from aop.core.clock import timestamp
 from aop.core.redaction.redactor import Redactor

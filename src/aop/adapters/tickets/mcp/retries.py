@@ -34,14 +34,14 @@ def with_retries(
 ) -> Callable[Concatenate[S, P], Coroutine[Any, Any, R]]:
     """Repeat an operation while its system is unavailable, once for each wait of its port.
 
-    The whole operation is repeated, with its check for what is written already, so a lost answer does no harm. An
-    answer of an unknown form, such as the page of a proxy, is a refusal.
+    Its check for what is written already is repeated too, so a lost answer does no harm.
     """
 
     async def attempt(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return await operation(self, *args, **kwargs)
         except (AttributeError, LookupError, TypeError, ValueError) as error:
+            # An answer of an unknown form, such as the page of a proxy.
             raise RemoteRejected(
                 f"AOP does not understand the answer to `{operation.__name__}`.",
                 hint="Check that the address leads to the system itself, and start the ticket again.",

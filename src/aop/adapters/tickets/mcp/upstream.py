@@ -17,16 +17,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from aop.adapters.tickets.mcp import stdio_client
 from aop.adapters.tickets.mcp.failures import refusal
-from aop.adapters.tickets.mcp.stdio_client import (
-    ListedTool,
-    ServerCommand,
-    ServerError,
-    ServerGone,
-    StdioClient,
-    ToolAnswer,
-    connected,
-)
+from aop.adapters.tickets.mcp.stdio_client import ListedTool, ServerCommand, ServerError, ServerGone
 from aop.brains.conversation import Offer
 from aop.core.errors import Json, Refusal, RemoteToolsMissing, RemoteUnavailable
 from aop.core.text.json import MalformedText, parse_json
@@ -61,10 +54,7 @@ class Upstream:
         self._ended = asyncio.run_coroutine_threadsafe(self._serve(), portal)
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> Json:
-        """Call a tool, and return its answer as JSON or text.
-
-        Raises: RemoteNotFound, RemoteRejected, RemoteUnavailable, RemoteToolsMissing.
-        """
+        """Call a tool. Raises: RemoteNotFound, RemoteRejected, RemoteUnavailable, RemoteToolsMissing."""
         answer: Json = await self._send_request(tool, arguments)
         return answer
 
@@ -95,14 +85,11 @@ class Upstream:
                 _fail(waiting, missing)
 
     async def _answer_calls(self, waiting: list[_Request]) -> bool:
-        """Answer calls until the child is gone; return True after the last call.
-
-        The current call is in `waiting`, so that the caller can report its failure.
-        """
-        async with connected(self._command) as client:
+        """Answer calls until the child is gone; the current one is in `waiting`. Return True after the last call."""
+        async with stdio_client.connected(self._command) as client:
             self._check_tools(client.tools)
             while waiting:
-                await self._answer(client, waiting[0])
+                _settle(waiting[0], await self._answer(client, waiting[0]))
                 waiting.clear()
                 more = await self._requests.get()
                 if more is None:
@@ -110,26 +97,21 @@ class Upstream:
                 waiting.append(more)
         return False
 
-    async def _answer(self, client: StdioClient, request: _Request) -> None:
+    async def _answer(self, client: stdio_client.StdioClient, request: _Request) -> Any:
+        """Return the answer to a call, or a refusal."""
         if not request.tool:
-            _settle(request, client.tools)
-            return
+            return client.tools
         if request.tool not in {tool.name for tool in client.tools}:
-            _settle(
-                request, RemoteToolsMissing(f"`{self._command.name}` has no tool `{request.tool}`.", tool=request.tool)
-            )
-            return
+            return RemoteToolsMissing(f"`{self._command.name}` has no tool `{request.tool}`.", tool=request.tool)
         try:
             result = await client.call(request.tool, request.arguments)
         except ServerError as error:
-            _settle(request, self._refusal(request.tool, str(error)))
-            return
+            return self._refusal(request.tool, str(error))
         value = result.text if result.is_error else _value(result)
+        # Some servers answer an error as if it were a result.
         if isinstance(value, dict) and set(value) == {"error"}:
-            # Some servers answer an error as if it were a result.
-            _settle(request, self._refusal(request.tool, str(value["error"])))
-        else:
-            _settle(request, self._refusal(request.tool, str(value)) if result.is_error else value)
+            return self._refusal(request.tool, str(value["error"]))
+        return self._refusal(request.tool, str(value)) if result.is_error else value
 
     def _check_tools(self, tools: Sequence[ListedTool]) -> None:
         """Compare our table with the tools of the server. Raises: RemoteToolsMissing."""
@@ -190,7 +172,7 @@ def _settle(request: _Request, answer: Any) -> None:
             request.answer.set_result(answer)
 
 
-def _value(result: ToolAnswer) -> Json:
+def _value(result: stdio_client.ToolAnswer) -> Json:
     """Return the answer of a tool: some wrap it as `result`, some write JSON as text."""
     value: Any = result.structured_content
     if isinstance(value, dict) and set(value) == {"result"}:

@@ -35,10 +35,7 @@ _APPROVALS: Mapping[str, Mapping[str, KnownTool]] = {LOCAL: local_ports.APPROVAL
 def ticket_desk(
     environ: Mapping[str, str], product: str, brain: Brain, ledger: Ledger, redact: Redactor
 ) -> Iterator[Desk]:
-    """Open the desk of a product; the servers of the providers end with the block.
-
-    Raises: TicketSettingMissing, TicketProviderUnsupported, OutboundServerMissing.
-    """
+    """Open the desk of a product. Raises: TicketSettingMissing, TicketProviderUnsupported, OutboundServerMissing."""
     settings, chosen = ticket_settings(environ, product)
     with outbound_ports(environ, chosen, redact) as (tracker, vcs, docs):
         yield Desk(

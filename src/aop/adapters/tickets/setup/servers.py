@@ -30,10 +30,8 @@ _NETWORK = (
     "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
     "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS",
 )  # fmt: skip
-
-
 # A redirect could lead a server to hosts that only this machine can reach.
-_NO_REDIRECTS_OF_REQUESTS = "import requests.sessions; requests.sessions.DEFAULT_REDIRECT_LIMIT = 0"
+_NO_REDIRECTS = "import requests.sessions; requests.sessions.DEFAULT_REDIRECT_LIMIT = 0"
 _NO_REDIRECTS_OF_NODE = (
     "import {{createRequire}} from 'node:module';"
     "const u = createRequire({program})('undici'), followed = u.fetch;"
@@ -41,7 +39,7 @@ _NO_REDIRECTS_OF_NODE = (
 )
 
 
-class TicketSystem(Struct, frozen=True, kw_only=True):
+class TicketSystem(Struct, frozen=True):
     """A ticket system, with the variables of its address and account."""
 
     name: str
@@ -74,13 +72,7 @@ ATLASSIAN = OutboundServer(
     from_npm=False,
     program="bin/python",
     # Otherwise an `.env` in its working folder would override its environment.
-    words=(
-        "-I",
-        "-c",
-        f"{_NO_REDIRECTS_OF_REQUESTS}; from mcp_atlassian import main; main()",
-        "--env-file",
-        os.devnull,
-    ),
+    words=("-I", "-c", f"{_NO_REDIRECTS}; from mcp_atlassian import main; main()", "--env-file", os.devnull),
     command="MCP_ATLASSIAN_COMMAND",
     arguments="MCP_ATLASSIAN_ARGS",
 )
@@ -95,17 +87,11 @@ GITLAB_SERVER = OutboundServer(
 )
 SERVERS = {server.name: server for server in (ATLASSIAN, GITLAB_SERVER)}
 PROVIDERS = {
-    JIRA: TicketSystem(
-        name=JIRA, server="atlassian", address="JIRA_BASE_URL", account="JIRA_USER_EMAIL", token="JIRA_API_TOKEN"
-    ),
+    JIRA: TicketSystem(JIRA, "atlassian", "JIRA_BASE_URL", "JIRA_USER_EMAIL", "JIRA_API_TOKEN"),
     CONFLUENCE: TicketSystem(
-        name=CONFLUENCE,
-        server="atlassian",
-        address="CONFLUENCE_BASE_URL",
-        account="CONFLUENCE_USER_EMAIL",
-        token="CONFLUENCE_API_TOKEN",
+        CONFLUENCE, "atlassian", "CONFLUENCE_BASE_URL", "CONFLUENCE_USER_EMAIL", "CONFLUENCE_API_TOKEN"
     ),
-    GITLAB: TicketSystem(name=GITLAB, server="gitlab", address="GITLAB_BASE_URL", account="", token="GITLAB_TOKEN"),
+    GITLAB: TicketSystem(GITLAB, "gitlab", "GITLAB_BASE_URL", "", "GITLAB_TOKEN"),
 }
 
 
@@ -121,10 +107,7 @@ def outbound_folder(environ: Mapping[str, str]) -> Path:
 def server_command(
     server: OutboundServer, providers: frozenset[str], environ: Mapping[str, str], *, may_approve: bool = False
 ) -> ServerCommand:
-    """Return the command that starts a server for its providers.
-
-    Raises: OutboundServerMissing, TicketSettingMissing.
-    """
+    """Return the command that starts a server. Raises: OutboundServerMissing, TicketSettingMissing."""
     place = outbound_folder(environ) / server.name
     program, words = _program(server, place, environ)
     if server.name == "gitlab":

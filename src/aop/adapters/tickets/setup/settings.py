@@ -1,4 +1,4 @@
-"""Settings of the work on tickets, from the environment."""
+"""Settings of the work on tickets and of webhooks, from the environment."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from urllib.parse import urlsplit
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from aop.adapters.tickets.mcp.stdio_client import ServerCommand
 from aop.adapters.tickets.setup.servers import PASSED_ON, PROVIDERS, listed_words
 from aop.brains.budgets import LoopLimits
 from aop.core.errors import Json, TicketProviderUnsupported, TicketSettingMissing
 from aop.tickets.steps import TicketSettings
+from aop.tickets.webhook_deliveries import DeliveryRules
 
 LOCAL = "LOCAL"
 LOCAL_FOLDER = "AOP_LOCAL_FOLDER"
@@ -27,6 +30,7 @@ STATES = ("WORKFLOW_STATE_INITIAL", "WORKFLOW_STATE_SUCCESS")
 ALLOWLISTED_GROUPS = "ALLOWLISTED_GROUPS"
 SCAFFOLDING = "scaffolding"
 NO_LIMIT = "none"
+TRIGGERS: Mapping[str, str] = {"scaffold": "SCAFFOLDING_TRIGGER_STATE", "review": "CODE_REVIEW_TRIGGER_STATE"}
 
 _COST = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,4})?")
 
@@ -43,11 +47,18 @@ class ChosenSystems(Struct, frozen=True, kw_only=True):
     may_approve: bool = False
 
 
-def ticket_settings(environ: Mapping[str, str], product: str) -> tuple[TicketSettings, ChosenSystems]:
-    """Read the settings of the scaffolder or the reviewer.
+class WebhookSettings(Struct, frozen=True, kw_only=True):
+    """Settings for webhook deliveries; without a secret they are disabled."""
 
-    Raises: TicketSettingMissing, with all that is missing; TicketProviderUnsupported.
-    """
+    secret: str
+    rules: Mapping[str, DeliveryRules]
+    at_once: int
+    """The number of concurrent runs of each kind."""
+    most_waiting: int
+
+
+def ticket_settings(environ: Mapping[str, str], product: str) -> tuple[TicketSettings, ChosenSystems]:
+    """Read a product's settings. Raises: TicketProviderUnsupported; TicketSettingMissing, with all that is missing."""
     named = _providers(environ, product)
     unsupported = named[VCS_PROVIDER] if named[VCS_PROVIDER].upper() not in SUPPORTED[VCS_PROVIDER] else ""
     providers = {name: provider.upper() for name, provider in named.items() if provider != unsupported}
@@ -64,7 +75,7 @@ def ticket_settings(environ: Mapping[str, str], product: str) -> tuple[TicketSet
         state_success=found.get(STATES[1], ""),
         architecture_page_id=found["ARCHITECTURE_DOC_PAGE_ID"],
         rollback_on_failure=_switch(environ, "TRACKER_ROLLBACK_ON_FAILURE", default=True),
-        max_diff_chars=whole_number_of(environ, "CODE_REVIEW_MAX_DIFF_CHARS", 60_000),
+        max_diff_chars=_whole_number(environ, "CODE_REVIEW_MAX_DIFF_CHARS", 60_000),
         unsupported_vcs=unsupported[:40],
         recovery_enabled=_switch(environ, "AGENT_RECOVERY_ENABLED", default=False),
         may_approve=may_approve,
@@ -79,6 +90,21 @@ def ticket_settings(environ: Mapping[str, str], product: str) -> tuple[TicketSet
     )
 
 
+def webhook_settings(environ: Mapping[str, str]) -> WebhookSettings:
+    """Read the webhook settings. Raises: TicketSettingMissing if a value is invalid."""
+    known = DeliveryRules(
+        projects=frozenset(listed_words(environ.get("JIRA_WEBHOOK_PROJECTS", ""))),
+        site=(urlsplit(environ.get("JIRA_BASE_URL", "").strip()).hostname or ""),
+        own_email=environ.get("JIRA_USER_EMAIL", "").strip(),
+    )
+    return WebhookSettings(
+        secret=environ.get("JIRA_WEBHOOK_SECRET", "").strip(),
+        rules={kind: replace(known, trigger_state=environ.get(name, "").strip()) for kind, name in TRIGGERS.items()},
+        at_once=max(1, _whole_number(environ, "TICKET_RUNS_AT_ONCE", 2)),
+        most_waiting=_whole_number(environ, "TICKET_RUNS_WAITING", 1_000),
+    )
+
+
 def _limits(environ: Mapping[str, str]) -> LoopLimits:
     """Return the limits of a model with tools; only the cost may be unlimited, for models without a price."""
     cost = environ.get("AGENTIC_MAX_COST_USD", "").strip() or "1.00"
@@ -88,9 +114,9 @@ def _limits(environ: Mapping[str, str]) -> LoopLimits:
             missing=["AGENTIC_MAX_COST_USD"],
         )
     return LoopLimits(
-        max_iterations=whole_number_of(environ, "AGENTIC_MAX_ITERATIONS", 20),
-        max_seconds=float(whole_number_of(environ, "AGENTIC_MAX_SECONDS", 900)),
-        max_tokens=whole_number_of(environ, "AGENTIC_MAX_TOKENS", 1_000_000),
+        max_iterations=_whole_number(environ, "AGENTIC_MAX_ITERATIONS", 20),
+        max_seconds=float(_whole_number(environ, "AGENTIC_MAX_SECONDS", 900)),
+        max_tokens=_whole_number(environ, "AGENTIC_MAX_TOKENS", 1_000_000),
         max_cost_usd=None if cost == NO_LIMIT else float(cost),
     )
 
@@ -129,7 +155,7 @@ def _needed(providers: set[str]) -> list[str]:
     ]
 
 
-def whole_number_of(environ: Mapping[str, str], name: str, default: int) -> int:
+def _whole_number(environ: Mapping[str, str], name: str, default: int) -> int:
     """Return the number in a variable. Raises: TicketSettingMissing."""
     text = environ.get(name, "").strip() or str(default)
     if not (text.isascii() and text.isdecimal() and len(text) < 10):

@@ -15,10 +15,7 @@ _HUNK = re.compile(r"@@ -([0-9]+)(?:,[0-9]+)? \+([0-9]+)(?:,[0-9]+)? @@")
 
 
 def unified_diff(files: Sequence[Mapping[str, Any]]) -> str:
-    """Return one unified diff.
-
-    Raises: RemoteRejected if GitLab hides the changes of a file, since all must be reviewed.
-    """
+    """Return one unified diff. Raises: RemoteRejected if GitLab hides changes of a file, since all must be reviewed."""
     hidden: list[Json] = [file["new_path"] for file in files if file.get("too_large") or file.get("collapsed")]
     if hidden:
         raise RemoteRejected(

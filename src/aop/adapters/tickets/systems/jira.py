@@ -67,10 +67,8 @@ class JiraTracker(TablePort):
         description = str((await self._issue(key, "description")).get("description") or "")
         # Jira returns other markup than was written, so only the words are compared.
         if _letters(_FENCE.sub("", addition)) not in _letters(description):
-            text = f"{description.rstrip()}\n\n{self._markup(addition)}\n"
-            await self._call(
-                "update_description", key=key, values=json.dumps({"description": text}), returned="summary"
-            )
+            values = json.dumps({"description": f"{description.rstrip()}\n\n{self._markup(addition)}\n"})
+            await self._call("update_description", key=key, values=values, returned="summary")
 
     @with_retries
     async def update_status(self, key: str, state: str) -> None:
@@ -113,20 +111,13 @@ class JiraTracker(TablePort):
         return [dict(issue) for issue in found["issues"]]
 
     async def _issue(self, key: str, fields: str) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = await self._call(
-            "get_ticket",
-            key=ticket_key(key),
-            fields=fields,
-            comments=MOST_COMMENTS if fields == "comment" else 0,
-            viewed=False,
-        )
+        most = MOST_COMMENTS if fields == "comment" else 0
+        wanted = {"key": ticket_key(key), "fields": fields, "comments": most, "viewed": False}
+        found: Mapping[str, Any] = await self._call("get_ticket", **wanted)
         return found
 
     async def _comments(self, key: str) -> Sequence[str]:
-        """Return the texts of a ticket's comments.
-
-        The server reports comments that it could not read as none, so an empty list is checked by a search.
-        """
+        """Return a ticket's comments; the server may report unreadable ones as none, so none is checked by a search."""
         known = (await self._issue(key, "comment")).get("comments") or ()
         if not known and any(issue.get("comments") for issue in await self._search(f'key = "{key}"')):
             raise RemoteUnavailable(f"The comments of `{key}` could not be read, so no comment was added.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
 
 from aop.adapters.storage.small_database import SmallDatabase
@@ -38,8 +37,4 @@ class LocalDatabase(SmallDatabase):
     """The database of one folder."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(folder / FILE, _SHAPE, lambda connection, _found: _make(connection))
-
-
-def _make(connection: sqlite3.Connection) -> None:
-    connection.executescript(_TABLES)
+        super().__init__(folder / FILE, _SHAPE, lambda connection, _found: connection.executescript(_TABLES))

@@ -52,7 +52,8 @@ class LocalRepositories:
         with self._database.transaction() as rows:
             rows.execute("INSERT OR IGNORE INTO projects (path) VALUES (?)", [path])
             number = rows.execute("SELECT id FROM projects WHERE path = ?", [path]).fetchone()["id"]
-        return {"id": number, "path": path, "default_branch": _default_branch(git)}
+        default = git.run("symbolic-ref", "--short", "HEAD").out.decode().strip()
+        return {"id": number, "path": path, "default_branch": default}
 
     def branch(self, project: str, branch: str) -> Json:
         """Return a branch and its newest commit."""
@@ -220,10 +221,6 @@ def _quoted(path: str) -> str:
     plain = _checked_path(path)
     # Git reads the rest of the line verbatim, unless it begins with a quote.
     return '"' + plain.replace('"', '\\"') + '"' if plain.startswith('"') else plain
-
-
-def _default_branch(git: GitDir) -> str:
-    return git.run("symbolic-ref", "--short", "HEAD").out.decode().strip()
 
 
 def _ref(git: GitDir, branch: str) -> str:

@@ -44,7 +44,7 @@ class Local:
         """Return the tools by name."""
         tickets, code, pages = self.tickets, self.repositories, self.pages
         where = {"project": str}
-        named = {**where, "branch": str}
+        named, request = {**where, "branch": str}, {**where, "number": int}
         return {
             "tracker_get_ticket": LocalTool("Return a ticket.", {"key": str}, tickets.get),
             "tracker_add_comment": LocalTool("Add a comment.", {"key": str, "body": str}, tickets.add_comment),
@@ -68,20 +68,16 @@ class Local:
                 {**where, "source_branch": str, "target_branch": str, "title": str, "description": str},
                 code.create_merge_request,
             ),
-            "vcs_get_merge_request": LocalTool("Return a merge request.", {**where, "number": int}, code.merge_request),
+            "vcs_get_merge_request": LocalTool("Return a merge request.", request, code.merge_request),
             "vcs_list_merge_requests": LocalTool(
                 "Return the merge requests of a branch.", {**where, "source_branch": str}, code.merge_requests
             ),
-            "vcs_get_merge_request_diff": LocalTool("Return a diff.", {**where, "number": int}, code.diff),
-            "vcs_list_notes": LocalTool("Return the notes of a merge request.", {**where, "number": int}, code.notes),
+            "vcs_get_merge_request_diff": LocalTool("Return a diff.", request, code.diff),
+            "vcs_list_notes": LocalTool("Return the notes of a merge request.", request, code.notes),
             "vcs_add_note": LocalTool(
-                "Add a note.",
-                {**where, "number": int, "body": str, "path": str | None, "line": int | None},
-                code.add_note,
+                "Add a note.", {**request, "body": str, "path": str | None, "line": int | None}, code.add_note
             ),
-            "vcs_approve_merge_request": LocalTool(
-                "Approve a merge request.", {**where, "number": int, "sha": str}, code.approve
-            ),
+            "vcs_approve_merge_request": LocalTool("Approve a merge request.", {**request, "sha": str}, code.approve),
             "docs_get_page": LocalTool("Return a page.", {"page_id": str}, pages.get),
             "docs_search": LocalTool("Find pages.", {"words": str}, pages.search),
         }
@@ -94,10 +90,7 @@ class _Request(Struct, frozen=True):
 
 
 class LocalServer:
-    """Serves the tools, one call at a time.
-
-    It implements MCP itself, since importing the SDK takes longer than a whole scaffold on LOCAL.
-    """
+    """Serves the tools, one call at a time, without the SDK, whose import takes longer than a whole scaffold."""
 
     def __init__(self, tools: Mapping[str, LocalTool]) -> None:
         self._tools = tools
