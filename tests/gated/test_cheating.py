@@ -92,8 +92,8 @@ def test_a_link_a_submodule_or_settings_of_git_take_the_place_of_no_test(tmp_pat
 def test_a_plan_that_is_not_the_one_to_be_worked_through_is_not_accepted(tmp_path: Path) -> None:
     agent = begun(tmp_path / "repo")
     for text, says in [
-        (active_pr("feat: Say one", "Say it").replace(PLAN, "README.md"), f"`masterPlanPath` is to be `{PLAN}`."),
-        (active_pr("e", "Say it"), "`prTitle` is to be the title of a pull request that the master plan still has to"),
+        (active_pr("feat: Say one", "Say it").replace(PLAN, "README.md"), f"`masterPlanPath` must be `{PLAN}`."),
+        (active_pr("e", "Say it"), "`prTitle` must be the title of a pull request that the master plan has not marked"),
         (
             active_pr("Say two", "Say it", steps=("GREEN", "RED")),
             "The task `Say it` has a GREEN step without a RED step",

@@ -660,7 +660,7 @@ def test_not_exactly_one_commit_is_a_failure_with_the_count() -> None:
     assert walked(known, work)[1] == Squash(message="feat: Add it", commit_hash="c" * 40)
     after, action = walked(known, Squashed(commits=3, tip="c" * 40))
     assert (after.status, action.verdict) == (Phase.AWAITING_FINALIZATION, SubmissionVerdict.FAILURE)
-    assert action.output == "The branch has 3 commits of its own; exactly one is wanted."
+    assert action.output == "The branch has 3 commits since its base; exactly one is wanted."
 
 
 @pytest.mark.req("GATED-105")

@@ -28,7 +28,7 @@ class CallLimits(Struct, frozen=True, kw_only=True):
 
 
 class LoopLimits(Struct, frozen=True, kw_only=True):
-    """The limits of one loop; None is no limit."""
+    """The limits of one loop; None means no limit."""
 
     max_iterations: int = 20
     max_seconds: float = 600.0

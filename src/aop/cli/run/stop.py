@@ -19,7 +19,7 @@ TIMEOUT_SECONDS = 20.0
 
 
 def arguments(_parser: argparse.ArgumentParser) -> None:
-    """Say what the verb takes: nothing of its own."""
+    """Add no arguments: the verb has none."""
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:

@@ -39,7 +39,7 @@ class Row(Struct, frozen=True, kw_only=True):
 
 
 def arguments(_parser: argparse.ArgumentParser) -> None:
-    """Say what the verb takes: nothing of its own."""
+    """Add no arguments: the verb has none."""
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:

@@ -9,13 +9,13 @@ from aop.gated.machine.state import AttemptThresholds, Workflow
 
 TOOLKIT = (
     "Your tools: `read_file`, `list_directory` and `search_code` to look, `safe_patch` to change a file, and"
-    " `submit_work` to hand in. Tests run through `submit_work` alone. Make one attempt, hand it in, and wait."
+    " `submit_work` to hand in. Only `submit_work` runs tests. Make one attempt, hand it in, and wait."
 )
 SCHEMA = """{
   "masterPlanPath": "%s",
   "prTitle": "feat: the title that the master plan gives it",
   "summary": "why, in a few sentences",
-  "verificationPlan": "how one sees that it works",
+  "verificationPlan": "how to see that it works",
   "tasks": [
     {
       "taskName": "one small piece",
@@ -23,7 +23,7 @@ SCHEMA = """{
       "tdd_steps": [
         {"type": "RED", "description": "the test that fails first", "status": "TODO"},
         {"type": "GREEN", "description": "the least that makes it pass", "status": "TODO"},
-        {"type": "REFACTOR", "description": "what is then made simpler", "status": "TODO"}
+        {"type": "REFACTOR", "description": "what to simplify then", "status": "TODO"}
       ]
     }
   ]
@@ -31,29 +31,29 @@ SCHEMA = """{
 DO: dict[StepType, str] = {
     StepType.RED: "Write the test, and nothing else. Hand in with `test_command` and `expectation: FAIL`.",
     StepType.GREEN: "Write the least code that makes it pass. Hand in with `test_command` and `expectation: PASS`.",
-    StepType.REFACTOR: "Make it simpler; behaviour stays. Hand in with `test_command` and `expectation: PASS`.",
+    StepType.REFACTOR: "Simplify it; keep its behaviour. Hand in with `test_command` and `expectation: PASS`.",
 }
 
 
 def initialise(master_plan: str, problem: str | None) -> str:
-    """Return how a pull request is chosen and planned (GATED-22)."""
+    """Return the task to choose and plan a pull request (GATED-22)."""
     return _joined(
         "Your goal: choose the next pull request of the master plan, and write it down as `ACTIVE_PR.json`.",
         f"The last draft was not accepted: {problem}" if problem else "",
         f"Read `{master_plan}`, and take the first pull request that is neither marked `[DONE]` nor ticked. Create"
-        " `ACTIVE_PR.json` with `safe_patch` (`base_content_sha256` of a new file is the hash of nothing), like this:",
+        " `ACTIVE_PR.json` with `safe_patch` (`base_content_sha256` is then the hash of empty content), like this:",
         SCHEMA.replace("%s", master_plan),
         "Then call `submit_work` with a summary.",
     )
 
 
 def draft_waits() -> str:
-    """Return that a plan is there already."""
-    return "Your goal: hand in the plan that `ACTIVE_PR.json` holds. Read it, correct it, and call `submit_work`."
+    """Return the task to hand in a plan that exists."""
+    return "Your goal: hand in the plan in `ACTIVE_PR.json`. Read it, correct it, and call `submit_work`."
 
 
 def next_step(plan: ActivePr, place: Position, guidance: str | None) -> str:
-    """Return the one step to do now (GATED-20, GATED-69)."""
+    """Return the current step (GATED-20, GATED-69)."""
     step = step_at(plan, place)
     return _joined(
         f"Your goal: complete the next TDD step: {step.type}: {step.description}",
@@ -65,26 +65,26 @@ def next_step(plan: ActivePr, place: Position, guidance: str | None) -> str:
 
 
 def analyse(output: str) -> str:
-    """Return that a red run is to be judged."""
+    """Return the task to judge a failed test."""
     return _joined(
         "Your goal: decide whether the test failed for the reason that the RED step is about.",
-        "Call `submit_work` with `analysis_decision: SUCCESS` if it did, and `FAILURE` if it did not. It said:",
+        "Call `submit_work` with `analysis_decision: SUCCESS` if it did, and `FAILURE` if it did not. Its output:",
         _quoted(output),
     )
 
 
 def checkpoint(step: str) -> str:
-    """Return that a commit comes before the next step (GATED-70)."""
+    """Return the task to make a commit before the next step (GATED-70)."""
     return _joined(
         f"Your goal: make a safety checkpoint of the step that passed: {step}",
-        "Call `submit_work` with a summary alone; the server makes the commit. The next step comes after it.",
+        "Call `submit_work` with only a summary; the server makes the commit. The next step follows.",
     )
 
 
 def debug(workflow: Workflow, step: PlanStep, thresholds: AttemptThresholds) -> str:
-    """Return the error as it was, and advice by the number of attempts (GATED-21, GATED-71 to GATED-75)."""
+    """Return the unchanged error, and advice by the number of attempts (GATED-21, GATED-71 to GATED-75)."""
     return _joined(
-        "Your goal: the last submission failed, and fixing it is the goal now.",
+        "Your goal: the last submission failed; fix it.",
         f"The step is {step.type}: {step.description} This was attempt {workflow.debug_attempt_counter}.",
         advice(workflow, thresholds),
         f"A person says: {workflow.guidance}" if workflow.guidance else "",
@@ -96,11 +96,11 @@ def debug(workflow: Workflow, step: PlanStep, thresholds: AttemptThresholds) -> 
 
 
 def advice(workflow: Workflow, thresholds: AttemptThresholds) -> str:
-    """Return what to try next, after so many attempts."""
+    """Return what to try next, by the number of attempts."""
     attempts = workflow.debug_attempt_counter
     if attempts >= thresholds.unlock_escalation_at or _failed_again(workflow, thresholds):
         return (
-            "Enough was tried. Write a report in Markdown (goal, what was tried, the final error, your analysis), and"
+            "Stop trying. Write a report in Markdown (goal, attempts, the final error, your analysis), and"
             " hand it over with `escalate_for_external_help`."
         )
     if attempts >= thresholds.unlock_scope_reduction_at:
@@ -117,40 +117,40 @@ def _failed_again(workflow: Workflow, thresholds: AttemptThresholds) -> bool:
 
 
 def replan(original: PlanTask, error: str, problem: str | None) -> str:
-    """Return how a task is cut into finer ones (GATED-80)."""
+    """Return the task to split a task into smaller ones (GATED-80)."""
     return _joined(
-        "Your goal: everything since the last checkpoint was reverted, and a finer plan is wanted.",
+        "Your goal: everything since the last checkpoint was reverted; write a finer plan.",
         f"The last draft was not accepted: {problem}" if problem else "",
         f"The task was `{original.task_name}`: " + " ".join(f"{s.type}: {s.description}" for s in original.tdd_steps),
         "It failed with:",
         _quoted(error),
         "Replace it in `ACTIVE_PR.json` by the smallest tasks that can be verified on their own, each with a RED, a"
-        " GREEN and a REFACTOR step. The first new task carries `breakdownHistory` (`originalTaskName`,"
-        " `justification`). The last is a verification task, by its name too, whose RED step is the RED step of the"
-        " original task again. Leave the other tasks as they are. Then call `submit_work` with a summary.",
+        " GREEN and a REFACTOR step. The first new task has `breakdownHistory` (`originalTaskName`,"
+        " `justification`). The last is a verification task, also by its name, with the RED step of the original"
+        " task. Leave the other tasks as they are. Then call `submit_work` with a summary.",
     )
 
 
 def reviewer_failed(reason: str) -> str:
-    """Return that nothing goes on without a review."""
+    """Return that the workflow waits for a review."""
     return _joined(
-        "Your goal: none at this moment; the code review could not be done, and without one nothing goes on.",
+        "Your goal: none at this moment; the code review failed, and the workflow waits for it.",
         reason,
-        "Call `get_task` again later. If it stays so, a person has to look at the reviewer's settings.",
+        "Call `get_task` again later. If it fails again, a person must check the reviewer's settings.",
     )
 
 
 def finalise(plan: ActivePr, base: str) -> str:
-    """Return how the commits become one (GATED-93)."""
+    """Return the task to squash the commits (GATED-93)."""
     return _joined(
-        "Your goal: all tasks are complete, and the commits are to be squashed into one.",
-        "Call `submit_work` with a summary: the server squashes them, as these commands would.",
+        "Your goal: all tasks are complete; squash the commits into one.",
+        "Call `submit_work` with a summary: the server squashes them, like these commands.",
         f'git reset --soft "$(git merge-base {base} HEAD)"\ngit commit -m {_shell_quoted(plan.pr_title)}',
     )
 
 
 def mark_plan(plan: ActivePr, commit: str) -> str:
-    """Return how the master plan says that the pull request is done (GATED-57)."""
+    """Return the task to mark the pull request as done in the master plan (GATED-57)."""
     return _joined(
         "Your goal: mark this pull request as done in the master plan.",
         f"In `{plan.master_plan_path}`, add to the end of the heading line of `{plan.pr_title}`: [DONE] {commit}",
@@ -159,7 +159,7 @@ def mark_plan(plan: ActivePr, commit: str) -> str:
 
 
 def awaiting_approval(branch: str, reason: str) -> str:
-    """Return that a person has to say yes."""
+    """Return that a person must approve the branch."""
     return _joined(
         f"Your goal: none at this moment; the branch `{branch}` waits until a person approves it.",
         reason,
@@ -168,17 +168,17 @@ def awaiting_approval(branch: str, reason: str) -> str:
 
 
 def halted(reason: str | None) -> str:
-    """Return why nothing goes on."""
-    return _joined("Your goal: none; the workflow is halted until a person has looked at it.", reason or "")
+    """Return why the workflow is halted."""
+    return _joined("Your goal: none; the workflow is halted until a person has checked it.", reason or "")
 
 
 def escalated() -> str:
-    """Return that a person was called."""
+    """Return that a person was asked for help."""
     return "Your goal: none at this moment; a person was asked for help. Stop here, and call `get_task` when told to."
 
 
 def conflict(branch: str, base: str, paths: tuple[str, ...]) -> str:
-    """Return the prescribed guidance (GATED-98)."""
+    """Return the prescribed text about a conflict (GATED-98)."""
     where = ", ".join(f"`{path}`" for path in paths) or "names"
     return (
         f"The automated merge failed due to a conflict in {where}. Resolve it in branch '{branch}' and merge to {base}"
@@ -191,7 +191,7 @@ def _joined(*parts: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return text that the agent caused, word for word, in a fence that it does not hold itself."""
+    """Return text that the agent caused, word for word, in a fence that it does not contain."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}\n{text}\n{fence}"

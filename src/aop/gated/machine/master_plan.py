@@ -82,7 +82,7 @@ def title_problem(plan: str, title: str) -> str:
     if not named or any(_fits(each, title) for each in left):
         return ""
     wanted = ", ".join(f"`{each[:200]}`" for each in left[:20]) or "nothing"
-    return f"`prTitle` is to be the title of a pull request that the master plan still has to do: {wanted}."
+    return f"`prTitle` must be the title of a pull request that the master plan has not marked as done: {wanted}."
 
 
 def mark_problem(before: str, after: str, title: str, commit: str) -> str:
@@ -90,7 +90,7 @@ def mark_problem(before: str, after: str, title: str, commit: str) -> str:
     old, new = before.splitlines(), after.splitlines()
     differing = [number for number, lines in enumerate(zip(old, new, strict=False)) if lines[0] != lines[1]]
     if len(old) != len(new) or len(differing) != 1:
-        return f"In the master plan, exactly one line is to be changed: the heading of `{title}`."
+        return f"Change exactly one line of the master plan: the heading of `{title}`."
     line = differing[0]
     marked = re.fullmatch(r"(.*?)\s+\[DONE\]\s+([0-9a-f]{7,64})\s*", new[line])
     if marked is None or not commit.startswith(marked[2]) or _unticked(marked[1]) != _unticked(old[line].rstrip()):

@@ -201,7 +201,7 @@ class ReviewFailed(Struct, frozen=True, kw_only=True):
 
 
 class Squashed(Struct, frozen=True, kw_only=True):
-    """The branch has this many commits of its own; its tip is named."""
+    """The number of commits of the branch since its base, and its tip."""
 
     commits: int
     tip: str

@@ -87,7 +87,7 @@ def _escalated(known: Workflow) -> Next:
 
 def _person_guided(known: Workflow, event: state.PersonGuided, _rules: Rules) -> Next:
     if not known.escalated:
-        return known, OutOfStep("Nobody was asked for help.")
+        return known, OutOfStep("No help was requested.")
     after = replace(known, escalated=False, guidance=event.guidance, review_rounds=0)
     return after, notice("The workflow goes on with this guidance.")
 
@@ -115,7 +115,7 @@ def _review_failed(known: Workflow, event: state.ReviewFailed, rules: Rules) -> 
 def _squashed(known: Workflow, squashed: state.Squashed, _rules: Rules) -> Next:
     problem = squashed.problem
     if not problem and squashed.commits != 1:
-        problem = f"The branch has {squashed.commits} commits of its own; exactly one is wanted."
+        problem = f"The branch has {squashed.commits} commits since its base; exactly one is wanted."
     if problem:
         return replace(known, last_error=problem), rejection(problem)
     after = replace(known, status=Phase.FINALIZE_COMPLETE, last_commit_hash=squashed.tip, last_error=None)

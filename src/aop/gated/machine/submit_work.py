@@ -42,7 +42,7 @@ def _plan_submitted(known: Workflow, work: Submitted, rules: Rules) -> Next:
         return _draft_refused(known, work.draft)
     problems = [work.title_problem, *(order_problems(work.draft.tasks) if work.is_proven else ())]
     if work.draft.master_plan_path != rules.master_plan:
-        problems.append(f"`masterPlanPath` is to be `{rules.master_plan}`.")
+        problems.append(f"`masterPlanPath` must be `{rules.master_plan}`.")
     if any(problems):
         return _draft_refused(known, InvalidActivePr(" ".join(filter(None, problems))))
     accepted = replace(known, status=Phase.CREATING_BRANCH, plan=with_nothing_done(work.draft), last_error=None)
@@ -121,7 +121,7 @@ def _check_plan(known: Workflow, _work: Submitted) -> Next:
 
 
 def _nothing_to_submit(known: Workflow, _work: Submitted) -> Next:
-    return known, errors.OutOfStep(f"Nothing is to be handed in while the workflow is in `{known.status}`.")
+    return known, errors.OutOfStep(f"Nothing can be handed in while the workflow is in `{known.status}`.")
 
 
 def _halted(known: Workflow, _work: Submitted) -> Next:

@@ -16,75 +16,75 @@ Summary = Annotated[str, Meta(min_length=1, max_length=10_000)]
 
 class Task(Struct, frozen=True, kw_only=True):
     task: str
-    """What to do now."""
+    """The current task."""
     status: str
-    """Where the workflow is."""
+    """The phase of the workflow."""
     next_call: str
-    """The call that comes next."""
+    """The next call."""
     notes: tuple[str, ...] = ()
-    """What was not as the server left it, and was put back."""
+    """Notes of the server: what it restored, and what it noticed."""
 
 
 class SubmitWork(Arguments, frozen=True, kw_only=True):
     summary: Summary
-    """What was done, in a sentence or two."""
+    """A summary of the work, in one or two sentences."""
     test_command: Annotated[str, Meta(min_length=1, max_length=4_000)] | None = None
-    """One program and its arguments; no shell reads it."""
+    """One program and its arguments, run without a shell."""
     expectation: Expectation | None = None
-    """How the command is to end: `FAIL` for a RED step, `PASS` for any other."""
+    """The expected result of the command: `FAIL` for a RED step, `PASS` for any other."""
     analysis_decision: Decision | None = None
-    """Alone: whether the run that waits failed for the right reason."""
+    """Without the other fields: whether the pending test run failed for the right reason."""
     commit_hash: Annotated[str, Meta(max_length=64)] | None = None
-    """The tip of the branch as you know it; without one, the server makes and knows it alone."""
+    """The one commit of a branch that is squashed already; without it, the server squashes."""
 
 
 class Judgement(Struct, frozen=True, kw_only=True):
     status: SubmissionVerdict
-    """How the work was judged."""
+    """The verdict on the work."""
     output: str
-    """What was printed, word for word."""
+    """The output, word for word."""
     next_call: str
-    """The call that comes next."""
+    """The next call."""
     notes: tuple[str, ...] = ()
-    """What was not as the server left it, and was put back."""
+    """Notes of the server: what it restored, and what it noticed."""
 
 
 class Escalate(Arguments, frozen=True, kw_only=True):
     markdown_report: Annotated[str, Meta(min_length=1, max_length=16_000)]
-    """The problem, what was tried, the errors, and what you make of them."""
+    """The problem, the attempts, the errors, and your analysis."""
 
 
 class Escalated(Task, frozen=True, kw_only=True):
     markdown_report: str
-    """The report, as it was handed in."""
+    """The report, unchanged."""
     question_id: str
-    """What the person answers."""
+    """The question that the person answers."""
 
 
 class ReadFile(Arguments, frozen=True, kw_only=True):
     file_path: str
-    """From the root of the worktree."""
+    """The path from the root of the worktree."""
 
 
 class FileState(Struct, frozen=True, kw_only=True):
     file_path: str
-    """From the root of the worktree."""
+    """The path from the root of the worktree."""
     version: int
-    """Counts the changes of the workflow."""
+    """The number of changes in this workflow."""
     sha256: str
-    """Of the whole content; for a file that is not there, of nothing."""
+    """The hash of the whole content; for a missing file, of empty content."""
     content: str
-    """What it holds, in this encoding; secrets are masked."""
+    """The content, in this encoding; secrets are masked."""
     encoding: Literal["utf-8", "base64"] = "utf-8"
-    """How `content` is written: as text, or as base64 where it is no UTF-8."""
+    """The encoding of `content`: text, or base64 if the file is not UTF-8."""
     exists: bool = True
-    """Whether there is such a file."""
+    """Whether the file exists."""
     truncated: bool = False
 
 
 class FileRead(FileState, frozen=True, kw_only=True):
     next_call: str
-    """The call that comes next."""
+    """The next call."""
 
 
 class ListDirectory(Arguments, frozen=True, kw_only=True):
@@ -98,16 +98,16 @@ class DirectoryListed(Struct, frozen=True, kw_only=True):
     entries: tuple[str, ...]
     """The names; those of folders end with `/`."""
     next_call: str
-    """The call that comes next."""
+    """The next call."""
 
 
 class SearchCode(Arguments, frozen=True, kw_only=True):
     query: Annotated[str, Meta(min_length=1, max_length=1000)]
-    """What to find: the text as it is, unless `regex` is set."""
+    """The text to find, taken literally unless `regex` is set."""
     regex: bool = False
     """Read the query as an RE2 pattern."""
     paths: Annotated[tuple[str, ...], Meta(max_length=200)] = ()
-    """Files and folders to look in; all, if none is named."""
+    """The files and folders to search; empty: all."""
 
 
 class Line(Struct, frozen=True, kw_only=True):
@@ -124,7 +124,7 @@ class CodeFound(Struct, frozen=True, kw_only=True):
     """The lines that match, file by file."""
     truncated: bool
     next_call: str
-    """The call that comes next."""
+    """The next call."""
 
 
 class SafePatch(Arguments, frozen=True, kw_only=True):
@@ -132,18 +132,17 @@ class SafePatch(Arguments, frozen=True, kw_only=True):
     """The one file that the diff changes, from the root of the worktree."""
     unified_diff: Annotated[str, Meta(min_length=1)]
     base_content_sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
-    """Of the content that the diff was made from; for a new file, of nothing."""
+    """The hash of the content that the diff was made from; for a new file, of empty content."""
     reason: Annotated[str, Meta(min_length=1, max_length=2_000)] | None = None
-    """Why a test that went red has to change; a person decides."""
+    """The reason to change a test that failed as it should; a person decides."""
 
 
 class Patched(Struct, frozen=True, kw_only=True):
     success: bool
     """Whether the file was changed."""
     message: str
-    """What happened, and what to do if nothing did."""
+    """The result, and the next step if the file was not changed."""
     latest_file_state: FileState
     """The file as it is now."""
     next_call: str
-
-    """The call that comes next."""
+    """The next call."""

@@ -173,11 +173,11 @@ KEY_WORDS: Mapping[str, str] = {
     "cost.max_tokens_per_feature": "The same for a feature's input and output tokens.",
     "cost.max_tokens_per_run": "The same for the input and output tokens of a run.",
     "inbox.question_timeout_hours": (
-        "When a question that nobody answered is closed: with the default answer that it states, or else its feature "
+        "When an unanswered question is closed: with the default answer that it states, or else its feature "
         "is blocked. `0`, here and in the other limits, is never."
     ),
     "inbox.escalation_timeout_hours": "When the same happens to a question about a worker that makes no progress.",
-    "inbox.authorisation_timeout_hours": ("When an authorisation that nobody gave is closed; its feature is blocked."),
+    "inbox.authorisation_timeout_hours": ("When an unanswered authorisation is closed; its feature is blocked."),
     "inbox.remind_after_minutes": "How long after a question its first reminder comes; `0`: none ever.",
     "inbox.remind_multiplier": "Each wait for the next reminder is this many times the one before.",
     "inbox.remind_max_minutes": "No wait for the next reminder is longer.",

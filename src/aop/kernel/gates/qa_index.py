@@ -140,7 +140,7 @@ def _hunks_to_mark(item: QaItem, mark: Mark) -> frozenset[str]:
     if not mark.hunk_refs and mark.status not in FOR_WHOLE_FILES:
         raise _unknown_name(f"Which hunks of `{item.path}` are `{mark.status}`? `hunk_refs` is empty.", path=item.path)
     if mark.status == "waived" and not mark.reason.strip():
-        raise _unknown_name(f"Hunks of `{item.path}` are to be waived without a `reason`.", path=item.path)
+        raise _unknown_name(f"To waive hunks of `{item.path}`, give a `reason`.", path=item.path)
     return frozenset(mark.hunk_refs) or all_refs
 
 

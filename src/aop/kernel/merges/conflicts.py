@@ -1,4 +1,4 @@
-"""Conflicts of a merge, as data for whoever resolves them."""
+"""Conflicts of a merge, as data for the agent or person who resolves them."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class TurnTimeouts(Struct, frozen=True, kw_only=True):
     spawn_seconds: float
     """Until the command has started."""
     idle_seconds: float
-    """Without output; 0 is no limit."""
+    """Without output; 0 means no limit."""
 
 
 def timeouts_of(rules: SupervisorRules) -> TurnTimeouts:

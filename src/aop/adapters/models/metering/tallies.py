@@ -17,7 +17,7 @@ _NEWEST = 1000
 
 
 class Caps(Struct, frozen=True, kw_only=True):
-    """The caps of a session; None is no cap."""
+    """The caps of a session; None means no cap."""
 
     cost_usd: float | None = None
     tokens: int | None = None
