@@ -40,7 +40,7 @@ class Decision(StrEnum):
 
 
 class SubmissionVerdict(StrEnum):
-    """How a submission was judged (GATED-24)."""
+    """The verdict on a submission (GATED-24)."""
 
     SUCCESS = "SUCCESS"
     FAILURE = "FAILURE"

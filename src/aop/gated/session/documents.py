@@ -36,7 +36,7 @@ class GatedWorkflow(Document, frozen=True, kw_only=True):
     workflow: Workflow = Workflow()
     base_commit: CommitId
     head: CommitId
-    """Where the server left the branch, or HEAD while there is none."""
+    """The commit of the branch, or of HEAD while there is no branch, as the server left it."""
     tree: TreeId
     """The exact content of the work."""
     red_tree: TreeId | None = None

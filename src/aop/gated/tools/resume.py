@@ -22,17 +22,17 @@ from aop.kernel.record.port import Transaction
 
 class Resume(ChangeArguments, frozen=True, kw_only=True):
     guidance: Annotated[str, Meta(min_length=1, max_length=16_000)]
-    """What the agent is told with its next step."""
+    """A text for the agent, shown with its next step."""
 
 
 class ResumedWorkflow(Struct, frozen=True, kw_only=True):
     feature_id: str
     status: str
-    """Where the workflow is."""
+    """The phase of the workflow."""
     question_id: str
-    """What the agent had asked."""
+    """The question of the agent."""
     guidance: str
-    """What the agent is told with its next step."""
+    """A text for the agent, shown with its next step."""
 
 
 def resume(call: Call, arguments: Resume) -> Outcome:

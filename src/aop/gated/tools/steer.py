@@ -30,36 +30,36 @@ BEGUN_AGAIN = "The workflow was started over."
 
 class Start(ChangeArguments, frozen=True, kw_only=True):
     master_plan: str | None = None
-    """Where the plan of all pull requests is; without one, where the policy says."""
+    """The path of the plan of all pull requests; by default, the one in the policy."""
 
 
 class WorkflowFacts(Struct, frozen=True, kw_only=True):
     feature_id: str
     version: int
     status: str
-    """Where the workflow is."""
+    """The phase of the workflow."""
     master_plan: str
-    """Where the plan of all pull requests is."""
+    """The path of the plan of all pull requests."""
     worktree_path: str
     branch: str | None
     """The branch of the pull request; null while there is none."""
     pr_title: str | None
     """The pull request; null while there is none."""
     head: str
-    """Where the server left the branch, or HEAD while there is none."""
+    """The commit of the branch, or of HEAD while there is no branch, as the server left it."""
     tree: str
     debug_attempt_counter: int
-    """How many attempts at the step failed."""
+    """The number of failed attempts at the step."""
     replan_count: int
-    """How often a finer plan was made."""
+    """The number of finer plans."""
     review_rounds: int
-    """How often findings were sent back."""
+    """The number of reviews whose findings were sent back."""
     escalated: bool
     """Whether a person was asked for help and has not answered."""
     question_id: str
     """The open question; empty if there is none."""
     last_error: str | None
-    """What failed last; null if nothing did."""
+    """The last failure; null if there is none."""
     halt_reason: str | None
     """Why it is halted; null if it is not."""
     plan_problem: str
@@ -67,7 +67,7 @@ class WorkflowFacts(Struct, frozen=True, kw_only=True):
     pull_requests_left: tuple[str, ...]
     """The titles of the pull requests that are not done."""
     created: bool = False
-    """Whether this call made it."""
+    """Whether this call created the workflow."""
 
 
 def start(call: Call, arguments: Start) -> Outcome:
