@@ -142,15 +142,15 @@ def test_pull_requests_are_recognised_by_their_headings_or_else_by_their_points(
     ("line", "becomes", "problem"),
     [
         ("### PR 3 - Say three", "### PR 3 - Say three [DONE] abc1234", ""),
-        ("### PR 3 - Say three", "### PR 3 - Say three [DONE] abc1235", "The line is to stay as it is, and to end"),
-        ("### PR 3 - Say three", "### PR 3 - Say 3 [DONE] abc1234", "The line is to stay as it is, and to end"),
-        ("### 2. Pull", "### 2. Pull [DONE] abc1234", "In the master plan, exactly one line"),
+        ("### PR 3 - Say three", "### PR 3 - Say three [DONE] abc1235", "Only add this to the end of the line: [DONE]"),
+        ("### PR 3 - Say three", "### PR 3 - Say 3 [DONE] abc1234", "Only add this to the end of the line: [DONE]"),
+        ("### 2. Pull", "### 2. Pull [DONE] abc1234", "Change exactly one line of the master plan"),
         ("### PR guidelines", "### PR guidelines [DONE] abc1234", "That line is not the heading of"),
         ("Say `two`", "Say `two` [DONE] abc1234", "That line is not the heading of"),
     ],
 )
 def test_only_the_heading_of_the_pull_request_is_marked(line: str, becomes: str, problem: str) -> None:
-    after = PLANNED.replace(line, becomes) + ("More.\n" if problem.startswith("In the") else "")
+    after = PLANNED.replace(line, becomes) + ("More.\n" if problem.startswith("Change") else "")
     said = mark_problem(PLANNED, after, "feat: Say three", "abc1234" + "0" * 33)
     assert said.startswith(problem)
     assert bool(said) is bool(problem)

@@ -94,7 +94,7 @@ def mark_problem(before: str, after: str, title: str, commit: str) -> str:
     line = differing[0]
     marked = re.fullmatch(r"(.*?)\s+\[DONE\]\s+([0-9a-f]{7,64})\s*", new[line])
     if marked is None or not commit.startswith(marked[2]) or _unticked(marked[1]) != _unticked(old[line].rstrip()):
-        return f"The line is to stay as it is, and to end with: [DONE] {commit}"
+        return f"Only add this to the end of the line: [DONE] {commit}"
     return "" if _names(before, line, title) else f"That line is not the heading of `{title}`."
 
 
