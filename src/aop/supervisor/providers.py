@@ -1,4 +1,4 @@
-"""Providers: the agent for each role, by arguments, environment, agents.yaml (AOP-313)."""
+"""Providers: each role's agent, by arguments, environment, agents.yaml (AOP-313)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON Schemas of tools, documents and files, from the models; none has references."""
+"""JSON Schemas of tools, documents and files, from the models. None has references."""
 
 from __future__ import annotations
 

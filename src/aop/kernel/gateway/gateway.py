@@ -1,4 +1,4 @@
-"""Gateway: who, may, well-formed, once, decide, perform, commit, show, for each call."""
+"""Gateway: who, may, well-formed, once, decide, perform, commit, show."""
 
 from __future__ import annotations
 

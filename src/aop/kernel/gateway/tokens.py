@@ -1,4 +1,4 @@
-"""Tokens: an agent's identity, signed, of limited life, revocable and stored nowhere."""
+"""Tokens: the identity of an agent, signed, short-lived, revocable, not stored."""
 
 from __future__ import annotations
 
