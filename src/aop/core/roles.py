@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Role(StrEnum):
-    """Who is calling, as the gateway knows it."""
+    """The caller, as the gateway knows it."""
 
     ORCHESTRATOR = "orchestrator"
     PLANNER = "planner"

@@ -22,7 +22,7 @@ class Match(Struct, frozen=True, kw_only=True):
     line: int
     """Counted from 1."""
     column: int
-    """Where in the line the first match begins, counted from 1."""
+    """The column of the first match, counted from 1."""
     text: str
     """The line; secrets are masked."""
     cut: bool

@@ -35,7 +35,7 @@ Wait = Annotated[int, Meta(ge=0, le=86_400)]
 
 
 class MergeStrategy(StrEnum):
-    """How a feature lands on the base branch."""
+    """The way in which a feature is merged into the base branch."""
 
     MERGE_COMMIT = "merge_commit"
     SQUASH = "squash"

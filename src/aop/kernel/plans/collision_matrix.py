@@ -46,7 +46,7 @@ class SharedPlace(Struct, frozen=True, kw_only=True):
     """One place, and all plans that reach it."""
 
     kind: CollisionKind
-    """What the plans have in common."""
+    """The kind of the collision."""
     identifier: str
     """Folded, as the file system that tells the fewest names apart would have it; the narrowest entry that is met."""
     holders: tuple[Holder, ...]
@@ -54,7 +54,7 @@ class SharedPlace(Struct, frozen=True, kw_only=True):
     collision_fingerprint: str
     """The same as long as the same features meet here."""
     recommended_actions: tuple[Recommendation, ...]
-    """What would keep the plans apart."""
+    """The changes that would keep the plans apart."""
 
     @property
     def feature_ids(self) -> tuple[FeatureId, ...]:

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Ending(StrEnum):
-    """How a process ended."""
+    """The end of a process."""
 
     EXITED = "exited"
     TIMED_OUT = "timed_out"

@@ -27,9 +27,9 @@ class ObligationReview(Struct, frozen=True, kw_only=True):
     spec_changed: bool
     """Whether the spec changed since the plan was made."""
     left_out: int
-    """How many more obligations the spec has, beyond what is listed."""
+    """The number of further obligations that are not listed."""
     counts: Mapping[str, int]
-    """How many obligations there are of each standing."""
+    """The number of obligations of each standing."""
     rows: tuple[AccountedObligation, ...]
     """In the order of the spec."""
 

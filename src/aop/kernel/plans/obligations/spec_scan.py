@@ -34,7 +34,7 @@ class SpecScan(Struct, frozen=True, kw_only=True):
 
     found: tuple[FoundObligation, ...] = ()
     left_out: int = 0
-    """How many more there are beyond the limit."""
+    """The number beyond the limit."""
 
 
 class _Block(Struct, kw_only=True):

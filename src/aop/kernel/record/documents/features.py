@@ -13,7 +13,7 @@ from aop.kernel.record.documents.specs import SpecSource
 
 
 class Status(StrEnum):
-    """Where a feature is in its life (AOP-086)."""
+    """The status of a feature (AOP-086)."""
 
     PLANNING = "planning"
     BUILDING = "building"
@@ -94,7 +94,7 @@ class FeatureState(Document, frozen=True, kw_only=True):
     """Where it was when it was blocked: it goes on there or earlier, never later."""
     evidence: FeatureEvidence = FeatureEvidence()
     base_commit: CommitId
-    """Where the branch was cut from the base branch."""
+    """The commit of the base branch from which the branch was cut."""
     tree: TreeId
     """What the feature is, byte for byte; the worktree is made from it."""
     spec: SpecSource | None = None

@@ -19,7 +19,7 @@ class Verdict(StrEnum):
 
 
 class StepResult(Struct, frozen=True, kw_only=True):
-    """How one gate step ended."""
+    """The result of one gate step."""
 
     name: str
     command: tuple[str, ...]
@@ -60,7 +60,7 @@ class GateRun(Document, frozen=True, kw_only=True):
     coverage: Mapping[str, Any] = {}
     tests: Mapping[str, Any] = {}
     findings: tuple[str, ...] = ()
-    """What a person should know although the run passed."""
+    """Warnings for a person, although the run passed."""
     sandbox_level: str
     machine: str = ""
     """The sandbox level and a hash of the programs that the steps started: elsewhere, the same gates run again."""

@@ -32,7 +32,7 @@ class Obligation(FoundObligation, frozen=True, kw_only=True):
 
 
 class Mapped(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="scope"):
-    """What a plan says of one obligation."""
+    """The statement of a plan about one obligation."""
 
     obligation: ObligationId
     """Its number, as the context says it."""

@@ -44,7 +44,7 @@ class Question(Document, frozen=True, kw_only=True):
     choices: tuple[str, ...] = ()
     """The only answers that there are; empty where any text is one."""
     default: str | None = None
-    """What counts as the answer when the time is up; None: nothing does."""
+    """The answer when the time is up; None: there is none."""
     opens: str = ""
     """The guarded path that a yes opens for the feature; only the tool that asks for a path sets it."""
     prerequisite: Prerequisite | None = None
@@ -81,7 +81,7 @@ def time_limit(rules: InboxRules, gate: HumanGate, asked: datetime) -> str:
 
 
 TIME_LIMIT = "time limit"
-"""Who gave a default answer."""
+"""The author of a default answer."""
 NOBODY_ANSWERED = "Nobody answered in time."
 
 

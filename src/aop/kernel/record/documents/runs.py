@@ -41,7 +41,7 @@ Word = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
 class RunProvider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which coding agent works in a role of a run."""
+    """The coding agent of a role of a run."""
 
     provider: Word
     """The coding agent."""
@@ -52,18 +52,18 @@ class RunProvider(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class RunOrder(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a run begins with."""
+    """The order for a run."""
 
     run: Word
     """The run's name."""
     started_by: Word
     """The person, or the program in their name."""
     features: Annotated[tuple[Name, ...], Meta(max_length=10_000)]
-    """What the run begins with, and what it goes on with."""
+    """The features that the run starts or continues."""
     providers: Mapping[Word, RunProvider]
-    """Who works in which role."""
+    """The agent of each role."""
     limits: Mapping[Word, int]
-    """How much goes on at once."""
+    """The limits of parallel work."""
     unfinished_gates: tuple[Name, ...] = ()
     """The features whose gates an earlier run began and did not finish."""
 
@@ -92,7 +92,7 @@ class RunMetadata(RunOrder, frozen=True, kw_only=True):
     config_hash: str
     """The hash of the configuration in force at the start."""
     pending: PendingWork = PendingWork()
-    """What was on its way."""
+    """The unfinished work."""
 
 
 class NewestRun(Document, frozen=True, kw_only=True):

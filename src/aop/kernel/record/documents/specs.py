@@ -9,7 +9,7 @@ from aop.kernel.record.documents.base import Document
 
 
 class SpecSource(Struct, frozen=True, kw_only=True):
-    """Where a spec was taken from (AOP-307)."""
+    """The source of a spec (AOP-307)."""
 
     source_path: Annotated[str, Meta(min_length=1)]
     """From the repository's root where it lies there, else only its name."""

@@ -13,16 +13,16 @@ Dollars = Annotated[float, Meta(ge=0, le=10**6)]
 
 
 class Usage(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a turn cost, as the provider reports it; what it does not report is None, not zero."""
+    """The cost of a turn, as the provider reports it; an unreported value is None, not zero."""
 
     input_tokens: Tokens | None = None
     """All tokens that the model read."""
     output_tokens: Tokens | None = None
     """All tokens that the model wrote."""
     cached_input_tokens: Tokens | None = None
-    """How many of the input tokens came from a cache."""
+    """The number of input tokens that came from a cache."""
     cost_usd: Dollars | None = None
-    """What the turn cost, in US dollars."""
+    """The cost of the turn, in US dollars."""
 
 
 # `gc=False`: a dashboard makes thousands of these, which can hold no cycle, and need not be searched for any.
@@ -30,9 +30,9 @@ class Sum(Struct, frozen=True, kw_only=True, gc=False):
     """One figure over several turns."""
 
     known: int | float | None = None
-    """What the turns that reported it add up to; null when none did."""
+    """The sum over the turns that reported it; null if none did."""
     unknown_turns: int = 0
-    """How many turns did not report it."""
+    """The number of turns that did not report it."""
 
     def and_also(self, other: Self) -> Self:
         """Return both together."""
@@ -43,10 +43,10 @@ class Sum(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Spending(Struct, frozen=True, kw_only=True, gc=False):
-    """What some turns cost together."""
+    """The cost of several turns together."""
 
     turns: int = 0
-    """How many turns were taken."""
+    """The number of turns."""
     input_tokens: Sum = Sum()
     output_tokens: Sum = Sum()
     cached_input_tokens: Sum = Sum()
@@ -57,7 +57,7 @@ NOTHING = Spending()
 
 
 class FeatureUsage(Document, frozen=True, kw_only=True):
-    """What the turns on one feature cost so far, by role and by run."""
+    """The cost of the turns on one feature so far, by role and by run."""
 
     kind: ClassVar[str] = "usage"
 

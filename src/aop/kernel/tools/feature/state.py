@@ -23,11 +23,11 @@ SessionId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$")]
 
 class RolePatch(Part, frozen=True, kw_only=True):
     planner: RoleStatus | None = None
-    """What the planner is doing."""
+    """The status of the planner."""
     builder: RoleStatus | None = None
-    """What the builder is doing."""
+    """The status of the builder."""
     qa: RoleStatus | None = None
-    """What QA is doing."""
+    """The status of QA."""
 
 
 class ClusterPatch(Part, frozen=True, kw_only=True):

@@ -40,7 +40,7 @@ class TreeFacts(Struct, frozen=True, kw_only=True):
     event: str
     """The kind of change: a patch, an undo, the creation, or a move onto another base."""
     files: int
-    """How many files the patch changed."""
+    """The number of files that the patch changed."""
     current: bool
     """Whether the feature has this tree now."""
 

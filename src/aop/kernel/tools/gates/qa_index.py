@@ -35,7 +35,7 @@ class PendingHunk(Struct, frozen=True, kw_only=True):
     end_line: int
     """The last line."""
     change_type: ChangeType
-    """What happened to these lines."""
+    """The kind of change."""
     status: QaStatus
     """Its status in QA."""
     required_tests: tuple[str, ...]
@@ -53,9 +53,9 @@ class IndexText(Struct, frozen=True, kw_only=True):
     index: QaIndex | None
     """None until the first patch."""
     counts: Mapping[str, int]
-    """How many files have each status."""
+    """The number of files of each status."""
     hunk_counts: Mapping[str, int]
-    """How many hunks have each status."""
+    """The number of hunks of each status."""
     pending: tuple[PendingFile, ...]
     """The files and hunks that are still to be tested."""
 
@@ -105,9 +105,9 @@ class UpdatedIndex(Struct, frozen=True, kw_only=True):
     version: int
     """The version of the index now."""
     counts: Mapping[str, int]
-    """How many files have each status."""
+    """The number of files of each status."""
     hunk_counts: Mapping[str, int]
-    """How many hunks have each status."""
+    """The number of hunks of each status."""
 
 
 def update(call: Call, arguments: UpdateIndex) -> Outcome:

@@ -42,19 +42,19 @@ class VerifyArguments(Arguments, frozen=True, kw_only=True):
 
 class VerifyResult(Struct, frozen=True, kw_only=True):
     entries: int
-    """How many entries the journal has; their hash chain is intact."""
+    """The number of entries of the journal; their hash chain is intact."""
     head_seq: int
     """The number of the newest entry."""
     head_hash: str
     """Its hash. Stored elsewhere, it is an anchor: no entry up to it can be cut off or rewritten unnoticed."""
     gate_runs: int
-    """How many gate runs match the journal, together with their files."""
+    """The number of gate runs that match the journal, together with their files."""
     logs: int
-    """How many logs match their gate runs."""
+    """The number of logs that match their gate runs."""
     approvals: int
-    """How many approvals match the journal."""
+    """The number of approvals that match the journal."""
     undigested: int
-    """How many gate runs are older than the storage of their digests."""
+    """The number of gate runs that are older than the storage of their digests."""
 
 
 def verify(call: Call, arguments: VerifyArguments) -> Outcome:
